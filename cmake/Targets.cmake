@@ -1,0 +1,31 @@
+# troupe_library(NAME SOURCES a.cc b.cc DEPS x y): a static library of one folder.
+function(troupe_library NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(${NAME} STATIC ${ARG_SOURCES})
+    target_link_libraries(${NAME} PUBLIC ${ARG_DEPS})
+  else()
+    add_library(${NAME} INTERFACE)
+    target_link_libraries(${NAME} INTERFACE ${ARG_DEPS})
+  endif()
+endfunction()
+
+# troupe_program(NAME SOURCES main.cc DEPS x): an executable; Cap'n Proto statically.
+function(troupe_program NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} troupe_capnp_static)
+  set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+endfunction()
+
+# troupe_test(NAME SOURCES a_test.cc DEPS x LABELS unit): one GoogleTest program, one ctest case per TEST.
+function(troupe_test NAME)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main troupe_capnp_static)
+  gtest_discover_tests(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+                       DISCOVERY_MODE PRE_TEST)
+endfunction()
