@@ -1,0 +1,88 @@
+#include "runtime/async/scope.h"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <exception>
+#include <list>
+#include <utility>
+
+#include "runtime/base/log.h"
+
+namespace troupe::async {
+namespace {
+
+std::string TextOf(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception of an unknown type";
+  }
+}
+
+}  // namespace
+
+// Shared with the completion handlers, which may run after the Scope is gone.
+struct Scope::State {
+  State(Executor e, std::string n) : executor(std::move(e)), name(std::move(n)), idle(executor) {}
+
+  void Done(std::list<asio::cancellation_signal>::iterator signal, const std::string& task,
+            const std::exception_ptr& error) {
+    signals.erase(signal);
+    if (error) {
+      const std::string text = name + ": task '" + task + "' threw: " + TextOf(error);
+      Log(LogLevel::kError, "task failed", {{"scope", name}, {"task", task}, {"error", text}});
+      if (first_error.ok()) first_error = MakeError(ErrorCode::kInternal, text);
+    }
+    if (signals.empty()) idle.cancel();
+  }
+
+  Executor executor;
+  std::string name;
+  std::list<asio::cancellation_signal> signals;
+  asio::steady_timer idle;  // waiters sleep on it; it is cancelled when the last task ends
+  Status first_error;
+  bool cancelled = false;
+};
+
+Scope::Scope(Executor executor, std::string name)
+    : state_(std::make_shared<State>(std::move(executor), std::move(name))) {}
+
+Scope::~Scope() { Cancel(); }
+
+void Scope::Spawn(std::string_view name, Task<void> task) {
+  if (state_->cancelled) return;
+  const auto signal = state_->signals.emplace(state_->signals.end());
+  auto done = [state = state_, signal, task_name = std::string(name)](std::exception_ptr error) {
+    state->Done(signal, task_name, error);
+  };
+  asio::co_spawn(state_->executor, std::move(task),
+                 asio::bind_cancellation_slot(signal->slot(), std::move(done)));
+}
+
+void Scope::Cancel() {
+  state_->cancelled = true;
+  // A task may end inside emit() and take its signal out of the list: step first, then emit.
+  const std::shared_ptr<State> state = state_;
+  for (auto it = state->signals.begin(); it != state->signals.end();) {
+    asio::cancellation_signal& signal = *it++;
+    signal.emit(asio::cancellation_type::all);
+  }
+}
+
+Task<void> Scope::Wait() {
+  const std::shared_ptr<State> state = state_;
+  while (!state->signals.empty()) {
+    state->idle.expires_at(asio::steady_timer::time_point::max());
+    co_await state->idle.async_wait(kTuple);
+  }
+}
+
+std::size_t Scope::running() const { return state_->signals.size(); }
+Status Scope::first_error() const { return state_->first_error; }
+
+}  // namespace troupe::async
