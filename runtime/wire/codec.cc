@@ -1,0 +1,74 @@
+#include "runtime/wire/codec.h"
+
+#include <absl/strings/str_format.h>
+
+#include <cstring>
+
+#include "runtime/wire/codec_internal.h"
+#include "runtime/wire/limits.h"
+
+namespace troupe::wire {
+namespace {
+
+Status DefectOf(const kj::Exception& error, const char* what) {
+  const kj::StringPtr description = error.getDescription();
+  return MakeError(ErrorCode::kInvalid, absl::StrFormat("%s: %s", what, description.cStr()));
+}
+
+// The segment table is read before Cap'n Proto allocates for it.
+Status CheckSegmentTable(std::string_view bytes) {
+  if (bytes.size() < 8 || bytes.size() % 8 != 0) {
+    return MakeError(ErrorCode::kInvalid,
+                     absl::StrFormat("a control message of %d bytes is cut short", bytes.size()));
+  }
+  std::uint32_t segments_less_one = 0;
+  std::memcpy(&segments_less_one, bytes.data(), sizeof segments_less_one);
+  if (segments_less_one >= kSegmentsMax) {
+    return MakeError(ErrorCode::kInvalid, "a control message has too many segments");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::string> EncodeBody(const Message& message) {
+  try {
+    capnp::MallocMessageBuilder builder;
+    Write(message, builder.initRoot<schema::Message>());
+    const kj::Array<capnp::word> words = capnp::messageToFlatArray(builder);
+    const auto bytes = words.asChars();
+    if (bytes.size() > kBodyBytesMax) {
+      return MakeError(ErrorCode::kTooLarge,
+                       absl::StrFormat("a %s message takes %d bytes; the limit is %d",
+                                       std::string(NameOf(message.body)), bytes.size(), kBodyBytesMax));
+    }
+    return std::string(bytes.begin(), bytes.size());
+  } catch (const kj::Exception& error) {
+    return DefectOf(error, "a control message cannot be encoded");
+  }
+}
+
+StatusOr<Message> DecodeBody(std::string_view bytes) {
+  TROUPE_TRY(CheckSegmentTable(bytes));
+  kj::Array<capnp::word> copy;
+  const auto* words = reinterpret_cast<const capnp::word*>(bytes.data());
+  const std::size_t count = bytes.size() / sizeof(capnp::word);
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(capnp::word) != 0) {
+    copy = kj::heapArray<capnp::word>(count);
+    std::memcpy(copy.begin(), bytes.data(), bytes.size());
+    words = copy.begin();
+  }
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = 2 * count + 512;
+  options.nestingLimit = kNestingMax;
+  try {
+    capnp::FlatArrayMessageReader reader(kj::arrayPtr(words, count), options);
+    Message message;
+    Read(message, reader.getRoot<schema::Message>());
+    return message;
+  } catch (const kj::Exception& error) {
+    return DefectOf(error, "a control message cannot be decoded");
+  }
+}
+
+}  // namespace troupe::wire

@@ -1,0 +1,25 @@
+// Encodes and decodes the body of a control frame.
+//
+// Pure and reentrant; blocks never. Hostile input ends in an error that names what was wrong, never
+// in an exception or a crash. The attachment is not part of the body: frame.h carries it beside.
+//   std::string bytes = EncodeBody(message);
+//   StatusOr<Message> again = DecodeBody(bytes);
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "runtime/wire/messages.h"
+
+namespace troupe::wire {
+
+/// The Cap'n Proto bytes of `message` without its attachment; a multiple of 8 bytes long.
+/// Errors: kTooLarge when it would exceed kBodyBytesMax or a list kListMax.
+StatusOr<std::string> EncodeBody(const Message& message);
+
+/// The inverse. `bytes` may have any alignment (an unaligned body is copied once). Errors: kInvalid
+/// naming the defect. The result's attachment is empty.
+StatusOr<Message> DecodeBody(std::string_view bytes);
+
+}  // namespace troupe::wire

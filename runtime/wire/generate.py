@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Generates plain structs, their Cap'n Proto codec and their Python conversion from the schema.
+
+Usage: generate.py SCHEMA_DIR OUT_DIR
+
+The schema is the only place a message is described. Written from it:
+  messages.h              plain C++ structs and the Body variant (C++17, no capnp in it)
+  codec_internal.h, codec_<file>.cc   Cap'n Proto readers and builders
+  python_convert.{h,cc}   struct <-> dict, for the extension module
+A schema construct this generator does not know is an error, never skipped.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import emit_codec  # noqa: E402
+import emit_python  # noqa: E402
+import emit_structs  # noqa: E402
+from schema import load  # noqa: E402
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Leaves an unchanged file alone, so that nothing is rebuilt for it."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def main() -> int:
+    source, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    out.mkdir(parents=True, exist_ok=True)
+    schema = load(source)
+    write(out / "messages.h", emit_structs.header(schema))
+    write(out / "codec_internal.h", emit_codec.header(schema))
+    for file in schema.files:
+        write(out / f"codec_{file}.cc", emit_codec.source(schema, file))
+    write(out / "python_convert.h", emit_python.header(schema))
+    write(out / "python_convert.cc", emit_python.source(schema))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

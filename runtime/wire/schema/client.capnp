@@ -1,0 +1,161 @@
+@0xd1f0a3c2b4e59604;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::wire::schema");
+# Driver, CLI and (by relay) actor processes <-> head.
+using import "types.capnp".ClusterId;
+using import "types.capnp".NodeId;
+using import "types.capnp".LaunchId;
+using import "types.capnp".ActorId;
+using import "types.capnp".GroupId;
+using import "types.capnp".TokenId;
+using import "types.capnp".RequestId;
+using import "types.capnp".Role;
+using import "types.capnp".Resource;
+using import "types.capnp".Label;
+using import "types.capnp".Bundle;
+using import "types.capnp".BundlePlace;
+using import "types.capnp".Failure;
+using import "types.capnp".Outcome;
+using import "types.capnp".Strategy;
+using import "types.capnp".LaunchMode;
+using import "types.capnp".LaunchState;
+using import "types.capnp".ActorState;
+using import "types.capnp".GroupState;
+using import "types.capnp".NodeState;
+using import "types.capnp".BlobRef;
+using import "types.capnp".RuntimeEnvironment;
+using import "types.capnp".ActorAddress;
+using import "node.capnp".Device;
+
+# ---- launches ----
+struct LaunchSpec {
+  name @0 :Text;
+  mode @1 :LaunchMode;
+  ranks @2 :UInt32;
+  perRank @3 :List(Resource);
+  gpuType @4 :Text;
+  strategy @5 :Strategy;
+  attemptsMax @6 :UInt32 = 1;
+  timeoutMs @7 :UInt64;        # from submission to marker; 0 = none
+  environment @8 :RuntimeEnvironment;
+  detached @9 :Bool;
+  payload @10 :BlobRef;        # empty sha256: the payload is the attachment
+  functionName @11 :Text;
+}
+# Answer: LaunchAccepted, or ErrorReply (infeasible: reason per node). The submitting session then
+# receives LaunchUpdate pushes until TERMINAL.
+struct SubmitLaunch { spec @0 :LaunchSpec; request @1 :RequestId; }
+struct LaunchAccepted { launch @0 :LaunchId; queuePlace @1 :UInt32; waitingFor @2 :Text; }
+struct RankInfo { rank @0 :UInt32; node @1 :NodeId; nodeName @2 :Text; host @3 :Text; localRank @4 :UInt32; outcome @5 :Outcome; exitCode @6 :Int32; }
+struct LaunchInfo {
+  launch @0 :LaunchId; name @1 :Text; mode @2 :LaunchMode; ranks @3 :UInt32;
+  state @4 :LaunchState; epoch @5 :UInt64; attemptsMax @6 :UInt32;
+  outcome @7 :Outcome; exitCode @8 :Int32; cause @9 :Text;
+  failure @10 :Failure;
+  submittedUs @11 :UInt64; readyMs @12 :UInt64; durationMs @13 :UInt64;
+  waitingFor @14 :Text; queuePlace @15 :UInt32;
+  rankInfos @16 :List(RankInfo);
+  nodes @17 :List(NodeId);
+  travelled @18 :List(Text);
+  resultBytes @19 :List(UInt64);
+  headIncarnation @20 :UInt64;
+  perRank @21 :List(Resource);
+}
+struct LaunchUpdate { info @0 :LaunchInfo; }
+struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow
+struct GetLaunch { launch @0 :LaunchId; }          # answer: LaunchUpdate
+struct ListLaunches { none @0 :Bool; }
+struct LaunchList { launches @0 :List(LaunchInfo); }
+struct GetResult { launch @0 :LaunchId; rank @1 :UInt32; }
+struct ResultValue { launch @0 :LaunchId; rank @1 :UInt32; outcome @2 :Outcome; sha256 @3 :Data; keptBy @4 :NodeId; sizeBytes @5 :UInt64; }   # attachment: the pickle, unless keptBy
+struct CancelLaunch { launch @0 :LaunchId; hard @1 :Bool; reason @2 :Text; }   # answer: LaunchUpdate
+
+# ---- completion marker, driver side (relayed by the driver's worker) ----
+struct AcquireDriver { launch @0 :LaunchId; epoch @1 :UInt64; nonce @2 :RequestId; }
+struct DriverGranted { epoch @0 :UInt64; ttlMs @1 :UInt32; info @2 :LaunchInfo; }
+struct RenewDriver { launch @0 :LaunchId; epoch @1 :UInt64; }
+# Attachment: the pickled value or exception. Answer: MarkerReply.
+struct Complete { launch @0 :LaunchId; epoch @1 :UInt64; request @2 :RequestId; outcome @3 :Outcome; exitCode @4 :Int32; failure @5 :Failure; manifestSha256 @6 :Data; }
+struct Marker {
+  launch @0 :LaunchId; epoch @1 :UInt64; outcome @2 :Outcome; exitCode @3 :Int32; cause @4 :Text;
+  request @5 :RequestId; wallTimeUs @6 :UInt64; headIncarnation @7 :UInt64; durationMs @8 :UInt64; failure @9 :Failure;
+}
+struct MarkerReply { marker @0 :Marker; }
+struct WaitMarker { launch @0 :LaunchId; timeoutMs @1 :UInt64; }   # answer: MarkerReply, ErrorReply(timeout, unknown, wrong cluster)
+
+# ---- actors ----
+struct ActorSpec {
+  actor @0 :ActorId;           # minted by the caller
+  name @1 :Text; namespace @2 :Text; className @3 :Text;
+  resources @4 :List(Resource);        # to place it
+  runResources @5 :List(Resource);     # held while it runs
+  group @6 :GroupId; bundle @7 :Int32 = -1;
+  node @8 :NodeId; nodeSoft @9 :Bool;
+  detached @10 :Bool;
+  maxConcurrency @11 :UInt32 = 1;
+  maxRestarts @12 :Int32;
+  environment @13 :RuntimeEnvironment;
+  payload @14 :BlobRef;
+  getIfExists @15 :Bool;
+  strategy @16 :Strategy;
+}
+struct CreateActor { spec @0 :ActorSpec; }         # attachment: pickled class and arguments. Answer: ActorUpdate (pending)
+struct ActorInfo {
+  actor @0 :ActorId; name @1 :Text; namespace @2 :Text; className @3 :Text; state @4 :ActorState;
+  address @5 :ActorAddress; node @6 :NodeId; nodeName @7 :Text; failure @8 :Failure; launch @9 :LaunchId;
+  waitingFor @10 :Text; restarts @11 :UInt32; resources @12 :List(Resource); methods @13 :Data;
+}
+struct ActorUpdate { info @0 :ActorInfo; }         # also pushed to who created or watched it. Attachment: pickled constructor exception
+struct WatchActor { actor @0 :ActorId; }           # answer: ActorUpdate now, pushes follow
+struct GetNamedActor { name @0 :Text; namespace @1 :Text; }
+struct ListActors { none @0 :Bool; }
+struct ActorList { actors @0 :List(ActorInfo); }
+struct KillActor { actor @0 :ActorId; graceful @1 :Bool; noRestart @2 :Bool = true; }
+
+# ---- placement groups ----
+struct CreateGroup { group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; bundles @3 :List(Bundle); detached @4 :Bool; }
+struct GroupInfo {
+  group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; state @3 :GroupState; attempt @4 :UInt64;
+  places @5 :List(BundlePlace); bundles @6 :List(Bundle); reason @7 :Text; launch @8 :LaunchId;
+}
+struct GroupUpdate { info @0 :GroupInfo; }         # answer to CreateGroup, GetGroup, RemoveGroup; pushed to the creator
+struct GetGroup { group @0 :GroupId; name @1 :Text; watch @2 :Bool; }
+struct RemoveGroup { group @0 :GroupId; }
+struct ListGroups { none @0 :Bool; }
+struct GroupList { groups @0 :List(GroupInfo); }
+
+# ---- names and values ----
+struct KvPut { scope @0 :Text; key @1 :Text; overwrite @2 :Bool = true; }        # attachment: value. Answer: Ok or ErrorReply(alreadyExists)
+struct KvGet { scope @0 :Text; key @1 :Text; }                                    # answer: KvValue, attachment: value
+struct KvValue { found @0 :Bool; version @1 :UInt64; }
+struct KvDelete { scope @0 :Text; key @1 :Text; }
+struct KvList { scope @0 :Text; prefix @1 :Text; }
+struct KvKeys { keys @0 :List(Text); }
+
+# ---- cluster ----
+struct NodeInfo {
+  node @0 :NodeId; name @1 :Text; host @2 :Text; state @3 :NodeState; incarnation @4 :UInt64;
+  listenHost @5 :Text; listenPort @6 :UInt16; unixPath @7 :Text; bootId @8 :Text; pid @9 :Int32;
+  resources @10 :List(Resource); free @11 :List(Resource); labels @12 :List(Label); devices @13 :List(Device);
+  heardMs @14 :UInt64; pythonVersion @15 :Text; zygoteReady @16 :Bool;
+}
+struct GetStatus { none @0 :Bool; }
+struct ClusterStatus {
+  clusterId @0 :ClusterId; headIncarnation @1 :UInt64; address @2 :Text; pid @3 :Int32; upMs @4 :UInt64;
+  nodes @5 :List(NodeInfo); launches @6 :List(LaunchInfo); version @7 :Text; actorCount @8 :UInt32; groupCount @9 :UInt32;
+}
+struct CreateToken { role @0 :Role; ttlS @1 :UInt64; singleUse @2 :Bool; note @3 :Text; }
+struct TokenCreated { token @0 :Text; id @1 :TokenId; expiresUs @2 :UInt64; }
+struct TokenInfo { id @0 :TokenId; role @1 :Role; expiresUs @2 :UInt64; revoked @3 :Bool; singleUse @4 :Bool; uses @5 :UInt32; note @6 :Text; createdUs @7 :UInt64; }
+struct ListTokens { none @0 :Bool; }
+struct TokenList { tokens @0 :List(TokenInfo); }
+struct RevokeToken { id @0 :TokenId; }
+struct StopCluster { reason @0 :Text; }
+struct DrainNode { node @0 :NodeId; reason @1 :Text; }
+
+# ---- logs and blobs, answered by a worker ----
+struct ReadLog { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; stderr @3 :Bool; offset @4 :UInt64; bytesMax @5 :UInt32; waitMs @6 :UInt32; epoch @7 :UInt64; }
+struct LogChunk { offset @0 :UInt64; next @1 :UInt64; ended @2 :Bool; droppedBytes @3 :UInt64; }   # attachment: text
+struct PutBlob { sha256 @0 :Data; offset @1 :UInt64; sizeBytes @2 :UInt64; }       # attachment: a chunk. Answer: Ok
+struct GetBlob { sha256 @0 :Data; offset @1 :UInt64; }                             # answer: BlobChunk
+struct BlobChunk { offset @0 :UInt64; sizeBytes @1 :UInt64; found @2 :Bool; }      # attachment: the chunk

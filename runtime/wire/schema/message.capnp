@@ -1,0 +1,106 @@
+@0xd1f0a3c2b4e59606;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::wire::schema");
+# The one message every control frame carries. A new kind is appended; its number is for ever.
+# Bulk bytes are never in here: they are the attachment of the frame.
+using Session = import "session.capnp";
+using Node = import "node.capnp";
+using Client = import "client.capnp";
+using Process = import "process.capnp";
+
+struct Message {
+  id @0 :UInt64;        # a request's number, unique per connection and direction; 0: one-way
+  replyTo @1 :UInt64;   # the request this answers
+  union {
+    hello @2 :Session.Hello;
+    welcome @3 :Session.Welcome;
+    refused @4 :Session.Refused;
+    errorReply @5 :Session.ErrorReply;
+    ok @6 :Session.Ok;
+    goodbye @7 :Session.Goodbye;
+    registerNode @8 :Node.RegisterNode;
+    nodeRegistered @9 :Node.NodeRegistered;
+    heartbeat @10 :Node.Heartbeat;
+    heartbeatAck @11 :Node.HeartbeatAck;
+    reserve @12 :Node.Reserve;
+    reserveReply @13 :Node.ReserveReply;
+    release @14 :Node.Release;
+    released @15 :Node.Released;
+    startRanks @16 :Node.StartRanks;
+    ranksReady @17 :Node.RanksReady;
+    publishRoster @18 :Node.PublishRoster;
+    rankDone @19 :Node.RankDone;
+    rankDoneAck @20 :Node.RankDoneAck;
+    endEpoch @21 :Node.EndEpoch;
+    epochEnded @22 :Node.EpochEnded;
+    startActor @23 :Node.StartActor;
+    actorStarted @24 :Node.ActorStarted;
+    actorEnded @25 :Node.ActorEnded;
+    endActor @26 :Node.EndActor;
+    relay @27 :Node.Relay;
+    relayDown @28 :Node.RelayDown;
+    processGone @29 :Node.ProcessGone;
+    endNode @30 :Node.EndNode;
+    submitLaunch @31 :Client.SubmitLaunch;
+    launchAccepted @32 :Client.LaunchAccepted;
+    launchUpdate @33 :Client.LaunchUpdate;
+    watchLaunch @34 :Client.WatchLaunch;
+    getLaunch @35 :Client.GetLaunch;
+    listLaunches @36 :Client.ListLaunches;
+    launchList @37 :Client.LaunchList;
+    getResult @38 :Client.GetResult;
+    resultValue @39 :Client.ResultValue;
+    cancelLaunch @40 :Client.CancelLaunch;
+    acquireDriver @41 :Client.AcquireDriver;
+    driverGranted @42 :Client.DriverGranted;
+    renewDriver @43 :Client.RenewDriver;
+    complete @44 :Client.Complete;
+    markerReply @45 :Client.MarkerReply;
+    waitMarker @46 :Client.WaitMarker;
+    createActor @47 :Client.CreateActor;
+    actorUpdate @48 :Client.ActorUpdate;
+    watchActor @49 :Client.WatchActor;
+    getNamedActor @50 :Client.GetNamedActor;
+    listActors @51 :Client.ListActors;
+    actorList @52 :Client.ActorList;
+    killActor @53 :Client.KillActor;
+    createGroup @54 :Client.CreateGroup;
+    groupUpdate @55 :Client.GroupUpdate;
+    getGroup @56 :Client.GetGroup;
+    removeGroup @57 :Client.RemoveGroup;
+    listGroups @58 :Client.ListGroups;
+    groupList @59 :Client.GroupList;
+    kvPut @60 :Client.KvPut;
+    kvGet @61 :Client.KvGet;
+    kvValue @62 :Client.KvValue;
+    kvDelete @63 :Client.KvDelete;
+    kvList @64 :Client.KvList;
+    kvKeys @65 :Client.KvKeys;
+    getStatus @66 :Client.GetStatus;
+    clusterStatus @67 :Client.ClusterStatus;
+    createToken @68 :Client.CreateToken;
+    tokenCreated @69 :Client.TokenCreated;
+    listTokens @70 :Client.ListTokens;
+    tokenList @71 :Client.TokenList;
+    revokeToken @72 :Client.RevokeToken;
+    stopCluster @73 :Client.StopCluster;
+    drainNode @74 :Client.DrainNode;
+    readLog @75 :Client.ReadLog;
+    logChunk @76 :Client.LogChunk;
+    putBlob @77 :Client.PutBlob;
+    getBlob @78 :Client.GetBlob;
+    blobChunk @79 :Client.BlobChunk;
+    forkRequest @80 :Process.ForkRequest;
+    forkReply @81 :Process.ForkReply;
+    childExit @82 :Process.ChildExit;
+    zygoteReady @83 :Process.ZygoteReady;
+    rankBegin @84 :Process.RankBegin;
+    rankPrepared @85 :Process.RankPrepared;
+    rankRun @86 :Process.RankRun;
+    rankResult @87 :Process.RankResult;
+    processEnd @88 :Process.ProcessEnd;
+    actorBegin @89 :Process.ActorBegin;
+    actorReady @90 :Process.ActorReady;
+    storeReady @91 :Process.StoreReady;
+  }
+}

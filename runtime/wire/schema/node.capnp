@@ -1,0 +1,136 @@
+@0xd1f0a3c2b4e59603;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::wire::schema");
+# Head <-> worker.
+using import "types.capnp".NodeId;
+using import "types.capnp".LaunchId;
+using import "types.capnp".ActorId;
+using import "types.capnp".GroupId;
+using import "types.capnp".ProcessId;
+using import "types.capnp".Resource;
+using import "types.capnp".Label;
+using import "types.capnp".EnvVar;
+using import "types.capnp".Bundle;
+using import "types.capnp".BundleGrant;
+using import "types.capnp".Failure;
+using import "types.capnp".Outcome;
+using import "types.capnp".BlobRef;
+using import "types.capnp".RuntimeEnvironment;
+using import "types.capnp".LaunchMode;
+using import "types.capnp".ActorAddress;
+
+struct Device { index @0 :UInt32; uuid @1 :Text; model @2 :Text; memoryMib @3 :UInt64; pciBusId @4 :Text; numaNode @5 :Int32 = -1; }
+struct Holding { group @0 :GroupId; attempt @1 :UInt64; draining @2 :Bool; }
+struct HeldRank { launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64; rank @3 :UInt32; }
+struct HeldActor { actor @0 :ActorId; incarnation @1 :UInt64; }
+
+# worker -> head, first after Welcome, on every (re)connect. Answer: NodeRegistered.
+struct RegisterNode {
+  node @0 :NodeId;
+  name @1 :Text;
+  host @2 :Text;
+  bootId @3 :Text;
+  listenHost @4 :Text;
+  listenPort @5 :UInt16;
+  unixPath @6 :Text;           # the worker's own socket, for processes of the same host and uid
+  resources @7 :List(Resource);
+  labels @8 :List(Label);
+  devices @9 :List(Device);
+  pythonVersion @10 :Text;
+  pid @11 :Int32;
+  incarnation @12 :UInt64;     # the last one this worker was given; 0 = none yet
+  holdings @13 :List(Holding);
+  ranks @14 :List(HeldRank);
+  actors @15 :List(HeldActor);
+}
+struct NodeRegistered {
+  node @0 :NodeId;
+  incarnation @1 :UInt64;
+  name @2 :Text;               # made unique by the head
+  leaseMs @3 :UInt32;
+  heartbeatMs @4 :UInt32;
+}
+struct Heartbeat { sequence @0 :UInt64; freeVersion @1 :UInt64; zygoteReady @2 :Bool; }
+struct HeartbeatAck { sequence @0 :UInt64; }
+
+# Placement groups: one-phase, attempt-fenced reservation (spec: placement-groups).
+struct Reserve { group @0 :GroupId; attempt @1 :UInt64; bundles @2 :List(Bundle); parent @3 :GroupId; }
+struct ReserveReply {
+  group @0 :GroupId; attempt @1 :UInt64; granted @2 :Bool;
+  grants @3 :List(BundleGrant);
+  reason @4 :Text;
+  free @5 :List(Resource); freeVersion @6 :UInt64;
+}
+struct Release { group @0 :GroupId; attempt @1 :UInt64; }
+struct Released { group @0 :GroupId; attempt @1 :UInt64; free @2 :List(Resource); freeVersion @3 :UInt64; }
+
+struct RankPlace { rank @0 :UInt32; localRank @1 :UInt32; }
+# head -> worker: fork these ranks now; they prepare and wait for the roster. Attachment: the payload,
+# unless `payload` names a blob.
+struct StartRanks {
+  launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64;
+  group @3 :GroupId; attempt @4 :UInt64;
+  mode @5 :LaunchMode;
+  name @6 :Text;
+  ranks @7 :List(RankPlace);
+  worldSize @8 :UInt32;
+  nodeRank @9 :UInt32;
+  nodeCount @10 :UInt32;
+  hostsStore @11 :Bool;        # this node forks the rendezvous store, before any rank
+  gpuIds @12 :List(UInt32);    # the launch's devices on this node, one mask for all its ranks
+  environment @13 :RuntimeEnvironment;
+  payload @14 :BlobRef;
+  peerHosts @15 :List(Text);   # listen hosts of the other nodes: the interface that reaches them is chosen
+  perRank @16 :List(Resource);
+}
+# worker -> head, when all its ranks have reported in.
+struct RanksReady {
+  launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64;
+  storeHost @3 :Text; storePort @4 :UInt16;       # of the node that hosts the store
+  rankActors @5 :List(ActorAddress);              # one per local rank, in order of local rank (driver mode)
+}
+# head -> worker, when every node is ready: ranks run.
+struct PublishRoster {
+  launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64;
+  storeHost @3 :Text; storePort @4 :UInt16;
+  rankActors @5 :List(ActorAddress);              # all ranks, by rank; only to the driver's node
+  nodes @6 :List(NodeId);
+}
+# worker -> head: a rank has exited and its channel is drained. Kept and repeated until acknowledged.
+# Attachment: the pickled value, or the pickled exception.
+struct RankDone {
+  launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64; rank @3 :UInt32;
+  outcome @4 :Outcome;
+  failure @5 :Failure;
+  sha256 @6 :Data;             # of the attachment, or of the value the worker keeps
+  keptByWorker @7 :Bool;       # larger than what travels with the marker
+  sizeBytes @8 :UInt64;
+}
+struct RankDoneAck { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; }
+# head -> worker: this epoch is over (a marker, or a newer epoch): every rank process of it and of
+# older ones ends with exitCode; what the driver created ends too.
+struct EndEpoch { launch @0 :LaunchId; epoch @1 :UInt64; outcome @2 :Outcome; exitCode @3 :Int32; reason @4 :Text; terminal @5 :Bool; }
+struct EpochEnded { launch @0 :LaunchId; epoch @1 :UInt64; }   # worker -> head: nothing of it is left here
+
+# Attachment: pickled class and arguments.
+struct StartActor {
+  actor @0 :ActorId; incarnation @1 :UInt64;
+  name @2 :Text; className @3 :Text;
+  group @4 :GroupId; attempt @5 :UInt64; bundle @6 :Int32 = -1;   # the reservation it lives in
+  gpuIds @7 :List(UInt32);
+  environment @8 :RuntimeEnvironment;
+  launch @9 :LaunchId; epoch @10 :UInt64;         # scope; nil: the cluster's
+  maxConcurrency @11 :UInt32;
+  namespace @12 :Text;
+  payload @13 :BlobRef;
+}
+struct ActorStarted { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; }
+struct ActorEnded { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; graceful @3 :Bool; }  # attachment: pickled exception of a constructor
+struct EndActor { actor @0 :ActorId; incarnation @1 :UInt64; graceful @2 :Bool; reason @3 :Text; }
+
+# A process's request, carried by its worker. `body` is a whole encoded message in the attachment.
+struct Relay { process @0 :ProcessId; launch @1 :LaunchId; epoch @2 :UInt64; rank @3 :Int32 = -1; actor @4 :ActorId; }
+struct RelayDown { process @0 :ProcessId; }
+struct ProcessGone { process @0 :ProcessId; }
+
+struct EndNode { reason @0 :Text; }               # head -> worker: leave

@@ -1,0 +1,66 @@
+@0xd1f0a3c2b4e59605;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::wire::schema");
+# Worker <-> zygote and worker <-> its processes.
+using import "types.capnp".NodeId;
+using import "types.capnp".LaunchId;
+using import "types.capnp".ActorId;
+using import "types.capnp".GroupId;
+using import "types.capnp".ProcessId;
+using import "types.capnp".ClusterId;
+using import "types.capnp".EnvVar;
+using import "types.capnp".Resource;
+using import "types.capnp".Outcome;
+using import "types.capnp".Failure;
+using import "types.capnp".LaunchMode;
+using import "types.capnp".ActorAddress;
+
+enum ProcessKind { rank @0; actor @1; store @2; probe @3; }
+
+# worker -> zygote, with three descriptors: control, stdout, stderr.
+struct ForkRequest {
+  process @0 :ProcessId;
+  kind @1 :ProcessKind;
+  env @2 :List(EnvVar);        # the whole environment of the child
+  workingDirectory @3 :Text;
+  importPath @4 :List(Text);
+  title @5 :Text;              # shown by ps, e.g. "troupe: rank 3 of 7f3a"
+  threads @6 :UInt32;          # torch.set_num_threads
+  cpus @7 :List(UInt32);       # affinity; empty: all
+}
+struct ForkReply { process @0 :ProcessId; pid @1 :Int32; error @2 :Text; }
+struct ChildExit { pid @0 :Int32; status @1 :Int32; maxRssKib @2 :UInt64; }       # wait status as wait4 gives it
+struct ZygoteReady { pid @0 :Int32; importMs @1 :UInt32; threads @2 :UInt32; usable @3 :Bool; reason @4 :Text; pythonVersion @5 :Text; modules @6 :List(Text); }
+
+# worker -> process, the first message on its control channel.
+struct RankBegin {               # attachment: the payload
+  launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64;
+  rank @3 :UInt32; localRank @4 :UInt32; worldSize @5 :UInt32; localWorldSize @6 :UInt32;
+  nodeRank @7 :UInt32; nodeCount @8 :UInt32;
+  mode @9 :LaunchMode;
+  group @10 :GroupId;
+  clusterId @11 :ClusterId; node @12 :NodeId;
+  socketPath @13 :Text;          # where to serve calls (driver mode); empty: nowhere
+  name @14 :Text; nodeName @15 :Text; bootId @16 :Text;
+  perRank @17 :List(Resource);
+}
+struct RankPrepared { serving @0 :Bool; failure @1 :Failure; }   # process -> worker: unpickled and waiting. Attachment: pickled exception if it failed
+struct RankRun {                 # worker -> process: go
+  masterHost @0 :Text; masterPort @1 :UInt16;
+  rankActors @2 :List(ActorAddress);
+  nodes @3 :List(NodeId);
+  env @4 :List(EnvVar);          # MASTER_ADDR, ... known only now
+}
+# process -> worker: the function returned or raised. Attachment: pickled value or exception.
+struct RankResult { outcome @0 :Outcome; failure @1 :Failure; }
+# worker -> process: the marker is there (or this epoch is fenced): leave with exitCode.
+struct ProcessEnd { exitCode @0 :Int32; outcome @1 :Outcome; reason @2 :Text; }
+
+struct ActorBegin {              # attachment: pickled class and arguments
+  actor @0 :ActorId; incarnation @1 :UInt64; name @2 :Text; className @3 :Text; namespace @4 :Text;
+  socketPath @5 :Text; maxConcurrency @6 :UInt32;
+  clusterId @7 :ClusterId; node @8 :NodeId; launch @9 :LaunchId; epoch @10 :UInt64;
+  gpuIds @11 :List(UInt32); nodeName @12 :Text; bootId @13 :Text; group @14 :GroupId;
+}
+struct ActorReady { failed @0 :Bool; failure @1 :Failure; }      # attachment: pickled exception of the constructor
+struct StoreReady { port @0 :UInt16; }

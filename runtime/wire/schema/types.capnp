@@ -1,0 +1,71 @@
+@0xd1f0a3c2b4e59601;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::wire::schema");
+# Words every other schema uses. Structs only, never an `interface`; append fields, never reuse a number.
+
+struct Id { hi @0 :UInt64; lo @1 :UInt64; }
+using ClusterId = Id;
+using NodeId = Id;
+using LaunchId = Id;
+using ActorId = Id;
+using GroupId = Id;
+using ProcessId = Id;
+using SessionId = Id;
+using RequestId = Id;
+using TokenId = Id;
+
+enum Role { none @0; worker @1; client @2; observer @3; process @4; head @5; }
+enum Strategy { pack @0; spread @1; strictPack @2; strictSpread @3; }
+enum Outcome { none @0; succeeded @1; failed @2; cancelled @3; }
+enum LaunchMode { distributed @0; driver @1; }
+enum LaunchState { queued @0; reserving @1; starting @2; running @3; terminal @4; }
+enum ActorState { pending @0; starting @1; alive @2; dead @3; }
+enum GroupState { pending @0; created @1; removed @2; infeasible @3; rescheduling @4; }
+enum NodeState { alive @0; suspect @1; dead @2; draining @3; }
+
+# An amount in ten-thousandths, so that 0.1 GPU is exact.
+struct Resource { name @0 :Text; tenThousandths @1 :UInt64; }
+struct Label { key @0 :Text; value @1 :Text; }
+struct EnvVar { name @0 :Text; value @1 :Text; }
+
+struct Bundle { index @0 :UInt32; resources @1 :List(Resource); }
+struct BundleGrant { index @0 :UInt32; gpuIds @1 :List(UInt32); }
+struct BundlePlace { index @0 :UInt32; node @1 :NodeId; resources @2 :List(Resource); gpuIds @3 :List(UInt32); }
+
+# What is known of the end of a rank, an actor or a driver.
+struct Failure {
+  rank @0 :Int32 = -1;
+  node @1 :NodeId;
+  nodeName @2 :Text;
+  host @3 :Text;
+  pid @4 :Int32;
+  exitCode @5 :Int32;
+  signal @6 :Int32;
+  cause @7 :Text;              # one sentence a person reads
+  exceptionType @8 :Text;      # "builtins.KeyError"
+  traceback @9 :Text;
+  logTail @10 :Text;           # last lines of its stderr
+  peakRssKib @11 :UInt64;
+}
+
+# A payload kept by content: the SHA-256 of its bytes, and a node that has it.
+struct BlobRef { sha256 @0 :Data; sizeBytes @1 :UInt64; holder @2 :NodeId; }
+struct RuntimeEnvironment {
+  env @0 :List(EnvVar);
+  workingDirectory @1 :Text;
+  importPath @2 :List(Text);
+  freshInterpreter @3 :Bool;   # a variable in `env` is read at import time
+  pythonVersion @4 :Text;      # "3.11" of the caller; a worker refuses another minor version
+  travelled @5 :List(Text);    # names of the caller's variables that were taken along
+}
+
+struct ActorAddress {
+  actor @0 :ActorId;
+  node @1 :NodeId;
+  bootId @2 :Text;
+  unixPath @3 :Text;           # on the host with this boot id
+  host @4 :Text;               # the worker's port, for other hosts: TLS, server name = actor id
+  port @5 :UInt16;
+  incarnation @6 :UInt64;
+  pid @7 :Int32;
+}
