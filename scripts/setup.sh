@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Installs what a fresh Debian 12 machine lacks (Debian's and PyPI's packages only) and makes .venv.
+# Sourced by ./test, ./quickstart and .ci/run:  setup_system [extra packages]; setup_python [extras]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+SYSTEM_PACKAGES=(g++ clang-19 cmake ninja-build ccache mold git python3 python3-dev python3-venv
+  libboost1.81-dev libssl-dev capnproto libcapnp-dev libabsl-dev libsqlite3-dev libhwloc-dev
+  libgtest-dev libgmock-dev librapidcheck-dev)
+
+step() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+setup_system() {
+  local missing=() package
+  for package in "${SYSTEM_PACKAGES[@]}" "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  command -v apt-get >/dev/null || fail "these packages are missing and this is no Debian system: ${missing[*]}"
+  local sudo=""
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "installing ${missing[*]} needs root: run as root or install sudo"
+    sudo=sudo
+  fi
+  step "installing ${#missing[@]} Debian packages: ${missing[*]}"
+  $sudo apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# setup_python examples,test: .venv with the project's own dependencies and these extras.
+setup_python() {
+  local extras=$1 stamp
+  stamp=$( (cat pyproject.toml; echo "$extras") | sha256sum | cut -c1-16)
+  if [ ! -x .venv/bin/python ]; then
+    step "making .venv with $(/usr/bin/python3 --version)"
+    /usr/bin/python3 -m venv .venv
+  fi
+  [ -f ".venv/.deps-$stamp" ] && return
+  step "installing Python packages (torch is the large one)"
+  .venv/bin/python scripts/requirements.py "$extras" > .venv/requirements.txt
+  .venv/bin/python -m pip install -q --disable-pip-version-check -r .venv/requirements.txt
+  touch ".venv/.deps-$stamp"
+}
+
+# build_preset dev [targets...]: configures and builds, compiler output kept to what matters.
+build_preset() {
+  local preset=$1; shift
+  step "building ($preset)"
+  cmake --preset "$preset" -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"build-$preset.log" 2>&1 ||
+    { tail -30 "build-$preset.log" >&2; fail "cmake could not configure (log: build-$preset.log)"; }
+  local targets=(); [ $# -gt 0 ] && targets=(--target "$@")
+  cmake --build "build/$preset" "${targets[@]}" >>"build-$preset.log" 2>&1 ||
+    { grep -E -A6 'error|FAILED' "build-$preset.log" | tail -60 >&2; fail "the build failed (log: build-$preset.log)"; }
+}

@@ -1,0 +1,57 @@
+"""Sizes: files and functions stay small.
+
+Files: 600 lines at most (tests 800); 400 is the aim. Functions: 70 lines at most. What is already
+larger is listed in sizes.ratchet with its size: it may shrink, never grow.
+"""
+import ast
+import json
+import re
+
+import tree
+
+FILE_LINES_MAX, TEST_LINES_MAX, FUNCTION_LINES_MAX = 600, 800, 70
+
+
+def cpp_functions(text: str) -> list[tuple[str, int]]:
+    """(first line, length) of every function body that starts in column 0 or 2, by indentation."""
+    found, lines, i = [], text.split("\n"), 0
+    while i < len(lines):
+        line = lines[i]
+        indent = len(line) - len(line.lstrip())
+        starts = (indent in (0, 2) and line.rstrip().endswith("{") and "(" in line
+                  and not re.match(r"\s*(class|struct|enum|namespace|if|for|while|switch|do|else|extern|#)", line))
+        if not starts:
+            i += 1
+            continue
+        closing = " " * indent + "}"
+        end = next((j for j in range(i + 1, len(lines)) if lines[j].startswith(closing)
+                    and len(lines[j]) - len(lines[j].lstrip()) == indent), i)
+        found.append((line.strip()[:60], end - i + 1))
+        i = end + 1
+    return found
+
+
+def python_functions(text: str) -> list[tuple[str, int]]:
+    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [(n.name, n.end_lineno - n.lineno + 1) for n in nodes]
+
+
+def main() -> None:
+    ratchet_file = tree.root() / "tests/lint/sizes.ratchet"
+    allowed = json.loads(ratchet_file.read_text()) if ratchet_file.exists() else {}
+    findings, paths = [], tree.files(".h", ".cc", ".py")
+    for path in paths:
+        name, text = tree.relative(path), path.read_text()
+        lines = text.count("\n")
+        limit = TEST_LINES_MAX if name.startswith("tests/") else FILE_LINES_MAX
+        if lines > max(limit, allowed.get(name, 0)):
+            findings.append(f"{name}: {lines} lines; the limit is {limit}: split it")
+        functions = python_functions(text) if name.endswith(".py") else cpp_functions(text)
+        for start, length in functions:
+            if length > max(FUNCTION_LINES_MAX, allowed.get(f"{name}:{start}", 0)):
+                findings.append(f"{name}: {start} ... is {length} lines; the limit is {FUNCTION_LINES_MAX}")
+    tree.finish(findings, len(paths))
+
+
+if __name__ == "__main__":
+    main()
