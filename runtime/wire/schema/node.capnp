@@ -42,6 +42,8 @@ struct RegisterNode {
   holdings @13 :List(Holding);
   ranks @14 :List(HeldRank);
   actors @15 :List(HeldActor);
+  free @16 :List(Resource);    # what is neither held nor draining, and its version
+  freeVersion @17 :UInt64;
 }
 struct NodeRegistered {
   node @0 :NodeId;
@@ -123,8 +125,9 @@ struct StartActor {
   maxConcurrency @11 :UInt32;
   namespace @12 :Text;
   payload @13 :BlobRef;
+  recreatable @14 :Bool;       # named, detached or with max_restarts: ended after 60 s without a head
 }
-struct ActorStarted { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; }
+struct ActorStarted { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; methods @3 :Data; }
 struct ActorEnded { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; graceful @3 :Bool; }  # attachment: pickled exception of a constructor
 struct EndActor { actor @0 :ActorId; incarnation @1 :UInt64; graceful @2 :Bool; reason @3 :Text; }
 

@@ -43,6 +43,9 @@ struct RankBegin {               # attachment: the payload
   socketPath @13 :Text;          # where to serve calls (driver mode); empty: nowhere
   name @14 :Text; nodeName @15 :Text; bootId @16 :Text;
   perRank @17 :List(Resource);
+  payloadPath @18 :Text;         # not empty: the payload is this file, the attachment is empty
+  resultPath @19 :Text;          # where to write a value over 8 MiB (RankResult.inFile)
+  actor @20 :ActorId;            # the rank as an actor (driver mode): its address names this id
 }
 struct RankPrepared { serving @0 :Bool; failure @1 :Failure; }   # process -> worker: unpickled and waiting. Attachment: pickled exception if it failed
 struct RankRun {                 # worker -> process: go
@@ -52,7 +55,7 @@ struct RankRun {                 # worker -> process: go
   env @4 :List(EnvVar);          # MASTER_ADDR, ... known only now
 }
 # process -> worker: the function returned or raised. Attachment: pickled value or exception.
-struct RankResult { outcome @0 :Outcome; failure @1 :Failure; }
+struct RankResult { outcome @0 :Outcome; failure @1 :Failure; inFile @2 :Bool; }
 # worker -> process: the marker is there (or this epoch is fenced): leave with exitCode.
 struct ProcessEnd { exitCode @0 :Int32; outcome @1 :Outcome; reason @2 :Text; }
 
@@ -61,6 +64,7 @@ struct ActorBegin {              # attachment: pickled class and arguments
   socketPath @5 :Text; maxConcurrency @6 :UInt32;
   clusterId @7 :ClusterId; node @8 :NodeId; launch @9 :LaunchId; epoch @10 :UInt64;
   gpuIds @11 :List(UInt32); nodeName @12 :Text; bootId @13 :Text; group @14 :GroupId;
+  payloadPath @15 :Text;         # as in RankBegin
 }
-struct ActorReady { failed @0 :Bool; failure @1 :Failure; }      # attachment: pickled exception of the constructor
+struct ActorReady { failed @0 :Bool; failure @1 :Failure; methods @2 :Data; }      # attachment: pickled exception of the constructor
 struct StoreReady { port @0 :UInt16; }

@@ -49,7 +49,11 @@ struct Failure {
 }
 
 # A payload kept by content: the SHA-256 of its bytes, and a node that has it.
-struct BlobRef { sha256 @0 :Data; sizeBytes @1 :UInt64; holder @2 :NodeId; }
+# The head fills in the holder's address when it passes the reference on to a worker.
+struct BlobRef {
+  sha256 @0 :Data; sizeBytes @1 :UInt64; holder @2 :NodeId;
+  host @3 :Text; port @4 :UInt16; unixPath @5 :Text; bootId @6 :Text;   # of the holder
+}
 struct RuntimeEnvironment {
   env @0 :List(EnvVar);
   workingDirectory @1 :Text;
