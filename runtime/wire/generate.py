@@ -6,6 +6,7 @@ Usage: generate.py SCHEMA_DIR OUT_DIR
 The schema is the only place a message is described. Written from it:
   messages.h              plain C++ structs and the Body variant (C++17, no capnp in it)
   codec_internal.h, codec_<file>.cc   Cap'n Proto readers and builders
+  inspect.h               random filling and text of any message, for tests and traces
   python_convert.{h,cc}   struct <-> dict, for the extension module
 A schema construct this generator does not know is an error, never skipped.
 """
@@ -14,6 +15,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import emit_codec  # noqa: E402
+import emit_inspect  # noqa: E402
 import emit_python  # noqa: E402
 import emit_structs  # noqa: E402
 from schema import load  # noqa: E402
@@ -33,6 +35,7 @@ def main() -> int:
     write(out / "codec_internal.h", emit_codec.header(schema))
     for file in schema.files:
         write(out / f"codec_{file}.cc", emit_codec.source(schema, file))
+    write(out / "inspect.h", emit_inspect.header(schema))
     write(out / "python_convert.h", emit_python.header(schema))
     write(out / "python_convert.cc", emit_python.source(schema))
     return 0
