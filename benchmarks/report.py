@@ -1,0 +1,36 @@
+"""Tables and result files of the benchmarks: median and best, ratios, and where they were taken."""
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import time
+
+RESULTS = pathlib.Path(__file__).resolve().parent / "results"
+
+
+def machine() -> dict:
+    """What a figure cannot be read without."""
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "?")
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+                            cwd=RESULTS.parent).stdout.strip()
+    return {"cpus": os.cpu_count(), "cpu": model, "kernel": platform.release(),
+            "python": platform.python_version(), "commit": commit,
+            "load": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
+
+
+def summary(seconds: list[float]) -> dict:
+    return {"median_ms": round(statistics.median(seconds) * 1e3, 2), "best_ms": round(min(seconds) * 1e3, 2),
+            "worst_ms": round(max(seconds) * 1e3, 2), "rounds": len(seconds)}
+
+
+def keep(name: str, rows: dict, write: bool) -> None:
+    """Prints the rows as JSON lines; with `write`, replaces benchmarks/results/NAME.json."""
+    document = {"benchmark": name, "machine": machine(), "rows": rows}
+    for key, row in rows.items():
+        print(f"{key:45s} {json.dumps(row)}")
+    if write:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
+        print(f"kept in benchmarks/results/{name}.json")
