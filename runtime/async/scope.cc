@@ -3,7 +3,9 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <exception>
 #include <list>
@@ -13,6 +15,17 @@
 
 namespace troupe::async {
 namespace {
+
+/// Asio's own way of ending a cancelled coroutine at its next suspension point.
+bool IsCancellation(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const boost::system::system_error& e) {
+    return e.code() == asio::error::operation_aborted;
+  } catch (...) {
+    return false;
+  }
+}
 
 std::string TextOf(const std::exception_ptr& error) {
   try {
@@ -33,7 +46,7 @@ struct Scope::State {
   void Done(std::list<asio::cancellation_signal>::iterator signal, const std::string& task,
             const std::exception_ptr& error) {
     signals.erase(signal);
-    if (error) {
+    if (error && !(cancelled && IsCancellation(error))) {
       const std::string text = name + ": task '" + task + "' threw: " + TextOf(error);
       Log(LogLevel::kError, "task failed", {{"scope", name}, {"task", task}, {"error", text}});
       if (first_error.ok()) first_error = MakeError(ErrorCode::kInternal, text);

@@ -23,6 +23,7 @@ struct Hello {
   proof @10 :Data;             # HMAC over the TLS exporter
   csr @11 :Data;               # DER; asks for a certificate
   wallTimeUs @12 :UInt64;
+  subject @13 :NodeId;         # over a same-uid socket: who the sender was before; nil: new
 }
 struct Welcome {
   version @0 :UInt16;

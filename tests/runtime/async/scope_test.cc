@@ -28,6 +28,12 @@ Task<void> WaitForEver(bool* ended) {
   co_await timer.async_wait(kTuple);
   *ended = true;
 }
+Task<void> WaitTwice() {
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  timer.expires_at(asio::steady_timer::time_point::max());
+  co_await timer.async_wait(kTuple);
+  co_await timer.async_wait(kTuple);  // a cancelled coroutine ends here, by Asio's own exception
+}
 Task<void> CancelAndWait(Scope* scope, bool* done) {
   scope->Cancel();
   co_await scope->Wait();
@@ -79,6 +85,18 @@ TEST(Scope, CancelEndsEveryTaskAndWaitSeesTheLastOne) {
   loop.restart();
   loop.run();
   EXPECT_EQ(count, 0) << "a cancelled scope takes no new task";
+}
+
+TEST(Scope, EndingACancelledTaskAtItsNextSuspensionIsNoFault) {
+  asio::io_context loop(1);
+  Scope scope(loop.get_executor(), "test");
+  scope.Spawn("twice", WaitTwice());
+  loop.poll();
+  scope.Cancel();
+  loop.restart();
+  loop.run();
+  EXPECT_EQ(scope.running(), 0u);
+  EXPECT_TRUE(scope.first_error().ok());
 }
 
 TEST(Scope, DestroyedWhileTasksRunTheyEndOnTheirOwn) {

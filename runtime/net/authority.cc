@@ -1,0 +1,156 @@
+#include "runtime/net/authority.h"
+
+#include <openssl/bn.h>
+
+#include <utility>
+
+#include "runtime/net/files.h"
+#include "runtime/net/human_time.h"
+#include "runtime/net/openssl.h"
+
+namespace troupe::net {
+namespace {
+
+constexpr std::uint64_t kAuthorityLifetimeUs = 3650 * kDayUs;
+
+bool SetTimes(X509* x509, std::uint64_t now_us, std::uint64_t lifetime_us) {
+  const std::uint64_t from = now_us > kBackdateUs ? now_us - kBackdateUs : 0;
+  const auto not_before = static_cast<time_t>(from / kSecondUs);
+  const auto not_after = static_cast<time_t>((now_us + lifetime_us) / kSecondUs);
+  return ASN1_TIME_set(X509_getm_notBefore(x509), not_before) != nullptr &&
+         ASN1_TIME_set(X509_getm_notAfter(x509), not_after) != nullptr;
+}
+
+bool SetRandomSerial(X509* x509) {
+  BIGNUM* number = BN_new();
+  const bool ok = number != nullptr && BN_rand(number, 126, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) &&
+                  BN_to_ASN1_INTEGER(number, X509_get_serialNumber(x509)) != nullptr;
+  BN_free(number);
+  return ok;
+}
+
+bool AddExtension(X509* x509, X509V3_CTX* context, int kind, const std::string& value) {
+  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, context, kind, value.c_str());
+  const bool ok = extension != nullptr && X509_add_ext(x509, extension, -1) == 1;
+  X509_EXTENSION_free(extension);
+  return ok;
+}
+
+bool SetName(X509_NAME* name, const std::string& text) {
+  return X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
+                                    reinterpret_cast<const unsigned char*>(text.data()),
+                                    static_cast<int>(text.size()), -1, 0) == 1;
+}
+
+StatusOr<Certificate> SelfSigned(const PrivateKey& key, std::uint64_t now_us) {
+  const X509Ptr x509(X509_new());
+  const std::string cluster = ClusterIdOf(key.PublicHash()).Hex();
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, x509.get(), x509.get(), nullptr, nullptr, 0);
+  const bool ok = X509_set_version(x509.get(), X509_VERSION_3) && SetRandomSerial(x509.get()) &&
+                  SetTimes(x509.get(), now_us, kAuthorityLifetimeUs) &&
+                  SetName(X509_get_subject_name(x509.get()), "troupe cluster " + cluster) &&
+                  X509_set_issuer_name(x509.get(), X509_get_subject_name(x509.get())) &&
+                  X509_set_pubkey(x509.get(), key.get()) &&
+                  AddExtension(x509.get(), &context, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+                  AddExtension(x509.get(), &context, NID_key_usage, "critical,keyCertSign") &&
+                  AddExtension(x509.get(), &context, NID_subject_key_identifier, "hash") &&
+                  X509_sign(x509.get(), key.get(), nullptr) > 0;
+  if (!ok) return OpenSslError("make the cluster's certificate");
+  return Certificate::Share(x509.get());
+}
+
+}  // namespace
+
+Authority::Authority(PrivateKey key, Certificate certificate)
+    : key_(std::move(key)), certificate_(std::move(certificate)), key_hash_(key_.PublicHash()) {}
+
+StatusOr<Authority> Authority::Of(PrivateKey key, std::uint64_t now_us) {
+  TROUPE_ASSIGN(Certificate certificate, SelfSigned(key, now_us));
+  return Authority(std::move(key), std::move(certificate));
+}
+
+StatusOr<Authority> Authority::Create(std::uint64_t now_us) {
+  return Of(PrivateKey::Generate(), now_us);
+}
+
+StatusOr<Authority> Authority::FromSeed(std::string_view seed, std::uint64_t now_us) {
+  TROUPE_ASSIGN(PrivateKey key, PrivateKey::FromSeed(seed));
+  return Of(std::move(key), now_us);
+}
+
+StatusOr<Authority> Authority::LoadOrCreate(const std::string& folder, std::uint64_t now_us) {
+  const std::string key_path = folder + "/ca.key", certificate_path = folder + "/ca.crt";
+  const StatusOr<Secret> pem = ReadSecretFile(key_path);
+  if (!pem.ok() && ErrorCodeOf(pem.status()) == ErrorCode::kNotFound) {
+    TROUPE_ASSIGN(Authority made, Create(now_us));
+    TROUPE_TRY(CreateSecretFile(key_path, made.key_.Pem()));
+    TROUPE_TRY(ReplaceFile(certificate_path, made.certificate_.Pem(), 0644));
+    return made;
+  }
+  if (!pem.ok()) return pem.status();
+  StatusOr<PrivateKey> key = PrivateKey::FromPem(*pem);
+  if (!key.ok()) return MakeError(ErrorCode::kInvalid, key_path + ": " + MessageOf(key.status()));
+  const StatusOr<std::string> text = ReadSmallFile(certificate_path);
+  if (text.ok()) {
+    StatusOr<Certificate> certificate = Certificate::FromPem(*text);
+    if (certificate.ok() && certificate->KeyHash() == key->PublicHash()) {
+      return Authority(*std::move(key), *std::move(certificate));
+    }
+    return MakeError(ErrorCode::kInvalid, certificate_path + " does not belong to " + key_path +
+                                              "\n  move it away: it is made again from the key");
+  }
+  TROUPE_ASSIGN(Authority made, Of(*std::move(key), now_us));
+  TROUPE_TRY(ReplaceFile(certificate_path, made.certificate_.Pem(), 0644));
+  return made;
+}
+
+StatusOr<std::string> Authority::Issue(std::string_view signing_request, wire::Role role,
+                                       const Id128& id, std::uint64_t now_us) const {
+  const auto* der = reinterpret_cast<const unsigned char*>(signing_request.data());
+  const X509ReqPtr request(d2i_X509_REQ(nullptr, &der, static_cast<long>(signing_request.size())));
+  EVP_PKEY* subject = request ? X509_REQ_get0_pubkey(request.get()) : nullptr;
+  const bool good = subject != nullptr && EVP_PKEY_get_base_id(subject) == EVP_PKEY_ED25519 &&
+                    X509_REQ_verify(request.get(), subject) == 1;
+  ERR_clear_error();
+  if (!good) return MakeError(ErrorCode::kInvalid, "the certificate request is malformed");
+  Identity identity;
+  identity.cluster = cluster_id();
+  identity.role = role;
+  identity.id = id;
+  return IssueTo(subject, identity, now_us, LifetimeUs(role));
+}
+
+StatusOr<std::string> Authority::IssueFor(const PrivateKey& subject, wire::Role role,
+                                          const Id128& id, std::uint64_t now_us,
+                                          std::uint64_t lifetime_us) const {
+  Identity identity;
+  identity.cluster = cluster_id();
+  identity.role = role;
+  identity.id = id;
+  return IssueTo(subject.get(), identity, now_us, lifetime_us);
+}
+
+StatusOr<std::string> Authority::IssueTo(EVP_PKEY* subject, const Identity& identity,
+                                         std::uint64_t now_us, std::uint64_t lifetime_us) const {
+  const X509Ptr x509(X509_new());
+  const std::string name = std::string(wire::NameOf(identity.role)) + " " + IdToHex(identity.id);
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, certificate_.get(), x509.get(), nullptr, nullptr, 0);
+  const bool ok =
+      X509_set_version(x509.get(), X509_VERSION_3) && SetRandomSerial(x509.get()) &&
+      SetTimes(x509.get(), now_us, lifetime_us) &&
+      SetName(X509_get_subject_name(x509.get()), name) &&
+      X509_set_issuer_name(x509.get(), X509_get_subject_name(certificate_.get())) &&
+      X509_set_pubkey(x509.get(), subject) &&
+      AddExtension(x509.get(), &context, NID_basic_constraints, "critical,CA:FALSE") &&
+      AddExtension(x509.get(), &context, NID_key_usage, "critical,digitalSignature") &&
+      AddExtension(x509.get(), &context, NID_ext_key_usage, "serverAuth,clientAuth") &&
+      AddExtension(x509.get(), &context, NID_authority_key_identifier, "keyid") &&
+      AddExtension(x509.get(), &context, NID_subject_alt_name, "URI:" + FormatIdentity(identity)) &&
+      X509_sign(x509.get(), key_.get(), nullptr) > 0;
+  if (!ok) return OpenSslError("issue a certificate");
+  return Certificate::Share(x509.get()).Pem();
+}
+
+}  // namespace troupe::net

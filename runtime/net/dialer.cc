@@ -1,0 +1,156 @@
+#include "runtime/net/dialer.h"
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/async/deadline.h"
+#include "runtime/async/os_random.h"
+#include "runtime/async/real_clock.h"
+#include "runtime/net/listener.h"
+
+namespace troupe::net {
+namespace {
+
+using async::kTuple;
+using async::Task;
+namespace asio = async::asio;
+using namespace std::chrono_literals;
+
+/// Thrown nowhere: marks an attempt that the server's closing door ended.
+constexpr char kClosedAtOnce[] = "the connection was closed during the TLS handshake";
+
+Status CannotConnect(const Address& address, const boost::system::error_code& error) {
+  const bool local = address.is_unix();
+  if (error == asio::error::connection_refused ||
+      (local && error == boost::system::errc::no_such_file_or_directory)) {
+    return MakeError(ErrorCode::kConnection,
+                     "nobody listens on " + address.Text() +
+                         (local ? "\n  the cluster there is not running; `troupe status` lists what runs here"
+                                : "\n  is the address right, and does the head run there? (`troupe status` on "
+                                  "that machine)"));
+  }
+  return MakeError(ErrorCode::kConnection, "cannot connect to " + address.Text() + ": " + error.message());
+}
+
+using Endpoints = std::vector<asio::generic::stream_protocol::endpoint>;
+
+Task<StatusOr<Endpoints>> Resolve(Address address) {
+  Endpoints endpoints;
+  if (address.is_unix()) {
+    endpoints.emplace_back(asio::local::stream_protocol::endpoint(address.path));
+    co_return endpoints;
+  }
+  boost::system::error_code not_numeric;
+  const auto number = asio::ip::make_address(address.host, not_numeric);
+  if (!not_numeric) {
+    endpoints.emplace_back(asio::ip::tcp::endpoint(number, address.port));
+    co_return endpoints;
+  }
+  asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
+  const std::string port = std::to_string(address.port);
+  auto [error, results] = co_await resolver.async_resolve(address.host, port, kTuple);
+  if (error) {
+    co_return MakeError(ErrorCode::kConnection,
+                        "the name " + address.host + " does not resolve: " + error.message());
+  }
+  for (const auto& result : results) endpoints.emplace_back(result.endpoint());
+  co_return endpoints;
+}
+
+Task<StatusOr<Socket>> Connect(Address address) {
+  TROUPE_CO_ASSIGN(const Endpoints endpoints, co_await Resolve(address));
+  Socket socket(co_await asio::this_coro::executor);
+  auto [error, reached] = co_await asio::async_connect(socket, endpoints, kTuple);
+  if (error) co_return CannotConnect(address, error);
+  co_return std::move(socket);
+}
+
+PeerInfo LocalPeer(const Address& address, int fd) {
+  PeerInfo peer;
+  peer.address = address.Text();
+  peer.local = true;
+  ucred who{};
+  socklen_t length = sizeof who;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0) {
+    peer.uid = who.uid;
+    peer.pid = who.pid;
+  }
+  return peer;
+}
+
+Task<StatusOr<std::shared_ptr<Connection>>> DialLocal(Address address) {
+  TROUPE_CO_ASSIGN(Socket socket, co_await Connect(address));
+  PeerInfo peer = LocalPeer(address, socket.native_handle());
+  if (peer.uid != geteuid() && peer.uid != 0) {
+    co_return MakeError(ErrorCode::kConnection, address.Text() + " belongs to another user (uid " +
+                                                    std::to_string(peer.uid) + "): not used");
+  }
+  const async::Executor executor = co_await asio::this_coro::executor;
+  co_return MakeConnection(executor, MakePlainStream(std::move(socket)), std::move(peer), true);
+}
+
+Task<StatusOr<std::shared_ptr<Connection>>> DialTls(Address address, std::shared_ptr<const TlsContext> tls,
+                                                    ExpectedPeer expected) {
+  TROUPE_CO_ASSIGN(Socket socket, co_await Connect(address));
+  SetTcpOptions(socket.native_handle());
+  PeerInfo peer;
+  peer.address = address.Text();
+  peer.host = address.host;
+  TROUPE_CO_ASSIGN(auto engine, TlsEngine::Client(std::move(tls), std::move(expected), peer.address));
+  Status done = co_await TlsHandshake(socket, *engine);
+  if (!done.ok()) {
+    co_return MakeError(ErrorCodeOf(done), ErrorCodeOf(done) == ErrorCode::kConnection
+                                               ? peer.address + ": " + MessageOf(done)
+                                               : MessageOf(done));
+  }
+  peer.certificate = engine->verdict();
+  TROUPE_CO_ASSIGN(peer.exporter, engine->Exporter(kJoinExporterLabel));
+  const async::Executor executor = co_await asio::this_coro::executor;
+  auto stream = MakeTlsStream(std::move(socket), std::move(engine));
+  // The server has proven itself in the handshake: its messages are taken in full.
+  co_return MakeConnection(executor, std::move(stream), std::move(peer), true);
+}
+
+bool ClosedAtOnce(const Status& status) {
+  return ErrorCodeOf(status) == ErrorCode::kConnection &&
+         (MessageOf(status).find(kClosedAtOnce) != std::string::npos ||
+          MessageOf(status).find("reset by peer") != std::string::npos);
+}
+
+}  // namespace
+
+Task<StatusOr<std::shared_ptr<Connection>>> Dial(DialOptions options) {
+  const std::string text = options.address.Text();
+  if (!options.address.is_unix() && !options.tls) {
+    co_return MakeError(ErrorCode::kInternal, "dialling TCP needs a TLS context: there is no insecure mode");
+  }
+  async::RealClock clock;
+  async::OsRandom random;
+  const Instant end = clock.Now() + options.limit;
+  Duration pause = 10ms;
+  for (;;) {
+    auto attempt = options.address.is_unix() ? DialLocal(options.address)
+                                             : DialTls(options.address, options.tls, options.expected);
+    const Duration left = std::max(Duration(1ms), end - clock.Now());
+    std::string what = "connecting to " + text + " (no answer: wrong address, a firewall, or an overloaded machine)";
+    auto connection = co_await async::WithDeadline(std::move(attempt), left, std::move(what));
+    if (!connection.ok() && ErrorCodeOf(connection.status()) == ErrorCode::kTimeout) {
+      co_return async::TimeoutError(options.limit, "connecting to " + text +
+                                                       " (no answer: wrong address, a firewall, or an overloaded machine)");
+    }
+    if (connection.ok() || !ClosedAtOnce(connection.status()) || clock.Now() + pause >= end) {
+      co_return connection;
+    }
+    const Duration jitter(static_cast<std::int64_t>(random.Next() % static_cast<std::uint64_t>(pause.count())));
+    co_await async::SleepFor(pause / 2 + jitter);
+    pause = std::min<Duration>(pause * 2, 320ms);
+  }
+}
+
+}  // namespace troupe::net

@@ -1,0 +1,275 @@
+#include "runtime/net/listener.h"
+
+#include <arpa/inet.h>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "runtime/async/deadline.h"
+#include "runtime/async/scope.h"
+#include "runtime/base/log.h"
+#include "runtime/net/admission.h"
+#include "runtime/net/bind.h"
+#include "runtime/net/client_hello.h"
+
+namespace troupe::net {
+namespace {
+
+using async::kTuple;
+using async::Task;
+namespace asio = async::asio;
+using namespace std::chrono_literals;
+
+constexpr Duration kExhaustedPause = 20ms;
+
+PeerInfo PeerOf(int fd) {
+  PeerInfo peer;
+  sockaddr_storage other{};
+  socklen_t length = sizeof other;
+  getpeername(fd, reinterpret_cast<sockaddr*>(&other), &length);
+  char text[INET6_ADDRSTRLEN] = "?";
+  std::uint16_t port = 0;
+  if (other.ss_family == AF_INET) {
+    const auto* in = reinterpret_cast<const sockaddr_in*>(&other);
+    inet_ntop(AF_INET, &in->sin_addr, text, sizeof text);
+    port = ntohs(in->sin_port);
+  } else if (other.ss_family == AF_INET6) {
+    const auto* in = reinterpret_cast<const sockaddr_in6*>(&other);
+    inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof text);
+    port = ntohs(in->sin6_port);
+  } else {
+    ucred who{};
+    socklen_t size = sizeof who;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
+    peer.local = true;
+    peer.uid = who.uid;
+    peer.pid = who.pid;
+    peer.address = "pid " + std::to_string(who.pid);
+    return peer;
+  }
+  peer.host = text;
+  Address address;
+  address.host = text;
+  address.port = port;
+  peer.address = address.Text();
+  return peer;
+}
+
+/// A connection on its way through the handshake; moves between loops as a value.
+struct Arrival {
+  UniqueFd fd;
+  PeerInfo peer;
+  std::shared_ptr<void> ticket;
+  std::shared_ptr<const TlsContext> tls;
+  std::unique_ptr<TlsEngine> engine;  // once the handshake is done
+  std::string server_name;            // not empty: hand `fd` over raw
+};
+
+UniqueFd TakeFd(Socket& socket) {
+  boost::system::error_code error;
+  return UniqueFd(socket.release(error));
+}
+
+/// Waits until the ClientHello is there, consuming nothing.
+Task<StatusOr<std::string>> AwaitServerName(Socket& socket) {
+  for (;;) {
+    std::size_t seen = 0;
+    TROUPE_CO_ASSIGN(const ServerNamePeek peek, PeekServerName(socket.native_handle(), &seen));
+    if (peek.state != ServerNamePeek::State::kIncomplete) {
+      const int one = 1;
+      setsockopt(socket.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
+      co_return peek.name;
+    }
+    // "Readable" must mean more than what was peeked at, or this would spin.
+    const int more = static_cast<int>(seen) + 1;
+    setsockopt(socket.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &more, sizeof more);
+    auto [error] = co_await socket.async_wait(Socket::wait_read, kTuple);
+    if (error) co_return MakeError(ErrorCode::kConnection, error.message());
+  }
+}
+
+/// From the accepted socket to an established session (or a server name to route by).
+Task<StatusOr<std::shared_ptr<Arrival>>> Greet(std::shared_ptr<Arrival> arrival, bool route_by_name) {
+  const async::Executor executor = co_await asio::this_coro::executor;
+  TROUPE_CO_ASSIGN(Socket socket, WrapSocket(executor, std::move(arrival->fd)));
+  if (route_by_name) {
+    TROUPE_CO_ASSIGN(arrival->server_name, co_await AwaitServerName(socket));
+    if (!arrival->server_name.empty()) {
+      arrival->fd = TakeFd(socket);
+      co_return arrival;
+    }
+  }
+  TROUPE_CO_ASSIGN(arrival->engine, TlsEngine::Server(arrival->tls, arrival->peer.address));
+  TROUPE_CO_TRY(co_await TlsHandshake(socket, *arrival->engine));
+  arrival->peer.certificate = arrival->engine->verdict();
+  TROUPE_CO_ASSIGN(arrival->peer.exporter, arrival->engine->Exporter(kJoinExporterLabel));
+  arrival->fd = TakeFd(socket);
+  co_return arrival;
+}
+
+}  // namespace
+
+class Listener::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(const async::Executor& executor, ListenOptions options, Bound bound)
+      : executor_(executor),
+        handshake_executor_(options.handshakes.value_or(executor)),
+        options_(std::move(options)),
+        address_(std::move(bound.address)),
+        acceptor_(executor),
+        admission_(options_.unauthenticated_per_host_max, options_.unauthenticated_max),
+        reserve_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
+        accepting_(executor, "listener on " + address_.Text()),
+        handshaking_(std::make_unique<async::Scope>(handshake_executor_,
+                                                    "handshakes on " + address_.Text())) {
+    const int family = address_.is_unix() ? AF_UNIX : FamilyOf(bound.fd.get());
+    acceptor_.assign(asio::generic::stream_protocol(family, 0), bound.fd.Release());
+    acceptor_.non_blocking(true);
+  }
+
+  const Address& address() const { return address_; }
+  void SetTls(std::shared_ptr<const TlsContext> tls) { options_.tls = std::move(tls); }
+
+  void Start(OnConnection on_connection) {
+    on_connection_ = std::move(on_connection);
+    accepting_.Spawn("accept", AcceptLoop(shared_from_this()));
+  }
+
+  void Stop() {
+    if (stopped_) return;
+    stopped_ = true;
+    accepting_.Cancel();
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    if (address_.is_unix()) unlink(address_.path.c_str());
+    // The handshakes' scope belongs to their loop.
+    asio::post(handshake_executor_, [scope = std::shared_ptr<async::Scope>(std::move(handshaking_))] {
+      scope->Cancel();
+    });
+  }
+
+ private:
+  using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
+
+  static int FamilyOf(int fd) {
+    sockaddr_storage own{};
+    socklen_t length = sizeof own;
+    getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length);
+    return own.ss_family;
+  }
+
+  Task<void> AcceptLoop(std::shared_ptr<Impl> self) {
+    while (!stopped_) {
+      Socket socket(executor_);
+      auto [error] = co_await acceptor_.async_accept(socket, kTuple);
+      if (!error) {
+        Receive(TakeFd(socket));
+      } else if (error == asio::error::operation_aborted) {
+        co_return;
+      } else if (error == asio::error::no_descriptors) {
+        ShedOne();
+        co_await async::SleepFor(kExhaustedPause);
+      } else {
+        Log(LogLevel::kWarning, "accept failed", {{"address", address_.Text()}, {"error", error.message()}});
+        co_await async::SleepFor(kExhaustedPause);
+      }
+    }
+  }
+
+  // Out of descriptors: a peer that waits in the backlog would hang, one that is closed knows.
+  void ShedOne() {
+    Log(LogLevel::kError, "out of file descriptors: a connection was turned away (raise `ulimit -n`)",
+        {{"address", address_.Text()}});
+    reserve_.Reset();
+    UniqueFd turned_away(accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+    turned_away.Reset();
+    reserve_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+
+  void Receive(UniqueFd fd) {
+    if (stopped_) return;
+    auto arrival = std::make_shared<Arrival>();
+    arrival->peer = PeerOf(fd.get());
+    arrival->fd = std::move(fd);
+    if (arrival->peer.local && arrival->peer.uid != geteuid()) {
+      Log(LogLevel::kWarning, "another user's connection was closed",
+          {{"address", address_.Text()}, {"uid", static_cast<std::uint64_t>(arrival->peer.uid)}});
+      return;
+    }
+    arrival->ticket = admission_.Admit(arrival->peer.host);
+    if (!arrival->ticket) {
+      Log(LogLevel::kWarning, "too many unauthenticated connections: one was closed",
+          {{"peer", arrival->peer.address}});
+      return;
+    }
+    if (arrival->peer.local) return Deliver(std::move(arrival));
+    SetTcpOptions(arrival->fd.get());
+    arrival->tls = options_.tls;
+    asio::post(handshake_executor_, [self = shared_from_this(), arrival, scope = handshaking_.get()] {
+      // The scope lives until a later post on this same executor.
+      scope->Spawn("handshake", Handshake(self, arrival));
+    });
+  }
+
+  static Task<void> Handshake(std::shared_ptr<Impl> self, std::shared_ptr<Arrival> arrival) {
+    auto greeting = Greet(arrival, self->options_.on_named != nullptr);
+    std::string what = "the TLS handshake with " + arrival->peer.address;
+    auto greeted = co_await async::WithDeadline(std::move(greeting), Duration(kHandshakeLimit), std::move(what));
+    if (!greeted.ok()) {
+      Log(LogLevel::kInfo, "a connection failed before it was authenticated",
+          {{"peer", arrival->peer.address}, {"error", MessageOf(greeted.status())}});
+      co_return;
+    }
+    asio::post(self->executor_, [self, arrival] { self->Deliver(arrival); });
+  }
+
+  void Deliver(std::shared_ptr<Arrival> arrival) {
+    if (stopped_) return;
+    if (!arrival->server_name.empty()) {
+      options_.on_named(std::move(arrival->server_name), std::move(arrival->fd));
+      return;
+    }
+    StatusOr<Socket> socket = WrapSocket(executor_, std::move(arrival->fd));
+    if (!socket.ok()) return;
+    auto stream = arrival->engine ? MakeTlsStream(*std::move(socket), std::move(arrival->engine))
+                                  : MakePlainStream(*std::move(socket));
+    on_connection_(MakeConnection(executor_, std::move(stream), std::move(arrival->peer), false,
+                                  std::move(arrival->ticket)));
+  }
+
+  async::Executor executor_;
+  async::Executor handshake_executor_;
+  ListenOptions options_;
+  Address address_;
+  Acceptor acceptor_;
+  Admission admission_;
+  UniqueFd reserve_;  // spent at descriptor exhaustion
+  OnConnection on_connection_;
+  bool stopped_ = false;
+  async::Scope accepting_;
+  std::unique_ptr<async::Scope> handshaking_;  // used and destroyed on handshake_executor_ only
+};
+
+StatusOr<std::unique_ptr<Listener>> Listener::Open(const async::Executor& executor, ListenOptions options) {
+  const bool local = options.address.is_unix();
+  if (!local && !options.tls) {
+    return MakeError(ErrorCode::kInternal, "a TCP listener needs a TLS context: there is no insecure mode");
+  }
+  TROUPE_ASSIGN(Bound bound, local ? BindUnix(options.address) : BindTcp(options.address));
+  auto impl = std::make_shared<Impl>(executor, std::move(options), std::move(bound));
+  return std::unique_ptr<Listener>(new Listener(std::move(impl)));
+}
+
+Listener::Listener(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Listener::~Listener() { Stop(); }
+const Address& Listener::address() const { return impl_->address(); }
+void Listener::Start(OnConnection on_connection) { impl_->Start(std::move(on_connection)); }
+void Listener::SetTls(std::shared_ptr<const TlsContext> tls) { impl_->SetTls(std::move(tls)); }
+void Listener::Stop() { impl_->Stop(); }
+
+}  // namespace troupe::net

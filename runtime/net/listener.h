@@ -1,0 +1,69 @@
+// A Listener accepts connections on a Unix socket (same uid only) or a TCP port (TLS always).
+//
+// View: one process; owned by one loop, all calls on it. Start() returns at once; each connection is
+// handed over when its TLS handshake is done, still unauthenticated (see session.h). Handshakes run
+// beside the accept loop, on `handshakes` when given (another thread's executor), so that neither a
+// slow peer nor a storm of them stalls it. Too many unauthenticated peers (admission.h) are closed at
+// once; at descriptor exhaustion a reserve descriptor is spent to accept and close.
+// Destroying a Listener stops it; connections handed over live on.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/async/task.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/net/address.h"
+#include "runtime/net/connection.h"
+#include "runtime/net/tls_context.h"
+
+namespace troupe::net {
+
+/// From accept to the end of the TLS handshake.
+inline constexpr std::chrono::seconds kHandshakeLimit{5};
+
+struct ListenOptions {
+  Address address;  // TCP: port 0 takes any free one
+  std::shared_ptr<const TlsContext> tls;  // required for TCP
+  std::optional<async::Executor> handshakes;
+  /// Given: a TLS connection with a server name is not answered but handed over raw, nothing read
+  /// from it (decision 23: the worker passes it on to the actor with that id).
+  std::function<void(std::string server_name, UniqueFd socket)> on_named;
+  std::size_t unauthenticated_per_host_max = 16;
+  std::size_t unauthenticated_max = 256;
+};
+
+class Listener {
+ public:
+  using OnConnection = std::function<void(std::shared_ptr<Connection>)>;
+
+  /// Binds and listens. A Unix socket's folder is made 0700 if need be and must be the caller's own;
+  /// a socket left over by a dead process is replaced. Errors: kAlreadyExists (the port or path is
+  /// taken, by whom, and what to do), kInvalid.
+  static StatusOr<std::unique_ptr<Listener>> Open(const async::Executor& executor, ListenOptions options);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  /// Where it listens, with the port that was taken.
+  const Address& address() const;
+  /// `on_connection` runs on the listener's executor.
+  void Start(OnConnection on_connection);
+  /// New connections use `tls` (a renewed certificate).
+  void SetTls(std::shared_ptr<const TlsContext> tls);
+  /// Accepts no more and ends handshakes under way. A Unix socket's file is removed.
+  void Stop();
+
+ private:
+  class Impl;
+  explicit Listener(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+/// The label of the TLS exporter that a token's proof is bound to (PeerInfo::exporter).
+inline constexpr char kJoinExporterLabel[] = "EXPORTER-troupe-join";
+
+}  // namespace troupe::net
