@@ -1,0 +1,329 @@
+// Method: play the head and the processes to a WorkerCore step by step; look at its effects.
+#include "tests/worker/core_fixture.h"
+
+#include <csignal>
+
+namespace troupe::worker {
+namespace {
+
+class LaunchesTest : public CoreFixture {};
+
+wire::RankResult Value() {
+  wire::RankResult result;
+  result.outcome = wire::Outcome::kSucceeded;
+  return result;
+}
+
+TEST_F(LaunchesTest, W6_StoreIsForkedFirstAndReadyWaitsForAll) {
+  Join();
+  StartLaunch(2);
+  const auto starts = All<StartProcess>();
+  ASSERT_EQ(starts.size(), 3u);
+  EXPECT_EQ(starts[0].request.kind, wire::ProcessKind::kStore);
+  FromProcess(ranks_[0], wire::RankPrepared());
+  FromProcess(ranks_[1], wire::RankPrepared());
+  EXPECT_TRUE(Sent<wire::RanksReady>().empty());
+  wire::StoreReady store;
+  store.port = 4242;
+  FromProcess(store_, store);
+  ASSERT_EQ(Sent<wire::RanksReady>().size(), 1u);
+  EXPECT_EQ(Last<wire::RanksReady>().store_host, "127.0.0.1");
+  EXPECT_EQ(Last<wire::RanksReady>().store_port, 4242);
+}
+
+TEST_F(LaunchesTest, RosterSendsEveryRankOff) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  wire::PublishRoster roster;
+  roster.launch = launch_;
+  roster.epoch = 1;
+  roster.store_host = "127.0.0.1";
+  roster.store_port = 4242;
+  Head(roster);
+  EXPECT_EQ(SentToProcesses<wire::RankRun>(), ranks_);
+  Head(roster);
+  EXPECT_EQ(SentToProcesses<wire::RankRun>().size(), 2u) << "a repeated roster changes nothing";
+}
+
+TEST_F(LaunchesTest, RankEnvironmentFollowsTorchrun) {
+  Join();
+  StartLaunch(2);
+  std::map<std::string, std::string> env;
+  const StartProcess start = All<StartProcess>()[2];
+  for (const auto& each : start.request.env) env[each.name] = each.value;
+  EXPECT_EQ(env["RANK"], "1");
+  EXPECT_EQ(env["LOCAL_RANK"], "1");
+  EXPECT_EQ(env["WORLD_SIZE"], "2");
+  EXPECT_EQ(env["LOCAL_WORLD_SIZE"], "2");
+  EXPECT_EQ(env["TORCHELASTIC_USE_AGENT_STORE"], "True");
+  EXPECT_EQ(env["GLOO_SOCKET_IFNAME"], "lo");
+  EXPECT_EQ(env["TROUPE_ADDRESS"], "10.0.0.9:6400");
+  EXPECT_EQ(env["OMP_NUM_THREADS"], "1");
+}
+
+TEST_F(LaunchesTest, W1_RankDoneNeedsExitAndDrainInEitherOrder) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Exit(ranks_[0]);
+  EXPECT_TRUE(Sent<wire::RankDone>().empty());
+  FromProcess(ranks_[0], Value(), "seven");  // an exit event overtook unread bytes
+  Take(core_->OnDrained(ranks_[0], now_));
+  ASSERT_EQ(Sent<wire::RankDone>().size(), 1u);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
+  EXPECT_EQ(Sent<wire::RankDone>()[0].attachment, "seven");
+  EXPECT_EQ(Last<wire::RankDone>().sha256, "sha:seven");
+
+  FromProcess(ranks_[1], Value(), "eight");
+  Take(core_->OnDrained(ranks_[1], now_));
+  EXPECT_EQ(Sent<wire::RankDone>().size(), 1u);
+  Exit(ranks_[1]);
+  EXPECT_EQ(Sent<wire::RankDone>().size(), 2u);
+}
+
+TEST_F(LaunchesTest, W2_RankDoneIsRepeatedUntilAcknowledged) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  FromProcess(ranks_[0], Value(), "v");
+  Over(ranks_[0]);
+  EXPECT_EQ(Sent<wire::RankDone>().size(), 1u);
+  Advance(std::chrono::seconds(2));
+  EXPECT_EQ(Sent<wire::RankDone>().size(), 2u);
+  Take(core_->OnHeadDown(now_));
+  Join(2);
+  EXPECT_EQ(Sent<wire::RankDone>().size(), 3u) << "a later head hears it too";
+  wire::RankDoneAck ack;
+  ack.launch = launch_;
+  ack.epoch = 1;
+  Head(ack);
+  Advance(std::chrono::seconds(10));
+  EXPECT_EQ(Sent<wire::RankDone>().size(), 3u);
+}
+
+TEST_F(LaunchesTest, W3_ExitWithoutAValueIsFailed) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Over(ranks_[0], 0);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kFailed);
+  EXPECT_EQ(Last<wire::RankDone>().failure.cause,
+            "rank 0 on node-a exited with code 0 without returning a value");
+  Over(ranks_[1], 0, SIGKILL);
+  EXPECT_EQ(Last<wire::RankDone>().failure.signal, SIGKILL);
+  EXPECT_EQ(Last<wire::RankDone>().failure.cause,
+            "rank 1 on node-a (host-a), pid 103, ended: SIGKILL");
+}
+
+TEST_F(LaunchesTest, W3_AValueCountsHoweverTheProcessExits) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  FromProcess(ranks_[0], Value(), "v");
+  Over(ranks_[0], 0, SIGSEGV);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
+}
+
+TEST_F(LaunchesTest, W3_AnExceptionKeepsItsTypeAndExitCode) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  wire::RankResult result;
+  result.outcome = wire::Outcome::kFailed;
+  result.failure.exception_type = "builtins.KeyError";
+  result.failure.cause = "KeyError: 'lr'";
+  FromProcess(ranks_[0], result, "pickled");
+  Over(ranks_[0], 1);
+  const wire::RankDone done = Last<wire::RankDone>();
+  EXPECT_EQ(done.failure.cause, "KeyError: 'lr'");
+  EXPECT_EQ(done.failure.exit_code, 1);
+  EXPECT_EQ(done.failure.node_name, "node-a");
+  EXPECT_EQ(done.failure.rank, 0);
+}
+
+TEST_F(LaunchesTest, ALargeValueIsKeptHereAndReportedByDigest) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  FromProcess(ranks_[0], Value(), std::string(2u << 20, 'x'));
+  ASSERT_EQ(All<KeepValue>().size(), 1u);
+  Over(ranks_[0]);
+  EXPECT_TRUE(Sent<wire::RankDone>().empty()) << "it is not durable yet";
+  KeptValue kept;
+  kept.sha256 = "digest";
+  kept.size_bytes = 2u << 20;
+  Take(core_->OnValueKept(ranks_[0], kept, now_));
+  ASSERT_EQ(Sent<wire::RankDone>().size(), 1u);
+  EXPECT_TRUE(Last<wire::RankDone>().kept_by_worker);
+  EXPECT_TRUE(Sent<wire::RankDone>()[0].attachment.empty());
+}
+
+TEST_F(LaunchesTest, W5_EpochEndedOnlyWhenNothingIsLeft) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  wire::EndEpoch end;
+  end.launch = launch_;
+  end.epoch = 1;
+  end.outcome = wire::Outcome::kFailed;
+  end.exit_code = 3;
+  Head(end);
+  EXPECT_EQ(SentToProcesses<wire::ProcessEnd>().size(), 2u);
+  Over(ranks_[0], 3);
+  EXPECT_TRUE(Sent<wire::EpochEnded>().empty());
+  Advance(std::chrono::milliseconds(200));
+  Advance(std::chrono::milliseconds(200));
+  EXPECT_EQ(SignalsTo(ranks_[1]), (std::vector<int>{SIGTERM, SIGKILL}));
+  Over(ranks_[1], 0, SIGKILL);
+  EXPECT_TRUE(Sent<wire::EpochEnded>().empty()) << "the store is left";
+  EXPECT_EQ(SignalsTo(store_), std::vector<int>{SIGKILL});
+  Over(store_, 0, SIGKILL);
+  EXPECT_EQ(Sent<wire::EpochEnded>().size(), 1u);
+  EXPECT_EQ(Sent<wire::RankDone>().size(), 2u) << "exit codes follow the marker";
+  EXPECT_TRUE(core_->processes().empty());
+}
+
+TEST_F(LaunchesTest, W5_WhatTheDriverCreatedEndsWithTheEpoch) {
+  Join();
+  StartLaunch(1, 1, wire::LaunchMode::kDriver);
+  ASSERT_TRUE(ReserveCpus(GroupId(8, 8), 1, 1, 0, group_).granted);
+  wire::StartActor actor;
+  actor.actor = ActorId(6, 6);
+  actor.incarnation = 1;
+  actor.group = GroupId(8, 8);
+  actor.attempt = 1;
+  actor.launch = launch_;
+  actor.epoch = 1;
+  Head(actor, "class");
+  const ProcessId id = All<StartProcess>().back().request.process;
+  Take(core_->OnForked(id, 500, now_));
+  wire::EndEpoch end;
+  end.launch = launch_;
+  end.epoch = 1;
+  Head(end);
+  Over(ranks_[0]);
+  Over(store_);
+  EXPECT_TRUE(Sent<wire::EpochEnded>().empty());
+  Over(id, 0);
+  EXPECT_EQ(Sent<wire::EpochEnded>().size(), 1u);
+  EXPECT_EQ(Sent<wire::ActorEnded>().size(), 1u);
+}
+
+TEST_F(LaunchesTest, W5_EndOfAnUnknownEpochIsAnsweredAtOnce) {
+  Join();
+  wire::EndEpoch end;
+  end.launch = LaunchId(9, 9);
+  end.epoch = 4;
+  Head(end);
+  EXPECT_EQ(Last<wire::EpochEnded>().epoch, 4u);
+}
+
+TEST_F(LaunchesTest, W4_AnEndedEpochStartsNothing) {
+  Join();
+  wire::EndEpoch end;
+  end.launch = launch_;
+  end.epoch = 1;
+  Head(end);
+  ASSERT_TRUE(ReserveCpus(group_, 1, 1).granted);
+  Head(Ranks(1), "payload");
+  EXPECT_TRUE(All<StartProcess>().empty());
+}
+
+TEST_F(LaunchesTest, W4_AHigherEpochEndsTheLowerOne) {
+  Join();
+  StartLaunch(1, 1);
+  const ProcessId old = ranks_[0];
+  StartLaunch(1, 2);
+  EXPECT_TRUE(core_->processes().all().at(old).ordered);
+  log_.clear();
+  Head(Ranks(1, 1), "payload");
+  EXPECT_TRUE(All<StartProcess>().empty()) << "the lower one does not come back";
+}
+
+TEST_F(LaunchesTest, W7_LosingTheHeadEndsNothing) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Take(core_->OnHeadDown(now_));
+  log_.clear();
+  for (int i = 0; i < 100; ++i) Advance(std::chrono::seconds(5));
+  EXPECT_TRUE(All<SignalProcess>().empty());
+  FromProcess(ranks_[0], Value(), "v");
+  Over(ranks_[0]);
+  EXPECT_TRUE(Sent<wire::RankDone>().empty());
+  Join(2);
+  EXPECT_EQ(Sent<wire::RankDone>().size(), 1u);
+  const auto registered = Sent<wire::RegisterNode>();
+  ASSERT_EQ(registered.size(), 1u);
+  const auto& node = std::get<wire::RegisterNode>(registered[0].body);
+  ASSERT_EQ(node.ranks.size(), 1u) << "the rank that is still running";
+  EXPECT_EQ(node.ranks[0].rank, 1u);
+  EXPECT_EQ(node.holdings.size(), 1u);
+}
+
+TEST_F(LaunchesTest, AForkThatFailsIsAFailedRank) {
+  Join();
+  ASSERT_TRUE(ReserveCpus(group_, 1, 1).granted);
+  log_.clear();
+  Head(Ranks(1), "payload");
+  const ProcessId rank = All<StartProcess>()[1].request.process;
+  Take(core_->OnStartFailed(rank, "fork: Resource temporarily unavailable", now_));
+  EXPECT_EQ(Last<wire::RankDone>().failure.cause,
+            "rank 0 could not be started on node-a: fork: Resource temporarily unavailable");
+}
+
+TEST_F(LaunchesTest, AnotherPythonVersionIsRefused) {
+  Join();
+  ASSERT_TRUE(ReserveCpus(group_, 1, 1).granted);
+  wire::StartRanks start = Ranks(1);
+  start.environment.python_version = "3.12";
+  Head(start, "payload");
+  EXPECT_TRUE(All<StartProcess>().empty());
+  EXPECT_EQ(Last<wire::RankDone>().failure.cause,
+            "the caller runs Python 3.12, node node-a runs Python 3.11: a pickled function does "
+            "not travel between them");
+}
+
+TEST_F(LaunchesTest, APayloadByDigestIsFetchedBeforeTheFork) {
+  Join();
+  ASSERT_TRUE(ReserveCpus(group_, 1, 1).granted);
+  wire::StartRanks start = Ranks(1);
+  start.payload.sha256 = "d";
+  Head(start);
+  ASSERT_EQ(All<FetchBlob>().size(), 1u);
+  EXPECT_TRUE(All<StartProcess>().empty());
+  Take(core_->OnBlob(All<FetchBlob>()[0].ticket, std::string("/blobs/d"), now_));
+  const auto starts = All<StartProcess>();
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_EQ(std::get<wire::RankBegin>(starts[1].begin.body).payload_path, "/blobs/d");
+}
+
+TEST_F(LaunchesTest, DriverModeNamesWhereEachRankServes) {
+  Join();
+  StartLaunch(2, 1, wire::LaunchMode::kDriver);
+  MakeReady();
+  const wire::RanksReady ready = Last<wire::RanksReady>();
+  ASSERT_EQ(ready.rank_actors.size(), 2u);
+  EXPECT_EQ(ready.rank_actors[1].pid, 103);
+  EXPECT_EQ(ready.rank_actors[1].unix_path.rfind("/run/t/p", 0), 0u);
+  EXPECT_NE(ready.rank_actors[0].actor, ready.rank_actors[1].actor);
+}
+
+TEST_F(LaunchesTest, ReleaseOfTheGroupEndsItsRanksAndFreesAfterThem) {
+  Join();
+  StartLaunch(1);
+  wire::Release release;
+  release.group = group_;
+  release.attempt = 1;
+  Head(release);
+  EXPECT_EQ(SentToProcesses<wire::ProcessEnd>(), ranks_);
+  EXPECT_TRUE(Sent<wire::Released>().empty());
+  Over(ranks_[0]);
+  Over(store_);
+  ASSERT_EQ(Sent<wire::Released>().size(), 1u);
+  EXPECT_EQ(AmountOf(AmountsFromWire(Last<wire::Released>().free), kCpu), 8 * kWhole);
+}
+
+}  // namespace
+}  // namespace troupe::worker

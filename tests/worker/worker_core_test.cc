@@ -1,0 +1,211 @@
+// Method: play heads, good and stale, to a WorkerCore; look at its effects.
+#include "tests/worker/core_fixture.h"
+
+#include <csignal>
+
+namespace troupe::worker {
+namespace {
+
+class WorkerCoreTest : public CoreFixture {
+ protected:
+  ProcessId StartActor(bool recreatable = false, std::uint64_t incarnation = 1) {
+    wire::StartActor start;
+    start.actor = ActorId(6, 6);
+    start.incarnation = incarnation;
+    start.class_name = "Counter";
+    start.recreatable = recreatable;
+    Head(start, "class");
+    const ProcessId id = All<StartProcess>().back().request.process;
+    Take(core_->OnForked(id, 500, now_));
+    return id;
+  }
+};
+
+TEST_F(WorkerCoreTest, AStaleHeadIsRefused) {
+  Join(7);
+  Take(core_->OnHeadDown(now_));
+  log_.clear();
+  HeadSession stale;
+  stale.head_incarnation = 6;
+  Take(core_->OnHeadUp(stale, now_));
+  EXPECT_EQ(All<DropHead>().size(), 1u);
+  EXPECT_TRUE(Sent<wire::RegisterNode>().empty());
+}
+
+TEST_F(WorkerCoreTest, NothingIsObeyedBeforeRegistration) {
+  HeadSession session;
+  session.head_incarnation = 1;
+  Take(core_->OnHeadUp(session, now_));
+  EXPECT_FALSE(ReserveCpus(group_, 1, 1).granted);
+  EXPECT_TRUE(core_->leases().Holdings().empty());
+}
+
+TEST_F(WorkerCoreTest, HeartbeatsBeatAndASilentHeadIsDropped) {
+  Join();
+  log_.clear();
+  Advance(std::chrono::seconds(1));
+  ASSERT_EQ(Sent<wire::Heartbeat>().size(), 1u);
+  wire::HeartbeatAck ack;
+  ack.sequence = Last<wire::Heartbeat>().sequence;
+  Head(ack);
+  for (int i = 0; i < 7 && All<DropHead>().empty(); ++i) Advance(std::chrono::seconds(1));
+  EXPECT_EQ(All<DropHead>().size(), 1u);
+}
+
+TEST_F(WorkerCoreTest, WhatTheHeadMayHaveMissedIsSentAgain) {
+  Join();
+  const ProcessId id = StartActor();
+  FromProcess(id, wire::ActorReady());
+  EXPECT_EQ(Sent<wire::ActorStarted>().size(), 1u);
+  Take(core_->OnHeadDown(now_));
+  Join(2);
+  EXPECT_EQ(Sent<wire::ActorStarted>().size(), 2u);
+  Advance(std::chrono::seconds(1));
+  wire::HeartbeatAck ack;
+  ack.sequence = Last<wire::Heartbeat>().sequence;
+  Head(ack);
+  Take(core_->OnHeadDown(now_));
+  Join(3);
+  EXPECT_EQ(Sent<wire::ActorStarted>().size(), 2u) << "acknowledged by the heartbeat after it";
+}
+
+TEST_F(WorkerCoreTest, AnActorsDeathNamesItsCause) {
+  Join();
+  const ProcessId id = StartActor();
+  FromProcess(id, wire::ActorReady());
+  Over(id, 0, SIGSEGV);
+  const wire::ActorEnded ended = Last<wire::ActorEnded>();
+  EXPECT_EQ(ended.failure.signal, SIGSEGV);
+  EXPECT_FALSE(ended.graceful);
+  EXPECT_EQ(ended.failure.cause,
+            "actor Counter 00000000 on node-a (host-a), pid 500, ended: SIGSEGV");
+}
+
+TEST_F(WorkerCoreTest, AConstructorsExceptionTravels) {
+  Join();
+  const ProcessId id = StartActor();
+  wire::ActorReady ready;
+  ready.failed = true;
+  ready.failure.cause = "ValueError: no";
+  FromProcess(id, ready, "pickled");
+  Over(id, 1);
+  EXPECT_TRUE(Sent<wire::ActorStarted>().empty());
+  ASSERT_EQ(Sent<wire::ActorEnded>().size(), 1u);
+  EXPECT_EQ(Sent<wire::ActorEnded>()[0].attachment, "pickled");
+  EXPECT_EQ(Last<wire::ActorEnded>().failure.cause, "ValueError: no");
+}
+
+TEST_F(WorkerCoreTest, AnOldIncarnationOfAnActorIsNotStarted) {
+  Join();
+  const ProcessId id = StartActor(false, 3);
+  Over(id, 0);
+  log_.clear();
+  wire::StartActor late;
+  late.actor = ActorId(6, 6);
+  late.incarnation = 3;
+  Head(late, "class");
+  EXPECT_TRUE(All<StartProcess>().empty());
+}
+
+TEST_F(WorkerCoreTest, EndBeforeTheForkIsAnsweredKillsIt) {
+  Join();
+  wire::StartActor start;
+  start.actor = ActorId(6, 6);
+  start.incarnation = 1;
+  Head(start, "class");
+  const ProcessId id = All<StartProcess>().back().request.process;
+  wire::EndActor end;
+  end.actor = ActorId(6, 6);
+  end.incarnation = 1;
+  end.graceful = true;
+  Head(end);
+  Take(core_->OnForked(id, 500, now_));
+  EXPECT_EQ(SignalsTo(id), (std::vector<int>{SIGKILL, SIGKILL}));
+}
+
+TEST_F(WorkerCoreTest, OnlyRecreatableActorsAreFencedWithoutAHead) {
+  for (const bool recreatable : {false, true}) {
+    SCOPED_TRACE(recreatable);
+    log_.clear();
+    Restart();
+    Join();
+    const ProcessId id = StartActor(recreatable);
+    Take(core_->OnHeadDown(now_));
+    Advance(std::chrono::seconds(59));
+    EXPECT_TRUE(SignalsTo(id).empty());
+    Advance(std::chrono::seconds(2));
+    EXPECT_EQ(SignalsTo(id).size(), recreatable ? 1u : 0u);
+  }
+}
+
+TEST_F(WorkerCoreTest, RequestsOfProcessesAreRelayedAndRepeatedToALaterHead) {
+  Join();
+  const ProcessId id = StartActor();
+  wire::KvGet get;
+  get.key = "k";
+  FromProcess(id, get, "", 12);
+  ASSERT_EQ(Sent<wire::Relay>().size(), 1u);
+  EXPECT_EQ(Last<wire::Relay>().actor, ActorId(6, 6));
+  Take(core_->OnHeadDown(now_));
+  Join(2);
+  EXPECT_EQ(Sent<wire::Relay>().size(), 2u);
+  wire::Message answer = Make(wire::KvValue());
+  answer.reply_to = 12;
+  wire::RelayDown down;
+  down.process = id;
+  Head(down, *wire::EncodeFrame(answer));
+  ASSERT_EQ(All<FrameToProcess>().size(), 1u);
+  EXPECT_EQ(*wire::DecodeFrame(All<FrameToProcess>()[0].frame), answer);
+  Take(core_->OnHeadDown(now_));
+  Join(3);
+  EXPECT_EQ(Sent<wire::Relay>().size(), 2u) << "answered ones are not repeated";
+}
+
+TEST_F(WorkerCoreTest, ARequestThatMayNotBeRepeatedEndsAsUnknown) {
+  Join();
+  const ProcessId id = StartActor();
+  wire::KvPut put;
+  put.overwrite = false;
+  FromProcess(id, put, "v", 9);
+  Take(core_->OnHeadDown(now_));
+  EXPECT_EQ(SentToProcesses<wire::ErrorReply>(), std::vector<ProcessId>{id});
+  Join(2);
+  EXPECT_EQ(Sent<wire::Relay>().size(), 1u);
+}
+
+TEST_F(WorkerCoreTest, LeavingEndsEverythingAndThenLeaves) {
+  Take(core_->OnTimer(now_));
+  Join();
+  StartLaunch(2);
+  Take(core_->Leave("SIGTERM", now_));
+  EXPECT_TRUE(All<LeaveNode>().empty());
+  for (const ProcessId rank : ranks_) Over(rank, 1);
+  Over(store_, 0, SIGKILL);
+  EXPECT_EQ(All<LeaveNode>().size(), 1u);
+}
+
+TEST_F(WorkerCoreTest, AnIdleNodeLeavesAtOnce) {
+  Join();
+  Take(core_->Leave("SIGTERM", now_));
+  EXPECT_EQ(All<LeaveNode>().size(), 1u);
+}
+
+TEST_F(WorkerCoreTest, TheSameInputsGiveTheSameEffects) {
+  std::vector<std::size_t> sizes;
+  for (int run = 0; run < 2; ++run) {
+    log_.clear();
+    random_ = Prng(11);
+    Restart();
+    now_ = Instant(std::chrono::seconds(100));
+    Join();
+    StartLaunch(3);
+    MakeReady();
+    sizes.push_back(log_.size());
+    sizes.push_back(ranks_[1].lo);
+  }
+  EXPECT_EQ(sizes[0], sizes[2]);
+  EXPECT_EQ(sizes[1], sizes[3]);
+}
+
+}  // namespace
+}  // namespace troupe::worker

@@ -1,0 +1,99 @@
+// What WorkerCore asks its shell to do, in order. Values only: the shell of production does them
+// with sockets and processes, the simulator with its own world.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/time.h"
+#include "runtime/wire/messages.h"
+
+namespace troupe::worker {
+
+/// Where a process's stdout and stderr go: `<logs>/<folder>/<stem>.out` and `.err`.
+struct LogPlace {
+  std::string folder;
+  std::string stem;
+};
+
+/// Send on the session with the head; it is up.
+struct ToHead {
+  wire::Message message;
+};
+/// Send on a process's control channel.
+struct ToProcess {
+  ProcessId process;
+  wire::Message message;
+};
+/// The same, a whole frame that is passed on as it came.
+struct FrameToProcess {
+  ProcessId process;
+  std::string frame;
+};
+/// Start a process: answer OnForked or OnStartFailed; then OnProcessMessage*, OnExited and
+/// OnDrained in either order, and at last OnGone.
+struct StartProcess {
+  wire::ForkRequest request;
+  bool fresh_interpreter = false;  // exec, never fork
+  bool may_exec = false;           // exec when the zygote is not ready, rather than wait for it
+  wire::Message begin;             // first message on the channel, unless has_begin is false
+  bool has_begin = false;
+  std::string socket_path;         // removed when the process is gone
+  LogPlace log;
+};
+/// Send a signal to a process; SIGKILL goes to its group and descendants too. A start that is still
+/// queued is dropped and answered with OnStartFailed.
+struct SignalProcess {
+  ProcessId process;
+  int signal = 0;
+};
+/// Make a payload available as a file: answer OnBlob(ticket, path or error).
+struct FetchBlob {
+  std::uint64_t ticket = 0;
+  wire::BlobRef blob;
+};
+/// The file of this ticket is no longer needed here.
+struct ForgetBlob {
+  std::uint64_t ticket = 0;
+};
+/// Keep a rank's value on disk under its digest: answer OnValueKept. `from_file`: it lies in the
+/// process's result file already.
+struct KeepValue {
+  ProcessId process;
+  std::string bytes;
+  bool from_file = false;
+};
+/// Call OnTimer at this time, or a little later; replaces the one asked for before.
+struct WakeAt {
+  Instant at;
+};
+/// Write what must survive this process.
+struct SaveState {
+  NodeId node;
+  std::string name;
+  std::uint64_t incarnation = 0;
+  std::uint64_t head_incarnation = 0;
+};
+/// End the session with the head; the shell dials again unless it is leaving.
+struct DropHead {
+  std::string reason;
+};
+/// The head knows this node now.
+struct Joined {
+  NodeId node;
+  std::string name;
+};
+/// Nothing runs here any more: leave.
+struct LeaveNode {
+  std::string reason;
+};
+
+using Effect = std::variant<ToHead, ToProcess, FrameToProcess, StartProcess, SignalProcess,
+                            FetchBlob, ForgetBlob, KeepValue, WakeAt, SaveState, DropHead, Joined,
+                            LeaveNode>;
+using Effects = std::vector<Effect>;
+
+}  // namespace troupe::worker
