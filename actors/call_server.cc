@@ -1,0 +1,303 @@
+#include "actors/call_server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "actors/cpu_budget.h"
+#include "actors/flow_control.h"
+#include "actors/now.h"
+#include "actors/reply_flusher.h"
+#include "runtime/base/log.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::uint64_t kListenerId = 0;
+constexpr std::uint64_t kWakeId = 1;
+constexpr int kSignalSliceMs =
+    1000;  // EINTR is the rule; this is for a signal just before blocking
+constexpr std::size_t kPeersMax = 4096;
+constexpr int kPollsAlone = 32;
+constexpr int kPollsAmongMany = 1;
+
+GuardedFd NewReserve() { return GuardedFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+}  // namespace
+
+class CallServer::Flusher : public ReplyFlusher {};
+
+CallServer::CallServer(std::string path, GuardedFd listener)
+    : path_(std::move(path)),
+      generation_(ForkGuard::generation()),
+      listener_(std::move(listener)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      reserve_(NewReserve()),
+      spin_(SpinningAllowed()) {}
+
+StatusOr<std::unique_ptr<CallServer>> CallServer::Listen(const std::string& path) {
+  ForkGuard::Install();
+  TROUPE_ASSIGN(GuardedFd listener, ListenUnix(path));
+  std::unique_ptr<CallServer> server(new CallServer(path, std::move(listener)));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kListenerId;
+  const bool listening =
+      ::epoll_ctl(server->epoll_.get(), EPOLL_CTL_ADD, server->listener_.get(), &event) == 0;
+  event.data.u64 = kWakeId;
+  if (!listening ||
+      ::epoll_ctl(server->epoll_.get(), EPOLL_CTL_ADD, server->wake_.get(), &event) != 0) {
+    return MakeError(ErrorCode::kConnection, "cannot serve at " + path + ": out of descriptors");
+  }
+  return server;
+}
+
+CallServer::~CallServer() {
+  if (generation_ != ForkGuard::generation()) return;  // the parent's: its threads are not here
+  delete flusher_;
+  for (const auto& [id, peer] : peers_) peer->Close();
+  ::unlink(path_.c_str());
+}
+
+CallServer::Flusher& CallServer::flusher() {
+  if (flusher_ == nullptr) flusher_ = new Flusher;
+  return *flusher_;
+}
+
+void CallServer::Stop() {
+  stop_.store(true);
+  const std::uint64_t one = 1;
+  if (generation_ == ForkGuard::generation()) (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+CallServer::Ended CallServer::Serve(CallExecutor& executor) {
+  Ended ended = Ended::kStopped;
+  stop_by_call_ = false;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    if (generation_ != ForkGuard::generation()) return Ended::kForked;
+    if (stop_by_call_) {
+      ended = Ended::kStoppedByCall;
+      break;
+    }
+    // One busy caller must not hide the others, nor a new one: look at all sockets now and then.
+    const bool look = polls_in_row_ >= (peers_.size() > 1 ? kPollsAmongMany : kPollsAlone);
+    if (!look && hot_ != nullptr && SpinRead(executor)) {
+      ++polls_in_row_;
+      continue;
+    }
+    polls_in_row_ = 0;
+    epoll_event events[64];
+    int count = 0;
+    if (look) {
+      count = ::epoll_wait(epoll_.get(), events, 64, 0);
+    } else {
+      executor.Suspend();
+      count = ::epoll_wait(epoll_.get(), events, 64, executor.HandlesSignals() ? kSignalSliceMs : -1);
+      executor.Resume();
+    }
+    if (executor.Interrupted()) {
+      ended = Ended::kInterrupted;
+      break;
+    }
+    for (int i = 0; i < count && !stop_by_call_; ++i) {
+      const std::uint64_t id = events[i].data.u64;
+      if (id == kListenerId) {
+        Accept(executor);
+      } else if (id == kWakeId) {
+        std::uint64_t ignored;
+        (void)!::read(wake_.get(), &ignored, sizeof ignored);
+        ResumePaused();
+      } else if (const auto found = peers_.find(id); found != peers_.end()) {
+        const std::shared_ptr<Peer> peer = found->second;
+        OnEvent(*peer, events[i].events);
+        if (generation_ != ForkGuard::generation()) return Ended::kForked;
+      }
+    }
+  }
+  hot_.reset();
+  for (const auto& [id, peer] : peers_) {
+    peer->Flush();
+    peer->Close();
+    peer->session.reset();
+  }
+  peers_.clear();
+  return ended;
+}
+
+bool CallServer::SpinRead(CallExecutor& executor) {
+  if (!spin_.ShouldSpin()) return false;
+  const Instant start = Now();
+  Instant last = start;
+  const std::shared_ptr<Peer> peer = hot_;
+  while (!peer->paused()) {
+    for (int i = 0; i < 4; ++i) {
+      if (!ReadAndRun(*peer)) continue;
+      spin_.Hit();
+      return true;
+    }
+    ::sched_yield();
+    const Instant now = Now();
+    if (spin_.Contended(now - last)) return false;
+    if (now - start >= spin_.budget()) {
+      spin_.Miss();
+      return false;
+    }
+    last = now;
+  }
+  return false;
+}
+
+void CallServer::Accept(CallExecutor& executor) {
+  while (true) {
+    const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+      if (errno != EMFILE && errno != ENFILE) return;
+      // Without this the listener stays readable and the thread spins: take the connection with the
+      // reserve descriptor and close it.
+      reserve_.Reset();
+      const int refused = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+      if (refused >= 0) ::close(refused);
+      reserve_ = NewReserve();
+      Log(LogLevel::kError, "caller refused: no descriptor left", {{"socket", path_}});
+      return;
+    }
+    UnixStream stream(fd);
+    const Status same_user = CheckPeerIsSameUser(fd);
+    if (!same_user.ok() || peers_.size() >= kPeersMax) {
+      Log(LogLevel::kWarning, "caller refused",
+          {{"socket", path_},
+           {"why", same_user.ok() ? "4096 callers are connected" : MessageOf(same_user)}});
+      continue;
+    }
+    auto peer = std::make_shared<Peer>(std::move(stream), next_peer_, epoll_.get(), wake_.get());
+    peer->session = executor.Open();
+    peers_.emplace(next_peer_++, std::move(peer));
+  }
+}
+
+void CallServer::OnEvent(Peer& peer, std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0) peer.Flush();
+  if (peer.paused()) {
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(peer);
+    return ResumePaused();
+  }
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) ReadAndRun(peer);
+}
+
+/// True: bytes arrived (or the end), and all whole calls among them were run.
+bool CallServer::ReadAndRun(Peer& peer) {
+  const IoResult got = peer.Read(limits_);
+  if (got.outcome == IoOutcome::kWouldBlock) return false;
+  if (got.outcome == IoOutcome::kEnded) {
+    Drop(peer);
+    return true;
+  }
+  if (hot_.get() != &peer) hot_ = peer.shared_from_this();
+  RunBatch(peer);
+  return true;
+}
+
+void CallServer::RunBatch(Peer& peer) {
+  Frame frame;
+  std::string why;
+  unsigned calls = 0;
+  std::size_t unsent = peer.Unsent();  // an upper bound: another thread may flush
+  bool exposed = false;
+  Instant oldest{};
+  while (true) {
+    const ParseOutcome outcome = ParseFrame(peer.in().view(), limits_, &frame, &why);
+    if (outcome == ParseOutcome::kNeedMore) break;
+    if (outcome == ParseOutcome::kFrame && !ActorFlow::MayRun(unsent, peer.running())) {
+      peer.Pause(true);
+      break;
+    }
+    if (unsent >= ActorFlow::kBytesPerFlush) {
+      peer.Flush();
+      unsent = peer.Unsent();
+    }
+    if (unsent != 0 && !exposed) {
+      flusher().Expose(peer.shared_from_this());
+      exposed = true;
+      oldest = Now();
+    } else if (unsent != 0 && calls % ActorFlow::kCallsPerClockRead == 0) {
+      const Instant now = Now();
+      if (now - oldest >= ActorFlow::kHold) {
+        peer.Flush();
+        unsent = peer.Unsent();
+        oldest = now;
+      }
+    }
+    if (outcome == ParseOutcome::kBad || !RunOne(peer, frame, &unsent)) {
+      if (outcome == ParseOutcome::kBad) {
+        Log(LogLevel::kWarning, "caller dropped", {{"pid", peer.pid()}, {"why", why}});
+        peer.Goodbye("this connection sent " + why);
+        Drop(peer);
+      }
+      break;
+    }
+    ++calls;
+    if (stop_by_call_ || generation_ != ForkGuard::generation()) break;
+  }
+  if (generation_ != ForkGuard::generation()) return;
+  if (exposed) flusher().Cover();
+  peer.in().Shrink(1u << 20);
+  peer.Flush();
+}
+
+/// False: the connection is over.
+bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
+  const std::size_t bytes = frame.bytes;
+  StatusOr<Ran> ran = MakeError(ErrorCode::kInvalid, "a call out of sequence");
+  std::uint16_t flags = kFlagReply;
+  if ((frame.head.flags & ~kFlagNamed) != 0) {
+    ran = MakeError(ErrorCode::kInvalid, "a frame that is no call");
+  } else if (frame.head.sequence == peer.last_sequence + 1) {
+    peer.last_sequence = frame.head.sequence;
+    reply_.Clear();
+    reply_.Extend(kFrameHeadBytes);
+    ran = peer.session->Run(frame, peer, reply_, &flags);
+  }
+  if (generation_ != ForkGuard::generation()) return false;
+  if (!ran.ok()) {
+    const std::string why = MessageOf(ran.status());
+    Log(LogLevel::kWarning, "caller dropped", {{"pid", peer.pid()}, {"why", why}});
+    peer.Goodbye("this connection sent " + why);
+    Drop(peer);
+    return false;
+  }
+  if (*ran != Ran::kDeferred) *unsent = peer.Reply(frame.head.sequence, flags, reply_);
+  if (*ran == Ran::kStop) stop_by_call_ = true;
+  reply_.Shrink(1u << 20);
+  peer.in().Consume(bytes);
+  return true;
+}
+
+void CallServer::Drop(Peer& peer) {
+  const std::shared_ptr<Peer> keep = peer.shared_from_this();
+  if (hot_ == keep) hot_.reset();
+  peer.Close();
+  peers_.erase(peer.id());
+}
+
+void CallServer::ResumePaused() {
+  std::vector<std::shared_ptr<Peer>> ready;
+  for (const auto& [id, peer] : peers_) {
+    if (peer->paused() && ActorFlow::MayRun(peer->Unsent() * 2, peer->running())) {
+      ready.push_back(peer);
+    }
+  }
+  for (const std::shared_ptr<Peer>& peer : ready) {
+    peer->Pause(false);
+    RunBatch(*peer);
+  }
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,100 @@
+// The actor's half: accepts callers on a Unix socket and runs their calls on the thread that
+// serves.
+//
+// Per connection calls run in the order of arrival. The serving thread reads what is there, runs
+// all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us, then
+// blocks. It never blocks on one peer: replies that do not fit wait in memory, and a peer over the
+// limits of ActorFlow is read no further until it drains. A frame that breaks a rule ends its
+// connection with a named error; other callers notice nothing.
+//
+// A second thread, made when first needed and asleep otherwise, writes replies that are held back
+// by a long call of the same batch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "actors/call_frame.h"
+#include "actors/fork_guard.h"
+#include "actors/peer.h"
+#include "actors/spin_policy.h"
+#include "actors/waiter.h"
+#include "runtime/base/status.h"
+
+namespace troupe::actors {
+
+enum class Ran {
+  kReplied,   // the reply is in the buffer
+  kDeferred,  // Peer::ReplyDeferred will be called, from any thread
+  kStop,      // replied, and serving ends after it
+};
+
+/// Runs the calls of one connection; made and destroyed on the serving thread.
+class CallSession {
+ public:
+  virtual ~CallSession() = default;
+  /// Runs one call. Its reply goes into `reply` (room for the head is there) and `*flags`. An error
+  /// is a broken rule of the protocol, not an exception of the method.
+  virtual StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer& reply,
+                            std::uint16_t* flags) = 0;
+};
+
+/// Who executes: the bindings' with the GIL, the tests' without.
+class CallExecutor : public WaitHost {
+ public:
+  virtual std::unique_ptr<CallSession> Open() = 0;
+};
+
+class CallServer {
+ public:
+  /// Listens at `path`: callers may connect from now on and wait for Serve.
+  static StatusOr<std::unique_ptr<CallServer>> Listen(const std::string& path);
+  CallServer(const CallServer&) = delete;
+  CallServer& operator=(const CallServer&) = delete;
+  /// Closes all connections and removes the socket file. Not while a thread serves.
+  ~CallServer();
+
+  enum class Ended { kStopped, kInterrupted, kStoppedByCall, kForked };
+  /// Serves until Stop, an interruption, or a call that says so. Blocks the calling thread; called
+  /// with the host resumed, and returns so.
+  Ended Serve(CallExecutor& executor);
+  /// Any thread, also before Serve.
+  void Stop();
+  const std::string& path() const { return path_; }
+  const CallLimits& limits() const { return limits_; }
+
+ private:
+  class Flusher;
+  CallServer(std::string path, GuardedFd listener);
+  bool SpinRead(CallExecutor& executor);
+  void Accept(CallExecutor& executor);
+  void OnEvent(Peer& peer, std::uint32_t events);
+  bool ReadAndRun(Peer& peer);
+  void RunBatch(Peer& peer);
+  bool RunOne(Peer& peer, const Frame& frame, std::size_t* unsent);
+  void Drop(Peer& peer);
+  void ResumePaused();
+  Flusher& flusher();
+
+  const std::string path_;
+  const CallLimits limits_;
+  const std::uint32_t generation_;
+  GuardedFd listener_;
+  GuardedFd epoll_;
+  GuardedFd wake_;
+  GuardedFd reserve_;  // given up to refuse a connection when no descriptor is left
+  std::atomic<bool> stop_{false};
+  bool stop_by_call_ = false;
+  std::uint64_t next_peer_ = 16;
+  std::map<std::uint64_t, std::shared_ptr<Peer>> peers_;
+  std::shared_ptr<Peer> hot_;  // the one that was read last: polled before blocking
+  int polls_in_row_ = 0;         // answered by polling, without a look at the other sockets
+  SpinPolicy spin_;
+  ByteBuffer reply_;
+  Flusher* flusher_ = nullptr;  // deleted by the destructor, left alone in a forked child
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,340 @@
+#include "actors/channel.h"
+
+#include <absl/strings/str_format.h>
+#include <string.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "actors/flow_control.h"
+#include "actors/reactor.h"
+#include "runtime/base/check.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::size_t kReadBytes = 256u << 10;
+constexpr std::size_t kReadSpaceMin = 32u << 10;
+constexpr std::uint64_t kNeverSent = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+Channel::Channel(CallReactor& reactor, UnixStream stream, ChannelOptions options)
+    : reactor_(reactor),
+      options_(std::move(options)),
+      id_(reactor.NextChannelId()),
+      stream_(std::move(stream)) {}
+
+StatusOr<std::shared_ptr<Channel>> Channel::Connect(CallReactor& reactor, const std::string& path,
+                                                    ChannelOptions options) {
+  TROUPE_ASSIGN(UnixStream stream, UnixStream::Connect(path));
+  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(stream), std::move(options)));
+  TROUPE_TRY(reactor.Add(channel));
+  return channel;
+}
+
+Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer) {
+  std::unique_lock lock(mutex_);
+  const std::size_t outstanding = ring_.size();
+  if (state_ == State::kOpen && CallerFlow::Full(out_.size(), outstanding)) return Issued::kFull;
+  Slot* slot = Slot::New(id_ << 40 | ring_.next_sequence());
+  *answer = slot;
+  if (state_ == State::kFailed) {
+    Answer(slot, verdict_, verdict_text_);
+    return Issued::kOk;
+  }
+  if (state_ == State::kEnded) {
+    if (outstanding >= CallerFlow::kOutstandingMax) {
+      Answer(slot, ErrorCode::kNotSent, options_.description + ": " + end_reason_);
+      return Issued::kOk;
+    }
+    slot->AddReference();
+    ring_.Put(slot);
+    slot->end_offset = kNeverSent;
+    return Issued::kOk;
+  }
+  slot->AddReference();
+  const std::uint64_t sequence = ring_.Put(slot);
+  SealFrame(frame, flags, sequence, ring_.acknowledged());
+  out_.Append(frame.data(), frame.size());
+  appended_ += frame.size();
+  slot->end_offset = appended_;
+  ++unflushed_frames_;
+  if (!CallerFlow::FlushNow(outstanding, unflushed_frames_, out_.size())) {
+    if (!stranded_) {
+      stranded_ = true;
+      reactor_.MarkStranded(id_);
+    }
+    return Issued::kOk;
+  }
+  FlushLocked();
+  const bool drain = CallerFlow::Drain(outstanding, !out_.empty());
+  if (!finished_.empty()) {
+    std::vector<Slot*> finished = std::exchange(finished_, {});
+    lock.unlock();
+    NotifyFinished(std::move(finished), false);
+  }
+  return drain ? Issued::kOkDrain : Issued::kOk;
+}
+
+Slot* Channel::WhenRoom() {
+  std::lock_guard lock(mutex_);
+  if (state_ != State::kOpen || CallerFlow::HasRoom(out_.size(), ring_.size())) return nullptr;
+  Slot* slot = Slot::New(0);
+  slot->AddReference();
+  room_waiters_.push_back(slot);
+  return slot;
+}
+
+void Channel::OpenRoomLocked() {
+  if (room_waiters_.empty()) return;
+  if (state_ == State::kOpen && !CallerFlow::HasRoom(out_.size(), ring_.size())) return;
+  for (Slot* slot : room_waiters_) {
+    if (slot->Finish()) {
+      finished_.push_back(slot);
+    } else {
+      slot->Release();
+    }
+  }
+  room_waiters_.clear();
+}
+
+void Channel::NotifyFinished(std::vector<Slot*> finished, bool as_leader) {
+  for (Slot* slot : finished) {
+    reactor_.Notify(slot, as_leader);
+    slot->Release();
+  }
+}
+
+void Channel::Flush() {
+  std::vector<Slot*> finished;
+  {
+    std::lock_guard lock(mutex_);
+    stranded_ = false;
+    if (state_ != State::kOpen) return;
+    FlushLocked();
+    finished.swap(finished_);
+  }
+  NotifyFinished(std::move(finished), false);
+}
+
+void Channel::FlushLocked() {
+  unflushed_frames_ = 0;
+  while (!out_.empty()) {
+    const IoResult wrote = stream_.TryWrite(out_.data(), out_.size());
+    if (wrote.outcome == IoOutcome::kEnded) {
+      // Replies sent before the end may still be unread: only reading tells that the stream is
+      // over. The leader's Read finds the end; until then nothing more is written.
+      out_.Clear();
+      reactor_.WatchWrites(*this, false);
+      write_armed_ = false;
+      return;
+    }
+    if (wrote.outcome == IoOutcome::kWouldBlock) {
+      if (!write_armed_) reactor_.WatchWrites(*this, true);
+      write_armed_ = true;
+      return;
+    }
+    written_ += wrote.bytes;
+    out_.Consume(wrote.bytes);
+    OpenRoomLocked();
+  }
+  if (write_armed_) reactor_.WatchWrites(*this, false);
+  write_armed_ = false;
+  out_.Shrink(CallerFlow::kUnsentMax);
+}
+
+bool Channel::Read() {
+  if (in_.spare() < kReadSpaceMin) {
+    Frame frame;
+    std::string ignored;
+    std::size_t need = kReadBytes;
+    if (ParseFrame(in_.view(), options_.limits, &frame, &ignored) == ParseOutcome::kNeedMore &&
+        frame.bytes > in_.size()) {
+      // Memory follows what has arrived: a header alone cannot make this side allocate 16 MiB.
+      need = std::min(std::max(kReadBytes, frame.bytes - in_.size()),
+                      std::max(kReadBytes, in_.size()));
+    }
+    in_.Reserve(need);
+  }
+  const IoResult got = stream_.TryRead(in_.tail(), in_.spare());
+  if (got.outcome == IoOutcome::kWouldBlock) return false;
+  std::string why;
+  bool good = true;
+  if (got.outcome == IoOutcome::kProgress) {
+    in_.Commit(got.bytes);
+    good = TakeReplies(&why);
+    if (good) return true;
+    why = "it sent " + why;
+  } else {
+    why = got.error == 0 ? "the other side closed it" : strerror(got.error);
+  }
+  std::vector<Slot*> finished;
+  {
+    std::lock_guard lock(mutex_);
+    EndLocked(why);
+    if (!good) FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, end_reason_);
+    finished.swap(finished_);
+  }
+  NotifyFinished(std::move(finished), true);
+  return true;
+}
+
+bool Channel::TakeReplies(std::string* why) {
+  std::vector<Slot*> finished;
+  bool good = true;
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kOpen) {
+      in_.Clear();
+      return true;
+    }
+    std::string_view bytes = in_.view();
+    std::size_t used = 0;
+    Frame frame;
+    while (good) {
+      const ParseOutcome outcome = ParseFrame(bytes.substr(used), options_.limits, &frame, why);
+      if (outcome == ParseOutcome::kNeedMore) break;
+      good = outcome == ParseOutcome::kFrame && TakeReply(frame, why);
+      if (good) used += frame.bytes;
+    }
+    in_.Consume(used);
+    in_.Shrink(4 * kReadBytes);
+    OpenRoomLocked();
+    finished.swap(finished_);
+  }
+  NotifyFinished(std::move(finished), true);
+  return good;
+}
+
+bool Channel::TakeReply(const Frame& frame, std::string* why) {
+  const std::uint16_t flags = frame.head.flags;
+  if ((flags & kFlagGoodbye) != 0) {
+    *why = absl::StrFormat("'%s' and closed", ReadRuntimeError(frame.body).text);
+    return false;
+  }
+  if ((flags & kFlagReply) == 0) {
+    *why = "a call to this side, which serves none";
+    return false;
+  }
+  Slot* slot = ring_.Take(frame.head.sequence);
+  if (slot == nullptr) {
+    *why = absl::StrFormat("a reply to call %u, which is not outstanding", frame.head.sequence);
+    return false;
+  }
+  if (slot->Abandoned()) {
+    slot->Release();
+    return true;
+  }
+  slot->Fill(flags, frame.body);
+  if (slot->Finish()) {
+    finished_.push_back(slot);
+  } else {
+    slot->Release();
+  }
+  return true;
+}
+
+void Channel::Answer(Slot* slot, ErrorCode code, std::string_view text) {
+  ByteBuffer body;
+  AppendRuntimeError(body, code, text);
+  slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
+  slot->Finish();
+}
+
+void Channel::EndLocked(std::string reason) {
+  if (state_ != State::kOpen) return;
+  state_ = State::kEnded;
+  end_reason_ = absl::StrFormat("the connection ended (%s)", reason);
+  out_.Clear();
+  reactor_.Unwatch(*this);
+  stream_.Shutdown();  // closed by the destructor: the leader may be reading it just now
+  if (on_disconnect_ != nullptr) reactor_.Post(std::move(on_disconnect_));
+  reactor_.SetGrace(id_, options_.grace);
+  OpenRoomLocked();
+}
+
+void Channel::FailLocked(ErrorCode code_if_sent, ErrorCode code_if_unsent,
+                         const std::string& text) {
+  if (state_ == State::kFailed) return;
+  state_ = State::kFailed;
+  while (Slot* slot = ring_.TakeFront()) {
+    const bool sent = slot->end_offset <= written_;
+    ByteBuffer body;
+    AppendRuntimeError(body, sent ? code_if_sent : code_if_unsent,
+                       options_.description + ": " + text +
+                           (code_if_sent == code_if_unsent ? ""
+                            : sent ? "; the call had been sent and may have run"
+                                   : "; the call had not been sent"));
+    slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
+    if (slot->Finish()) {
+      finished_.push_back(slot);
+    } else {
+      slot->Release();
+    }
+  }
+  if (verdict_ == ErrorCode::kNone) {
+    verdict_ = ErrorCode::kActorUnavailable;
+    verdict_text_ = options_.description + ": " + text;
+  }
+  OpenRoomLocked();
+}
+
+void Channel::Fail(ErrorCode code, const std::string& text) {
+  reactor_.Drain(*this);  // answers that arrived before the verdict still count
+  std::vector<Slot*> finished;
+  {
+    std::lock_guard lock(mutex_);
+    EndLocked("the actor is gone");
+    verdict_ = code;
+    verdict_text_ = options_.description + ": " + text;
+    FailLocked(code, code, text);
+    finished.swap(finished_);
+  }
+  NotifyFinished(std::move(finished), false);
+}
+
+void Channel::OnDisconnect(std::unique_ptr<Completion> completion) {
+  std::lock_guard lock(mutex_);
+  if (state_ == State::kOpen) {
+    on_disconnect_.swap(completion);  // the one before is destroyed after the lock is released
+  } else if (completion != nullptr) {
+    reactor_.Post(std::move(completion));
+  }
+}
+
+void Channel::Close() {
+  Flush();
+  std::unique_ptr<Completion> unused;
+  std::vector<Slot*> finished;
+  {
+    std::lock_guard lock(mutex_);
+    unused.swap(on_disconnect_);
+    EndLocked("closed by this process");
+    FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, "its channel was closed here");
+    finished.swap(finished_);
+  }
+  NotifyFinished(std::move(finished), false);
+  reactor_.Remove(id_);
+}
+
+void Channel::GraceExpired() {
+  std::vector<Slot*> finished;
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kEnded) return;
+    FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent,
+               absl::StrFormat("%s and no word on the actor came within %g s", end_reason_,
+                               Seconds(options_.grace)));
+    finished.swap(finished_);
+  }
+  NotifyFinished(std::move(finished), false);
+}
+
+std::size_t Channel::Outstanding() {
+  std::lock_guard lock(mutex_);
+  return ring_.size();
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,117 @@
+// One connection from this process to one actor: frames out, answers in. Shared by all threads.
+//
+// Issue returns at once with a Slot that is answered later; nothing here blocks. Whoever leads the
+// process's reactor calls Read; any thread may Flush. When the connection ends, outstanding calls
+// stay pending, because an ended connection alone is not death: Fail (the control plane's verdict)
+// or the end of the grace period answers them. Every call ends in exactly one of: the reply, the
+// verdict's error, kNotSent (its frame never left whole) or kMaybeExecuted.
+//
+// Lock order: a channel's mutex, then the reactor's. Neither is held while the GIL is taken or a
+// thread blocks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "actors/byte_buffer.h"
+#include "actors/call_frame.h"
+#include "actors/slot.h"
+#include "actors/slot_ring.h"
+#include "actors/unix_stream.h"
+#include "actors/waiter.h"
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+
+namespace troupe::actors {
+
+class CallReactor;
+
+struct ChannelOptions {
+  std::string description = "an actor";  // as errors name it, e.g. "actor Counter(1234)"
+  Duration grace = std::chrono::seconds(5);
+  CallLimits limits;
+};
+
+class Channel : public std::enable_shared_from_this<Channel> {
+ public:
+  /// Connects (see UnixStream::Connect) and starts being read by `reactor`, which outlives it.
+  static StatusOr<std::shared_ptr<Channel>> Connect(CallReactor& reactor, const std::string& path,
+                                                    ChannelOptions options);
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  enum class Issued {
+    kOk,       // `*answer` is set
+    kOkDrain,  // the same, and the issuer should let replies be read (CallReactor::Drain)
+    kFull,     // over the limits of CallerFlow: wait for WhenRoom, then try again
+  };
+  /// Queues a call. `frame` starts with kFrameHeadBytes of room, then the body; it is sealed here.
+  /// `*answer` comes with one reference for the caller.
+  Issued Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer);
+  /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
+  /// reference for the caller.
+  Slot* WhenRoom();
+
+  /// Writes what the socket takes. Any thread.
+  void Flush();
+  /// Reads what is there and answers slots. Only by who leads the reactor. True: there was
+  /// something.
+  bool Read();
+
+  /// The verdict: all outstanding and all later calls end with this error.
+  void Fail(ErrorCode code, const std::string& text);
+  /// Run once on the background thread when the connection ends; at once if it has ended.
+  void OnDisconnect(std::unique_ptr<Completion> completion);
+  /// Ends the connection from this side: outstanding calls end as kMaybeExecuted or kNotSent.
+  void Close();
+  /// Called by the reactor when the grace period is over.
+  void GraceExpired();
+
+  const std::string& description() const { return options_.description; }
+  std::uint64_t id() const { return id_; }
+  int fd() const { return stream_.fd(); }
+  std::size_t Outstanding();
+
+ private:
+  friend class CallReactor;
+  enum class State { kOpen, kEnded, kFailed };
+
+  Channel(CallReactor& reactor, UnixStream stream, ChannelOptions options);
+  void FlushLocked();
+  void EndLocked(std::string reason);
+  void FailLocked(ErrorCode code_if_sent, ErrorCode code_if_unsent, const std::string& text);
+  void OpenRoomLocked();
+  bool TakeReplies(std::string* why);
+  bool TakeReply(const Frame& frame, std::string* why);
+  static void Answer(Slot* slot, ErrorCode code, std::string_view text);
+  /// Tells those who wait for slots finished under the lock; after it is released.
+  void NotifyFinished(std::vector<Slot*> finished, bool as_leader);
+
+  CallReactor& reactor_;
+  const ChannelOptions options_;
+  const std::uint64_t id_;
+  UnixStream stream_;
+
+  std::mutex mutex_;
+  State state_ = State::kOpen;
+  SlotRing<Slot*> ring_;
+  ByteBuffer out_;
+  std::size_t unflushed_frames_ = 0;
+  std::uint64_t appended_ = 0;  // bytes ever put into out_
+  std::uint64_t written_ = 0;   // bytes the socket took
+  bool stranded_ = false;       // the reactor knows of unflushed frames
+  bool write_armed_ = false;
+  std::vector<Slot*> room_waiters_;
+  std::vector<Slot*> finished_;  // done, with waiters to notify once the lock is released
+  std::unique_ptr<Completion> on_disconnect_;
+  std::string end_reason_;
+  ErrorCode verdict_ = ErrorCode::kNone;
+  std::string verdict_text_;
+
+  ByteBuffer in_;  // the leader's alone
+};
+
+}  // namespace troupe::actors

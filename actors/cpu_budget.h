@@ -1,0 +1,10 @@
+// How much CPU this process may use, as far as it decides whether to poll. Reads /proc and cgroup
+// files once per call; microseconds; never fails (unknown counts as allowed).
+#pragma once
+
+namespace troupe::actors {
+
+/// False with fewer than two CPUs in the affinity mask, or under a CFS quota (cgroup v1 or v2).
+bool SpinningAllowed();
+
+}  // namespace troupe::actors

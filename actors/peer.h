@@ -1,0 +1,77 @@
+// One caller's connection as the actor's process sees it: what it sent and was not run yet, and the
+// replies its socket has not taken.
+//
+// The serving thread alone reads and runs; replies may be added and flushed by any thread (a method
+// that answers later, the flusher), under this object's mutex. Never blocks. Lives in a shared_ptr,
+// because a deferred reply may outlive the connection; it is then dropped.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "actors/byte_buffer.h"
+#include "actors/call_frame.h"
+#include "actors/unix_stream.h"
+
+namespace troupe::actors {
+
+class CallSession;
+
+class Peer : public std::enable_shared_from_this<Peer> {
+ public:
+  /// `epoll_fd` is where the connection is registered under `id`; `wake_fd` an eventfd that makes
+  /// the serving thread look at paused peers. Both outlive the connection being open.
+  Peer(UnixStream stream, std::uint64_t id, int epoll_fd, int wake_fd);
+  ~Peer();
+
+  // Any thread:
+  /// Queues the reply to `sequence`; `frame` is kFrameHeadBytes of room, then the body. Returns the
+  /// unsent bytes.
+  std::size_t Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame);
+  /// The same for a call that was counted by Defer; flushes at once.
+  void ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame);
+  /// Writes what the socket takes.
+  void Flush();
+  std::size_t Unsent();
+
+  // The serving thread:
+  void Defer() { running_.fetch_add(1, std::memory_order_relaxed); }
+  std::size_t running() const { return running_.load(std::memory_order_relaxed); }
+  /// Stops or resumes being told of input.
+  void Pause(bool paused);
+  bool paused() const { return paused_.load(std::memory_order_relaxed); }
+  /// Reads once into in(); see IoOutcome.
+  IoResult Read(const CallLimits& limits);
+  ByteBuffer& in() { return in_; }
+  /// A last frame that says why, then the end of the connection.
+  void Goodbye(std::string_view why);
+  void Close();
+  std::uint64_t id() const { return id_; }
+  int pid() const { return stream_.PeerPid(); }
+
+  std::unique_ptr<CallSession> session;
+  std::uint64_t last_sequence = 0;  // of the calls received
+
+ private:
+  void FlushLocked();
+  void WatchLocked();
+
+  UnixStream stream_;
+  const std::uint64_t id_;
+  const int epoll_fd_;
+  const int wake_fd_;
+  ByteBuffer in_;
+  std::atomic<std::size_t> running_{0};
+  std::atomic<bool> paused_{false};
+
+  std::mutex mutex_;
+  ByteBuffer out_;
+  std::uint64_t acked_ = 0;  // highest sequence received, for the reply's acknowledgement
+  bool open_ = true;
+  bool write_armed_ = false;
+};
+
+}  // namespace troupe::actors

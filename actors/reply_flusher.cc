@@ -1,0 +1,48 @@
+#include "actors/reply_flusher.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace troupe::actors {
+
+ReplyFlusher::ReplyFlusher() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { Main(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+ReplyFlusher::~ReplyFlusher() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+}
+
+void ReplyFlusher::Main() {
+  pthread_setname_np(pthread_self(), "troupe-replies");
+  constexpr int kIdleTicksToSleep = 16;
+  int idle_ticks = 0;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (exposed_ == nullptr && ++idle_ticks >= kIdleTicksToSleep) {
+      asleep_ = true;
+      wake_.wait(lock, [this] { return stopping_ || exposed_ != nullptr; });
+      asleep_ = false;
+      idle_ticks = 0;
+    }
+    const std::shared_ptr<Peer> before = exposed_;
+    wake_.wait_for(lock, kTick, [this] { return stopping_; });
+    if (before == nullptr || exposed_ != before) continue;
+    idle_ticks = 0;
+    lock.unlock();
+    before->Flush();
+    lock.lock();
+  }
+}
+
+}  // namespace troupe::actors

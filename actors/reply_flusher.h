@@ -1,0 +1,47 @@
+// The thread that writes replies held back by a long call: a batch that goes on to run another call
+// while finished replies are unsent exposes its peer here, and a tick later they are flushed.
+//
+// Asleep without a deadline unless batches with held replies are running; the serving thread pays a
+// lock per such batch and wakes it only when it was asleep.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "actors/peer.h"
+#include "runtime/base/time.h"
+
+namespace troupe::actors {
+
+class ReplyFlusher {
+ public:
+  static constexpr Duration kTick = std::chrono::milliseconds(1);
+
+  ReplyFlusher();
+  ~ReplyFlusher();
+
+  void Expose(std::shared_ptr<Peer> peer) {
+    std::lock_guard lock(mutex_);
+    exposed_ = std::move(peer);
+    if (asleep_) wake_.notify_one();
+  }
+  void Cover() {
+    std::lock_guard lock(mutex_);
+    exposed_.reset();
+  }
+
+ private:
+  void Main();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::shared_ptr<Peer> exposed_;
+  bool asleep_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace troupe::actors

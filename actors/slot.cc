@@ -1,0 +1,60 @@
+#include "actors/slot.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace troupe::actors {
+namespace {
+
+/// Memory of released slots, per thread: the thread that issues calls is nearly always the one that
+/// drops their Refs, so that no lock is needed.
+class FreeList {
+ public:
+  ~FreeList() {
+    while (count_ > 0) std::free(items_[--count_]);
+    count_ = kMax + 1;  // a slot released after this thread's end goes to free()
+  }
+  void* Get() { return count_ > 0 && count_ <= kMax ? items_[--count_] : nullptr; }
+  bool Put(void* memory) {
+    if (count_ >= kMax) return false;
+    items_[count_++] = memory;
+    return true;
+  }
+
+ private:
+  static constexpr int kMax = 1024;
+  void* items_[kMax];
+  int count_ = 0;
+};
+
+thread_local FreeList free_list;
+
+}  // namespace
+
+Slot* Slot::New(std::uint64_t id) {
+  void* memory = free_list.Get();
+  if (memory == nullptr) memory = std::malloc(sizeof(Slot));
+  if (memory == nullptr) throw std::bad_alloc();
+  return new (memory) Slot(id);
+}
+
+void Slot::Destroy() {
+  if (size_ > kInlineBytes) std::free(heap_);
+  this->~Slot();
+  if (!free_list.Put(this)) std::free(this);
+}
+
+void Slot::Fill(std::uint16_t flags, std::string_view bytes) {
+  flags_ = flags;
+  char* at = inline_;
+  if (bytes.size() > kInlineBytes) {
+    at = static_cast<char*>(std::malloc(bytes.size()));
+    if (at == nullptr) throw std::bad_alloc();
+    heap_ = at;
+  }
+  size_ = static_cast<std::uint32_t>(bytes.size());
+  if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
+}
+
+}  // namespace troupe::actors

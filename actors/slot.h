@@ -1,0 +1,92 @@
+// One answer to come: what a Ref holds, and what a reply is written into without the GIL.
+//
+// Life: made by Slot::New with one reference; every holder (the ring of outstanding calls, the Ref,
+// a resolver) has its own. Completed once, by whoever claims it first; the bytes never change after
+// done() and may then be read by any thread. Small answers lie inside, larger ones in malloc'ed
+// memory. Slots come from a free list per thread. View of one process; never blocks.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace troupe::actors {
+
+struct WaitNode;
+
+class Slot {
+ public:
+  static constexpr std::size_t kInlineBytes = 48;
+
+  /// `id` tells this answer from all others of this process.
+  static Slot* New(std::uint64_t id);
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+
+  void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void Release() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+  }
+  /// Only the caller's own reference is left: nobody will read the answer.
+  bool Abandoned() const { return references_.load(std::memory_order_acquire) == 1; }
+
+  bool done() const { return (state_.load(std::memory_order_acquire) & kDone) != 0; }
+  /// True for the first caller only: the one that may Fill and Finish.
+  bool Claim() { return (state_.fetch_or(kClaimed, std::memory_order_relaxed) & kClaimed) == 0; }
+  /// Keeps a copy of the answer; before Finish. `flags` are frame flags.
+  void Fill(std::uint16_t flags, std::string_view bytes);
+  /// Publishes the answer. True: somebody waits and must be told (CallReactor::Notify).
+  bool Finish() { return (state_.fetch_or(kDone, std::memory_order_acq_rel) & kWaited) != 0; }
+  /// A wait node was hung on the slot. False: it is done, and nobody will be told.
+  bool Watch() { return (state_.fetch_or(kWaited, std::memory_order_acq_rel) & kDone) == 0; }
+
+  /// After done():
+  std::uint16_t flags() const { return flags_; }
+  std::string_view bytes() const { return {size_ > kInlineBytes ? heap_ : inline_, size_}; }
+
+  std::uint64_t id() const { return id_; }
+
+  /// Bytes the channel had been given when this call's frame ended: what was handed to the socket
+  /// tells whether the call was sent. Guarded by the channel's mutex.
+  std::uint64_t end_offset = 0;
+  /// Guarded by the reactor's mutex.
+  WaitNode* waiters = nullptr;
+
+ private:
+  enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4 };
+  explicit Slot(std::uint64_t id) : id_(id) {}
+  void Destroy();
+
+  std::atomic<std::uint32_t> references_{1};
+  std::atomic<std::uint32_t> state_{0};
+  std::uint64_t id_;
+  std::uint32_t size_ = 0;
+  std::uint16_t flags_ = 0;
+  union {
+    char inline_[kInlineBytes];
+    char* heap_;
+  };
+};
+
+/// One reference, given back at the end of the scope.
+class SlotHold {
+ public:
+  explicit SlotHold(Slot* slot) : slot_(slot) {}
+  SlotHold(SlotHold&& other) noexcept : slot_(other.slot_) { other.slot_ = nullptr; }
+  SlotHold& operator=(SlotHold&&) = delete;
+  ~SlotHold() {
+    if (slot_ != nullptr) slot_->Release();
+  }
+  Slot* get() const { return slot_; }
+  Slot* Take() {
+    Slot* slot = slot_;
+    slot_ = nullptr;
+    return slot;
+  }
+
+ private:
+  Slot* slot_;
+};
+
+}  // namespace troupe::actors

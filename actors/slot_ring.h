@@ -1,0 +1,66 @@
+// The outstanding calls of one channel, by sequence number. Pure.
+//
+//   SR-1  Put gives sequences 1, 2, 3, ... without a gap.
+//   SR-2  Take returns what was put under a sequence exactly once, in any order; nullptr for a
+//         sequence never given, already taken, or not yet given.
+//   SR-3  acknowledged() is the highest sequence up to which all were taken.
+//   SR-4  Memory is proportional to the span between the oldest untaken and the newest sequence.
+//
+// An actor that answers in order makes Take a pop of the front; a concurrent one does not, and the
+// cost stays one array access. T is a pointer type that this does not own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace troupe::actors {
+
+template <class T>
+class SlotRing {
+ public:
+  /// Stores `item` and returns its sequence.
+  std::uint64_t Put(T item) {
+    if (next_ - base_ == items_.size()) Grow();
+    items_[next_ & mask_] = item;
+    ++count_;
+    return next_++;
+  }
+  T Take(std::uint64_t sequence) {
+    if (sequence < base_ || sequence >= next_) return nullptr;
+    T item = items_[sequence & mask_];
+    if (item == nullptr) return nullptr;
+    items_[sequence & mask_] = nullptr;
+    --count_;
+    while (base_ < next_ && items_[base_ & mask_] == nullptr) ++base_;
+    return item;
+  }
+  /// The oldest that is not taken, or nullptr.
+  T TakeFront() { return Take(base_); }
+  /// Whether `sequence` was ever given out.
+  bool Given(std::uint64_t sequence) const { return sequence >= 1 && sequence < next_; }
+
+  std::size_t size() const { return count_; }
+  bool empty() const { return count_ == 0; }
+  std::uint64_t next_sequence() const { return next_; }
+  std::uint64_t acknowledged() const { return base_ - 1; }
+  /// The width of the window, what SR-4 bounds.
+  std::size_t span() const { return next_ - base_; }
+
+ private:
+  void Grow() {
+    const std::size_t size = items_.empty() ? 64 : items_.size() * 2;
+    std::vector<T> items(size, nullptr);
+    for (std::uint64_t s = base_; s < next_; ++s) items[s & (size - 1)] = items_[s & mask_];
+    items_.swap(items);
+    mask_ = size - 1;
+  }
+
+  std::vector<T> items_;
+  std::uint64_t mask_ = 0;
+  std::uint64_t base_ = 1;
+  std::uint64_t next_ = 1;
+  std::size_t count_ = 0;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,58 @@
+// Whether a thread that is about to block should first poll for a few microseconds, learnt from
+// what polling brought before. Pure: durations come from the caller, one owner, no lock.
+//
+//   SP-1  Off when the process may use fewer than two CPUs, or runs under a CPU quota.
+//   SP-2  After kMissesMax polls in a row that found nothing, the next kSkipAfterMisses waits block
+//         at once.
+//   SP-3  A step (a few reads and a yield) longer than kContendedFactor budgets means that the CPU
+//   is
+//         contended: the next kSkipAfterContention waits block at once.
+#pragma once
+
+#include "runtime/base/time.h"
+
+namespace troupe::actors {
+
+class SpinPolicy {
+ public:
+  static constexpr Duration kBudget = std::chrono::microseconds(30);
+  static constexpr int kMissesMax = 8;
+  static constexpr int kSkipAfterMisses = 32;
+  static constexpr int kSkipAfterContention = 500;
+  static constexpr int kContendedFactor = 4;
+
+  explicit SpinPolicy(bool allowed, Duration budget = kBudget)
+      : allowed_(allowed && budget > Duration::zero()), budget_(budget) {}
+
+  Duration budget() const { return budget_; }
+  bool allowed() const { return allowed_; }
+
+  /// Called once per wait; true: poll for up to budget().
+  bool ShouldSpin() {
+    if (!allowed_) return false;
+    if (skip_ == 0) return true;
+    --skip_;
+    return false;
+  }
+  /// After each step of polling: true when it took so long that polling should stop now (SP-3).
+  bool Contended(Duration step) {
+    if (step <= kContendedFactor * budget_) return false;
+    skip_ = kSkipAfterContention;
+    misses_ = 0;
+    return true;
+  }
+  void Hit() { misses_ = 0; }
+  void Miss() {
+    if (++misses_ < kMissesMax) return;
+    misses_ = 0;
+    skip_ = kSkipAfterMisses;
+  }
+
+ private:
+  bool allowed_;
+  Duration budget_;
+  int misses_ = 0;
+  int skip_ = 0;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,30 @@
+#include "bindings/bind_calls.h"
+
+#include "actors/reactor.h"
+#include "bindings/call_channel.h"
+#include "bindings/call_errors.h"
+#include "bindings/call_local.h"
+#include "bindings/call_ref.h"
+#include "bindings/call_server.h"
+#include "bindings/call_wait.h"
+
+namespace nb = nanobind;
+
+namespace troupe::bindings {
+
+void bind_calls(nb::module_& m) {
+  BindCallErrors(m);
+  BindCallRef(m);
+  BindCallChannel(m);
+  BindCallWait(m);
+  BindCallLocal(m);
+  BindCallServer(m);
+  // The background thread completes futures with the GIL: it must be gone before the interpreter
+  // is.
+  m.def(
+      "_stop_calls", [] { actors::CallReactor::StopCurrent(); },
+      nb::call_guard<nb::gil_scoped_release>());
+  nb::module_::import_("atexit").attr("register")(m.attr("_stop_calls"));
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,29 @@
+// The GIL around a wait (actors/waiter.h): let go of to block, taken back after.
+#pragma once
+
+#include <Python.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "actors/waiter.h"
+
+namespace troupe::bindings {
+
+/// Python runs signal handlers on the main thread alone, which is the process's first.
+inline bool OnMainThread() { return ::syscall(SYS_gettid) == ::getpid(); }
+
+template <class Base = actors::WaitHost>
+class GilHostOf : public Base {
+ public:
+  void Suspend() override { state_ = PyEval_SaveThread(); }
+  void Resume() override { PyEval_RestoreThread(state_); }
+  /// True: a signal handler raised, and its exception is set.
+  bool Interrupted() override { return PyErr_CheckSignals() != 0; }
+  bool HandlesSignals() const override { return OnMainThread(); }
+
+ private:
+  PyThreadState* state_ = nullptr;
+};
+using GilHost = GilHostOf<>;
+
+}  // namespace troupe::bindings

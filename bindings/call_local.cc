@@ -1,0 +1,115 @@
+// Refs that no call makes: a value that is here already (put), or one that this process provides
+// later (a placement group that becomes ready).
+#include "bindings/call_local.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <utility>
+
+#include "actors/call_frame.h"
+#include "actors/reactor.h"
+#include "bindings/call_errors.h"
+#include "bindings/call_pickle.h"
+#include "bindings/call_ref.h"
+#include "bindings/call_values.h"
+
+namespace nb = nanobind;
+
+namespace troupe::bindings {
+namespace {
+
+using actors::ByteBuffer;
+using actors::CallReactor;
+using actors::Slot;
+
+void Encode(ByteBuffer& bytes, nb::handle value) {
+  if (EncodeValue(bytes, value.ptr())) return;
+  if (TakeNestedRef()) {
+    PyErr_Clear();
+    PyErr_SetString(PyExc_TypeError,
+                    "the value holds a Ref inside it\n  put troupe.get(ref) there instead");
+  }
+  throw nb::python_error();
+}
+
+/// Answers one local Ref, once. Dropped without an answer, it answers with an error: nobody who
+/// waits for the Ref hangs.
+class Resolver {
+ public:
+  explicit Resolver(Slot* slot) : slot_(slot) { slot_->AddReference(); }
+  Resolver(Resolver&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
+  Resolver(const Resolver&) = delete;
+  Resolver& operator=(const Resolver&) = delete;
+  ~Resolver() {
+    if (slot_ == nullptr) return;
+    SetError(static_cast<int>(ErrorCode::kInternal),
+             "whoever was to provide this value is gone without doing so");
+    slot_->Release();
+  }
+
+  bool SetValue(nb::handle value) {
+    ByteBuffer bytes;
+    Encode(bytes, value);
+    return Answer(actors::kFlagReply, bytes);
+  }
+  bool SetError(int code, const std::string& text) {
+    ByteBuffer bytes;
+    actors::AppendRuntimeError(bytes, static_cast<ErrorCode>(code), text);
+    return Answer(actors::kFlagReply | actors::kFlagRuntimeError, bytes);
+  }
+  bool SetException(nb::handle exception) {
+    if (!PyExceptionInstance_Check(exception.ptr())) {
+      throw nb::type_error("set_exception(exception): an exception instance");
+    }
+    ByteBuffer bytes;
+    AppendException(bytes, exception.ptr(), actors::CallLimits().frame_bytes_max);
+    return Answer(actors::kFlagReply | actors::kFlagTaskError, bytes);
+  }
+
+ private:
+  bool Answer(std::uint16_t flags, const ByteBuffer& bytes) {
+    return CallReactor::Current().Answer(slot_, flags, bytes.view());
+  }
+  Slot* slot_;
+};
+
+nb::object NewLocalRef(Slot* slot) {
+  PyObject* ref = NewRef(slot, nullptr, nullptr);
+  if (ref == nullptr) throw nb::python_error();
+  return nb::steal(ref);
+}
+
+nb::object CompletedRef(nb::handle value) {
+  ByteBuffer bytes;
+  Encode(bytes, value);
+  CallReactor& reactor = CallReactor::Current();
+  Slot* slot = Slot::New(reactor.NextLocalId());
+  slot->Claim();
+  slot->Fill(actors::kFlagReply, bytes.view());
+  slot->Finish();
+  return NewLocalRef(slot);
+}
+
+nb::tuple PendingRef() {
+  Slot* slot = Slot::New(CallReactor::Current().NextLocalId());
+  Resolver resolver(slot);
+  return nb::make_tuple(NewLocalRef(slot), std::move(resolver));
+}
+
+}  // namespace
+
+void BindCallLocal(nb::module_& m) {
+  nb::class_<Resolver>(m, "Resolver",
+                       "Provides the value of a pending_ref(), once, from any thread.")
+      .def("set_value", &Resolver::SetValue, nb::arg("value").none(),
+           "False if the Ref had its answer before.")
+      .def("set_error", &Resolver::SetError, nb::arg("code"), nb::arg("text"))
+      .def("set_exception", &Resolver::SetException, nb::arg("exception"));
+  m.def("completed_ref", &CompletedRef, nb::arg("value").none(),
+        "A Ref that is done; the value is copied as a call would copy it.");
+  m.def("pending_ref", &PendingRef, "(ref, resolver)");
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,190 @@
+#include "bindings/call_pickle.h"
+
+namespace troupe::bindings {
+namespace {
+
+constexpr int kPlainItemsMax = 64;
+constexpr int kPlainDepthMax = 4;
+
+thread_local bool nested_ref_seen = false;
+
+/// The Python objects used here, imported at the first use and kept.
+struct Tools {
+  PyObject* dumps = nullptr;
+  PyObject* loads = nullptr;
+  PyObject* protocol = nullptr;
+  PyObject* pickler = nullptr;  // a subclass of _pickle.Pickler
+  PyObject* bytes_io = nullptr;
+  PyObject* needs_cloudpickle = nullptr;  // the exception that the reducer raises
+};
+
+bool IsMainOrLocal(PyObject* object) {
+  PyObject* module = PyObject_GetAttrString(object, "__module__");
+  PyObject* name = PyObject_GetAttrString(object, "__qualname__");
+  bool by_value = true;
+  if (module != nullptr && name != nullptr && PyUnicode_Check(module) && PyUnicode_Check(name)) {
+    PyObject* modules = PyImport_GetModuleDict();
+    by_value = PyUnicode_CompareWithASCIIString(module, "__main__") == 0 ||
+               PyUnicode_FindChar(name, '<', 0, PyUnicode_GET_LENGTH(name), 1) >= 0 ||
+               PyDict_GetItemWithError(modules, module) == nullptr;
+  }
+  Py_XDECREF(module);
+  Py_XDECREF(name);
+  PyErr_Clear();
+  return by_value;
+}
+
+/// Whether the user asked cloudpickle to send some module's code by value.
+bool RegistryInUse() {
+  PyObject* name = PyUnicode_FromString("cloudpickle");
+  PyObject* module = name != nullptr ? PyImport_GetModule(name) : nullptr;
+  Py_XDECREF(name);
+  bool in_use = false;
+  if (module != nullptr) {
+    PyObject* listed = PyObject_CallMethod(module, "list_registry_pickle_by_value", nullptr);
+    in_use = listed != nullptr && PyObject_IsTrue(listed) == 1;
+    Py_XDECREF(listed);
+    Py_DECREF(module);
+  }
+  PyErr_Clear();
+  return in_use;
+}
+
+Tools* GetTools();
+
+PyObject* Reduce(PyObject*, PyObject* object) {
+  const bool code = PyFunction_Check(object) || PyType_Check(object);
+  if (PyModule_Check(object) || (code && (IsMainOrLocal(object) || RegistryInUse()))) {
+    PyErr_SetNone(GetTools()->needs_cloudpickle);
+    return nullptr;
+  }
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
+PyMethodDef reduce_def = {"reducer_override", &Reduce, METH_O, nullptr};
+
+bool MakeTools(Tools* tools) {
+  PyObject* pickle = PyImport_ImportModule("_pickle");
+  PyObject* io = pickle != nullptr ? PyImport_ImportModule("io") : nullptr;
+  PyObject* base = io != nullptr ? PyObject_GetAttrString(pickle, "Pickler") : nullptr;
+  PyObject* reduce = base != nullptr ? PyCFunction_New(&reduce_def, nullptr) : nullptr;
+  if (reduce != nullptr) {
+    tools->dumps = PyObject_GetAttrString(pickle, "dumps");
+    tools->loads = PyObject_GetAttrString(pickle, "loads");
+    tools->protocol = PyLong_FromLong(5);
+    tools->bytes_io = PyObject_GetAttrString(io, "BytesIO");
+    tools->needs_cloudpickle =
+        PyErr_NewException("troupe._native._NeedsCloudpickle", PyExc_Exception, nullptr);
+    tools->pickler = PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){sO}",
+                                           "_Pickler", base, "reducer_override", reduce);
+  }
+  Py_XDECREF(reduce);
+  Py_XDECREF(base);
+  Py_XDECREF(io);
+  Py_XDECREF(pickle);
+  return tools->pickler != nullptr && tools->dumps != nullptr && tools->loads != nullptr &&
+         tools->bytes_io != nullptr && tools->needs_cloudpickle != nullptr;
+}
+
+Tools* GetTools() {
+  static Tools* tools = nullptr;
+  if (tools == nullptr) {
+    Tools made;
+    if (!MakeTools(&made)) return nullptr;
+    tools = new Tools(made);
+  }
+  return tools;
+}
+
+bool IsPlain(PyObject* value, int depth, int* items) {
+  PyTypeObject* type = Py_TYPE(value);
+  if (value == Py_None || type == &PyBool_Type || type == &PyLong_Type || type == &PyFloat_Type ||
+      type == &PyUnicode_Type || type == &PyBytes_Type) {
+    return true;
+  }
+  if (depth >= kPlainDepthMax) return false;
+  if (type == &PyList_Type || type == &PyTuple_Type) {
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(value);
+    PyObject** inside = PySequence_Fast_ITEMS(value);
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      if (--*items < 0 || !IsPlain(inside[i], depth + 1, items)) return false;
+    }
+    return true;
+  }
+  if (type != &PyDict_Type) return false;
+  PyObject* key = nullptr;
+  PyObject* item = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(value, &at, &key, &item);) {
+    if (--*items < 0 || !IsPlain(key, depth + 1, items) || !IsPlain(item, depth + 1, items)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+PyObject* DumpsWithReducer(const Tools& tools, PyObject* value) {
+  PyObject* buffer = PyObject_CallNoArgs(tools.bytes_io);
+  if (buffer == nullptr) return nullptr;
+  PyObject* bytes = nullptr;
+  PyObject* pickler = PyObject_CallFunctionObjArgs(tools.pickler, buffer, tools.protocol, nullptr);
+  if (pickler != nullptr) {
+    PyObject* none = PyObject_CallMethod(pickler, "dump", "O", value);
+    Py_DECREF(pickler);
+    if (none != nullptr) bytes = PyObject_CallMethod(buffer, "getvalue", nullptr);
+    Py_XDECREF(none);
+  }
+  Py_DECREF(buffer);
+  return bytes;
+}
+
+PyObject* CloudDumps(const Tools& tools, PyObject* value) {
+  PyObject* cloudpickle = PyImport_ImportModule("cloudpickle");
+  if (cloudpickle == nullptr) return nullptr;
+  PyObject* bytes = PyObject_CallMethod(cloudpickle, "dumps", "OO", value, tools.protocol);
+  Py_DECREF(cloudpickle);
+  return bytes;
+}
+
+}  // namespace
+
+PyObject* Dumps(PyObject* value) {
+  const Tools* tools = GetTools();
+  if (tools == nullptr) return nullptr;
+  nested_ref_seen = false;
+  int items = kPlainItemsMax;
+  if (IsPlain(value, 0, &items)) {
+    PyObject* args[3] = {nullptr, value, tools->protocol};
+    return PyObject_Vectorcall(tools->dumps, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  }
+  PyObject* bytes = DumpsWithReducer(*tools, value);
+  // What C pickle refuses (a lambda, a function found under another name), cloudpickle may not.
+  if (bytes != nullptr || nested_ref_seen || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ||
+      PyErr_ExceptionMatches(PyExc_MemoryError) || PyErr_ExceptionMatches(PyExc_RecursionError)) {
+    return bytes;
+  }
+  PyErr_Clear();
+  return CloudDumps(*tools, value);
+}
+
+PyObject* Loads(std::string_view pickle) {
+  const Tools* tools = GetTools();
+  if (tools == nullptr) return nullptr;
+  PyObject* view = PyMemoryView_FromMemory(const_cast<char*>(pickle.data()),
+                                           static_cast<Py_ssize_t>(pickle.size()), PyBUF_READ);
+  if (view == nullptr) return nullptr;
+  PyObject* args[2] = {nullptr, view};
+  PyObject* value =
+      PyObject_Vectorcall(tools->loads, args + 1, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  Py_DECREF(view);
+  return value;
+}
+
+void NoteNestedRef() { nested_ref_seen = true; }
+
+bool TakeNestedRef() {
+  const bool seen = nested_ref_seen;
+  nested_ref_seen = false;
+  return seen;
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,25 @@
+// Pickling of what the tagged codec does not write itself. Needs the GIL.
+//
+// Trees of plain containers go to C pickle directly. Everything else goes through a C pickler whose
+// reducer_override looks at functions and classes: those that a receiver cannot import (of
+// __main__, lambdas, local ones) make the whole value go to cloudpickle. pickle.dumps alone would
+// pickle an instance of a __main__ class by name and fail only at the receiver.
+#pragma once
+
+#include <Python.h>
+
+#include <string_view>
+
+namespace troupe::bindings {
+
+/// A new bytes object, protocol 5; nullptr with a Python error set.
+PyObject* Dumps(PyObject* value);
+/// The inverse. Runs what the pickle says: only for bytes of an authenticated peer.
+PyObject* Loads(std::string_view pickle);
+
+/// Called by Ref.__reduce__: a Ref inside a value cannot be sent yet. TakeNestedRef tells, once,
+/// whether that is why the last Dumps failed.
+void NoteNestedRef();
+bool TakeNestedRef();
+
+}  // namespace troupe::bindings

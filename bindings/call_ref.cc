@@ -1,0 +1,282 @@
+#include "bindings/call_ref.h"
+
+#include <absl/strings/str_format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "actors/fork_guard.h"
+#include "actors/now.h"
+#include "actors/reactor.h"
+#include "bindings/call_channel.h"
+#include "bindings/call_errors.h"
+#include "bindings/call_host.h"
+#include "bindings/call_pickle.h"
+#include "bindings/call_values.h"
+
+namespace nb = nanobind;
+
+namespace troupe::bindings {
+namespace {
+
+using actors::CallReactor;
+using actors::ForkGuard;
+using actors::Slot;
+
+constexpr int kFreeMax = 1024;
+PyTypeObject* ref_type = nullptr;
+RefObject* free_refs[kFreeMax];
+int free_count = 0;
+
+void Dealloc(PyObject* self) {
+  RefObject* ref = AsRef(self);
+  PyTypeObject* type = Py_TYPE(self);
+  Slot* slot = std::exchange(ref->slot, nullptr);
+  if (slot != nullptr) slot->Release();
+  Py_CLEAR(ref->method);
+  PyObject* channel = reinterpret_cast<PyObject*>(std::exchange(ref->channel, nullptr));
+  if (free_count < kFreeMax) {
+    free_refs[free_count++] = ref;
+  } else {
+    PyObject_Free(ref);
+  }
+  Py_XDECREF(channel);  // last: it may run Python
+  Py_DECREF(type);
+}
+
+PyObject* Hex(PyObject* self, PyObject*) {
+  const std::string hex =
+      CallReactor::Current().incarnation() + absl::StrFormat("%016x", AsRef(self)->slot->id());
+  return PyUnicode_FromStringAndSize(hex.data(), static_cast<Py_ssize_t>(hex.size()));
+}
+
+PyObject* Done(PyObject* self, PyObject*) {
+  RefObject* ref = AsRef(self);
+  if (!ref->slot->done()) {
+    if (!Usable(ref)) return nullptr;
+    if (ref->channel != nullptr) {
+      actors::Channel& channel = *ref->channel->channel->get();
+      channel.Flush();
+      CallReactor::Current().Drain(channel);
+    }
+  }
+  return PyBool_FromLong(ref->slot->done());
+}
+
+/// Completes a concurrent.futures.Future with the answer of a Ref.
+bool CompleteFuture(RefObject* ref, PyObject* future) {
+  PyObject* exception = ExceptionOf(ref);
+  PyObject* result = nullptr;
+  if (exception == nullptr && !PyErr_Occurred()) {
+    PyObject* value = ValueOf(ref);
+    if (value != nullptr) result = PyObject_CallMethod(future, "set_result", "O", value);
+    Py_XDECREF(value);
+  }
+  if (exception == nullptr && result == nullptr && PyErr_Occurred()) {  // could not be unpickled
+    PyObject* type = nullptr;
+    PyObject* traceback = nullptr;
+    PyErr_Fetch(&type, &exception, &traceback);
+    PyErr_NormalizeException(&type, &exception, &traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+  }
+  if (exception != nullptr) {
+    result = PyObject_CallMethod(future, "set_exception", "O", exception);
+    Py_DECREF(exception);
+  }
+  Py_XDECREF(result);
+  return result != nullptr;
+}
+
+class FutureCompletion : public actors::Completion {
+ public:
+  FutureCompletion(PyObject* ref, PyObject* future)
+      : ref_(Py_NewRef(ref)), future_(Py_NewRef(future)) {}
+  // Not run: only when the process ends, and then without the GIL; the two objects go with it.
+  ~FutureCompletion() override = default;
+  void Run() override {
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    if (!CompleteFuture(AsRef(ref_), future_)) PyErr_WriteUnraisable(future_);
+    Py_CLEAR(ref_);
+    Py_CLEAR(future_);
+    PyGILState_Release(gil);
+  }
+
+ private:
+  PyObject* ref_;
+  PyObject* future_;
+};
+
+PyObject* NewFuture() {
+  static PyObject* future_type = nullptr;
+  if (future_type == nullptr) {
+    PyObject* module = PyImport_ImportModule("concurrent.futures");
+    if (module == nullptr) return nullptr;
+    future_type = PyObject_GetAttrString(module, "Future");
+    Py_DECREF(module);
+    if (future_type == nullptr) return nullptr;
+  }
+  PyObject* future = PyObject_CallNoArgs(future_type);
+  PyObject* running = future != nullptr
+                          ? PyObject_CallMethod(future, "set_running_or_notify_cancel", nullptr)
+                          : nullptr;
+  if (running == nullptr) Py_CLEAR(future);
+  Py_XDECREF(running);
+  return future;
+}
+
+PyObject* ToFuture(PyObject* self, PyObject*) {
+  RefObject* ref = AsRef(self);
+  if (!Usable(ref)) return nullptr;
+  PyObject* future = NewFuture();
+  if (future == nullptr) return nullptr;
+  bool good = true;
+  if (ref->slot->done()) {
+    good = CompleteFuture(ref, future);
+  } else {
+    if (ref->channel != nullptr) ref->channel->channel->get()->Flush();
+    good =
+        CallReactor::Current().OnDone(ref->slot, std::make_unique<FutureCompletion>(self, future));
+    if (!good) PyErr_SetString(PyExc_RuntimeError, "the interpreter is shutting down");
+  }
+  if (!good) Py_CLEAR(future);
+  return future;
+}
+
+PyObject* Await(PyObject* self) {
+  PyObject* future = ToFuture(self, nullptr);
+  PyObject* asyncio = future != nullptr ? PyImport_ImportModule("asyncio") : nullptr;
+  PyObject* wrapped =
+      asyncio != nullptr ? PyObject_CallMethod(asyncio, "wrap_future", "O", future) : nullptr;
+  PyObject* iterator =
+      wrapped != nullptr ? PyObject_CallMethod(wrapped, "__await__", nullptr) : nullptr;
+  Py_XDECREF(wrapped);
+  Py_XDECREF(asyncio);
+  Py_XDECREF(future);
+  return iterator;
+}
+
+PyObject* Repr(PyObject* self) {
+  RefObject* ref = AsRef(self);
+  const char* state = ref->slot->done() ? "done" : "pending";
+  if (ref->channel == nullptr) return PyUnicode_FromFormat("<Ref %s>", state);
+  return PyUnicode_FromFormat("<Ref %U() of %U, %s>", ref->method, ref->channel->description,
+                              state);
+}
+
+PyObject* Reduce(PyObject*, PyObject*) {
+  NoteNestedRef();
+  PyErr_SetString(
+      PyExc_TypeError,
+      "a Ref cannot be pickled: pass it as an argument of its own, where it is replaced "
+      "by its value, or pass the value, troupe.get(ref)");
+  return nullptr;
+}
+
+PyMethodDef methods[] = {
+    {"hex", Hex, METH_NOARGS, "32 hex digits that no other Ref of any process has."},
+    {"done", Done, METH_NOARGS, "Whether the answer is here; reads what has arrived, never waits."},
+    {"future", ToFuture, METH_NOARGS,
+     "A concurrent.futures.Future, completed by a background thread. It cannot be cancelled."},
+    {"__reduce__", Reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(Dealloc)},
+    {Py_tp_methods, methods},
+    {Py_tp_repr, reinterpret_cast<void*>(Repr)},
+    {Py_am_await, reinterpret_cast<void*>(Await)},
+    {Py_tp_doc, const_cast<char*>("The answer of a call, here or still to come.")},
+    {0, nullptr}};
+PyType_Spec spec = {"troupe._native.Ref", sizeof(RefObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+}  // namespace
+
+PyObject* NewRef(Slot* slot, CallChannelObject* channel, PyObject* method) {
+  RefObject* ref;
+  if (free_count > 0) {
+    ref = free_refs[--free_count];
+    PyObject_Init(reinterpret_cast<PyObject*>(ref), ref_type);
+  } else {
+    ref = PyObject_New(RefObject, ref_type);
+    if (ref == nullptr) {
+      slot->Release();
+      return nullptr;
+    }
+  }
+  Py_XINCREF(channel);
+  Py_XINCREF(method);
+  ref->slot = slot;
+  ref->channel = channel;
+  ref->method = method;
+  ref->generation = ForkGuard::generation();
+  return reinterpret_cast<PyObject*>(ref);
+}
+
+bool IsRef(PyObject* object) { return Py_TYPE(object) == ref_type; }
+
+bool Usable(RefObject* ref) {
+  if (ref->slot->done() || ref->generation == ForkGuard::generation()) return true;
+  RaiseRuntimeError(ErrorCode::kConnection,
+                    "this Ref was made before a fork and was not done then: its answer goes to the "
+                    "parent process\n  make the call again in this process, on a handle made here");
+  return false;
+}
+
+PyObject* ExceptionOf(RefObject* ref) {
+  const std::uint16_t flags = ref->slot->flags();
+  if ((flags & actors::kFlagTaskError) != 0) {
+    PyObject* none = Py_None;
+    return NewTaskError(ref->slot->bytes(), ref->method != nullptr ? ref->method : none,
+                        ref->channel != nullptr ? ref->channel->description : none);
+  }
+  if ((flags & actors::kFlagRuntimeError) != 0) {
+    const actors::RuntimeErrorView error = actors::ReadRuntimeError(ref->slot->bytes());
+    return NewRuntimeError(error.code, error.text);
+  }
+  return nullptr;
+}
+
+PyObject* ValueOf(RefObject* ref) {
+  if ((ref->slot->flags() & (actors::kFlagTaskError | actors::kFlagRuntimeError)) != 0) {
+    PyObject* exception = ExceptionOf(ref);
+    if (exception != nullptr) {
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
+      Py_DECREF(exception);
+    }
+    return nullptr;
+  }
+  std::string_view bytes = ref->slot->bytes();
+  PyObject* value = nullptr;
+  if (DecodeValue(&bytes, &value) == Decoded::kMalformed) {
+    RaiseRuntimeError(ErrorCode::kInternal, "the actor answered with bytes that are no value");
+  }
+  return value;
+}
+
+bool AwaitRef(RefObject* ref, Instant deadline, bool* timed_out) {
+  if (ref->slot->done()) return true;
+  if (!Usable(ref)) return false;
+  actors::Channel* channel = ref->channel != nullptr ? ref->channel->channel->get() : nullptr;
+  actors::WaitRequest request;
+  request.slots = &ref->slot;
+  request.slot_count = 1;
+  request.channels = &channel;
+  request.channel_count = channel != nullptr ? 1 : 0;
+  request.deadline = deadline;
+  GilHost host;
+  Py_INCREF(ref);  // another thread may drop the last Ref while this one waits
+  const actors::WaitResult result = CallReactor::Current().Wait(request, host);
+  Py_DECREF(ref);
+  if (result == actors::WaitResult::kTimeout && timed_out != nullptr) *timed_out = true;
+  return result == actors::WaitResult::kDone;
+}
+
+void BindCallRef(nb::module_& m) {
+  ref_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (ref_type == nullptr) throw nb::python_error();
+  m.attr("Ref") = nb::borrow(reinterpret_cast<PyObject*>(ref_type));
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,10 @@
+// CallServer of the Python module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace troupe::bindings {
+
+void BindCallServer(nanobind::module_& m);
+
+}  // namespace troupe::bindings

@@ -1,0 +1,245 @@
+#include "bindings/call_wait.h"
+
+#include <absl/strings/str_format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "actors/now.h"
+#include "actors/reactor.h"
+#include "bindings/call_channel.h"
+#include "bindings/call_errors.h"
+#include "bindings/call_host.h"
+#include "bindings/call_ref.h"
+#include "runtime/base/status.h"
+
+namespace nb = nanobind;
+
+namespace troupe::bindings {
+namespace {
+
+using actors::CallReactor;
+
+constexpr double kTimeoutMaxS = 1e9;
+/// A long list is collected with the GIL held while answers keep coming: others get a turn this
+/// often.
+constexpr Py_ssize_t kRefsPerTurn = 4096;
+constexpr std::size_t kChannelsPolled = 8;
+
+/// A time limit that can say when it began and how long it was.
+struct Limit {
+  double seconds = -1;  // negative: none
+  time_t began = 0;
+  Instant deadline = Instant::max();
+
+  std::string Text() const {
+    char when[32];
+    tm utc;
+    ::gmtime_r(&began, &utc);
+    ::strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return absl::StrFormat("within %g s of %s", seconds, when);
+  }
+};
+
+bool ReadLimit(PyObject* timeout, Limit* limit) {
+  if (timeout == nullptr || timeout == Py_None) return true;
+  const double seconds = PyFloat_AsDouble(timeout);
+  if (seconds == -1.0 && PyErr_Occurred()) return false;
+  if (std::isnan(seconds) || seconds < 0) {
+    PyErr_SetString(PyExc_ValueError, "timeout is a number of seconds, 0 or more, or None");
+    return false;
+  }
+  limit->seconds = seconds;
+  limit->began = ::time(nullptr);
+  if (seconds < kTimeoutMaxS) {
+    limit->deadline = actors::Now() +
+                      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  }
+  return true;
+}
+
+std::string NameOf(RefObject* ref) {
+  PyObject* text = PyObject_Repr(reinterpret_cast<PyObject*>(ref));
+  const char* utf8 = text != nullptr ? PyUnicode_AsUTF8(text) : nullptr;
+  const std::string name = utf8 != nullptr ? utf8 : "a Ref";
+  Py_XDECREF(text);
+  PyErr_Clear();
+  return name;
+}
+
+/// Waits and decodes; nullptr with an error set. `progress` names the place in a list, or is empty.
+PyObject* GetOne(RefObject* ref, const Limit& limit, const std::string& progress) {
+  bool timed_out = false;
+  if (ref->slot->done() || AwaitRef(ref, limit.deadline, &timed_out)) return ValueOf(ref);
+  if (timed_out) {
+    RaiseRuntimeError(ErrorCode::kTimeout,
+                      absl::StrFormat("no answer %s: %s%s", limit.Text(), NameOf(ref), progress));
+  }
+  return nullptr;
+}
+
+bool TakeTurn() {
+  Py_BEGIN_ALLOW_THREADS;
+  Py_END_ALLOW_THREADS;
+  return PyErr_CheckSignals() == 0;
+}
+
+PyObject* GetList(PyObject* list, const Limit& limit) {
+  const Py_ssize_t count = PyList_GET_SIZE(list);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (IsRef(PyList_GET_ITEM(list, i))) continue;
+    return PyErr_Format(PyExc_TypeError, "get() takes a Ref or a list of Refs; item %zd is a %s", i,
+                        Py_TYPE(PyList_GET_ITEM(list, i))->tp_name);
+  }
+  PyObject* values = PyList_New(count);
+  for (Py_ssize_t i = 0; values != nullptr && i < count; ++i) {
+    if (PyList_GET_SIZE(list) != count) {
+      PyErr_SetString(PyExc_RuntimeError, "the list given to get() changed meanwhile");
+      Py_CLEAR(values);
+      break;
+    }
+    RefObject* ref = AsRef(Py_NewRef(PyList_GET_ITEM(list, i)));
+    PyObject* value =
+        IsRef(reinterpret_cast<PyObject*>(ref)) &&
+                (i % kRefsPerTurn != kRefsPerTurn - 1 || TakeTurn())
+            ? ref->slot->done()
+                  ? ValueOf(ref)
+                  : GetOne(ref, limit, absl::StrFormat(" (number %d of %d)", i + 1, count))
+            : nullptr;
+    Py_DECREF(ref);
+    if (value == nullptr) {
+      Py_CLEAR(values);
+      break;
+    }
+    PyList_SET_ITEM(values, i, value);
+  }
+  return values;
+}
+
+PyObject* Get(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  PyObject* timeout = count > 1 ? args[1] : nullptr;
+  const Py_ssize_t keyword_count = keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0;
+  if (keyword_count == 1 && count == 1 &&
+      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "timeout") == 0) {
+    timeout = args[1];
+  } else if (keyword_count != 0 || count < 1 || count > 2) {
+    PyErr_SetString(PyExc_TypeError, "get(ref_or_list, timeout=None)");
+    return nullptr;
+  }
+  Limit limit;
+  if (!ReadLimit(timeout, &limit)) return nullptr;
+  if (IsRef(args[0])) return GetOne(AsRef(args[0]), limit, "");
+  if (PyList_Check(args[0])) return GetList(args[0], limit);
+  return PyErr_Format(PyExc_TypeError, "get() takes a Ref or a list of Refs, not a %s",
+                      Py_TYPE(args[0])->tp_name);
+}
+
+// ---- wait ------------------------------------------------------------------------------------
+
+/// Checks wait()'s list: only Refs, none twice. False: an error is set.
+bool CheckRefs(PyObject* list, Py_ssize_t num_returns) {
+  const Py_ssize_t count = PyList_GET_SIZE(list);
+  if (num_returns < 1 || num_returns > count) {
+    PyErr_Format(PyExc_ValueError, "num_returns is %zd; it is from 1 to the number of refs, %zd",
+                 num_returns, count);
+    return false;
+  }
+  std::unordered_set<PyObject*> seen;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* ref = PyList_GET_ITEM(list, i);
+    if (!IsRef(ref)) {
+      PyErr_Format(PyExc_TypeError, "wait() takes a list of Refs; item %zd is a %s", i,
+                   Py_TYPE(ref)->tp_name);
+      return false;
+    }
+    if (!seen.insert(ref).second) {
+      PyErr_Format(PyExc_ValueError, "wait() was given the same Ref twice (item %zd)", i);
+      return false;
+    }
+    if (!Usable(AsRef(ref))) return false;
+  }
+  return true;
+}
+
+actors::WaitResult WaitFor(const std::vector<RefObject*>& refs, Py_ssize_t needed,
+                           const Limit& limit) {
+  std::vector<actors::Slot*> slots;
+  std::vector<actors::Channel*> channels;
+  for (RefObject* ref : refs) {
+    slots.push_back(ref->slot);
+    if (ref->channel == nullptr || channels.size() >= kChannelsPolled) continue;
+    actors::Channel* channel = ref->channel->channel->get();
+    if (std::find(channels.begin(), channels.end(), channel) == channels.end()) {
+      channels.push_back(channel);
+    }
+  }
+  actors::WaitRequest request;
+  request.slots = slots.data();
+  request.slot_count = slots.size();
+  request.needed = static_cast<std::size_t>(needed);
+  request.channels = channels.data();
+  request.channel_count = channels.size();
+  request.deadline = limit.deadline;
+  GilHost host;
+  return CallReactor::Current().Wait(request, host);
+}
+
+PyObject* Split(const std::vector<RefObject*>& refs, Py_ssize_t num_returns) {
+  PyObject* ready = PyList_New(0);
+  PyObject* rest = PyList_New(0);
+  bool good = ready != nullptr && rest != nullptr;
+  for (std::size_t i = 0; good && i < refs.size(); ++i) {
+    const bool take = PyList_GET_SIZE(ready) < num_returns && refs[i]->slot->done();
+    good = PyList_Append(take ? ready : rest, reinterpret_cast<PyObject*>(refs[i])) == 0;
+  }
+  PyObject* both = good ? PyTuple_Pack(2, ready, rest) : nullptr;
+  Py_XDECREF(ready);
+  Py_XDECREF(rest);
+  return both;
+}
+
+PyObject* Wait(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"refs", "num_returns", "timeout", nullptr};
+  PyObject* list = nullptr;
+  Py_ssize_t num_returns = 1;
+  PyObject* timeout = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|nO:wait", const_cast<char**>(names), &list,
+                                   &num_returns, &timeout)) {
+    return nullptr;
+  }
+  if (!PyList_Check(list)) {
+    return PyErr_Format(PyExc_TypeError, "wait() takes a list of Refs, not a %s",
+                        Py_TYPE(list)->tp_name);
+  }
+  Limit limit;
+  if (!ReadLimit(timeout, &limit) || !CheckRefs(list, num_returns)) return nullptr;
+  std::vector<RefObject*> refs;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    refs.push_back(AsRef(Py_NewRef(PyList_GET_ITEM(list, i))));
+  }
+  const actors::WaitResult result = WaitFor(refs, num_returns, limit);
+  PyObject* both = result == actors::WaitResult::kInterrupted ? nullptr : Split(refs, num_returns);
+  for (RefObject* ref : refs) Py_DECREF(ref);
+  return both;
+}
+
+PyMethodDef functions[] = {
+    {"get", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Get)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "get(ref_or_list, timeout=None) -> value or list of values, in order."},
+    {"wait", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Wait)),
+     METH_VARARGS | METH_KEYWORDS,
+     "wait(refs, num_returns=1, timeout=None) -> (ready, not_ready), both in the order given."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void BindCallWait(nb::module_& m) {
+  if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw nb::python_error();
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,10 @@
+// get() and wait() of the Python module. Need the GIL, and let go of it to block.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace troupe::bindings {
+
+void BindCallWait(nanobind::module_& m);
+
+}  // namespace troupe::bindings

@@ -1,0 +1,30 @@
+// troupe._native: the extension module. One bind_ function per part, each in files of its own.
+#include <nanobind/nanobind.h>
+
+#include "bindings/bind_calls.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+/// Decision 39: one interpreter, with the GIL.
+void RefuseUnsupportedInterpreters() {
+#ifdef Py_GIL_DISABLED
+  throw nb::import_error(
+      "troupe needs a CPython with the GIL; this one is a free-threaded build\n"
+      "  use the ordinary python3.11, 3.12 or 3.13");
+#endif
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    throw nb::import_error(
+        "troupe cannot be imported in a subinterpreter\n"
+        "  import it in the main interpreter, or use processes");
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  RefuseUnsupportedInterpreters();
+  m.doc() = "Native parts of troupe; use the troupe package.";
+  troupe::bindings::bind_calls(m);
+}
