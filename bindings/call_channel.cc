@@ -180,12 +180,10 @@ class DisconnectCompletion : public actors::Completion {
 PyObject* Fail(PyObject* object, PyObject* args) {
   int code = 0;
   const char* text = nullptr;
-  Py_ssize_t size = 0;
-  if (!PyArg_ParseTuple(args, "is#:fail", &code, &text, &size)) return nullptr;
+  if (!PyArg_ParseTuple(args, "is:fail", &code, &text)) return nullptr;
   CallChannelObject* self = AsChannel(object);
   if (!CheckGeneration(self)) return nullptr;
-  (*self->channel)
-      ->Fail(static_cast<ErrorCode>(code), std::string(text, static_cast<std::size_t>(size)));
+  (*self->channel)->Fail(static_cast<ErrorCode>(code), text);
   Py_RETURN_NONE;
 }
 
