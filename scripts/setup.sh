@@ -46,6 +46,7 @@ setup_python() {
 # build_preset dev [targets...]: configures and builds, compiler output kept to what matters.
 build_preset() {
   local preset=$1; shift
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # checkouts beside each other share the cache
   step "building ($preset)"
   cmake --preset "$preset" -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"build-$preset.log" 2>&1 ||
     { tail -30 "build-$preset.log" >&2; fail "cmake could not configure (log: build-$preset.log)"; }
