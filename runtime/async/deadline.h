@@ -20,6 +20,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/async/cancel_guard.h"
 #include "runtime/async/task.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
@@ -40,7 +41,7 @@ Task<T> WithDeadline(Task<T> task, Duration limit, std::string what) {
   asio::steady_timer timer(executor);
   timer.expires_after(limit);
   auto both = asio::experimental::make_parallel_group(
-      asio::co_spawn(executor, std::move(task), asio::deferred), timer.async_wait(asio::deferred));
+      asio::co_spawn(executor, CancelGuard(std::move(task)), asio::deferred), timer.async_wait(asio::deferred));
   auto [order, error, result, timer_error] =
       co_await both.async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
   if (error && order[0] == 0) std::rethrow_exception(error);

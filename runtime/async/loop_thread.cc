@@ -14,10 +14,15 @@ LoopThread::LoopThread(const std::string& name) : work_(context_.get_executor())
     pthread_setname_np(pthread_self(), thread_name.c_str());
     context_.run();
   });
+  thread_id_ = thread_.get_id();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-LoopThread::~LoopThread() {
+LoopThread::~LoopThread() { Stop(); }
+
+void LoopThread::Stop() {
+  const std::lock_guard lock(stopping_);
+  if (!thread_.joinable()) return;
   work_.reset();
   context_.stop();
   thread_.join();

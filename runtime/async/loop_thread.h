@@ -2,13 +2,14 @@
 //
 // View: one process. Signals are blocked in the thread, so that Ctrl-C reaches the main thread. Work
 // crosses over by `post` of a value. An exception that escapes a handler ends the process: it is a
-// broken invariant. The destructor stops the loop and joins; it must not run on the loop's thread.
+// broken invariant. Stop(), or the destructor, ends the loop and joins; not on the loop's thread.
 // After fork() the child has no such thread: it must leave the object alone (see client/).
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -24,14 +25,19 @@ class LoopThread {
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
+  /// Ends the thread; what was posted and has not run never will. Idempotent, any thread but its own.
+  void Stop();
+
   asio::io_context& context() { return context_; }
   Executor executor() { return context_.get_executor(); }
-  bool OnLoop() const { return std::this_thread::get_id() == thread_.get_id(); }
+  bool OnLoop() const { return std::this_thread::get_id() == thread_id_; }
 
  private:
   asio::io_context context_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::mutex stopping_;
   std::thread thread_;
+  std::thread::id thread_id_;
 };
 
 }  // namespace troupe::async

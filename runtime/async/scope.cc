@@ -11,6 +11,7 @@
 #include <list>
 #include <utility>
 
+#include "runtime/async/cancel_guard.h"
 #include "runtime/base/log.h"
 
 namespace troupe::async {
@@ -73,7 +74,7 @@ void Scope::Spawn(std::string_view name, Task<void> task) {
   auto done = [state = state_, signal, task_name = std::string(name)](std::exception_ptr error) {
     state->Done(signal, task_name, error);
   };
-  asio::co_spawn(state_->executor, std::move(task),
+  asio::co_spawn(state_->executor, CancelGuard(std::move(task)),
                  asio::bind_cancellation_slot(signal->slot(), std::move(done)));
 }
 

@@ -53,6 +53,7 @@ class FramedConnection final : public Connection,
   }
   bool clean_eof() const override { return clean_eof_; }
   std::size_t queued_bytes() const override { return queued_bytes_; }
+  int native_fd() const override { return stream_->native_fd(); }
 
  private:
   Task<StatusOr<std::size_t>> ReadMore();

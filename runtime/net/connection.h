@@ -63,6 +63,8 @@ class Connection {
   /// The peer ended the stream between two messages.
   virtual bool clean_eof() const = 0;
   virtual std::size_t queued_bytes() const = 0;
+  /// The socket, borrowed, for whoever must close it in a forked child; -1 once closed.
+  virtual int native_fd() const = 0;
 };
 
 /// `ticket` is dropped at Authenticated() or with the connection (the listener's count).

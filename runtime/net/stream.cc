@@ -49,6 +49,7 @@ class PlainStream final : public Stream {
     co_return error ? Lost(error) : Status();
   }
   void Close() override { CloseSocket(socket_); }
+  int native_fd() override { return socket_.is_open() ? socket_.native_handle() : -1; }
 
  private:
   Socket socket_;
@@ -92,6 +93,7 @@ class TlsStream final : public Stream {
     }
     CloseSocket(socket_);
   }
+  int native_fd() override { return socket_.is_open() ? socket_.native_handle() : -1; }
 
  private:
   // Reader and writer may both have something to send: whoever is at it takes the other's along.

@@ -30,6 +30,8 @@ class Stream {
   virtual async::Task<Status> Write(std::string_view bytes) = 0;
   /// Ends pending calls with an error. Idempotent.
   virtual void Close() = 0;
+  /// The socket, borrowed; -1 once closed.
+  virtual int native_fd() = 0;
 };
 
 /// A plain socket: Unix sockets and inherited socketpairs only, never TCP (decision 16).

@@ -99,6 +99,19 @@ TEST(Scope, EndingACancelledTaskAtItsNextSuspensionIsNoFault) {
   EXPECT_TRUE(scope.first_error().ok());
 }
 
+Task<void> CancelOwnScope(Scope* scope) {
+  scope->Cancel();
+  co_return;
+}
+TEST(Scope, ATaskThatNeverSuspendsMayCancelItsOwnScope) {
+  asio::io_context loop(1);
+  Scope scope(loop.get_executor(), "test");
+  scope.Spawn("last", CancelOwnScope(&scope));
+  loop.run();
+  EXPECT_EQ(scope.running(), 0u);
+  EXPECT_TRUE(scope.first_error().ok());
+}
+
 TEST(Scope, DestroyedWhileTasksRunTheyEndOnTheirOwn) {
   asio::io_context loop(1);
   bool ended = false;

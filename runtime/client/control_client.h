@@ -1,0 +1,77 @@
+// The control channel of a driver, of the CLI, and of a rank or actor process to its worker.
+//
+// View: one process. Thread-safe: any thread may ask; answers are matched by id. One background
+// thread with one io_context does the I/O; it is started by Connect or Adopt, never at import, and
+// needs no Python lock. Request and NextPush block the calling thread until their deadline, and call
+// its poll hook every 50 ms (Python runs its signal handlers there; an error from it ends the wait).
+// When the connection is lost, every pending and later call ends with kConnection, naming the peer;
+// reconnecting is the caller's business. In a forked child the object is inert.
+// What the peer sends unasked is queued for NextPush, or handed to a callback of its kind; a program
+// that lets 64 MiB pile up is disconnected.
+// Example:
+//   TROUPE_ASSIGN(auto client, ControlClient::Connect(std::move(options)));
+//   TROUPE_ASSIGN(wire::Message reply, client->Request(std::move(message), 30s));
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/net/open_session.h"
+#include "runtime/wire/messages.h"
+
+namespace troupe::client {
+
+inline constexpr std::size_t kPushBytesMax = 64u << 20;
+inline constexpr std::chrono::milliseconds kPollSlice{50};
+
+/// Called by a waiting thread, without any lock held; an error ends the wait with it.
+using PollHook = std::function<Status()>;
+/// Runs on the client's thread: short, and without calling back into the client's waits.
+using PushCallback = std::function<void(const wire::Message&)>;
+
+class ControlClient {
+ public:
+  /// Dials and joins; blocks until options.limit at most. Errors are OpenSession's.
+  static StatusOr<std::shared_ptr<ControlClient>> Connect(net::OpenOptions options,
+                                                          const PollHook& poll = {});
+  /// Over an inherited Unix stream socket; `peer` is how errors call the other side.
+  static StatusOr<std::shared_ptr<ControlClient>> Adopt(UniqueFd fd, std::string peer);
+  ~ControlClient();
+  ControlClient(const ControlClient&) = delete;
+  ControlClient& operator=(const ControlClient&) = delete;
+
+  /// Sends `message` with a new id and waits for its answer, `limit` at most (nullopt: for ever). An
+  /// ErrorReply becomes its Status. After kTimeout a late answer is dropped.
+  StatusOr<wire::Message> Request(wire::Message message, std::optional<Duration> limit,
+                                  const PollHook& poll = {});
+  /// Queues `message` as it is (one-way, or an answer with reply_to); does not wait.
+  Status Send(wire::Message message);
+  /// The oldest push, or nullopt when none came within `limit` (nullopt: for ever). Pushes that came
+  /// before a lost connection are given out first.
+  StatusOr<std::optional<wire::Message>> NextPush(std::optional<Duration> limit,
+                                                  const PollHook& poll = {});
+  /// Pushes of kind `kind` (a name of wire::kBodyNames) go to `callback` instead of the queue, those
+  /// already queued as well. kInvalid for an unknown kind.
+  Status OnPush(std::string_view kind, PushCallback callback);
+
+  /// The Welcome and, if a key was given, the credentials it brought; empty when adopted.
+  const net::Joined& joined() const;
+  /// How errors call the peer.
+  const std::string& peer() const;
+  /// Ok while connected; then why not.
+  Status status() const;
+  /// Sends what is queued (half a second at most) and closes. Idempotent; also done by the destructor.
+  void Close();
+
+ private:
+  class Impl;
+  explicit ControlClient(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe::client

@@ -1,0 +1,315 @@
+// Method: a ControlClient talks over a Unix socketpair, or through a real listener, to a server
+// written as one coroutine on a thread of its own; the server answers late, out of order, with
+// errors, or goes away.
+#include "runtime/client/control_client.h"
+
+#include <boost/asio/post.hpp>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <future>
+#include <thread>
+
+#include "runtime/async/loop_thread.h"
+#include "tests/runtime/net/test_cluster.h"
+
+namespace troupe::client {
+namespace {
+
+namespace asio = async::asio;
+using async::Task;
+using net::Connection;
+using wire::Message;
+using namespace std::chrono_literals;
+
+Message Note(const std::string& text) {
+  Message message;
+  wire::Ok body;
+  body.text = text;
+  message.body = body;
+  return message;
+}
+std::string TextOf(const Message& message) { return std::get<wire::Ok>(message.body).text; }
+
+// Answers "fail" with an error, "silence" never, "die" by closing; "pushes N" by N pushes first; two
+// questions "hold" are answered in the reverse order.
+Task<void> Serve(std::shared_ptr<Connection> connection) {
+  std::vector<std::uint64_t> held;
+  for (;;) {
+    StatusOr<Message> question = co_await connection->Receive();
+    if (!question.ok()) co_return;
+    const std::string text = TextOf(*question);
+    Message answer = Note("re: " + text);
+    answer.reply_to = question->id;
+    answer.attachment = question->attachment;
+    if (text == "silence") continue;
+    if (text == "die") co_return connection->Close(MakeError(ErrorCode::kConnection, "the test closes"));
+    if (text == "fail") {
+      wire::ErrorReply error;
+      error.code = static_cast<std::uint16_t>(ErrorCode::kNotFound);
+      error.text = "no such actor";
+      answer.body = error;
+    }
+    if (text.substr(0, 6) == "pushes") {
+      for (int i = 0; i < std::stoi(text.substr(7)); ++i) {
+        if (!connection->Send(Note("push " + std::to_string(i))).ok()) co_return;
+      }
+    }
+    if (text == "hold") {
+      held.push_back(question->id);
+      if (held.size() < 2) continue;
+      while (!held.empty()) {
+        Message late = Note("answer to " + std::to_string(held.back()));
+        late.reply_to = held.back();
+        held.pop_back();
+        if (!connection->Send(late).ok()) co_return;
+      }
+      continue;
+    }
+    if (!connection->Send(answer).ok()) co_return;
+  }
+}
+
+Task<void> ServeAndTell(std::shared_ptr<Connection> connection, std::promise<void>* over) {
+  co_await Serve(std::move(connection));
+  over->set_value();
+}
+
+class ControlClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    const int theirs = ends[1];
+    asio::post(server_.executor(), [this, theirs] {
+      scope_ = std::make_unique<async::Scope>(server_.executor(), "server");
+      auto connection = *net::AdoptUnixSocket(server_.executor(), UniqueFd(theirs), "the client");
+      scope_->Spawn("serve", ServeAndTell(std::move(connection), &served_));
+    });
+    client_ = *ControlClient::Adopt(UniqueFd(ends[0]), "the worker");
+  }
+  void TearDown() override {
+    client_.reset();
+    server_.Stop();
+  }
+  StatusOr<Message> Ask(const std::string& text, std::optional<Duration> limit = 10s) {
+    return client_->Request(Note(text), limit);
+  }
+
+  async::LoopThread server_{"server"};
+  std::unique_ptr<async::Scope> scope_;
+  std::promise<void> served_;
+  std::shared_ptr<ControlClient> client_;
+};
+
+TEST_F(ControlClientTest, AQuestionGetsItsAnswerWithTheAttachment) {
+  Message question = Note("hello");
+  question.attachment = std::string(2 << 20, 'x');
+  const auto answer = client_->Request(question, 10s);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(TextOf(*answer), "re: hello");
+  EXPECT_EQ(answer->attachment, question.attachment);
+}
+
+TEST_F(ControlClientTest, ManyThreadsShareItAndAnswersFindTheirQuestion) {
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([this, t, &wrong] {
+      for (int i = 0; i < 100; ++i) {
+        const std::string text = std::to_string(t) + "/" + std::to_string(i);
+        const auto answer = Ask(text);
+        if (!answer.ok() || TextOf(*answer) != "re: " + text) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(ControlClientTest, AnswersOutOfOrderAreMatchedById) {
+  auto first = std::async(std::launch::async, [this] { return Ask("hold"); });
+  auto second = std::async(std::launch::async, [this] { return Ask("hold"); });
+  const auto a = first.get(), b = second.get();
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_EQ(TextOf(*a), "answer to " + std::to_string(std::stoi(TextOf(*a).substr(10))));
+  EXPECT_NE(TextOf(*a), TextOf(*b));
+}
+
+TEST_F(ControlClientTest, AnErrorReplyBecomesItsStatus) {
+  const auto answer = Ask("fail");
+  EXPECT_EQ(ErrorCodeOf(answer.status()), ErrorCode::kNotFound);
+  EXPECT_EQ(MessageOf(answer.status()), "no such actor");
+}
+
+TEST_F(ControlClientTest, ADeadlineEndsAWaitAndNamesWhatWasAsked) {
+  const auto answer = Ask("silence", 30ms);
+  EXPECT_EQ(ErrorCodeOf(answer.status()), ErrorCode::kTimeout);
+  EXPECT_EQ(MessageOf(answer.status()), "timed out after 0.0 s: the answer of the worker to Ok");
+  EXPECT_TRUE(Ask("still there").ok());
+}
+
+TEST_F(ControlClientTest, ThePollHookEndsAWait) {
+  int polls = 0;
+  const auto hook = [&polls]() -> Status {
+    return ++polls < 2 ? Status() : MakeError(ErrorCode::kCancelled, "Ctrl-C");
+  };
+  const auto answer = client_->Request(Note("silence"), std::nullopt, hook);
+  EXPECT_EQ(ErrorCodeOf(answer.status()), ErrorCode::kCancelled);
+  EXPECT_EQ(polls, 2);
+}
+
+TEST_F(ControlClientTest, ALostConnectionEndsEveryWaitAndNamesThePeer) {
+  auto waiting = std::async(std::launch::async, [this] { return Ask("silence", std::nullopt); });
+  auto pushes = std::async(std::launch::async, [this] { return client_->NextPush(std::nullopt); });
+  const auto dying = Ask("die");
+  for (const Status& status : {dying.status(), waiting.get().status(), pushes.get().status(),
+                               Ask("later").status(), client_->status()}) {
+    EXPECT_EQ(ErrorCodeOf(status), ErrorCode::kConnection);
+    EXPECT_EQ(MessageOf(status), "the worker closed the connection");
+  }
+}
+
+TEST_F(ControlClientTest, PushesAreQueuedInOrder) {
+  ASSERT_TRUE(Ask("pushes 3").ok());
+  for (int i = 0; i < 3; ++i) {
+    const auto push = client_->NextPush(10s);
+    ASSERT_TRUE(push.ok() && *push);
+    EXPECT_EQ(TextOf(**push), "push " + std::to_string(i));
+  }
+  const auto none = client_->NextPush(10ms);
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(*none);
+}
+
+TEST_F(ControlClientTest, ACallbackTakesItsKindOutOfTheQueue) {
+  ASSERT_TRUE(Ask("pushes 2").ok());
+  std::promise<void> all;
+  int seen = 0;
+  const auto count = [&](const Message&) {
+    if (++seen == 4) all.set_value();
+  };
+  ASSERT_TRUE(client_->OnPush("Ok", count).ok());
+  ASSERT_TRUE(Ask("pushes 2").ok());
+  EXPECT_EQ(all.get_future().wait_for(10s), std::future_status::ready);
+  EXPECT_FALSE(client_->NextPush(Duration(0))->has_value()) << "nothing of that kind is queued";
+  EXPECT_EQ(ErrorCodeOf(client_->OnPush("Nonsense", count)), ErrorCode::kInvalid);
+}
+
+TEST_F(ControlClientTest, CloseSendsWhatIsQueuedAndLaterCallsSaySo) {
+  ASSERT_TRUE(client_->Send(Note("one-way")).ok());
+  client_->Close();
+  client_->Close();
+  EXPECT_EQ(MessageOf(Ask("late").status()), "the connection to the worker was closed here");
+}
+
+TEST_F(ControlClientTest, AForkedChildHasAnInertClientAndNotItsSocket) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto answer = client_->Request(Note("hello"), std::nullopt);
+    const bool inert = MessageOf(answer.status()).find("forked child") != std::string::npos;
+    client_.reset();
+    _exit(inert ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(Ask("the parent goes on").ok());
+}
+
+TEST_F(ControlClientTest, SomebodyElsesChildDoesNotKeepTheConnectionOpen) {
+  int gate[2];
+  ASSERT_EQ(pipe(gate), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(gate[1]);
+    char byte;
+    _exit(read(gate[0], &byte, 1) == 0 ? 0 : 1);  // until the parent closes its end
+  }
+  close(gate[0]);
+  client_->Close();
+  // The server sees the end although the child lives.
+  EXPECT_EQ(served_.get_future().wait_for(10s), std::future_status::ready);
+  close(gate[1]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// ---- through a listener ----
+
+Task<void> Welcome(std::shared_ptr<Connection> connection, net::TestCluster* cluster) {
+  const auto admitted = co_await net::Authenticate(connection, cluster->rules, cluster->clock, cluster->random);
+  if (admitted.ok()) co_await Serve(connection);
+}
+
+class ConnectTest : public ::testing::Test {
+ protected:
+  net::Address Listen(net::Address address) {
+    std::promise<net::Address> bound;
+    asio::post(server_.executor(), [&] {
+      scope_ = std::make_unique<async::Scope>(server_.executor(), "server");
+      net::ListenOptions options;
+      options.address = std::move(address);
+      options.tls = cluster_.Server();
+      listener_ = *net::Listener::Open(server_.executor(), std::move(options));
+      listener_->Start([this](std::shared_ptr<Connection> connection) {
+        scope_->Spawn("welcome", Welcome(std::move(connection), &cluster_));
+      });
+      bound.set_value(listener_->address());
+    });
+    return bound.get_future().get();
+  }
+  void TearDown() override {
+    server_.Stop();
+    listener_.reset();
+  }
+  static net::OpenOptions To(const net::Address& address) {
+    net::OpenOptions options(address);
+    options.hello.role = wire::Role::kClient;
+    return options;
+  }
+
+  net::TempFolder folder_;
+  net::TestCluster cluster_;
+  async::LoopThread server_{"server"};
+  std::unique_ptr<async::Scope> scope_;
+  std::unique_ptr<net::Listener> listener_;
+};
+
+TEST_F(ConnectTest, ByUnixSocketAsTheSameUser) {
+  const auto client = ControlClient::Connect(To(Listen(*net::UnixAddress(folder_.path() + "/s"))));
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->joined().welcome.cluster_id, cluster_.authority.cluster_id());
+  EXPECT_TRUE((*client)->Request(Note("hello"), 10s).ok());
+}
+
+TEST_F(ConnectTest, ByTokenOverTls) {
+  net::OpenOptions options = To(Listen(*net::TcpAddress("127.0.0.1", 0)));
+  options.token = cluster_.NewToken(wire::Role::kClient);
+  const auto client = ControlClient::Connect(std::move(options));
+  ASSERT_TRUE(client.ok()) << client.status();
+  Message question = Note("hello");
+  question.attachment = std::string(5 << 20, 'b');
+  const auto answer = (*client)->Request(question, 10s);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->attachment, question.attachment);
+}
+
+TEST_F(ConnectTest, WithoutATokenTheErrorSaysHowToGetOne) {
+  const auto client = ControlClient::Connect(To(Listen(*net::TcpAddress("127.0.0.1", 0))));
+  EXPECT_EQ(ErrorCodeOf(client.status()), ErrorCode::kJoinRefused);
+  EXPECT_NE(MessageOf(client.status()).find("troupe token create > token"), std::string::npos);
+}
+
+TEST_F(ConnectTest, NobodyListens) {
+  net::OpenOptions options = To(*net::UnixAddress(folder_.path() + "/none"));
+  const auto client = ControlClient::Connect(std::move(options));
+  EXPECT_EQ(ErrorCodeOf(client.status()), ErrorCode::kConnection);
+  EXPECT_NE(MessageOf(client.status()).find("nobody listens on unix:"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::client
