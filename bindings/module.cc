@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/bind_calls.h"
+#include "bindings/bind_control.h"
 
 namespace nb = nanobind;
 
@@ -27,4 +28,5 @@ NB_MODULE(_native, m) {
   RefuseUnsupportedInterpreters();
   m.doc() = "Native parts of troupe; use the troupe package.";
   troupe::bindings::bind_calls(m);
+  troupe::bindings::bind_control(m);
 }

@@ -1,0 +1,109 @@
+#include "bindings/bind_control.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include "bindings/control_convert.h"
+#include "bindings/control_object.h"
+#include "runtime/net/address.h"
+#include "runtime/net/token.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace troupe::bindings {
+namespace {
+
+using Control = ControlObject;
+
+/// None, str or bytes as text.
+std::string TextOf(nb::handle object) {
+  if (object.is_none()) return {};
+  if (nb::isinstance<nb::bytes>(object)) {
+    const auto bytes = nb::borrow<nb::bytes>(object);
+    return std::string(bytes.c_str(), bytes.size());
+  }
+  return nb::cast<std::string>(object);
+}
+
+net::Address CheckedAddress(StatusOr<net::Address> address) {
+  if (!address.ok()) ThrowStatus(address.status());
+  return *std::move(address);
+}
+
+std::unique_ptr<Control> Connect(const std::string& host, std::optional<int> port, nb::object token,
+                                 std::optional<std::string> token_file, const std::string& role,
+                                 const std::string& name, double timeout) {
+  ConnectArguments arguments;
+  arguments.role = role;
+  arguments.name = name;
+  arguments.token = TextOf(token);
+  arguments.token_file = token_file.value_or("");
+  arguments.timeout_s = timeout;
+  return Control::Connect(CheckedAddress(port ? net::TcpAddress(host, *port) : net::ParseAddress(host)), arguments);
+}
+
+std::unique_ptr<Control> ConnectUnix(const std::string& path, const std::string& role, const std::string& name,
+                                     double timeout) {
+  ConnectArguments arguments;
+  arguments.role = role;
+  arguments.name = name;
+  arguments.timeout_s = timeout;
+  return Control::Connect(CheckedAddress(net::UnixAddress(path)), arguments);
+}
+
+nb::dict CheckToken(nb::object text) {
+  const StatusOr<net::Token> token = net::ParseToken(Secret(TextOf(text)));
+  if (!token.ok()) ThrowStatus(token.status());
+  nb::dict facts;
+  facts["role"] = wire::NameOf(token->role);
+  facts["cluster_id"] = token->cluster().Hex();
+  facts["id"] = token->id.Hex();
+  return facts;
+}
+
+nb::object Welcome(const Control& control) {
+  wire::Message message;
+  message.body = control.client().joined().welcome;
+  return MessageToPython(message)[1];
+}
+
+void BindControlClient(nb::module_& m) {
+  nb::class_<Control>(m, "ControlClient",
+                      "A control connection: requests from any thread, pushes by next_push().\n"
+                      "Waits release the GIL and end at Ctrl-C. A lost connection is a ConnectionError.")
+      .def_static("connect", &Connect, "host"_a, "port"_a = nb::none(), nb::kw_only(), "token"_a = nb::none(),
+                  "token_file"_a = nb::none(), "role"_a = "client", "name"_a = "", "timeout"_a = 5.0,
+                  "To a head: `host` and `port`, or an address text (host:port, unix:path) alone.")
+      .def_static("connect_unix", &ConnectUnix, "path"_a, nb::kw_only(), "role"_a = "client", "name"_a = "",
+                  "timeout"_a = 5.0, "To a head or worker of this user on this host.")
+      .def_static("adopt", &Control::Adopt, "fd"_a, nb::kw_only(), "peer"_a = "the worker",
+                  "Over an inherited Unix stream socket; takes the descriptor.")
+      .def("connect_worker", &Control::ConnectWorker, "host"_a, "port"_a, "node"_a = "", nb::kw_only(),
+           "timeout"_a = 5.0, "To a worker on another host, by this client's certificate.")
+      .def("request", &Control::Request, "kind"_a, "fields"_a, "attachment"_a = nb::bytes("", 0),
+           "timeout"_a = nb::none(),
+           "Sends a request and returns its answer: (kind, fields, attachment). Raises what an ErrorReply says.")
+      .def("send", &Control::Send, "kind"_a, "fields"_a, "attachment"_a = nb::bytes("", 0),
+           "Queues a one-way message; does not wait.")
+      .def("next_push", &Control::NextPush, "timeout"_a = nb::none(),
+           "The oldest message that is no answer: (kind, fields, attachment), or None after `timeout` seconds.")
+      .def("close", &Control::Close, "Sends what is queued and closes. Idempotent.")
+      .def_prop_ro("peer", [](const Control& self) { return self.client().peer(); })
+      .def_prop_ro("connected", [](const Control& self) { return self.client().status().ok(); })
+      .def_prop_ro("clock_warning", [](const Control& self) { return self.client().joined().clock_warning; },
+                   "A sentence when this machine's clock differs from the head's, or ''.")
+      .def_prop_ro("welcome", &Welcome, "The fields of the head's Welcome; defaults when adopted.");
+}
+
+}  // namespace
+
+void bind_control(nb::module_& m) {
+  BindControlCodec(m);
+  BindControlClient(m);
+  m.def("check_token", &CheckToken, "text"_a,
+        "Role, cluster_id and id of a join token; ValueError says what is wrong with one that is damaged.");
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,187 @@
+#include "bindings/control_object.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <utility>
+
+#include "bindings/control_convert.h"
+#include "runtime/net/files.h"
+#include "runtime/net/token.h"
+
+namespace nb = nanobind;
+
+namespace troupe::bindings {
+namespace {
+
+using client::ControlClient;
+using client::PollHook;
+
+constexpr double kForEverSeconds = 1e9;
+
+std::optional<Duration> LimitOf(std::optional<double> seconds) {
+  if (!seconds || *seconds > kForEverSeconds) return std::nullopt;
+  return Duration(static_cast<std::int64_t>(std::max(0.0, *seconds) * 1e9));
+}
+
+/// Runs Python's signal handlers, where Python runs them: on the main thread. Other threads wait
+/// without taking the GIL, which a rank may hold for long.
+PollHook SignalHook() {
+  if (gettid() != getpid()) return {};
+  return [] {
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() == 0) return Status();
+    return MakeError(ErrorCode::kCancelled, "a signal handler raised");
+  };
+}
+
+/// The Python error a signal handler left wins over the status that carried it here.
+[[noreturn]] void Throw(const Status& status) {
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  ThrowStatus(status);
+}
+
+StatusOr<wire::Role> RoleOf(const std::string& name) {
+  for (const wire::Role role : {wire::Role::kClient, wire::Role::kObserver, wire::Role::kWorker, wire::Role::kProcess}) {
+    if (name == wire::NameOf(role)) return role;
+  }
+  return MakeError(ErrorCode::kInvalid, "role is 'client', 'observer', 'worker' or 'process', not '" + name + "'");
+}
+
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+wire::Hello HelloOf(wire::Role role, const std::string& name) {
+  wire::Hello hello;
+  hello.role = role;
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  hello.host = host;
+  hello.name = name.empty() ? hello.host + ":" + std::to_string(getpid()) : name;
+  hello.boot_id = BootId();
+  hello.pid = getpid();
+  hello.python_version = std::to_string(PY_MAJOR_VERSION) + "." + std::to_string(PY_MINOR_VERSION);
+  return hello;
+}
+
+StatusOr<std::optional<net::Token>> TokenOf(const ConnectArguments& arguments) {
+  if (arguments.token.empty() && arguments.token_file.empty()) return std::optional<net::Token>();
+  Secret text(arguments.token);
+  if (text.empty()) {
+    TROUPE_ASSIGN(text, net::ReadSecretFile(arguments.token_file));
+  }
+  StatusOr<net::Token> token = net::ParseToken(text);
+  if (token.ok()) return std::optional<net::Token>(*std::move(token));
+  const std::string where = arguments.token.empty() ? arguments.token_file + ": " : "";
+  return MakeError(ErrorCodeOf(token.status()), where + MessageOf(token.status()));
+}
+
+StatusOr<net::OpenOptions> OptionsOf(const net::Address& address, const ConnectArguments& arguments) {
+  net::OpenOptions options(address);
+  TROUPE_ASSIGN(const wire::Role role, RoleOf(arguments.role));
+  TROUPE_ASSIGN(options.token, TokenOf(arguments));
+  options.hello = HelloOf(role, arguments.name);
+  // A certificate of its own lets this client dial workers (connect_worker).
+  options.key = net::PrivateKey::Generate();
+  options.limit = LimitOf(arguments.timeout_s).value_or(Duration(std::chrono::hours(1)));
+  return options;
+}
+
+std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options) {
+  if (!options.ok()) ThrowStatus(options.status());
+  const PollHook hook = SignalHook();
+  StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
+  {
+    const nb::gil_scoped_release released;
+    client = ControlClient::Connect(*std::move(options), hook);
+  }
+  if (!client.ok()) Throw(client.status());
+  return std::make_unique<ControlObject>(*std::move(client));
+}
+
+}  // namespace
+
+ControlObject::~ControlObject() {
+  // The last message may still be on its way out: nobody else has to wait for that.
+  const nb::gil_scoped_release released;
+  client_.reset();
+}
+
+std::unique_ptr<ControlObject> ControlObject::Connect(const net::Address& address, const ConnectArguments& arguments) {
+  return Open(OptionsOf(address, arguments));
+}
+
+std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& peer) {
+  StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
+  {
+    const nb::gil_scoped_release released;
+    client = ControlClient::Adopt(UniqueFd(fd), peer);
+  }
+  if (!client.ok()) ThrowStatus(client.status());
+  return std::make_unique<ControlObject>(*std::move(client));
+}
+
+std::unique_ptr<ControlObject> ControlObject::ConnectWorker(const std::string& host, int port,
+                                                            const std::string& node, double timeout_s) {
+  const auto& credentials = client_->joined().credentials;
+  if (!credentials) {
+    ThrowStatus(MakeError(ErrorCode::kConnection,
+                          "this process has no certificate to reach the worker at " + host + ":" +
+                              std::to_string(port) + " with: only drivers connect to workers of other hosts"));
+  }
+  StatusOr<net::Address> address = net::TcpAddress(host, port);
+  if (!address.ok()) ThrowStatus(address.status());
+  net::OpenOptions options(*std::move(address));
+  options.credentials = credentials;
+  options.expected.role = wire::Role::kWorker;
+  if (!node.empty()) {
+    const auto id = NodeId::FromHex(node);
+    if (!id) ThrowStatus(MakeError(ErrorCode::kInvalid, "'" + node + "' is not a node id"));
+    options.expected.id = *id;
+  }
+  options.hello = HelloOf(credentials->certificate.identity()->role, "");
+  options.limit = LimitOf(timeout_s).value_or(Duration(std::chrono::hours(1)));
+  return Open(std::move(options));
+}
+
+nb::tuple ControlObject::Request(const std::string& kind, nb::object fields, nb::object attachment,
+                                 std::optional<double> timeout_s) {
+  wire::Message message = MessageFromPython(kind, std::move(fields), std::move(attachment));
+  const PollHook hook = SignalHook();
+  StatusOr<wire::Message> answer = MakeError(ErrorCode::kInternal, "not run");
+  {
+    const nb::gil_scoped_release released;
+    answer = client_->Request(std::move(message), LimitOf(timeout_s), hook);
+  }
+  if (!answer.ok()) Throw(answer.status());
+  return MessageToPython(*answer);
+}
+
+void ControlObject::Send(const std::string& kind, nb::object fields, nb::object attachment) {
+  const Status sent = client_->Send(MessageFromPython(kind, std::move(fields), std::move(attachment)));
+  if (!sent.ok()) ThrowStatus(sent);
+}
+
+nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
+  const PollHook hook = SignalHook();
+  StatusOr<std::optional<wire::Message>> push = MakeError(ErrorCode::kInternal, "not run");
+  {
+    const nb::gil_scoped_release released;
+    push = client_->NextPush(LimitOf(timeout_s), hook);
+  }
+  if (!push.ok()) Throw(push.status());
+  if (!*push) return nb::none();
+  return MessageToPython(**push);
+}
+
+void ControlObject::Close() {
+  const nb::gil_scoped_release released;
+  client_->Close();
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,51 @@
+// ControlClient as Python holds it: a client, and the key and certificate it may dial workers with.
+//
+// Every wait releases the GIL; on the main thread it returns to Python every 50 ms, so that Ctrl-C
+// ends it. Errors leave as exceptions of the package's error factory.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/client/control_client.h"
+
+namespace troupe::bindings {
+
+/// How connect() was asked to prove this process.
+struct ConnectArguments {
+  std::string role = "client";
+  std::string name;
+  std::string token;       // text; or
+  std::string token_file;  // its file
+  double timeout_s = 5.0;
+};
+
+class ControlObject {
+ public:
+  explicit ControlObject(std::shared_ptr<client::ControlClient> client) : client_(std::move(client)) {}
+  ~ControlObject();
+  ControlObject(const ControlObject&) = delete;
+  ControlObject& operator=(const ControlObject&) = delete;
+
+  static std::unique_ptr<ControlObject> Connect(const net::Address& address, const ConnectArguments& arguments);
+  static std::unique_ptr<ControlObject> Adopt(int fd, const std::string& peer);
+  /// A connection to another worker of the cluster, by the certificate this one was given.
+  std::unique_ptr<ControlObject> ConnectWorker(const std::string& host, int port, const std::string& node,
+                                               double timeout_s);
+
+  nanobind::tuple Request(const std::string& kind, nanobind::object fields, nanobind::object attachment,
+                          std::optional<double> timeout_s);
+  void Send(const std::string& kind, nanobind::object fields, nanobind::object attachment);
+  nanobind::object NextPush(std::optional<double> timeout_s);
+  void Close();
+
+  const client::ControlClient& client() const { return *client_; }
+
+ private:
+  std::shared_ptr<client::ControlClient> client_;
+};
+
+}  // namespace troupe::bindings
