@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-#include <cstdlib>
+#include <atomic>
 #include <fstream>
 #include <string>
 
@@ -45,9 +45,15 @@ bool UnderQuota() {
   return false;
 }
 
+std::atomic<SpinOverride> override_to{SpinOverride::kAuto};
+
 }  // namespace
 
+void OverrideSpinning(SpinOverride to) { override_to.store(to); }
+
 bool SpinningAllowed() {
+  const SpinOverride override = override_to.load();
+  if (override != SpinOverride::kAuto) return override == SpinOverride::kOn;
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) < 2) return false;

@@ -4,6 +4,11 @@
 
 namespace troupe::actors {
 
+/// What a benchmark says about polling in place of the machine; kAuto is the rule.
+enum class SpinOverride { kAuto, kOn, kOff };
+/// For what is created from now on in this process. Any thread.
+void OverrideSpinning(SpinOverride to);
+
 /// False with fewer than two CPUs in the affinity mask, or under a CFS quota (cgroup v1 or v2).
 bool SpinningAllowed();
 

@@ -1,5 +1,10 @@
 #include "bindings/bind_calls.h"
 
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+#include "actors/cpu_budget.h"
 #include "actors/reactor.h"
 #include "bindings/call_channel.h"
 #include "bindings/call_errors.h"
@@ -24,6 +29,16 @@ void bind_calls(nb::module_& m) {
   m.def(
       "_stop_calls", [] { actors::CallReactor::StopCurrent(); },
       nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "_set_spinning",
+      [](std::optional<bool> on) {
+        actors::OverrideSpinning(!on   ? actors::SpinOverride::kAuto
+                                 : *on ? actors::SpinOverride::kOn
+                                       : actors::SpinOverride::kOff);
+      },
+      nb::arg("on").none(),
+      "For benchmarks: whether waits poll before they block, for what is created after; None: as "
+      "the machine allows.");
   nb::module_::import_("atexit").attr("register")(m.attr("_stop_calls"));
 }
 

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Same-host actor calls: latency, rate, and the raw socket's own figures in the same run.
+
+    cmake --build build/release --target _native call_floor
+    python benchmarks/call_path.py [--build build/release] [--runs 5] [--json benchmarks/results/x.json]
+
+Placement decides these figures (an idle CPU's wake-up costs more than the call), so every case pins
+both processes: on one CPU nobody polls, on two both poll before they block.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def load(build):
+    for file in sorted(pathlib.Path(build).glob("python/troupe/_native*.so")):
+        spec = importlib.util.spec_from_file_location("troupe._native", file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    sys.exit(f"no troupe._native below {build}: build the target _native first")
+
+
+class Actor:
+    def f(self):
+        return b"ok"
+
+    def g(self, i, x=None):
+        return b"ok"
+
+    def inc(self, n=[0]):
+        n[0] += 1
+        return n[0]
+
+
+def pin(cpu):
+    os.sched_setaffinity(0, {cpu})
+
+
+def start(native, directory, cpu, spin):
+    """An actor process; (pid, path)."""
+    path = os.path.join(directory, f"{time.monotonic_ns()}.sock")
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            pin(cpu)
+            native._set_spinning(spin)
+            server = native.CallServer(path)
+            os.write(write, b"x")
+            server.serve(Actor())
+        finally:
+            os._exit(0)
+    os.read(read, 1)
+    os.close(read)
+    os.close(write)
+    return pid, path
+
+
+def stop(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def in_child(work):
+    """Runs `work` in a forked process of its own, so that no case inherits another's threads."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(write, json.dumps(work()).encode())
+        except BaseException as e:
+            os.write(write, json.dumps({"error": repr(e)}).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as f:
+        result = json.loads(f.read() or '{"error": "killed"}')
+    os.waitpid(pid, 0)
+    if isinstance(result, dict) and "error" in result:
+        sys.exit(f"a case failed: {result['error']}")
+    return result
+
+
+def sync_case(native, path, cpu, spin, runs, calls, method):
+    def work():
+        pin(cpu)
+        native._set_spinning(spin)
+        c, get, clock = native.CallChannel(path), native.get, time.perf_counter_ns
+        args, kwargs = ((), {}) if method == "f" else ((1,), {"x": "a"})
+        for _ in range(calls // 4):
+            get(c.call(method, *args, **kwargs))
+        results = []
+        for _ in range(runs):
+            took = [0] * calls
+            if method == "f":
+                for i in range(calls):
+                    t = clock()
+                    get(c.call("f"))
+                    took[i] = clock() - t
+            else:
+                for i in range(calls):
+                    t = clock()
+                    get(c.call("g", 1, x="a"))
+                    took[i] = clock() - t
+            took.sort()
+            results.append((took[calls // 2] / 1e3, took[calls * 99 // 100] / 1e3))
+        return results
+
+    return in_child(work)
+
+
+def async_case(native, paths, cpu, spin, runs, n):
+    def work():
+        pin(cpu)
+        native._set_spinning(spin)
+        channels = [native.CallChannel(p) for p in paths]
+        rates = []
+        for run in range(runs + 1):
+            t = time.perf_counter()
+            if len(channels) == 1:
+                c = channels[0]
+                refs = [c.call("inc") for _ in range(n)]
+            else:
+                refs = [channels[i % len(channels)].call("f") for i in range(n)]
+            values = native.get(refs)
+            rates.append(n / (time.perf_counter() - t))
+            assert len(values) == n
+            if len(channels) == 1:
+                assert values == list(range(values[0], values[0] + n)), "results are not distinct"
+        return rates[1:]
+
+    return in_child(work)
+
+
+def n_by_n(native, directory, n, calls, runs):
+    cpus = sorted(os.sched_getaffinity(0))
+    actors = [start(native, directory, cpus[i % len(cpus)], False) for i in range(n)]
+    total = []
+    for _ in range(runs):
+        read, write = os.pipe()
+        pids = []
+        began = time.perf_counter()
+        for i in range(n):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    pin(cpus[(i + 1) % len(cpus)])
+                    native._set_spinning(False)
+                    channels = [native.CallChannel(path) for _, path in actors]
+                    refs = [channels[k % n].call("f") for k in range(calls)]
+                    assert native.get(refs) == [b"ok"] * calls
+                    os.write(write, b"x")
+                finally:
+                    os._exit(0)
+            pids.append(pid)
+        for pid in pids:
+            os.waitpid(pid, 0)
+        took = time.perf_counter() - began
+        assert len(os.read(read, 100)) == n
+        os.close(read)
+        os.close(write)
+        total.append(n * calls / took)
+    stop([pid for pid, _ in actors])
+    return total
+
+
+def floor(build, cpus, mode, runs, calls):
+    tool = pathlib.Path(build) / "bin" / "call_floor"
+    if not tool.exists():
+        sys.exit(f"{tool} is missing: build the target call_floor first")
+    lines = [subprocess.run([tool, str(calls), str(cpus[0]), str(cpus[1]), mode], check=True,
+                            capture_output=True, text=True).stdout.split() for _ in range(runs)]
+    return [(float(a), float(b)) for a, b in lines]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=str(ROOT / "build" / "release"))
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=5000, help="sync calls per run")
+    parser.add_argument("--async-calls", type=int, default=100_000)
+    parser.add_argument("--json", help="write the figures there")
+    options = parser.parse_args()
+    native = load(options.build)
+    cpus = sorted(os.sched_getaffinity(0))
+    figures = {"machine": platform.platform(), "python": platform.python_version(),
+               "cpus": len(cpus), "build": options.build}
+
+    def show(name, pairs, base=None):
+        p50, p99 = [p[0] for p in pairs], [p[1] for p in pairs]
+        figures[name] = {"p50_us": p50, "p99_us": p99}
+        ratio = f"{statistics.median(p50) / base:5.2f} x floor" if base else ""
+        print(f"{name:38s} p50 {min(p50):7.2f} / {statistics.median(p50):7.2f} us   "
+              f"p99 {min(p99):7.2f} / {statistics.median(p99):7.2f} us   {ratio}", flush=True)
+        return statistics.median(p50)
+
+    def show_rate(name, rates):
+        figures[name] = {"calls_per_s": rates}
+        print(f"{name:38s} {max(rates) / 1e6:7.2f} / {statistics.median(rates) / 1e6:.2f} M calls/s",
+              flush=True)
+
+    print("best / median of runs")
+    with tempfile.TemporaryDirectory(prefix="trp-") as directory:
+        placements = [("one CPU, blocking", (cpus[0], cpus[0]), False)]
+        if len(cpus) > 1:
+            placements.append(("two CPUs, polling", (cpus[0], cpus[1]), True))
+        for name, places, spin in placements:
+            base = show(f"floor: raw socket, {name}",
+                        floor(options.build, places, "spin" if spin else "block", options.runs,
+                              options.calls))
+            pid, path = start(native, directory, places[1], spin)
+            for what in ("f", "g"):
+                call = "f()" if what == "f" else "g(1, x='a')"
+                show(f"sync {call}, {name}", sync_case(native, path, places[0], spin, options.runs,
+                                                       options.calls, what), base)
+            show_rate(f"async, {options.async_calls}, {name}",
+                      async_case(native, [path], places[0], spin, options.runs,
+                                 options.async_calls))
+            stop([pid])
+        for n in (2, 4):
+            show_rate(f"{n} callers x {n} actors", n_by_n(native, directory, n, 20_000, options.runs))
+    if options.json:
+        pathlib.Path(options.json).parent.mkdir(parents=True, exist_ok=True)
+        pathlib.Path(options.json).write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
