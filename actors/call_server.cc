@@ -236,11 +236,7 @@ void CallServer::RunBatch(Peer& peer) {
       }
     }
     if (outcome == ParseOutcome::kBad || !RunOne(peer, frame, &unsent)) {
-      if (outcome == ParseOutcome::kBad) {
-        Log(LogLevel::kWarning, "caller dropped", {{"pid", peer.pid()}, {"why", why}});
-        peer.Goodbye("this connection sent " + why);
-        Drop(peer);
-      }
+      if (outcome == ParseOutcome::kBad) Refuse(peer, why);
       break;
     }
     ++calls;
@@ -255,29 +251,27 @@ void CallServer::RunBatch(Peer& peer) {
 /// False: the connection is over.
 bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
   const std::size_t bytes = frame.bytes;
-  StatusOr<Ran> ran = MakeError(ErrorCode::kInvalid, "a call out of sequence");
+  if ((frame.head.flags & ~kFlagNamed) != 0) return Refuse(peer, "a frame that is no call");
+  if (frame.head.sequence != peer.last_sequence + 1) return Refuse(peer, "a call out of sequence");
+  peer.last_sequence = frame.head.sequence;
+  reply_.Clear();
+  reply_.Extend(kFrameHeadBytes);
   std::uint16_t flags = kFlagReply;
-  if ((frame.head.flags & ~kFlagNamed) != 0) {
-    ran = MakeError(ErrorCode::kInvalid, "a frame that is no call");
-  } else if (frame.head.sequence == peer.last_sequence + 1) {
-    peer.last_sequence = frame.head.sequence;
-    reply_.Clear();
-    reply_.Extend(kFrameHeadBytes);
-    ran = peer.session->Run(frame, peer, reply_, &flags);
-  }
+  const StatusOr<Ran> ran = peer.session->Run(frame, peer, reply_, &flags);
   if (generation_ != ForkGuard::generation()) return false;
-  if (!ran.ok()) {
-    const std::string why = MessageOf(ran.status());
-    Log(LogLevel::kWarning, "caller dropped", {{"pid", peer.pid()}, {"why", why}});
-    peer.Goodbye("this connection sent " + why);
-    Drop(peer);
-    return false;
-  }
+  if (!ran.ok()) return Refuse(peer, MessageOf(ran.status()));
   if (*ran != Ran::kDeferred) *unsent = peer.Reply(frame.head.sequence, flags, reply_);
   if (*ran == Ran::kStop) stop_by_call_ = true;
   reply_.Shrink(1u << 20);
   peer.in().Consume(bytes);
   return true;
+}
+
+bool CallServer::Refuse(Peer& peer, const std::string& why) {
+  Log(LogLevel::kWarning, "caller dropped", {{"pid", peer.pid()}, {"why", why}});
+  peer.Goodbye("this connection sent " + why);
+  Drop(peer);
+  return false;
 }
 
 void CallServer::Drop(Peer& peer) {

@@ -75,6 +75,7 @@ class CallServer {
   bool ReadAndRun(Peer& peer);
   void RunBatch(Peer& peer);
   bool RunOne(Peer& peer, const Frame& frame, std::size_t* unsent);
+  bool Refuse(Peer& peer, const std::string& why);  // always false
   void Drop(Peer& peer);
   void ResumePaused();
   Flusher& flusher();

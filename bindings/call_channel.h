@@ -11,12 +11,28 @@
 
 namespace troupe::bindings {
 
-struct CallChannelObject {
-  PyObject_HEAD std::shared_ptr<actors::Channel>* channel;
-  ShapeTable* shapes;
-  PyObject* description;  // str
-  std::uint32_t generation;
+/// What runs when the connection ends. The channel object owns the callable and shows it to the
+/// garbage collector (it usually refers back to the channel); the background thread only looks.
+struct DisconnectCell {
+  PyObject* callable = nullptr;
 };
+
+struct CallChannelObject {
+  PyObject head;
+  std::shared_ptr<actors::Channel>* channel;
+  std::shared_ptr<DisconnectCell>* on_disconnect;
+  ShapeTable* shapes;
+  PyObject* description;     // str
+  std::uint32_t generation;  // of forks: inert in a child
+};
+
+/// False with an error set in a forked child, whose channel this is not.
+bool CheckGeneration(CallChannelObject* self);
+
+/// Issues a call: `args` are `positional` values, then one for each of `keywords` (a tuple or
+/// nullptr). A new Ref, or nullptr with an error set.
+PyObject* IssueCall(CallChannelObject* self, PyObject* method, PyObject* const* args,
+                    Py_ssize_t positional, PyObject* keywords);
 
 void BindCallChannel(nanobind::module_& m);
 

@@ -12,7 +12,8 @@ namespace {
 /// The done-callback of a future: answers one call, once. Dropped without being called, it answers
 /// that the call was cancelled.
 struct DeferredReply {
-  PyObject_HEAD std::shared_ptr<actors::Peer>* peer;
+  PyObject head;
+  std::shared_ptr<actors::Peer>* peer;
   std::uint64_t sequence;
   PyObject* method_name;
   bool answered;
@@ -84,6 +85,22 @@ void AnswerWhenDone(DeferredReply* reply, PyObject* future) {
   Py_DECREF(reply);
 }
 
+/// The event loop's thread. asyncio lets SystemExit and KeyboardInterrupt of a coroutine out of
+/// run_forever; they are that call's error (its future has them), and the loop goes on.
+PyObject* RunLoop(PyObject* loop, PyObject*) {
+  while (true) {
+    PyObject* stopped = PyObject_CallMethod(loop, "run_forever", nullptr);
+    if (stopped != nullptr) return stopped;
+    if (!PyErr_ExceptionMatches(PyExc_SystemExit) &&
+        !PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+      return nullptr;
+    }
+    PyErr_Clear();
+  }
+}
+
+PyMethodDef run_loop_def = {"run_loop", &RunLoop, METH_NOARGS, nullptr};
+
 }  // namespace
 
 bool IsCoroutineFunction(PyObject* method) {
@@ -115,7 +132,7 @@ PyObject* PyExecutor::Loop() {
   PyObject* threading = asyncio != nullptr ? PyImport_ImportModule("threading") : nullptr;
   PyObject* loop =
       threading != nullptr ? PyObject_CallMethod(asyncio, "new_event_loop", nullptr) : nullptr;
-  PyObject* run = loop != nullptr ? PyObject_GetAttrString(loop, "run_forever") : nullptr;
+  PyObject* run = loop != nullptr ? PyCFunction_New(&run_loop_def, loop) : nullptr;
   PyObject* type = run != nullptr ? PyObject_GetAttrString(threading, "Thread") : nullptr;
   PyObject* kwargs = type != nullptr ? Py_BuildValue("{sOsssO}", "target", run, "name",
                                                      "actor-asyncio", "daemon", Py_True)

@@ -5,12 +5,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
+
+#include "actors/fork_guard.h"
 #include "actors/waiter.h"
 
 namespace troupe::bindings {
 
 /// Python runs signal handlers on the main thread alone, which is the process's first.
-inline bool OnMainThread() { return ::syscall(SYS_gettid) == ::getpid(); }
+inline bool OnMainThread() {
+  struct Known {
+    std::uint32_t generation = 0;
+    bool main = false;
+  };
+  static thread_local Known known;  // two system calls per wait are too many
+  if (known.generation != actors::ForkGuard::generation()) {
+    known = {actors::ForkGuard::generation(), ::syscall(SYS_gettid) == ::getpid()};
+  }
+  return known.main;
+}
 
 template <class Base = actors::WaitHost>
 class GilHostOf : public Base {

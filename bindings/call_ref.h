@@ -15,10 +15,11 @@ namespace troupe::bindings {
 struct CallChannelObject;
 
 struct RefObject {
-  PyObject_HEAD actors::Slot* slot;  // one reference
-  CallChannelObject* channel;        // whose answer it is (a reference); nullptr: a local one
-  PyObject* method;                  // str, or nullptr for a local one
-  std::uint32_t generation;          // of forks: an inherited pending Ref is inert
+  PyObject head;
+  actors::Slot* slot;          // one reference
+  CallChannelObject* channel;  // whose answer it is (a reference); nullptr: a local one
+  PyObject* method;            // str, or nullptr for a local one
+  std::uint32_t generation;    // of forks: an inherited pending Ref is inert
 };
 
 /// Takes over the reference to `slot`. A new Ref, or nullptr with an error set.

@@ -26,6 +26,7 @@ void RefuseUnsupportedInterpreters() {
 
 NB_MODULE(_native, m) {
   RefuseUnsupportedInterpreters();
+  nb::set_leak_warnings(false);  // what a program still holds at its end is no leak of ours
   m.doc() = "Native parts of troupe; use the troupe package.";
   troupe::bindings::bind_calls(m);
   troupe::bindings::bind_control(m);

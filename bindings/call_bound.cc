@@ -1,0 +1,81 @@
+#include "bindings/call_bound.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+
+#include "bindings/call_channel.h"
+
+namespace troupe::bindings {
+namespace {
+
+struct BoundCall {
+  PyObject head;
+  vectorcallfunc vectorcall;
+  CallChannelObject* channel;
+  PyObject* name;
+};
+
+PyTypeObject* bound_type = nullptr;
+
+PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObject* keywords) {
+  auto* self = reinterpret_cast<BoundCall*>(object);
+  if (keywords != nullptr && PyTuple_GET_SIZE(keywords) == 0) keywords = nullptr;
+  return IssueCall(self->channel, self->name, args, PyVectorcall_NARGS(count), keywords);
+}
+
+int Traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(reinterpret_cast<PyObject*>(reinterpret_cast<BoundCall*>(object)->channel));
+  return 0;
+}
+
+void Dealloc(PyObject* object) {
+  auto* self = reinterpret_cast<BoundCall*>(object);
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  Py_XDECREF(reinterpret_cast<PyObject*>(self->channel));
+  Py_XDECREF(self->name);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyObject* Repr(PyObject* object) {
+  auto* self = reinterpret_cast<BoundCall*>(object);
+  return PyUnicode_FromFormat("<%U() of %U>", self->name, self->channel->description);
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(BoundCall, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(Dealloc)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(Traverse)},
+                       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_repr, reinterpret_cast<void*>(Repr)},
+                       {Py_tp_members, members},
+                       {0, nullptr}};
+PyType_Spec spec = {"troupe._native.BoundCall", sizeof(BoundCall), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                        Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    slots};
+
+}  // namespace
+
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* name) {
+  auto* self = reinterpret_cast<BoundCall*>(bound_type->tp_alloc(bound_type, 0));
+  if (self == nullptr) return nullptr;
+  self->vectorcall = &Call;
+  self->channel = channel;
+  Py_INCREF(channel);
+  Py_INCREF(name);
+  PyUnicode_InternInPlace(&name);
+  self->name = name;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+bool InitBoundCall() {
+  if (bound_type == nullptr) bound_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return bound_type != nullptr;
+}
+
+}  // namespace troupe::bindings

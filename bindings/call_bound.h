@@ -1,0 +1,16 @@
+// BoundCall: a method of one actor as a callable, without Python code between a call site and the
+// frame. Needs the GIL.
+#pragma once
+
+#include <Python.h>
+
+namespace troupe::bindings {
+
+struct CallChannelObject;
+
+/// channel.method(name): a new object, or nullptr with an error set.
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* name);
+/// Makes the type; once per process.
+bool InitBoundCall();
+
+}  // namespace troupe::bindings
