@@ -1,0 +1,74 @@
+"""Troupe: an actor runtime for multi-node GPU training.
+
+    import troupe as ray                              # actors, placement groups: Ray's names
+    from troupe.launch import distributed, ray_launch  # functions run by many ranks
+
+Importing starts no thread and no process; what a name needs is loaded when it is first used.
+"""
+from __future__ import annotations
+
+import importlib
+import sys
+import sysconfig
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13):
+    raise ImportError(f"troupe supports CPython 3.11 to 3.13, not {sys.implementation.name} "
+                      f"{sys.version_info.major}.{sys.version_info.minor}")
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise ImportError("troupe does not support free-threaded builds of Python yet; use the ordinary build")
+
+_WHERE = {
+    "init": "_api", "shutdown": "_api", "is_initialized": "_api", "remote": "_api", "get": "_api", "put": "_api",
+    "wait": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
+    "get_gpu_ids": "_api", "exit_actor": "_api", "ClusterContext": "_api",
+    "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actors",
+    "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
+    "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
+}
+_MODULES = {"exceptions", "launch", "state", "util", "cli"}
+__all__ = sorted([*_WHERE, *_MODULES, "__version__"])
+
+if TYPE_CHECKING:
+    from troupe import exceptions, launch, state, util  # noqa: F401
+    from troupe._actors import ActorClass, ActorHandle, get_actor, kill  # noqa: F401
+    from troupe._api import (  # noqa: F401
+        ClusterContext,
+        available_resources,
+        cluster_resources,
+        exit_actor,
+        get,
+        get_gpu_ids,
+        init,
+        is_initialized,
+        nodes,
+        put,
+        remote,
+        shutdown,
+        wait,
+    )
+    from troupe.exceptions import (  # noqa: F401
+        ConnectionError,
+        GetTimeoutError,
+        JoinError,
+        LaunchError,
+        PlacementError,
+        TroupeError,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"troupe.{name}")
+    where = _WHERE.get(name)
+    if where is None:
+        raise AttributeError(f"module 'troupe' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"troupe.{where}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

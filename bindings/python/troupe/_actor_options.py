@@ -1,0 +1,70 @@
+"""Options of actors: checked by name and type, turned into the message that creates one."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from troupe import _resources, _session
+
+_KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
+          "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
+          "accelerator_type", "max_pending_calls"}
+_NEEDS_LATER = {"accelerator_type": None, "max_task_retries": 0, "max_pending_calls": -1}
+
+
+def check(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as given. Raises ValueError naming the one that is unknown or can never be right."""
+    for name, value in options.items():
+        if name not in _KNOWN:
+            raise ValueError(f"{name!r} is no option of an actor; there are: {', '.join(sorted(_KNOWN))}")
+        if name in _NEEDS_LATER and value != _NEEDS_LATER[name]:
+            raise ValueError(f"the actor option {name}={value!r} is not supported by this version")
+    lifetime = options.get("lifetime")
+    if lifetime not in (None, "detached", "non_detached"):
+        raise ValueError(f"lifetime must be None, 'detached' or 'non_detached', not {lifetime!r}")
+    concurrency = options.get("max_concurrency")
+    if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
+        raise ValueError(f"max_concurrency must be a whole number of at least 1, not {concurrency!r}")
+    if options.get("get_if_exists") and not options.get("name"):
+        raise ValueError("get_if_exists needs a name")
+    gpus = options.get("num_gpus")
+    if gpus is not None and gpus > 1 and gpus != int(gpus):
+        raise ValueError(f"num_gpus must be a fraction of one GPU or whole GPUs, not {gpus!r}")
+    return dict(options)
+
+
+def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: str, actor: str,
+            environment: dict) -> dict[str, Any]:
+    """The ActorSpec message."""
+    placed, held = _resources.for_actor(options.get("num_cpus"), options.get("num_gpus"), options.get("memory"),
+                                        options.get("resources"))
+    detached = options.get("lifetime") == "detached"
+    if detached and session.launch:
+        raise ValueError("lifetime='detached' inside a launch: everything its driver creates ends with the launch")
+    namespace = options.get("namespace")
+    spec = {
+        "actor": actor, "name": options.get("name") or "", "class_name": class_name,
+        "namespace_": session.namespace if namespace is None else namespace,
+        "resources": _resources.to_wire(placed), "run_resources": _resources.to_wire(held),
+        "detached": detached, "max_concurrency": options.get("max_concurrency") or 1,
+        "max_restarts": options.get("max_restarts") or 0, "environment": environment,
+        "get_if_exists": bool(options.get("get_if_exists")),
+    }
+    spec.update(_placement(options.get("scheduling_strategy")))
+    return spec
+
+
+def _placement(strategy: Any) -> dict[str, Any]:
+    """The fields a scheduling strategy sets."""
+    from troupe.util import scheduling_strategies as known
+
+    if strategy is None or strategy == "DEFAULT":
+        return {}
+    if strategy == "SPREAD":
+        return {"strategy": "spread"}
+    if isinstance(strategy, known.PlacementGroupSchedulingStrategy):
+        return {"group": strategy.placement_group.id, "bundle": strategy.placement_group_bundle_index}
+    if isinstance(strategy, known.NodeAffinitySchedulingStrategy):
+        return {"node": strategy.node_id, "node_soft": strategy.soft}
+    raise ValueError(f"scheduling_strategy {strategy!r} is not known; there are: DEFAULT, SPREAD, "
+                     "PlacementGroupSchedulingStrategy, NodeAffinitySchedulingStrategy")

@@ -1,0 +1,269 @@
+"""The functions of the package: init and shutdown, objects, what the cluster has."""
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from troupe import _resources, _session
+from troupe._refs import LocalRef
+
+
+class ClusterContext(Mapping):
+    """What `init` returns: the address, as attribute and item; a context manager that shuts down."""
+
+    def __init__(self, session: _session.Session) -> None:
+        self._session = session
+        self.address_info = {"address": session.address, "cluster_id": session.store.get("cluster_id", ""),
+                             "namespace": session.namespace}
+
+    @property
+    def address(self) -> str:
+        """`host:port` of the head."""
+        return self._session.address
+
+    def __getitem__(self, key: str) -> str:
+        return self.address_info[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.address_info)
+
+    def __len__(self) -> int:
+        return len(self.address_info)
+
+    def __repr__(self) -> str:
+        return f"<cluster at {self.address or 'this launch'}>"
+
+    def __enter__(self) -> "ClusterContext":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Shuts this session down, if it is still the current one."""
+        if _session.current_or_none() is self._session:
+            shutdown()
+
+
+_registered = False
+
+
+def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus: float | None = None,
+         resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
+         namespace: str | None = None, token_file: str | None = None, log_to_driver: bool = True,
+         ignore_reinit_error: bool = False, runtime_env: Mapping[str, Any] | None = None,
+         **ignored: Any) -> ClusterContext:
+    """Connects this process to a cluster and returns its context, which is a context manager too.
+
+    `address`: "host:port"; "auto" for the one cluster this user runs on this host; "local" or None for an
+    embedded one-node cluster, ended at shutdown or exit (None uses TROUPE_ADDRESS first, where set).
+    `num_cpus`, `num_gpus`, `resources`, `labels` describe the embedded node. `token_file` (or
+    TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. Blocks until connected.
+
+    Raises ConnectionError, JoinError; RuntimeError when connected already, unless `ignore_reinit_error`;
+    ValueError for node options with an address. Inside a rank or actor it returns the cluster it is in.
+    """
+    global _registered
+    _check_ignored(ignored)
+    current = _session.current_or_none()
+    if current is not None:
+        if ignore_reinit_error or current.in_process:
+            return ClusterContext(current)
+        raise RuntimeError("troupe.init() was called before in this process; call troupe.shutdown() first, or pass "
+                           "ignore_reinit_error=True")
+    from troupe import _cluster
+
+    address = address or os.environ.get("TROUPE_ADDRESS") or "local"
+    name = namespace or ""
+    if address == "local":
+        session = _cluster.start_embedded(_cluster.node_args(num_cpus, num_gpus, resources, labels), namespace=name)
+    else:
+        given = [key for key, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus), ("resources", resources),
+                                        ("labels", labels)) if value is not None]
+        if given:
+            raise ValueError(f"{', '.join(given)} describe a node; the cluster at {address} has its own")
+        if address == "auto":
+            address = _cluster.only_local_cluster()
+        session = _cluster.connect(address, token_file, namespace=name)
+    session.store["log_to_driver"] = log_to_driver
+    session.store["runtime_env"] = dict(runtime_env or {})
+    _session.set_current(session)
+    if not _registered:
+        _registered = True
+        atexit.register(shutdown)
+    return ClusterContext(session)
+
+
+_IGNORED = {"object_store_memory", "include_dashboard", "dashboard_host", "dashboard_port", "configure_logging",
+            "logging_level", "logging_format", "logging_config", "_system_config", "_temp_dir", "_node_ip_address"}
+
+
+def _check_ignored(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name not in _IGNORED:
+            raise TypeError(f"init() has no parameter {name!r}")
+
+
+def shutdown() -> None:
+    """Ends the session; an embedded cluster ends with it. Idempotent; nothing inside a rank or actor."""
+    current = _session.current_or_none()
+    if current is None or current.in_process:
+        return
+    from troupe import _cluster
+
+    _session.set_current(None)
+    _cluster.close(current)
+
+
+def is_initialized() -> bool:
+    """Whether this process is connected to a cluster by init(), or is a part of one."""
+    return _session.current_or_none() is not None
+
+
+def get(refs: Any, *, timeout: float | None = None) -> Any:
+    """The value of a ref, or the list of values of a list of refs, in order. Blocks.
+
+    Raises the first error among them (an exception of a method as its own type), GetTimeoutError after
+    `timeout` seconds, TypeError for what is no ref.
+    """
+    from troupe import _calls, _native
+
+    if type(refs) is _calls.NativeRef:
+        return _native.get(refs, timeout)
+    if type(refs) is LocalRef:
+        return _calls.get_ref(refs, timeout)
+    if not isinstance(refs, (list, tuple)):
+        raise TypeError(f"get() takes a ref or a list of refs, not {type(refs).__name__}")
+    for ref in refs:
+        if not _calls.is_ref(ref):
+            raise TypeError(f"get() takes refs; the list holds a {type(ref).__name__}")
+    if all(type(ref) is _calls.NativeRef for ref in refs):
+        return _native.get(list(refs), timeout) if refs else []
+    return _get_each(refs, timeout)
+
+
+def _get_each(refs: Sequence[Any], timeout: float | None) -> list[Any]:
+    import time
+
+    from troupe import _calls
+
+    deadline = None if timeout is None else time.monotonic() + timeout
+    return [_calls.get_ref(ref, None if deadline is None else max(0.0, deadline - time.monotonic()))
+            for ref in refs]
+
+
+def put(value: Any) -> LocalRef:
+    """A ref of a value, kept in this process while the ref lives.
+
+    Passed as an argument it arrives as the value. The value must not be changed afterwards. Raises
+    TypeError for a ref.
+    """
+    from troupe import _calls
+
+    if _calls.is_ref(value):
+        raise TypeError("put() takes a value, not a ref")
+    return LocalRef.of(value)
+
+
+def wait(refs: Sequence[Any], *, num_returns: int = 1, timeout: float | None = None,
+         fetch_local: bool = True) -> tuple[list[Any], list[Any]]:
+    """(ready, not ready), both in the order given, once `num_returns` are ready or `timeout` s passed.
+
+    Raises TypeError unless given a list of refs, ValueError for duplicates or a wrong `num_returns`.
+    """
+    from troupe import _calls
+
+    if not isinstance(refs, list) or not all(_calls.is_ref(ref) for ref in refs):
+        raise TypeError("wait() takes a list of refs")
+    if len({id(ref) for ref in refs}) != len(refs):
+        raise ValueError("wait() takes different refs; one is there twice")
+    if not refs:
+        return [], []
+    if not 1 <= num_returns <= len(refs):
+        raise ValueError(f"num_returns must be from 1 to {len(refs)}, not {num_returns}")
+    return _calls.wait_refs(refs, num_returns, timeout)
+
+
+def _nodes() -> list[dict]:
+    return _session.current().request("GetStatus", {})[1]["nodes"]
+
+
+def nodes() -> list[dict[str, Any]]:
+    """The cluster's nodes, dead ones included, as dicts with Ray's keys."""
+    return [{"NodeID": info["node"], "Alive": info["state"] in ("alive", "suspect", "draining"),
+             "State": info["state"], "NodeName": info["name"], "NodeManagerHostname": info["host"],
+             "NodeManagerAddress": info["listen_host"], "NodeManagerPort": info["listen_port"],
+             "Resources": _resources.from_wire(info["resources"]),
+             "Labels": {label["key"]: label["value"] for label in info["labels"]}} for info in _nodes()]
+
+
+def _total(field: str) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for info in _nodes():
+        if info["state"] != "dead":
+            for name, amount in _resources.from_wire(info[field]).items():
+                total[name] = round(total.get(name, 0.0) + amount, 4)
+    return total
+
+
+def cluster_resources() -> dict[str, float]:
+    """What the cluster's nodes have in all."""
+    return _total("resources")
+
+
+def available_resources() -> dict[str, float]:
+    """What is free now, over all nodes."""
+    return _total("free")
+
+
+def get_gpu_ids() -> list[int]:
+    """Ids of the GPUs this process may use."""
+    from troupe._actor_host import ActorContext
+
+    if ActorContext.current is not None:
+        return list(ActorContext.current.gpu_ids)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return [int(part) for part in visible.split(",") if part.strip().isdigit()]
+
+
+def exit_actor() -> None:
+    """Ends the actor whose method calls this; the call fails with ActorDiedError. TypeError elsewhere."""
+    from troupe._actor_host import ActorContext, ExitActor
+
+    if ActorContext.current is None:
+        raise TypeError("exit_actor() is for code that runs in an actor")
+    raise ExitActor
+
+
+def remote(*args: Any, **options: Any) -> Any:
+    """Decorator that makes an actor class of a class, or a task of a function.
+
+        @troupe.remote
+        class Counter: ...
+
+        @troupe.remote(num_cpus=1, max_concurrency=4)
+        class Server: ...
+    """
+    if args:
+        if options or len(args) != 1 or not callable(args[0]):
+            raise TypeError("@remote is used bare on a class or function, or with keyword options only")
+        return _remote_of(args[0], {})
+    if not options:
+        raise TypeError("@remote() takes at least one option; without any, write @remote")
+    return lambda target: _remote_of(target, options)
+
+
+def _remote_of(target: Any, options: Mapping[str, Any]) -> Any:
+    if isinstance(target, type):
+        from troupe._actors import ActorClass
+
+        return ActorClass(target, options)
+    from troupe._tasks import RemoteFunction
+
+    return RemoteFunction(target, options)
+
+
+__all__ = ["ClusterContext", "available_resources", "cluster_resources", "exit_actor", "get", "get_gpu_ids", "init",
+           "is_initialized", "nodes", "put", "remote", "shutdown", "wait"]

@@ -1,0 +1,86 @@
+"""The latest known state of launches, actors and groups, kept current by pushes from the head.
+
+View: one session of one process. `post` is called by the thread that reads the session, `wait` by any
+other. A state that ends an object stays until `forget`.
+"""
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from troupe import exceptions
+
+Entry = tuple[dict, bytes]
+_ENDED: Entry = ({}, b"")
+
+
+class Board:
+    """What is known of each (noun, id), with waiting and callbacks."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._callbacks: dict[tuple[str, str], list[Callable[[dict, bytes], None]]] = {}
+        self._changed = threading.Condition()
+        self._closed: BaseException | None = None
+
+    def post(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
+        """A push arrived. Callbacks run here, on the session's reading thread: they must not block."""
+        with self._changed:
+            self._entries[noun, identity] = (info, attachment)
+            callbacks = list(self._callbacks.get((noun, identity), ()))
+            self._changed.notify_all()
+        for callback in callbacks:
+            callback(info, attachment)
+
+    def post_reply(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
+        """A request's answer: counts only if no push came first, for that one is newer."""
+        with self._changed:
+            if (noun, identity) in self._entries:
+                return
+        self.post(noun, identity, info, attachment)
+
+    def get(self, noun: str, identity: str) -> Entry | None:
+        """The latest state, or None."""
+        with self._changed:
+            return self._entries.get((noun, identity))
+
+    def wait(self, noun: str, identity: str, accept: Callable[[dict], Any],
+             timeout: float | None = None) -> Entry:
+        """Blocks until a state satisfies `accept`.
+
+        Raises TimeoutError after `timeout` seconds, or the error the session ended with.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            while True:
+                entry = self._entries.get((noun, identity))
+                if entry is not None and accept(entry[0]):
+                    return entry
+                if self._closed is not None:
+                    raise self._closed
+                remaining = None if deadline is None else deadline - time.monotonic()
+                if remaining is not None and remaining <= 0:
+                    raise TimeoutError
+                self._changed.wait(remaining)
+
+    def subscribe(self, noun: str, identity: str, callback: Callable[[dict, bytes], None]) -> None:
+        """Runs `callback(info, attachment)` for the present state, if any, and every later one."""
+        with self._changed:
+            self._callbacks.setdefault((noun, identity), []).append(callback)
+            entry = self._entries.get((noun, identity))
+        if entry is not None:
+            callback(*entry)
+
+    def forget(self, noun: str, identity: str) -> None:
+        """Drops what is kept of an object."""
+        with self._changed:
+            self._entries.pop((noun, identity), None)
+            self._callbacks.pop((noun, identity), None)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """The session ended: everyone who waits gets `error`."""
+        with self._changed:
+            self._closed = error or exceptions.ConnectionError("the session to the cluster has ended")
+            self._changed.notify_all()

@@ -1,0 +1,131 @@
+"""Makes a fresh process a rank, an actor or a store: one path after fork and after exec.
+
+`become_child` is what only a forked child needs (death signal, session, descriptors, stdio);
+`apply_request` is what both need (environment, directory, import path, threads, seeds). Then
+`serve` reads the first message of the control channel and becomes what it says.
+"""
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from troupe import _os
+
+
+def become_child(fds: tuple[int, int, int], parent: int) -> int:
+    """First steps of a forked child; returns the control descriptor.
+
+    Order matters: the death signal first, then the check that the parent did not die before it.
+    """
+    _os.die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)
+    os.setsid()
+    control, out, err = fds
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    _os.close_all_but({0, 1, 2, control})
+    os.set_inheritable(control, False)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL if number != signal.SIGPIPE else signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    return control
+
+
+def apply_request(request: dict, base_path: list[str]) -> None:
+    """Environment, working directory, import path, affinity, threads and seeds of a ForkRequest.
+
+    `base_path` is the interpreter's own sys.path, without the directory it was started in.
+    An OMP_NUM_THREADS of the environment is told to torch, which has read its own already.
+    """
+    os.environ.clear()
+    os.environ.update({item["name"]: item["value"] for item in request["env"]})
+    _enter_directory(request["working_directory"])
+    extra = request["import_path"] or [os.getcwd()]
+    sys.path[:] = extra + [entry for entry in base_path if entry not in extra]
+    sys.argv[:] = ["troupe"]
+    if request["cpus"]:
+        os.sched_setaffinity(0, request["cpus"])
+    if request["title"]:
+        _os.set_title(request["title"])
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    faulthandler.enable()
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    _set_threads(int(wanted) if wanted.isdigit() else request["threads"])
+    _seed()
+
+
+def _enter_directory(path: str) -> None:
+    """The caller's directory where this host has it; else a line that says so, and where it is."""
+    try:
+        os.chdir(path or "/")
+    except OSError as error:
+        os.chdir("/")
+        os.write(2, f"troupe: the caller's directory {path} is not on this host ({error.strerror}); "
+                    "running in /\n".encode())
+
+
+def _set_threads(count: int) -> None:
+    """OpenMP read its environment when it was loaded, so a forked torch must be told directly."""
+    torch = sys.modules.get("torch")
+    if torch is not None and count > 0:
+        torch.set_num_threads(count)
+
+
+def _seed() -> None:
+    """A fork copies the generators' states: without this every rank would draw the same numbers."""
+    import random
+
+    random.seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].seed()
+
+
+def base_path_of_interpreter(start_directory: str) -> list[str]:
+    """sys.path without what `python -m` put in front: the directory it was started in."""
+    return [entry for entry in sys.path if entry and entry != start_directory]
+
+
+def serve(control_fd: int, kind: str) -> NoReturn:
+    """Becomes what the first message on the control channel says; leaves by os._exit."""
+    from troupe._process_channel import ProcessChannel
+
+    channel = ProcessChannel(control_fd)
+    become(channel, kind)
+
+
+def become(channel, kind: str) -> NoReturn:
+    """Runs the process's role to its end. Any error of ours ends it with a text and code 70."""
+    from troupe import _leave
+
+    try:
+        if kind == "store":
+            from troupe import _store
+
+            _store.run(channel)
+        first, fields, attachment = channel.first()
+        if first == "RankBegin":
+            from troupe import _rank
+
+            _rank.run(channel, fields, attachment)
+        elif first == "ActorBegin":
+            from troupe import _actor_host
+
+            _actor_host.run(channel, fields, attachment)
+        else:
+            raise RuntimeError(f"the worker's first message is {first}, not RankBegin or ActorBegin")
+    except BaseException:  # the process has no one to raise to; its stderr is what people read
+        import traceback
+
+        traceback.print_exc()
+        _leave.leave(70)
+    _leave.leave(0)

@@ -1,0 +1,183 @@
+"""Connecting to clusters: by address, by the environment, or an embedded one of this process.
+
+An embedded cluster is a head and one worker, the same programs as anywhere, started here and ended with
+this process, whatever way that ends: both hold a lifeline, a pipe whose other end is here.
+"""
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from troupe import _executables, _home, _session, exceptions
+from troupe._identity import boot_id
+
+STOP_GRACE_S = 3.0
+_lock = threading.RLock()
+_hidden: dict[str, _session.Session] = {}  # sessions of launches without init(), by address
+
+
+class Embedded:
+    """A one-node cluster of this process. `close` ends it and removes what it kept."""
+
+    def __init__(self, node_args: list[str]) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="troupe-embedded-"))
+        self._lifeline_read, self._lifeline_write = os.pipe()
+        self._pid = os.getpid()
+        self._programs: list[_executables.Started] = []
+        try:
+            head = self._start("troupe-head", ["--state-dir", str(self.folder), "--listen", "127.0.0.1", "--port", "0",
+                                               "--embedded"], "head.log")
+            self.socket = str(head.ready["socket"])
+            self.address = str(head.ready["address"])
+            self._start("troupe-worker", ["--head-socket", self.socket, "--state-dir", str(self.folder / "node"),
+                                          *node_args], "worker.log")
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, name: str, args: list[str], log: str) -> _executables.Started:
+        started = _executables.start(name, args, log=self.folder / log, lifeline=self._lifeline_read)
+        self._programs.append(started)
+        return started
+
+    def close(self) -> None:
+        """Ends worker and head, in this order. Nothing in a forked child."""
+        if self._pid != os.getpid() or not self.folder.exists():
+            return
+        for started in reversed(self._programs):
+            _executables.end([started.process], STOP_GRACE_S)
+        for descriptor in (self._lifeline_read, self._lifeline_write):
+            os.close(descriptor)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def node_args(num_cpus: float | None = None, num_gpus: float | None = None,
+              resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None) -> list[str]:
+    """Options of a worker for what its node has."""
+    args: list[str] = []
+    if num_cpus is not None:
+        args += ["--num-cpus", f"{num_cpus:g}"]
+    if num_gpus is not None:
+        args += ["--num-gpus", f"{num_gpus:g}"]
+    if resources:
+        args += ["--resources", json.dumps(dict(resources))]
+    for key, value in (labels or {}).items():
+        args += ["--labels", f"{key}={value}"]
+    return args
+
+
+def start_embedded(args: list[str], *, namespace: str) -> _session.Session:
+    """A session with a new embedded cluster."""
+    cluster = Embedded(args)
+    try:
+        session = _over_socket(cluster.socket, cluster.address, namespace)
+    except BaseException:
+        cluster.close()
+        raise
+    session.embedded = cluster
+    return session
+
+
+def _over_socket(socket: str, address: str, namespace: str) -> _session.Session:
+    from troupe import _native
+
+    return _opened(_native.ControlClient.connect_unix(socket), address, namespace)
+
+
+def _opened(control: Any, address: str, namespace: str) -> _session.Session:
+    session = _session.Session.over_client(control, namespace=namespace)
+    session.address = address
+    status = session.request("GetStatus", {})[1]
+    here = boot_id()
+    session.store["cluster_id"] = status["cluster_id"]
+    session.store["same_host"] = all(node["boot_id"] == here for node in status["nodes"])
+    return session
+
+
+def connect(address: str, token_file: str | None = None, *, namespace: str = "") -> _session.Session:
+    """A session with the cluster at `host:port`.
+
+    By its Unix socket where this user runs its head on this host; else over TLS with the token in
+    `token_file` or TROUPE_TOKEN_FILE. Raises ConnectionError when nobody answers, JoinError when the cluster
+    refuses, ValueError for an address that is none.
+    """
+    from troupe import _native
+
+    host, separator, port = address.rpartition(":")
+    if not separator or not host or not port.isdigit():
+        raise ValueError(f"{address!r} is no address; it looks like 10.0.0.1:6400")
+    token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
+    if token_file is None:
+        for cluster in _home.clusters(running_only=True):
+            if cluster.address == address and cluster.socket:
+                return _over_socket(cluster.socket, address, namespace)
+        raise exceptions.JoinError(
+            f"connecting to {address} needs a token: no head of this user at that address runs on this host\n"
+            "  on the head: troupe token create --role client > token\n"
+            "  here: troupe.init(address, token_file='token') or TROUPE_TOKEN_FILE=token")
+    if not os.path.isfile(token_file):
+        raise exceptions.JoinError(f"the token file {token_file} does not exist")
+    control = _native.ControlClient.connect(host, int(port), token_file=token_file)
+    session = _opened(control, address, namespace)
+    session.token_file = token_file
+    return session
+
+
+def only_local_cluster() -> str:
+    """The address of the one cluster of this user that runs on this host. Raises ConnectionError."""
+    running = _home.clusters(running_only=True)
+    if len(running) == 1:
+        return running[0].address
+    found = "none is running" if not running else "several are: " + ", ".join(each.address for each in running)
+    raise exceptions.ConnectionError(f"address 'auto' means the one cluster in {_home.home()}, and {found}")
+
+
+def from_environment() -> _session.Session:
+    """The session of `remote=True` without init(): TROUPE_ADDRESS, kept until exit.
+
+    Raises ConnectionError when that is not set.
+    """
+    address = os.environ.get("TROUPE_ADDRESS")
+    if not address:
+        raise exceptions.ConnectionError(
+            "remote=True needs a cluster: call troupe.init(\"host:port\") or set TROUPE_ADDRESS; without "
+            "remote=True the launch runs on an embedded cluster of this machine")
+    return _kept(address, lambda: connect(address))
+
+
+def embedded() -> _session.Session:
+    """The session of `remote=False`: an embedded cluster, kept until exit."""
+    return _kept("embedded", lambda: start_embedded([], namespace=""))
+
+
+def _kept(key: str, make: Any) -> _session.Session:
+    with _lock:
+        known = _hidden.get(key)
+        if known is None or known.closed or known.pid != os.getpid():
+            if not _hidden:
+                atexit.register(close_hidden)
+            known = _hidden[key] = make()
+        return known
+
+
+def close_hidden() -> None:
+    """Ends the sessions that launches opened by themselves, embedded clusters included."""
+    with _lock:
+        while _hidden:
+            close(_hidden.popitem()[1])
+
+
+def close(session: _session.Session) -> None:
+    """Ends a session, and its embedded cluster if it has one."""
+    if session.pid != os.getpid():
+        return
+    session.close()
+    if session.embedded is not None:
+        session.embedded.close()

@@ -1,0 +1,118 @@
+"""Rank 0 of a `@ray_launch`: runs the user's function as the driver and writes the completion marker.
+
+Order (spec: completion marker): AcquireDriver before anything of the user's runs, RenewDriver while it
+runs, Complete with the outcome; the marker that answers it decides the exit code. A newer epoch fences
+this one: it ends at once with 76.
+"""
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import NoReturn
+
+from troupe import _failures, _leave, _rank, _session, exceptions
+from troupe._identity import new_id
+from troupe._process_channel import ProcessChannel
+
+EXIT_UNKNOWN, EXIT_FENCED, EXIT_BUSY = 75, 76, 77
+COMPLETE_DEADLINE_S = 600.0
+RETRY_PAUSE_S = 0.2
+_RETRIED = (exceptions.ConnectionError, exceptions.GetTimeoutError, exceptions.UnknownOutcomeError)
+
+
+def run(channel: ProcessChannel, begin: dict, attachment: bytes, context) -> NoReturn:
+    """Lives the driver's life; leaves by os._exit with the marker's exit code."""
+    session = _session.Session.over_process(channel, namespace=begin["launch"], launch=begin["launch"],
+                                            epoch=begin["epoch"])
+    loaded = _rank.prepare(channel, begin, attachment)
+    _rank.start(channel, context)
+    ttl_ms = _acquire(session, begin)
+    _session.set_current(session)
+    renewals = threading.Thread(target=_renew, args=(session, begin, ttl_ms), name="troupe-lease", daemon=True)
+    renewals.start()
+    completion = Completion(channel, session, begin)
+    context._abort = completion.abort
+    completion.write(_rank.call(begin, *loaded))
+
+
+def _acquire(session: _session.Session, begin: dict) -> int:
+    """Takes the driver lease of this epoch; its time to live in ms. Leaves if it is not ours."""
+    fields = {"launch": begin["launch"], "epoch": begin["epoch"], "nonce": new_id()}
+    try:
+        kind, answer, _ = session.request("AcquireDriver", fields)
+    except exceptions.FencedError as error:
+        print(f"troupe: not the driver: {error}", flush=True)
+        _leave.leave_now(EXIT_FENCED)
+    except exceptions.ActorAlreadyExistsError as error:
+        print(f"troupe: another process is the driver: {error}", flush=True)
+        _leave.leave_now(EXIT_BUSY)
+    if kind == "MarkerReply":
+        announce(answer["marker"])
+        _leave.leave_now(answer["marker"]["exit_code"])
+    return answer["ttl_ms"]
+
+
+def _renew(session: _session.Session, begin: dict, ttl_ms: int) -> None:
+    fields = {"launch": begin["launch"], "epoch": begin["epoch"]}
+    pause = threading.Event()
+    while not pause.wait(max(0.05, ttl_ms / 3000)):
+        try:
+            kind, answer, _ = session.request("RenewDriver", fields, timeout=max(1.0, ttl_ms / 1000))
+        except exceptions.FencedError:
+            os._exit(EXIT_FENCED)
+        except exceptions.TroupeError:
+            continue  # the head may be away; what runs goes on, the next renewal tells
+        if kind == "MarkerReply":
+            return  # terminal: Complete answers with the same marker
+
+
+def announce(marker: dict) -> None:
+    """Prints the marker: outcome, exit code, epoch, duration."""
+    cause = f" · {marker['cause']}" if marker["cause"] else ""
+    print(f"marker: {marker['outcome']}, exit {marker['exit_code']}, epoch {marker['epoch']}, "
+          f"{marker['duration_ms'] / 1000:.1f} s{cause}", flush=True)
+
+
+class Completion:
+    """Writes the outcome once, whoever is first: the driver's end or an abort."""
+
+    def __init__(self, channel: ProcessChannel, session: _session.Session, begin: dict) -> None:
+        self._channel = channel
+        self._session = session
+        self._begin = begin
+        self._first = threading.Lock()
+
+    def abort(self, error: BaseException) -> None:
+        """Fails the launch with `error` and ends the process; for another thread than the driver's."""
+        failure = _failures.fields_of(error, rank=0)
+        self.write(_rank.Ended(_failures.pickled(error), failure, 1))
+
+    def write(self, ended: _rank.Ended) -> NoReturn:
+        """Complete, the marker line, the end of the process."""
+        if not self._first.acquire(blocking=False):
+            threading.Event().wait()  # the other one ends the process
+        _leave.flush()
+        marker = self._complete(ended)
+        if marker is None:
+            print("troupe: the head could not be reached; the outcome is unknown", flush=True)
+            _leave.leave(EXIT_UNKNOWN)
+        announce(marker)
+        self._channel.finish()
+        _leave.leave(marker["exit_code"])
+
+    def _complete(self, ended: _rank.Ended) -> dict | None:
+        """The durable marker; repeats the same request until it is known, or None at the deadline."""
+        begin = self._begin
+        fields = {"launch": begin["launch"], "epoch": begin["epoch"], "request": new_id(),
+                  "outcome": ended.outcome, "exit_code": ended.exit_code, "failure": ended.failure}
+        deadline = time.monotonic() + COMPLETE_DEADLINE_S
+        pause = threading.Event()
+        while time.monotonic() < deadline:
+            try:
+                return self._session.request("Complete", fields, ended.value)[1]["marker"]
+            except exceptions.FencedError:
+                os._exit(EXIT_FENCED)
+            except _RETRIED:
+                pause.wait(RETRY_PAUSE_S)
+        return None

@@ -1,0 +1,58 @@
+"""What a process says about its own failure: the Failure fields of a message and the pickled exception."""
+from __future__ import annotations
+
+import os
+import socket
+import traceback
+
+TRACEBACK_BYTES_MAX = 64 << 10
+
+
+def type_name(error: BaseException) -> str:
+    """`builtins.KeyError`: the name a Failure carries."""
+    return f"{type(error).__module__}.{type(error).__qualname__}"
+
+
+def describe(error: BaseException, *, skip_frames: int = 1) -> str:
+    """The traceback as text, without the runtime's own `skip_frames` outermost frames."""
+    frames = error.__traceback__
+    for _ in range(skip_frames):
+        if frames is not None and frames.tb_next is not None:
+            frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames))
+    if len(text) > TRACEBACK_BYTES_MAX:
+        half = TRACEBACK_BYTES_MAX // 2
+        text = f"{text[:half]}\n  ... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+    return text
+
+
+def fields_of(error: BaseException, *, rank: int = -1, exit_code: int = 1, cause: str = "") -> dict:
+    """A Failure message about `error`, seen in this process."""
+    return {"rank": rank, "host": socket.gethostname(), "pid": os.getpid(), "exit_code": exit_code,
+            "cause": cause or first_line(error), "exception_type": type_name(error),
+            "traceback": describe(error)}
+
+
+def first_line(error: BaseException) -> str:
+    """`KeyError: 'lr'`, on one line."""
+    words = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
+
+
+def pickled(error: BaseException) -> bytes:
+    """The exception as bytes that are known to load again, or b"" where it cannot travel."""
+    import cloudpickle
+
+    try:
+        data = cloudpickle.dumps(error, protocol=5)
+        return data if isinstance(cloudpickle.loads(data), BaseException) else b""
+    except Exception:  # an exception's own __reduce__ or __init__ may raise anything
+        return b""
+
+
+def explain_import(error: ImportError, what: str) -> str:
+    """One sentence for a module that the caller has and this process lacks."""
+    module = error.name or "a module"
+    return (f"{what} needs the module {module!r}, which cannot be imported on {socket.gethostname()}\n"
+            f"  install it for the workers' Python, or put its folder on the import path there "
+            f"(runtime_env={{'working_dir': ...}}), or define what is used in the launching script")

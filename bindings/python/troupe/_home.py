@@ -1,0 +1,98 @@
+"""TROUPE_HOME: where the clusters of this user on this machine keep their state."""
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def home() -> Path:
+    """`$TROUPE_HOME`, by default ~/.troupe; made with mode 0700."""
+    path = Path(os.environ.get("TROUPE_HOME") or Path.home() / ".troupe")
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def state_root() -> Path:
+    """Where `clusters/` lies: TROUPE_HOME, or a node-local folder where that is on a network file system."""
+    path = home()
+    if _file_system_of(path) not in _NETWORK_FILE_SYSTEMS:
+        return path
+    local = os.environ.get("XDG_STATE_HOME")
+    root = Path(local) / "troupe" if local else Path(f"/var/tmp/troupe-{os.getuid()}")
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return root
+
+
+_NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "lustre", "ceph", "gpfs", "beegfs", "fuse.sshfs",
+                         "glusterfs", "fuse.glusterfs", "afs", "9p"}
+
+
+def _file_system_of(path: Path) -> str:
+    """The type of the file system `path` is on, as /proc/self/mounts names it."""
+    best, kind = "", ""
+    real = str(path.resolve())
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
+        for line in mounts:
+            _, mount, name = line.split(" ")[:3]
+            mount = mount.replace("\\040", " ")
+            if (real == mount or real.startswith(mount.rstrip("/") + "/")) and len(mount) >= len(best):
+                best, kind = mount, name
+    return kind
+
+
+@dataclass(frozen=True)
+class ClusterHome:
+    """A cluster whose head's state is on this machine."""
+
+    path: Path
+    cluster_id: str
+    address: str
+    pid: int
+    socket: str
+    running: bool
+
+
+def is_running(pid: int, name: str = "") -> bool:
+    """Whether a process `pid` lives and, where `name` is given, is that program."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            head, _, tail = file.read().rpartition(")")
+    except OSError:
+        return False
+    return tail.split()[0] not in ("Z", "X") and (not name or name[:15] in head)
+
+
+def read_json(path: Path) -> dict | None:
+    """The object in a file, or None where there is none that can be read."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def clusters(*, running_only: bool = False) -> list[ClusterHome]:
+    """Clusters with a head.json in this home, running ones first."""
+    found = []
+    for path in sorted((state_root() / "clusters").glob("*/head.json")):
+        record = read_json(path)
+        if record is None:
+            continue
+        pid = int(record.get("pid", 0))
+        found.append(ClusterHome(path.parent, str(record.get("cluster_id", path.parent.name)),
+                                 str(record.get("address", "")), pid, str(record.get("socket", "")),
+                                 pid > 0 and is_running(pid, "troupe-head")))
+    found = [each for each in found if each.running or not running_only]
+    return sorted(found, key=lambda each: not each.running)
+
+
+def workers() -> list[tuple[Path, dict]]:
+    """(folder, node.json) of every worker of this home whose process lives."""
+    found = []
+    for path in sorted((state_root() / "clusters").glob("*/nodes/*/node.json")):
+        record = read_json(path)
+        if record is not None and is_running(int(record.get("pid", 0)), "troupe-worker"):
+            found.append((path.parent, record))
+    return found

@@ -1,0 +1,91 @@
+"""A process's control channel to its worker, and the thread that reads it.
+
+The thread dispatches: the first messages to whoever waits in `first()`, RankRun to `wait_run()`, pushes
+to the session (`troupe._session`) once one is attached, ProcessEnd to the end of the process. It
+answers nothing itself. When the channel ends, the worker is gone and so is this process.
+"""
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from troupe import _leave
+
+Message = tuple[str, dict, bytes]
+EXIT_WORKER_LOST = 75
+_FIRST_KINDS = ("ForkRequest", "RankBegin", "ActorBegin")
+
+
+class ProcessChannel:
+    """Made once per process, after fork. Methods may be called from any thread."""
+
+    def __init__(self, descriptor: int) -> None:
+        from troupe import _native
+
+        self.control = _native.ControlClient.adopt(descriptor)
+        self._first: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._run: queue.SimpleQueue[dict] = queue.SimpleQueue()
+        self._on_push: Callable[[str, dict, bytes], None] | None = None
+        self._before_end: list[Callable[[dict], None]] = []
+        self.exit_code_at_end: int | None = None
+        threading.Thread(target=self._read, name="troupe-control", daemon=True).start()
+
+    def first(self) -> Message:
+        """The next message of those that say what the process is to be."""
+        return self._first.get()
+
+    def wait_run(self) -> dict:
+        """Waits for RankRun: all ranks are there."""
+        return self._run.get()
+
+    def send(self, kind: str, fields: dict, attachment: bytes = b"") -> None:
+        """Queues a one-way message; written in order by the native control thread."""
+        self.control.send(kind, fields, attachment)
+
+    def finish(self) -> None:
+        """Returns when what was sent has been handed to the kernel; the channel is then closed."""
+        self._before_end.clear()
+        self._on_push = None
+        self._closing = True
+        self.control.close()
+
+    def on_push(self, handler: Callable[[str, dict, bytes], None]) -> None:
+        """Where pushes of the head go from now on."""
+        self._on_push = handler
+
+    def before_end(self, action: Callable[[dict], None]) -> None:
+        """Runs `action(ProcessEnd's fields)` on the control thread before the process ends."""
+        self._before_end.append(action)
+
+    _closing = False
+
+    def _read(self) -> None:
+        while True:
+            message = self._next()
+            if message is None:
+                if self._closing:
+                    return
+                _leave.leave_now(EXIT_WORKER_LOST)
+            kind, fields, attachment = message
+            if kind in _FIRST_KINDS:
+                self._first.put(message)
+            elif kind == "RankRun":
+                self._run.put(fields)
+            elif kind == "ProcessEnd":
+                self._end(fields)
+            elif self._on_push is not None:
+                self._on_push(kind, fields, attachment)
+
+    def _next(self) -> Message | None:
+        try:
+            message = self.control.next_push()
+        except Exception:  # the channel ended: whatever its words, the meaning is the same
+            return None
+        return None if message is None else tuple(message[:3])
+
+    def _end(self, fields: dict[str, Any]) -> None:
+        for action in self._before_end:
+            action(fields)
+        _leave.leave_now(fields["exit_code"])

@@ -1,0 +1,155 @@
+"""A rank of a launch, from RankBegin to the end of its process.
+
+Distributed mode: load the function, report RankPrepared, wait for RankRun, run, send RankResult,
+leave. Driver mode: rank 0 is in `_driver`; the others serve calls here until ProcessEnd.
+"""
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+from troupe import _failures, _leave
+from troupe._process_channel import ProcessChannel
+
+RESULT_INLINE_BYTES_MAX = 8 << 20
+RESULT_BYTES_MAX = 256 << 20
+
+
+def read_payload(begin: dict, attachment: bytes) -> bytes:
+    """The pickled function: the attachment, or the file a large one was put into."""
+    if not begin["payload_path"]:
+        return attachment
+    with open(begin["payload_path"], "rb") as file:
+        return file.read()
+
+
+def load_function(begin: dict, attachment: bytes) -> tuple[Any, tuple, dict]:
+    """(function, args, kwargs) of a launch's payload. Raises what unpickling raises."""
+    import cloudpickle
+
+    function, args, kwargs = cloudpickle.loads(read_payload(begin, attachment))
+    return function, args, kwargs
+
+
+def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
+    """Lives the rank's life; leaves by os._exit."""
+    from troupe.launch import _context
+
+    _leave.keep_groups_alive()
+    context = _context.enter(begin)
+    if begin["mode"] == "driver":
+        if begin["rank"] == 0:
+            from troupe import _driver
+
+            _driver.run(channel, begin, attachment, context)
+        _serve(channel, begin, context)
+    loaded = prepare(channel, begin, attachment)
+    start(channel, context)
+    outcome = call(begin, *loaded)
+    send_result(channel, begin, outcome)
+
+
+def prepare(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[Any, tuple, dict]:
+    """Loads the function and reports it; a function that cannot be loaded ends the process."""
+    try:
+        loaded = load_function(begin, attachment)
+    except BaseException as error:
+        cause = ""
+        if isinstance(error, ImportError):
+            cause = _failures.explain_import(error, f"the function {begin['name'] or 'of the launch'}")
+        failure = _failures.fields_of(error, rank=begin["rank"], cause=cause)
+        channel.send("RankPrepared", {"failure": failure}, _failures.pickled(error))
+        channel.finish()
+        _leave.leave(1)
+    channel.send("RankPrepared", {"serving": False})
+    return loaded
+
+
+def start(channel: ProcessChannel, context) -> dict:
+    """Waits until all ranks are there; sets the variables known only now."""
+    roster = channel.wait_run()
+    os.environ.update({item["name"]: item["value"] for item in roster["env"]})
+    if roster["master_host"]:
+        os.environ["MASTER_ADDR"] = roster["master_host"]
+        os.environ["MASTER_PORT"] = str(roster["master_port"])
+    context.published(roster)
+    return roster
+
+
+class Ended:
+    """How user code ended: outcome, exit code, the value or exception pickled, and the Failure."""
+
+    def __init__(self, value: bytes = b"", failure: dict | None = None, exit_code: int = 0) -> None:
+        self.outcome = "failed" if failure else "succeeded"
+        self.value = value
+        self.failure = failure or {}
+        self.exit_code = exit_code
+
+
+def call(begin: dict, function: Any, args: tuple, kwargs: dict) -> Ended:
+    """Runs user code and says how it ended; nothing it raises escapes."""
+    rank = begin["rank"]
+    try:
+        value = function(*args, **kwargs)
+    except SystemExit as error:
+        return _exited(rank, error)
+    except BaseException as error:
+        failure = _failures.fields_of(error, rank=rank)
+        return Ended(_failures.pickled(error), failure, 1)
+    return _pack(rank, value)
+
+
+def _exited(rank: int, error: SystemExit) -> Ended:
+    """sys.exit(0) is success with None; any other code is failure with that code."""
+    if error.code is None or error.code == 0:
+        return _pack(rank, None)
+    code = error.code
+    if not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    code = code & 0xFF or 1
+    failure = _failures.fields_of(error, rank=rank, exit_code=code, cause=f"sys.exit({error.code!r})")
+    return Ended(_failures.pickled(error), failure, code)
+
+
+def _pack(rank: int, value: Any) -> Ended:
+    import cloudpickle
+
+    try:
+        data = cloudpickle.dumps(value, protocol=5)
+        size = len(data)
+        if size > RESULT_BYTES_MAX:
+            raise ValueError(f"the result of rank {rank} ({type(value).__name__}) is {size / 2**20:.0f} MiB "
+                             f"pickled; the limit is {RESULT_BYTES_MAX >> 20} MiB: write it to a file instead")
+        return Ended(data)
+    except Exception as error:
+        if not isinstance(error, ValueError) or "the limit is" not in str(error):
+            error = TypeError(f"the result of rank {rank} ({type(value).__name__}) cannot be pickled: {error}")
+        return Ended(_failures.pickled(error), _failures.fields_of(error, rank=rank), 1)
+
+
+def send_result(channel: ProcessChannel, begin: dict, ended: Ended) -> NoReturn:
+    """Sends RankResult, a large value by file, and leaves."""
+    fields = {"outcome": ended.outcome, "failure": ended.failure}
+    data = ended.value
+    if len(data) > RESULT_INLINE_BYTES_MAX:
+        with open(begin["result_path"], "wb") as file:
+            file.write(data)
+        fields["in_file"], data = True, b""
+    _leave.flush()
+    channel.send("RankResult", fields, data)
+    channel.finish()
+    _leave.leave(ended.exit_code)
+
+
+def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
+    """A rank that is not the driver: runs what the driver sends until the marker ends it."""
+    from troupe import _calls
+    from troupe.launch._group import RankService
+
+    server = _calls.serve(RankService(context), begin["socket_path"], max_concurrency=1)
+    channel.send("RankPrepared", {"serving": True})
+    start(channel, context)
+    server.run()
+    _leave.leave(0)

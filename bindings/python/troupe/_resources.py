@@ -1,0 +1,48 @@
+"""Amounts of resources: a dict of floats for people, ten-thousandths on the wire."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_SCALE = 10_000
+
+
+def to_wire(amounts: Mapping[str, float]) -> list[dict]:
+    """`{"CPU": 1, "GPU": 0.5}` as the message's list; zero amounts are left out.
+
+    Raises ValueError for a negative amount or one that is no number.
+    """
+    wire = []
+    for name, amount in amounts.items():
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not amount >= 0:
+            raise ValueError(f"resource {name!r} must be a number of at least 0, not {amount!r}")
+        if amount:
+            wire.append({"name": str(name), "ten_thousandths": round(amount * _SCALE)})
+    return wire
+
+
+def from_wire(wire: list[dict]) -> dict[str, float]:
+    """The inverse of `to_wire`; whole amounts come back as whole floats."""
+    return {item["name"]: item["ten_thousandths"] / _SCALE for item in wire}
+
+
+def for_actor(num_cpus: float | None, num_gpus: float | None, memory: float | None,
+              resources: Mapping[str, float] | None) -> tuple[dict[str, float], dict[str, float]]:
+    """(needed to be placed, held while it runs) of an actor, by Ray's rule.
+
+    An actor that says nothing needs one CPU to be placed and holds none while it runs.
+    """
+    held: dict[str, float] = {}
+    for name in resources or {}:
+        if name in ("CPU", "GPU", "memory"):
+            raise ValueError(f"give {name} as num_cpus=, num_gpus= or memory=, not inside resources=")
+    if num_cpus is not None:
+        held["CPU"] = num_cpus
+    if num_gpus is not None:
+        held["GPU"] = num_gpus
+    if memory is not None:
+        held["memory"] = memory
+    held.update(resources or {})
+    placed = dict(held)
+    if num_cpus is None:
+        placed["CPU"] = 1
+    return placed, held

@@ -1,0 +1,129 @@
+"""A process's session with a cluster: requests to the head, pushes from it.
+
+Two kinds: a driver's own connection (`Session.over_client`), and the control channel of a rank or
+actor, whose worker relays (`Session.over_process`). At most one session is the process's current one
+(`current`, `set_current`); it belongs to the process that made it, not to its forked children.
+"""
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from troupe import exceptions
+from troupe._board import Board
+
+REQUEST_TIMEOUT_S = 30.0
+_PUSHES = {"LaunchUpdate": ("launch", "launch"), "ActorUpdate": ("actor", "actor"),
+           "GroupUpdate": ("group", "group")}
+
+
+class Session:
+    """Requests may be made from any thread. `board` has what the head pushed."""
+
+    def __init__(self, control: Any, *, namespace: str = "", in_process: bool = False) -> None:
+        self.control = control
+        self.namespace = namespace or ("default" if in_process else "")
+        self.in_process = in_process
+        self.board = Board()
+        self.pid = os.getpid()
+        self.embedded: Any = None       # the embedded cluster this session keeps, if any
+        self.address = ""
+        self.token_file: str | None = None
+        self.launch = ""                # the launch this process belongs to
+        self.epoch = 0
+        self.closed = False
+        self._on_close: list[Any] = []
+        self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
+
+    @classmethod
+    def over_client(cls, control: Any, *, namespace: str) -> "Session":
+        """A session over a connection of its own; starts the thread that reads pushes."""
+        session = cls(control, namespace=namespace)
+        threading.Thread(target=session._read, name="troupe-session", daemon=True).start()
+        return session
+
+    @classmethod
+    def over_process(cls, channel: Any, *, namespace: str, launch: str, epoch: int) -> "Session":
+        """A session over a process's control channel, whose own thread reads it."""
+        session = cls(channel.control, namespace=namespace, in_process=True)
+        session.launch, session.epoch = launch, epoch
+        channel.on_push(session.push)
+        return session
+
+    def request(self, kind: str, fields: dict | None = None, attachment: bytes = b"",
+                timeout: float = REQUEST_TIMEOUT_S) -> tuple[str, dict, bytes]:
+        """Sends a request and returns its answer.
+
+        Raises the exception an ErrorReply stands for; GetTimeoutError naming the request after
+        `timeout` seconds; ConnectionError when the session ends first.
+        """
+        answer = self.control.request(kind, fields or {}, attachment, timeout)
+        if answer[0] == "ErrorReply":
+            raise exceptions.from_code(answer[1]["code"], answer[1]["text"])
+        return answer[0], answer[1], answer[2]
+
+    def push(self, kind: str, fields: dict, attachment: bytes) -> None:
+        """Takes a push from the head."""
+        noun = _PUSHES.get(kind)
+        if noun is not None:
+            info = fields["info"]
+            self.board.post(noun[0], info[noun[1]], info, attachment)
+
+    def _read(self) -> None:
+        error: BaseException | None = None
+        while True:
+            try:
+                message = self.control.next_push()
+            except Exception as ended:  # the connection's end, in whatever words
+                error = ended
+                break
+            if message is None:
+                break
+            self.push(message[0], message[1], message[2])
+        text = f"the connection to the cluster at {self.address} ended" + (f": {error}" if error else "")
+        self.closed = True
+        self.board.close(exceptions.ConnectionError(text))
+
+    def on_close(self, action: Any) -> None:
+        """Runs `action()` first thing when the session is closed from this side."""
+        self._on_close.append(action)
+
+    def close(self) -> None:
+        """Ends the session; the cluster ends what belonged to it. Idempotent."""
+        if self.closed and not self._on_close:
+            return
+        self.closed = True
+        while self._on_close:
+            self._on_close.pop()()
+        self.board.close(exceptions.ConnectionError("troupe.shutdown() was called"))
+        if not self.in_process:
+            self.control.close()
+
+
+_current: Session | None = None
+_lock = threading.RLock()
+
+
+def current() -> Session:
+    """The process's session. Raises ConnectionError telling how to get one."""
+    session = current_or_none()
+    if session is None:
+        raise exceptions.ConnectionError(
+            "not connected to a cluster: call troupe.init() (an embedded cluster on this machine) or "
+            'troupe.init("host:port") first')
+    return session
+
+
+def current_or_none() -> Session | None:
+    """The process's session, or None before init, after shutdown and in a forked child."""
+    session = _current
+    return None if session is None or session.pid != os.getpid() else session
+
+
+def set_current(session: Session | None) -> Session | None:
+    """Replaces the process's session; returns the one before."""
+    global _current
+    with _lock:
+        before, _current = current_or_none(), session
+        return before

@@ -1,0 +1,75 @@
+"""Links of a session to workers: for logs and bulk bytes, which do not pass through the head."""
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from troupe import exceptions
+from troupe._identity import boot_id
+
+_lock = threading.Lock()
+
+
+class Link:
+    """A connection to one worker; requests may be made from any thread, many at once."""
+
+    def __init__(self, control: Any, name: str) -> None:
+        self._control = control
+        self.name = name
+
+    def request(self, kind: str, fields: dict, attachment: bytes = b"", timeout: float = 60.0) -> tuple:
+        """As Session.request, to the worker."""
+        answer = self._control.request(kind, fields, attachment, timeout)
+        if answer[0] == "ErrorReply":
+            raise exceptions.from_code(answer[1]["code"], answer[1]["text"])
+        return answer[0], answer[1], answer[2]
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._control.close()
+
+
+def node_infos(session: Any) -> list[dict]:
+    """The cluster's nodes as the head knows them now."""
+    return session.request("GetStatus", {})[1]["nodes"]
+
+
+def link(session: Any, node: str) -> Link:
+    """The session's link to a node's worker, made at first use.
+
+    Raises ConnectionError naming the node when it is unknown, dead or unreachable.
+    """
+    links: dict[str, Link] = session.store.setdefault("worker_links", {})
+    with _lock:
+        known = links.get(node)
+        if known is None:
+            if not links:
+                session.on_close(lambda: close_all(session))
+            known = links[node] = _connect(session, node)
+        return known
+
+
+def close_all(session: Any) -> None:
+    """Ends every link of the session."""
+    for known in session.store.pop("worker_links", {}).values():
+        known.close()
+
+
+def nearest(session: Any) -> dict:
+    """The node to put bulk bytes on: one of this host if there is one."""
+    alive = [info for info in node_infos(session) if info["state"] == "alive"]
+    if not alive:
+        raise exceptions.ConnectionError("the cluster has no node that is alive")
+    here = boot_id()
+    return next((info for info in alive if info["boot_id"] == here), alive[0])
+
+
+def _connect(session: Any, node: str) -> Link:
+    from troupe import _native
+
+    info = next((each for each in node_infos(session) if each["node"] == node), None)
+    if info is None:
+        raise exceptions.ConnectionError(f"node {node[:8]} is not known to the cluster any more")
+    if info["boot_id"] == boot_id() and info["unix_path"]:
+        return Link(_native.ControlClient.connect_unix(info["unix_path"]), info["name"])
+    return Link(session.control.connect_worker(info["listen_host"], info["listen_port"], node), info["name"])

@@ -1,0 +1,256 @@
+"""Errors a user of Troupe meets, under their own names and under Ray's.
+
+Every error is a `TroupeError`. An error that stems from the user's own code is also an instance of the
+exception that code raised (`except KeyError` keeps working across processes): such classes are made on
+demand by `with_type_of`. Texts are for the person who reads them: what, where, why, what to do.
+"""
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+
+class TroupeError(Exception):
+    """Base of all errors of the runtime."""
+
+
+class SystemError_(TroupeError):
+    """Something in the runtime itself broke; never the user's fault."""
+
+
+class ConnectionError(TroupeError, builtins.ConnectionError):
+    """No cluster could be reached at the address, or the session to it ended."""
+
+
+class JoinError(TroupeError):
+    """A cluster answered and refused: wrong, expired or revoked token, or another cluster's token."""
+
+
+class PlacementError(TroupeError):
+    """A request that no state of this cluster can satisfy; the text has the reason per node."""
+
+
+class VersionError(TroupeError):
+    """Two sides speak different versions (of Python, or of the protocol)."""
+
+
+class InvalidError(TroupeError, ValueError):
+    """An argument that can never be right."""
+
+
+class NotFoundError(TroupeError, ValueError):
+    """An unknown launch, actor, group, node or name."""
+
+
+class TooLargeError(TroupeError, ValueError):
+    """Over a limit; the text names what is large and the limit."""
+
+
+class GetTimeoutError(TroupeError, TimeoutError):
+    """A deadline passed before the value was there."""
+
+
+class CancelledError(TroupeError):
+    """A launch or a call was cancelled."""
+
+
+class FencedError(TroupeError):
+    """An older epoch, attempt or incarnation tried to act; a newer one exists."""
+
+
+class UnknownOutcomeError(TroupeError):
+    """The head cannot be reached, so neither success nor failure may be claimed."""
+
+
+class TaskError(TroupeError):
+    """A method or task raised; also an instance of what it raised. `cause` is that exception."""
+
+    cause: BaseException | None = None
+    remote_traceback: str = ""
+
+    def as_instanceof_cause(self) -> "TaskError":
+        """Ray's name: the error that is also an instance of its cause's type (this one already is)."""
+        return self
+
+
+class ActorError(TroupeError):
+    """The actor could not answer. `actor_id` is its id, where known."""
+
+    actor_id: str = ""
+
+
+class ActorDiedError(ActorError):
+    """The actor's process is gone and will not come back; the text names the cause."""
+
+
+class ActorUnavailableError(ActorError):
+    """The actor cannot be reached just now; a later call may succeed."""
+
+
+class NotSentError(ActorUnavailableError):
+    """The call never left this process: safe to repeat."""
+
+
+class MaybeExecutedError(ActorUnavailableError):
+    """The call was sent and its answer will not come: it may have run."""
+
+
+class ActorUnschedulableError(ActorError, PlacementError):
+    """No node of the cluster can ever hold this actor."""
+
+
+class TaskUnschedulableError(PlacementError):
+    """No node of the cluster can ever run this task."""
+
+
+class WorkerCrashedError(TroupeError):
+    """The process that ran a task died."""
+
+
+class NodeDiedError(TroupeError):
+    """The node that held the actor or object is gone."""
+
+
+class OutOfMemoryError(TroupeError):
+    """The kernel killed the process for lack of memory."""
+
+
+class RuntimeEnvSetupError(TroupeError):
+    """A runtime environment could not be set up."""
+
+
+class ObjectLostError(TroupeError):
+    """The value existed and is gone."""
+
+
+class OwnerDiedError(ObjectLostError):
+    """The process that owned the value is gone."""
+
+
+class PendingCallsLimitExceeded(TroupeError):
+    """More calls are waiting on an actor than its limit allows."""
+
+
+class TaskPlacementGroupRemoved(TroupeError):
+    """The placement group was removed while something waited for it."""
+
+
+class ActorPlacementGroupRemoved(ActorDiedError):
+    """The placement group the actor lived in was removed."""
+
+
+class ActorAlreadyExistsError(TroupeError, ValueError):
+    """The name is taken in this namespace."""
+
+
+class ActorHandleNotFoundError(TroupeError, ValueError):
+    """The handle belongs to another cluster or session."""
+
+
+class LaunchError(TroupeError):
+    """A launch failed. Also an instance of the first failing rank's exception type.
+
+    Fields: `rank`, `host`, `exit_code`, `signal`, `cause` (the rank's exception, or a sentence),
+    `epoch`, `log_tail` (last lines of its stderr), `launch`.
+    """
+
+    rank: int | None = None
+    host: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    cause: BaseException | str | None = None
+    epoch: int = 0
+    log_tail: str = ""
+    launch: str = ""
+
+
+class LaunchCancelledError(LaunchError, CancelledError):
+    """The launch was cancelled before its marker."""
+
+
+def _text_of(self: BaseException) -> str:
+    return self.__dict__.get("_text", "")
+
+
+_dual_classes: dict[tuple[type, type], type] = {}
+
+
+def _dual_class(base: type, cause_type: type) -> type:
+    if issubclass(base, cause_type):
+        return base
+    known = _dual_classes.get((base, cause_type))
+    if known is None:
+        body = {"__str__": _text_of, "__reduce__": _reduce, "__init__": lambda self, *a, **k: None,
+                "__module__": base.__module__, "_dual_of": (base, cause_type)}
+        known = type(f"{base.__name__}({cause_type.__name__})", (base, cause_type), body)
+        _dual_classes[base, cause_type] = known
+    return known
+
+
+def with_type_of(base: type, cause: BaseException | None, text: str, **fields: Any) -> TroupeError:
+    """An error of class `base` that is also an instance of `type(cause)` and carries its attributes.
+
+    Falls back to `base` alone where Python allows no such class (two incompatible layouts).
+    """
+    if cause is None:
+        error = base(text)
+    else:
+        kind = type(cause)
+        kind = getattr(kind, "_dual_of", (None, kind))[1]
+        try:
+            error = _dual_class(base, kind).__new__(_dual_class(base, kind), *cause.args)
+            error.__dict__.update(getattr(cause, "__dict__", {}))
+            error.args = cause.args
+            _copy_slots(cause, error)
+        except TypeError:
+            error = base(text)
+    error.__dict__.update(fields, _text=text, cause=fields.get("cause", cause))
+    return error
+
+
+def _copy_slots(cause: BaseException, error: BaseException) -> None:
+    """Copies what built-in exceptions keep outside their dict (OSError.errno, SystemExit.code...)."""
+    for name in ("errno", "strerror", "filename", "filename2", "code", "name", "path", "msg", "value"):
+        if hasattr(cause, name) and hasattr(error, name):
+            try:
+                setattr(error, name, getattr(cause, name))
+            except (AttributeError, TypeError):
+                continue
+
+
+def _rebuild(base: type, cause: BaseException | None, text: str, fields: dict) -> TroupeError:
+    return with_type_of(base, cause, text, **fields)
+
+
+def _reduce(self: Any) -> tuple:
+    fields = {k: v for k, v in self.__dict__.items() if k not in ("_text", "cause")}
+    cause = self.__dict__.get("cause")
+    cause = cause if isinstance(cause, BaseException) else None
+    return _rebuild, (type(self)._dual_of[0], cause, self.__dict__.get("_text", ""), fields)
+
+
+# What an ErrorReply's code (runtime/base/status.h, ErrorCode) becomes here.
+BY_CODE: dict[int, type[TroupeError]] = {
+    1: SystemError_, 2: ConnectionError, 3: JoinError, 4: NotFoundError, 5: InvalidError,
+    6: PlacementError, 7: GetTimeoutError, 8: CancelledError, 9: FencedError, 10: TooLargeError,
+    11: ActorDiedError, 12: ActorUnavailableError, 13: MaybeExecutedError, 14: NotSentError,
+    15: LaunchError, 16: JoinError, 17: VersionError, 18: UnknownOutcomeError,
+    19: ActorAlreadyExistsError,
+}
+
+
+def from_code(code: int, text: str) -> TroupeError:
+    """The exception for an error that came over the wire or out of the native module."""
+    return BY_CODE.get(code, TroupeError)(text)
+
+
+# Ray's names.
+RayError = TroupeError
+RayTaskError = TaskError
+RayActorError = ActorError
+RaySystemError = SystemError_
+TaskCancelledError = CancelledError
+ReferenceCountingAssertionError = ObjectLostError
+ObjectFreedError = ObjectLostError
+AuthenticationError = JoinError
+LocalRayletDiedError = NodeDiedError

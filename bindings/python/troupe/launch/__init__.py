@@ -1,0 +1,21 @@
+"""Launches: a function run by many ranks, and a function that drives many ranks.
+
+    from troupe.launch import distributed
+
+    @distributed(processes=4)
+    def train(epochs): ...
+
+    train.distributed(epochs=3)      # the list of four results, by rank
+    train.submit(epochs=3)           # the same, without waiting: a LaunchHandle
+    train(epochs=3)                  # here, in this process
+
+`@ray_launch` runs the function on rank 0 only, as the driver of a cluster made of exactly the launch's
+nodes, while the other ranks serve `troupe.launch.current().run(...)` and wait for its marker.
+"""
+from troupe.exceptions import LaunchCancelledError, LaunchError
+from troupe.launch._context import LaunchContext, current
+from troupe.launch._function import DistributedFunction, distributed, ray_launch
+from troupe.launch._handle import LaunchHandle
+
+__all__ = ["DistributedFunction", "LaunchCancelledError", "LaunchContext", "LaunchError", "LaunchHandle",
+           "current", "distributed", "ray_launch"]

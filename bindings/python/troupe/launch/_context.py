@@ -1,0 +1,99 @@
+"""`troupe.launch.current()`: what a rank knows of its launch."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class LaunchContext:
+    """One rank's view of its launch. In the driver of a `@ray_launch`, `run` reaches all ranks.
+
+    Attributes are plain numbers and texts: `launch` (id), `name`, `epoch`, `rank`, `local_rank`,
+    `world_size`, `local_world_size`, `node_rank`, `node_count`, `node_name`, `mode`.
+    """
+
+    launch: str
+    name: str
+    epoch: int
+    rank: int
+    local_rank: int
+    world_size: int
+    local_world_size: int
+    node_rank: int
+    node_count: int
+    node: str
+    node_name: str
+    mode: str
+    group: str = ""
+    nodes: list[str] = field(default_factory=list)
+    rank_actors: list[dict] = field(default_factory=list)
+    _gang: Any = None
+    _abort: Callable[[BaseException], None] | None = None
+
+    @property
+    def is_driver(self) -> bool:
+        """Whether this rank runs the function as the driver of the launch."""
+        return self.mode == "driver" and self.rank == 0
+
+    @property
+    def ranks(self) -> list[Any]:
+        """The launch's ranks, for the driver: each has `rank`, `node` and `run(fn, *args, **kwargs)`."""
+        return self._require_gang("ranks").ranks
+
+    def run(self, fn: Callable[..., Any], *args: Any, timeout: float | None = None, **kwargs: Any) -> list[Any]:
+        """Runs `fn(*args, **kwargs)` on every rank and returns the list of values by rank.
+
+        The ranks form a torch.distributed process group at the first use (nccl where each has a GPU,
+        else gloo) and keep it. Rank 0's part runs in the calling thread. Blocks; `timeout` seconds for
+        the other ranks' parts, then GetTimeoutError naming the rank. The first failing rank's exception
+        is raised as its own type; after a failure the group cannot be used again.
+        """
+        return self._require_gang("run").run(fn, args, kwargs, timeout)
+
+    def _require_gang(self, what: str) -> Any:
+        if not self.is_driver:
+            raise RuntimeError(f"current().{what} is for the driver, rank 0 of a @ray_launch; this is rank "
+                               f"{self.rank} of a launch in mode {self.mode!r}")
+        if self._gang is None:
+            from troupe.launch._group import Gang
+
+            self._gang = Gang(self)
+        return self._gang
+
+    def published(self, roster: dict) -> None:
+        """All ranks are there: takes over what only the roster says."""
+        self.rank_actors = roster["rank_actors"]
+        self.nodes = roster["nodes"]
+
+
+_current: LaunchContext | None = None
+
+
+def current() -> LaunchContext:
+    """The launch this process is a rank of. Raises RuntimeError elsewhere."""
+    if _current is None:
+        raise RuntimeError("troupe.launch.current() is for code that runs inside a launch; this process is "
+                           "no rank of one")
+    return _current
+
+
+def current_or_none() -> LaunchContext | None:
+    """The launch this process is a rank of, or None."""
+    return _current
+
+
+def enter(begin: dict) -> LaunchContext:
+    """Called once by a rank process: makes the context and the variables every rank has."""
+    global _current
+    names = ("launch", "name", "epoch", "rank", "local_rank", "world_size", "local_world_size", "node_rank",
+             "node_count", "node", "node_name", "mode", "group")
+    _current = LaunchContext(**{name: begin[name] for name in names})
+    for variable, name in (("RANK", "rank"), ("LOCAL_RANK", "local_rank"), ("WORLD_SIZE", "world_size"),
+                           ("LOCAL_WORLD_SIZE", "local_world_size"), ("NODE_RANK", "node_rank"),
+                           ("GROUP_RANK", "node_rank"), ("TROUPE_EPOCH", "epoch")):
+        os.environ.setdefault(variable, str(begin[name]))
+    os.environ.setdefault("TORCHELASTIC_RESTART_COUNT", str(max(0, begin["epoch"] - 1)))
+    return _current

@@ -1,0 +1,152 @@
+"""The ranks of a `@ray_launch` as seen by its driver, and what each of the others serves."""
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from troupe import exceptions
+
+STUCK_GRACE_S = 5.0
+_group_formed = False
+
+
+def form_group(context: Any) -> None:
+    """Joins the launch's process group, once; blocks until every rank has. Nothing without torch."""
+    global _group_formed
+    if _group_formed:
+        return
+    try:
+        import torch
+        import torch.distributed as dist
+    except ImportError:
+        _group_formed = True
+        return
+    if not dist.is_initialized():
+        on_gpu = torch.cuda.is_available() and torch.cuda.device_count() > context.local_rank
+        if on_gpu:
+            torch.cuda.set_device(context.local_rank)
+        dist.init_process_group("nccl" if on_gpu else "gloo")
+    _group_formed = True
+
+
+def run_part(context: Any, payload: bytes, *, in_group: bool) -> Any:
+    """One rank's part of `current().run`: loads the function and runs it."""
+    import cloudpickle
+
+    fn, args, kwargs = cloudpickle.loads(payload)
+    if in_group:
+        form_group(context)
+    return fn(*args, **kwargs)
+
+
+class RankService:
+    """What a rank that is not the driver serves; its methods run in the rank's main thread."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def run(self, payload: bytes, in_group: bool) -> bytes:
+        """Runs a part and returns its value pickled by cloudpickle."""
+        import cloudpickle
+
+        return cloudpickle.dumps(run_part(self._context, payload, in_group=in_group), protocol=5)
+
+
+class RankHandle:
+    """One rank, for the driver. `run` runs a function there alone, outside any collective."""
+
+    def __init__(self, gang: "Gang", rank: int, address: dict) -> None:
+        self.rank = rank
+        self.node = address["node"]
+        self._gang = gang
+        self._address = address
+        self._channel: Any = None
+
+    def __repr__(self) -> str:
+        return f"<rank {self.rank} on node {self.node[:8]}>"
+
+    def send(self, payload: bytes, in_group: bool) -> Any:
+        """Starts a part; a ref of its pickled value."""
+        from troupe import _calls
+
+        if self._channel is None:
+            self._channel = _calls.connect(self._address, f"rank {self.rank}")
+        return _calls.call(self._channel, "run", payload, in_group)
+
+    def run(self, fn: Callable[..., Any], *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
+        """Runs `fn` on this rank and returns its value. Blocks."""
+        import cloudpickle
+
+        payload = cloudpickle.dumps((fn, args, kwargs), protocol=5)
+        if self.rank == 0:
+            return run_part(self._gang.context, payload, in_group=False)
+        return self._gang.receive(self, self.send(payload, False), timeout)
+
+
+class Gang:
+    """All ranks of the launch, made at the driver's first use."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.ranks = [RankHandle(self, rank, address) for rank, address in enumerate(context.rank_actors)]
+        self._broken: BaseException | None = None
+        self._one_run = threading.Lock()
+
+    def run(self, fn: Callable[..., Any], args: tuple, kwargs: dict, timeout: float | None) -> list[Any]:
+        """See LaunchContext.run."""
+        import cloudpickle
+
+        with self._one_run:
+            if self._broken is not None:
+                raise exceptions.TroupeError(
+                    f"an earlier current().run failed ({self._broken}), so the process group is not usable "
+                    "any more") from self._broken
+            payload = cloudpickle.dumps((fn, args, kwargs), protocol=5)
+            deadline = None if timeout is None else time.monotonic() + timeout
+            parts = [handle.send(payload, True) for handle in self.ranks[1:]]
+            try:
+                own = self._own_part(payload, parts)
+                return [own] + [self.receive(handle, ref, None if deadline is None else
+                                             max(0.0, deadline - time.monotonic()))
+                                for handle, ref in zip(self.ranks[1:], parts)]
+            except BaseException as error:
+                self._broken = error
+                raise
+
+    def _own_part(self, payload: bytes, parts: list[Any]) -> Any:
+        """Rank 0's part, watched: a failed peer would leave it in a collective for ever."""
+        done = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(parts, done), name="troupe-run", daemon=True)
+        watch.start()
+        try:
+            return run_part(self.context, payload, in_group=True)
+        finally:
+            done.set()
+
+    def _watch(self, parts: list[Any], done: threading.Event) -> None:
+        from troupe import _calls
+
+        waiting = list(parts)
+        while waiting and not done.is_set():
+            ready, waiting = _calls.wait_refs(waiting, 1, None)
+            for ref in ready:
+                try:
+                    _calls.get_ref(ref, None)
+                except BaseException as error:
+                    if not done.wait(STUCK_GRACE_S) and self.context._abort is not None:
+                        self.context._abort(error)
+                    return
+
+    def receive(self, handle: RankHandle, ref: Any, timeout: float | None) -> Any:
+        """The value of a part. Raises its exception as its own type, or GetTimeoutError."""
+        import cloudpickle
+
+        from troupe import _calls
+
+        try:
+            return cloudpickle.loads(_calls.get_ref(ref, timeout))
+        except exceptions.GetTimeoutError:
+            raise exceptions.GetTimeoutError(
+                f"rank {handle.rank} did not finish its part within {timeout:g} s") from None

@@ -1,0 +1,118 @@
+"""LaunchHandle: what `submit` returns."""
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from troupe import _session, exceptions
+from troupe._identity import short
+
+
+class LaunchHandle:
+    """A launch, seen from the process that submitted it. Methods may be called from any thread."""
+
+    def __init__(self, session: _session.Session, launch: str, options: Any, *, waiting_for: str = "") -> None:
+        self.id = launch
+        self.session = session
+        self.waiting_for = waiting_for
+        self._options = options
+        self._values: list[Any] | None = None
+
+    def __repr__(self) -> str:
+        entry = self.session.board.get("launch", self.id)
+        return f"<launch {short(self.id)} {entry[0]['state'] if entry else 'submitted'}>"
+
+    def done(self) -> bool:
+        """Whether the marker is there: succeeded, failed or cancelled."""
+        entry = self.session.board.get("launch", self.id)
+        return entry is not None and entry[0]["state"] == "terminal"
+
+    def wait_state(self, accept: Any, timeout: float | None = None) -> dict:
+        """Blocks until the launch's state satisfies `accept(info)`; raises TimeoutError."""
+        return self.session.board.wait("launch", self.id, accept, timeout)[0]
+
+    def result(self, timeout: float | None = None) -> list[Any]:
+        """Waits for the marker and returns the results by rank.
+
+        Raises LaunchError (also an instance of the failing rank's exception type),
+        LaunchCancelledError, GetTimeoutError when `timeout` seconds pass first (the launch goes on)
+        or the launch's own timeout cancelled it, ConnectionError when the cluster cannot be reached
+        (which says nothing about the launch's outcome).
+        """
+        started = time.monotonic()
+        try:
+            info = self.wait_state(lambda state: state["state"] == "terminal", timeout)
+        except TimeoutError:
+            raise exceptions.GetTimeoutError(
+                f"launch {short(self.id)} has not ended after {time.monotonic() - started:.1f} s; "
+                "it goes on: call result() again, or cancel()") from None
+        if info["outcome"] != "succeeded":
+            from troupe.launch import _errors
+
+            raise _errors.of_launch(self, info, self._options)
+        if self._values is None:
+            self._values = self._fetch(info)
+        return list(self._values)
+
+    def _fetch(self, info: dict) -> list[Any]:
+        import cloudpickle
+
+        if info["mode"] == "driver":
+            first = cloudpickle.loads(self.raw_result(0))
+            return [first] + [None] * (info["ranks"] - 1)
+        return [cloudpickle.loads(self.raw_result(rank)) for rank in range(info["ranks"])]
+
+    def raw_result(self, rank: int) -> bytes:
+        """A rank's pickled value or exception; b"" where it left none."""
+        _, result, data = self.session.request("GetResult", {"launch": self.id, "rank": rank})
+        if not result["kept_by"]:
+            return data
+        from troupe import _blobs
+
+        return _blobs.get(self.session, result["kept_by"], result["sha256"], result["size_bytes"],
+                          what=f"the result of rank {rank} (the launch succeeded)")
+
+    def cancel(self) -> None:
+        """Cancels the launch and returns when the head has decided: a marker already there stands."""
+        self.session.request("CancelLaunch", {"launch": self.id, "hard": True, "reason": "cancel() was called"})
+
+    def status(self) -> dict[str, Any]:
+        """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.
+
+        `inherited_env` lists the caller's variables that travelled.
+        """
+        _, update, _ = self.session.request("GetLaunch", {"launch": self.id})
+        return describe(update["info"])
+
+    def logs(self, rank: int | None = None, follow: bool = False) -> Iterator[str]:
+        """Lines of the ranks' output; each starts with `[rank]` unless one `rank` is asked for.
+
+        With `follow` the iterator ends when the launch has; otherwise with what is there now.
+        """
+        from troupe.launch import _logs
+
+        return _logs.lines(self, rank, follow)
+
+    def print_logs(self, rank: int | None = None, follow: bool = False) -> None:
+        """Prints what `logs` yields."""
+        for line in self.logs(rank, follow):
+            print(line, flush=follow)
+
+
+def describe(info: dict) -> dict[str, Any]:
+    """A LaunchInfo as users and scripts see it."""
+    from troupe import _resources
+
+    return {
+        "id": info["launch"], "name": info["name"], "mode": info["mode"], "state": info["state"],
+        "outcome": info["outcome"], "exit_code": info["exit_code"], "cause": info["cause"],
+        "epoch": info["epoch"], "max_attempts": info["attempts_max"], "ranks": info["ranks"],
+        "resources_per_rank": _resources.from_wire(info["per_rank"]),
+        "queue_place": info["queue_place"], "waiting_for": info["waiting_for"],
+        "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,
+        "nodes": list(info["nodes"]), "inherited_env": list(info["travelled"]),
+        "rank_infos": [{"rank": each["rank"], "node": each["node_name"], "host": each["host"],
+                        "outcome": each["outcome"], "exit_code": each["exit_code"]}
+                       for each in info["rank_infos"]],
+    }

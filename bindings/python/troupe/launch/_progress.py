@@ -1,0 +1,96 @@
+"""`.distributed()`: progress lines and the ranks' output while a launch runs."""
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+from troupe import exceptions
+from troupe._identity import short
+from troupe.launch import _logs
+
+DRAIN_DEADLINE_S = 2.0
+
+
+def run(handle: Any, options: Any) -> list[Any]:
+    """Follows the launch to its marker, prints, and returns its results. See `distributed`."""
+    show = Display(handle)
+    try:
+        show.follow()
+        values = handle.result()
+    except KeyboardInterrupt:
+        handle.cancel()
+        raise
+    except exceptions.TroupeError:
+        show.finish()
+        raise
+    show.finish()
+    return values
+
+
+class Display:
+    """Prints what a person wants to see of one launch; one thread per epoch prints its output."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self._label = f"launch {short(handle.id)}"
+        self._printers: list[threading.Thread] = []
+        self._waiting = ""
+        self._shown_epoch = 0
+
+    def follow(self) -> None:
+        """Returns when the launch is terminal."""
+        seen: dict = {}
+
+        def news(info: dict) -> bool:
+            key = (info["state"], info["epoch"], info["waiting_for"], bool(info["rank_infos"]))
+            changed = seen.get("key") != key
+            seen["key"] = key
+            return changed
+
+        while True:
+            info = self._handle.wait_state(news)
+            self._show(info)
+            if info["state"] == "terminal":
+                return
+
+    def _show(self, info: dict) -> None:
+        if info["state"] in ("queued", "reserving") and info["waiting_for"] and info["waiting_for"] != self._waiting:
+            self._waiting = info["waiting_for"]
+            place = f" · place {info['queue_place']} in the queue" if info["queue_place"] else ""
+            self._say(f"waiting{place}: {self._waiting}")
+        begun = info["state"] == "running" or (info["state"] == "terminal" and info["ready_ms"])
+        if begun and info["rank_infos"] and info["epoch"] != self._shown_epoch:
+            self._shown_epoch = info["epoch"]
+            nodes = len(set(each["node"] for each in info["rank_infos"]))
+            again = f" · attempt {info['epoch']} of {info['attempts_max']}" if info["epoch"] > 1 else ""
+            self._say(f"{_many(info['ranks'], 'rank')} on {_many(nodes, 'node')}{again} · "
+                      f"ready in {info['ready_ms'] / 1000:.2f} s")
+            if self._handle.session.store.get("log_to_driver", True):
+                self._print_output(info)
+
+    def _print_output(self, info: dict) -> None:
+        follower = _logs.Follower(self._handle.session, info, info["rank_infos"])
+        printer = threading.Thread(target=self._copy, args=(follower,), name="troupe-print", daemon=True)
+        self._printers.append(printer)
+        printer.start()
+
+    @staticmethod
+    def _copy(follower: _logs.Follower) -> None:
+        for rank, is_error, line in follower:
+            print(f"[{rank}] {line}", file=sys.stderr if is_error else sys.stdout, flush=True)
+
+    def finish(self) -> None:
+        """Lets the last lines come out, then says how it ended."""
+        for printer in self._printers:
+            printer.join(DRAIN_DEADLINE_S)
+        entry = self._handle.session.board.get("launch", self._handle.id)
+        if entry is not None and entry[0]["state"] == "terminal":
+            self._say(f"{entry[0]['outcome']} · {entry[0]['duration_ms'] / 1000:.1f} s")
+
+    def _say(self, text: str) -> None:
+        print(f"{self._label} · {text}", flush=True)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,65 @@
+"""From a function and its arguments to a submitted launch."""
+from __future__ import annotations
+
+from typing import Any
+
+from troupe import _capture, _environment, _resources, _session, exceptions
+from troupe._identity import new_id
+from troupe.launch import _context
+from troupe.launch._handle import LaunchHandle
+
+INLINE_BYTES_MAX = 64 << 10
+
+
+def session_for(remote: bool) -> _session.Session:
+    """The cluster a launch goes to: the connected one, or the embedded one of this process.
+
+    Raises ConnectionError for `remote=True` with neither init() nor TROUPE_ADDRESS.
+    """
+    from troupe import _cluster
+
+    current = _session.current_or_none()
+    if not remote:
+        return current if current is not None and current.embedded is not None else _cluster.embedded()
+    if current is not None:
+        return current
+    return _cluster.from_environment()
+
+
+def _refuse_inside_a_rank() -> None:
+    context = _context.current_or_none()
+    if context is not None:
+        raise RuntimeError(
+            f"this is rank {context.rank} of launch {context.launch[:4]} already: a launch inside a launch would "
+            "wait for resources its own ranks hold. Use torch.distributed's groups here, or in a @ray_launch "
+            "troupe.launch.current().run(...)")
+
+
+def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bool) -> LaunchHandle:
+    """See DistributedFunction.submit."""
+    _refuse_inside_a_rank()
+    session = session_for(options.remote)
+    payload = _capture.dumps(function, args, kwargs, what="the function")
+    same_host = bool(session.store.get("same_host", True))
+    spec = {
+        "name": options.name or getattr(function, "__name__", "launch"),
+        "function_name": f"{function.__module__}.{getattr(function, '__qualname__', 'function')}",
+        "mode": options.mode, "ranks": options.ranks, "gpu_type": options.gpu_type,
+        "per_rank": _resources.to_wire({"CPU": options.cpus_per_rank, "GPU": 1 if options.gpus else 0}),
+        "strategy": _STRATEGY_NAMES[options.strategy], "attempts_max": options.max_attempts,
+        "timeout_ms": round((options.timeout or 0) * 1000), "detached": detach,
+        "environment": _environment.build(options.runtime_env, options.inherit_env, same_host=same_host),
+    }
+    if len(payload) > INLINE_BYTES_MAX:
+        from troupe import _blobs
+
+        spec["payload"], payload = _blobs.put(session, payload), b""
+    try:
+        _, accepted, _ = session.request("SubmitLaunch", {"spec": spec, "request": new_id()}, payload)
+    except exceptions.PlacementError as error:
+        raise exceptions.PlacementError(str(error)) from None
+    return LaunchHandle(session, accepted["launch"], options, waiting_for=accepted["waiting_for"])
+
+
+_STRATEGY_NAMES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack",
+                   "STRICT_SPREAD": "strict_spread"}

@@ -1,0 +1,157 @@
+"""Placement groups: bundles of resources reserved together, all or nothing."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from troupe import _resources, _session, exceptions
+from troupe._identity import new_id
+from troupe._refs import LocalRef
+
+_STRATEGIES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack", "STRICT_SPREAD": "strict_spread"}
+
+
+class PlacementGroup:
+    """A handle of a group; can be passed to other processes of the cluster."""
+
+    def __init__(self, identity: str, bundles: Sequence[Mapping[str, float]]) -> None:
+        self.id = identity
+        self._bundles = [dict(bundle) for bundle in bundles]
+
+    def __repr__(self) -> str:
+        return f"<placement group {self.id[:8]}, {self.bundle_count} bundles>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlacementGroup) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def bundle_specs(self) -> list[dict[str, float]]:
+        """The bundles as they were asked for."""
+        return [dict(bundle) for bundle in self._bundles]
+
+    @property
+    def bundle_count(self) -> int:
+        """How many bundles there are."""
+        return len(self._bundles)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the handle names no group."""
+        return not self.id
+
+    def ready(self) -> LocalRef:
+        """A ref of the group itself, there when all bundles are reserved.
+
+        `get` raises TaskPlacementGroupRemoved once the group is removed, PlacementError when it can no
+        longer be placed.
+        """
+        ref = LocalRef()
+        session = _session.current()
+
+        def news(info: dict, _: bytes) -> None:
+            if info["state"] == "created":
+                ref.set_value(self)
+            elif info["state"] == "removed":
+                ref.set_error(exceptions.TaskPlacementGroupRemoved(f"{self!r} was removed"))
+            elif info["state"] == "infeasible":
+                ref.set_error(exceptions.PlacementError(info["reason"]))
+
+        _watch(session, self.id)
+        session.board.subscribe("group", self.id, news)
+        return ref
+
+    def wait(self, timeout_seconds: float = 30) -> bool:
+        """Whether all bundles are reserved, waiting up to `timeout_seconds`."""
+        session = _session.current()
+        _watch(session, self.id)
+        try:
+            info, _ = session.board.wait("group", self.id,
+                                         lambda info: info["state"] in ("created", "removed", "infeasible"),
+                                         timeout_seconds)
+        except TimeoutError:
+            return False
+        return info["state"] == "created"
+
+
+def _watch(session: _session.Session, identity: str) -> None:
+    """Asks to be told of a group somebody else created."""
+    if session.board.get("group", identity) is None:
+        _, update, _ = session.request("GetGroup", {"group": identity, "watch": True})
+        session.board.post_reply("group", identity, update["info"])
+
+
+def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PACK", name: str = "",
+                    lifetime: str | None = None) -> PlacementGroup:
+    """Asks for a group and returns its handle at once; `ready()` or `wait()` tell when it is there.
+
+    Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node. Strategies: PACK (few nodes), SPREAD (many),
+    STRICT_PACK (one), STRICT_SPREAD (all different). Raises PlacementError at once, with the reason per
+    node, when the cluster can never hold it; ValueError for empty bundles or an unknown strategy.
+    """
+    if strategy not in _STRATEGIES:
+        raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}, not {strategy!r}")
+    if lifetime not in (None, "detached"):
+        raise ValueError(f"lifetime must be None or 'detached', not {lifetime!r}")
+    if not bundles:
+        raise ValueError("a placement group needs at least one bundle")
+    wire = [{"index": index, "resources": _resources.to_wire(bundle)} for index, bundle in enumerate(bundles)]
+    for bundle in wire:
+        if not bundle["resources"]:
+            raise ValueError(f"bundle {bundle['index']} asks for nothing: {dict(bundles[bundle['index']])}")
+    session = _session.current()
+    if lifetime == "detached" and session.launch:
+        raise ValueError("lifetime='detached' inside a launch: everything its driver creates ends with the launch")
+    group = PlacementGroup(new_id(), bundles)
+    fields = {"group": group.id, "name": name, "strategy": _STRATEGIES[strategy], "bundles": wire,
+              "detached": lifetime == "detached"}
+    info = session.request("CreateGroup", fields)[1]["info"]
+    if info["state"] == "infeasible":
+        raise exceptions.PlacementError(info["reason"])
+    session.board.post_reply("group", group.id, info)
+    return group
+
+
+def remove_placement_group(placement_group: PlacementGroup) -> None:
+    """Removes a group; actors inside it are ended. Returns when the head has recorded it."""
+    if not isinstance(placement_group, PlacementGroup):
+        raise ValueError(f"remove_placement_group() takes a placement group, not {type(placement_group).__name__}")
+    session = _session.current()
+    info = session.request("RemoveGroup", {"group": placement_group.id})[1]["info"]
+    session.board.post("group", placement_group.id, info)
+
+
+def get_placement_group(name: str) -> PlacementGroup:
+    """The group of that name. Raises ValueError when there is none."""
+    session = _session.current()
+    try:
+        info = session.request("GetGroup", {"name": name})[1]["info"]
+    except exceptions.NotFoundError:
+        raise ValueError(f"no placement group is named {name!r}") from None
+    return _of_info(info)
+
+
+def _of_info(info: dict) -> PlacementGroup:
+    bundles = sorted(info["bundles"], key=lambda bundle: bundle["index"])
+    return PlacementGroup(info["group"], [_resources.from_wire(bundle["resources"]) for bundle in bundles])
+
+
+def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
+    """What is known of one group, or of all by id."""
+    from troupe import state
+
+    session = _session.current()
+    if placement_group is not None:
+        return state.group_dict(session.request("GetGroup", {"group": placement_group.id})[1]["info"])
+    return {group["placement_group_id"]: group for group in state.list_placement_groups(session)}
+
+
+def get_current_placement_group() -> PlacementGroup | None:
+    """The group the calling actor lives in, or None."""
+    from troupe._actor_host import ActorContext
+
+    if ActorContext.current is None or not ActorContext.current.group:
+        return None
+    return _of_info(_session.current().request("GetGroup", {"group": ActorContext.current.group})[1]["info"])
