@@ -25,6 +25,7 @@ _WHERE = {
     "wait": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
     "get_gpu_ids": "_api", "exit_actor": "_api", "ClusterContext": "_api",
     "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actors",
+    "get_runtime_context": "_runtime_context",
     "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
     "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
 }
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         shutdown,
         wait,
     )
+    from troupe._runtime_context import get_runtime_context  # noqa: F401
     from troupe.exceptions import (  # noqa: F401
         ConnectionError,
         GetTimeoutError,

@@ -23,10 +23,6 @@ class ActorContext:
         self.group = begin["group"]
 
 
-class ExitActor(BaseException):
-    """Raised by exit_actor(); passes through user code that catches Exception."""
-
-
 def method_names(cls: type) -> list[str]:
     """Names of a class's callable attributes that a handle offers."""
     return [name for name in dir(cls) if not name.startswith("__") and callable(getattr(cls, name, None))]
@@ -42,10 +38,10 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     instance = _construct(channel, begin, attachment)
     from troupe import _calls
 
-    server = _calls.serve(instance, begin["socket_path"], max_concurrency=begin["max_concurrency"])
+    server = _calls.listen(begin["socket_path"])
     methods = json.dumps(method_names(type(instance))).encode()
     channel.send("ActorReady", {"failed": False, "methods": methods})
-    server.run()
+    _calls.serve(server, instance, max(1, begin["max_concurrency"]))
     _leave.leave(0)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from troupe import _actor_options, _calls, _capture, _environment, _session, exceptions
 from troupe._identity import new_id
-from troupe._refs import LocalRef
 
 INLINE_BYTES_MAX = 64 << 10
 _ATOMS = (type(None), bool, int, float, complex, str, bytes)
@@ -121,7 +120,7 @@ class ActorLink:
         self.channel: Any = None
         self.incarnation = 0
         self._error: exceptions.TroupeError | None = None
-        self._pending: deque[tuple[LocalRef, str, Any]] = deque()
+        self._pending: deque[tuple[_calls.Promise, str, Any]] = deque()
         self._lock = threading.RLock()
         session.board.subscribe("actor", actor, self._on_state)
 
@@ -145,17 +144,17 @@ class ActorLink:
         """Starts a call; a ref of its answer. Never blocks on the actor."""
         channel = self.channel
         if channel is not None:
-            return _calls.call(channel, method, *resolve_args(args), **resolve_kwargs(kwargs))
+            return channel.call(method, *args, **kwargs)
         args, kwargs = resolve_args(args), resolve_kwargs(kwargs)
-        ref = LocalRef()
+        promise = _calls.Promise()
         with self._lock:
             if self.channel is not None:
-                return _calls.call(self.channel, method, *args, **kwargs)
+                return self.channel.call(method, *args, **kwargs)
             if self._error is not None:
-                ref.set_error(self._error)
+                promise.set_error(self._error)
             else:
-                self._pending.append((ref, method, _frozen(args, kwargs)))
-        return ref
+                self._pending.append((promise, method, _frozen(args, kwargs)))
+        return promise.ref
 
     def fail(self, error: exceptions.TroupeError) -> None:
         """The actor is dead: what waits and what comes ends with `error`."""
@@ -165,8 +164,8 @@ class ActorLink:
             pending, self._pending = self._pending, deque()
         if channel is not None:
             _calls.fail(channel, error)
-        for ref, _, _ in pending:
-            ref.set_error(error)
+        for promise, _, _ in pending:
+            promise.set_error(error)
 
     def _on_state(self, info: dict, attachment: bytes) -> None:
         if info["state"] == "alive":
@@ -186,17 +185,17 @@ class ActorLink:
                 channel = _calls.connect(info["address"], self.label)
             except exceptions.TroupeError as error:
                 pending, self._pending = self._pending, deque()
-                for ref, _, _ in pending:
-                    ref.set_error(error)
+                for promise, _, _ in pending:
+                    promise.set_error(error)
                 return
             self.incarnation = incarnation
             while self._pending:
-                ref, method, frozen = self._pending.popleft()
+                promise, method, frozen = self._pending.popleft()
                 args, kwargs = _thawed(frozen)
                 try:
-                    ref.set_ref(_calls.call(channel, method, *args, **kwargs))
-                except exceptions.TroupeError as error:
-                    ref.set_error(error)
+                    promise.follow(channel.call(method, *args, **kwargs))
+                except (exceptions.TroupeError, TypeError, ValueError) as error:
+                    promise.set_error(error)
             self.channel = channel
 
 
@@ -219,16 +218,15 @@ def _thawed(frozen: Any) -> tuple[tuple, dict]:
 
 def resolve_args(args: tuple) -> tuple:
     """Refs among the arguments become their values, as the receiver expects."""
-    if any(_calls.is_ref(value) for value in args):
-        return tuple(_calls.get_ref(value, None) if _calls.is_ref(value) else value for value in args)
+    if any(type(value) is _calls.Ref for value in args):
+        return tuple(_calls.get(value) if type(value) is _calls.Ref else value for value in args)
     return args
 
 
 def resolve_kwargs(kwargs: dict) -> dict:
     """The same for keyword arguments."""
-    if any(_calls.is_ref(value) for value in kwargs.values()):
-        return {name: _calls.get_ref(value, None) if _calls.is_ref(value) else value
-                for name, value in kwargs.items()}
+    if any(type(value) is _calls.Ref for value in kwargs.values()):
+        return {name: _calls.get(value) if type(value) is _calls.Ref else value for name, value in kwargs.items()}
     return kwargs
 
 

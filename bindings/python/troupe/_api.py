@@ -3,11 +3,10 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from troupe import _resources, _session
-from troupe._refs import LocalRef
+from troupe import _resources, _session, exceptions
 
 
 class ClusterContext(Mapping):
@@ -128,46 +127,24 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
     Raises the first error among them (an exception of a method as its own type), GetTimeoutError after
     `timeout` seconds, TypeError for what is no ref.
     """
+    from troupe import _calls
+
+    return _calls.get(list(refs) if isinstance(refs, tuple) else refs, timeout)
+
+
+def put(value: Any) -> Any:
+    """A ref of a copy of a value, kept in this process while the ref lives.
+
+    Passed as an argument it arrives as the value. Raises TypeError for a ref.
+    """
     from troupe import _calls, _native
 
-    if type(refs) is _calls.NativeRef:
-        return _native.get(refs, timeout)
-    if type(refs) is LocalRef:
-        return _calls.get_ref(refs, timeout)
-    if not isinstance(refs, (list, tuple)):
-        raise TypeError(f"get() takes a ref or a list of refs, not {type(refs).__name__}")
-    for ref in refs:
-        if not _calls.is_ref(ref):
-            raise TypeError(f"get() takes refs; the list holds a {type(ref).__name__}")
-    if all(type(ref) is _calls.NativeRef for ref in refs):
-        return _native.get(list(refs), timeout) if refs else []
-    return _get_each(refs, timeout)
-
-
-def _get_each(refs: Sequence[Any], timeout: float | None) -> list[Any]:
-    import time
-
-    from troupe import _calls
-
-    deadline = None if timeout is None else time.monotonic() + timeout
-    return [_calls.get_ref(ref, None if deadline is None else max(0.0, deadline - time.monotonic()))
-            for ref in refs]
-
-
-def put(value: Any) -> LocalRef:
-    """A ref of a value, kept in this process while the ref lives.
-
-    Passed as an argument it arrives as the value. The value must not be changed afterwards. Raises
-    TypeError for a ref.
-    """
-    from troupe import _calls
-
-    if _calls.is_ref(value):
+    if type(value) is _calls.Ref:
         raise TypeError("put() takes a value, not a ref")
-    return LocalRef.of(value)
+    return _native.completed_ref(value)
 
 
-def wait(refs: Sequence[Any], *, num_returns: int = 1, timeout: float | None = None,
+def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,
          fetch_local: bool = True) -> tuple[list[Any], list[Any]]:
     """(ready, not ready), both in the order given, once `num_returns` are ready or `timeout` s passed.
 
@@ -175,15 +152,9 @@ def wait(refs: Sequence[Any], *, num_returns: int = 1, timeout: float | None = N
     """
     from troupe import _calls
 
-    if not isinstance(refs, list) or not all(_calls.is_ref(ref) for ref in refs):
-        raise TypeError("wait() takes a list of refs")
-    if len({id(ref) for ref in refs}) != len(refs):
-        raise ValueError("wait() takes different refs; one is there twice")
-    if not refs:
+    if isinstance(refs, list) and not refs:
         return [], []
-    if not 1 <= num_returns <= len(refs):
-        raise ValueError(f"num_returns must be from 1 to {len(refs)}, not {num_returns}")
-    return _calls.wait_refs(refs, num_returns, timeout)
+    return _calls.wait(refs, num_returns, timeout)
 
 
 def _nodes() -> list[dict]:
@@ -230,11 +201,11 @@ def get_gpu_ids() -> list[int]:
 
 def exit_actor() -> None:
     """Ends the actor whose method calls this; the call fails with ActorDiedError. TypeError elsewhere."""
-    from troupe._actor_host import ActorContext, ExitActor
+    from troupe._actor_host import ActorContext
 
     if ActorContext.current is None:
         raise TypeError("exit_actor() is for code that runs in an actor")
-    raise ExitActor
+    raise exceptions.ActorExit(0)
 
 
 def remote(*args: Any, **options: Any) -> Any:

@@ -1,21 +1,25 @@
 """The one place that touches the native call path: channels, refs, servers and their errors."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from troupe import _native, exceptions
 from troupe._identity import boot_id
-from troupe._refs import LocalRef, wait_any
 
-NativeRef = _native.Ref
-_UNSETTLED_SLICE_S = 0.02
+Ref = _native.Ref
+get = _native.get
+wait = _native.wait
 _DIED = 11  # ErrorCode::kActorDied
+_CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}
 
 
-def _task_error(cause: BaseException | None, type_name: str, text: str, traceback: str, method: str,
-                description: str) -> BaseException:
+def _task_error(cause: BaseException | None, type_name: str, text: str, traceback: str, method: str | None,
+                description: str | None) -> BaseException:
     """What get() raises when a method raised: of the exception's own type, with the remote traceback."""
+    if cause is not None and cause.__dict__.pop("_passed_on", False):
+        return cause
+    if isinstance(cause, exceptions.ActorExit):
+        return exceptions.ActorDiedError(f"{description} ended itself by exit_actor() in {method}()")
     where = f"{method}() of {description}" if method else "the call"
     body = "\n  ".join((traceback or f"{type_name}: {text}").rstrip().splitlines())
     return exceptions.with_type_of(exceptions.TaskError, cause, f"{where} raised {type_name}: {text}\n  {body}",
@@ -38,74 +42,55 @@ def connect(address: dict, description: str) -> Any:
     return _native.CallChannel(address["unix_path"], description=description)
 
 
-def call(channel: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-    """Starts a call; a ref of its answer."""
-    return channel.call(method, *args, **kwargs)
-
-
 def fail(channel: Any, error: exceptions.TroupeError) -> None:
     """Tells a channel that its actor is dead: what is outstanding ends with this text."""
     channel.fail(_DIED, str(error))
 
 
-def is_ref(value: Any) -> bool:
-    """Whether `value` stands for a value that `get` returns."""
-    kind = type(value)
-    return kind is NativeRef or kind is LocalRef
+class Promise:
+    """A ref whose answer this process provides later; the first answer counts."""
+
+    def __init__(self) -> None:
+        self.ref, self._resolver = _native.pending_ref()
+
+    def set_value(self, value: Any) -> None:
+        """Answers with a value, copied as a call would copy it."""
+        self._resolver.set_value(value)
+
+    def set_error(self, error: BaseException) -> None:
+        """Answers with an exception, which `get` raises as it is."""
+        code = _CODES.get(type(error))
+        if code is not None:
+            self._resolver.set_error(code, str(error))
+            return
+        error.__dict__["_passed_on"] = True
+        self._resolver.set_exception(error)
+
+    def follow(self, ref: Any) -> None:
+        """Answers with what another ref is answered with."""
+        ref.future().add_done_callback(self._take)
+
+    def _take(self, future: Any) -> None:
+        error = future.exception()
+        if error is not None:
+            self.set_error(error)
+        else:
+            self.set_value(future.result())
 
 
-def get_ref(ref: Any, timeout: float | None) -> Any:
-    """The value of one ref. Raises its error, or GetTimeoutError after `timeout` seconds."""
-    if type(ref) is LocalRef:
-        return ref.get(timeout, _get_native)
-    return _native.get(ref, timeout)
+def when_done(ref: Any, action: Any) -> None:
+    """Runs `action()` on a thread of the runtime once the ref has its answer; it must not block."""
+    ref.future().add_done_callback(lambda _: action())
 
 
-def _get_native(ref: Any, timeout: float | None) -> Any:
-    return _native.get(ref, timeout)
+def serve(server: Any, instance: Any, max_concurrency: int) -> None:
+    """Runs calls on the instance in the calling thread until a method ends the process."""
+    try:
+        server.serve(instance, max_concurrency=max_concurrency)
+    except SystemExit:
+        return
 
 
-def wait_refs(refs: Sequence[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:
-    """(ready, not ready) in the order given; returns when `num_returns` are ready or time is over."""
-    if all(type(ref) is NativeRef for ref in refs):
-        return _native.wait(list(refs), num_returns, timeout)
-    return _wait_mixed(refs, num_returns, timeout)
-
-
-def _wait_mixed(refs: Sequence[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:
-    """Some refs have no native one yet (their actor is starting): settle those, then wait natively."""
-    import time
-
-    deadline = None if timeout is None else time.monotonic() + timeout
-    while True:
-        native = [_native_of(ref) for ref in refs]
-        pending = [ref for ref in refs if type(ref) is LocalRef and not ref.settled]
-        here = sum(type(ref) is LocalRef and ref.settled and ref.native is None for ref in refs)
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        waiting = [ref for ref in native if ref is not None]
-        enough = num_returns - here
-        slice_s = left if not pending else min(_UNSETTLED_SLICE_S, _UNSETTLED_SLICE_S if left is None else left)
-        ready_native: list[Any] = []
-        if waiting and enough > 0:
-            ready_native = _native.wait(waiting, min(enough, len(waiting)), slice_s)[0]
-        elif waiting:
-            ready_native = _native.wait(waiting, len(waiting), 0)[0]
-        elif pending and enough > 0:
-            wait_any(pending, 1, left)
-        done = {id(ref) for ref in ready_native}
-        ready = [ref for ref, under in zip(refs, native)
-                 if (under is not None and id(under) in done)
-                 or (type(ref) is LocalRef and ref.settled and ref.native is None)]
-        if len(ready) >= num_returns or (left is not None and left <= 0):
-            ready = ready[:num_returns]
-            chosen = {id(ref) for ref in ready}
-            return ready, [ref for ref in refs if id(ref) not in chosen]
-
-
-def _native_of(ref: Any) -> Any:
-    return ref if type(ref) is NativeRef else ref.native
-
-
-def serve(instance: Any, path: str, *, max_concurrency: int) -> Any:
-    """A server that listens on a Unix socket and runs the object's methods; `run()` serves until told to stop."""
-    return _native.CallServer(instance, path, max_concurrency=max_concurrency)
+def listen(path: str) -> Any:
+    """A server that listens on a Unix socket; calls wait until `serve`."""
+    return _native.CallServer(path)

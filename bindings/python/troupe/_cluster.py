@@ -19,6 +19,8 @@ from troupe import _executables, _home, _session, exceptions
 from troupe._identity import boot_id
 
 STOP_GRACE_S = 3.0
+# Ranks on a small machine share its cores, as torchrun's would, so a launch's own cluster offers more.
+EMBEDDED_CPUS_MIN = 32
 _lock = threading.RLock()
 _hidden: dict[str, _session.Session] = {}  # sessions of launches without init(), by address
 
@@ -154,7 +156,8 @@ def from_environment() -> _session.Session:
 
 def embedded() -> _session.Session:
     """The session of `remote=False`: an embedded cluster, kept until exit."""
-    return _kept("embedded", lambda: start_embedded([], namespace=""))
+    cpus = max(os.cpu_count() or 1, EMBEDDED_CPUS_MIN)
+    return _kept("embedded", lambda: start_embedded(node_args(num_cpus=cpus), namespace=""))
 
 
 def _kept(key: str, make: Any) -> _session.Session:

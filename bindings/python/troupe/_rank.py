@@ -148,8 +148,8 @@ def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
     from troupe import _calls
     from troupe.launch._group import RankService
 
-    server = _calls.serve(RankService(context), begin["socket_path"], max_concurrency=1)
+    server = _calls.listen(begin["socket_path"])
     channel.send("RankPrepared", {"serving": True})
     start(channel, context)
-    server.run()
+    _calls.serve(server, RankService(context), 1)
     _leave.leave(0)

@@ -4,8 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _actors, _capture, _session
-from troupe._refs import LocalRef
+from troupe import _actors, _calls, _capture, _session
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "name", "max_retries",
           "num_returns", "max_calls", "retry_exceptions"}
@@ -58,21 +57,8 @@ class RemoteFunction:
         options.setdefault("num_cpus", 1)
         runner = _actors.create(_Runner, (), {}, options)
         ref = runner.run.remote(payload)
-        _when_done(ref, lambda: _end(runner))
+        _calls.when_done(ref, lambda: _end(runner))
         return ref
-
-
-def _when_done(ref: Any, action: Callable[[], None]) -> None:
-    """Runs `action()` on a thread of the runtime once the ref has its value or error."""
-    if type(ref) is not LocalRef:
-        ref.future().add_done_callback(lambda _: action())
-        return
-
-    def settled() -> None:
-        if ref.native is not None:
-            _when_done(ref.native, action)
-
-    ref.on_settled(settled)
 
 
 def _end(runner: _actors.ActorHandle) -> None:

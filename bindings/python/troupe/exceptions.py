@@ -83,6 +83,10 @@ class ActorDiedError(ActorError):
     """The actor's process is gone and will not come back; the text names the cause."""
 
 
+class ActorExit(SystemExit):
+    """What exit_actor() raises: passes through user code that catches Exception, ends the actor."""
+
+
 class ActorUnavailableError(ActorError):
     """The actor cannot be reached just now; a later call may succeed."""
 

@@ -51,7 +51,12 @@ class RankService:
         """Runs a part and returns its value pickled by cloudpickle."""
         import cloudpickle
 
-        return cloudpickle.dumps(run_part(self._context, payload, in_group=in_group), protocol=5)
+        try:
+            value = run_part(self._context, payload, in_group=in_group)
+        except SystemExit as error:
+            raise RuntimeError(f"rank {self._context.rank} called sys.exit({error.code!r}) inside current().run; "
+                               "return instead") from error
+        return cloudpickle.dumps(value, protocol=5)
 
 
 class RankHandle:
@@ -73,7 +78,7 @@ class RankHandle:
 
         if self._channel is None:
             self._channel = _calls.connect(self._address, f"rank {self.rank}")
-        return _calls.call(self._channel, "run", payload, in_group)
+        return self._channel.call("run", payload, in_group)
 
     def run(self, fn: Callable[..., Any], *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
         """Runs `fn` on this rank and returns its value. Blocks."""
@@ -130,10 +135,10 @@ class Gang:
 
         waiting = list(parts)
         while waiting and not done.is_set():
-            ready, waiting = _calls.wait_refs(waiting, 1, None)
+            ready, waiting = _calls.wait(waiting, 1)
             for ref in ready:
                 try:
-                    _calls.get_ref(ref, None)
+                    _calls.get(ref)
                 except BaseException as error:
                     if not done.wait(STUCK_GRACE_S) and self.context._abort is not None:
                         self.context._abort(error)
@@ -146,7 +151,7 @@ class Gang:
         from troupe import _calls
 
         try:
-            return cloudpickle.loads(_calls.get_ref(ref, timeout))
+            return cloudpickle.loads(_calls.get(ref, timeout))
         except exceptions.GetTimeoutError:
             raise exceptions.GetTimeoutError(
                 f"rank {handle.rank} did not finish its part within {timeout:g} s") from None

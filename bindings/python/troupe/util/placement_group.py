@@ -6,7 +6,6 @@ from typing import Any
 
 from troupe import _resources, _session, exceptions
 from troupe._identity import new_id
-from troupe._refs import LocalRef
 
 _STRATEGIES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack", "STRICT_SPREAD": "strict_spread"}
 
@@ -42,26 +41,28 @@ class PlacementGroup:
         """Whether the handle names no group."""
         return not self.id
 
-    def ready(self) -> LocalRef:
+    def ready(self) -> Any:
         """A ref of the group itself, there when all bundles are reserved.
 
         `get` raises TaskPlacementGroupRemoved once the group is removed, PlacementError when it can no
         longer be placed.
         """
-        ref = LocalRef()
+        from troupe import _calls
+
+        promise = _calls.Promise()
         session = _session.current()
 
         def news(info: dict, _: bytes) -> None:
             if info["state"] == "created":
-                ref.set_value(self)
+                promise.set_value(self)
             elif info["state"] == "removed":
-                ref.set_error(exceptions.TaskPlacementGroupRemoved(f"{self!r} was removed"))
+                promise.set_error(exceptions.TaskPlacementGroupRemoved(f"{self!r} was removed"))
             elif info["state"] == "infeasible":
-                ref.set_error(exceptions.PlacementError(info["reason"]))
+                promise.set_error(exceptions.PlacementError(info["reason"]))
 
         _watch(session, self.id)
         session.board.subscribe("group", self.id, news)
-        return ref
+        return promise.ref
 
     def wait(self, timeout_seconds: float = 30) -> bool:
         """Whether all bundles are reserved, waiting up to `timeout_seconds`."""

@@ -1,0 +1,64 @@
+"""`troupe.get_runtime_context()`: what a process knows of itself, by Ray's names."""
+from __future__ import annotations
+
+from typing import Any
+
+from troupe import _session
+from troupe._actor_host import ActorContext
+from troupe.launch import _context
+
+
+class RuntimeContext:
+    """Where the calling code runs. Methods return "" or None for what this process has not."""
+
+    @property
+    def namespace(self) -> str:
+        """Where names of actors are looked up."""
+        return _session.current().namespace
+
+    @property
+    def gcs_address(self) -> str:
+        """The head's address."""
+        import os
+
+        return _session.current().address or os.environ.get("TROUPE_ADDRESS", "")
+
+    def get_node_id(self) -> str:
+        """Id (hex) of the node this process runs on; "" in a driver of its own."""
+        return self._here("node")
+
+    def get_node_name(self) -> str:
+        """That node's name."""
+        return self._here("node_name")
+
+    def get_actor_id(self) -> str | None:
+        """Id of the actor this code runs in."""
+        return ActorContext.current.actor if ActorContext.current else None
+
+    def get_actor_name(self) -> str | None:
+        """Its name."""
+        return ActorContext.current.name if ActorContext.current else None
+
+    def get_placement_group_id(self) -> str | None:
+        """The placement group of that actor."""
+        return (ActorContext.current.group or None) if ActorContext.current else None
+
+    def get_job_id(self) -> str:
+        """The launch this process belongs to; "" outside of one."""
+        return _session.current().launch
+
+    def get_accelerator_ids(self) -> dict[str, list[str]]:
+        """Devices this process may use, by kind."""
+        from troupe._api import get_gpu_ids
+
+        return {"GPU": [str(each) for each in get_gpu_ids()]}
+
+    @staticmethod
+    def _here(field: str) -> Any:
+        place = ActorContext.current or _context.current_or_none()
+        return getattr(place, field) if place is not None else ""
+
+
+def get_runtime_context() -> RuntimeContext:
+    """The context of the calling process."""
+    return RuntimeContext()

@@ -1,0 +1,60 @@
+"""What the commands share: the cluster a command means, and sessions with it."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import contextmanager
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from troupe import _cluster, _home, _session, exceptions
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--address, --token-file, --cluster, --json."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+        click.option("--cluster", metavar="ID", help="Which of this user's clusters on this host (a prefix will do)."),
+        click.option("--token-file", metavar="FILE", help="Token for a head on another host."),
+        click.option("--address", metavar="HOST:PORT", help="Address of the head.  [default: TROUPE_ADDRESS, else the "
+                     "only cluster of TROUPE_HOME]"),
+    ):
+        command = option(command)
+    return command
+
+
+def echo_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(value))
+
+
+def chosen(cluster: str | None, *, running_only: bool = True) -> _home.ClusterHome:
+    """The cluster of TROUPE_HOME that is meant. A usage error (exit 2) lists them when there are several."""
+    found = _home.clusters(running_only=running_only)
+    if cluster:
+        found = [each for each in found if each.cluster_id.startswith(cluster)]
+    if len(found) == 1:
+        return found[0]
+    kind = "running cluster" if running_only else "cluster"
+    if not found:
+        named = f" with the id {cluster}" if cluster else ""
+        raise exceptions.ConnectionError(f"there is no {kind}{named} in {_home.home()}\n"
+                                         "  start one with: troupe start --head")
+    listed = "\n".join(f"  {each.cluster_id[:8]}  {each.address}  {'running' if each.running else 'stopped'}"
+                       for each in found)
+    raise click.UsageError(f"{_home.home()} has several clusters; say which with --cluster ID:\n{listed}")
+
+
+@contextmanager
+def session(address: str | None, token_file: str | None, cluster: str | None) -> Iterator[_session.Session]:
+    """A session with the cluster that is meant, closed after use."""
+    import os
+
+    address = address or (None if cluster else os.environ.get("TROUPE_ADDRESS"))
+    opened = _cluster.connect(address or chosen(cluster).address, token_file)
+    try:
+        yield opened
+    finally:
+        opened.close()

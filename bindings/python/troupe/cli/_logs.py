@@ -1,0 +1,31 @@
+"""`troupe logs`: what the ranks of a launch wrote."""
+from __future__ import annotations
+
+import click
+
+from troupe.cli import _common
+from troupe.launch._handle import LaunchHandle
+
+
+@click.command()
+@click.argument("launch", metavar="LAUNCH")
+@click.option("--rank", type=int, help="Only this rank's lines, without the rank in front.")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the launch ends.")
+@_common.cluster_options
+def logs(launch: str, rank: int | None, follow: bool, address: str | None, token_file: str | None,
+         cluster: str | None, as_json: bool) -> None:
+    """Print the output of a launch; a prefix of its id will do."""
+    with _common.session(address, token_file, cluster) as session:
+        launches = session.request("ListLaunches", {})[1]["launches"]
+        found = [info for info in launches if info["launch"].startswith(launch.lower())]
+        if len(found) != 1:
+            which = "no launch has" if not found else "several launches have"
+            raise click.UsageError(f"{which} an id that starts with {launch}; see: troupe list launches")
+        info = session.request("WatchLaunch", {"launch": found[0]["launch"]})[1]["info"]
+        session.board.post_reply("launch", info["launch"], info)
+        lines = LaunchHandle(session, info["launch"], None).logs(rank, follow)
+        if as_json:
+            _common.echo_json({"launch": info["launch"], "lines": list(lines)})
+            return
+        for line in lines:
+            click.echo(line)

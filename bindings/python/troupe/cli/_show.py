@@ -1,0 +1,86 @@
+"""`troupe status` and `troupe list`: what a cluster holds."""
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from troupe import state
+from troupe._identity import short
+from troupe.cli import _common, _tables
+from troupe.launch._handle import describe
+
+
+@click.command()
+@_common.cluster_options
+def status(address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+    """Nodes, launches and what waits."""
+    with _common.session(address, token_file, cluster) as session:
+        info = session.request("GetStatus", {})[1]
+    nodes = [state.node_dict(each) for each in info["nodes"]]
+    launches = [describe(each) for each in info["launches"]]
+    if as_json:
+        _common.echo_json({"cluster_id": info["cluster_id"], "address": info["address"], "pid": info["pid"],
+                           "up_s": info["up_ms"] / 1000, "version": info["version"], "nodes": nodes,
+                           "launches": launches, "actors": info["actor_count"],
+                           "placement_groups": info["group_count"]})
+        return
+    alive = [node for node in nodes if node["alive"]]
+    gpus = sum(node["resources"].get("GPU", 0) for node in alive)
+    click.echo(f"cluster {info['cluster_id'][:8]}   head {info['address']} up {_tables.ago(info['up_ms'] / 1000)}   "
+               f"{len(alive)} nodes   {_tables.amount(gpus)} GPUs   {info['actor_count']} actors")
+    _tables.show(["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD"], [_node_row(node) for node in nodes])
+    going = [launch for launch in launches if launch["state"] != "terminal"]
+    if going:
+        _launch_table(going)
+    for launch in going:
+        if launch["waiting_for"]:
+            click.echo(f"waiting: launch {short(launch['id'])}: {launch['waiting_for']}")
+
+
+def _node_row(node: dict[str, Any]) -> list[str]:
+    def used(name: str) -> str:
+        total = node["resources"].get(name, 0)
+        return f"{_tables.amount(round(total - node['free'].get(name, 0), 4))}/{_tables.amount(total)}"
+
+    other = " ".join(f"{name} {used(name)}" for name in node["resources"] if name not in ("CPU", "GPU"))
+    return [node["name"], node["state"], used("CPU"), used("GPU"), other, f"{node['heard_s']:.1f} s"]
+
+
+def _launch_table(launches: list[dict[str, Any]]) -> None:
+    _tables.show(["LAUNCH", "NAME", "RANKS", "STATE", "EPOCH", "TOOK", "CAUSE"],
+                 [[short(each["id"]), each["name"], str(each["ranks"]),
+                   each["outcome"] if each["state"] == "terminal" else each["state"], str(each["epoch"]),
+                   _tables.ago(each["duration_s"]), (each["cause"] or "").splitlines()[0] if each["cause"] else ""]
+                  for each in launches])
+
+
+@click.command("list")
+@click.argument("noun", type=click.Choice(["nodes", "actors", "launches", "placement-groups"]))
+@_common.cluster_options
+def list_(noun: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+    """List nodes, actors, launches or placement-groups."""
+    fetch = {"nodes": state.list_nodes, "actors": state.list_actors, "launches": state.list_launches,
+             "placement-groups": state.list_placement_groups}[noun]
+    with _common.session(address, token_file, cluster) as session:
+        rows = fetch(session)
+    if as_json:
+        _common.echo_json(rows)
+    elif noun == "nodes":
+        _tables.show(["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD"], [_node_row(row) for row in rows])
+    elif noun == "launches":
+        _launch_table(rows)
+    elif noun == "actors":
+        _tables.show(["ACTOR", "CLASS", "NAME", "STATE", "NODE", "PID", "CAUSE"],
+                     [[row["actor_id"][:8], row["class_name"], row["name"], row["state"], row["node"],
+                       str(row["pid"] or ""), (row["cause"] or row["waiting_for"]).split("\n")[0]] for row in rows])
+    else:
+        _tables.show(["GROUP", "NAME", "STRATEGY", "STATE", "BUNDLES"],
+                     [[row["placement_group_id"][:8], row["name"], row["strategy"], row["state"],
+                       " ".join(_bundle(bundle) for bundle in row["bundles"].values())] for row in rows])
+
+
+def _bundle(bundle: dict[str, float]) -> str:
+    return "{" + ", ".join(f"{name}: {_tables.amount(value)}" for name, value in bundle.items()) + "}"
+
+

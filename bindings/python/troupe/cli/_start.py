@@ -1,0 +1,207 @@
+"""`troupe start`: a head (with a worker of its own) or a worker that joins one.
+
+The programs run in sessions of their own. Without --block the command returns when they are ready; with
+it, it stays, and ends them at SIGTERM or Ctrl-C.
+"""
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+
+from troupe import _executables, _home, _workers_home, exceptions
+from troupe.cli import _common, _stop
+
+_NODE_OPTIONS = (
+    click.option("--num-cpus", type=float, help="CPUs this node offers.  [default: those of the machine]"),
+    click.option("--num-gpus", type=float, help="GPUs this node offers; more than there are: logical ones."),
+    click.option("--resources", metavar="JSON", help='Other resources, e.g. \'{"license": 2}\'.'),
+    click.option("--labels", metavar="K=V", multiple=True, help="A label of this node; may be repeated."),
+    click.option("--node-name", metavar="NAME", help="Name of this node.  [default: the host's]"),
+)
+
+
+def _node_options(command: Any) -> Any:
+    for option in reversed(_NODE_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--head", is_flag=True, help="Start a head, and a worker on this node.")
+@click.option("--address", metavar="HOST:PORT", help="Join the cluster whose head is there.")
+@click.option("--token-file", metavar="FILE", help="The join token; `-` reads it from stdin.")
+@click.option("--no-worker", is_flag=True, help="With --head: this node does no work.")
+@click.option("--listen", metavar="ADDRESS", default="127.0.0.1", show_default=True,
+              help="Numeric address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="With --head: its port, 0 for a free one.  [default: 6400]")
+@click.option("--cluster", metavar="ID", help="With --head: resume this cluster.")
+@click.option("--new", is_flag=True, help="With --head: make a new cluster, whatever there is.")
+@click.option("--force-tcp", is_flag=True, help="Never use Unix sockets between nodes of one host.")
+@click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
+@_node_options
+def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str, port: int | None,
+          cluster: str | None, new: bool, force_tcp: bool, block: bool, as_json: bool, num_cpus: float | None,
+          num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
+          node_name: str | None) -> None:
+    """Start a head, or a worker that joins one."""
+    if head == bool(address):
+        raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
+    if address and (no_worker or new or cluster or port is not None):
+        raise click.UsageError("--no-worker, --new, --cluster and --port go with --head")
+    if cluster and new:
+        raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
+    node = node_args(num_cpus, num_gpus, resources, labels, node_name, force_tcp)
+    if block:
+        # Blocked before any thread is: a signal that comes while things start waits for us.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    if head:
+        started, shown = _start_head(listen, 6400 if port is None else port, cluster, new, None if no_worker else node)
+    else:
+        started, shown = _join(address or "", token_file, listen, node)
+    if as_json:
+        _common.echo_json(shown)
+    else:
+        _tell(shown, joined=not head)
+    if block:
+        _stay(started)
+
+
+def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
+              node_name: str | None, force_tcp: bool) -> list[str]:
+    """The worker's options; a usage error names what is malformed."""
+    args: list[str] = []
+    for name, value in (("--num-cpus", num_cpus), ("--num-gpus", num_gpus)):
+        if value is not None:
+            if value < 0:
+                raise click.UsageError(f"{name} must be at least 0")
+            args += [name, f"{value:g}"]
+    if resources is not None:
+        try:
+            parsed = json.loads(resources)
+        except ValueError as error:
+            raise click.UsageError(f"--resources is no JSON: {error}") from None
+        if not isinstance(parsed, dict) or not all(isinstance(v, (int, float)) and v >= 0 for v in parsed.values()):
+            raise click.UsageError('--resources is an object of numbers, e.g. {"license": 2}')
+        args += ["--resources", json.dumps(parsed)]
+    for label in labels:
+        if "=" not in label:
+            raise click.UsageError(f"--labels {label!r} is not of the form key=value")
+        args += ["--labels", label]
+    if node_name:
+        args += ["--node-name", node_name]
+    return [*args, "--force-tcp"] if force_tcp else args
+
+
+def _state_to_resume(cluster: str | None, new: bool) -> str:
+    """The id of the cluster to resume, or "" for a new one."""
+    known = _home.clusters()
+    if new:
+        return ""
+    if cluster:
+        known = [each for each in known if each.cluster_id.startswith(cluster)]
+        if len(known) != 1:
+            raise click.UsageError(f"{'no' if not known else 'more than one'} cluster in {_home.home()} has an id that "
+                                   f"starts with {cluster}")
+        if known[0].running:
+            raise exceptions.TroupeError(f"the head of cluster {known[0].cluster_id[:8]} runs already, at "
+                                         f"{known[0].address} (pid {known[0].pid})")
+        return known[0].cluster_id
+    stopped = [each for each in known if not each.running]
+    if len(stopped) > 1:
+        listed = "\n".join(f"  {each.cluster_id[:8]}  last at {each.address}" for each in stopped)
+        raise click.UsageError("several clusters could be resumed; say which with --cluster ID, or --new:\n" + listed)
+    return stopped[0].cluster_id if stopped else ""
+
+
+def _start_head(listen: str, port: int, cluster: str | None, new: bool,
+                node: list[str] | None) -> tuple[list[_executables.Started], dict]:
+    resumed = _state_to_resume(cluster, new)
+    root = _home.state_root()
+    if root != _home.home():
+        click.echo(f"{_home.home()} is on a network file system: state is kept in {root}", err=True)
+    args = ["--home", str(root), "--listen", listen, "--port", str(port)]
+    args += ["--cluster", resumed] if resumed else ["--new"]
+    head = _executables.start("troupe-head", args, log=root / "logs" / f"head-{os.getpid()}.log")
+    started = [head]
+    shown = {"address": head.ready["address"], "pid": head.pid, "cluster_id": head.ready["cluster_id"],
+             "socket": head.ready["socket"], "resumed": bool(resumed), "state": str(root / "clusters" /
+                                                                                   head.ready["cluster_id"])}
+    if node is not None:
+        try:
+            worker = _workers_home.start_worker(
+                ["--head-socket", str(head.ready["socket"]), "--head-address", str(head.ready["address"]), *node], root)
+        except BaseException:
+            _executables.end([head.process])
+            raise
+        started.append(worker)
+        shown["node"] = worker.ready
+    return started, shown
+
+
+def _join(address: str, token_file: str | None, listen: str,
+          node: list[str]) -> tuple[list[_executables.Started], dict]:
+    token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE")
+    args = ["--address", address, "--listen", listen, *node]
+    if token_file and token_file != "-":
+        if not os.path.isfile(token_file):
+            raise exceptions.JoinError(f"the token file {token_file} does not exist")
+        args += ["--token-file", os.path.abspath(token_file)]
+    elif token_file == "-":
+        args += ["--token-file", _token_from_stdin()]
+    worker = _workers_home.start_worker(args, _home.state_root())
+    return [worker], {"address": address, "pid": worker.pid, **worker.ready}
+
+
+def _token_from_stdin() -> str:
+    """The token in a descriptor of memory, so that it never lies in a file or in argv."""
+    descriptor = os.memfd_create("token", 0)
+    os.write(descriptor, click.get_binary_stream("stdin").read())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+def _tell(shown: dict, *, joined: bool) -> None:
+    if joined:
+        click.echo(f"joined cluster {shown.get('cluster_id', '')[:8]} as {shown.get('name', platform.node())}"
+                   f"{_amounts(shown)}")
+        return
+    click.echo(f"head ready at {shown['address']}  (cluster {shown['cluster_id'][:8]}, state in {shown['state']})")
+    if "node" in shown:
+        click.echo(f"this node joined as {shown['node'].get('name', platform.node())}{_amounts(shown['node'])}")
+    click.echo("join from another machine:\n"
+               f"    troupe start --address {shown['address']} --token-file token        # token: troupe token create > "
+               "token")
+
+
+def _amounts(ready: dict) -> str:
+    amounts = ready.get("resources") or {}
+    return ": " + ", ".join(f"{value:g} {name}" for name, value in amounts.items()) if amounts else ""
+
+
+def _stay(started: list[_executables.Started]) -> None:
+    """Waits for a signal, or for one of the programs to end; ends the others."""
+    ended = threading.Event()
+    received: list[int] = []
+
+    def wait_for_signal() -> None:
+        received.append(signal.sigwait({signal.SIGTERM, signal.SIGINT}))
+        ended.set()
+
+    threading.Thread(target=wait_for_signal, daemon=True).start()
+    for program in started:
+        threading.Thread(target=lambda each=program: (each.process.wait(), ended.set()), daemon=True).start()
+    ended.wait()
+    _stop.end_programs([program.pid for program in reversed(started)])
+    for program in started:
+        program.process.wait()
+    if not received:
+        raise exceptions.TroupeError("a program of the cluster ended by itself; see its log under "
+                                     f"{Path(_home.state_root())}")

@@ -1,0 +1,109 @@
+"""`troupe stop`: ends what was started from this TROUPE_HOME, and nothing else on the machine."""
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Sequence
+
+import click
+
+from troupe import _cluster, _home, exceptions
+from troupe.cli import _common
+
+GRACE_S = 10.0
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Every head and worker of this TROUPE_HOME.")
+@click.option("--cluster", metavar="ID", help="Which cluster (a prefix of its id will do).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
+    """Stop a cluster of this host: its head, and its workers wherever they are."""
+    if everything:
+        heads = [each for each in _home.clusters(running_only=True)]
+        workers = _home.workers()
+    else:
+        chosen = _local_choice(cluster)
+        heads = [each for each in _home.clusters(running_only=True) if each.cluster_id == chosen]
+        workers = [(path, record) for path, record in _home.workers() if path.parts[-3] == chosen]
+    for head in heads:
+        _ask_to_stop(head)
+    pids = [int(record["pid"]) for _, record in workers] + [head.pid for head in heads]
+    left = end_programs(pids, ask=not heads)
+    if left:
+        raise exceptions.TroupeError(f"still running: {', '.join(map(str, left))}")
+    if as_json:
+        _common.echo_json({"stopped": pids})
+    elif pids:
+        click.echo(f"stopped {len(heads)} head{'s' * (len(heads) != 1)} and {len(workers)} "
+                   f"worker{'s' * (len(workers) != 1)}")
+    else:
+        click.echo("nothing was running")
+
+
+def _local_choice(cluster: str | None) -> str:
+    """The id of the cluster that is meant, among those with a head or a worker running here."""
+    ids = {each.cluster_id for each in _home.clusters(running_only=True)}
+    ids |= {path.parts[-3] for path, _ in _home.workers()}
+    found = sorted(each for each in ids if each.startswith(cluster or ""))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        named = f" with the id {cluster}" if cluster else ""
+        raise exceptions.ConnectionError(f"no cluster{named} of {_home.home()} is running here")
+    raise click.UsageError("several clusters run here; say which with --cluster ID, or --all:\n"
+                           + "\n".join(f"  {each[:8]}" for each in found))
+
+
+def _ask_to_stop(head: _home.ClusterHome) -> None:
+    """Tells the head, which tells its workers on other hosts; one that does not answer is ended anyway."""
+    try:
+        session = _cluster.connect(head.address)
+        try:
+            session.request("StopCluster", {"reason": "troupe stop"}, timeout=5)
+        finally:
+            session.close()
+    except (exceptions.TroupeError, OSError):
+        return
+
+
+def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_S) -> list[int]:
+    """Ends processes: SIGTERM, at once if `ask`, else after a third of `grace`; then SIGKILL.
+
+    Waits for their ends by event. Returns those that are left. Unlike a process group's kill it touches
+    only these: each ends its own children.
+    """
+    watched: dict[int, int] = {}
+    for pid in pids:
+        try:
+            watched[os.pidfd_open(pid)] = pid
+        except ProcessLookupError:
+            continue
+    try:
+        if not ask:
+            _wait(watched, grace / 3)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for descriptor in list(watched):
+                try:
+                    signal.pidfd_send_signal(descriptor, number)
+                except ProcessLookupError:
+                    continue
+            _wait(watched, grace)
+        return sorted(watched.values())
+    finally:
+        for descriptor in watched:
+            os.close(descriptor)
+
+
+def _wait(watched: dict[int, int], timeout: float) -> None:
+    """Drops those that end within `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while watched:
+        ended, _, _ = select.select(list(watched), [], [], max(0.0, deadline - time.monotonic()))
+        if not ended:
+            return
+        for descriptor in ended:
+            del watched[descriptor]
+            os.close(descriptor)

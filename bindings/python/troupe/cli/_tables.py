@@ -1,0 +1,34 @@
+"""Plain tables: aligned by rich on a terminal and in a pipe alike."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def show(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Prints rows under a header; cells are texts, never markup."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(soft_wrap=False, highlight=False)
+    if not console.is_terminal:
+        console = Console(width=240, highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in header:
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+
+
+def ago(seconds: float) -> str:
+    """`41 min`."""
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.1f} s"
+
+
+def amount(value: float) -> str:
+    """`4` or `0.5`."""
+    return f"{value:g}"

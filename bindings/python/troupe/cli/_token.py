@@ -1,0 +1,82 @@
+"""`troupe token`: what lets nodes and remote drivers into a cluster."""
+from __future__ import annotations
+
+import time
+
+import click
+
+from troupe.cli import _common
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _seconds(text: str) -> int:
+    """`24h` as seconds."""
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS or not number.isdigit() or int(number) == 0:
+        raise click.BadParameter(f"{text!r} is no duration; it looks like 30m, 24h or 7d")
+    return int(number) * _UNITS[unit]
+
+
+@click.group()
+def token() -> None:
+    """Create, list and revoke join tokens."""
+
+
+@token.command()
+@click.option("--role", type=click.Choice(["worker", "client", "observer"]), default="worker", show_default=True,
+              help="What its holder may be.")
+@click.option("--ttl", default="24h", show_default=True, help="How long it is good: 30m, 24h, 7d.")
+@click.option("--single-use", is_flag=True, help="Good for one join.")
+@click.option("--note", default="", help="Shown by `token list`.")
+@_common.cluster_options
+def create(role: str, ttl: str, single_use: bool, note: str, address: str | None, token_file: str | None,
+           cluster: str | None, as_json: bool) -> None:
+    """Print a new token, alone on stdout: troupe token create > token"""
+    fields = {"role": role, "ttl_s": _seconds(ttl), "single_use": single_use, "note": note}
+    with _common.session(address, token_file, cluster) as session:
+        made = session.request("CreateToken", fields)[1]
+    if as_json:
+        _common.echo_json({"token": made["token"], "id": made["id"], "expires": made["expires_us"] / 1e6})
+    else:
+        click.echo(made["token"])
+
+
+@token.command("list")
+@_common.cluster_options
+def list_(address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+    """Tokens the head knows, never their secret."""
+    with _common.session(address, token_file, cluster) as session:
+        tokens = session.request("ListTokens", {})[1]["tokens"]
+    now = time.time()
+    rows = [{"id": each["id"], "role": each["role"], "expires": each["expires_us"] / 1e6, "uses": each["uses"],
+             "single_use": each["single_use"], "note": each["note"],
+             "state": "revoked" if each["revoked"] else "expired" if each["expires_us"] / 1e6 < now else "good"}
+            for each in tokens]
+    if as_json:
+        _common.echo_json(rows)
+        return
+    from troupe.cli import _tables
+
+    _tables.show(["ID", "ROLE", "STATE", "EXPIRES", "USES", "NOTE"],
+                 [[row["id"], row["role"], row["state"],
+                   time.strftime("%Y-%m-%d %H:%M", time.localtime(row["expires"])), str(row["uses"]), row["note"]]
+                  for row in rows])
+
+
+@token.command()
+@click.argument("token_id", metavar="ID")
+@_common.cluster_options
+def revoke(token_id: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+    """Make a token useless for further joins; a prefix of its id will do."""
+    with _common.session(address, token_file, cluster) as session:
+        known = [each["id"] for each in session.request("ListTokens", {})[1]["tokens"]]
+        found = [each for each in known if each.startswith(token_id.lower())]
+        if len(found) != 1:
+            raise click.UsageError(f"{'no token has' if not found else 'several tokens have'} an id that starts with "
+                                   f"{token_id}; see: troupe token list")
+        session.request("RevokeToken", {"id": found[0]})
+    if as_json:
+        _common.echo_json({"revoked": found[0]})
+    else:
+        click.echo(f"token {found[0][:8]} is revoked; nodes that joined with it stay")

@@ -1,0 +1,152 @@
+"""Fixtures of the end-to-end tests: real heads, workers and ranks in a TROUPE_HOME of their own.
+
+Every test leaves nothing behind: `home` asserts at its end that no process it started is alive, by the
+variable TROUPE_TEST_ID that all of them inherit, and that no socket of theirs is left.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+TIMEOUT_S = 60.0
+
+
+def processes_of(test_id: str) -> dict[int, str]:
+    """Living processes (pid -> command) that inherited this test's id, this one excepted."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            environment = Path("/proc", name, "environ").read_bytes()
+            state = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[0]
+            if f"TROUPE_TEST_ID={test_id}".encode() in environment.split(b"\0") and state not in "ZX":
+                found[int(name)] = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (OSError, IndexError):
+            continue
+    return found
+
+
+def eventually(condition: Callable[[], object], *, timeout: float = TIMEOUT_S, what: str = "it") -> object:
+    """Waits until `condition()` is true and returns its value; fails after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what} did not happen within {timeout:g} s"
+        time.sleep(0.02)
+
+
+class Home:
+    """A TROUPE_HOME, and the `troupe` command in it."""
+
+    def __init__(self, path: Path, test_id: str) -> None:
+        self.path = path
+        self.test_id = test_id
+
+    def run(self, *args: str, ok: bool = True, timeout: float = TIMEOUT_S, stdin: str | None = None,
+            env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        """Runs `troupe ARGS`; with `ok` its exit code must be 0."""
+        done = subprocess.run([sys.executable, "-m", "troupe.cli", *args], capture_output=True, text=True,
+                              timeout=timeout, input=stdin, env={**os.environ, **(env or {})})
+        if ok:
+            assert done.returncode == 0, f"troupe {' '.join(args)} ended with {done.returncode}\n{done.stderr}"
+        return done
+
+    def json(self, *args: str) -> dict:
+        """Runs a command with --json and returns its document."""
+        return json.loads(self.run(*args, "--json").stdout)
+
+    def token(self, *args: str) -> str:
+        """A new token in a file; the file's path."""
+        path = self.path / f"token-{uuid.uuid4().hex[:6]}"
+        path.write_text(self.run("token", "create", *args).stdout)
+        return str(path)
+
+    def processes(self) -> dict[int, str]:
+        """Living processes of this test."""
+        return processes_of(self.test_id)
+
+    def python(self, code: str, *, timeout: float = TIMEOUT_S, cwd: Path | None = None,
+               env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        """Runs a program in a process of its own."""
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout,
+                              cwd=cwd, env={**os.environ, **(env or {})})
+
+
+@contextlib.contextmanager
+def _home(path: Path) -> Iterator[Home]:
+    test_id = uuid.uuid4().hex
+    saved = dict(os.environ)
+    for name in ("TROUPE_ADDRESS", "TROUPE_TOKEN_FILE", "RAY_ADDRESS"):
+        os.environ.pop(name, None)
+    runtime = Path(f"/tmp/tt-{test_id[:8]}")  # short: the paths of sockets are limited to 108 bytes
+    runtime.mkdir(mode=0o700)
+    os.environ.update(TROUPE_HOME=str(path), TROUPE_TEST_ID=test_id, XDG_RUNTIME_DIR=str(runtime))
+    here = Home(path, test_id)
+    try:
+        yield here
+        import troupe
+        from troupe import _cluster
+
+        troupe.shutdown()
+        _cluster.close_hidden()
+        here.run("stop", "--all")
+        eventually(lambda: not here.processes(), timeout=5, what="the end of every process of the test "
+                   f"({here.processes()})")
+        left = [str(each) for each in runtime.rglob("*") if each.is_socket()]
+        assert not left, f"sockets are left: {left}"
+    finally:
+        for pid in here.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
+        shutil.rmtree(runtime, ignore_errors=True)
+        os.environ.clear()
+        os.environ.update(saved)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """A TROUPE_HOME for one test."""
+    with _home(tmp_path / "home") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A TROUPE_HOME for a module's tests."""
+    with _home(tmp_path_factory.mktemp("home")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cluster(shared_home: Home) -> Iterator[Home]:
+    """A head and one worker with 8 logical CPUs, this process connected to it."""
+    import troupe
+
+    started = shared_home.json("start", "--head", "--port", "0", "--num-cpus", "8", "--node-name", "one")
+    troupe.init(started["address"])
+    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote")
+    yield shared_home
+    troupe.shutdown()
+
+
+@pytest.fixture
+def idle(cluster: Home) -> Iterator[Home]:
+    """The cluster; asserts that all its resources are free again after the test."""
+    import troupe
+
+    yield cluster
+    eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), timeout=10,
+               what=f"the return of all resources ({troupe.available_resources()})")
