@@ -58,7 +58,7 @@ class Home:
     def run(self, *args: str, ok: bool = True, timeout: float = TIMEOUT_S, stdin: str | None = None,
             env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
         """Runs `troupe ARGS`; with `ok` its exit code must be 0."""
-        done = subprocess.run([sys.executable, "-m", "troupe.cli", *args], capture_output=True, text=True,
+        done = subprocess.run([sys.executable, "-m", "troupe", *args], capture_output=True, text=True,
                               timeout=timeout, input=stdin, env={**os.environ, **(env or {})})
         if ok:
             assert done.returncode == 0, f"troupe {' '.join(args)} ended with {done.returncode}\n{done.stderr}"

@@ -1,0 +1,4 @@
+"""`python -m troupe`: the `troupe` command."""
+from troupe.cli import main
+
+main()
