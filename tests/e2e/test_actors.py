@@ -1,0 +1,240 @@
+"""Actors through real processes: create, call, names, errors by type, deaths; tasks; groups."""
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from conftest import Home
+
+import troupe
+from troupe import exceptions
+from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+
+@troupe.remote
+class Counter:
+    """Counts."""
+
+    def __init__(self, start: int = 0) -> None:
+        self.value = start
+
+    def add(self, amount: int = 1) -> int:
+        self.value += amount
+        return self.value
+
+    def fail(self) -> None:
+        raise KeyError("nothing here")
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def sleep(self, seconds: float) -> float:
+        time.sleep(seconds)
+        return seconds
+
+    def leave(self) -> None:
+        troupe.exit_actor()
+
+    def echo(self, value: object) -> object:
+        return value
+
+
+@pytest.fixture
+def counter(idle: Home):
+    """An actor, killed after the test."""
+    made = Counter.remote(10)
+    yield made
+    troupe.kill(made)
+
+
+def test_calls_run_in_order(counter) -> None:
+    assert troupe.get([counter.add.remote() for _ in range(100)]) == list(range(11, 111))
+    assert troupe.get(counter.add.remote(amount=5), timeout=10) == 115
+
+
+def test_refs_as_arguments_and_put(counter) -> None:
+    once = counter.add.remote()
+    assert troupe.get(counter.add.remote(once)) == 22
+    assert troupe.get(counter.echo.remote(troupe.put({"a": [1, 2]}))) == {"a": [1, 2]}
+    with pytest.raises(TypeError):
+        troupe.put(once)
+
+
+def test_wait_and_timeout(counter) -> None:
+    slow, fast = counter.sleep.remote(0.5), Counter.remote()
+    quick = fast.add.remote()
+    ready, rest = troupe.wait([slow, quick], timeout=20)
+    assert ready == [quick] and rest == [slow]
+    with pytest.raises(exceptions.GetTimeoutError):
+        troupe.get(slow, timeout=0.01)
+    assert troupe.get(slow) == 0.5
+    troupe.kill(fast)
+
+
+def test_an_exception_keeps_its_type_and_shows_the_remote_traceback(counter) -> None:
+    for ref in (counter.fail.remote(), counter.fail.remote()):
+        with pytest.raises(KeyError) as caught:
+            troupe.get(ref)
+        assert isinstance(caught.value, exceptions.RayTaskError)
+        assert "nothing here" in str(caught.value) and "in fail" in str(caught.value)
+    assert troupe.get(counter.add.remote()) == 11
+
+
+def test_a_constructor_that_raises(idle: Home) -> None:
+    class Broken:
+        def __init__(self) -> None:
+            raise LookupError("no weights")
+
+        def use(self) -> None: ...
+
+    broken = troupe.remote(Broken).remote()
+    with pytest.raises(LookupError) as caught:
+        troupe.get(broken.use.remote(), timeout=20)
+    assert isinstance(caught.value, exceptions.ActorDiedError) and "no weights" in str(caught.value)
+
+
+def test_a_killed_process_is_death_with_a_cause(idle: Home) -> None:
+    victim = Counter.remote()
+    pid = troupe.get(victim.pid.remote())
+    waiting = victim.sleep.remote(60)
+    os.kill(pid, signal.SIGKILL)
+    for ref in (waiting, victim.add.remote()):
+        with pytest.raises(exceptions.ActorDiedError, match="SIGKILL"):
+            troupe.get(ref, timeout=20)
+
+
+def test_kill_and_exit(idle: Home) -> None:
+    first, second = Counter.remote(), Counter.remote()
+    troupe.get([first.add.remote(), second.add.remote()])
+    troupe.kill(first)
+    with pytest.raises(exceptions.ActorDiedError):
+        troupe.get(first.add.remote(), timeout=20)
+    with pytest.raises(exceptions.ActorDiedError):
+        troupe.get(second.leave.remote(), timeout=20)
+    with pytest.raises(exceptions.RayActorError):
+        troupe.get(second.add.remote(), timeout=20)
+    with pytest.raises(ValueError):
+        troupe.kill("no handle")
+
+
+def test_named_actors(idle: Home) -> None:
+    made = Counter.options(name="shared").remote(5)
+    troupe.get(made.add.remote())
+    found = troupe.get_actor("shared")
+    assert found == made and troupe.get(found.add.remote()) == 7
+    with pytest.raises(exceptions.ActorAlreadyExistsError):
+        Counter.options(name="shared").remote()
+    again = Counter.options(name="shared", get_if_exists=True).remote()
+    assert troupe.get(again.add.remote()) == 8
+    troupe.kill(made)
+    with pytest.raises(exceptions.ActorDiedError):
+        troupe.get(made.add.remote(), timeout=20)
+    with pytest.raises(ValueError, match="shared"):
+        troupe.get_actor("shared")
+
+
+def test_a_handle_travels(idle: Home) -> None:
+    class Caller:
+        def call(self, other: object) -> int:
+            return troupe.get(other.add.remote(100))
+
+    counter, caller = Counter.remote(), troupe.remote(Caller).remote()
+    assert troupe.get(caller.call.remote(counter), timeout=20) == 100
+    for each in (counter, caller):
+        troupe.kill(each)
+
+
+def test_an_actor_that_can_never_be_placed(idle: Home) -> None:
+    with pytest.raises(exceptions.PlacementError, match="GPU"):
+        handle = Counter.options(num_gpus=3).remote()
+        troupe.get(handle.add.remote(), timeout=10)
+
+
+def test_actors_wait_for_resources(idle: Home) -> None:
+    big = [Counter.options(num_cpus=5).remote() for _ in range(2)]
+    assert troupe.get(big[0].add.remote(), timeout=20) == 1
+    pending = big[1].add.remote()
+    assert troupe.wait([pending], timeout=0.3) == ([], [pending])
+    troupe.kill(big[0])
+    assert troupe.get(pending, timeout=20) == 1
+    troupe.kill(big[1])
+
+
+def test_threads_and_coroutines(idle: Home) -> None:
+    class Both:
+        async def later(self, seconds: float) -> float:
+            import asyncio
+
+            await asyncio.sleep(seconds)
+            return seconds
+
+    made = troupe.remote(max_concurrency=4)(Both).remote()
+    troupe.get(made.later.remote(0), timeout=20)
+    started = time.monotonic()
+    troupe.get([made.later.remote(0.3) for _ in range(4)], timeout=20)
+    assert time.monotonic() - started < 1.1
+    troupe.kill(made)
+
+
+def test_misuse_of_classes_and_options(idle: Home) -> None:
+    with pytest.raises(TypeError, match="remote"):
+        Counter()
+    with pytest.raises(ValueError, match="no option"):
+        Counter.options(nonsense=1)
+    with pytest.raises(ValueError, match="lifetime"):
+        Counter.options(lifetime="forever")
+    handle = Counter.remote()
+    with pytest.raises(AttributeError, match="no method"):
+        handle.missing
+    with pytest.raises(TypeError, match="remote"):
+        handle.add()
+    troupe.kill(handle)
+
+
+def test_a_remote_function(idle: Home) -> None:
+    @troupe.remote
+    def square(x: int) -> int:
+        return x * x
+
+    assert troupe.get([square.remote(i) for i in range(4)], timeout=30) == [0, 1, 4, 9]
+
+    @troupe.remote(num_cpus=2)
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        troupe.get(fail.remote(), timeout=30)
+
+
+def test_placement_groups(idle: Home) -> None:
+    group = troupe.util.placement_group([{"CPU": 2}, {"CPU": 1}], strategy="PACK", name="pair")
+    assert troupe.get(group.ready(), timeout=20) == group and group.wait(10)
+    assert troupe.util.get_placement_group("pair") == group
+    inside = Counter.options(num_cpus=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group, 0)).remote()
+    assert troupe.get(inside.add.remote(), timeout=20) == 1
+    assert troupe.available_resources()["CPU"] == 5
+    with pytest.raises(ValueError, match="bundle index 2 is invalid"):
+        PlacementGroupSchedulingStrategy(group, 2)
+    troupe.util.remove_placement_group(group)
+    with pytest.raises(exceptions.ActorDiedError):
+        troupe.get(inside.add.remote(), timeout=20)
+    with pytest.raises(exceptions.TaskPlacementGroupRemoved):
+        troupe.get(group.ready(), timeout=20)
+
+
+def test_a_group_that_can_never_be_placed(idle: Home) -> None:
+    with pytest.raises(exceptions.PlacementError, match="one"):
+        troupe.util.placement_group([{"CPU": 5}] * 2, strategy="STRICT_PACK")
+    with pytest.raises(ValueError, match="strategy"):
+        troupe.util.placement_group([{"CPU": 1}], strategy="TIGHT")
+    with pytest.raises(ValueError, match="asks for nothing"):
+        troupe.util.placement_group([{"CPU": 0}])
+
+
+def test_what_the_cluster_has(idle: Home) -> None:
+    assert troupe.cluster_resources() == {"CPU": 8.0}
+    (node,) = troupe.nodes()
+    assert node["Alive"] and node["NodeName"] == "one" and node["Resources"] == {"CPU": 8.0}
+    assert troupe.state.available_resources_per_node() == {node["NodeID"]: {"CPU": 8.0}}

@@ -1,0 +1,74 @@
+"""Embedded clusters: no address, cold zygote (processes by exec), nothing left after the end, however it comes."""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from conftest import TIMEOUT_S, Home, eventually
+
+import troupe
+from troupe.launch import distributed
+
+
+class Where:
+    """Tells its process."""
+
+    def pid(self) -> int:
+        return os.getpid()
+
+
+def test_init_first_actor_shutdown(home: Home) -> None:
+    with troupe.init(num_cpus=2, resources={"license": 1}) as context:
+        assert context.address and troupe.is_initialized()
+        actor = troupe.remote(Where).remote()  # the zygote is not ready yet: by exec
+        assert troupe.get(actor.pid.remote(), timeout=30) > 0
+        assert troupe.cluster_resources() == {"CPU": 2, "license": 1}
+    assert not troupe.is_initialized()
+    eventually(lambda: not home.processes(), timeout=5, what="the end of the cluster")
+    troupe.shutdown()
+
+
+def test_a_launch_without_init_keeps_its_cluster(home: Home) -> None:
+    triple = distributed(processes=4)(lambda x: 3 * x)
+    assert triple.distributed(2) == [6] * 4
+    before = set(home.processes())
+    assert triple.distributed(3) == [9] * 4
+    assert {pid for pid in before if pid in home.processes()}
+
+
+def test_nothing_is_left_when_the_driver_is_killed(home: Home) -> None:
+    code = "import troupe, sys; troupe.init(num_cpus=1); print('up', flush=True); sys.stdin.read()"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"up\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait(TIMEOUT_S)
+    process.communicate()
+    eventually(lambda: not home.processes(), timeout=10, what="the end of the orphaned cluster")
+
+
+def test_an_environment_variable_read_at_import_gets_a_fresh_interpreter(home: Home) -> None:
+    @distributed(processes=1, runtime_env={"env_vars": {"PYTHONHASHSEED": "0"}})
+    def hashes() -> int:
+        return hash("troupe")
+
+    with troupe.init(num_cpus=2):
+        expected = subprocess.run([sys.executable, "-c", "print(hash('troupe'))"], capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONHASHSEED": "0"}).stdout
+        assert hashes.distributed() == [int(expected)]
+
+
+@pytest.mark.parametrize("example", ["digits_ddp.py", "driver_on_rank0.py"])
+def test_examples(home: Home, example: str) -> None:
+    pytest.importorskip("torch")
+    if example == "digits_ddp.py":
+        pytest.importorskip("sklearn")
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "examples", example)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if example == "digits_ddp.py":
+        assert "[0] epoch 10" in done.stdout and "test accuracy" in done.stdout
+    else:
+        assert "marker: succeeded, exit 0" in done.stdout and "results by rank: [1, None, None, None]" in done.stdout
