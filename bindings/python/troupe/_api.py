@@ -137,11 +137,12 @@ def put(value: Any) -> Any:
 
     Passed as an argument it arrives as the value. Raises TypeError for a ref.
     """
-    from troupe import _calls, _native
+    from troupe import _calls
+    from troupe._bridge import native
 
     if type(value) is _calls.Ref:
         raise TypeError("put() takes a value, not a ref")
-    return _native.completed_ref(value)
+    return native.completed_ref(value)
 
 
 def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,

@@ -3,31 +3,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _native, exceptions
+from troupe import exceptions
+from troupe._bridge import native
 from troupe._identity import boot_id
 
-Ref = _native.Ref
-get = _native.get
-wait = _native.wait
+Ref = native.Ref
+get = native.get
+wait = native.wait
 _DIED = 11  # ErrorCode::kActorDied
 _CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}
-
-
-def _task_error(cause: BaseException | None, type_name: str, text: str, traceback: str, method: str | None,
-                description: str | None) -> BaseException:
-    """What get() raises when a method raised: of the exception's own type, with the remote traceback."""
-    if cause is not None and cause.__dict__.pop("_passed_on", False):
-        return cause
-    if isinstance(cause, exceptions.ActorExit):
-        return exceptions.ActorDiedError(f"{description} ended itself by exit_actor() in {method}()")
-    where = f"{method}() of {description}" if method else "the call"
-    body = "\n  ".join((traceback or f"{type_name}: {text}").rstrip().splitlines())
-    return exceptions.with_type_of(exceptions.TaskError, cause, f"{where} raised {type_name}: {text}\n  {body}",
-                                   remote_traceback=traceback or "")
-
-
-_native.set_error_factory(exceptions.from_code)
-_native.set_task_error_factory(_task_error)
 
 
 def connect(address: dict, description: str) -> Any:
@@ -39,7 +23,7 @@ def connect(address: dict, description: str) -> Any:
         raise exceptions.ActorUnavailableError(
             f"{description} runs on another host ({address['host']}); calls between hosts are not part of this "
             "version: create it on this node")
-    return _native.CallChannel(address["unix_path"], description=description)
+    return native.CallChannel(address["unix_path"], description=description)
 
 
 def fail(channel: Any, error: exceptions.TroupeError) -> None:
@@ -51,7 +35,7 @@ class Promise:
     """A ref whose answer this process provides later; the first answer counts."""
 
     def __init__(self) -> None:
-        self.ref, self._resolver = _native.pending_ref()
+        self.ref, self._resolver = native.pending_ref()
 
     def set_value(self, value: Any) -> None:
         """Answers with a value, copied as a call would copy it."""
@@ -93,4 +77,4 @@ def serve(server: Any, instance: Any, max_concurrency: int) -> None:
 
 def listen(path: str) -> Any:
     """A server that listens on a Unix socket; calls wait until `serve`."""
-    return _native.CallServer(path)
+    return native.CallServer(path)

@@ -88,9 +88,9 @@ def start_embedded(args: list[str], *, namespace: str) -> _session.Session:
 
 
 def _over_socket(socket: str, address: str, namespace: str) -> _session.Session:
-    from troupe import _native
+    from troupe._bridge import native
 
-    return _opened(_native.ControlClient.connect_unix(socket), address, namespace)
+    return _opened(native.ControlClient.connect_unix(socket), address, namespace)
 
 
 def _opened(control: Any, address: str, namespace: str) -> _session.Session:
@@ -110,7 +110,7 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "")
     `token_file` or TROUPE_TOKEN_FILE. Raises ConnectionError when nobody answers, JoinError when the cluster
     refuses, ValueError for an address that is none.
     """
-    from troupe import _native
+    from troupe._bridge import native
 
     host, separator, port = address.rpartition(":")
     if not separator or not host or not port.isdigit():
@@ -126,7 +126,7 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "")
             "  here: troupe.init(address, token_file='token') or TROUPE_TOKEN_FILE=token")
     if not os.path.isfile(token_file):
         raise exceptions.JoinError(f"the token file {token_file} does not exist")
-    control = _native.ControlClient.connect(host, int(port), token_file=token_file)
+    control = native.ControlClient.connect(host, int(port), token_file=token_file)
     session = _opened(control, address, namespace)
     session.token_file = token_file
     return session

@@ -22,9 +22,9 @@ class ProcessChannel:
     """Made once per process, after fork. Methods may be called from any thread."""
 
     def __init__(self, descriptor: int) -> None:
-        from troupe import _native
+        from troupe._bridge import native
 
-        self.control = _native.ControlClient.adopt(descriptor)
+        self.control = native.ControlClient.adopt(descriptor, peer="the worker")
         self._first: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._run: queue.SimpleQueue[dict] = queue.SimpleQueue()
         self._on_push: Callable[[str, dict, bytes], None] | None = None

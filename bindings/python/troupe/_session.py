@@ -58,10 +58,7 @@ class Session:
         Raises the exception an ErrorReply stands for; GetTimeoutError naming the request after
         `timeout` seconds; ConnectionError when the session ends first.
         """
-        answer = self.control.request(kind, fields or {}, attachment, timeout)
-        if answer[0] == "ErrorReply":
-            raise exceptions.from_code(answer[1]["code"], answer[1]["text"])
-        return answer[0], answer[1], answer[2]
+        return self.control.request(kind, fields or {}, attachment, timeout)
 
     def push(self, kind: str, fields: dict, attachment: bytes) -> None:
         """Takes a push from the head."""

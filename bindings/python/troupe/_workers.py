@@ -19,10 +19,7 @@ class Link:
 
     def request(self, kind: str, fields: dict, attachment: bytes = b"", timeout: float = 60.0) -> tuple:
         """As Session.request, to the worker."""
-        answer = self._control.request(kind, fields, attachment, timeout)
-        if answer[0] == "ErrorReply":
-            raise exceptions.from_code(answer[1]["code"], answer[1]["text"])
-        return answer[0], answer[1], answer[2]
+        return self._control.request(kind, fields, attachment, timeout)
 
     def close(self) -> None:
         """Ends the connection."""
@@ -65,11 +62,11 @@ def nearest(session: Any) -> dict:
 
 
 def _connect(session: Any, node: str) -> Link:
-    from troupe import _native
+    from troupe._bridge import native
 
     info = next((each for each in node_infos(session) if each["node"] == node), None)
     if info is None:
         raise exceptions.ConnectionError(f"node {node[:8]} is not known to the cluster any more")
     if info["boot_id"] == boot_id() and info["unix_path"]:
-        return Link(_native.ControlClient.connect_unix(info["unix_path"]), info["name"])
+        return Link(native.ControlClient.connect_unix(info["unix_path"]), info["name"])
     return Link(session.control.connect_worker(info["listen_host"], info["listen_port"], node), info["name"])

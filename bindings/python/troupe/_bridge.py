@@ -1,0 +1,25 @@
+"""The native module, with the exceptions of this package in place of the built-in ones it would raise.
+
+Everything but the zygote imports it from here: `from troupe._bridge import native`.
+"""
+from __future__ import annotations
+
+from troupe import _native as native
+from troupe import exceptions
+
+
+def _task_error(cause: BaseException | None, type_name: str, text: str, traceback: str, method: str | None,
+                description: str | None) -> BaseException:
+    """What get() raises when a method raised: of the exception's own type, with the remote traceback."""
+    if cause is not None and cause.__dict__.pop("_passed_on", False):
+        return cause
+    if isinstance(cause, exceptions.ActorExit):
+        return exceptions.ActorDiedError(f"{description} ended itself by exit_actor() in {method}()")
+    where = f"{method}() of {description}" if method else "the call"
+    body = "\n  ".join((traceback or f"{type_name}: {text}").rstrip().splitlines())
+    return exceptions.with_type_of(exceptions.TaskError, cause, f"{where} raised {type_name}: {text}\n  {body}",
+                                   remote_traceback=traceback or "")
+
+
+native.set_error_factory(exceptions.from_code)
+native.set_task_error_factory(_task_error)
