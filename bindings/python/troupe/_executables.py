@@ -23,6 +23,7 @@ from troupe import exceptions
 
 READY_TIMEOUT_S = 30.0
 _TAIL_BYTES = 4096
+PACKAGE = Path(os.path.abspath(__file__)).parent  # not resolved: in a build tree the sources are links
 
 
 def find(name: str) -> str:
@@ -31,9 +32,8 @@ def find(name: str) -> str:
     Looks in TROUPE_BIN_DIR, in the package, in a development build next to it, and on PATH. Raises
     FileNotFoundError saying where it looked.
     """
-    package = Path(__file__).resolve().parent
     places = [Path(os.environ["TROUPE_BIN_DIR"])] if os.environ.get("TROUPE_BIN_DIR") else []
-    places += [package / "bin", package.parents[1] / "bin", package.parents[2] / "build" / "dev" / "bin"]
+    places += [PACKAGE / "bin", PACKAGE.parents[1] / "bin"]
     for place in places:
         if os.access(place / name, os.X_OK):
             return str(place / name)
@@ -97,7 +97,7 @@ def environment() -> dict[str, str]:
     """The starter's environment, with what lets the worker start this very Python and package."""
     env = dict(os.environ)
     env["TROUPE_PYTHON"] = sys.executable
-    package_root = str(Path(__file__).resolve().parent.parent)
+    package_root = str(PACKAGE.parent)
     paths = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
     if package_root not in paths and "site-packages" not in package_root:
         env["PYTHONPATH"] = os.pathsep.join([package_root, *paths])

@@ -1,0 +1,197 @@
+"""The package by itself, without a cluster: importing, what travels, errors, options."""
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import types
+
+import pytest
+
+from troupe import _actor_options, _board, _capture, _environment, _leave, _resources, exceptions
+from troupe.launch import _errors, distributed
+
+
+def run(code: str, **env: str) -> str:
+    """A program's output, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_starts_no_thread_and_loads_nothing_heavy() -> None:
+    out = run("""
+import os, sys, time
+begin = time.perf_counter()
+import troupe
+from troupe.launch import distributed
+took = time.perf_counter() - begin
+assert len(os.listdir("/proc/self/task")) == 1
+heavy = {"torch", "numpy", "click", "rich", "cloudpickle", "asyncio"} & set(sys.modules)
+assert not heavy, heavy
+troupe.init, troupe.get_actor
+assert len(os.listdir("/proc/self/task")) == 1
+print(took)
+""")
+    assert float(out) < 0.6
+
+
+def test_every_public_name_exists() -> None:
+    import troupe
+
+    for name in troupe.__all__:
+        assert getattr(troupe, name) is not None
+    assert exceptions.RayActorError is exceptions.ActorError
+
+
+class Custom(Exception):
+    """An exception with a field and an __init__ of its own."""
+
+    def __init__(self, code: int, *, why: str) -> None:
+        super().__init__(f"{code}: {why}")
+        self.code = code
+
+
+@pytest.mark.parametrize("cause", [KeyError("x"), FileNotFoundError(2, "no such file", "a.txt"), SystemExit(3),
+                                   Custom(7, why="because"), UnicodeDecodeError("utf8", b"x", 0, 1, "bad"),
+                                   KeyboardInterrupt()])
+def test_an_error_is_also_of_its_cause_s_type(cause: BaseException) -> None:
+    error = exceptions.with_type_of(exceptions.LaunchError, cause, "the text", rank=3)
+    for each in (error, pickle.loads(pickle.dumps(error)) if not isinstance(cause, Custom) else error):
+        assert isinstance(each, type(cause)) and isinstance(each, exceptions.LaunchError)
+        assert str(each) == "the text" and each.rank == 3 and each.args == cause.args
+    if isinstance(cause, Custom):
+        assert error.code == 7
+    if isinstance(cause, OSError):
+        assert (error.errno, error.filename) == (2, "a.txt")
+    nested = exceptions.with_type_of(exceptions.TaskError, error, "outer")
+    assert isinstance(nested, type(cause)) and str(nested) == "outer"
+
+
+def test_a_capture_is_named() -> None:
+    lock, table = threading.Lock(), bytearray(3 << 20)
+
+    def uses(n: int) -> object:
+        return [lock for _ in range(n)]
+
+    with pytest.raises(exceptions.LaunchError, match="captures `lock`") as caught:
+        _capture.dumps(uses, (1,), {}, what="the function")
+    assert isinstance(caught.value, TypeError)
+    with pytest.raises(exceptions.LaunchError, match="`table` .bytearray, 3.0 MiB.*limit is 1.0 MiB"):
+        _capture.dumps(lambda: table, (), {}, what="the function", limit=1 << 20)
+    with pytest.raises(exceptions.LaunchError, match="argument `data`"):
+        _capture.dumps(len, (), {"data": table}, what="the function", limit=1 << 20)
+    assert pickle.loads(_capture.dumps(len, (table,), {}, what="the function"))[1] == (table,)
+
+
+def test_captures_of_classes_are_found_in_their_methods() -> None:
+    lock = threading.Lock()
+
+    class Holder:
+        def method(self) -> object:
+            return lock
+
+    with pytest.raises(exceptions.LaunchError, match="`lock`"):
+        _capture.dumps(Holder, (), {}, what="the actor class Holder")
+
+
+def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "3", "SECRET_KEY": "x", "MY_FLAG": "1",
+                        "TROUPE_TOKEN_FILE": "/t"}.items():
+        monkeypatch.setenv(name, value)
+    built = _environment.build({"env_vars": {"A": "b"}}, ["MY_*", "TROUPE_*"])
+    names = {item["name"] for item in built["env"]}
+    assert {"NCCL_DEBUG", "OMP_NUM_THREADS", "MY_FLAG", "A"} <= names
+    assert "SECRET_KEY" not in names and "TROUPE_TOKEN_FILE" not in names
+    assert "MY_FLAG" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
+    assert _environment.build({"env_vars": {"PYTHONHASHSEED": "1"}})["fresh_interpreter"]
+    assert _environment.build({"env_vars": {"OMP_NUM_THREADS": "1"}})["fresh_interpreter"]
+
+
+@pytest.mark.parametrize("wrong", [{"pip": ["x"]}, {"nonsense": 1}, {"env_vars": {"A": 1}}, {"env_vars": "A"},
+                                   {"working_dir": "/does/not/exist"}])
+def test_runtime_env_refuses_what_it_does_not_know(wrong: dict) -> None:
+    with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+        _environment.check(wrong)
+
+
+def test_amounts() -> None:
+    wire = _resources.to_wire({"CPU": 2, "GPU": 0.1, "x": 0})
+    assert wire == [{"name": "CPU", "ten_thousandths": 20_000}, {"name": "GPU", "ten_thousandths": 1_000}]
+    assert _resources.from_wire(wire) == {"CPU": 2.0, "GPU": 0.1}
+    assert _resources.for_actor(None, None, None, None) == ({"CPU": 1}, {})
+    assert _resources.for_actor(0, 1, None, {"a": 2}) == ({"CPU": 0, "GPU": 1, "a": 2},) * 2
+    for wrong in ({"CPU": -1}, {"CPU": "two"}, {"CPU": float("nan")}):
+        with pytest.raises(ValueError, match="CPU"):
+            _resources.to_wire(wrong)
+
+
+def test_options_of_actors_are_checked() -> None:
+    for wrong in ({"num_gpus": 1.5}, {"lifetime": "x"}, {"max_concurrency": 0}, {"get_if_exists": True},
+                  {"max_task_retries": 3}, {"nonsense": 1}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            _actor_options.check(wrong)
+
+
+def test_a_board_wakes_who_waits_and_forgets() -> None:
+    board = _board.Board()
+    seen: list[dict] = []
+    board.subscribe("launch", "a", lambda info, _: seen.append(info))
+    got: list[object] = []
+    thread = threading.Thread(target=lambda: got.append(board.wait("launch", "a", lambda info: info["n"] == 2, 10)))
+    thread.start()
+    board.post("launch", "a", {"n": 1})
+    board.post("launch", "a", {"n": 2}, b"x")
+    thread.join(10)
+    assert got == [({"n": 2}, b"x")] and [each["n"] for each in seen] == [1, 2]
+    board.post_reply("launch", "a", {"n": 0})
+    assert board.get("launch", "a") == ({"n": 2}, b"x")
+    with pytest.raises(TimeoutError):
+        board.wait("launch", "b", bool, 0.01)
+    board.close()
+    with pytest.raises(exceptions.ConnectionError):
+        board.wait("launch", "b", bool)
+
+
+def test_the_text_of_a_failed_launch() -> None:
+    failure = {"rank": 5, "node": "", "node_name": "node-c", "host": "c", "pid": 9, "exit_code": 0, "signal": 9,
+               "cause": "the kernel's out-of-memory killer chose it: 61.2 GiB of 64 GiB used by this rank",
+               "exception_type": "", "traceback": "", "log_tail": "step 410 loss 2.31\n", "peak_rss_kib": 0}
+    text = _errors.text_of({"launch": "7f3a" + "0" * 28, "epoch": 1, "attempts_max": 1, "duration_ms": 12_400, "ranks": 16,
+                            "cause": "", "failure": failure})
+    assert text.splitlines() == [
+        "rank 5 was killed by SIGKILL on node-c after 12.4 s (epoch 1 of 1)",
+        "  the kernel's out-of-memory killer chose it: 61.2 GiB of 64 GiB used by this rank",
+        "  last lines of its stderr:", "    step 410 loss 2.31",
+        "  the other 15 ranks were stopped; nothing of the launch is left on any node",
+        "  logs: troupe logs 7f3a --rank 5"]
+
+
+def test_a_decorated_function_runs_here_and_travels() -> None:
+    @distributed(processes=2)
+    def double(x: int) -> int:
+        """Doubles."""
+        return 2 * x
+
+    assert double(3) == 6 and double.__doc__ == "Doubles."
+    import cloudpickle
+
+    assert cloudpickle.loads(cloudpickle.dumps(double))(4) == 8
+
+
+def test_destroyed_groups_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Group:
+        """Stands for a process group."""
+
+    module = types.ModuleType("torch.distributed.distributed_c10d")
+    group, destroyed = Group(), []
+    module._world = types.SimpleNamespace(pg_map={group: None})
+    module.destroy_process_group = lambda group=None: destroyed.append(group)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(_leave, "_kept", [])
+    _leave.keep_groups_alive()
+    _leave.keep_groups_alive()
+    module.destroy_process_group()
+    assert destroyed == [None] and _leave._kept == [group]
