@@ -87,7 +87,7 @@ def _seed() -> None:
     if "numpy.random" in sys.modules:
         sys.modules["numpy"].random.seed()
     if "torch" in sys.modules:
-        sys.modules["torch"].seed()
+        sys.modules["torch"].default_generator.seed()
 
 
 def base_path_of_interpreter(start_directory: str) -> list[str]:

@@ -84,9 +84,14 @@ class Zygote:
         self._socket.send(self._native.encode_message(kind, fields, b""))
 
     def run(self) -> None:
-        """Serves until the worker's end of the socket is closed."""
+        """Serves until the worker's end of the socket is closed; compacts its memory while idle."""
+        compaction = _os.collapse_memory()
+        idle_ms: int | None = 0
         while True:
-            for descriptor, _ in self._poll.poll():
+            events = self._poll.poll(idle_ms)
+            if not events and next(compaction, None) is None:
+                idle_ms = None
+            for descriptor, _ in events:
                 if descriptor != self._socket.fileno():
                     self._reap(descriptor)
                 elif not self._receive():
