@@ -45,7 +45,7 @@ def eventually(condition: Callable[[], object], *, timeout: float = TIMEOUT_S, w
         if value:
             return value
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout:g} s"
-        time.sleep(0.02)
+        time.sleep(0.02)  # lint-ok: polling other processes, up to a deadline
 
 
 class Home:

@@ -72,12 +72,13 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
             return ClusterContext(current)
         raise RuntimeError("troupe.init() was called before in this process; call troupe.shutdown() first, or pass "
                            "ignore_reinit_error=True")
-    from troupe import _cluster
+    from troupe import _cluster, _node_start
 
     address = address or os.environ.get("TROUPE_ADDRESS") or "local"
     name = namespace or ""
     if address == "local":
-        session = _cluster.start_embedded(_cluster.node_args(num_cpus, num_gpus, resources, labels), namespace=name)
+        offer = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=resources, labels=labels)
+        session = _cluster.start_embedded(offer, namespace=name)
     else:
         given = [key for key, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus), ("resources", resources),
                                         ("labels", labels)) if value is not None]

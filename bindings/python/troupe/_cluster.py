@@ -6,16 +6,14 @@ this process, whatever way that ends: both hold a lifeline, a pipe whose other e
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _executables, _home, _session, exceptions
+from troupe import _executables, _home, _node_start, _session, exceptions
 from troupe._identity import boot_id
 
 STOP_GRACE_S = 3.0
@@ -34,20 +32,17 @@ class Embedded:
         self._pid = os.getpid()
         self._programs: list[_executables.Started] = []
         try:
-            head = self._start("troupe-head", ["--state-dir", str(self.folder), "--listen", "127.0.0.1", "--port", "0",
-                                               "--embedded"], "head.log")
-            self.socket = str(head.ready["socket"])
-            self.address = str(head.ready["address"])
-            self._start("troupe-worker", ["--head-socket", self.socket, "--state-dir", str(self.folder / "node"),
-                                          *node_args], "worker.log")
+            head = _executables.start(
+                "troupe-head", [f"--state_dir={self.folder}", "--embedded"], log=self.folder / "head.log",
+                lifeline=self._lifeline_read)
+            self._programs.append(head)
+            self.socket, self.address = str(head.ready["socket"]), str(head.ready["address"])
+            self._programs.append(_node_start.start(
+                f"unix:{self.socket}", self.folder / "node", node_args, log=self.folder / "worker.log",
+                lifeline=self._lifeline_read))
         except BaseException:
             self.close()
             raise
-
-    def _start(self, name: str, args: list[str], log: str) -> _executables.Started:
-        started = _executables.start(name, args, log=self.folder / log, lifeline=self._lifeline_read)
-        self._programs.append(started)
-        return started
 
     def close(self) -> None:
         """Ends worker and head, in this order. Nothing in a forked child."""
@@ -58,21 +53,6 @@ class Embedded:
         for descriptor in (self._lifeline_read, self._lifeline_write):
             os.close(descriptor)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def node_args(num_cpus: float | None = None, num_gpus: float | None = None,
-              resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None) -> list[str]:
-    """Options of a worker for what its node has."""
-    args: list[str] = []
-    if num_cpus is not None:
-        args += ["--num-cpus", f"{num_cpus:g}"]
-    if num_gpus is not None:
-        args += ["--num-gpus", f"{num_gpus:g}"]
-    if resources:
-        args += ["--resources", json.dumps(dict(resources))]
-    for key, value in (labels or {}).items():
-        args += ["--labels", f"{key}={value}"]
-    return args
 
 
 def start_embedded(args: list[str], *, namespace: str) -> _session.Session:
@@ -157,7 +137,7 @@ def from_environment() -> _session.Session:
 def embedded() -> _session.Session:
     """The session of `remote=False`: an embedded cluster, kept until exit."""
     cpus = max(os.cpu_count() or 1, EMBEDDED_CPUS_MIN)
-    return _kept("embedded", lambda: start_embedded(node_args(num_cpus=cpus), namespace=""))
+    return _kept("embedded", lambda: start_embedded(_node_start.offer(num_cpus=cpus), namespace=""))
 
 
 def _kept(key: str, make: Any) -> _session.Session:

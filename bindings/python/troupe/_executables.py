@@ -12,7 +12,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,9 +66,9 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
     """
     read_end, write_end = os.pipe()
     passed = [write_end] + ([lifeline] if lifeline is not None else [])
-    command = [find(name), *args, "--ready-fd", str(write_end)]
+    command = [find(name), *args, f"--ready_fd={write_end}"]
     if lifeline is not None:
-        command += ["--lifeline-fd", str(lifeline)]
+        command.append(f"--lifeline_fd={lifeline}")
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(log, "ab") as output:
         start_of_log = output.tell()
@@ -96,7 +95,6 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
 def environment() -> dict[str, str]:
     """The starter's environment, with what lets the worker start this very Python and package."""
     env = dict(os.environ)
-    env["TROUPE_PYTHON"] = sys.executable
     package_root = str(PACKAGE.parent)
     paths = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
     if package_root not in paths and "site-packages" not in package_root:

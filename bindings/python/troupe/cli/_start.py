@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from troupe import _executables, _home, _workers_home, exceptions
+from troupe import _executables, _home, _node_start, exceptions
 from troupe.cli import _common, _stop
 
 _NODE_OPTIONS = (
@@ -38,8 +38,8 @@ def _node_options(command: Any) -> Any:
 @click.option("--address", metavar="HOST:PORT", help="Join the cluster whose head is there.")
 @click.option("--token-file", metavar="FILE", help="The join token; `-` reads it from stdin.")
 @click.option("--no-worker", is_flag=True, help="With --head: this node does no work.")
-@click.option("--listen", metavar="ADDRESS", default="127.0.0.1", show_default=True,
-              help="Numeric address to listen on.")
+@click.option("--listen", metavar="ADDRESS", help="Numeric address to listen on.  [default: 127.0.0.1 for a head; for a "
+              "worker the one that reaches its head]")
 @click.option("--port", type=click.IntRange(0, 65535), help="With --head: its port, 0 for a free one.  [default: 6400]")
 @click.option("--cluster", metavar="ID", help="With --head: resume this cluster.")
 @click.option("--new", is_flag=True, help="With --head: make a new cluster, whatever there is.")
@@ -47,7 +47,7 @@ def _node_options(command: Any) -> Any:
 @click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @_node_options
-def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str, port: int | None,
+def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None, port: int | None,
           cluster: str | None, new: bool, force_tcp: bool, block: bool, as_json: bool, num_cpus: float | None,
           num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
           node_name: str | None) -> None:
@@ -63,9 +63,10 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         # Blocked before any thread is: a signal that comes while things start waits for us.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     if head:
-        started, shown = _start_head(listen, 6400 if port is None else port, cluster, new, None if no_worker else node)
+        started, shown = _start_head(listen or "127.0.0.1", 6400 if port is None else port, cluster, new,
+                                     None if no_worker else node, node_name)
     else:
-        started, shown = _join(address or "", token_file, listen, node)
+        started, shown = _join(address or "", token_file, listen, node, node_name)
     if as_json:
         _common.echo_json(shown)
     else:
@@ -77,27 +78,28 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
 def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
               node_name: str | None, force_tcp: bool) -> list[str]:
     """The worker's options; a usage error names what is malformed."""
-    args: list[str] = []
     for name, value in (("--num-cpus", num_cpus), ("--num-gpus", num_gpus)):
-        if value is not None:
-            if value < 0:
-                raise click.UsageError(f"{name} must be at least 0")
-            args += [name, f"{value:g}"]
+        if value is not None and value < 0:
+            raise click.UsageError(f"{name} must be at least 0")
+    amounts: dict[str, float] = {}
     if resources is not None:
         try:
-            parsed = json.loads(resources)
+            amounts = json.loads(resources)
         except ValueError as error:
             raise click.UsageError(f"--resources is no JSON: {error}") from None
-        if not isinstance(parsed, dict) or not all(isinstance(v, (int, float)) and v >= 0 for v in parsed.values()):
+        if not isinstance(amounts, dict) or not all(isinstance(v, (int, float)) and v >= 0 for v in amounts.values()):
             raise click.UsageError('--resources is an object of numbers, e.g. {"license": 2}')
-        args += ["--resources", json.dumps(parsed)]
     for label in labels:
         if "=" not in label:
             raise click.UsageError(f"--labels {label!r} is not of the form key=value")
-        args += ["--labels", label]
+    try:
+        args = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=amounts,
+                                 labels=dict(label.split("=", 1) for label in labels))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     if node_name:
-        args += ["--node-name", node_name]
-    return [*args, "--force-tcp"] if force_tcp else args
+        args.append(f"--name={node_name}")
+    return [*args, "--force_tcp"] if force_tcp else args
 
 
 def _state_to_resume(cluster: str | None, new: bool) -> str:
@@ -121,43 +123,41 @@ def _state_to_resume(cluster: str | None, new: bool) -> str:
     return stopped[0].cluster_id if stopped else ""
 
 
-def _start_head(listen: str, port: int, cluster: str | None, new: bool,
-                node: list[str] | None) -> tuple[list[_executables.Started], dict]:
+def _start_head(listen: str, port: int, cluster: str | None, new: bool, node: list[str] | None,
+                name: str | None) -> tuple[list[_executables.Started], dict]:
     resumed = _state_to_resume(cluster, new)
     root = _home.state_root()
     if root != _home.home():
         click.echo(f"{_home.home()} is on a network file system: state is kept in {root}", err=True)
-    args = ["--home", str(root), "--listen", listen, "--port", str(port)]
-    args += ["--cluster", resumed] if resumed else ["--new"]
+    args = [f"--home={root}", f"--listen={listen}", f"--port={port}"]
+    args.append(f"--cluster={resumed}" if resumed else "--new")
     head = _executables.start("troupe-head", args, log=root / "logs" / f"head-{os.getpid()}.log")
-    started = [head]
-    shown = {"address": head.ready["address"], "pid": head.pid, "cluster_id": head.ready["cluster_id"],
-             "socket": head.ready["socket"], "resumed": bool(resumed), "state": str(root / "clusters" /
-                                                                                   head.ready["cluster_id"])}
-    if node is not None:
-        try:
-            worker = _workers_home.start_worker(
-                ["--head-socket", str(head.ready["socket"]), "--head-address", str(head.ready["address"]), *node], root)
-        except BaseException:
-            _executables.end([head.process])
-            raise
-        started.append(worker)
-        shown["node"] = worker.ready
-    return started, shown
+    cluster_id = str(head.ready["cluster_id"])
+    shown = {"address": head.ready["address"], "pid": head.pid, "cluster_id": cluster_id,
+             "socket": head.ready["socket"], "resumed": bool(resumed), "state": str(root / "clusters" / cluster_id)}
+    if node is None:
+        return [head], shown
+    folder = _node_start.node_dir(root, cluster_id, name)
+    try:
+        worker = _node_start.start(f"unix:{head.ready['socket']}", folder, node, log=folder / "worker.log")
+    except BaseException:
+        _executables.end([head.process])
+        raise
+    shown["node"] = {**worker.ready, "pid": worker.pid}
+    return [head, worker], shown
 
 
-def _join(address: str, token_file: str | None, listen: str,
-          node: list[str]) -> tuple[list[_executables.Started], dict]:
-    token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE")
-    args = ["--address", address, "--listen", listen, *node]
-    if token_file and token_file != "-":
-        if not os.path.isfile(token_file):
-            raise exceptions.JoinError(f"the token file {token_file} does not exist")
-        args += ["--token-file", os.path.abspath(token_file)]
-    elif token_file == "-":
-        args += ["--token-file", _token_from_stdin()]
-    worker = _workers_home.start_worker(args, _home.state_root())
-    return [worker], {"address": address, "pid": worker.pid, **worker.ready}
+def _join(address: str, token_file: str | None, listen: str | None, node: list[str],
+          name: str | None) -> tuple[list[_executables.Started], dict]:
+    root = _home.state_root()
+    token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
+    if token_file == "-":
+        token_file = _token_from_stdin()
+    cluster_id = _node_start.cluster_of_token(token_file) if token_file else _node_start.known_cluster(root, address)
+    folder = _node_start.node_dir(root, cluster_id, name)
+    args = [*node, f"--listen={listen}"] if listen else node
+    worker = _node_start.start(address, folder, args, log=folder / "worker.log", token_file=token_file)
+    return [worker], {"address": address, "cluster_id": cluster_id, **worker.ready, "pid": worker.pid}
 
 
 def _token_from_stdin() -> str:

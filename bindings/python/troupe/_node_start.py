@@ -1,0 +1,86 @@
+"""Starting workers: what a node offers, where it keeps its files, how it reaches its head."""
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from troupe import _executables, _home, exceptions
+
+
+def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
+          resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None) -> list[str]:
+    """Options of a worker for what its node has; nothing given: what the machine has."""
+    args: list[str] = []
+    if num_cpus is not None:
+        args.append(f"--num_cpus={num_cpus:g}")
+    if num_gpus is not None:
+        args.append(f"--num_gpus={num_gpus:g}")
+    if resources:
+        args.append(f"--resources={json.dumps(dict(resources))}")
+    if labels:
+        for key, value in labels.items():
+            if not key or "," in key + value or "=" in key:
+                raise ValueError(f"label {key!r}={value!r}: a key is not empty, and neither has a comma or = in it")
+        args.append("--labels=" + ",".join(f"{key}={value}" for key, value in labels.items()))
+    return args
+
+
+def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: str | None = None,
+          lifeline: int | None = None) -> _executables.Started:
+    """Starts troupe-worker and returns when it has joined; see `_executables.start` for errors.
+
+    `head`: host:port or unix:/path. A node that joined before keeps its certificate in `node_dir` and
+    needs no token.
+    """
+    options = [f"--head={head}", f"--node_dir={node_dir}", f"--python={sys.executable}", *args]
+    if token_file is not None:
+        options.append(f"--token_file={os.path.abspath(token_file)}")
+    return _executables.start("troupe-worker", options, log=log, lifeline=lifeline)
+
+
+def node_dir(root: Path, cluster_id: str, name: str | None) -> Path:
+    """The folder of a node of this cluster: of that name, or name-2 and so on while those run."""
+    nodes = root / "clusters" / cluster_id / "nodes"
+    base = name or platform.node() or "node"
+    number = 1
+    while True:
+        path = nodes / (base if number == 1 else f"{base}-{number}")
+        record = _home.read_json(path / "node.json")
+        if record is None or not _home.is_running(int(record.get("pid", 0)), "troupe-worker"):
+            return path
+        number += 1
+
+
+def cluster_of_token(token_file: str) -> str:
+    """The id of the cluster a token is for. Raises JoinError for a file that is none or has none."""
+    from troupe._bridge import native
+
+    try:
+        with open(token_file, encoding="ascii") as file:
+            text = file.read()
+    except FileNotFoundError:
+        raise exceptions.JoinError(f"the token file {token_file} does not exist") from None
+    except ValueError:
+        raise exceptions.JoinError(f"{token_file} holds no token") from None
+    try:
+        facts: dict[str, Any] = native.check_token(text)
+    except ValueError as error:
+        raise exceptions.JoinError(f"{token_file}: {error}") from None
+    return facts["cluster_id"]
+
+
+def known_cluster(root: Path, address: str) -> str:
+    """The cluster a node of this home joined at that address before, for joining again without a token."""
+    found = sorted({path.parts[-4] for path in (root / "clusters").glob("*/nodes/*/node.json")
+                    if (_home.read_json(path) or {}).get("head") == address})
+    if len(found) != 1:
+        raise exceptions.JoinError(
+            f"joining {address} needs a token: no node of {_home.home()} has joined there before\n"
+            "  on the head: troupe token create > token\n"
+            f"  here: troupe start --address {address} --token-file token")
+    return found[0]
