@@ -12,6 +12,9 @@ from typing import Any
 from troupe import _executables, _home, exceptions
 
 
+_JOINED = "joined.json"  # the address a node joined at, so that it can join again without a token
+
+
 def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
           resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None) -> list[str]:
     """Options of a worker for what its node has; nothing given: what the machine has."""
@@ -40,7 +43,9 @@ def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: 
     options = [f"--head={head}", f"--node_dir={node_dir}", f"--python={sys.executable}", *args]
     if token_file is not None:
         options.append(f"--token_file={os.path.abspath(token_file)}")
-    return _executables.start("troupe-worker", options, log=log, lifeline=lifeline)
+    started = _executables.start("troupe-worker", options, log=log, lifeline=lifeline)
+    (node_dir / _JOINED).write_text(json.dumps({"head": head}), encoding="utf-8")
+    return started
 
 
 def node_dir(root: Path, cluster_id: str, name: str | None) -> Path:
@@ -76,7 +81,7 @@ def cluster_of_token(token_file: str) -> str:
 
 def known_cluster(root: Path, address: str) -> str:
     """The cluster a node of this home joined at that address before, for joining again without a token."""
-    found = sorted({path.parts[-4] for path in (root / "clusters").glob("*/nodes/*/node.json")
+    found = sorted({path.parts[-4] for path in (root / "clusters").glob(f"*/nodes/*/{_JOINED}")
                     if (_home.read_json(path) or {}).get("head") == address})
     if len(found) != 1:
         raise exceptions.JoinError(
