@@ -1,0 +1,24 @@
+// Why a request is not placed, as a person reads it: what was asked, then a line per node.
+//
+// Pure. `never` tells a refusal for ever (no state of this cluster could hold it) from "not now".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "placement/request.h"
+
+namespace troupe::placement {
+
+struct Refusal {
+  bool never = false;
+  /// All of it: "3 x {GPU: 8} with gpu_type=H100 can never be placed\n  node-a: ...".
+  std::string text;
+  /// One line: "16 x {GPU: 1}: 8 free on node-c (suspect), 0 elsewhere".
+  std::string summary;
+};
+
+/// For a request that Pack could not place.
+Refusal Explain(const std::vector<NodeView>& nodes, const Request& request);
+
+}  // namespace troupe::placement
