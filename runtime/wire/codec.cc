@@ -29,26 +29,28 @@ Status CheckSegmentTable(std::string_view bytes) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-StatusOr<std::string> EncodeBody(const Message& message) {
+// `Plain` is Message or Event, `Wire` its Cap'n Proto type; `what` is how an error calls it.
+template <class Wire, class Plain>
+StatusOr<std::string> Encode(const Plain& plain, const char* what) {
   try {
     capnp::MallocMessageBuilder builder;
-    Write(message, builder.initRoot<schema::Message>());
+    Write(plain, builder.initRoot<Wire>());
     const kj::Array<capnp::word> words = capnp::messageToFlatArray(builder);
     const auto bytes = words.asChars();
     if (bytes.size() > kBodyBytesMax) {
       return MakeError(ErrorCode::kTooLarge,
-                       absl::StrFormat("a %s message takes %d bytes; the limit is %d",
-                                       std::string(NameOf(message.body)), bytes.size(), kBodyBytesMax));
+                       absl::StrFormat("a %s %s takes %d bytes; the limit is %d",
+                                       std::string(NameOf(plain.body)), what, bytes.size(),
+                                       kBodyBytesMax));
     }
     return std::string(bytes.begin(), bytes.size());
   } catch (const kj::Exception& error) {
-    return DefectOf(error, "a control message cannot be encoded");
+    return DefectOf(error, absl::StrFormat("a %s cannot be encoded", what).c_str());
   }
 }
 
-StatusOr<Message> DecodeBody(std::string_view bytes) {
+template <class Wire, class Plain>
+StatusOr<Plain> Decode(std::string_view bytes, const char* what) {
   TROUPE_TRY(CheckSegmentTable(bytes));
   kj::Array<capnp::word> copy;
   const auto* words = reinterpret_cast<const capnp::word*>(bytes.data());
@@ -63,12 +65,30 @@ StatusOr<Message> DecodeBody(std::string_view bytes) {
   options.nestingLimit = kNestingMax;
   try {
     capnp::FlatArrayMessageReader reader(kj::arrayPtr(words, count), options);
-    Message message;
-    Read(message, reader.getRoot<schema::Message>());
-    return message;
+    Plain plain;
+    Read(plain, reader.getRoot<Wire>());
+    return plain;
   } catch (const kj::Exception& error) {
-    return DefectOf(error, "a control message cannot be decoded");
+    return DefectOf(error, absl::StrFormat("a %s cannot be decoded", what).c_str());
   }
+}
+
+}  // namespace
+
+StatusOr<std::string> EncodeBody(const Message& message) {
+  return Encode<schema::Message>(message, "control message");
+}
+
+StatusOr<Message> DecodeBody(std::string_view bytes) {
+  return Decode<schema::Message, Message>(bytes, "control message");
+}
+
+StatusOr<std::string> EncodeEvent(const Event& event) {
+  return Encode<schema::Event>(event, "journal event");
+}
+
+StatusOr<Event> DecodeEvent(std::string_view bytes) {
+  return Decode<schema::Event, Event>(bytes, "journal event");
 }
 
 }  // namespace troupe::wire

@@ -22,4 +22,8 @@ StatusOr<std::string> EncodeBody(const Message& message);
 /// naming the defect. The result's attachment is empty.
 StatusOr<Message> DecodeBody(std::string_view bytes);
 
+/// The same for an event of the head's journal: everything but its attachment.
+StatusOr<std::string> EncodeEvent(const Event& event);
+StatusOr<Event> DecodeEvent(std::string_view bytes);
+
 }  // namespace troupe::wire

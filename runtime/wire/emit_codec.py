@@ -17,7 +17,9 @@ def header(schema: Schema) -> str:
         lines.append(f"void Read({struct.name}& out, schema::{struct.name}::Reader in);")
         lines.append(f"void Write(const {struct.name}& in, schema::{struct.name}::Builder out);")
     lines += ["void Read(Message& out, schema::Message::Reader in);",
-              "void Write(const Message& in, schema::Message::Builder out);", "",
+              "void Write(const Message& in, schema::Message::Builder out);",
+              "void Read(Event& out, schema::Event::Reader in);",
+              "void Write(const Event& in, schema::Event::Builder out);", "",
               "}  // namespace troupe::wire", ""]
     return "\n".join(lines)
 
@@ -80,18 +82,19 @@ def write_field(field) -> str:
             f"  for (unsigned i = 0; i < {source}.size(); ++i) {element}\n  }}\n")
 
 
-def message_functions(schema: Schema) -> str:
+def union_functions(kinds: list[tuple[str, str]], type_name: str, read: str, write: str) -> str:
+    """Read and Write of a struct whose `body` is a variant; `read` and `write` are its other fields."""
     reads, writes = [], []
-    for index, (name, struct) in enumerate(schema.kinds):
-        reads.append(f"    case schema::Message::{constant_case(name)}:\n"
+    for index, (name, struct) in enumerate(kinds):
+        reads.append(f"    case schema::{type_name}::{constant_case(name)}:\n"
                      f"      Read(out.body.emplace<{index}>(), in.get{upper(name)}());\n      break;")
         writes.append(f"    case {index}: Write(std::get<{index}>(in.body), out.init{upper(name)}()); break;")
-    return ("void Read(Message& out, schema::Message::Reader in) {\n"
-            "  out.id = in.getId();\n  out.reply_to = in.getReplyTo();\n  switch (in.which()) {\n"
+    return (f"void Read({type_name}& out, schema::{type_name}::Reader in) {{\n"
+            f"{read}  switch (in.which()) {{\n"
             + "\n".join(reads) +
             "\n    default: RefuseKind(static_cast<unsigned>(in.which()));\n  }\n}\n\n"
-            "void Write(const Message& in, schema::Message::Builder out) {\n"
-            "  out.setId(in.id);\n  out.setReplyTo(in.reply_to);\n  switch (in.body.index()) {\n"
+            f"void Write(const {type_name}& in, schema::{type_name}::Builder out) {{\n"
+            f"{write}  switch (in.body.index()) {{\n"
             + "\n".join(writes) + "\n    default: break;\n  }\n}\n")
 
 
@@ -104,7 +107,11 @@ def source(schema: Schema, file: str) -> str:
              '#include "runtime/wire/codec_internal.h"', "", "#include <utility>", "",
              "namespace troupe::wire {", ""]
     if file == "message":
-        parts.append(message_functions(schema))
+        parts.append(union_functions(schema.kinds, "Message",
+                                     "  out.id = in.getId();\n  out.reply_to = in.getReplyTo();\n",
+                                     "  out.setId(in.id);\n  out.setReplyTo(in.reply_to);\n"))
+    if file == "journal":
+        parts.append(union_functions(schema.events, "Event", "", ""))
     for struct in schema.structs.values():
         if struct.file != file:
             continue

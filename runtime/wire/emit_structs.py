@@ -82,5 +82,15 @@ def header(schema: Schema) -> str:
     parts.append(f"inline constexpr std::string_view kBodyNames[] = {{{names}}};\n"
                  "/// The kind of a body, e.g. \"SubmitLaunch\".\n"
                  "inline std::string_view NameOf(const Body& body) { return kBodyNames[body.index()]; }\n")
+    events = ",\n                               ".join(struct for _, struct in schema.events)
+    parts.append(f"/// What the head's journal says happened. The index is the kind's number in the journal.\n"
+                 f"using EventBody = std::variant<{events}>;\n")
+    parts.append("/// One row of the journal; `attachment` holds payloads, results and values.\n"
+                 "struct Event {\n  EventBody body;\n  std::string attachment;\n"
+                 "  friend bool operator==(const Event& a, const Event& b) {\n"
+                 "    return a.body == b.body && a.attachment == b.attachment;\n  }\n};\n")
+    names = ", ".join(f'"{struct}"' for _, struct in schema.events)
+    parts.append(f"inline constexpr std::string_view kEventNames[] = {{{names}}};\n"
+                 "inline std::string_view NameOf(const EventBody& body) { return kEventNames[body.index()]; }\n")
     parts.append("}  // namespace troupe::wire\n")
     return "\n".join(parts)

@@ -5,7 +5,7 @@ import re
 
 INTEGERS = {f"{sign}Int{bits}": f"std::{'u' if sign else ''}int{bits}_t"
             for sign in ("U", "") for bits in (8, 16, 32, 64)}
-ORDER = ["types", "session", "node", "client", "process"]
+ORDER = ["types", "session", "node", "client", "process", "journal"]
 
 
 @dataclasses.dataclass
@@ -47,6 +47,7 @@ class Schema:
     enums: dict[str, Enum]
     ids: list[str]
     kinds: list[tuple[str, str]]   # (union field, struct name), in wire order
+    events: list[tuple[str, str]]  # the same of the journal's Event
 
 
 def snake(name: str) -> str:
@@ -100,15 +101,22 @@ def parse_file(text: str, file: str, schema: Schema) -> None:
             schema.structs[name].fields = parse_fields(body, schema, f"{file}.{name}")
 
 
-def load(folder: pathlib.Path) -> Schema:
-    schema = Schema(ORDER + ["message"], {}, {}, [], [])
-    for file in ORDER:
-        parse_file((folder / f"{file}.capnp").read_text(), file, schema)
-    text = re.sub(r"#[^\n]*", "", (folder / "message.capnp").read_text())
-    union = re.search(r"union\s*\{([^{}]*)\}", text).group(1)
+def union_of(text: str, file: str, first: int, schema: Schema) -> list[tuple[str, str]]:
+    """(field, struct name) of the file's one union, whose numbers run from `first`."""
+    union = re.search(r"union\s*\{([^{}]*)\}", re.sub(r"#[^\n]*", "", text)).group(1)
+    kinds = []
     for name, number, type_name in re.findall(r"(\w+)\s*@(\d+)\s*:\s*([\w.]+)\s*;", union):
         struct = type_name.split(".")[-1]
-        if struct not in schema.structs or int(number) != len(schema.kinds) + 2:
-            raise SystemExit(f"schema: message.capnp: {name}: unknown struct or number out of order")
-        schema.kinds.append((name, struct))
+        if struct not in schema.structs or int(number) != len(kinds) + first:
+            raise SystemExit(f"schema: {file}.capnp: {name}: unknown struct or number out of order")
+        kinds.append((name, struct))
+    return kinds
+
+
+def load(folder: pathlib.Path) -> Schema:
+    schema = Schema(ORDER + ["message"], {}, {}, [], [], [])
+    for file in ORDER:
+        parse_file((folder / f"{file}.capnp").read_text(), file, schema)
+    schema.kinds = union_of((folder / "message.capnp").read_text(), "message", 2, schema)
+    schema.events = union_of((folder / "journal.capnp").read_text(), "journal", 0, schema)
     return schema

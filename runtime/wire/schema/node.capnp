@@ -63,12 +63,14 @@ struct ReserveReply {
   reason @4 :Text;
   free @5 :List(Resource); freeVersion @6 :UInt64;
 }
+# Idempotent, and always answered: Released once nothing of the attempt is left here, also if nothing was.
 struct Release { group @0 :GroupId; attempt @1 :UInt64; }
 struct Released { group @0 :GroupId; attempt @1 :UInt64; free @2 :List(Resource); freeVersion @3 :UInt64; }
 
 struct RankPlace { rank @0 :UInt32; localRank @1 :UInt32; }
 # head -> worker: fork these ranks now; they prepare and wait for the roster. Attachment: the payload,
-# unless `payload` names a blob.
+# unless `payload` names a blob. Sent again after a reconnect: a worker that has this epoch and
+# generation forks nothing, and answers RanksReady again once they are ready.
 struct StartRanks {
   launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64;
   group @3 :GroupId; attempt @4 :UInt64;
@@ -91,7 +93,7 @@ struct RanksReady {
   storeHost @3 :Text; storePort @4 :UInt16;       # of the node that hosts the store
   rankActors @5 :List(ActorAddress);              # one per local rank, in order of local rank (driver mode)
 }
-# head -> worker, when every node is ready: ranks run.
+# head -> worker, when every node is ready: ranks run. May come again after a reconnect: no effect then.
 struct PublishRoster {
   launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64;
   storeHost @3 :Text; storePort @4 :UInt16;
@@ -114,7 +116,8 @@ struct RankDoneAck { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; }
 struct EndEpoch { launch @0 :LaunchId; epoch @1 :UInt64; outcome @2 :Outcome; exitCode @3 :Int32; reason @4 :Text; terminal @5 :Bool; }
 struct EpochEnded { launch @0 :LaunchId; epoch @1 :UInt64; }   # worker -> head: nothing of it is left here
 
-# Attachment: pickled class and arguments.
+# Attachment: pickled class and arguments. May come again after a reconnect: ActorStarted or ActorEnded
+# is then sent again, nothing is forked twice.
 struct StartActor {
   actor @0 :ActorId; incarnation @1 :UInt64;
   name @2 :Text; className @3 :Text;

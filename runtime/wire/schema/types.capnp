@@ -30,7 +30,7 @@ struct EnvVar { name @0 :Text; value @1 :Text; }
 
 struct Bundle { index @0 :UInt32; resources @1 :List(Resource); }
 struct BundleGrant { index @0 :UInt32; gpuIds @1 :List(UInt32); }
-struct BundlePlace { index @0 :UInt32; node @1 :NodeId; resources @2 :List(Resource); gpuIds @3 :List(UInt32); }
+struct BundlePlace { index @0 :UInt32; node @1 :NodeId; resources @2 :List(Resource); gpuIds @3 :List(UInt32); ranks @4 :UInt32; }   # ranks: of a gang, there
 
 # What is known of the end of a rank, an actor or a driver.
 struct Failure {

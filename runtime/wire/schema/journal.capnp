@@ -1,0 +1,104 @@
+@0xd1f0a3c2b4e59607;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::wire::schema");
+# The head's journal: what happened, one event a row. State is a fold over these events and nothing
+# else; what is not here (sessions, last words of a node) a restarted head learns anew. Events stay
+# readable for ever: append fields and kinds, never reuse a number. Bulk bytes (payloads, results,
+# values) are the row's attachment, never a field.
+using import "types.capnp".Id;
+using import "types.capnp".NodeId;
+using import "types.capnp".LaunchId;
+using import "types.capnp".ActorId;
+using import "types.capnp".GroupId;
+using import "types.capnp".TokenId;
+using import "types.capnp".RequestId;
+using import "types.capnp".ProcessId;
+using import "types.capnp".Role;
+using import "types.capnp".Strategy;
+using import "types.capnp".Bundle;
+using import "types.capnp".BundlePlace;
+using import "types.capnp".Failure;
+using import "types.capnp".Outcome;
+using import "types.capnp".ActorAddress;
+using import "node.capnp".RegisterNode;
+using import "node.capnp".RankDone;
+using import "client.capnp".LaunchSpec;
+using import "client.capnp".ActorSpec;
+using import "client.capnp".Marker;
+
+struct HeadStarted { incarnation @0 :UInt64; wallUs @1 :UInt64; version @2 :Text; }
+
+struct NodeJoined { registration @0 :RegisterNode; name @1 :Text; incarnation @2 :UInt64; wallUs @3 :UInt64; }
+struct NodeDied { node @0 :NodeId; incarnation @1 :UInt64; cause @2 :Text; }
+struct NodeDrained { node @0 :NodeId; reason @1 :Text; }
+
+# `owner` is whose end takes it along: a client's or a process's id; nil: nobody's (detached).
+struct GroupSubmitted {
+  group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; bundles @3 :List(Bundle);
+  owner @4 :ProcessId; detached @5 :Bool; launch @6 :LaunchId; epoch @7 :UInt64; parent @8 :GroupId;
+  actor @9 :ActorId; gang @10 :Bool; gpuType @11 :Text; node @12 :NodeId; nodeSoft @13 :Bool;
+}
+struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
+struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; }                 # refused, or a node lost
+struct GroupPlaced { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }      # CREATED
+struct GroupEnded { group @0 :GroupId; reason @1 :Text; }
+
+struct LaunchSubmitted { launch @0 :LaunchId; spec @1 :LaunchSpec; request @2 :RequestId; owner @3 :ProcessId; group @4 :GroupId; submittedUs @5 :UInt64; }  # attachment: payload
+struct RankPlacement { rank @0 :UInt32; node @1 :NodeId; localRank @2 :UInt32; }
+struct EpochBegun { launch @0 :LaunchId; epoch @1 :UInt64; attempt @2 :UInt64; ranks @3 :List(RankPlacement); nodes @4 :List(NodeId); }
+struct RosterPublished { launch @0 :LaunchId; epoch @1 :UInt64; storeHost @2 :Text; storePort @3 :UInt16; rankActors @4 :List(ActorAddress); readyMs @5 :UInt64; }
+struct DriverAcquired { launch @0 :LaunchId; epoch @1 :UInt64; nonce @2 :RequestId; }
+struct RankFinished { done @0 :RankDone; }                       # attachment: the value
+struct EpochFailed { launch @0 :LaunchId; epoch @1 :UInt64; failure @2 :Failure; }
+struct CancelRequested { launch @0 :LaunchId; reason @1 :Text; }
+struct MarkerWritten { marker @0 :Marker; manifestSha256 @1 :Data; }   # write-once. Attachment: the driver's value
+struct LaunchRetired { launch @0 :LaunchId; outcome @1 :Outcome; exitCode @2 :Int32; }            # leaves a tombstone
+struct LaunchDisowned { launch @0 :LaunchId; owner @1 :ProcessId; }    # another client leases it from now on
+
+struct ActorCreated { spec @0 :ActorSpec; owner @1 :ProcessId; launch @2 :LaunchId; epoch @3 :UInt64; group @4 :GroupId; }   # attachment: payload
+struct ActorPlaced { actor @0 :ActorId; incarnation @1 :UInt64; node @2 :NodeId; group @3 :GroupId; attempt @4 :UInt64; bundle @5 :Int32 = -1; gpuIds @6 :List(UInt32); }
+struct ActorLive { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; methods @3 :Data; }
+struct ActorDoomed { actor @0 :ActorId; reason @1 :Text; }       # kill asked for: no restart follows
+struct ActorDied { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; restart @3 :Bool; }  # attachment: pickled exception
+struct ActorForgotten { actor @0 :ActorId; }
+
+struct ValueWritten { scope @0 :Text; key @1 :Text; version @2 :UInt64; }   # attachment: the value
+struct ValueErased { scope @0 :Text; key @1 :Text; }
+
+struct TokenWritten {
+  id @0 :TokenId; role @1 :Role; key @2 :Data; createdUs @3 :UInt64; expiresUs @4 :UInt64;
+  revoked @5 :Bool; singleUse @6 :Bool; usedUs @7 :UInt64; uses @8 :UInt32; note @9 :Text;
+}
+
+struct Event {
+  union {
+    headStarted @0 :HeadStarted;
+    nodeJoined @1 :NodeJoined;
+    nodeDied @2 :NodeDied;
+    nodeDrained @3 :NodeDrained;
+    groupSubmitted @4 :GroupSubmitted;
+    groupAttempted @5 :GroupAttempted;
+    groupUnplaced @6 :GroupUnplaced;
+    groupPlaced @7 :GroupPlaced;
+    groupEnded @8 :GroupEnded;
+    launchSubmitted @9 :LaunchSubmitted;
+    epochBegun @10 :EpochBegun;
+    rosterPublished @11 :RosterPublished;
+    driverAcquired @12 :DriverAcquired;
+    rankFinished @13 :RankFinished;
+    epochFailed @14 :EpochFailed;
+    cancelRequested @15 :CancelRequested;
+    markerWritten @16 :MarkerWritten;
+    launchRetired @17 :LaunchRetired;
+    launchDisowned @18 :LaunchDisowned;
+    actorCreated @19 :ActorCreated;
+    actorPlaced @20 :ActorPlaced;
+    actorLive @21 :ActorLive;
+    actorDoomed @22 :ActorDoomed;
+    actorDied @23 :ActorDied;
+    actorForgotten @24 :ActorForgotten;
+    valueWritten @25 :ValueWritten;
+    valueErased @26 :ValueErased;
+    tokenWritten @27 :TokenWritten;
+  }
+}
