@@ -37,6 +37,7 @@ struct GroupSubmitted {
   group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; bundles @3 :List(Bundle);
   owner @4 :ProcessId; detached @5 :Bool; launch @6 :LaunchId; epoch @7 :UInt64; parent @8 :GroupId;
   actor @9 :ActorId; gang @10 :Bool; gpuType @11 :Text; node @12 :NodeId; nodeSoft @13 :Bool;
+  count @14 :UInt32;           # of a gang: that many of bundles[0]
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
 struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; }                 # refused, or a node lost

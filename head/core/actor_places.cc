@@ -1,0 +1,140 @@
+#include "head/core/actor_places.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "head/core/convert.h"
+#include "head/core/views.h"
+#include "placement/packer.h"
+
+namespace troupe::head {
+
+using placement::kUnit;
+
+placement::Request PlaceRequestOf(const wire::ActorSpec& spec) {
+  placement::Request request;
+  request.strategy = FromWire(spec.strategy);
+  request.node = spec.node;
+  request.node_soft = spec.node_soft;
+  request.bundles = {FromWire(spec.run_resources.empty() ? spec.resources : spec.run_resources)};
+  return request;
+}
+
+std::vector<placement::NodeView> ViewOfScope(Turn& turn, const LaunchId& id) {
+  const Launch* launch = turn.FindLaunch(id);
+  if (launch == nullptr) return ClusterView(turn);
+  const Group* gang = turn.FindGroup(launch->group);
+  return gang == nullptr ? std::vector<placement::NodeView>{} : GroupView(turn, *gang);
+}
+
+bool FitsSomeBundle(const Group& group, const wire::ActorSpec& spec) {
+  const Resources wanted = FromWire(spec.run_resources);
+  for (const wire::Bundle& bundle : group.spec.bundles) {
+    const bool named = spec.bundle < 0 || bundle.index == static_cast<std::uint32_t>(spec.bundle);
+    if (named && wanted.FitsIn(FromWire(bundle.resources))) return true;
+  }
+  return false;
+}
+
+wire::GroupSubmitted OwnGroupOf(Turn& turn, const wire::ActorSpec& spec, const GroupId& id,
+                                const LaunchId& launch_id, std::uint64_t epoch) {
+  wire::GroupSubmitted group;
+  group.group = id;
+  group.actor = spec.actor;
+  group.launch = launch_id;
+  group.epoch = epoch;
+  group.detached = true;  // ends with its actor, not with an owner
+  group.strategy = spec.strategy;
+  group.node = spec.node;
+  group.node_soft = spec.node_soft;
+  group.bundles.emplace_back();
+  group.bundles.back().resources = spec.run_resources;
+  if (const Launch* launch = turn.FindLaunch(launch_id)) group.parent = launch->group;
+  return group;
+}
+
+ActorPlacer::ActorPlacer(Turn& turn) : turn_(turn) {
+  for (const auto& [id, actor] : turn.state.actors) {
+    if (actor.live() && !actor.place.node.IsNil()) ++actors_on_[actor.place.node];
+  }
+}
+
+std::optional<wire::ActorPlaced> ActorPlacer::Choose(const Actor& actor) {
+  auto place = actor.spec.group.IsNil() ? OnSomeNode(actor) : InGroup(actor);
+  if (place) ++actors_on_[place->node];
+  return place;
+}
+
+// GPUs of a bundle for `amount`: whole ones nobody of the bundle uses, or a share of one.
+std::vector<std::uint32_t> ActorPlacer::GpusIn(const wire::BundlePlace& place, const GroupId& group,
+                                               std::uint64_t amount) const {
+  std::map<std::uint32_t, std::uint64_t> used;
+  for (const std::uint32_t gpu : place.gpu_ids) used[gpu] = 0;
+  for (const auto& [id, actor] : turn_.state.actors) {
+    if (!actor.live() || actor.place.group != group) continue;
+    const std::uint64_t share = FromWire(actor.spec.run_resources).Get("GPU");
+    for (const std::uint32_t gpu : actor.place.gpu_ids) used[gpu] += std::min(share, kUnit);
+  }
+  std::vector<std::uint32_t> chosen;
+  for (const auto& [gpu, taken] : used) {
+    if (amount == 0) break;
+    const std::uint64_t part = std::min(amount, kUnit);
+    if (taken + part > kUnit) continue;
+    chosen.push_back(gpu);
+    amount -= part;
+  }
+  return chosen;
+}
+
+std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
+  const Group* group = turn_.FindGroup(actor.spec.group);
+  if (group == nullptr || group->state != wire::GroupState::kCreated) return std::nullopt;
+  const Resources wanted = FromWire(actor.spec.run_resources);
+  for (const wire::BundlePlace& bundle : group->places) {
+    if (actor.spec.bundle >= 0 && bundle.index != static_cast<std::uint32_t>(actor.spec.bundle)) {
+      continue;
+    }
+    Resources free = FromWire(bundle.resources);
+    for (const auto& [id, other] : turn_.state.actors) {
+      const bool inside = other.live() && other.place.group == actor.spec.group &&
+                          other.place.bundle == static_cast<std::int32_t>(bundle.index);
+      if (inside) free.Subtract(FromWire(other.spec.run_resources));
+    }
+    const Node* node = turn_.FindNode(bundle.node);
+    if (!wanted.FitsIn(free) || node == nullptr || node->session.IsNil()) continue;
+    wire::ActorPlaced place;
+    place.node = bundle.node;
+    place.group = actor.spec.group;
+    place.attempt = group->attempt;
+    place.bundle = static_cast<std::int32_t>(bundle.index);
+    place.gpu_ids = GpusIn(bundle, actor.spec.group, wanted.Get("GPU"));
+    return place;
+  }
+  return std::nullopt;
+}
+
+// It holds nothing there: the node with the fewest actors, those with room for it first.
+std::optional<wire::ActorPlaced> ActorPlacer::OnSomeNode(const Actor& actor) {
+  const placement::Request request = PlaceRequestOf(actor.spec);
+  const placement::NodeView* best = nullptr;
+  const auto views = ViewOfScope(turn_, actor.launch);
+  const auto rank = [&](const placement::NodeView& view) {
+    return std::make_tuple(!(view.id == request.node), !request.bundles[0].FitsIn(view.free),
+                           actors_on_[view.id]);
+  };
+  for (const placement::NodeView& view : views) {
+    const bool excluded = !request.node.IsNil() && !request.node_soft && view.id != request.node;
+    if (excluded || !view.closed.empty() || !request.bundles[0].FitsIn(view.total)) continue;
+    if (best == nullptr || rank(view) < rank(*best)) best = &view;
+  }
+  if (best == nullptr) return std::nullopt;
+  wire::ActorPlaced place;
+  place.node = best->id;
+  if (const Launch* launch = turn_.FindLaunch(actor.launch)) {
+    place.group = launch->group;
+    place.attempt = launch->attempt;
+  }
+  return place;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,40 @@
+// Where an actor goes: a bundle of its group, or a node that can take it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "head/core/turn.h"
+#include "placement/request.h"
+
+namespace troupe::head {
+
+/// What must fit somewhere: what it holds, or, when it holds nothing, what it is placed by.
+placement::Request PlaceRequestOf(const wire::ActorSpec& spec);
+/// The cluster's nodes, or those of a launch's reservation.
+std::vector<placement::NodeView> ViewOfScope(Turn& turn, const LaunchId& launch);
+/// Whether one of the bundles (the named one, or any) can ever hold it.
+bool FitsSomeBundle(const Group& group, const wire::ActorSpec& spec);
+/// The reservation of an actor that holds something and is in no group.
+wire::GroupSubmitted OwnGroupOf(Turn& turn, const wire::ActorSpec& spec, const GroupId& id,
+                                const LaunchId& launch, std::uint64_t epoch);
+
+/// Lives for one scheduling pass; counts what it gave away.
+class ActorPlacer {
+ public:
+  explicit ActorPlacer(Turn& turn);
+  /// nullopt: not now.
+  std::optional<wire::ActorPlaced> Choose(const Actor& actor);
+
+ private:
+  std::optional<wire::ActorPlaced> InGroup(const Actor& actor);
+  std::optional<wire::ActorPlaced> OnSomeNode(const Actor& actor);
+  std::vector<std::uint32_t> GpusIn(const wire::BundlePlace& place, const GroupId& group,
+                                    std::uint64_t amount) const;
+
+  Turn& turn_;
+  std::map<NodeId, std::size_t> actors_on_;
+};
+
+}  // namespace troupe::head

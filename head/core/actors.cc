@@ -1,0 +1,447 @@
+#include "head/core/actors.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "head/core/actor_places.h"
+#include "head/core/convert.h"
+#include "head/core/groups.h"
+#include "head/core/owners.h"
+#include "head/core/views.h"
+#include "placement/explain.h"
+#include "placement/packer.h"
+
+namespace troupe::head {
+namespace {
+
+void Push(Turn& turn, const Actor& actor) {
+  if (actor.watchers.empty()) return;
+  const wire::ActorInfo info = InfoOf(turn, actor);
+  for (const Route& route : actor.watchers) {
+    turn.SendTo(route, wire::ActorUpdate{info}, actor.exception);
+  }
+}
+
+void ReplyInfo(Turn& turn, const Request& request, const Actor& actor) {
+  turn.Reply(request, wire::ActorUpdate{InfoOf(turn, actor)}, actor.exception);
+}
+
+const Actor* Named(Turn& turn, const LaunchId& scope, const std::string& space,
+                   const std::string& name) {
+  auto found = turn.state.names.find({scope, space, name});
+  if (found == turn.state.names.end()) found = turn.state.names.find({LaunchId(), space, name});
+  return found == turn.state.names.end() ? nullptr : turn.FindActor(found->second);
+}
+
+// Why this can never be; kNone when it can.
+ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& spec,
+                    std::string& text) {
+  if (spec.actor.IsNil()) {
+    text = "an actor needs an id";
+    return ErrorCode::kInvalid;
+  }
+  if (!request.launch.IsNil()) {
+    if (spec.detached) {
+      text = "lifetime=\"detached\" is not possible inside a launch: what its driver makes ends with it";
+      return ErrorCode::kInvalid;
+    }
+    const Launch* launch = turn.FindLaunch(request.launch);
+    if (launch == nullptr || !launch->on_nodes() || launch->epoch != request.epoch) {
+      text = "the launch this process belongs to is over";
+      return ErrorCode::kFenced;
+    }
+  }
+  if (!spec.group.IsNil()) {
+    const Group* group = turn.FindGroup(spec.group);
+    if (group == nullptr || !group->live()) {
+      text = "no placement group " + spec.group.Hex();
+      return ErrorCode::kNotFound;
+    }
+    if (!FitsSomeBundle(*group, spec)) {
+      text = "no bundle of the placement group can hold " + FromWire(spec.run_resources).Text();
+      return ErrorCode::kInfeasible;
+    }
+    return ErrorCode::kNone;
+  }
+  const placement::Request wanted = PlaceRequestOf(spec);
+  const auto views = ViewOfScope(turn, request.launch);
+  if (placement::EverFits(views, wanted)) return ErrorCode::kNone;
+  text = placement::Explain(views, wanted).text;
+  return ErrorCode::kInfeasible;
+}
+
+bool MayRestart(const Actor& actor) {
+  return !actor.doomed && (actor.spec.max_restarts < 0 ||
+                           actor.restarts < static_cast<std::uint32_t>(actor.spec.max_restarts));
+}
+
+// Journals the death, tells who watches, and what follows from it.
+void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception = {}) {
+  const ActorId id = actor.spec.actor;
+  wire::ActorDied died;
+  died.actor = id;
+  died.incarnation = actor.incarnation;
+  died.failure = std::move(failure);
+  died.restart = restart;
+  turn.Append(std::move(died), std::move(exception));
+  actor.missing = false;
+  turn.state.dirty = true;
+  Push(turn, actor);
+  if (restart) return;
+  if (!actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
+  EndOwner(turn, OwnerId(id.hi, id.lo), "the actor that made it ended");
+  auto& dead = turn.state.dead_actors;
+  if (dead.size() <= turn.options.dead_actors_max) return;
+  wire::ActorForgotten forgotten;
+  forgotten.actor = dead.front();
+  turn.Append(forgotten);
+}
+
+wire::Failure FailureAt(Turn& turn, const Actor& actor, const std::string& cause) {
+  wire::Failure failure;
+  failure.cause = cause;
+  failure.node = actor.place.node;
+  if (const Node* node = turn.FindNode(failure.node)) {
+    failure.node_name = node->name;
+    failure.host = node->info.host;
+  }
+  return failure;
+}
+
+void SendStart(Turn& turn, const Actor& actor) {
+  wire::StartActor start;
+  start.actor = actor.spec.actor;
+  start.incarnation = actor.incarnation;
+  start.name = actor.spec.name;
+  start.class_name = actor.spec.class_name;
+  start.namespace_ = actor.spec.namespace_;
+  start.group = actor.place.group;
+  start.attempt = actor.place.attempt;
+  start.bundle = actor.place.bundle;
+  start.gpu_ids = actor.place.gpu_ids;
+  start.environment = actor.spec.environment;
+  start.launch = actor.launch;
+  start.epoch = actor.epoch;
+  start.max_concurrency = actor.spec.max_concurrency;
+  start.payload = actor.spec.payload;
+  start.recreatable = actor.launch.IsNil() && (!actor.spec.name.empty() || actor.spec.detached ||
+                                               actor.spec.max_restarts != 0);
+  if (const Node* holder = turn.FindNode(start.payload.holder)) {
+    start.payload.host = holder->info.listen_host;
+    start.payload.port = holder->info.listen_port;
+    start.payload.unix_path = holder->info.unix_path;
+    start.payload.boot_id = holder->info.boot_id;
+  }
+  turn.ToNode(actor.place.node, std::move(start), actor.payload);
+}
+
+void Start(Turn& turn, Actor& actor, wire::ActorPlaced place) {
+  place.actor = actor.spec.actor;
+  place.incarnation = actor.incarnation;
+  turn.Append(std::move(place));
+  actor.missing = false;
+  SendStart(turn, actor);
+}
+
+std::vector<ActorId> Where(const State& state, bool (*wanted)(const Actor&, const Id128&),
+                           const Id128& key) {
+  std::vector<ActorId> found;
+  for (const auto& [id, actor] : state.actors) {
+    if (actor.live() && wanted(actor, key)) found.push_back(id);
+  }
+  return found;
+}
+
+bool OnThatNode(const Actor& actor, const Id128& node) { return Id128(actor.place.node) == node; }
+bool InThatGroup(const Actor& actor, const Id128& group) {
+  return Id128(actor.place.group) == group || Id128(actor.spec.group) == group;
+}
+bool OfThatLaunch(const Actor& actor, const Id128& launch) { return Id128(actor.launch) == launch; }
+
+}  // namespace
+
+void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& message,
+                   const std::string& payload) {
+  const wire::ActorSpec& spec = message.spec;
+  Actor* known = turn.FindActor(spec.actor);
+  if (known == nullptr && !spec.name.empty()) {
+    const Actor* named = Named(turn, request.launch, spec.namespace_, spec.name);
+    if (named != nullptr && !spec.get_if_exists && named->launch == request.launch) {
+      turn.Refuse(request, ErrorCode::kAlreadyExists,
+                  "an actor is already called '" + spec.name + "'" +
+                      (spec.namespace_.empty() ? "" : " in namespace '" + spec.namespace_ + "'"));
+      return;
+    }
+    if (named != nullptr && spec.get_if_exists) known = turn.FindActor(named->spec.actor);
+  }
+  if (known != nullptr) {
+    if (known->live()) known->watchers.insert(request.route);
+    ReplyInfo(turn, request, *known);
+    return;
+  }
+  std::string text;
+  const ErrorCode objection = Objection(turn, request, spec, text);
+  if (objection != ErrorCode::kNone) {
+    turn.Refuse(request, objection, text);
+    return;
+  }
+  wire::ActorCreated created;
+  created.spec = spec;
+  created.owner = spec.detached ? OwnerId() : request.owner;
+  created.launch = request.launch;
+  created.epoch = request.epoch;
+  const bool reserves = !spec.run_resources.empty() && spec.group.IsNil();
+  if (reserves) created.group = GroupId::Random(turn.random);
+  const GroupId own = created.group;
+  turn.Append(std::move(created), payload);
+  if (reserves) turn.Append(OwnGroupOf(turn, spec, own, request.launch, request.epoch));
+  Actor& actor = *turn.FindActor(spec.actor);
+  actor.watchers.insert(request.route);
+  ReplyInfo(turn, request, actor);
+  turn.state.dirty = true;
+}
+
+void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message) {
+  Actor* actor = turn.FindActor(message.actor);
+  if (actor == nullptr) {
+    turn.Refuse(request, ErrorCode::kNotFound, "no actor " + message.actor.Hex());
+    return;
+  }
+  if (actor->live()) actor->watchers.insert(request.route);
+  ReplyInfo(turn, request, *actor);
+}
+
+void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedActor& message) {
+  const Actor* actor = Named(turn, request.launch, message.namespace_, message.name);
+  if (actor == nullptr) {
+    turn.Refuse(request, ErrorCode::kNotFound,
+                "no actor called '" + message.name + "'" +
+                    (message.namespace_.empty() ? "" : " in namespace '" + message.namespace_ + "'"));
+    return;
+  }
+  ReplyInfo(turn, request, *actor);
+}
+
+void OnListActors(Turn& turn, const Request& request) {
+  wire::ActorList list;
+  for (const auto& [id, actor] : turn.state.actors) list.actors.push_back(InfoOf(turn, actor));
+  turn.Reply(request, std::move(list));
+}
+
+void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message) {
+  Actor* actor = turn.FindActor(message.actor);
+  if (actor == nullptr) {
+    turn.Refuse(request, ErrorCode::kNotFound, "no actor " + message.actor.Hex());
+    return;
+  }
+  if (actor->live() && message.no_restart && !actor->doomed) {
+    wire::ActorDoomed doomed;
+    doomed.actor = message.actor;
+    doomed.reason = "killed";
+    turn.Append(std::move(doomed));
+  }
+  if (actor->state == wire::ActorState::kPending && message.no_restart) {
+    Die(turn, *actor, FailureAt(turn, *actor, "killed before it started"), false);
+  } else if (actor->live() && !actor->place.node.IsNil()) {
+    wire::EndActor end;
+    end.actor = message.actor;
+    end.incarnation = actor->incarnation;
+    end.graceful = message.graceful;
+    end.reason = "killed by troupe.kill";
+    turn.ToNode(actor->place.node, std::move(end));
+  }
+  turn.Reply(request, wire::Ok());
+}
+
+void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message) {
+  Actor* actor = turn.FindActor(message.actor);
+  if (actor == nullptr || !actor->live() || actor->incarnation != message.incarnation ||
+      actor->place.node != node.id) {
+    TellActorEnded(turn, node.id, message.actor, message.incarnation);
+    return;
+  }
+  if (actor->state == wire::ActorState::kAlive) return;
+  wire::ActorLive live;
+  live.actor = message.actor;
+  live.incarnation = message.incarnation;
+  live.address = message.address;
+  live.methods = message.methods;
+  turn.Append(std::move(live));
+  Push(turn, *actor);
+}
+
+void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
+                  const std::string& exception) {
+  Actor* actor = turn.FindActor(message.actor);
+  if (actor == nullptr || !actor->live() || actor->incarnation != message.incarnation ||
+      actor->place.node != node.id) {
+    return;
+  }
+  wire::Failure failure = message.failure;
+  failure.node = node.id;
+  if (failure.node_name.empty()) failure.node_name = node.name;
+  if (failure.host.empty()) failure.host = node.info.host;
+  if (failure.cause.empty()) failure.cause = actor->doomed ? "killed" : "its process ended";
+  const bool constructor = actor->state == wire::ActorState::kStarting && !exception.empty();
+  const bool restart = !message.graceful && !constructor && MayRestart(*actor);
+  Die(turn, *actor, std::move(failure), restart, exception);
+  if (!restart || actor->own_group.IsNil()) return;
+  const Group* group = turn.FindGroup(actor->own_group);
+  if (group != nullptr && group->state == wire::GroupState::kCreated) StartActorIn(turn, *group);
+}
+
+void PlaceActors(Turn& turn) {
+  const std::set<ActorId> pending = turn.state.pending_actors;
+  if (pending.empty()) return;
+  ActorPlacer placer(turn);
+  for (const ActorId& id : pending) {
+    Actor* actor = turn.FindActor(id);
+    if (actor == nullptr || actor->recreate_at > turn.now) continue;
+    if (auto place = placer.Choose(*actor)) Start(turn, *actor, std::move(*place));
+  }
+}
+
+void StartActorIn(Turn& turn, const Group& group) {
+  Actor* actor = turn.FindActor(group.spec.actor);
+  if (actor == nullptr || actor->state != wire::ActorState::kPending || group.places.empty()) return;
+  wire::ActorPlaced place;
+  place.node = group.places[0].node;
+  place.group = group.spec.group;
+  place.attempt = group.attempt;
+  place.bundle = static_cast<std::int32_t>(group.places[0].index);
+  place.gpu_ids = group.places[0].gpu_ids;
+  Start(turn, *actor, std::move(place));
+}
+
+void EndActorNow(Turn& turn, Actor& actor, const std::string& why) {
+  if (!actor.live()) return;
+  if (!actor.place.node.IsNil()) {
+    TellActorEnded(turn, actor.place.node, actor.spec.actor, actor.incarnation);
+  }
+  Die(turn, actor, FailureAt(turn, actor, why), false);
+}
+
+void EndActorsOf(Turn& turn, const LaunchId& launch, const std::string& why) {
+  // The nodes end the processes with the epoch: no message of its own for each.
+  for (const ActorId& id : Where(turn.state, OfThatLaunch, launch)) {
+    Actor* actor = turn.FindActor(id);
+    if (actor != nullptr && actor->live()) Die(turn, *actor, FailureAt(turn, *actor, why), false);
+  }
+}
+
+void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
+  for (const ActorId& id : Where(turn.state, InThatGroup, group)) {
+    Actor* actor = turn.FindActor(id);
+    if (actor != nullptr) EndActorNow(turn, *actor, "its placement group ended: " + why);
+  }
+}
+
+void LoseActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
+  for (const ActorId& id : Where(turn.state, InThatGroup, group)) {
+    Actor* actor = turn.FindActor(id);
+    if (actor == nullptr || actor->place.node.IsNil()) continue;
+    TellActorEnded(turn, actor->place.node, id, actor->incarnation);
+    Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor));
+  }
+}
+
+void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why) {
+  Actor* actor = turn.FindActor(id);
+  if (actor == nullptr || !actor->live() || actor->place.node.IsNil()) return;
+  TellActorEnded(turn, actor->place.node, id, actor->incarnation);
+  Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor));
+}
+
+void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {
+  const Node* lost = turn.FindNode(node);
+  const Instant heard = lost == nullptr ? turn.now : lost->last_heard;
+  for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
+    Actor* actor = turn.FindActor(id);
+    if (actor == nullptr || !actor->live()) continue;
+    const bool restart = MayRestart(*actor);
+    if (restart && !verdict) {
+      // It may still run there until it fences itself.
+      actor->recreate_at = heard + turn.options.recreate_after;
+      turn.Arm(actor->recreate_at, TimerKind::kActorRecreate, id);
+    }
+    Die(turn, *actor, FailureAt(turn, *actor, why), restart);
+  }
+}
+
+void LoseMissingActors(Turn& turn, const NodeId& node) {
+  for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
+    Actor* actor = turn.FindActor(id);
+    if (actor == nullptr || !actor->missing || actor->state != wire::ActorState::kAlive) continue;
+    const bool restart = MayRestart(*actor);
+    Die(turn, *actor, FailureAt(turn, *actor, "its node came back and no longer runs it"), restart);
+    if (!restart || actor->own_group.IsNil()) continue;
+    const Group* group = turn.FindGroup(actor->own_group);
+    if (group != nullptr && group->state == wire::GroupState::kCreated) StartActorIn(turn, *group);
+  }
+}
+
+void ResumeActorsOn(Turn& turn, const NodeId& node) {
+  for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
+    Actor* actor = turn.FindActor(id);
+    if (actor->doomed) {
+      TellActorEnded(turn, node, id, actor->incarnation);
+    } else if (actor->state == wire::ActorState::kStarting) {
+      SendStart(turn, *actor);
+    }
+  }
+}
+
+void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::uint64_t incarnation) {
+  wire::EndActor end;
+  end.actor = actor;
+  end.incarnation = incarnation;
+  end.reason = "its time is over";
+  turn.ToNode(node, std::move(end));
+}
+
+void OnRecreateTimer(Turn& turn, const ActorId& id) {
+  if (turn.FindActor(id) != nullptr) turn.state.dirty = true;
+}
+
+void ResumeActorTimers(Turn& turn) {
+  for (auto& [id, actor] : turn.state.actors) {
+    if (actor.state != wire::ActorState::kPending || actor.restarts == 0) continue;
+    const Node* node = turn.FindNode(actor.failure.node);
+    if (node == nullptr || !node->dead) continue;
+    actor.recreate_at = turn.now + turn.options.recreate_after;
+    turn.Arm(actor.recreate_at, TimerKind::kActorRecreate, id);
+  }
+}
+
+wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
+  wire::ActorInfo info;
+  info.actor = actor.spec.actor;
+  info.name = actor.spec.name;
+  info.namespace_ = actor.spec.namespace_;
+  info.class_name = actor.spec.class_name;
+  info.state = actor.state;
+  info.address = actor.address;
+  info.address.incarnation = actor.incarnation;
+  info.node = actor.place.node;
+  if (!info.node.IsNil()) info.node_name = turn.NodeName(info.node);
+  info.failure = actor.failure;
+  info.launch = actor.launch;
+  info.restarts = actor.restarts;
+  info.resources = actor.spec.run_resources;
+  info.methods = actor.methods;
+  if (actor.state != wire::ActorState::kPending) return info;
+  info.address = wire::ActorAddress();
+  const Group* own = turn.FindGroup(actor.own_group);
+  const Group* group = turn.FindGroup(actor.spec.group);
+  if (own != nullptr && own->waiting()) {
+    info.waiting_for = WaitingFor(turn, *own);
+  } else if (group != nullptr) {
+    info.waiting_for = "its placement group is " + std::string(NameOf(group->state));
+  } else if (own == nullptr) {
+    info.waiting_for = placement::Explain(ViewOfScope(turn, actor.launch), PlaceRequestOf(actor.spec)).summary;
+  }
+  return info;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,45 @@
+// The actor directory: where each actor lives, under which incarnation, and how it ended.
+//
+//   PENDING --placed; ActorPlaced journaled: StartActor--> STARTING --ActorStarted--> ALIVE
+//   STARTING, ALIVE --ActorEnded / node lost--> DEAD, or PENDING again (incarnation + 1) while
+//   restarts are left; PENDING, STARTING, ALIVE --kill, owner's or launch's end--> DEAD
+// What an actor holds while it runs is a group of its own (own_group), or part of a bundle of the
+// group it was put into. Inside a launch it lives in the launch's reservation and ends with the epoch.
+#pragma once
+
+#include <string>
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& message,
+                   const std::string& payload);
+void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message);
+void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedActor& message);
+void OnListActors(Turn& turn, const Request& request);
+void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message);
+void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message);
+void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
+                  const std::string& exception);
+
+/// Pending actors without a reservation of their own, where they now can go.
+void PlaceActors(Turn& turn);
+/// The actor whose own reservation was just made.
+void StartActorIn(Turn& turn, const Group& group);
+/// Dead for good, its process told to end.
+void EndActorNow(Turn& turn, Actor& actor, const std::string& why);
+void EndActorsOf(Turn& turn, const LaunchId& launch, const std::string& why);
+void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why);
+void LoseActorsIn(Turn& turn, const GroupId& group, const std::string& why);
+void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why);
+void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict);
+void LoseMissingActors(Turn& turn, const NodeId& node);
+void ResumeActorsOn(Turn& turn, const NodeId& node);
+void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::uint64_t incarnation);
+void OnRecreateTimer(Turn& turn, const ActorId& id);
+/// After replay: who may only be re-created after a silence waits for all of it again.
+void ResumeActorTimers(Turn& turn);
+wire::ActorInfo InfoOf(Turn& turn, const Actor& actor);
+
+}  // namespace troupe::head

@@ -1,0 +1,306 @@
+#include "head/core/apply.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "head/core/convert.h"
+
+namespace troupe::head {
+namespace {
+
+// One overload per kind of event.
+class Folder {
+ public:
+  Folder(State& state, const std::string& attachment) : s_(state), attachment_(attachment) {}
+
+  void operator()(const wire::HeadStarted& e) { s_.incarnation = e.incarnation; }
+
+  void operator()(const wire::NodeJoined& e) {
+    Node& node = s_.nodes[e.registration.node];
+    node.id = e.registration.node;
+    node.name = e.name;
+    node.incarnation = e.incarnation;
+    node.info = e.registration;
+    node.total = FromWire(e.registration.resources);
+    node.dead = false;
+    node.draining = false;
+    node.why.clear();
+  }
+  void operator()(const wire::NodeDied& e) {
+    const auto node = s_.nodes.find(e.node);
+    if (node == s_.nodes.end() || node->second.incarnation != e.incarnation) return;
+    node->second.dead = true;
+    node->second.why = e.cause;
+    node->second.holdings.clear();
+  }
+  void operator()(const wire::NodeDrained& e) {
+    const auto node = s_.nodes.find(e.node);
+    if (node == s_.nodes.end()) return;
+    node->second.draining = true;
+    node->second.why = e.reason;
+  }
+
+  void operator()(const wire::GroupSubmitted& e) {
+    Group group;
+    group.spec = e;
+    group.order = ++s_.orders;
+    s_.waiting_groups.emplace(group.order, e.group);
+    s_.groups.emplace(e.group, std::move(group));
+  }
+  void operator()(const wire::GroupAttempted& e) {
+    Group* group = FindGroup(e.group);
+    if (group == nullptr) return;
+    group->attempt = e.attempt;
+    group->attempting = true;
+    s_.waiting_groups.erase({group->order, e.group});
+    group->places = e.places;
+    for (const wire::BundlePlace& place : e.places) {
+      const auto node = s_.nodes.find(place.node);
+      if (node == s_.nodes.end()) continue;
+      Holding& holding = node->second.holdings[{e.group, e.attempt}];
+      holding.parent = group->spec.parent;
+      holding.amount.Add(FromWire(place.resources));
+    }
+  }
+  void operator()(const wire::GroupPlaced& e) {
+    Group* group = FindGroup(e.group);
+    if (group == nullptr || group->attempt != e.attempt) return;
+    group->attempting = false;
+    group->state = wire::GroupState::kCreated;
+    group->places = e.places;
+    group->reason.clear();
+    Mark(*group, HoldingState::kHeld);
+  }
+  void operator()(const wire::GroupUnplaced& e) {
+    Group* group = FindGroup(e.group);
+    if (group == nullptr || group->attempt != e.attempt) return;
+    if (group->state == wire::GroupState::kCreated) group->state = wire::GroupState::kRescheduling;
+    Mark(*group, HoldingState::kReleasing);
+    group->attempting = false;
+    s_.waiting_groups.emplace(group->order, e.group);
+    group->places.clear();
+    group->reason = e.reason;
+  }
+  void operator()(const wire::GroupEnded& e) {
+    Group* group = FindGroup(e.group);
+    if (group == nullptr) return;
+    Mark(*group, HoldingState::kReleasing);
+    s_.waiting_groups.erase({group->order, e.group});
+    group->state = wire::GroupState::kRemoved;
+    group->attempting = false;
+    group->places.clear();
+    group->reason = e.reason;
+    // A group of a launch or of one actor is nobody else's to ask about.
+    if (group->spec.gang || !group->spec.actor.IsNil()) s_.groups.erase(e.group);
+  }
+
+  void operator()(const wire::LaunchSubmitted& e) {
+    Launch launch;
+    launch.id = e.launch;
+    launch.spec = e.spec;
+    launch.payload = attachment_;
+    launch.request = e.request;
+    launch.owner = e.owner;
+    launch.group = e.group;
+    launch.submitted_us = e.submitted_us;
+    launch.order = ++s_.orders;
+    if (!e.request.IsNil()) s_.requests[e.request] = e.launch;
+    s_.launches.emplace(e.launch, std::move(launch));
+  }
+  void operator()(const wire::EpochBegun& e) {
+    Launch* launch = FindLaunch(e.launch);
+    if (launch == nullptr) return;
+    launch->epoch = e.epoch;
+    launch->attempt = e.attempt;
+    launch->phase = wire::LaunchState::kStarting;
+    launch->nodes = e.nodes;
+    launch->driver = RequestId();
+    launch->roster = wire::RosterPublished();
+    launch->ranks.assign(e.ranks.size(), Rank());
+    for (const wire::RankPlacement& place : e.ranks) {
+      if (place.rank >= launch->ranks.size()) continue;
+      launch->ranks[place.rank].node = place.node;
+      launch->ranks[place.rank].local_rank = place.local_rank;
+    }
+  }
+  void operator()(const wire::RosterPublished& e) {
+    Launch* launch = FindLaunch(e.launch);
+    if (launch == nullptr || launch->epoch != e.epoch) return;
+    launch->roster = e;
+    launch->phase = wire::LaunchState::kRunning;
+  }
+  void operator()(const wire::DriverAcquired& e) {
+    Launch* launch = FindLaunch(e.launch);
+    if (launch != nullptr && launch->epoch == e.epoch) launch->driver = e.nonce;
+  }
+  void operator()(const wire::RankFinished& e) {
+    Launch* launch = FindLaunch(e.done.launch);
+    if (launch == nullptr || launch->epoch != e.done.epoch) return;
+    if (e.done.rank >= launch->ranks.size()) return;
+    launch->ranks[e.done.rank].done = e.done;
+    launch->ranks[e.done.rank].value = attachment_;
+  }
+  void operator()(const wire::EpochFailed& e) {
+    Launch* launch = FindLaunch(e.launch);
+    if (launch == nullptr || launch->epoch != e.epoch) return;
+    launch->last_failure = e.failure;
+    launch->phase = wire::LaunchState::kQueued;
+    launch->driver = RequestId();
+  }
+  void operator()(const wire::CancelRequested& e) {
+    Launch* launch = FindLaunch(e.launch);
+    if (launch == nullptr) return;
+    launch->cancel_requested = true;
+    launch->cancel_reason = e.reason;
+  }
+  void operator()(const wire::MarkerWritten& e) {
+    Launch* launch = FindLaunch(e.marker.launch);
+    if (launch == nullptr || launch->marker) return;  // S6: the first one stands
+    launch->marker = e.marker;
+    launch->phase = wire::LaunchState::kTerminal;
+    launch->value = attachment_;
+    launch->payload.clear();
+  }
+  void operator()(const wire::LaunchRetired& e) {
+    Launch* launch = FindLaunch(e.launch);
+    if (launch == nullptr) return;
+    s_.requests.erase(launch->request);
+    s_.tombstones[e.launch] = {e.outcome, e.exit_code};
+    s_.launches.erase(e.launch);
+  }
+  void operator()(const wire::LaunchDisowned& e) {
+    if (Launch* launch = FindLaunch(e.launch)) launch->owner = e.owner;
+  }
+
+  void operator()(const wire::ActorCreated& e) {
+    Actor actor;
+    actor.spec = e.spec;
+    actor.payload = attachment_;
+    actor.owner = e.owner;
+    actor.launch = e.launch;
+    actor.epoch = e.epoch;
+    actor.own_group = e.group;
+    actor.incarnation = 1;
+    if (!e.spec.name.empty()) s_.names[{e.launch, e.spec.namespace_, e.spec.name}] = e.spec.actor;
+    if (e.group.IsNil()) s_.pending_actors.insert(e.spec.actor);
+    s_.actors.emplace(e.spec.actor, std::move(actor));
+  }
+  void operator()(const wire::ActorPlaced& e) {
+    Actor* actor = FindActor(e.actor);
+    if (actor == nullptr) return;
+    actor->state = wire::ActorState::kStarting;
+    actor->incarnation = e.incarnation;
+    actor->place = e;
+    s_.pending_actors.erase(e.actor);
+  }
+  void operator()(const wire::ActorLive& e) {
+    Actor* actor = FindActor(e.actor);
+    if (actor == nullptr || actor->incarnation != e.incarnation) return;
+    actor->state = wire::ActorState::kAlive;
+    actor->address = e.address;
+    actor->methods = e.methods;
+  }
+  void operator()(const wire::ActorDoomed& e) {
+    if (Actor* actor = FindActor(e.actor)) actor->doomed = true;
+  }
+  void operator()(const wire::ActorDied& e) {
+    Actor* actor = FindActor(e.actor);
+    if (actor == nullptr || actor->incarnation != e.incarnation || !actor->live()) return;
+    actor->failure = e.failure;
+    actor->exception = attachment_;
+    actor->place = wire::ActorPlaced();
+    if (e.restart) {
+      actor->state = wire::ActorState::kPending;
+      ++actor->incarnation;
+      ++actor->restarts;
+      if (actor->own_group.IsNil()) s_.pending_actors.insert(e.actor);
+      return;
+    }
+    actor->state = wire::ActorState::kDead;
+    s_.pending_actors.erase(e.actor);
+    actor->payload.clear();
+    s_.names.erase({actor->launch, actor->spec.namespace_, actor->spec.name});
+    s_.dead_actors.push_back(e.actor);
+  }
+  void operator()(const wire::ActorForgotten& e) {
+    s_.actors.erase(e.actor);
+    auto& dead = s_.dead_actors;
+    dead.erase(std::remove(dead.begin(), dead.end(), e.actor), dead.end());
+  }
+
+  void operator()(const wire::ValueWritten& e) {
+    s_.values[{e.scope, e.key}] = {e.version, attachment_};
+  }
+  void operator()(const wire::ValueErased& e) { s_.values.erase({e.scope, e.key}); }
+  void operator()(const wire::TokenWritten& e) { s_.tokens[e.id] = e; }
+
+ private:
+  Group* FindGroup(const GroupId& id) {
+    const auto found = s_.groups.find(id);
+    return found == s_.groups.end() ? nullptr : &found->second;
+  }
+  Launch* FindLaunch(const LaunchId& id) {
+    const auto found = s_.launches.find(id);
+    return found == s_.launches.end() ? nullptr : &found->second;
+  }
+  Actor* FindActor(const ActorId& id) {
+    const auto found = s_.actors.find(id);
+    return found == s_.actors.end() ? nullptr : &found->second;
+  }
+  void Mark(const Group& group, HoldingState state) {
+    for (const wire::BundlePlace& place : group.places) {
+      const auto node = s_.nodes.find(place.node);
+      if (node == s_.nodes.end()) continue;
+      const auto holding = node->second.holdings.find({group.spec.group, group.attempt});
+      if (holding != node->second.holdings.end()) holding->second.state = state;
+    }
+  }
+
+  State& s_;
+  const std::string& attachment_;
+};
+
+}  // namespace
+
+void Apply(State& state, const wire::Event& event) {
+  std::visit(Folder(state, event.attachment), event.body);
+}
+
+std::string DurableText(const State& state) {
+  std::string out = "incarnation " + std::to_string(state.incarnation) + "\n";
+  for (const auto& [id, node] : state.nodes) {
+    out += "node " + id.Hex() + " " + node.name + " " + std::to_string(node.incarnation) +
+           (node.dead ? " dead" : "") + (node.draining ? " draining" : "") + " " +
+           node.total.Text() + "\n";
+  }
+  for (const auto& [id, group] : state.groups) {
+    out += "group " + id.Hex() + " " + NameOf(group.state) + " " + std::to_string(group.attempt) +
+           (group.attempting ? " attempting" : "") + " " + std::to_string(group.places.size()) + "\n";
+  }
+  for (const auto& [id, launch] : state.launches) {
+    out += "launch " + id.Hex() + " " + NameOf(launch.phase) + " " + std::to_string(launch.epoch) +
+           " " + launch.driver.Hex() + (launch.cancel_requested ? " cancel" : "");
+    for (const Rank& rank : launch.ranks) out += std::string(" ") + NameOf(rank.done.outcome);
+    if (launch.marker) {
+      out += std::string(" marker ") + NameOf(launch.marker->outcome) + " " +
+             std::to_string(launch.marker->epoch) + " " + launch.marker->request.Hex();
+    }
+    out += "\n";
+  }
+  for (const auto& [id, stone] : state.tombstones) out += "gone " + id.Hex() + NameOf(stone.outcome) + "\n";
+  for (const auto& [id, actor] : state.actors) {
+    out += "actor " + id.Hex() + " " + NameOf(actor.state) + " " + std::to_string(actor.incarnation) +
+           " " + std::to_string(actor.restarts) + (actor.doomed ? " doomed" : "") + "\n";
+  }
+  for (const auto& [key, value] : state.values) {
+    out += "value " + key.first + "/" + key.second + " " + std::to_string(value.version) + " " +
+           std::to_string(value.bytes.size()) + "\n";
+  }
+  for (const auto& [id, token] : state.tokens) {
+    out += "token " + id.Hex() + (token.revoked ? " revoked " : " ") + std::to_string(token.uses) + "\n";
+  }
+  return out;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,19 @@
+// Between the wire's lists and placement's amounts.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "placement/request.h"
+#include "placement/resources.h"
+#include "runtime/wire/messages.h"
+
+namespace troupe::head {
+
+placement::Resources FromWire(const std::vector<wire::Resource>& list);
+std::vector<wire::Resource> ToWire(const placement::Resources& resources);
+placement::Strategy FromWire(wire::Strategy strategy);
+std::map<std::string, std::string> LabelsFromWire(const std::vector<wire::Label>& list);
+
+}  // namespace troupe::head

@@ -1,0 +1,191 @@
+#include "head/core/dispatch.h"
+
+#include <utility>
+#include <variant>
+
+#include "head/core/actors.h"
+#include "head/core/epochs.h"
+#include "head/core/groups.h"
+#include "head/core/launches.h"
+#include "head/core/markers.h"
+#include "head/core/names.h"
+#include "head/core/owners.h"
+#include "head/core/reconcile.h"
+#include "head/core/roster.h"
+#include "head/core/status.h"
+#include "head/core/tokens.h"
+
+namespace troupe::head {
+namespace {
+
+// What a registered node says. Returns false for what is not a node's message.
+class NodeMessages {
+ public:
+  NodeMessages(Turn& turn, Node& node, const std::string& attachment)
+      : t_(turn), node_(node), attachment_(attachment) {}
+  bool operator()(const wire::Heartbeat& m) { return OnHeartbeat(t_, node_, m), true; }
+  bool operator()(const wire::ReserveReply& m) { return OnReserveReply(t_, node_, m), true; }
+  bool operator()(const wire::Released& m) { return OnReleased(t_, node_, m), true; }
+  bool operator()(const wire::RanksReady& m) { return OnRanksReady(t_, node_, m), true; }
+  bool operator()(const wire::RankDone& m) { return OnRankDone(t_, node_, m, attachment_), true; }
+  bool operator()(const wire::EpochEnded&) { return true; }  // Released says the same, and more
+  bool operator()(const wire::ActorStarted& m) { return OnActorStarted(t_, node_, m), true; }
+  bool operator()(const wire::ActorEnded& m) { return OnActorEnded(t_, node_, m, attachment_), true; }
+  bool operator()(const wire::ProcessGone& m) {
+    return OnProcessGone(t_, node_.session, m.process), true;
+  }
+  template <class Other>
+  bool operator()(const Other&) {
+    return false;
+  }
+
+ private:
+  Turn& t_;
+  Node& node_;
+  const std::string& attachment_;
+};
+
+// Requests that change nothing: observers may make them too.
+class Reads {
+ public:
+  Reads(Turn& turn, const Request& request) : t_(turn), r_(request) {}
+  bool operator()(const wire::WatchLaunch& m) { return OnWatchLaunch(t_, r_, m), true; }
+  bool operator()(const wire::GetLaunch& m) { return OnGetLaunch(t_, r_, m), true; }
+  bool operator()(const wire::ListLaunches&) { return OnListLaunches(t_, r_), true; }
+  bool operator()(const wire::WatchActor& m) { return OnWatchActor(t_, r_, m), true; }
+  bool operator()(const wire::GetNamedActor& m) { return OnGetNamedActor(t_, r_, m), true; }
+  bool operator()(const wire::ListActors&) { return OnListActors(t_, r_), true; }
+  bool operator()(const wire::GetGroup& m) { return OnGetGroup(t_, r_, m), true; }
+  bool operator()(const wire::ListGroups&) { return OnListGroups(t_, r_), true; }
+  bool operator()(const wire::GetStatus&) { return OnGetStatus(t_, r_), true; }
+  bool operator()(const wire::WaitMarker& m) { return OnWaitMarker(t_, r_, m), true; }
+  template <class Other>
+  bool operator()(const Other&) {
+    return false;
+  }
+
+ private:
+  Turn& t_;
+  const Request& r_;
+};
+
+class Writes {
+ public:
+  Writes(Turn& turn, const Request& request, const std::string& attachment)
+      : t_(turn), r_(request), attachment_(attachment) {}
+  bool operator()(const wire::SubmitLaunch& m) { return OnSubmitLaunch(t_, r_, m, attachment_), true; }
+  bool operator()(const wire::CancelLaunch& m) { return OnCancelLaunch(t_, r_, m), true; }
+  bool operator()(const wire::GetResult& m) { return OnGetResult(t_, r_, m), true; }
+  bool operator()(const wire::AcquireDriver& m) { return OnAcquireDriver(t_, r_, m), true; }
+  bool operator()(const wire::RenewDriver& m) { return OnRenewDriver(t_, r_, m), true; }
+  bool operator()(const wire::Complete& m) { return OnComplete(t_, r_, m, attachment_), true; }
+  bool operator()(const wire::CreateActor& m) { return OnCreateActor(t_, r_, m, attachment_), true; }
+  bool operator()(const wire::KillActor& m) { return OnKillActor(t_, r_, m), true; }
+  bool operator()(const wire::CreateGroup& m) { return OnCreateGroup(t_, r_, m), true; }
+  bool operator()(const wire::RemoveGroup& m) { return OnRemoveGroup(t_, r_, m), true; }
+  bool operator()(const wire::KvPut& m) { return OnKvPut(t_, r_, m, attachment_), true; }
+  bool operator()(const wire::KvGet& m) { return OnKvGet(t_, r_, m), true; }
+  bool operator()(const wire::KvDelete& m) { return OnKvDelete(t_, r_, m), true; }
+  bool operator()(const wire::KvList& m) { return OnKvList(t_, r_, m), true; }
+  bool operator()(const wire::CreateToken& m) { return OnCreateToken(t_, r_, m), true; }
+  bool operator()(const wire::ListTokens&) { return OnListTokens(t_, r_), true; }
+  bool operator()(const wire::RevokeToken& m) { return OnRevokeToken(t_, r_, m), true; }
+  bool operator()(const wire::DrainNode& m) { return OnDrainNode(t_, r_, m), true; }
+  bool operator()(const wire::StopCluster& m) {
+    wire::EndNode end;
+    end.reason = m.reason.empty() ? "the cluster was stopped" : m.reason;
+    for (const auto& [id, node] : t_.state.nodes) t_.ToNode(id, end);
+    t_.Reply(r_, wire::Ok());
+    t_.Stop();
+    return true;
+  }
+  template <class Other>
+  bool operator()(const Other&) {
+    return false;
+  }
+
+ private:
+  Turn& t_;
+  const Request& r_;
+  const std::string& attachment_;
+};
+
+Request RequestFrom(const Turn& turn, const MessageFrom& input, const Session& session) {
+  Request request;
+  request.route.session = input.session;
+  request.id = input.message.id;
+  request.role = session.role;
+  if (!input.relay) {
+    request.owner = OwnerId(session.subject);
+    return request;
+  }
+  const wire::Relay& relay = *input.relay;
+  request.role = wire::Role::kProcess;
+  request.route.process = relay.process;
+  request.launch = relay.launch;
+  request.epoch = relay.epoch;
+  request.rank = relay.rank;
+  // An actor owns by its own id, a rank through its launch: both outlive a restart of the head.
+  if (!relay.actor.IsNil()) {
+    request.owner = OwnerId(relay.actor.hi, relay.actor.lo);
+  } else if (relay.launch.IsNil()) {
+    request.owner = relay.process;
+  }
+  return request;
+}
+
+}  // namespace
+
+void OnMessage(Turn& turn, const MessageFrom& input) {
+  const auto found = turn.state.sessions.find(input.session);
+  if (found == turn.state.sessions.end()) return;
+  Session& session = found->second;
+  const wire::Message& message = input.message;
+  if (Node* node = turn.FindNode(session.node)) Heard(turn, *node);
+  const Request request = RequestFrom(turn, input, session);
+  if (!input.relay && std::holds_alternative<wire::Goodbye>(message.body)) {
+    session.left = true;
+    turn.Close(input.session, "goodbye");
+    return;
+  }
+  if (!input.relay && session.role == wire::Role::kWorker) {
+    if (const auto* registration = std::get_if<wire::RegisterNode>(&message.body)) {
+      OnRegisterNode(turn, request, *registration);
+      return;
+    }
+    // Words of a session whose node registered elsewhere, or was declared dead, count no more.
+    Node* node = turn.FindNode(session.node);
+    if (node != nullptr && std::visit(NodeMessages(turn, *node, message.attachment), message.body)) {
+      return;
+    }
+    if (node == nullptr && message.id == 0) return;
+  }
+  if (std::visit(Reads(turn, request), message.body)) return;
+  if (session.role == wire::Role::kObserver) {
+    turn.Refuse(request, ErrorCode::kInvalid, "an observer may look, not change");
+    return;
+  }
+  if (std::visit(Writes(turn, request, message.attachment), message.body)) return;
+  turn.Refuse(request, ErrorCode::kInvalid,
+              std::string(wire::NameOf(message.body)) + " is not a request to the head");
+}
+
+void OnTick(Turn& turn) {
+  while (const auto entry = turn.state.timers.Pop(turn.now)) {
+    const Id128& id = std::get<2>(*entry);
+    switch (std::get<1>(*entry)) {
+      case TimerKind::kNode: OnNodeTimer(turn, NodeId(id)); break;
+      case TimerKind::kNodeReport: OnReportTimer(turn, NodeId(id)); break;
+      case TimerKind::kOwner: OnOwnerTimer(turn, OwnerId(id)); break;
+      case TimerKind::kGroupRetry: turn.state.dirty = true; break;
+      case TimerKind::kLaunch: OnLaunchTimer(turn, LaunchId(id)); break;
+      case TimerKind::kCancel: OnCancelTimer(turn, LaunchId(id)); break;
+      case TimerKind::kDriver: OnDriverTimer(turn, LaunchId(id)); break;
+      case TimerKind::kWait: OnWaitTimer(turn, LaunchId(id)); break;
+      case TimerKind::kActorRecreate: OnRecreateTimer(turn, ActorId(id)); break;
+      case TimerKind::kRetention: OnRetentionTimer(turn, LaunchId(id)); break;
+    }
+  }
+}
+
+}  // namespace troupe::head

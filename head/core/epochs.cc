@@ -1,0 +1,317 @@
+#include "head/core/epochs.h"
+
+#include <utility>
+#include <vector>
+
+#include "head/core/actors.h"
+#include "head/core/groups.h"
+#include "head/core/launches.h"
+#include "head/core/markers.h"
+
+namespace troupe::head {
+namespace {
+
+// With the address of the node that holds it: workers fetch from each other.
+wire::BlobRef WithHolder(Turn& turn, wire::BlobRef blob) {
+  const Node* holder = turn.FindNode(blob.holder);
+  if (holder == nullptr) return blob;
+  blob.host = holder->info.listen_host;
+  blob.port = holder->info.listen_port;
+  blob.unix_path = holder->info.unix_path;
+  blob.boot_id = holder->info.boot_id;
+  return blob;
+}
+
+void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank) {
+  const NodeId& node = launch.nodes[node_rank];
+  wire::StartRanks start;
+  start.launch = launch.id;
+  start.epoch = launch.epoch;
+  start.generation = kGeneration;
+  start.group = launch.group;
+  start.attempt = launch.attempt;
+  start.mode = launch.spec.mode;
+  start.name = launch.spec.name.empty() ? launch.spec.function_name : launch.spec.name;
+  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+    if (launch.ranks[r].node != node) continue;
+    wire::RankPlace place;
+    place.rank = r;
+    place.local_rank = launch.ranks[r].local_rank;
+    start.ranks.push_back(place);
+  }
+  start.world_size = static_cast<std::uint32_t>(launch.ranks.size());
+  start.node_rank = static_cast<std::uint32_t>(node_rank);
+  start.node_count = static_cast<std::uint32_t>(launch.nodes.size());
+  start.hosts_store = node_rank == 0;
+  if (const Group* gang = turn.FindGroup(launch.group)) {
+    for (const wire::BundlePlace& place : gang->places) {
+      if (place.node == node) start.gpu_ids = place.gpu_ids;
+    }
+  }
+  start.environment = launch.spec.environment;
+  start.payload = WithHolder(turn, launch.spec.payload);
+  for (const NodeId& peer : launch.nodes) {
+    const Node* other = turn.FindNode(peer);
+    if (peer != node && other != nullptr) start.peer_hosts.push_back(other->info.listen_host);
+  }
+  start.per_rank = launch.spec.per_rank;
+  turn.ToNode(node, std::move(start), launch.payload);
+}
+
+void SendRoster(Turn& turn, const Launch& launch, const NodeId& node) {
+  wire::PublishRoster roster;
+  roster.launch = launch.id;
+  roster.epoch = launch.epoch;
+  roster.generation = kGeneration;
+  roster.store_host = launch.roster.store_host;
+  roster.store_port = launch.roster.store_port;
+  if (launch.ranks[0].node == node) roster.rank_actors = launch.roster.rank_actors;
+  roster.nodes = launch.nodes;
+  turn.ToNode(node, std::move(roster));
+}
+
+void PublishRoster(Turn& turn, Launch& launch) {
+  wire::RosterPublished event;
+  event.launch = launch.id;
+  event.epoch = launch.epoch;
+  event.ready_ms = static_cast<std::uint64_t>(Millis(turn.now - launch.started));
+  const wire::RanksReady& first = launch.ready[launch.nodes[0]];
+  event.store_host = first.store_host;
+  event.store_port = first.store_port;
+  for (const Rank& rank : launch.ranks) {
+    const auto& addresses = launch.ready[rank.node].rank_actors;
+    if (rank.local_rank < addresses.size()) event.rank_actors.push_back(addresses[rank.local_rank]);
+  }
+  turn.Append(std::move(event));
+  launch.ready.clear();
+  for (const NodeId& node : launch.nodes) SendRoster(turn, launch, node);
+  PushLaunch(turn, launch);
+}
+
+void Acknowledge(Turn& turn, const Node& node, const wire::RankDone& message) {
+  wire::RankDoneAck ack;
+  ack.launch = message.launch;
+  ack.epoch = message.epoch;
+  ack.rank = message.rank;
+  turn.ToNode(node.id, ack);
+}
+
+bool AllSucceeded(const Launch& launch) {
+  for (const Rank& rank : launch.ranks) {
+    if (rank.done.outcome != wire::Outcome::kSucceeded) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void BeginEpoch(Turn& turn, const Group& gang) {
+  Launch* launch = turn.FindLaunch(gang.spec.launch);
+  if (launch == nullptr || !launch->open()) return;
+  wire::EpochBegun begun;
+  begun.launch = launch->id;
+  begun.epoch = launch->epoch + 1;
+  begun.attempt = gang.attempt;
+  for (const wire::BundlePlace& place : gang.places) {
+    begun.nodes.push_back(place.node);
+    for (std::uint32_t local = 0; local < place.ranks; ++local) {
+      wire::RankPlacement rank;
+      rank.rank = static_cast<std::uint32_t>(begun.ranks.size());
+      rank.node = place.node;
+      rank.local_rank = local;
+      begun.ranks.push_back(rank);
+    }
+  }
+  turn.Append(std::move(begun));
+  launch->ready.clear();
+  launch->started = turn.now;
+  launch->driver_route = Route();
+  launch->driver_renews = false;
+  for (std::size_t i = 0; i < launch->nodes.size(); ++i) SendStartRanks(turn, *launch, i);
+}
+
+void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message) {
+  Launch* launch = turn.FindLaunch(message.launch);
+  if (launch == nullptr || !launch->on_nodes() || launch->epoch != message.epoch) {
+    TellEpochEnded(turn, node.id, message.launch, message.epoch);
+    return;
+  }
+  if (message.generation != kGeneration) return;
+  if (launch->phase == wire::LaunchState::kRunning) {
+    SendRoster(turn, *launch, node.id);
+    return;
+  }
+  launch->ready[node.id] = message;
+  for (const NodeId& wanted : launch->nodes) {
+    if (launch->ready.count(wanted) == 0) return;
+  }
+  PublishRoster(turn, *launch);
+}
+
+void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std::string& value) {
+  Launch* launch = turn.FindLaunch(message.launch);
+  const bool current = launch != nullptr && launch->on_nodes() && launch->epoch == message.epoch &&
+                       message.generation == kGeneration && message.rank < launch->ranks.size() &&
+                       launch->ranks[message.rank].node == node.id;
+  // A repeat, a fenced epoch, a launch with its marker: nothing changes, and the worker may forget it.
+  if (!current || launch->ranks[message.rank].done.outcome != wire::Outcome::kNone) {
+    Acknowledge(turn, node, message);
+    return;
+  }
+  wire::RankFinished finished;
+  finished.done = message;
+  const bool driver_mode = launch->spec.mode == wire::LaunchMode::kDriver;
+  const bool failed = message.outcome != wire::Outcome::kSucceeded || (driver_mode && message.rank != 0);
+  wire::Failure failure = message.failure;
+  if (failed) {
+    failure.rank = static_cast<std::int32_t>(message.rank);
+    failure.node = node.id;
+    if (failure.node_name.empty()) failure.node_name = node.name;
+    if (failure.host.empty()) failure.host = node.info.host;
+    if (failure.cause.empty()) {
+      failure.cause = message.outcome == wire::Outcome::kSucceeded
+                          ? "it left before the driver's completion marker"
+                          : "it ended without a value";
+    }
+    finished.done.failure = failure;
+  }
+  turn.Append(std::move(finished), value);
+  Acknowledge(turn, node, message);
+  if (failed) {
+    FailEpoch(turn, *launch, std::move(failure));
+  } else if (driver_mode || AllSucceeded(*launch)) {
+    Verdict verdict;
+    verdict.outcome = wire::Outcome::kSucceeded;
+    WriteMarker(turn, *launch, std::move(verdict));
+  }
+}
+
+wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
+                        const std::string& cause) {
+  wire::Failure failure;
+  failure.rank = rank;
+  failure.cause = cause;
+  failure.exit_code = 1;
+  if (rank < 0 || static_cast<std::size_t>(rank) >= launch.ranks.size()) return failure;
+  failure.node = launch.ranks[static_cast<std::size_t>(rank)].node;
+  failure.node_name = turn.NodeName(failure.node);
+  if (const Node* node = turn.FindNode(failure.node)) failure.host = node->info.host;
+  return failure;
+}
+
+void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure) {
+  if (!launch.open()) return;
+  if (launch.epoch >= launch.spec.attempts_max) {
+    Verdict verdict;
+    verdict.outcome = wire::Outcome::kFailed;
+    verdict.exit_code = failure.signal != 0 ? 128 + failure.signal
+                                            : (failure.exit_code != 0 ? failure.exit_code : 1);
+    verdict.failure = std::move(failure);
+    WriteMarker(turn, launch, std::move(verdict));
+    return;
+  }
+  EndOnNodes(turn, launch, wire::Outcome::kFailed, 1, failure.cause, false);
+  wire::EpochFailed failed;
+  failed.launch = launch.id;
+  failed.epoch = launch.epoch;
+  failed.failure = std::move(failure);
+  turn.Append(std::move(failed));
+  if (Group* gang = turn.FindGroup(launch.group)) {
+    Unplace(turn, *gang, launch.last_failure.cause);
+    gang->refusals = 0;
+    gang->retry_at = turn.now;
+  }
+  PushLaunch(turn, launch);
+}
+
+void EndOnNodes(Turn& turn, Launch& launch, wire::Outcome outcome, std::int32_t exit_code,
+                const std::string& reason, bool terminal) {
+  wire::EndEpoch end;
+  end.launch = launch.id;
+  end.epoch = launch.epoch;
+  end.outcome = outcome;
+  end.exit_code = exit_code;
+  end.reason = reason;
+  end.terminal = terminal;
+  for (const NodeId& node : launch.nodes) turn.ToNode(node, end);
+  EndActorsOf(turn, launch.id, terminal ? "its launch ended" : "its launch's attempt ended");
+  std::vector<GroupId> inner;
+  for (const auto& [id, group] : turn.state.groups) {
+    if (group.spec.launch == launch.id && !group.spec.gang && group.live()) inner.push_back(id);
+  }
+  for (const GroupId& id : inner) EndGroup(turn, id, "its launch ended");
+}
+
+void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why) {
+  std::vector<std::pair<LaunchId, std::int32_t>> hit;
+  for (const auto& [id, launch] : turn.state.launches) {
+    if (!launch.on_nodes()) continue;
+    for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
+      // Under a driver every rank must live to the marker; otherwise a finished one is done.
+      const bool needed = launch.spec.mode == wire::LaunchMode::kDriver ||
+                          launch.ranks[r].done.outcome == wire::Outcome::kNone;
+      if (launch.ranks[r].node != node || !needed) continue;
+      hit.emplace_back(id, static_cast<std::int32_t>(r));
+      break;
+    }
+  }
+  for (const auto& [id, rank] : hit) {
+    Launch& launch = *turn.FindLaunch(id);
+    FailEpoch(turn, launch, FailureOn(turn, launch, rank, why));
+  }
+}
+
+bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why) {
+  const Group* group = turn.FindGroup(gang);
+  Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
+  if (launch == nullptr || !launch->on_nodes()) return false;
+  FailEpoch(turn, *launch, FailureOn(turn, *launch, -1, why));
+  return true;
+}
+
+void FailMissingRanks(Turn& turn, const NodeId& node) {
+  std::vector<std::pair<LaunchId, std::int32_t>> hit;
+  for (const auto& [id, launch] : turn.state.launches) {
+    if (!launch.on_nodes()) continue;
+    for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
+      const Rank& rank = launch.ranks[r];
+      if (rank.node != node || !rank.missing || rank.done.outcome != wire::Outcome::kNone) continue;
+      hit.emplace_back(id, static_cast<std::int32_t>(r));
+      break;
+    }
+  }
+  for (const auto& [id, rank] : hit) {
+    Launch& launch = *turn.FindLaunch(id);
+    FailEpoch(turn, launch,
+              FailureOn(turn, launch, rank, "its node came back and no longer runs it"));
+  }
+}
+
+void ResumeLaunchesOn(Turn& turn, const NodeId& node) {
+  for (auto& [id, launch] : turn.state.launches) {
+    if (!launch.on_nodes()) continue;
+    for (std::size_t i = 0; i < launch.nodes.size(); ++i) {
+      if (launch.nodes[i] != node) continue;
+      if (launch.phase == wire::LaunchState::kStarting) SendStartRanks(turn, launch, i);
+      if (launch.phase == wire::LaunchState::kRunning) SendRoster(turn, launch, node);
+    }
+  }
+}
+
+void TellEpochEnded(Turn& turn, const NodeId& node, const LaunchId& id, std::uint64_t epoch) {
+  wire::EndEpoch end;
+  end.launch = id;
+  end.epoch = epoch;
+  end.outcome = wire::Outcome::kFailed;
+  end.exit_code = 76;  // fenced
+  end.reason = "this epoch is over";
+  const Launch* launch = turn.FindLaunch(id);
+  if (launch != nullptr && launch->marker) {
+    end.outcome = launch->marker->outcome;
+    end.exit_code = launch->marker->exit_code;
+    end.terminal = true;
+  }
+  turn.ToNode(node, std::move(end));
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,39 @@
+// Epochs: one attempt of a launch, from its reservation to its end on every node.
+//
+//   reserved --EpochBegun journaled--> STARTING: StartRanks to all nodes at once
+//   STARTING --RanksReady of all; RosterPublished journaled--> RUNNING: PublishRoster to all
+//   RUNNING --RankDone of all / the driver's Complete--> marker (markers.h)
+//   STARTING, RUNNING --a rank or node lost, attempts left--> EpochFailed: EndEpoch and Release to all,
+//                                                            back to the queue; else marker FAILED
+// What was sent and not answered is sent again when its node registers anew.
+#pragma once
+
+#include <string>
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+/// The only generation of an epoch's group so far.
+inline constexpr std::uint64_t kGeneration = 1;
+
+void BeginEpoch(Turn& turn, const Group& gang);
+void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message);
+void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std::string& value);
+/// The current epoch is over without a marker, or with one when no attempt is left.
+void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure);
+
+/// Rank `r`'s node, names and host in a Failure.
+wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank, const std::string& cause);
+void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why);
+/// True when the group was the gang of a launch on nodes, whose epoch now failed.
+bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why);
+void FailMissingRanks(Turn& turn, const NodeId& node);
+void ResumeLaunchesOn(Turn& turn, const NodeId& node);
+/// To a node that reports ranks of an epoch that is over.
+void TellEpochEnded(Turn& turn, const NodeId& node, const LaunchId& launch, std::uint64_t epoch);
+/// EndEpoch to every node of the current epoch, and the end of what its driver made.
+void EndOnNodes(Turn& turn, Launch& launch, wire::Outcome outcome, std::int32_t exit_code,
+                const std::string& reason, bool terminal);
+
+}  // namespace troupe::head

@@ -1,0 +1,296 @@
+#include "head/core/groups.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "head/core/actors.h"
+#include "head/core/convert.h"
+#include "head/core/epochs.h"
+#include "head/core/views.h"
+#include "placement/explain.h"
+#include "placement/packer.h"
+
+namespace troupe::head {
+namespace {
+
+std::set<NodeId> NodesOf(const std::vector<wire::BundlePlace>& places) {
+  std::set<NodeId> nodes;
+  for (const wire::BundlePlace& place : places) nodes.insert(place.node);
+  return nodes;
+}
+
+void SendReserve(Turn& turn, const Group& group, const NodeId& node) {
+  wire::Reserve reserve;
+  reserve.group = group.spec.group;
+  reserve.attempt = group.attempt;
+  reserve.parent = group.spec.parent;
+  for (const wire::BundlePlace& place : group.places) {
+    if (place.node != node) continue;
+    wire::Bundle bundle;
+    bundle.index = place.index;
+    bundle.resources = place.resources;
+    reserve.bundles.push_back(std::move(bundle));
+  }
+  turn.ToNode(node, std::move(reserve));
+}
+
+void SendRelease(Turn& turn, const GroupId& group, std::uint64_t attempt, const NodeId& node) {
+  wire::Release release;
+  release.group = group;
+  release.attempt = attempt;
+  turn.ToNode(node, std::move(release));
+}
+
+void Placed(Turn& turn, Group& group) {
+  wire::GroupPlaced placed;
+  placed.group = group.spec.group;
+  placed.attempt = group.attempt;
+  placed.places = group.places;
+  turn.Append(std::move(placed));
+  group.refusals = 0;
+  if (group.spec.gang) {
+    BeginEpoch(turn, group);
+  } else if (!group.spec.actor.IsNil()) {
+    StartActorIn(turn, group);
+  } else {
+    PushGroup(turn, group);
+    turn.state.dirty = true;  // actors may wait for it
+  }
+}
+
+const Group* FindByName(const State& state, const std::string& name) {
+  for (const auto& [id, group] : state.groups) {
+    if (group.live() && !name.empty() && group.spec.name == name) return &group;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& message) {
+  if (Group* known = turn.FindGroup(message.group)) {
+    known->watchers.insert(request.route);
+    turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *known)});
+    return;
+  }
+  if (message.group.IsNil() || message.bundles.empty()) {
+    turn.Refuse(request, ErrorCode::kInvalid, "a placement group needs an id and a bundle");
+    return;
+  }
+  if (message.detached && !request.launch.IsNil()) {
+    turn.Refuse(request, ErrorCode::kInvalid,
+                "lifetime=\"detached\" is not possible inside a launch: what its driver makes ends "
+                "with it");
+    return;
+  }
+  if (FindByName(turn.state, message.name) != nullptr) {
+    turn.Refuse(request, ErrorCode::kAlreadyExists,
+                "a placement group is already called '" + message.name + "'");
+    return;
+  }
+  wire::GroupSubmitted submitted;
+  submitted.group = message.group;
+  submitted.name = message.name;
+  submitted.strategy = message.strategy;
+  submitted.bundles = message.bundles;
+  submitted.owner = message.detached ? OwnerId() : request.owner;
+  submitted.detached = message.detached;
+  submitted.launch = request.launch;
+  submitted.epoch = request.epoch;
+  if (const Launch* launch = turn.FindLaunch(request.launch)) submitted.parent = launch->group;
+  const Group* parent = turn.FindGroup(submitted.parent);
+  const auto views = parent == nullptr ? ClusterView(turn) : GroupView(turn, *parent);
+  const placement::Request wanted = RequestOf(turn, submitted);
+  if (!placement::EverFits(views, wanted)) {
+    turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(views, wanted).text);
+    return;
+  }
+  turn.Append(std::move(submitted));
+  Group& group = *turn.FindGroup(message.group);
+  group.watchers.insert(request.route);
+  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, group)});
+  turn.state.dirty = true;
+}
+
+void OnGetGroup(Turn& turn, const Request& request, const wire::GetGroup& message) {
+  Group* group = turn.FindGroup(message.group);
+  if (group == nullptr && !message.name.empty()) {
+    if (const Group* named = FindByName(turn.state, message.name)) {
+      group = turn.FindGroup(named->spec.group);
+    }
+  }
+  if (group == nullptr) {
+    turn.Refuse(request, ErrorCode::kNotFound,
+                "no placement group " +
+                    (message.name.empty() ? message.group.Hex() : "called '" + message.name + "'"));
+    return;
+  }
+  if (message.watch) group->watchers.insert(request.route);
+  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *group)});
+}
+
+void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& message) {
+  Group* group = turn.FindGroup(message.group);
+  if (group == nullptr) {
+    turn.Refuse(request, ErrorCode::kNotFound, "no placement group " + message.group.Hex());
+    return;
+  }
+  if (group->spec.gang || !group->spec.actor.IsNil()) {
+    turn.Refuse(request, ErrorCode::kInvalid, "a launch's or an actor's own reservation ends with it");
+    return;
+  }
+  EndGroup(turn, message.group, "removed");
+  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *turn.FindGroup(message.group))});
+}
+
+void StartAttempt(Turn& turn, Group& group, std::vector<wire::BundlePlace> places) {
+  wire::GroupAttempted attempted;
+  attempted.group = group.spec.group;
+  attempted.attempt = group.attempt + 1;
+  attempted.places = std::move(places);
+  turn.Append(std::move(attempted));
+  group.answered.clear();
+  for (const NodeId& node : NodesOf(group.places)) SendReserve(turn, group, node);
+}
+
+void OnReserveReply(Turn& turn, Node& node, const wire::ReserveReply& message) {
+  Group* group = turn.FindGroup(message.group);
+  const Lease lease{message.group, message.attempt};
+  const bool current = group != nullptr && group->attempting && group->attempt == message.attempt &&
+                       node.holdings.count(lease) > 0;
+  if (!current) {
+    const auto known = node.holdings.find(lease);
+    const bool created = known != node.holdings.end() && known->second.state == HoldingState::kHeld;
+    if (!message.granted && !created) node.holdings.erase(lease);
+    if (message.granted && !created) SendRelease(turn, message.group, message.attempt, node.id);
+    NoteFree(turn, node, message.free, message.free_version);
+    return;
+  }
+  if (!message.granted) {
+    Unplace(turn, *group, node.name + " refused: " + message.reason);
+    node.holdings.erase(lease);
+    NoteFree(turn, node, message.free, message.free_version);
+    return;
+  }
+  for (const wire::BundleGrant& grant : message.grants) {
+    for (wire::BundlePlace& place : group->places) {
+      if (place.node == node.id && place.index == grant.index) place.gpu_ids = grant.gpu_ids;
+    }
+  }
+  group->answered.insert(node.id);
+  NoteFree(turn, node, message.free, message.free_version);
+  if (group->answered == NodesOf(group->places)) Placed(turn, *group);
+}
+
+void OnReleased(Turn& turn, Node& node, const wire::Released& message) {
+  const Lease lease{message.group, message.attempt};
+  const auto known = node.holdings.find(lease);
+  if (known != node.holdings.end() && known->second.state == HoldingState::kReleasing) {
+    node.holdings.erase(known);
+    // Child leases end with their parent.
+    for (auto it = node.holdings.begin(); it != node.holdings.end();) {
+      const bool child = it->second.parent == message.group &&
+                         it->second.state == HoldingState::kReleasing;
+      it = child ? node.holdings.erase(it) : std::next(it);
+    }
+  }
+  NoteFree(turn, node, message.free, message.free_version);
+  turn.state.dirty = true;
+}
+
+void NoteFree(Turn& turn, Node& node, const std::vector<wire::Resource>& free,
+              std::uint64_t version) {
+  if (version == 0 || version < node.free_version) return;
+  node.free_version = version;
+  node.missing = Resources();
+  Resources account = FreeOf(node);
+  account.Subtract(FromWire(free));
+  node.missing = account;
+  turn.state.dirty = true;
+}
+
+void Unplace(Turn& turn, Group& group, const std::string& why) {
+  const std::set<NodeId> nodes = NodesOf(group.places);
+  wire::GroupUnplaced unplaced;
+  unplaced.group = group.spec.group;
+  unplaced.attempt = group.attempt;
+  unplaced.reason = why;
+  turn.Append(std::move(unplaced));
+  for (const NodeId& node : nodes) SendRelease(turn, group.spec.group, group.attempt, node);
+  const unsigned shift = std::min(group.refusals++, 6u);
+  const Duration wait = std::min(turn.options.retry_first * (1 << shift), turn.options.retry_max);
+  const auto jitter = static_cast<Duration::rep>(
+      turn.random.Next() % static_cast<std::uint64_t>(wait.count() / 2 + 1));
+  group.retry_at = turn.now + wait / 2 + Duration(jitter);
+  turn.Arm(group.retry_at, TimerKind::kGroupRetry, group.spec.group);
+  turn.state.dirty = true;
+}
+
+void LoseBundles(Turn& turn, const GroupId& id, const std::string& why) {
+  Group* group = turn.FindGroup(id);
+  if (group == nullptr || !group->live() || group->places.empty()) return;
+  if (group->spec.gang && FailEpochOfGroup(turn, id, why)) return;
+  if (!group->attempting && group->state != wire::GroupState::kCreated) return;
+  if (!group->spec.actor.IsNil() && !group->attempting) {
+    LoseActorOfGroup(turn, group->spec.actor, why);
+    group = turn.FindGroup(id);
+    if (group == nullptr || group->places.empty()) return;
+  }
+  LoseActorsIn(turn, id, why);
+  group = turn.FindGroup(id);
+  if (group == nullptr || group->places.empty()) return;
+  Unplace(turn, *group, why);
+  PushGroup(turn, *group);
+}
+
+void EndGroup(Turn& turn, const GroupId& id, const std::string& why) {
+  Group* group = turn.FindGroup(id);
+  if (group == nullptr || !group->live()) return;
+  if (group->spec.actor.IsNil()) {  // one actor's own reservation has nothing inside
+    std::vector<GroupId> children;
+    for (const auto& [child_id, child] : turn.state.groups) {
+      if (child.spec.parent == id && child.live()) children.push_back(child_id);
+    }
+    for (const GroupId& child : children) EndGroup(turn, child, why);
+    EndActorsIn(turn, id, why);
+  }
+  group = turn.FindGroup(id);
+  if (group == nullptr || !group->live()) return;
+  const std::set<NodeId> nodes = NodesOf(group->places);
+  const std::uint64_t attempt = group->attempt;
+  wire::GroupEnded ended;
+  ended.group = id;
+  ended.reason = why;
+  turn.Append(std::move(ended));
+  for (const NodeId& node : nodes) SendRelease(turn, id, attempt, node);
+  if (const Group* left = turn.FindGroup(id)) PushGroup(turn, *left);
+  turn.state.dirty = true;
+}
+
+void AskAgain(Turn& turn, const GroupId& id, const NodeId& node) {
+  const Group* group = turn.FindGroup(id);
+  if (group != nullptr && group->attempting) SendReserve(turn, *group, node);
+}
+
+void PushGroup(Turn& turn, const Group& group) {
+  if (group.watchers.empty()) return;
+  const wire::GroupInfo info = InfoOf(turn, group);
+  for (const Route& route : group.watchers) turn.SendTo(route, wire::GroupUpdate{info});
+}
+
+wire::GroupInfo InfoOf(Turn& turn, const Group& group) {
+  wire::GroupInfo info;
+  info.group = group.spec.group;
+  info.name = group.spec.name;
+  info.strategy = group.spec.strategy;
+  info.state = group.state;
+  info.attempt = group.attempt;
+  if (group.state == wire::GroupState::kCreated) info.places = group.places;
+  info.bundles = group.spec.bundles;
+  info.launch = group.spec.launch;
+  info.reason = group.waiting() ? WaitingFor(turn, group) : group.reason;
+  return info;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,103 @@
+#include "head/core/head_core.h"
+
+#include <utility>
+
+#include "head/core/actors.h"
+#include "head/core/apply.h"
+#include "head/core/dispatch.h"
+#include "head/core/launches.h"
+#include "head/core/owners.h"
+#include "head/core/roster.h"
+#include "head/core/schedule.h"
+#include "head/core/tokens.h"
+
+namespace troupe::head {
+namespace {
+
+class Inputs {
+ public:
+  explicit Inputs(Turn& turn) : t_(turn) {}
+  void operator()(const SessionOpened& i) { OpenSession(t_, i); }
+  void operator()(const SessionClosed& i) { CloseSession(t_, i.session); }
+  void operator()(const MessageFrom& i) { OnMessage(t_, i); }
+  void operator()(const Tick&) { OnTick(t_); }
+  void operator()(const Appended&) {}
+  void operator()(const ProbeDone& i) { OnProbe(t_, i); }
+  void operator()(const DiskFull& i) { t_.state.read_only = i.full; }
+  void operator()(const TokenUsed& i) { NoteTokenUsed(t_, i.id); }
+
+ private:
+  Turn& t_;
+};
+
+}  // namespace
+
+void HeadCore::Replay(const wire::Event& event) {
+  Apply(state_, event);
+  durable_ = ++last_sequence_;
+}
+
+Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
+  Turn turn(state_, options_, seams_, now, wall_us);
+  state_.started = now;
+  wire::HeadStarted started;
+  started.incarnation = state_.incarnation + 1;
+  started.wall_us = wall_us;
+  started.version = options_.version;
+  turn.Append(std::move(started));
+  AwaitNodes(turn);
+  AwaitOwners(turn);
+  ResumeLaunchTimers(turn);
+  ResumeActorTimers(turn);
+  state_.dirty = true;
+  return Finish(turn);
+}
+
+Effects HeadCore::Handle(const Input& input, Instant now, std::uint64_t wall_us) {
+  Turn turn(state_, options_, seams_, now, wall_us);
+  if (const auto* appended = std::get_if<Appended>(&input)) {
+    durable_ = std::max(durable_, appended->sequence);
+  }
+  if (std::holds_alternative<Tick>(input)) {
+    // A head that was held up itself cannot tell who was silent.
+    if (wake_at_ && now - *wake_at_ > options_.lag_max) ExtendLeases(turn, now - *wake_at_);
+    wake_at_.reset();
+  }
+  std::visit(Inputs(turn), input);
+  return Finish(turn);
+}
+
+Effects HeadCore::Finish(Turn& turn) {
+  Schedule(turn);
+  Effects out;
+  for (wire::Event& event : turn.events) {
+    out.append.push_back({++last_sequence_, std::move(event)});
+  }
+  for (Send& send : turn.sends) {
+    if (std::holds_alternative<wire::HeartbeatAck>(send.message.body)) {
+      out.sends.push_back(std::move(send));
+    } else {
+      held_.push_back({last_sequence_, std::move(send)});
+    }
+  }
+  for (Close& close : turn.closes) held_.push_back({last_sequence_, std::move(close)});
+  out.probes = std::move(turn.probes);
+  while (!held_.empty() && held_.front().after <= durable_) {
+    if (auto* send = std::get_if<Send>(&held_.front().effect)) {
+      out.sends.push_back(std::move(*send));
+    } else {
+      out.closes.push_back(std::move(std::get<Close>(held_.front().effect)));
+    }
+    held_.pop_front();
+  }
+  stopping_ = stopping_ || turn.stop();
+  out.stop = stopping_ && held_.empty();
+  const std::optional<Instant> next = state_.timers.Next();
+  if (next && (!wake_at_ || *next != *wake_at_)) {
+    wake_at_ = *next;
+    out.wake_at = *next;
+  }
+  return out;
+}
+
+}  // namespace troupe::head

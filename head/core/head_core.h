@@ -1,0 +1,65 @@
+// HeadCore: everything the head decides, as a deterministic step function.
+//
+// (state, input, now) -> effects. No clock, thread, socket or disk in here: the shell (head/server)
+// and the simulator (tests/sim) carry inputs in and effects out. View: the cluster.
+//
+// Durable before visible (S5): an effect's sends leave only after every event appended up to then is
+// durable. The core holds them back itself and hands them out at Appended; heartbeat acknowledgements,
+// which say nothing, pass. So the shell's duties are: append the rows in order, as one batch; never
+// reorder sends of one session; report Appended; stop for ever if an append fails.
+//   HeadCore core(options, seams);
+//   for (const wire::Event& event : journal) core.Replay(event);
+//   Effects first = core.Start(now, wall_us);
+//   Effects next = core.Handle(MessageFrom{session, relay, message}, now, wall_us);
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "head/core/io.h"
+#include "head/core/options.h"
+#include "head/core/seams.h"
+#include "head/core/state.h"
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+class HeadCore {
+ public:
+  HeadCore(CoreOptions options, Seams seams) : options_(std::move(options)), seams_(seams) {}
+  HeadCore(const HeadCore&) = delete;
+  HeadCore& operator=(const HeadCore&) = delete;
+
+  /// One event of the journal, in order, before Start.
+  void Replay(const wire::Event& event);
+  /// A new incarnation begins: everything journaled gets a full lease.
+  Effects Start(Instant now, std::uint64_t wall_us);
+  /// One input. Never blocks; cost is that of the reducer it reaches.
+  Effects Handle(const Input& input, Instant now, std::uint64_t wall_us);
+
+  /// For the shell's authentication and for checkers; changes only in Handle.
+  const State& state() const { return state_; }
+  const CoreOptions& options() const { return options_; }
+  /// The listening address, known once the shell has bound it.
+  void set_address(std::string address) { options_.address = std::move(address); }
+  std::uint64_t last_sequence() const { return last_sequence_; }
+  std::uint64_t durable_sequence() const { return durable_; }
+
+ private:
+  struct Held {
+    std::uint64_t after = 0;  // leaves once this event is durable
+    std::variant<Send, Close> effect;
+  };
+  Effects Finish(Turn& turn);
+
+  CoreOptions options_;
+  Seams seams_;
+  State state_;
+  std::uint64_t last_sequence_ = 0;
+  std::uint64_t durable_ = 0;
+  std::deque<Held> held_;
+  std::optional<Instant> wake_at_;
+  bool stopping_ = false;
+};
+
+}  // namespace troupe::head

@@ -1,0 +1,97 @@
+// What goes into the head's reducer and what comes out: plain values.
+//
+// The shell (head/server) and the simulator move them; neither decides anything.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/time.h"
+#include "runtime/wire/messages.h"
+
+namespace troupe::head {
+
+/// Where an answer or a push goes: a session, or a process behind a worker's session.
+struct Route {
+  SessionId session;
+  ProcessId process;
+  friend bool operator==(const Route& a, const Route& b) {
+    return a.session == b.session && a.process == b.process;
+  }
+  friend bool operator<(const Route& a, const Route& b) {
+    return a.session != b.session ? a.session < b.session : a.process < b.process;
+  }
+  bool IsNil() const { return session.IsNil(); }
+};
+
+/// An authenticated peer. `subject` is its id for life (of its certificate, or of its process).
+struct SessionOpened {
+  SessionId session;
+  wire::Role role = wire::Role::kNone;
+  Id128 subject;
+  std::string host;
+  bool local = false;  // same host and user, by Unix socket
+};
+struct SessionClosed {
+  SessionId session;
+};
+/// A message of a peer; `relay` is set when a worker carried it for one of its processes.
+struct MessageFrom {
+  SessionId session;
+  std::optional<wire::Relay> relay;
+  wire::Message message;
+};
+/// The instant asked for by Effects::wake_at has come.
+struct Tick {};
+/// Every event up to `sequence` is durable.
+struct Appended {
+  std::uint64_t sequence = 0;
+};
+/// Answer to Effects::probes: whether nobody listens where the node's worker did.
+struct ProbeDone {
+  NodeId node;
+  std::uint64_t incarnation = 0;
+  bool refused = false;
+};
+/// The disk is full (or no longer): only markers and what ends things is written.
+struct DiskFull {
+  bool full = false;
+};
+/// A peer proved this token when it joined.
+struct TokenUsed {
+  TokenId id;
+};
+using Input = std::variant<SessionOpened, SessionClosed, MessageFrom, Tick, Appended, ProbeDone,
+                           DiskFull, TokenUsed>;
+
+struct Row {
+  std::uint64_t sequence = 0;
+  wire::Event event;
+};
+struct Send {
+  Route to;
+  wire::Message message;
+};
+struct Close {
+  SessionId session;
+  std::string reason;
+};
+struct Probe {
+  NodeId node;
+  std::uint64_t incarnation = 0;
+};
+/// In this order: rows to the journal (one batch), sends, closes.
+struct Effects {
+  std::vector<Row> append;
+  std::vector<Send> sends;
+  std::vector<Close> closes;
+  std::vector<Probe> probes;
+  std::optional<Instant> wake_at;  // replaces the earlier one
+  bool stop = false;               // end this head once the sends are out
+};
+
+}  // namespace troupe::head

@@ -1,0 +1,318 @@
+#include "head/core/launches.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "head/core/epochs.h"
+#include "head/core/groups.h"
+#include "head/core/markers.h"
+#include "head/core/schedule.h"
+#include "head/core/views.h"
+#include "placement/explain.h"
+#include "placement/packer.h"
+
+namespace troupe::head {
+namespace {
+
+// Why this can never run; empty when it can.
+std::string Objection(const Turn& turn, const Request& request, const wire::LaunchSpec& spec) {
+  if (spec.ranks == 0) return "a launch needs at least one rank";
+  if (spec.ranks > turn.options.ranks_max) {
+    return "a launch of " + std::to_string(spec.ranks) + " ranks is over the limit of " +
+           std::to_string(turn.options.ranks_max);
+  }
+  if (spec.attempts_max == 0) return "max_attempts must be at least 1";
+  if (!request.launch.IsNil()) {
+    return "a launch cannot be submitted from inside a launch: use the ranks you have, "
+           "troupe.launch.current()";
+  }
+  if (turn.state.read_only) {
+    return "the head's disk is full: running launches finish, new ones are refused until there is "
+           "room in its state directory";
+  }
+  return {};
+}
+
+void Accept(Turn& turn, const Request& request, const Launch& launch) {
+  wire::LaunchAccepted accepted;
+  accepted.launch = launch.id;
+  const Group* gang = turn.FindGroup(launch.group);
+  if (gang != nullptr && gang->waiting()) {
+    accepted.queue_place = QueuePlace(turn, *gang) + 1;
+    accepted.waiting_for = WaitingFor(turn, *gang);
+  }
+  turn.Reply(request, std::move(accepted));
+}
+
+Launch* Find(Turn& turn, const Request& request, const LaunchId& id) {
+  Launch* launch = turn.FindLaunch(id);
+  if (launch != nullptr) return launch;
+  const auto stone = turn.state.tombstones.find(id);
+  turn.Refuse(request, ErrorCode::kNotFound,
+              stone == turn.state.tombstones.end()
+                  ? "no launch " + id.Hex()
+                  : "launch " + id.Short() + " " + NameOf(stone->second.outcome) +
+                        "; its particulars are no longer kept");
+  return nullptr;
+}
+
+void ArmTimeout(Turn& turn, const Launch& launch) {
+  if (launch.spec.timeout_ms == 0 || !launch.open()) return;
+  const std::uint64_t due_us = launch.submitted_us + launch.spec.timeout_ms * 1000;
+  const std::uint64_t left_us = due_us > turn.wall_us ? due_us - turn.wall_us : 0;
+  turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kLaunch, launch.id);
+}
+
+}  // namespace
+
+void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch& message,
+                    const std::string& payload) {
+  const auto known = turn.state.requests.find(message.request);
+  if (known != turn.state.requests.end()) {  // a repeat after a lost answer
+    Launch& launch = *turn.FindLaunch(known->second);
+    launch.watchers.insert(request.route);
+    Adopt(turn, launch, request);
+    Accept(turn, request, launch);
+    return;
+  }
+  const wire::LaunchSpec& spec = message.spec;
+  const std::string objection = Objection(turn, request, spec);
+  if (!objection.empty()) {
+    turn.Refuse(request, ErrorCode::kInvalid, objection);
+    return;
+  }
+  const std::vector<placement::NodeView> views = ClusterView(turn);
+  const placement::Request wanted = RequestOf(spec);
+  if (!placement::EverFits(views, wanted)) {
+    turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(views, wanted).text);
+    return;
+  }
+  wire::LaunchSubmitted submitted;
+  submitted.launch = LaunchId::Random(turn.random);
+  submitted.group = GroupId::Random(turn.random);
+  submitted.spec = spec;
+  submitted.request = message.request;
+  submitted.owner = spec.detached ? OwnerId() : request.owner;
+  submitted.submitted_us = turn.wall_us;
+  wire::GroupSubmitted gang;
+  gang.group = submitted.group;
+  gang.launch = submitted.launch;
+  gang.gang = true;
+  gang.strategy = spec.strategy;
+  gang.gpu_type = spec.gpu_type;
+  gang.count = spec.ranks;
+  gang.bundles.emplace_back();
+  gang.bundles.back().resources = spec.per_rank;
+  const LaunchId id = submitted.launch;
+  turn.Append(std::move(submitted), payload);
+  turn.Append(std::move(gang));
+  Launch& launch = *turn.FindLaunch(id);
+  launch.watchers.insert(request.route);
+  ArmTimeout(turn, launch);
+  turn.state.dirty = true;
+  Schedule(turn);
+  Accept(turn, request, launch);
+}
+
+void Adopt(Turn& turn, Launch& launch, const Request& request) {
+  if (!launch.open() || launch.spec.detached || request.owner.IsNil()) return;
+  if (launch.owner == request.owner || !request.launch.IsNil()) return;
+  const auto owner = turn.state.owners.find(launch.owner);
+  if (owner == turn.state.owners.end() || !owner->second.session.IsNil()) return;
+  wire::LaunchDisowned event;
+  event.launch = launch.id;
+  event.owner = request.owner;
+  turn.Append(event);
+}
+
+void OnWatchLaunch(Turn& turn, const Request& request, const wire::WatchLaunch& message) {
+  Launch* launch = Find(turn, request, message.launch);
+  if (launch == nullptr) return;
+  if (launch->open()) launch->watchers.insert(request.route);
+  Adopt(turn, *launch, request);
+  turn.Reply(request, wire::LaunchUpdate{InfoOf(turn, *launch)});
+}
+
+void OnGetLaunch(Turn& turn, const Request& request, const wire::GetLaunch& message) {
+  const Launch* launch = Find(turn, request, message.launch);
+  if (launch != nullptr) turn.Reply(request, wire::LaunchUpdate{InfoOf(turn, *launch)});
+}
+
+void OnListLaunches(Turn& turn, const Request& request) {
+  wire::LaunchList list;
+  for (const auto& [id, launch] : turn.state.launches) list.launches.push_back(InfoOf(turn, launch));
+  std::sort(list.launches.begin(), list.launches.end(), [](const auto& a, const auto& b) {
+    return a.submitted_us != b.submitted_us ? a.submitted_us < b.submitted_us : a.launch < b.launch;
+  });
+  turn.Reply(request, std::move(list));
+}
+
+void OnGetResult(Turn& turn, const Request& request, const wire::GetResult& message) {
+  const Launch* launch = Find(turn, request, message.launch);
+  if (launch == nullptr) return;
+  if (launch->open()) {
+    turn.Refuse(request, ErrorCode::kInvalid,
+                "launch " + launch->id.Short() + " has no result yet: it is " + NameOf(launch->phase));
+    return;
+  }
+  if (message.rank >= std::max<std::size_t>(launch->ranks.size(), 1)) {
+    turn.Refuse(request, ErrorCode::kNotFound, "the launch has no rank " + std::to_string(message.rank));
+    return;
+  }
+  wire::ResultValue result;
+  result.launch = launch->id;
+  result.rank = message.rank;
+  result.outcome = launch->marker->outcome;
+  std::string value;
+  if (message.rank < launch->ranks.size()) {
+    const Rank& rank = launch->ranks[message.rank];
+    if (rank.done.outcome != wire::Outcome::kNone) result.outcome = rank.done.outcome;
+    result.sha256 = rank.done.sha256;
+    result.size_bytes = rank.done.size_bytes;
+    if (rank.done.kept_by_worker) result.kept_by = rank.node;
+    value = rank.value;
+  }
+  if (message.rank == 0 && !launch->value.empty()) {
+    value = launch->value;
+    result.outcome = launch->marker->outcome;
+    result.kept_by = NodeId();
+    result.size_bytes = value.size();
+  }
+  turn.Reply(request, std::move(result), std::move(value));
+}
+
+void OnCancelLaunch(Turn& turn, const Request& request, const wire::CancelLaunch& message) {
+  Launch* launch = Find(turn, request, message.launch);
+  if (launch == nullptr) return;
+  const std::string reason = message.reason.empty() ? "cancelled" : message.reason;
+  const bool driven = launch->phase == wire::LaunchState::kRunning && !launch->driver.IsNil();
+  if (launch->open() && (message.hard || !driven)) {
+    CancelNow(turn, *launch, reason);
+  } else if (launch->open() && !launch->cancel_requested) {
+    wire::CancelRequested cancel;
+    cancel.launch = launch->id;
+    cancel.reason = reason;
+    turn.Append(std::move(cancel));
+    turn.Arm(turn.now + turn.options.cancel_grace, TimerKind::kCancel, launch->id);
+    turn.SendTo(launch->driver_route, wire::LaunchUpdate{InfoOf(turn, *launch)});
+    PushLaunch(turn, *launch);
+  }
+  turn.Reply(request, wire::LaunchUpdate{InfoOf(turn, *launch)});
+}
+
+void CancelNow(Turn& turn, Launch& launch, const std::string& cause) {
+  if (!launch.open()) return;
+  Verdict verdict;
+  verdict.outcome = wire::Outcome::kCancelled;
+  verdict.exit_code = 130;
+  verdict.cause = cause;
+  WriteMarker(turn, launch, std::move(verdict));
+}
+
+void OnLaunchTimer(Turn& turn, const LaunchId& id) {
+  Launch* launch = turn.FindLaunch(id);
+  if (launch == nullptr || !launch->open()) return;
+  const std::uint64_t due_us = launch->submitted_us + launch->spec.timeout_ms * 1000;
+  char text[160];
+  std::snprintf(text, sizeof text, "timed out after %.1f s, counted from its submission; it was %s",
+                static_cast<double>(launch->spec.timeout_ms) / 1000, NameOf(launch->phase));
+  Verdict verdict;
+  verdict.outcome = wire::Outcome::kCancelled;
+  verdict.exit_code = 130;
+  verdict.cause = text;
+  verdict.failure.cause = text;
+  verdict.failure.exception_type = "builtins.TimeoutError";
+  if (turn.wall_us > due_us) verdict.failure.exit_code = 0;
+  WriteMarker(turn, *launch, std::move(verdict));
+}
+
+void OnCancelTimer(Turn& turn, const LaunchId& id) {
+  Launch* launch = turn.FindLaunch(id);
+  if (launch == nullptr || !launch->open() || !launch->cancel_requested) return;
+  CancelNow(turn, *launch, launch->cancel_reason);
+}
+
+void OnRetentionTimer(Turn& turn, const LaunchId& id) {
+  const Launch* launch = turn.FindLaunch(id);
+  if (launch == nullptr || launch->open()) return;
+  wire::LaunchRetired retired;
+  retired.launch = id;
+  retired.outcome = launch->marker->outcome;
+  retired.exit_code = launch->marker->exit_code;
+  turn.Append(retired);
+}
+
+void ResumeLaunchTimers(Turn& turn) {
+  for (auto& [id, launch] : turn.state.launches) {
+    launch.started = turn.now;
+    ArmTimeout(turn, launch);
+    if (launch.open() && launch.cancel_requested) {
+      turn.Arm(turn.now + turn.options.cancel_grace, TimerKind::kCancel, id);
+    }
+    if (launch.open()) continue;
+    const std::uint64_t due_us = launch.marker->wall_time_us + turn.options.retention_us;
+    const std::uint64_t left_us = due_us > turn.wall_us ? due_us - turn.wall_us : 0;
+    turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kRetention, id);
+  }
+}
+
+void PushLaunch(Turn& turn, const Launch& launch) {
+  if (launch.watchers.empty()) return;
+  const wire::LaunchInfo info = InfoOf(turn, launch);
+  for (const Route& route : launch.watchers) turn.SendTo(route, wire::LaunchUpdate{info});
+}
+
+wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
+  wire::LaunchInfo info;
+  info.launch = launch.id;
+  info.name = launch.spec.name.empty() ? launch.spec.function_name : launch.spec.name;
+  info.mode = launch.spec.mode;
+  info.ranks = launch.spec.ranks;
+  info.state = launch.phase;
+  info.epoch = launch.epoch;
+  info.attempts_max = launch.spec.attempts_max;
+  info.submitted_us = launch.submitted_us;
+  info.ready_ms = launch.roster.ready_ms;
+  info.nodes = launch.nodes;
+  info.travelled = launch.spec.environment.travelled;
+  info.per_rank = launch.spec.per_rank;
+  info.head_incarnation = turn.state.incarnation;
+  info.failure = launch.last_failure;
+  if (launch.marker) {
+    info.outcome = launch.marker->outcome;
+    info.exit_code = launch.marker->exit_code;
+    info.cause = launch.marker->cause;
+    info.failure = launch.marker->failure;
+    info.duration_ms = launch.marker->duration_ms;
+  } else {
+    if (launch.cancel_requested) info.cause = "cancel requested: " + launch.cancel_reason;
+    info.duration_ms =
+        turn.wall_us > launch.submitted_us ? (turn.wall_us - launch.submitted_us) / 1000 : 0;
+  }
+  const Group* gang = turn.FindGroup(launch.group);
+  if (launch.phase == wire::LaunchState::kQueued && gang != nullptr) {
+    if (gang->attempting) info.state = wire::LaunchState::kReserving;
+    if (gang->waiting()) {
+      info.waiting_for = WaitingFor(turn, *gang);
+      info.queue_place = QueuePlace(turn, *gang) + 1;
+    }
+  }
+  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+    const Rank& rank = launch.ranks[r];
+    wire::RankInfo item;
+    item.rank = r;
+    item.node = rank.node;
+    item.node_name = turn.NodeName(rank.node);
+    if (const Node* node = turn.FindNode(rank.node)) item.host = node->info.host;
+    item.local_rank = rank.local_rank;
+    item.outcome = rank.done.outcome;
+    item.exit_code = rank.done.failure.exit_code;
+    info.rank_infos.push_back(std::move(item));
+    info.result_bytes.push_back(rank.value.empty() ? rank.done.size_bytes : rank.value.size());
+  }
+  return info;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,29 @@
+// Launches as their callers see them: submission, the queue, watching, cancelling, results.
+#pragma once
+
+#include <string>
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch& message,
+                    const std::string& payload);
+void OnWatchLaunch(Turn& turn, const Request& request, const wire::WatchLaunch& message);
+void OnGetLaunch(Turn& turn, const Request& request, const wire::GetLaunch& message);
+void OnListLaunches(Turn& turn, const Request& request);
+void OnGetResult(Turn& turn, const Request& request, const wire::GetResult& message);
+void OnCancelLaunch(Turn& turn, const Request& request, const wire::CancelLaunch& message);
+/// The marker CANCELLED, now.
+void CancelNow(Turn& turn, Launch& launch, const std::string& cause);
+/// A launch whose owner is away becomes the watcher's.
+void Adopt(Turn& turn, Launch& launch, const Request& request);
+void OnLaunchTimer(Turn& turn, const LaunchId& id);
+void OnCancelTimer(Turn& turn, const LaunchId& id);
+void OnRetentionTimer(Turn& turn, const LaunchId& id);
+/// After replay: deadlines count on from submission.
+void ResumeLaunchTimers(Turn& turn);
+void PushLaunch(Turn& turn, const Launch& launch);
+wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch);
+
+}  // namespace troupe::head

@@ -1,0 +1,214 @@
+#include "head/core/markers.h"
+
+#include <chrono>
+#include <utility>
+
+#include "head/core/epochs.h"
+#include "head/core/groups.h"
+#include "head/core/launches.h"
+#include "runtime/base/check.h"
+
+namespace troupe::head {
+namespace {
+
+// The marker of a tombstone: the outcome is all that is left.
+bool AnswerFromTombstone(Turn& turn, const Request& request, const LaunchId& id) {
+  const auto stone = turn.state.tombstones.find(id);
+  if (stone == turn.state.tombstones.end()) return false;
+  wire::MarkerReply reply;
+  reply.marker.launch = id;
+  reply.marker.outcome = stone->second.outcome;
+  reply.marker.exit_code = stone->second.exit_code;
+  reply.marker.cause = "its particulars are no longer kept";
+  reply.marker.head_incarnation = turn.state.incarnation;
+  turn.Reply(request, std::move(reply));
+  return true;
+}
+
+// Answers for launches that are unknown, gone or terminal; null when it did.
+Launch* OpenLaunch(Turn& turn, const Request& request, const LaunchId& id) {
+  Launch* launch = turn.FindLaunch(id);
+  if (launch == nullptr) {
+    if (!AnswerFromTombstone(turn, request, id)) {
+      turn.Refuse(request, ErrorCode::kUnknownOutcome,
+                  "this cluster has no launch " + id.Hex() + ": neither success nor failure");
+    }
+    return nullptr;
+  }
+  if (launch->marker) {
+    turn.Reply(request, wire::MarkerReply{*launch->marker});
+    return nullptr;
+  }
+  return launch;
+}
+
+void Fenced(Turn& turn, const Request& request, const Launch& launch, std::uint64_t epoch) {
+  turn.Refuse(request, ErrorCode::kFenced,
+              "epoch " + std::to_string(epoch) + " of launch " + launch.id.Short() +
+                  " is over; the current one is " + std::to_string(launch.epoch));
+}
+
+void ArmDriver(Turn& turn, Launch& launch) {
+  launch.driver_due = turn.now + turn.options.driver_lease;
+  turn.Arm(launch.driver_due, TimerKind::kDriver, launch.id);
+}
+
+void Announce(Turn& turn, Launch& launch) {
+  const wire::MarkerReply reply{*launch.marker};
+  std::vector<Waiter> waiters;
+  waiters.swap(launch.waiters);
+  for (const Waiter& waiter : waiters) turn.SendTo(waiter.route, reply, {}, waiter.request);
+  PushLaunch(turn, launch);
+}
+
+}  // namespace
+
+void WriteMarker(Turn& turn, Launch& launch, Verdict verdict) {
+  TROUPE_CHECK(launch.open(), launch.id.Hex());
+  const bool on_nodes = launch.on_nodes();
+  wire::MarkerWritten written;
+  wire::Marker& marker = written.marker;
+  marker.launch = launch.id;
+  marker.epoch = launch.epoch;
+  marker.outcome = verdict.outcome;
+  marker.exit_code = verdict.exit_code;
+  marker.cause = verdict.cause.empty() ? verdict.failure.cause : std::move(verdict.cause);
+  marker.request = verdict.request;
+  marker.wall_time_us = turn.wall_us;
+  marker.head_incarnation = turn.state.incarnation;
+  if (turn.wall_us > launch.submitted_us) {
+    marker.duration_ms = (turn.wall_us - launch.submitted_us) / 1000;
+  }
+  marker.failure = std::move(verdict.failure);
+  written.manifest_sha256 = std::move(verdict.manifest);
+  turn.Append(std::move(written), std::move(verdict.value));
+  Announce(turn, launch);
+  if (on_nodes) {
+    EndOnNodes(turn, launch, launch.marker->outcome, launch.marker->exit_code,
+               launch.marker->cause, true);
+  }
+  EndGroup(turn, launch.group, "its launch ended");
+  turn.Arm(turn.now + std::chrono::microseconds(turn.options.retention_us), TimerKind::kRetention,
+           launch.id);
+}
+
+void OnAcquireDriver(Turn& turn, const Request& request, const wire::AcquireDriver& message) {
+  Launch* launch = OpenLaunch(turn, request, message.launch);
+  if (launch == nullptr) return;
+  if (!launch->on_nodes() || message.epoch != launch->epoch) {
+    Fenced(turn, request, *launch, message.epoch);
+    return;
+  }
+  if (request.rank > 0 || message.nonce.IsNil()) {
+    turn.Refuse(request, ErrorCode::kInvalid, "only rank 0 acquires the driver's lease, with a nonce");
+    return;
+  }
+  if (!launch->driver.IsNil() && launch->driver != message.nonce) {
+    turn.Refuse(request, ErrorCode::kAlreadyExists,
+                "launch " + launch->id.Short() + " already has a driver in epoch " +
+                    std::to_string(launch->epoch));
+    return;
+  }
+  if (launch->driver.IsNil()) {
+    wire::DriverAcquired acquired;
+    acquired.launch = launch->id;
+    acquired.epoch = launch->epoch;
+    acquired.nonce = message.nonce;
+    turn.Append(acquired);
+  }
+  launch->driver_route = request.route;
+  wire::DriverGranted granted;
+  granted.epoch = launch->epoch;
+  granted.ttl_ms = static_cast<std::uint32_t>(Millis(turn.options.driver_lease));
+  granted.info = InfoOf(turn, *launch);
+  turn.Reply(request, std::move(granted));
+}
+
+void OnRenewDriver(Turn& turn, const Request& request, const wire::RenewDriver& message) {
+  Launch* launch = OpenLaunch(turn, request, message.launch);
+  if (launch == nullptr) return;
+  if (!launch->on_nodes() || message.epoch != launch->epoch || launch->driver.IsNil()) {
+    Fenced(turn, request, *launch, message.epoch);
+    return;
+  }
+  launch->driver_renews = true;
+  launch->driver_route = request.route;
+  ArmDriver(turn, *launch);
+  turn.Reply(request, wire::Ok());
+}
+
+void OnComplete(Turn& turn, const Request& request, const wire::Complete& message,
+                const std::string& value) {
+  Launch* launch = OpenLaunch(turn, request, message.launch);
+  if (launch == nullptr) return;
+  const bool leased = launch->on_nodes() && !launch->driver.IsNil();
+  if (!leased || message.epoch != launch->epoch) {
+    Fenced(turn, request, *launch, message.epoch);
+    return;
+  }
+  if (message.outcome != wire::Outcome::kSucceeded && message.outcome != wire::Outcome::kFailed) {
+    turn.Refuse(request, ErrorCode::kInvalid, "a driver completes with succeeded or failed");
+    return;
+  }
+  Verdict verdict;
+  verdict.outcome = message.outcome;
+  verdict.exit_code = message.exit_code;
+  if (message.outcome == wire::Outcome::kFailed) {
+    // FAILED never exits 0.
+    if (verdict.exit_code == 0) verdict.exit_code = 1;
+    verdict.failure = message.failure;
+    verdict.failure.rank = 0;
+    if (!launch->ranks.empty()) {
+      verdict.failure.node = launch->ranks[0].node;
+      verdict.failure.node_name = turn.NodeName(verdict.failure.node);
+    }
+  }
+  verdict.request = message.request;
+  verdict.manifest = message.manifest_sha256;
+  verdict.value = value;
+  WriteMarker(turn, *launch, std::move(verdict));
+  turn.Reply(request, wire::MarkerReply{*launch->marker});
+}
+
+void OnWaitMarker(Turn& turn, const Request& request, const wire::WaitMarker& message) {
+  Launch* launch = OpenLaunch(turn, request, message.launch);
+  if (launch == nullptr) return;
+  Waiter waiter;
+  waiter.route = request.route;
+  waiter.request = request.id;
+  waiter.due = message.timeout_ms == 0 ? Instant::max()
+                                       : turn.now + std::chrono::milliseconds(message.timeout_ms);
+  if (message.timeout_ms != 0) turn.Arm(waiter.due, TimerKind::kWait, launch->id);
+  launch->waiters.push_back(waiter);
+  Adopt(turn, *launch, request);
+}
+
+void OnWaitTimer(Turn& turn, const LaunchId& id) {
+  Launch* launch = turn.FindLaunch(id);
+  if (launch == nullptr) return;
+  for (auto it = launch->waiters.begin(); it != launch->waiters.end();) {
+    if (it->due > turn.now) {
+      ++it;
+      continue;
+    }
+    wire::ErrorReply late;
+    late.code = static_cast<std::uint16_t>(ErrorCode::kTimeout);
+    late.text = "launch " + id.Short() + " is still " + NameOf(launch->phase);
+    turn.SendTo(it->route, std::move(late), {}, it->request);
+    it = launch->waiters.erase(it);
+  }
+}
+
+void OnDriverTimer(Turn& turn, const LaunchId& id) {
+  Launch* launch = turn.FindLaunch(id);
+  if (launch == nullptr || !launch->on_nodes() || !launch->driver_renews) return;
+  if (launch->driver_due > turn.now) {
+    turn.Arm(launch->driver_due, TimerKind::kDriver, id);
+    return;
+  }
+  const auto lease = std::to_string(Millis(turn.options.driver_lease) / 1000);
+  FailEpoch(turn, *launch,
+            FailureOn(turn, *launch, 0, "the driver (rank 0) did not renew its lease for " + lease + " s"));
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,41 @@
+// What the head's reducer may be tuned by; one struct, given once, printed at start.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/time.h"
+
+namespace troupe::head {
+
+struct CoreOptions {
+  ClusterId cluster;
+  std::string address;  // host:port, shown by status
+  std::string version = "0.1.0";
+  int pid = 0;
+
+  Duration heartbeat = std::chrono::milliseconds(500);
+  Duration suspect_after = std::chrono::seconds(2);
+  Duration dead_after = std::chrono::seconds(5);
+  /// Silence after which an actor that may be re-created elsewhere is (decision 19).
+  Duration recreate_after = std::chrono::seconds(75);
+  /// How long a rank or actor that a re-joined node did not report may still be heard of.
+  Duration report_grace = std::chrono::seconds(2);
+  Duration driver_lease = std::chrono::seconds(5);
+  Duration cancel_grace = std::chrono::seconds(5);
+  /// How long a remote client may be away before what it owns ends; local ones have none.
+  Duration client_grace = std::chrono::seconds(5);
+  /// The same after the head itself was away.
+  Duration restart_grace = std::chrono::seconds(30);
+  Duration retry_first = std::chrono::milliseconds(50);
+  Duration retry_max = std::chrono::seconds(2);
+  /// A late wake-up by more than this was the head's own fault: every lease is extended by it.
+  Duration lag_max = std::chrono::milliseconds(500);
+  std::uint64_t retention_us = 7ull * 24 * 3600 * 1'000'000;
+  std::size_t dead_actors_max = 1000;
+  std::uint32_t ranks_max = 65536;
+};
+
+}  // namespace troupe::head

@@ -1,0 +1,131 @@
+#include "head/core/owners.h"
+
+#include <set>
+
+#include "head/core/actors.h"
+#include "head/core/groups.h"
+#include "head/core/launches.h"
+#include "head/core/roster.h"
+
+namespace troupe::head {
+namespace {
+
+template <class Watched>
+void DropWatchers(Watched& watched, const SessionId& session, const ProcessId* process) {
+  for (auto it = watched.begin(); it != watched.end();) {
+    const bool gone = it->session == session && (process == nullptr || it->process == *process);
+    it = gone ? watched.erase(it) : std::next(it);
+  }
+}
+
+// `process` null: the whole session.
+void DropRoutes(State& state, const SessionId& session, const ProcessId* process) {
+  for (auto& [id, launch] : state.launches) {
+    DropWatchers(launch.watchers, session, process);
+    auto& waiters = launch.waiters;
+    for (auto it = waiters.begin(); it != waiters.end();) {
+      const bool gone = it->route.session == session &&
+                        (process == nullptr || it->route.process == *process);
+      it = gone ? waiters.erase(it) : std::next(it);
+    }
+  }
+  for (auto& [id, group] : state.groups) DropWatchers(group.watchers, session, process);
+  for (auto& [id, actor] : state.actors) DropWatchers(actor.watchers, session, process);
+}
+
+}  // namespace
+
+void DropRoute(Turn& turn, const Route& route) {
+  DropRoutes(turn.state, route.session, &route.process);
+}
+
+void OpenSession(Turn& turn, const SessionOpened& input) {
+  Session& session = turn.state.sessions[input.session];
+  session.role = input.role;
+  session.subject = input.subject;
+  session.host = input.host;
+  session.local = input.local;
+  if (input.role == wire::Role::kWorker || Id128(input.subject) == Id128()) return;
+  Owner& owner = turn.state.owners[OwnerId(input.subject)];
+  owner.session = input.session;
+}
+
+void CloseSession(Turn& turn, const SessionId& id) {
+  const auto found = turn.state.sessions.find(id);
+  if (found == turn.state.sessions.end()) return;
+  const Session session = found->second;
+  turn.state.sessions.erase(found);
+  DropRoutes(turn.state, id, nullptr);
+  if (session.role == wire::Role::kWorker) {
+    OnWorkerGone(turn, session, id);
+    return;
+  }
+  const OwnerId owner(session.subject);
+  const auto entry = turn.state.owners.find(owner);
+  if (entry == turn.state.owners.end() || entry->second.session != id) return;
+  entry->second.session = SessionId();
+  if (session.left || session.local) {
+    EndOwner(turn, owner, session.left ? "its caller left" : "its caller's process ended");
+    return;
+  }
+  entry->second.expires = turn.now + turn.options.client_grace;
+  turn.Arm(entry->second.expires, TimerKind::kOwner, owner);
+}
+
+void OnProcessGone(Turn& turn, const SessionId& session, const ProcessId& process) {
+  DropRoutes(turn.state, session, &process);
+  EndOwner(turn, process, "the process that made it ended");
+}
+
+void OnOwnerTimer(Turn& turn, const OwnerId& id) {
+  const auto owner = turn.state.owners.find(id);
+  if (owner == turn.state.owners.end() || !owner->second.session.IsNil()) return;
+  if (owner->second.expires > turn.now) {
+    turn.Arm(owner->second.expires, TimerKind::kOwner, id);
+    return;
+  }
+  EndOwner(turn, id, "its caller is gone");
+}
+
+void EndOwner(Turn& turn, const OwnerId& owner, const std::string& why) {
+  turn.state.owners.erase(owner);
+  if (owner.IsNil()) return;
+  std::vector<LaunchId> launches;
+  for (const auto& [id, launch] : turn.state.launches) {
+    if (launch.owner == owner && launch.open() && !launch.spec.detached) launches.push_back(id);
+  }
+  for (const LaunchId& id : launches) {
+    CancelNow(turn, *turn.FindLaunch(id), "cancelled: " + why);
+  }
+  std::vector<ActorId> actors;
+  for (const auto& [id, actor] : turn.state.actors) {
+    if (actor.owner == owner && actor.live() && !actor.spec.detached) actors.push_back(id);
+  }
+  for (const ActorId& id : actors) EndActorNow(turn, *turn.FindActor(id), why);
+  std::vector<GroupId> groups;
+  for (const auto& [id, group] : turn.state.groups) {
+    if (group.spec.owner == owner && group.live() && !group.spec.detached) groups.push_back(id);
+  }
+  for (const GroupId& id : groups) EndGroup(turn, id, why);
+}
+
+void AwaitOwners(Turn& turn) {
+  std::set<OwnerId> owners;
+  for (const auto& [id, launch] : turn.state.launches) {
+    if (launch.open() && !launch.spec.detached) owners.insert(launch.owner);
+  }
+  for (const auto& [id, actor] : turn.state.actors) {
+    if (actor.live() && !actor.spec.detached) owners.insert(actor.owner);
+  }
+  for (const auto& [id, group] : turn.state.groups) {
+    if (group.live() && !group.spec.detached) owners.insert(group.spec.owner);
+  }
+  for (const OwnerId& id : owners) {
+    // An actor's end is known from the directory, not from a session.
+    if (id.IsNil() || turn.FindActor(ActorId(id.hi, id.lo)) != nullptr) continue;
+    turn.state.owners[id].expires = turn.now + turn.options.restart_grace;
+    turn.Arm(turn.state.owners[id].expires, TimerKind::kOwner, id);
+  }
+}
+
+}  // namespace troupe::head

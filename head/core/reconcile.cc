@@ -1,0 +1,104 @@
+#include "head/core/reconcile.h"
+
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "head/core/actors.h"
+#include "head/core/convert.h"
+#include "head/core/epochs.h"
+#include "head/core/groups.h"
+
+namespace troupe::head {
+namespace {
+
+// Ranks the node reports and nobody wants end; ranks it should have and does not report are missing.
+void ReconcileRanks(Turn& turn, Node& node, const wire::RegisterNode& report) {
+  std::set<std::tuple<LaunchId, std::uint64_t, std::uint32_t>> reported;
+  std::set<std::pair<LaunchId, std::uint64_t>> stale;
+  for (const wire::HeldRank& held : report.ranks) {
+    reported.emplace(held.launch, held.epoch, held.rank);
+    const Launch* launch = turn.FindLaunch(held.launch);
+    const bool current = launch != nullptr && launch->on_nodes() && launch->epoch == held.epoch &&
+                         held.rank < launch->ranks.size() &&
+                         launch->ranks[held.rank].node == node.id;
+    if (!current) stale.emplace(held.launch, held.epoch);
+  }
+  for (const auto& [launch, epoch] : stale) TellEpochEnded(turn, node.id, launch, epoch);
+  for (auto& [id, launch] : turn.state.launches) {
+    if (!launch.open() || launch.phase != wire::LaunchState::kRunning) continue;
+    for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+      Rank& rank = launch.ranks[r];
+      if (rank.node == node.id) rank.missing = reported.count({id, launch.epoch, r}) == 0;
+    }
+  }
+  ResumeLaunchesOn(turn, node.id);
+}
+
+void ReconcileActors(Turn& turn, Node& node, const wire::RegisterNode& report) {
+  std::set<std::pair<ActorId, std::uint64_t>> reported;
+  for (const wire::HeldActor& held : report.actors) {
+    reported.emplace(held.actor, held.incarnation);
+    const Actor* actor = turn.FindActor(held.actor);
+    const bool ours = actor != nullptr && actor->live() && actor->incarnation == held.incarnation &&
+                      actor->place.node == node.id;
+    if (!ours) TellActorEnded(turn, node.id, held.actor, held.incarnation);
+  }
+  for (auto& [id, actor] : turn.state.actors) {
+    if (actor.state != wire::ActorState::kAlive || actor.place.node != node.id) continue;
+    actor.missing = reported.count({id, actor.incarnation}) == 0;
+  }
+  ResumeActorsOn(turn, node.id);
+}
+
+void ReconcileHoldings(Turn& turn, Node& node, const wire::RegisterNode& report) {
+  std::set<Lease> reported;
+  for (const wire::Holding& held : report.holdings) {
+    const Lease lease{held.group, held.attempt};
+    reported.insert(lease);
+    const Group* group = turn.FindGroup(held.group);
+    const auto known = node.holdings.find(lease);
+    const bool live = group != nullptr && group->live() && group->attempt == held.attempt &&
+                      known != node.holdings.end() &&
+                      known->second.state != HoldingState::kReleasing;
+    if (live || held.draining) continue;
+    wire::Release release;
+    release.group = held.group;
+    release.attempt = held.attempt;
+    turn.ToNode(node.id, std::move(release));
+  }
+  std::vector<GroupId> asked;
+  std::vector<GroupId> lost;
+  for (auto it = node.holdings.begin(); it != node.holdings.end();) {
+    const auto& [lease, holding] = *it;
+    if (holding.state == HoldingState::kAsked) asked.push_back(lease.first);
+    if (holding.state == HoldingState::kHeld && reported.count(lease) == 0) lost.push_back(lease.first);
+    const bool released = holding.state == HoldingState::kReleasing && reported.count(lease) == 0;
+    it = released ? node.holdings.erase(it) : std::next(it);
+  }
+  for (const GroupId& group : asked) AskAgain(turn, group, node.id);
+  for (const GroupId& group : lost) {
+    LoseBundles(turn, group, "node " + node.name + " no longer holds it");
+  }
+}
+
+}  // namespace
+
+void Reconcile(Turn& turn, Node& node, const wire::RegisterNode& report) {
+  const NodeId id = node.id;
+  ReconcileHoldings(turn, node, report);
+  ReconcileRanks(turn, node, report);
+  ReconcileActors(turn, node, report);
+  NoteFree(turn, node, report.free, report.free_version);
+  turn.FindNode(id)->report_due = turn.now + turn.options.report_grace;
+  turn.Arm(turn.now + turn.options.report_grace, TimerKind::kNodeReport, id);
+}
+
+void OnReportTimer(Turn& turn, const NodeId& id) {
+  Node* node = turn.FindNode(id);
+  if (node == nullptr || node->dead || node->session.IsNil() || node->report_due > turn.now) return;
+  FailMissingRanks(turn, id);
+  LoseMissingActors(turn, id);
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,202 @@
+#include "head/core/roster.h"
+
+#include <utility>
+
+#include "head/core/actors.h"
+#include "head/core/convert.h"
+#include "head/core/epochs.h"
+#include "head/core/groups.h"
+#include "head/core/reconcile.h"
+
+namespace troupe::head {
+namespace {
+
+// `wanted`, or with a number behind it when another node has that name.
+std::string UniqueName(const State& state, const NodeId& id, const std::string& wanted) {
+  const std::string base = wanted.empty() ? "node-" + id.Short() : wanted;
+  for (int i = 1;; ++i) {
+    const std::string name = i == 1 ? base : base + "-" + std::to_string(i);
+    bool taken = false;
+    for (const auto& [other, node] : state.nodes) {
+      taken = taken || (other != id && node.name == name && !node.dead);
+    }
+    if (!taken) return name;
+  }
+}
+
+// What is journaled of a registration: not what the node happens to hold.
+wire::RegisterNode Lasting(wire::RegisterNode message) {
+  message.holdings.clear();
+  message.ranks.clear();
+  message.actors.clear();
+  message.free.clear();
+  message.free_version = 0;
+  message.incarnation = 0;
+  return message;
+}
+
+void Welcome(Turn& turn, const Request& request, const Node& node) {
+  wire::NodeRegistered reply;
+  reply.node = node.id;
+  reply.incarnation = node.incarnation;
+  reply.name = node.name;
+  reply.lease_ms = static_cast<std::uint32_t>(Millis(turn.options.dead_after));
+  reply.heartbeat_ms = static_cast<std::uint32_t>(Millis(turn.options.heartbeat));
+  turn.Reply(request, std::move(reply));
+}
+
+}  // namespace
+
+void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode& message) {
+  Session& session = turn.state.sessions[request.route.session];
+  if (session.role != wire::Role::kWorker) {
+    turn.Refuse(request, ErrorCode::kInvalid, "only a worker may register a node");
+    return;
+  }
+  wire::RegisterNode info = message;
+  if (!(session.subject == Id128())) {
+    if (!info.node.IsNil() && !(Id128(info.node) == session.subject)) {
+      turn.Refuse(request, ErrorCode::kJoinRefused,
+                  "the certificate belongs to node " + IdToHex(session.subject) + ", not to " +
+                      info.node.Hex());
+      return;
+    }
+    info.node = NodeId(session.subject);
+  }
+  if (info.node.IsNil()) info.node = NodeId::Random(turn.random);
+  Node* node = turn.FindNode(info.node);
+  const bool same = node != nullptr && !node->dead && message.incarnation != 0 &&
+                    message.incarnation == node->incarnation;
+  if (node != nullptr && !node->session.IsNil() && node->session != request.route.session) {
+    turn.Close(node->session, "node " + node->name + " has connected anew");
+    turn.state.sessions[node->session].node = NodeId();
+  }
+  if (node != nullptr && !node->dead && !same) {
+    LoseNode(turn, *node, "its worker was started anew", true);
+  }
+  wire::NodeJoined joined;
+  joined.registration = Lasting(info);
+  joined.incarnation = node == nullptr ? 1 : node->incarnation + (same ? 0 : 1);
+  joined.name = same ? node->name : UniqueName(turn.state, info.node, info.name);
+  joined.wall_us = turn.wall_us;
+  if (!same || !(node->info == joined.registration)) turn.Append(std::move(joined));
+  node = turn.FindNode(info.node);
+  node->session = request.route.session;
+  node->reported = true;
+  node->zygote_ready = false;
+  node->free_version = 0;
+  session.node = info.node;
+  Heard(turn, *node);
+  turn.Arm(turn.now + turn.options.suspect_after, TimerKind::kNode, node->id);
+  Welcome(turn, request, *node);
+  Reconcile(turn, *node, message);
+  turn.state.dirty = true;
+}
+
+void Heard(Turn& turn, Node& node) {
+  node.last_heard = turn.now;
+  if (!node.suspect) return;
+  node.suspect = false;
+  turn.state.dirty = true;
+}
+
+void OnHeartbeat(Turn& turn, Node& node, const wire::Heartbeat& message) {
+  node.zygote_ready = message.zygote_ready;
+  wire::HeartbeatAck ack;
+  ack.sequence = message.sequence;
+  turn.ToNode(node.id, std::move(ack));
+}
+
+void OnNodeTimer(Turn& turn, const NodeId& id) {
+  Node* node = turn.FindNode(id);
+  if (node == nullptr || node->dead) return;
+  const Duration silent = turn.now - node->last_heard;
+  if (silent >= turn.options.dead_after) {
+    LoseNode(turn, *node, "not heard of for " + std::to_string(Millis(silent)) + " ms", false);
+    return;
+  }
+  if (silent >= turn.options.suspect_after) {
+    node->suspect = true;
+    turn.Arm(node->last_heard + turn.options.dead_after, TimerKind::kNode, id);
+  } else {
+    turn.Arm(node->last_heard + turn.options.suspect_after, TimerKind::kNode, id);
+  }
+}
+
+void OnWorkerGone(Turn& turn, const Session& session, const SessionId& id) {
+  Node* node = turn.FindNode(session.node);
+  if (node == nullptr || node->session != id) return;
+  node->session = SessionId();
+  if (session.left) {
+    LoseNode(turn, *node, "it left the cluster", true);
+  } else if (!node->dead) {
+    turn.ProbeNode(*node);
+  }
+}
+
+void OnProbe(Turn& turn, const ProbeDone& input) {
+  Node* node = turn.FindNode(input.node);
+  if (node == nullptr || node->dead || node->incarnation != input.incarnation) return;
+  if (!input.refused || !node->session.IsNil()) return;
+  LoseNode(turn, *node, "its worker ended", true);
+}
+
+void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
+  if (node.dead) return;
+  const NodeId id = node.id;
+  const std::string text = "node " + node.name + " is lost: " + cause;
+  // Before the node's holdings are forgotten: who had something there.
+  std::vector<GroupId> groups;
+  for (const auto& [lease, holding] : node.holdings) {
+    const Group* group = turn.FindGroup(lease.first);
+    if (group != nullptr && group->attempt == lease.second && holding.parent.IsNil()) {
+      groups.push_back(lease.first);
+    }
+  }
+  wire::NodeDied died;
+  died.node = id;
+  died.incarnation = node.incarnation;
+  died.cause = cause;
+  turn.Append(std::move(died));
+  node.suspect = false;
+  node.reported = false;
+  node.missing = Resources();
+  if (!node.session.IsNil()) {
+    turn.state.sessions[node.session].node = NodeId();
+    turn.Close(node.session, text);
+    node.session = SessionId();
+  }
+  FailLaunchesOn(turn, id, text);
+  LoseActorsOn(turn, id, text, verdict);
+  for (const GroupId& group : groups) LoseBundles(turn, group, text);
+  turn.state.dirty = true;
+}
+
+void OnDrainNode(Turn& turn, const Request& request, const wire::DrainNode& message) {
+  Node* node = turn.FindNode(message.node);
+  if (node == nullptr || node->dead) {
+    turn.Refuse(request, ErrorCode::kNotFound, "no such node is alive: " + message.node.Hex());
+    return;
+  }
+  wire::NodeDrained drained;
+  drained.node = message.node;
+  drained.reason = message.reason;
+  turn.Append(std::move(drained));
+  turn.Reply(request, wire::Ok());
+}
+
+void AwaitNodes(Turn& turn) {
+  for (auto& [id, node] : turn.state.nodes) {
+    if (node.dead) continue;
+    node.last_heard = turn.now;
+    turn.Arm(turn.now + turn.options.dead_after, TimerKind::kNode, id);
+  }
+}
+
+void ExtendLeases(Turn& turn, Duration lag) {
+  for (auto& [id, node] : turn.state.nodes) node.last_heard += lag;
+  for (auto& [id, owner] : turn.state.owners) owner.expires += lag;
+  for (auto& [id, launch] : turn.state.launches) launch.driver_due += lag;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,30 @@
+// The roster: nodes that joined, their leases, names and incarnations.
+//
+//   (absent) --register--> alive <--heard-- suspect --silence 5 s / verdict--> dead --register--> alive
+//                            \--silence 2 s--^                                  (incarnation + 1)
+// Only this code declares a node dead. A verdict (the worker's socket refuses, it said Goodbye, or it
+// came back as a new process) needs no silence.
+#pragma once
+
+#include <string>
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode& message);
+void OnHeartbeat(Turn& turn, Node& node, const wire::Heartbeat& message);
+/// Any word of a node's session renews its lease.
+void Heard(Turn& turn, Node& node);
+void OnNodeTimer(Turn& turn, const NodeId& id);
+void OnWorkerGone(Turn& turn, const Session& session, const SessionId& id);
+void OnProbe(Turn& turn, const ProbeDone& input);
+void OnDrainNode(Turn& turn, const Request& request, const wire::DrainNode& message);
+/// `verdict`: its processes are known to be gone, so that nothing waits for a fence.
+void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict);
+/// After replay: every journaled node has a full lease and reports before it is decided about.
+void AwaitNodes(Turn& turn);
+/// The head itself was held up: nobody's silence counts for that time.
+void ExtendLeases(Turn& turn, Duration lag);
+
+}  // namespace troupe::head

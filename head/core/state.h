@@ -1,0 +1,205 @@
+// The head's state. Durable members are a fold over the journal's events (apply.h) and are changed by
+// nothing else; volatile ones are learnt anew after a restart.
+//
+// View: the cluster. Ordered containers only: the order of iteration reaches effects.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "head/core/io.h"
+#include "head/core/timers.h"
+#include "placement/resources.h"
+#include "runtime/base/ids.h"
+#include "runtime/wire/messages.h"
+
+namespace troupe::head {
+
+using placement::Resources;
+/// Whose end takes something along: a client's subject, an actor's id, a process's id; nil: nobody's.
+using OwnerId = ProcessId;
+/// A reservation at a node.
+using Lease = std::pair<GroupId, std::uint64_t>;
+
+enum class HoldingState : std::uint8_t { kAsked, kHeld, kReleasing };
+struct Holding {
+  Resources amount;
+  GroupId parent;  // nil: taken from the node itself
+  HoldingState state = HoldingState::kAsked;
+};
+
+struct Node {
+  // durable
+  NodeId id;
+  std::string name;
+  std::uint64_t incarnation = 0;
+  wire::RegisterNode info;  // without what it held
+  Resources total;
+  bool dead = false;
+  bool draining = false;
+  std::string why;  // of death or draining
+  std::map<Lease, Holding> holdings;
+  // volatile
+  SessionId session;
+  bool reported = false;  // since this head started
+  bool suspect = false;
+  Instant last_heard{};
+  bool zygote_ready = false;
+  std::uint64_t free_version = 0;
+  Resources missing;  // what the node lacks beyond this account of it
+  Instant report_due{};
+};
+
+struct Group {
+  // durable
+  wire::GroupSubmitted spec;
+  std::uint64_t order = 0;  // place in the queue
+  wire::GroupState state = wire::GroupState::kPending;
+  std::uint64_t attempt = 0;
+  bool attempting = false;
+  std::vector<wire::BundlePlace> places;
+  std::string reason;
+  // volatile
+  std::set<NodeId> answered;
+  Instant retry_at{};
+  unsigned refusals = 0;
+  std::set<Route> watchers;
+
+  bool live() const {
+    return state != wire::GroupState::kRemoved && state != wire::GroupState::kInfeasible;
+  }
+  bool waiting() const { return live() && !attempting && state != wire::GroupState::kCreated; }
+};
+
+struct Rank {
+  NodeId node;
+  std::uint32_t local_rank = 0;
+  wire::RankDone done;  // outcome kNone until it finished
+  std::string value;
+  bool missing = false;  // volatile: its re-joined node did not report it
+};
+struct Waiter {
+  Route route;
+  std::uint64_t request = 0;
+  Instant due{};
+};
+
+struct Launch {
+  // durable
+  LaunchId id;
+  wire::LaunchSpec spec;
+  std::string payload;
+  RequestId request;
+  OwnerId owner;
+  GroupId group;
+  std::uint64_t submitted_us = 0;
+  std::uint64_t order = 0;
+  wire::LaunchState phase = wire::LaunchState::kQueued;
+  std::uint64_t epoch = 0;
+  std::uint64_t attempt = 0;  // of the group, for this epoch
+  std::vector<Rank> ranks;
+  std::vector<NodeId> nodes;  // by node rank
+  wire::RosterPublished roster;
+  RequestId driver;  // nonce of the current epoch's driver; nil: not acquired
+  bool cancel_requested = false;
+  std::string cancel_reason;
+  wire::Failure last_failure;
+  std::optional<wire::Marker> marker;
+  std::string value;  // the driver's
+  // volatile
+  std::map<NodeId, wire::RanksReady> ready;
+  Route driver_route;
+  bool driver_renews = false;
+  Instant driver_due{};
+  std::set<Route> watchers;
+  std::vector<Waiter> waiters;
+  Instant started{};
+
+  bool open() const { return !marker.has_value(); }
+  bool on_nodes() const {
+    return open() && (phase == wire::LaunchState::kStarting || phase == wire::LaunchState::kRunning);
+  }
+};
+struct Tombstone {
+  wire::Outcome outcome = wire::Outcome::kNone;
+  std::int32_t exit_code = 0;
+};
+
+struct Actor {
+  // durable
+  wire::ActorSpec spec;
+  std::string payload;
+  OwnerId owner;
+  LaunchId launch;
+  std::uint64_t epoch = 0;
+  GroupId own_group;  // the reservation made for it alone
+  wire::ActorState state = wire::ActorState::kPending;
+  std::uint64_t incarnation = 0;
+  wire::ActorPlaced place;
+  wire::ActorAddress address;
+  std::string methods;
+  wire::Failure failure;
+  std::string exception;  // pickled, of a constructor
+  std::uint32_t restarts = 0;
+  bool doomed = false;
+  // volatile
+  std::set<Route> watchers;
+  bool missing = false;  // its re-joined node did not report it
+  Instant recreate_at{};
+
+  bool live() const { return state != wire::ActorState::kDead; }
+};
+/// (scope, namespace, name); scope nil: the cluster's.
+using ActorName = std::tuple<LaunchId, std::string, std::string>;
+
+struct Value {
+  std::uint64_t version = 0;
+  std::string bytes;
+};
+using ValueKey = std::pair<std::string, std::string>;  // scope, key
+
+struct Session {
+  wire::Role role = wire::Role::kNone;
+  Id128 subject;
+  std::string host;
+  bool local = false;
+  bool left = false;  // said Goodbye
+  NodeId node;        // of a registered worker
+};
+struct Owner {
+  SessionId session;  // nil: away
+  Instant expires{};  // while away
+};
+
+struct State {
+  // durable
+  std::uint64_t incarnation = 0;
+  std::uint64_t orders = 0;
+  std::map<NodeId, Node> nodes;
+  std::map<GroupId, Group> groups;
+  std::map<LaunchId, Launch> launches;
+  std::map<RequestId, LaunchId> requests;
+  std::map<LaunchId, Tombstone> tombstones;
+  std::map<ActorId, Actor> actors;
+  std::map<ActorName, ActorId> names;
+  std::vector<ActorId> dead_actors;  // in the order of their deaths
+  std::set<ActorId> pending_actors;  // without a reservation of their own
+  std::set<std::pair<std::uint64_t, GroupId>> waiting_groups;  // (order, id)
+  std::map<ValueKey, Value> values;
+  std::map<TokenId, wire::TokenWritten> tokens;
+  // volatile
+  std::map<SessionId, Session> sessions;
+  std::map<OwnerId, Owner> owners;
+  Timers timers;
+  Instant started{};
+  bool read_only = false;
+  bool dirty = false;  // something changed that may let a waiting request be placed
+};
+
+}  // namespace troupe::head

@@ -1,0 +1,64 @@
+#include "head/core/status.h"
+
+#include <utility>
+
+#include "head/core/convert.h"
+#include "head/core/groups.h"
+#include "head/core/launches.h"
+#include "head/core/views.h"
+
+namespace troupe::head {
+
+wire::NodeInfo InfoOf(const Turn& turn, const Node& node) {
+  wire::NodeInfo info;
+  info.node = node.id;
+  info.name = node.name;
+  info.host = node.info.host;
+  info.state = node.dead                            ? wire::NodeState::kDead
+               : node.suspect || !node.reported     ? wire::NodeState::kSuspect
+               : node.draining                      ? wire::NodeState::kDraining
+                                                    : wire::NodeState::kAlive;
+  info.incarnation = node.incarnation;
+  info.listen_host = node.info.listen_host;
+  info.listen_port = node.info.listen_port;
+  info.unix_path = node.info.unix_path;
+  info.boot_id = node.info.boot_id;
+  info.pid = node.info.pid;
+  info.resources = node.info.resources;
+  if (!node.dead) info.free = ToWire(FreeOf(node));
+  info.labels = node.info.labels;
+  info.devices = node.info.devices;
+  if (turn.now > node.last_heard) {
+    info.heard_ms = static_cast<std::uint64_t>(Millis(turn.now - node.last_heard));
+  }
+  info.python_version = node.info.python_version;
+  info.zygote_ready = node.zygote_ready;
+  return info;
+}
+
+void OnGetStatus(Turn& turn, const Request& request) {
+  wire::ClusterStatus status;
+  status.cluster_id = turn.options.cluster;
+  status.head_incarnation = turn.state.incarnation;
+  status.address = turn.options.address;
+  status.pid = turn.options.pid;
+  status.up_ms = static_cast<std::uint64_t>(Millis(turn.now - turn.state.started));
+  status.version = turn.options.version;
+  for (const auto& [id, node] : turn.state.nodes) status.nodes.push_back(InfoOf(turn, node));
+  for (const auto& [id, launch] : turn.state.launches) {
+    status.launches.push_back(InfoOf(turn, launch));
+  }
+  for (const auto& [id, actor] : turn.state.actors) status.actor_count += actor.live() ? 1 : 0;
+  for (const auto& [id, group] : turn.state.groups) {
+    status.group_count += group.live() && !group.spec.gang && group.spec.actor.IsNil() ? 1 : 0;
+  }
+  turn.Reply(request, std::move(status));
+}
+
+void OnListGroups(Turn& turn, const Request& request) {
+  wire::GroupList list;
+  for (const auto& [id, group] : turn.state.groups) list.groups.push_back(InfoOf(turn, group));
+  turn.Reply(request, std::move(list));
+}
+
+}  // namespace troupe::head

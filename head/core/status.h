@@ -1,0 +1,12 @@
+// What the cluster looks like, for `troupe status` and the state API.
+#pragma once
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+void OnGetStatus(Turn& turn, const Request& request);
+void OnListGroups(Turn& turn, const Request& request);
+wire::NodeInfo InfoOf(const Turn& turn, const Node& node);
+
+}  // namespace troupe::head

@@ -1,0 +1,47 @@
+// Deadlines of the reducer, ordered; a deadline that no longer matters is ignored when it fires.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/time.h"
+
+namespace troupe::head {
+
+enum class TimerKind : std::uint8_t {
+  kNode,          // a node's lease
+  kNodeReport,    // what a re-joined node did not report is lost
+  kOwner,         // a client that is away
+  kGroupRetry,    // back-off after a refused reservation
+  kLaunch,        // timeout of a launch
+  kCancel,        // grace of a soft cancel
+  kDriver,        // a driver's lease
+  kWait,          // deadline of a WaitMarker
+  kActorRecreate, // silence long enough to re-create an actor
+  kRetention,
+};
+
+class Timers {
+ public:
+  using Entry = std::tuple<Instant, TimerKind, Id128>;
+  void Arm(Instant due, TimerKind kind, const Id128& id) { entries_.emplace(due, kind, id); }
+  /// The earliest entry not after `now`, removed.
+  std::optional<Entry> Pop(Instant now) {
+    if (entries_.empty() || std::get<0>(*entries_.begin()) > now) return std::nullopt;
+    const Entry entry = *entries_.begin();
+    entries_.erase(entries_.begin());
+    return entry;
+  }
+  std::optional<Instant> Next() const {
+    if (entries_.empty()) return std::nullopt;
+    return std::get<0>(*entries_.begin());
+  }
+
+ private:
+  std::set<Entry> entries_;
+};
+
+}  // namespace troupe::head

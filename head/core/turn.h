@@ -1,0 +1,74 @@
+// One turn of the reducer: the state, the time, and the effects collected so far.
+//
+// Lives for one HeadCore::Handle call; every reducer function takes it. Append changes the durable
+// state at once and writes the event down; Send and the others only collect. What is sent in a turn
+// leaves after every event appended up to then is durable (head_core.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "head/core/options.h"
+#include "head/core/seams.h"
+#include "head/core/state.h"
+#include "runtime/base/status.h"
+
+namespace troupe::head {
+
+/// A request and who made it. `scope` is the launch its process belongs to (nil: none).
+struct Request {
+  Route route;
+  std::uint64_t id = 0;
+  wire::Role role = wire::Role::kNone;
+  OwnerId owner;
+  LaunchId launch;
+  std::uint64_t epoch = 0;
+  std::int32_t rank = -1;
+};
+
+class Turn {
+ public:
+  Turn(State& s, const CoreOptions& o, Seams seams, Instant n, std::uint64_t wall)
+      : state(s), options(o), random(seams.random), mint(seams.mint), now(n), wall_us(wall) {}
+
+  State& state;
+  const CoreOptions& options;
+  Random& random;
+  TokenMint& mint;
+  const Instant now;
+  const std::uint64_t wall_us;
+
+  void Append(wire::EventBody body, std::string attachment = {});
+  /// A push, or an answer when `reply_to` is set.
+  void SendTo(const Route& route, wire::Body body, std::string attachment = {},
+              std::uint64_t reply_to = 0);
+  /// To the node's worker; nothing when it has no session (it learns at its next registration).
+  void ToNode(const NodeId& node, wire::Body body, std::string attachment = {});
+  /// Nothing when the request wants no answer.
+  void Reply(const Request& request, wire::Body body, std::string attachment = {});
+  void Refuse(const Request& request, ErrorCode code, std::string text);
+  void Close(const SessionId& session, std::string reason);
+  void ProbeNode(const Node& node);
+  void Arm(Instant due, TimerKind kind, const Id128& id) { state.timers.Arm(due, kind, id); }
+  void Stop() { stop_ = true; }
+
+  Node* FindNode(const NodeId& id);
+  Group* FindGroup(const GroupId& id);
+  Launch* FindLaunch(const LaunchId& id);
+  Actor* FindActor(const ActorId& id);
+  std::string NodeName(const NodeId& id);
+
+  // Collected, taken by HeadCore.
+  std::vector<wire::Event> events;
+  std::vector<head::Send> sends;
+  std::vector<head::Close> closes;
+  std::vector<Probe> probes;
+  bool stop() const { return stop_; }
+
+ private:
+  bool stop_ = false;
+};
+
+}  // namespace troupe::head

@@ -1,0 +1,117 @@
+#include "head/core/views.h"
+
+#include <cstdio>
+
+#include "head/core/convert.h"
+#include "placement/explain.h"
+
+namespace troupe::head {
+namespace {
+
+std::string ClosedBecause(const Turn& turn, const Node& node) {
+  if (node.draining) return "draining: " + node.why;
+  if (!node.reported) return "not heard of since the head's restart";
+  if (!node.suspect) return node.session.IsNil() ? "disconnected" : "";
+  char text[64];
+  std::snprintf(text, sizeof text, "suspect: not heard of for %.1f s",
+                Seconds(turn.now - node.last_heard));
+  return text;
+}
+
+placement::NodeView ViewOf(const Turn& turn, const Node& node) {
+  placement::NodeView view;
+  view.id = node.id;
+  view.name = node.name;
+  view.total = node.total;
+  view.free = FreeOf(node);
+  view.labels = LabelsFromWire(node.info.labels);
+  view.closed = ClosedBecause(turn, node);
+  return view;
+}
+
+}  // namespace
+
+Resources FreeOf(const Node& node) {
+  Resources free = node.total;
+  free.Subtract(node.missing);
+  for (const auto& [lease, holding] : node.holdings) {
+    if (holding.parent.IsNil()) free.Subtract(holding.amount);
+  }
+  return free;
+}
+
+std::vector<placement::NodeView> ClusterView(Turn& turn) {
+  std::vector<placement::NodeView> views;
+  for (const auto& [id, node] : turn.state.nodes) {
+    if (!node.dead) views.push_back(ViewOf(turn, node));
+  }
+  return views;
+}
+
+std::vector<placement::NodeView> GroupView(Turn& turn, const Group& parent) {
+  std::map<NodeId, Resources> totals;
+  for (const wire::BundlePlace& place : parent.places) {
+    totals[place.node].Add(FromWire(place.resources));
+  }
+  std::vector<placement::NodeView> views;
+  for (const auto& [id, total] : totals) {
+    const Node* node = turn.FindNode(id);
+    if (node == nullptr || node->dead) continue;
+    placement::NodeView view = ViewOf(turn, *node);
+    view.total = total;
+    view.free = total;
+    for (const auto& [lease, holding] : node->holdings) {
+      if (holding.parent == parent.spec.group) view.free.Subtract(holding.amount);
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+std::vector<placement::NodeView> ViewFor(Turn& turn, const Group& group) {
+  if (group.spec.parent.IsNil()) return ClusterView(turn);
+  const Group* parent = turn.FindGroup(group.spec.parent);
+  return parent == nullptr ? std::vector<placement::NodeView>{} : GroupView(turn, *parent);
+}
+
+placement::Request RequestOf(const Turn& turn, const wire::GroupSubmitted& spec) {
+  placement::Request request;
+  request.strategy = FromWire(spec.strategy);
+  if (!spec.gpu_type.empty()) request.labels["gpu_type"] = spec.gpu_type;
+  request.node = spec.node;
+  request.node_soft = spec.node_soft;
+  for (const wire::Bundle& bundle : spec.bundles) {
+    request.bundles.push_back(FromWire(bundle.resources));
+  }
+  if (spec.gang && !spec.bundles.empty()) request.bundles.resize(spec.count, request.bundles[0]);
+  return request;
+}
+
+placement::Request RequestOf(const wire::LaunchSpec& spec) {
+  placement::Request request;
+  request.strategy = FromWire(spec.strategy);
+  if (!spec.gpu_type.empty()) request.labels["gpu_type"] = spec.gpu_type;
+  request.bundles.assign(spec.ranks, FromWire(spec.per_rank));
+  return request;
+}
+
+std::string WaitingFor(Turn& turn, const Group& group) {
+  if (!group.waiting()) return {};
+  if (!group.spec.parent.IsNil() && turn.FindGroup(group.spec.parent) == nullptr) return "its launch";
+  std::string text =
+      placement::Explain(ViewFor(turn, group), RequestOf(turn, group.spec)).summary;
+  if (!group.reason.empty()) text += " (" + group.reason + ")";
+  return text;
+}
+
+std::uint32_t QueuePlace(const Turn& turn, const Group& group) {
+  std::uint32_t before = 0;
+  for (const auto& [order, id] : turn.state.waiting_groups) {
+    const auto other = turn.state.groups.find(id);
+    if (order >= group.order) break;
+    if (other != turn.state.groups.end() && other->second.spec.parent.IsNil()) ++before;
+  }
+  return before;
+}
+
+}  // namespace troupe::head
