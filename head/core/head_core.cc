@@ -73,13 +73,7 @@ Effects HeadCore::Finish(Turn& turn) {
   for (wire::Event& event : turn.events) {
     out.append.push_back({++last_sequence_, std::move(event)});
   }
-  for (Send& send : turn.sends) {
-    if (std::holds_alternative<wire::HeartbeatAck>(send.message.body)) {
-      out.sends.push_back(std::move(send));
-    } else {
-      held_.push_back({last_sequence_, std::move(send)});
-    }
-  }
+  for (Send& send : turn.sends) held_.push_back({last_sequence_, std::move(send)});
   for (Close& close : turn.closes) held_.push_back({last_sequence_, std::move(close)});
   out.probes = std::move(turn.probes);
   while (!held_.empty() && held_.front().after <= durable_) {

@@ -4,9 +4,10 @@
 // and the simulator (tests/sim) carry inputs in and effects out. View: the cluster.
 //
 // Durable before visible (S5): an effect's sends leave only after every event appended up to then is
-// durable. The core holds them back itself and hands them out at Appended; heartbeat acknowledgements,
-// which say nothing, pass. So the shell's duties are: append the rows in order, as one batch; never
-// reorder sends of one session; report Appended; stop for ever if an append fails.
+// durable. The core holds them back itself and hands them out at Appended; heartbeat acknowledgements
+// too, since a worker forgets what it sent before an acknowledged heartbeat. The shell's duties are:
+// append the rows in order, as one batch; never reorder sends of one session; report Appended; stop
+// for ever if an append fails.
 //   HeadCore core(options, seams);
 //   for (const wire::Event& event : journal) core.Replay(event);
 //   Effects first = core.Start(now, wall_us);

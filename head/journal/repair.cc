@@ -1,0 +1,80 @@
+#include <filesystem>
+#include <system_error>
+
+#include <sqlite3.h>
+
+#include "head/journal/row_codec.h"
+#include "head/journal/sqlite_journal.h"
+#include "head/journal/wal_scan.h"
+
+namespace troupe::head {
+namespace {
+
+// Copies that a second repair does not overwrite.
+Status KeepCopy(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return absl::OkStatus();
+  std::string copy = path + ".damaged";
+  for (int i = 2; std::filesystem::exists(copy, error); ++i) copy = path + ".damaged" + std::to_string(i);
+  std::filesystem::copy_file(path, copy, error);
+  if (!error) return absl::OkStatus();
+  return MakeError(ErrorCode::kInternal, "cannot copy " + path + ": " + error.message());
+}
+
+// The first row that is missing or wrong; 0: none.
+std::uint64_t FirstBadRow(sqlite3* db) {
+  sqlite3_stmt* rows = nullptr;
+  std::uint64_t expected = 1;
+  std::uint64_t bad = 0;
+  sqlite3_prepare_v2(db, "SELECT sequence, crc, payload, attachment FROM events ORDER BY sequence", -1,
+                     &rows, nullptr);
+  while (bad == 0 && rows != nullptr && sqlite3_step(rows) == SQLITE_ROW) {
+    const auto view = [rows](int column) {
+      return std::string(static_cast<const char*>(sqlite3_column_blob(rows, column)),
+                         static_cast<std::size_t>(sqlite3_column_bytes(rows, column)));
+    };
+    const auto sequence = static_cast<std::uint64_t>(sqlite3_column_int64(rows, 0));
+    const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(rows, 1));
+    const std::string attachment = sqlite3_column_type(rows, 3) == SQLITE_NULL ? "" : view(3);
+    const bool good = sequence == expected && DecodeRow(sequence, view(2), attachment, crc).ok();
+    if (!good) bad = expected;
+    ++expected;
+  }
+  sqlite3_finalize(rows);
+  return bad;
+}
+
+}  // namespace
+
+StatusOr<std::string> RepairJournal(const std::string& folder) {
+  const std::string path = folder + "/journal.db";
+  const std::string log = path + "-wal";
+  TROUPE_TRY(KeepCopy(path));
+  TROUPE_TRY(KeepCopy(log));
+  TROUPE_ASSIGN(const WalVerdict verdict, ScanWalFile(log));
+  std::string done;
+  if (!verdict.sound()) {
+    std::error_code error;
+    std::filesystem::resize_file(log, verdict.good_bytes, error);
+    if (error) return MakeError(ErrorCode::kInternal, log + ": " + error.message());
+    done = "the log was cut after frame " + std::to_string(verdict.good_frames) + ", " +
+           std::to_string(verdict.stranded) + " good frames behind it are given up\n";
+  }
+  sqlite3* db = nullptr;
+  if (sqlite3_open(path.c_str(), &db) != SQLITE_OK) {
+    sqlite3_close(db);
+    return MakeError(ErrorCode::kInternal, path + " cannot be opened");
+  }
+  const std::uint64_t bad = FirstBadRow(db);
+  int code = SQLITE_OK;
+  if (bad != 0) {
+    const std::string sql = "DELETE FROM events WHERE sequence >= " + std::to_string(bad);
+    code = sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr);
+    done += "events from " + std::to_string(bad) + " on are given up\n";
+  }
+  sqlite3_close(db);
+  if (code != SQLITE_OK) return MakeError(ErrorCode::kInternal, path + " cannot be repaired");
+  return done.empty() ? "the journal is sound: nothing was changed\n" : done;
+}
+
+}  // namespace troupe::head

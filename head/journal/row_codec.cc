@@ -1,0 +1,44 @@
+#include "head/journal/row_codec.h"
+
+#include <utility>
+
+#include "runtime/net/digest.h"
+#include "runtime/wire/codec.h"
+
+namespace troupe::head {
+namespace {
+
+void PutNumber(std::string& out, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
+}
+
+}  // namespace
+
+std::uint32_t RowCrc(std::uint64_t sequence, std::string_view payload, std::string_view attachment) {
+  std::string bytes;
+  bytes.reserve(payload.size() + 12);
+  PutNumber(bytes, sequence, 8);
+  bytes.append(payload);
+  PutNumber(bytes, net::Crc32c(attachment), 4);
+  return net::Crc32c(bytes);
+}
+
+StatusOr<RowBytes> EncodeRow(const Row& row) {
+  RowBytes out;
+  TROUPE_ASSIGN(out.payload, wire::EncodeEvent(row.event));
+  out.crc = RowCrc(row.sequence, out.payload, row.event.attachment);
+  return out;
+}
+
+StatusOr<wire::Event> DecodeRow(std::uint64_t sequence, std::string_view payload,
+                                std::string_view attachment, std::uint32_t crc) {
+  if (RowCrc(sequence, payload, attachment) != crc) {
+    return MakeError(ErrorCode::kInvalid,
+                     "event " + std::to_string(sequence) + " does not match its checksum");
+  }
+  TROUPE_ASSIGN(wire::Event event, wire::DecodeEvent(payload));
+  event.attachment = std::string(attachment);
+  return event;
+}
+
+}  // namespace troupe::head

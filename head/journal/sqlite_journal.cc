@@ -1,0 +1,155 @@
+#include "head/journal/sqlite_journal.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "head/journal/row_codec.h"
+#include "head/journal/wal_scan.h"
+#include "runtime/base/unique_fd.h"
+
+namespace troupe::head {
+namespace {
+
+std::string RepairHint(const std::string& folder) {
+  return "\n  events after that point would be lost without a word, so this head does not start"
+         "\n  restore " + folder + " from a copy, or give those events up: troupe-head --repair " +
+         folder;
+}
+
+std::string_view Column(sqlite3_stmt* statement, int column) {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, column));
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
+  return bytes == nullptr ? std::string_view() : std::string_view(bytes, size);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const SqliteOptions& options) {
+  const std::string log = options.folder + "/journal.db-wal";
+  TROUPE_ASSIGN(const WalVerdict verdict, ScanWalFile(log));
+  if (!verdict.sound()) {
+    return MakeError(ErrorCode::kInvalid,
+                     log + " is damaged: frame " + std::to_string(verdict.good_frames + 1) +
+                         " is bad, " + std::to_string(verdict.stranded) + " good ones follow" +
+                         RepairHint(options.folder));
+  }
+  std::unique_ptr<SqliteJournal> journal(new SqliteJournal(options));
+  TROUPE_TRY(journal->OpenFile());
+  if (!options.disposable) {
+    const Status ballast = journal->MakeBallast();
+    journal->low_space_ = !ballast.ok();
+  }
+  return journal;
+}
+
+SqliteJournal::~SqliteJournal() {
+  sqlite3_finalize(insert_);
+  sqlite3_close(db_);
+}
+
+Status SqliteJournal::Error(const std::string& doing) const {
+  return MakeError(ErrorCode::kInternal, options_.folder + "/journal.db: " + doing + ": " +
+                                             (db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_)));
+}
+
+Status SqliteJournal::Execute(const char* sql) {
+  if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return Error(sql);
+  return absl::OkStatus();
+}
+
+Status SqliteJournal::OpenFile() {
+  const std::string path = options_.folder + "/journal.db";
+  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  if (sqlite3_open_v2(path.c_str(), &db_, kFlags, nullptr) != SQLITE_OK) return Error("open");
+  TROUPE_TRY(Execute("PRAGMA journal_mode=WAL"));
+  TROUPE_TRY(Execute(options_.disposable ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL"));
+  TROUPE_TRY(Execute("PRAGMA locking_mode=EXCLUSIVE"));
+  TROUPE_TRY(Execute("CREATE TABLE IF NOT EXISTS events(sequence INTEGER PRIMARY KEY, kind TEXT "
+                     "NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL, attachment BLOB)"));
+  constexpr const char* kInsert =
+      "INSERT INTO events(sequence, kind, crc, payload, attachment) VALUES(?, ?, ?, ?, ?)";
+  if (sqlite3_prepare_v2(db_, kInsert, -1, &insert_, nullptr) != SQLITE_OK) return Error("prepare");
+  return absl::OkStatus();
+}
+
+Status SqliteJournal::MakeBallast() {
+  const std::string path = options_.folder + "/ballast";
+  const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const int error = file.valid() ? posix_fallocate(file.get(), 0, kBallastBytes) : errno;
+  if (error == 0) return absl::OkStatus();
+  unlink(path.c_str());
+  return MakeError(ErrorCode::kInternal, path + ": " + std::strerror(error));
+}
+
+Status SqliteJournal::Commit(const std::vector<Row>& rows, int* code) {
+  *code = SQLITE_OK;
+  TROUPE_TRY(Execute("BEGIN IMMEDIATE"));
+  for (const Row& row : rows) {
+    TROUPE_ASSIGN(const RowBytes bytes, EncodeRow(row));
+    const std::string_view kind = wire::NameOf(row.event.body);
+    const std::string& attachment = row.event.attachment;
+    sqlite3_bind_int64(insert_, 1, static_cast<sqlite3_int64>(row.sequence));
+    sqlite3_bind_text(insert_, 2, kind.data(), static_cast<int>(kind.size()), SQLITE_STATIC);
+    sqlite3_bind_int64(insert_, 3, bytes.crc);
+    sqlite3_bind_blob64(insert_, 4, bytes.payload.data(), bytes.payload.size(), SQLITE_STATIC);
+    if (attachment.empty()) {
+      sqlite3_bind_null(insert_, 5);
+    } else {
+      sqlite3_bind_blob64(insert_, 5, attachment.data(), attachment.size(), SQLITE_STATIC);
+    }
+    *code = sqlite3_step(insert_);
+    sqlite3_reset(insert_);
+    if (*code != SQLITE_DONE) return Error("append");
+  }
+  *code = sqlite3_exec(db_, "COMMIT", nullptr, nullptr, nullptr);
+  return *code == SQLITE_OK ? absl::OkStatus() : Error("commit");
+}
+
+Status SqliteJournal::Append(const std::vector<Row>& rows) {
+  if (broken_) return MakeError(ErrorCode::kInternal, "the journal failed before and is closed");
+  int code = SQLITE_OK;
+  Status status = Commit(rows, &code);
+  if (!status.ok() && (code & 0xff) == SQLITE_FULL) {
+    if (sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+    unlink((options_.folder + "/ballast").c_str());
+    low_space_ = true;
+    status = Commit(rows, &code);
+  }
+  broken_ = !status.ok();
+  return status;
+}
+
+Status SqliteJournal::Replay(const std::function<void(const wire::Event&)>& visit) {
+  sqlite3_stmt* raw = nullptr;
+  constexpr const char* kSelect =
+      "SELECT sequence, crc, payload, attachment FROM events ORDER BY sequence";
+  if (sqlite3_prepare_v2(db_, kSelect, -1, &raw, nullptr) != SQLITE_OK) return Error("read");
+  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> rows(raw, sqlite3_finalize);
+  std::uint64_t expected = 1;
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(raw)) == SQLITE_ROW) {
+    const auto sequence = static_cast<std::uint64_t>(sqlite3_column_int64(raw, 0));
+    if (sequence != expected) {
+      return MakeError(ErrorCode::kInvalid,
+                       options_.folder + "/journal.db has a gap: event " +
+                           std::to_string(expected) + " is missing" + RepairHint(options_.folder));
+    }
+    const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(raw, 1));
+    const StatusOr<wire::Event> event = DecodeRow(sequence, Column(raw, 2), Column(raw, 3), crc);
+    if (!event.ok()) {
+      return MakeError(ErrorCode::kInvalid, options_.folder + "/journal.db: " +
+                                                MessageOf(event.status()) +
+                                                RepairHint(options_.folder));
+    }
+    visit(*event);
+    ++expected;
+  }
+  return code == SQLITE_DONE ? absl::OkStatus() : Error("read");
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,55 @@
+// The journal of production: SQLite, WAL, synchronous=FULL; one row per event (decision 27).
+//
+// Opening scans the write-ahead log first and refuses a damaged one, naming the repair command.
+// A ballast file is kept; when the disk is full it is given up, so that markers still commit, and
+// low_space() says so. Any other error of a commit is final. Table, for people with sqlite3:
+//   events(sequence INTEGER PRIMARY KEY, kind TEXT, crc INTEGER, payload BLOB, attachment BLOB)
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "head/journal/journal.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace troupe::head {
+
+inline constexpr std::size_t kBallastBytes = 8u << 20;
+
+struct SqliteOptions {
+  std::string folder;     // journal.db, its log and the ballast lie here; exists
+  bool disposable = false;  // an embedded cluster's: its state is thrown away, nothing is synced
+};
+
+class SqliteJournal final : public Journal {
+ public:
+  /// Errors: kInvalid (damaged; how to repair), kInternal (the disk's own).
+  static StatusOr<std::unique_ptr<SqliteJournal>> Open(const SqliteOptions& options);
+  ~SqliteJournal() override;
+
+  Status Append(const std::vector<Row>& rows) override;
+  Status Replay(const std::function<void(const wire::Event&)>& visit) override;
+  bool low_space() const override { return low_space_; }
+
+ private:
+  explicit SqliteJournal(SqliteOptions options) : options_(std::move(options)) {}
+  Status OpenFile();
+  Status MakeBallast();
+  Status Commit(const std::vector<Row>& rows, int* code);
+  Status Execute(const char* sql);
+  Status Error(const std::string& doing) const;
+
+  const SqliteOptions options_;
+  sqlite3* db_ = nullptr;
+  sqlite3_stmt* insert_ = nullptr;
+  bool low_space_ = false;
+  bool broken_ = false;
+};
+
+/// What `troupe-head --repair` does: cuts the log at its first bad frame and the rows at the first gap
+/// or bad checksum, keeping copies of both files beside them. Returns what it did, for people.
+StatusOr<std::string> RepairJournal(const std::string& folder);
+
+}  // namespace troupe::head

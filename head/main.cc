@@ -1,0 +1,88 @@
+// troupe-head: the cluster's head. Parses, constructs, runs. Users start it by `troupe start --head`.
+#include <absl/flags/flag.h>
+#include <absl/flags/parse.h>
+#include <absl/flags/usage.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "head/journal/sqlite_journal.h"
+#include "head/server/head_process.h"
+#include "runtime/base/log.h"
+
+ABSL_FLAG(std::string, state_dir, "", "the cluster's folder itself; else one of --home/clusters");
+ABSL_FLAG(std::string, home, "", "folder of clusters (TROUPE_HOME)");
+ABSL_FLAG(std::string, cluster, "", "id of the cluster in --home to resume");
+ABSL_FLAG(bool, new, false, "make a new cluster in --home");
+ABSL_FLAG(std::string, listen, "127.0.0.1", "address to listen on");
+ABSL_FLAG(int, port, 0, "port to listen on; 0: any");
+ABSL_FLAG(std::string, socket_dir, "", "folder of Unix sockets; by default $XDG_RUNTIME_DIR/troupe");
+ABSL_FLAG(int, ready_fd, -1, "descriptor that gets one line of JSON when the head is ready");
+ABSL_FLAG(int, lifeline_fd, -1, "the head ends when this pipe does");
+ABSL_FLAG(bool, parent_death, false, "end with the parent process");
+ABSL_FLAG(bool, embedded, false, "the state is thrown away afterwards: do not sync it");
+ABSL_FLAG(std::string, repair, "", "cut the damaged journal in this folder, then exit");
+
+namespace {
+
+std::string SocketDir() {
+  const std::string given = absl::GetFlag(FLAGS_socket_dir);
+  if (!given.empty()) return given;
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && *runtime != '\0') return std::string(runtime) + "/troupe";
+  return "/tmp/troupe-" + std::to_string(getuid());
+}
+
+// "--state-dir=x" and "--state-dir x" for abseil, whose names have underscores.
+std::vector<char*> WithUnderscores(int argc, char** argv) {
+  std::vector<char*> args(argv, argv + argc);
+  for (char* arg : args) {
+    if (std::strncmp(arg, "--", 2) != 0) continue;
+    for (char* c = arg + 2; *c != '\0' && *c != '='; ++c) {
+      if (*c == '-') *c = '_';
+    }
+  }
+  return args;
+}
+
+int Repair(const std::string& folder) {
+  const auto done = troupe::head::RepairJournal(folder);
+  const std::string text = done.ok() ? *done : troupe::MessageOf(done.status()) + "\n";
+  std::fputs(text.c_str(), done.ok() ? stdout : stderr);
+  return done.ok() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("the head of a Troupe cluster");
+  std::vector<char*> args = WithUnderscores(argc, argv);
+  const auto rest = absl::ParseCommandLine(static_cast<int>(args.size()), args.data());
+  if (rest.size() > 1) {
+    std::fprintf(stderr, "troupe-head: unexpected argument '%s'; see --help\n", rest[1]);
+    return 2;
+  }
+  if (!absl::GetFlag(FLAGS_repair).empty()) return Repair(absl::GetFlag(FLAGS_repair));
+  if (absl::GetFlag(FLAGS_parent_death)) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  troupe::SetLogSource("head");
+  troupe::head::HeadOptions options;
+  options.state_dir = absl::GetFlag(FLAGS_state_dir);
+  options.home = absl::GetFlag(FLAGS_home);
+  options.cluster = absl::GetFlag(FLAGS_new) ? "" : absl::GetFlag(FLAGS_cluster);
+  options.listen = absl::GetFlag(FLAGS_listen);
+  options.port = absl::GetFlag(FLAGS_port);
+  options.socket_dir = SocketDir();
+  options.ready_fd = absl::GetFlag(FLAGS_ready_fd);
+  options.lifeline_fd = absl::GetFlag(FLAGS_lifeline_fd);
+  options.embedded = absl::GetFlag(FLAGS_embedded);
+  const troupe::Status status = troupe::head::RunHead(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "troupe-head: %s\n", troupe::MessageOf(status).c_str());
+  return 1;
+}

@@ -1,0 +1,152 @@
+#include "head/server/head_process.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/buffer.hpp>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "head/journal/sqlite_journal.h"
+#include "head/journal/state_lock.h"
+#include "head/server/cluster_folder.h"
+#include "head/server/net_token_mint.h"
+#include "head/server/server.h"
+#include "runtime/async/loop_thread.h"
+#include "runtime/async/os_random.h"
+#include "runtime/async/real_clock.h"
+#include "runtime/base/log.h"
+#include "runtime/net/files.h"
+
+namespace troupe::head {
+namespace {
+
+namespace asio = boost::asio;
+
+void Tell(int fd, const std::string& line) {
+  if (fd < 0) return;
+  std::size_t at = 0;
+  while (at < line.size()) {
+    const ssize_t n = write(fd, line.data() + at, line.size() - at);
+    if (n <= 0) break;
+    at += static_cast<std::size_t>(n);
+  }
+  close(fd);
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "head";
+  return name.data();
+}
+
+class HeadProcess {
+ public:
+  explicit HeadProcess(const HeadOptions& options) : options_(options), signals_(loop_) {}
+
+  Status Prepare() {
+    // Before any thread is made: all of them are to have these blocked or handled.
+    signals_.add(SIGTERM);
+    signals_.add(SIGINT);
+    std::signal(SIGPIPE, SIG_IGN);
+    FolderOptions folder;
+    folder.state_dir = options_.state_dir;
+    folder.home = options_.home;
+    folder.cluster = options_.cluster;
+    TROUPE_ASSIGN(ClusterFolder opened, OpenClusterFolder(folder, clock_.WallTimeUs()));
+    folder_.emplace(std::move(opened));
+    TROUPE_ASSIGN(StateLock lock, StateLock::Take(folder_->head));
+    lock_.emplace(std::move(lock));
+    TROUPE_TRY(OpenJournal());
+    return StartServer();
+  }
+
+  Status Run() {
+    loop_.run();
+    server_.reset();
+    return end_;
+  }
+
+ private:
+  Status OpenJournal() {
+    SqliteOptions sqlite;
+    sqlite.folder = folder_->head;
+    sqlite.disposable = options_.embedded;
+    TROUPE_ASSIGN(journal_, SqliteJournal::Open(sqlite));
+    CoreOptions core;
+    core.cluster = folder_->authority.cluster_id();
+    core.pid = getpid();
+    mint_.emplace(folder_->authority.key_hash(), random_);
+    core_.emplace(std::move(core), Seams{random_, *mint_});
+    return journal_->Replay([this](const wire::Event& event) { core_->Replay(event); });
+  }
+
+  Status StartServer() {
+    const ClusterId cluster = folder_->authority.cluster_id();
+    ServerOptions server{.handshakes = handshakes_.executor()};
+    TROUPE_ASSIGN(server.tcp, net::TcpAddress(options_.listen, options_.port));
+    server.socket_path = options_.socket_dir + "/head-" + cluster.Short() + ".sock";
+    server.host_name = HostName();
+    const std::string socket = server.socket_path;
+    server_.emplace(loop_.get_executor(), clock_, random_, folder_->authority, *core_, *journal_,
+                    std::move(server), [this](Status status) {
+                      end_ = std::move(status);
+                      loop_.stop();
+                    });
+    TROUPE_TRY(server_->Start());
+    const std::string contact = ContactJson(cluster, server_->address(), getpid(), socket);
+    TROUPE_TRY(net::ReplaceFile(folder_->path + "/head.json", contact, 0600));
+    signals_.async_wait([this](const auto& error, int) {
+      if (!error) server_->Stop();
+    });
+    if (options_.lifeline_fd >= 0) WatchLifeline();
+    Log(LogLevel::kInfo, "head ready",
+        {{"address", server_->address()}, {"cluster", cluster.Hex()},
+         {"incarnation", core_->state().incarnation}, {"events", core_->last_sequence()}});
+    Tell(options_.ready_fd, contact);
+    return absl::OkStatus();
+  }
+
+  void WatchLifeline() {
+    lifeline_.emplace(loop_, options_.lifeline_fd);
+    lifeline_->async_read_some(asio::buffer(lifeline_byte_), [this](const auto& error, std::size_t) {
+      if (error != asio::error::operation_aborted) server_->Stop();
+    });
+  }
+
+  const HeadOptions options_;
+  async::RealClock clock_;
+  async::OsRandom random_;
+  asio::io_context loop_{1};
+  asio::signal_set signals_;
+  async::LoopThread handshakes_{"head-tls"};
+  std::optional<ClusterFolder> folder_;
+  std::optional<StateLock> lock_;
+  std::unique_ptr<SqliteJournal> journal_;
+  std::optional<NetTokenMint> mint_;
+  std::optional<HeadCore> core_;
+  std::optional<Server> server_;
+  std::optional<asio::posix::stream_descriptor> lifeline_;
+  std::array<char, 1> lifeline_byte_{};
+  Status end_;
+};
+
+}  // namespace
+
+Status RunHead(const HeadOptions& options) {
+  HeadProcess process(options);
+  const Status ready = process.Prepare();
+  if (!ready.ok()) {
+    Tell(options.ready_fd, "{\"error\": \"" + JsonEscape(MessageOf(ready)) + "\", \"code\": " +
+                               std::to_string(static_cast<int>(ErrorCodeOf(ready))) + "}\n");
+    return ready;
+  }
+  return process.Run();
+}
+
+}  // namespace troupe::head

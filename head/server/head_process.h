@@ -1,0 +1,26 @@
+// A whole head: folder, lock, journal, reducer and server, built in order and run to its end.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace troupe::head {
+
+struct HeadOptions {
+  std::string state_dir;
+  std::string home;
+  std::string cluster;
+  std::string listen = "127.0.0.1";
+  int port = 0;
+  std::string socket_dir;
+  int ready_fd = -1;     // gets one line of JSON: how to reach the head, or the error
+  int lifeline_fd = -1;  // the head ends when this pipe does
+  bool embedded = false;  // state is thrown away: nothing is synced
+};
+
+/// Blocks until the head has ended; ok after SIGTERM, SIGINT, StopCluster or the lifeline's end. On an
+/// error before it is ready the ready descriptor is told.
+Status RunHead(const HeadOptions& options);
+
+}  // namespace troupe::head

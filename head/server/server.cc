@@ -1,0 +1,249 @@
+#include "head/server/server.h"
+
+#include <boost/asio/post.hpp>
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "head/server/net_token_mint.h"
+#include "head/server/probe.h"
+#include "runtime/base/log.h"
+#include "runtime/wire/frame.h"
+
+namespace troupe::head {
+namespace {
+
+namespace asio = boost::asio;
+using async::Task;
+
+constexpr std::chrono::seconds kFinishLimit{1};
+
+}  // namespace
+
+Server::Server(const async::Executor& executor, const Clock& clock, Random& random,
+               const net::Authority& authority, HeadCore& core, Journal& journal,
+               ServerOptions options, std::function<void(Status)> on_end)
+    : executor_(executor),
+      clock_(clock),
+      random_(random),
+      authority_(authority),
+      core_(core),
+      options_(std::move(options)),
+      on_end_(std::move(on_end)),
+      scope_(executor, "head"),
+      timer_(executor, clock, [this] { Feed(Tick()); }),
+      renewal_(executor, clock, [this] {
+        const Status status = UseNewCertificate();
+        if (!status.ok()) Log(LogLevel::kError, "certificate not renewed", {{"why", MessageOf(status)}});
+      }),
+      journal_(
+          journal,
+          [this](std::uint64_t sequence, bool low_space) {
+            asio::post(executor_, [this, sequence, low_space] {
+              if (ended_) return;
+              if (low_space != low_space_) {
+                low_space_ = low_space;
+                Log(LogLevel::kError, "the disk is full: new launches are refused");
+                Feed(DiskFull{low_space});
+              }
+              Feed(Appended{sequence});
+            });
+          },
+          [this](Status status) {
+            asio::post(executor_, [this, status] {
+              if (!std::exchange(ended_, true)) on_end_(status);
+            });
+          }) {}
+
+Server::~Server() = default;
+
+Status Server::Start() {
+  TROUPE_TRY(Listen());
+  core_.set_address(address());
+  Perform(core_.Start(clock_.Now(), clock_.WallTimeUs()));
+  rules_ = RulesNow();
+  unix_->Start([this](std::shared_ptr<net::Connection> c) { OnConnection(std::move(c)); });
+  tcp_->Start([this](std::shared_ptr<net::Connection> c) { OnConnection(std::move(c)); });
+  return absl::OkStatus();
+}
+
+Status Server::Listen() {
+  TROUPE_TRY(UseNewCertificate());
+  net::ListenOptions local;
+  TROUPE_ASSIGN(local.address, net::UnixAddress(options_.socket_path));
+  TROUPE_ASSIGN(unix_, net::Listener::Open(executor_, std::move(local)));
+  return absl::OkStatus();
+}
+
+Status Server::UseNewCertificate() {
+  const std::uint64_t now_us = clock_.WallTimeUs();
+  const std::uint64_t life_us = net::LifetimeUs(wire::Role::kHead);
+  const net::PrivateKey key = net::PrivateKey::Generate();
+  TROUPE_ASSIGN(const std::string pem,
+                authority_.IssueFor(key, wire::Role::kHead, NodeId::Random(random_), now_us, life_us));
+  TROUPE_ASSIGN(const net::Credentials credentials,
+                net::MakeCredentials(key, pem, authority_.certificate().Pem()));
+  TROUPE_ASSIGN(auto tls, net::TlsContext::ForServer(
+                              credentials, net::TlsContext::Clients::kOptional, clock_));
+  renewal_.ArmAt(clock_.Now() + std::chrono::microseconds(life_us / 3 * 2));
+  if (tcp_) {
+    tcp_->SetTls(std::move(tls));
+    return absl::OkStatus();
+  }
+  net::ListenOptions listen;
+  listen.address = options_.tcp;
+  listen.tls = std::move(tls);
+  listen.handshakes = options_.handshakes;
+  TROUPE_ASSIGN(tcp_, net::Listener::Open(executor_, std::move(listen)));
+  return absl::OkStatus();
+}
+
+net::SessionRules Server::RulesNow() const {
+  net::SessionRules rules;
+  rules.cluster = authority_.cluster_id();
+  rules.head_incarnation = core_.state().incarnation;
+  rules.name = options_.host_name;
+  rules.ca_pem = authority_.certificate().Pem();
+  rules.authority = &authority_;
+  rules.find_token = [this](const TokenId& id) -> std::optional<net::TokenRecord> {
+    const auto found = core_.state().tokens.find(id);
+    if (found == core_.state().tokens.end()) return std::nullopt;
+    return RecordFrom(found->second);
+  };
+  rules.on_token_used = [this](const TokenId& id) {
+    // The reducer is const here only because lookups are: the loop is the same.
+    const_cast<Server*>(this)->Feed(TokenUsed{id});
+  };
+  rules.may_rejoin = [this](const net::Identity& identity, const std::string&) {
+    return identity.role == wire::Role::kWorker &&
+           core_.state().nodes.count(NodeId(identity.id)) > 0;
+  };
+  return rules;
+}
+
+std::string Server::address() const { return tcp_->address().Text(); }
+
+void Server::OnConnection(std::shared_ptr<net::Connection> connection) {
+  scope_.Spawn("session", Serve(std::move(connection)));
+}
+
+Task<void> Server::Serve(std::shared_ptr<net::Connection> connection) {
+  const StatusOr<net::Admitted> admitted =
+      co_await net::Authenticate(connection, rules_, clock_, random_);
+  if (!admitted.ok()) {
+    Log(LogLevel::kWarning, "a peer was not let in",
+        {{"peer", connection->peer().address}, {"why", MessageOf(admitted.status())}});
+    co_return;
+  }
+  const SessionId session = admitted->session;
+  sessions_[session] = connection;
+  SessionOpened opened;
+  opened.session = session;
+  opened.role = admitted->role;
+  opened.subject = admitted->subject;
+  opened.host = admitted->hello.host;
+  opened.local = connection->peer().local;
+  Feed(opened);
+  for (;;) {
+    StatusOr<wire::Message> message = co_await connection->Receive();
+    if (!message.ok()) break;
+    OnMessage(session, *std::move(message));
+  }
+  sessions_.erase(session);
+  if (!ended_) Feed(SessionClosed{session});
+}
+
+void Server::OnMessage(const SessionId& session, wire::Message message) {
+  MessageFrom input;
+  input.session = session;
+  if (const auto* relay = std::get_if<wire::Relay>(&message.body)) {
+    StatusOr<wire::Message> inner = wire::DecodeFrame(message.attachment);
+    if (!inner.ok()) {
+      Log(LogLevel::kWarning, "a relayed request cannot be read",
+          {{"process", relay->process.Short()}, {"why", MessageOf(inner.status())}});
+      return;
+    }
+    input.relay = *relay;
+    input.message = *std::move(inner);
+  } else {
+    input.message = std::move(message);
+  }
+  Feed(input);
+}
+
+void Server::Feed(const Input& input) {
+  if (ended_) return;
+  Perform(core_.Handle(input, clock_.Now(), clock_.WallTimeUs()));
+}
+
+void Server::Perform(Effects effects) {
+  std::vector<Row> rows = std::move(effects.append);
+  journal_.Submit(std::move(rows));
+  for (const Send& send : effects.sends) Deliver(send);
+  for (const Close& close : effects.closes) {
+    const auto found = sessions_.find(close.session);
+    if (found != sessions_.end()) scope_.Spawn("close", End(found->second));
+  }
+  for (const Probe& probe : effects.probes) scope_.Spawn("probe", ProbeNode(probe));
+  if (effects.wake_at) timer_.ArmAt(*effects.wake_at);
+  if (effects.stop && !std::exchange(ended_, true)) scope_.Spawn("stop", EndAll());
+}
+
+void Server::Deliver(const Send& send) {
+  const auto found = sessions_.find(send.to.session);
+  if (found == sessions_.end()) return;
+  Status status;
+  if (send.to.process.IsNil()) {
+    status = found->second->Send(send.message);
+  } else {
+    StatusOr<std::string> frame = wire::EncodeFrame(send.message);
+    if (!frame.ok()) {
+      Log(LogLevel::kError, "an answer cannot be sent", {{"why", MessageOf(frame.status())}});
+      return;
+    }
+    wire::Message down;
+    wire::RelayDown body;
+    body.process = send.to.process;
+    down.body = body;
+    down.attachment = *std::move(frame);
+    status = found->second->Send(down);
+  }
+  if (!status.ok()) {
+    Log(LogLevel::kWarning, "a message was not sent",
+        {{"kind", std::string(wire::NameOf(send.message.body))},
+         {"to", found->second->peer().address},
+         {"why", MessageOf(status)}});
+  }
+}
+
+Task<void> Server::End(std::shared_ptr<net::Connection> connection) {
+  co_await connection->Finish(kFinishLimit);
+}
+
+Task<void> Server::EndAll() {
+  std::vector<std::shared_ptr<net::Connection>> open;
+  for (const auto& [id, connection] : sessions_) open.push_back(connection);
+  for (const auto& connection : open) co_await connection->Finish(kFinishLimit);
+  on_end_(absl::OkStatus());
+}
+
+Task<void> Server::ProbeNode(Probe probe) {
+  const auto node = core_.state().nodes.find(probe.node);
+  if (node == core_.state().nodes.end()) co_return;
+  const wire::RegisterNode info = node->second.info;
+  ProbeDone done;
+  done.node = probe.node;
+  done.incarnation = probe.incarnation;
+  done.refused = co_await NobodyListens(info);
+  Feed(done);
+}
+
+void Server::Stop() {
+  if (std::exchange(ended_, true)) return;
+  unix_->Stop();
+  tcp_->Stop();
+  scope_.Spawn("stop", EndAll());
+}
+
+}  // namespace troupe::head
