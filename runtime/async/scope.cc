@@ -4,6 +4,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -36,6 +37,13 @@ std::string TextOf(const std::exception_ptr& error) {
   } catch (...) {
     return "an exception of an unknown type";
   }
+}
+
+/// Begins in a later turn of the loop: co_spawn alone would run the task inside Spawn() when called on
+/// the loop's thread, and its caller in the middle of a change would meet what the task does.
+Task<void> Begin(Task<void> task) {
+  co_await asio::post(asio::use_awaitable);
+  co_await std::move(task);
 }
 
 }  // namespace
@@ -74,7 +82,7 @@ void Scope::Spawn(std::string_view name, Task<void> task) {
   auto done = [state = state_, signal, task_name = std::string(name)](std::exception_ptr error) {
     state->Done(signal, task_name, error);
   };
-  asio::co_spawn(state_->executor, CancelGuard(std::move(task)),
+  asio::co_spawn(state_->executor, CancelGuard(Begin(std::move(task))),
                  asio::bind_cancellation_slot(signal->slot(), std::move(done)));
 }
 

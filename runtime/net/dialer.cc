@@ -1,8 +1,8 @@
 #include "runtime/net/dialer.h"
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <errno.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -65,10 +65,21 @@ Task<StatusOr<Endpoints>> Resolve(Address address) {
 
 Task<StatusOr<Socket>> Connect(Address address) {
   TROUPE_CO_ASSIGN(const Endpoints endpoints, co_await Resolve(address));
-  Socket socket(co_await asio::this_coro::executor);
-  auto [error, reached] = co_await asio::async_connect(socket, endpoints, kTuple);
-  if (error) co_return CannotConnect(address, error);
-  co_return std::move(socket);
+  const async::Executor executor = co_await asio::this_coro::executor;
+  Status failed = CannotConnect(address, asio::error::host_not_found);
+  for (const auto& endpoint : endpoints) {
+    // Not Asio's open: a descriptor must never exist without close-on-exec.
+    UniqueFd fd(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd.valid()) {
+      failed = CannotConnect(address, boost::system::error_code(errno, boost::system::system_category()));
+      continue;
+    }
+    TROUPE_CO_ASSIGN(Socket socket, WrapSocket(executor, std::move(fd)));
+    auto [error] = co_await socket.async_connect(endpoint, kTuple);
+    if (!error) co_return std::move(socket);
+    failed = CannotConnect(address, error);
+  }
+  co_return failed;
 }
 
 PeerInfo LocalPeer(const Address& address, int fd) {

@@ -2,12 +2,13 @@
 
 #include <arpa/inet.h>
 #include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/error.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <cstring>
 #include <utility>
 
 #include "runtime/async/deadline.h"
@@ -26,6 +27,7 @@ namespace asio = async::asio;
 using namespace std::chrono_literals;
 
 constexpr Duration kExhaustedPause = 20ms;
+constexpr int kAcceptBudget = 64;
 
 PeerInfo PeerOf(int fd) {
   PeerInfo peer;
@@ -165,20 +167,31 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
 
   Task<void> AcceptLoop(std::shared_ptr<Impl> self) {
     while (!stopped_) {
-      Socket socket(executor_);
-      auto [error] = co_await acceptor_.async_accept(socket, kTuple);
-      if (!error) {
-        Receive(TakeFd(socket));
-      } else if (error == asio::error::operation_aborted) {
-        co_return;
-      } else if (error == asio::error::no_descriptors) {
+      auto [error] = co_await acceptor_.async_wait(Acceptor::wait_read, kTuple);
+      if (error || stopped_) co_return;
+      if (!AcceptSome()) co_await async::SleepFor(kExhaustedPause);
+    }
+  }
+
+  /// Takes what waits, up to a budget, so that a storm does not starve the loop. False: out of
+  /// descriptors, or another failure that needs a pause.
+  bool AcceptSome() {
+    for (int i = 0; i < kAcceptBudget && !stopped_; ++i) {
+      // Not Asio's accept: a descriptor must never exist without close-on-exec.
+      UniqueFd fd(accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (fd.valid()) {
+        Receive(std::move(fd));
+      } else if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
+        return true;
+      } else if (errno == EMFILE || errno == ENFILE) {
         ShedOne();
-        co_await async::SleepFor(kExhaustedPause);
+        return false;
       } else {
-        Log(LogLevel::kWarning, "accept failed", {{"address", address_.Text()}, {"error", error.message()}});
-        co_await async::SleepFor(kExhaustedPause);
+        Log(LogLevel::kWarning, "accept failed", {{"address", address_.Text()}, {"error", std::strerror(errno)}});
+        return false;
       }
     }
+    return true;
   }
 
   // Out of descriptors: a peer that waits in the backlog would hang, one that is closed knows.
@@ -219,7 +232,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   static Task<void> Handshake(std::shared_ptr<Impl> self, std::shared_ptr<Arrival> arrival) {
     auto greeting = Greet(arrival, self->options_.on_named != nullptr);
     std::string what = "the TLS handshake with " + arrival->peer.address;
-    auto greeted = co_await async::WithDeadline(std::move(greeting), Duration(kHandshakeLimit), std::move(what));
+    auto greeted = co_await async::WithDeadline(std::move(greeting), self->options_.handshake_limit, std::move(what));
     if (!greeted.ok()) {
       Log(LogLevel::kInfo, "a connection failed before it was authenticated",
           {{"peer", arrival->peer.address}, {"error", MessageOf(greeted.status())}});

@@ -15,15 +15,13 @@
 
 #include "runtime/async/task.h"
 #include "runtime/base/status.h"
+#include "runtime/base/time.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/net/address.h"
 #include "runtime/net/connection.h"
 #include "runtime/net/tls_context.h"
 
 namespace troupe::net {
-
-/// From accept to the end of the TLS handshake.
-inline constexpr std::chrono::seconds kHandshakeLimit{5};
 
 struct ListenOptions {
   Address address;  // TCP: port 0 takes any free one
@@ -32,6 +30,8 @@ struct ListenOptions {
   /// Given: a TLS connection with a server name is not answered but handed over raw, nothing read
   /// from it (decision 23: the worker passes it on to the actor with that id).
   std::function<void(std::string server_name, UniqueFd socket)> on_named;
+  /// From accept to the end of the TLS handshake.
+  Duration handshake_limit = std::chrono::seconds(5);
   std::size_t unauthenticated_per_host_max = 16;
   std::size_t unauthenticated_max = 256;
 };

@@ -54,6 +54,21 @@ TEST(Scope, RunsItsTasksAndIsEmptyAfterwards) {
   EXPECT_TRUE(scope.first_error().ok());
 }
 
+Task<void> SpawnAnother(Scope* scope, int* count, int* seen_inside) {
+  scope->Spawn("inner", CountTo(count));
+  *seen_inside = *count;
+  co_return;
+}
+TEST(Scope, SpawnedOnTheLoopItselfATaskStillBeginsLater) {
+  asio::io_context loop(1);
+  Scope scope(loop.get_executor(), "test");
+  int count = 0, seen_inside = -1;
+  scope.Spawn("outer", SpawnAnother(&scope, &count, &seen_inside));
+  loop.run();
+  EXPECT_EQ(seen_inside, 0);
+  EXPECT_EQ(count, 1);
+}
+
 TEST(Scope, AnExceptionIsLoggedAndRecordedNotSwallowed) {
   std::string logged;
   SetLogSink([&logged](LogLevel, const std::string& line) { logged += line; });
