@@ -92,6 +92,7 @@ ServerNamePeek ReadServerName(std::string_view extension) {
 }  // namespace
 
 ServerNamePeek ParseClientHello(std::string_view bytes) {
+  bytes = bytes.substr(0, kClientHelloBytesMax + 1);  // what lies further changes no verdict
   std::string message;
   const State joined = JoinRecords(bytes, message);
   if (joined == State::kIncomplete && bytes.size() > kClientHelloBytesMax) return Found(State::kNotTls);
@@ -115,7 +116,7 @@ ServerNamePeek ParseClientHello(std::string_view bytes) {
 }
 
 StatusOr<ServerNamePeek> PeekServerName(int socket, std::size_t* available) {
-  std::string bytes(kClientHelloBytesMax + 5, '\0');
+  std::string bytes(kClientHelloBytesMax + 1, '\0');
   ssize_t n = 0;
   do {
     n = recv(socket, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
