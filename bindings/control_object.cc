@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <utility>
@@ -19,6 +20,7 @@ using client::ControlClient;
 using client::PollHook;
 
 constexpr double kForEverSeconds = 1e9;
+constexpr std::chrono::seconds kLeaveLimit{1};
 
 std::optional<Duration> LimitOf(std::optional<double> seconds) {
   if (!seconds || *seconds > kForEverSeconds) return std::nullopt;
@@ -106,6 +108,21 @@ std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options) {
 
 }  // namespace
 
+class ControlObject::InWait {
+ public:
+  explicit InWait(ControlObject& owner) : owner_(owner) {
+    const std::lock_guard lock(owner_.waits_mutex_);
+    ++owner_.waits_;
+  }
+  ~InWait() {
+    const std::lock_guard lock(owner_.waits_mutex_);
+    if (--owner_.waits_ == 0) owner_.waits_over_.notify_all();
+  }
+
+ private:
+  ControlObject& owner_;
+};
+
 ControlObject::~ControlObject() {
   // The last message may still be on its way out: nobody else has to wait for that.
   const nb::gil_scoped_release released;
@@ -155,6 +172,7 @@ nb::tuple ControlObject::Request(const std::string& kind, nb::object fields, nb:
   const PollHook hook = SignalHook();
   StatusOr<wire::Message> answer = MakeError(ErrorCode::kInternal, "not run");
   {
+    const InWait counted(*this);
     const nb::gil_scoped_release released;
     answer = client_->Request(std::move(message), LimitOf(timeout_s), hook);
   }
@@ -171,6 +189,7 @@ nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
   const PollHook hook = SignalHook();
   StatusOr<std::optional<wire::Message>> push = MakeError(ErrorCode::kInternal, "not run");
   {
+    const InWait counted(*this);
     const nb::gil_scoped_release released;
     push = client_->NextPush(LimitOf(timeout_s), hook);
   }
@@ -182,6 +201,8 @@ nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
 void ControlObject::Close() {
   const nb::gil_scoped_release released;
   client_->Close();
+  std::unique_lock lock(waits_mutex_);
+  waits_over_.wait_for(lock, kLeaveLimit, [this] { return waits_ == 0; });
 }
 
 }  // namespace troupe::bindings

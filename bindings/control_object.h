@@ -6,7 +6,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -40,12 +42,20 @@ class ControlObject {
                           std::optional<double> timeout_s);
   void Send(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   nanobind::object NextPush(std::optional<double> timeout_s);
+  /// Also waits (a second at most) until every other thread has left its wait with the GIL in hand: one
+  /// that asked for the GIL while the interpreter ends would be unwound through C++ and end the process.
   void Close();
 
   const client::ControlClient& client() const { return *client_; }
 
  private:
+  /// Counts a thread from before it releases the GIL until after it has it again.
+  class InWait;
+
   std::shared_ptr<client::ControlClient> client_;
+  std::mutex waits_mutex_;
+  std::condition_variable waits_over_;
+  int waits_ = 0;
 };
 
 }  // namespace troupe::bindings

@@ -4,6 +4,8 @@ import os
 import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 
@@ -122,3 +124,24 @@ def test_a_forked_child_has_an_inert_client(ends):
             os._exit(0 if "forked child" in str(error) else 2)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+EXIT_WHILE_A_THREAD_READS = """
+import atexit, socket, sys, threading
+from troupe import _native
+here, there = socket.socketpair()
+client = _native.ControlClient.adopt(here.detach())
+def read():
+    try:
+        client.next_push()
+    except ConnectionError:
+        pass
+threading.Thread(target=read, daemon=True).start()
+atexit.register(client.close)
+"""
+
+
+def test_an_interpreter_may_end_while_a_thread_waits_for_pushes():
+    for _ in range(5):
+        ended = subprocess.run([sys.executable, "-c", EXIT_WHILE_A_THREAD_READS], capture_output=True, timeout=60)
+        assert ended.returncode == 0, ended.stderr
