@@ -206,6 +206,15 @@ bool CallServer::ReadAndRun(Peer& peer) {
 }
 
 void CallServer::RunBatch(Peer& peer) {
+  do {
+    peer.Pause(false);
+    RunWhole(peer);
+    // What makes room wakes this thread only once the peer is paused: room made before is seen here.
+  } while (peer.paused() && ActorFlow::MayRun(peer.Unsent() * 2, peer.running()) &&
+           !stop_by_call_ && generation_ == ForkGuard::generation());
+}
+
+void CallServer::RunWhole(Peer& peer) {
   Frame frame;
   std::string why;
   unsigned calls = 0;
@@ -216,6 +225,9 @@ void CallServer::RunBatch(Peer& peer) {
     const ParseOutcome outcome = ParseFrame(peer.in().view(), limits_, &frame, &why);
     if (outcome == ParseOutcome::kNeedMore) break;
     if (outcome == ParseOutcome::kFrame && !ActorFlow::MayRun(unsent, peer.running())) {
+      peer.Flush();
+      unsent = peer.Unsent();
+      if (ActorFlow::MayRun(unsent, peer.running())) continue;
       peer.Pause(true);
       break;
     }
@@ -288,10 +300,7 @@ void CallServer::ResumePaused() {
       ready.push_back(peer);
     }
   }
-  for (const std::shared_ptr<Peer>& peer : ready) {
-    peer->Pause(false);
-    RunBatch(*peer);
-  }
+  for (const std::shared_ptr<Peer>& peer : ready) RunBatch(*peer);
 }
 
 }  // namespace troupe::actors

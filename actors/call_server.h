@@ -74,6 +74,7 @@ class CallServer {
   void OnEvent(Peer& peer, std::uint32_t events);
   bool ReadAndRun(Peer& peer);
   void RunBatch(Peer& peer);
+  void RunWhole(Peer& peer);
   bool RunOne(Peer& peer, const Frame& frame, std::size_t* unsent);
   bool Refuse(Peer& peer, const std::string& why);  // always false
   void Drop(Peer& peer);

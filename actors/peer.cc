@@ -36,8 +36,10 @@ void Peer::WatchLocked() {
 }
 
 void Peer::Pause(bool paused) {
+  if (paused_.load(std::memory_order_relaxed) == paused) return;
   std::lock_guard lock(mutex_);
-  if (paused_.exchange(paused) != paused && open_) WatchLocked();
+  paused_.store(paused);
+  if (open_) WatchLocked();
 }
 
 std::size_t Peer::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
@@ -52,12 +54,15 @@ std::size_t Peer::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer&
 void Peer::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
   Reply(sequence, flags, frame);
   Flush();
-  running_.fetch_sub(1, std::memory_order_relaxed);
-  if (paused()) {
-    const std::uint64_t one = 1;
-    std::lock_guard lock(mutex_);
-    if (open_) (void)!::write(wake_fd_, &one, sizeof one);
-  }
+  running_.fetch_sub(1);
+  if (!paused()) return;
+  std::lock_guard lock(mutex_);
+  if (open_) WakeLocked();
+}
+
+void Peer::WakeLocked() {
+  const std::uint64_t one = 1;
+  (void)!::write(wake_fd_, &one, sizeof one);
 }
 
 void Peer::Flush() {
@@ -80,6 +85,7 @@ void Peer::FlushLocked() {
   }
   if (std::exchange(write_armed_, false)) WatchLocked();
   out_.Shrink(ActorFlow::kRepliesMax);
+  if (paused()) WakeLocked();
 }
 
 std::size_t Peer::Unsent() {

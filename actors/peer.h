@@ -39,10 +39,10 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   // The serving thread:
   void Defer() { running_.fetch_add(1, std::memory_order_relaxed); }
-  std::size_t running() const { return running_.load(std::memory_order_relaxed); }
+  std::size_t running() const { return running_.load(); }
   /// Stops or resumes being told of input.
   void Pause(bool paused);
-  bool paused() const { return paused_.load(std::memory_order_relaxed); }
+  bool paused() const { return paused_.load(); }
   /// Reads once into in(); see IoOutcome.
   IoResult Read(const CallLimits& limits);
   ByteBuffer& in() { return in_; }
@@ -58,6 +58,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
  private:
   void FlushLocked();
   void WatchLocked();
+  void WakeLocked();
 
   UnixStream stream_;
   const std::uint64_t id_;

@@ -1,0 +1,308 @@
+"""Method: real actors in forked processes behind real Unix sockets, called through troupe._native.
+
+Ends: death, verdicts, forks, signals; and actors that answer out of order. Every wait has a deadline: a hang is a failure, not a stuck run.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import weakref
+
+import pytest
+from call_support import (
+    ACTOR_DIED,
+    ACTOR_UNAVAILABLE,
+    MAYBE_EXECUTED,
+    NOT_SENT,
+    CallError,
+    Counter,
+    code_of,
+    get,
+    native,
+    wait,
+)
+
+
+# ---- ends ----------------------------------------------------------------------------------
+
+
+def test_killed_actor_with_verdict(start):
+    actor = start(Counter)
+    c = actor.connect(grace_s=60)
+    assert get(c.call("inc"), 20) == 1
+    ended = threading.Event()
+    c.set_on_disconnect(ended.set)
+    refs = [c.call("sleep", 60) for _ in range(3)]
+    actor.kill()
+    assert ended.wait(20)
+    assert not any(r.done() for r in refs)  # an ended connection alone is not death
+    c.fail(ACTOR_DIED, "killed by signal 9")
+    for ref in [*refs, c.call("inc")]:
+        code, text = code_of(ref)
+        assert code == ACTOR_DIED and "killed by signal 9" in text and "actor Test" in text
+
+
+def test_killed_actor_without_verdict(start):
+    actor = start(Counter)
+    c = actor.connect(grace_s=0.3)
+    refs = [c.call("sleep", 60) for _ in range(3)]
+    wait(refs, 1, 0.05)  # sent
+    actor.kill()
+    for ref in refs:
+        code, text = code_of(ref)
+        assert code == MAYBE_EXECUTED and "within 0.3 s" in text and "may have run" in text
+    assert code_of(c.call("inc"))[0] == ACTOR_UNAVAILABLE
+
+
+def test_call_after_the_end_was_not_sent(start, eventually):
+    actor = start(Counter)
+    c = actor.connect(grace_s=0.5)
+    ended = threading.Event()
+    c.set_on_disconnect(ended.set)
+    actor.kill()
+    assert ended.wait(20)
+    assert code_of(c.call("inc"))[0] == NOT_SENT
+
+
+def test_verdict_while_a_thread_waits(start):
+    actor = start(Counter)
+    c = actor.connect(grace_s=60)
+    ref = c.call("sleep", 60)
+    threading.Timer(0.2, c.fail, [ACTOR_DIED, "by verdict"]).start()
+    assert code_of(ref) == (ACTOR_DIED, f"actor Test({actor.pid}): by verdict")
+
+
+def test_close_fails_what_is_outstanding(start):
+    c = start(Counter).connect()
+    ref = c.call("sleep", 60)
+    c.close()
+    assert code_of(ref)[0] == MAYBE_EXECUTED
+    assert code_of(c.call("f"))[0] == ACTOR_UNAVAILABLE
+
+
+def test_sys_exit_in_a_method_ends_serving(start):
+    actor = start(Counter)
+    c = actor.connect(grace_s=0.2)
+    with pytest.raises(SystemExit):
+        get(c.call("leave"), 20)
+    assert os.waitstatus_to_exitcode(actor.wait()) == 3
+
+
+def test_child_of_the_actor_does_not_hold_its_socket(start):
+    actor = start(Counter)
+    c = actor.connect(grace_s=60)
+    child = get(c.call("fork_child", 30), 20)
+    ended = threading.Event()
+    c.set_on_disconnect(ended.set)
+    actor.kill()
+    try:
+        assert ended.wait(5), "a forked child keeps the connection open"
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_fork_in_the_caller_leaves_everything_inherited_inert(start):
+    actor = start(Counter)
+    c = actor.connect()
+    done, pending = c.call("inc"), c.call("sleep", 1)
+    get(done, 20)
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            assert get(done) == 1
+            for use in (lambda: get(pending, 1), lambda: c.call("inc"), lambda: pending.done()):
+                with pytest.raises(CallError, match="fork"):
+                    use()
+            c.close()
+            del c, done, pending
+            mine = actor.connect()
+            assert get(mine.call("inc"), 20) == 2
+            assert mine.call("inc").future().result(20) == 3
+            os.write(write, b"ok")
+        except BaseException as e:
+            os.write(write, repr(e).encode())
+        os._exit(0)
+    os.close(write)
+    assert os.read(read, 1000) == b"ok"
+    os.waitpid(pid, 0)
+    assert get(pending, 20) == 1
+    assert get(c.call("inc"), 20) == 4
+
+
+def test_a_channel_that_its_callback_refers_to_is_collected(start):
+    class Handle:
+        def __init__(self, channel):
+            self.channel = channel
+            channel.set_on_disconnect(self.gone)
+
+        def gone(self):
+            pass
+
+    actor = start(Counter)
+    gc.collect()
+    handle = Handle(actor.connect())
+    assert get(handle.channel.call("inc"), 20) == 1
+    seen = weakref.ref(handle)
+    before = len(os.listdir("/proc/self/fd"))
+    del handle
+    gc.collect()
+    assert seen() is None
+    assert len(os.listdir("/proc/self/fd")) == before - 1
+
+
+_IN_A_SUBINTERPRETER = """
+import importlib.util
+spec = importlib.util.spec_from_file_location("troupe._native", %r)
+try:
+    module = importlib.util.module_from_spec(spec); spec.loader.exec_module(module)
+except ImportError as e:
+    print("refused:", e)
+"""
+
+
+def test_a_subinterpreter_is_refused_with_a_sentence():
+    code = (
+        "import sys\n"
+        "try: import _interpreters as i\n"
+        "except ImportError: import _xxsubinterpreters as i\n"
+        "i.run_string(i.create(), sys.argv[1])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, _IN_A_SUBINTERPRETER % native.__file__],
+                          capture_output=True, text=True, timeout=60)
+    assert "refused:" in done.stdout and "subinterpreter" in done.stdout, done.stdout + done.stderr
+
+
+def test_importing_starts_no_thread():
+    code = textwrap.dedent("""
+        import importlib.util, os, sys
+        spec = importlib.util.spec_from_file_location("troupe._native", sys.argv[1])
+        module = importlib.util.module_from_spec(spec); spec.loader.exec_module(module)
+        assert len(os.listdir("/proc/self/task")) == 1
+    """)
+    subprocess.run([sys.executable, "-c", code, native.__file__], check=True, timeout=60)
+
+
+# ---- Ctrl-C --------------------------------------------------------------------------------
+
+_INTERRUPTED = textwrap.dedent("""
+    import importlib.util, os, signal, sys, threading, time
+    spec = importlib.util.spec_from_file_location("troupe._native", sys.argv[1])
+    native = importlib.util.module_from_spec(spec); spec.loader.exec_module(native)
+    c = native.CallChannel(sys.argv[2])
+    how = sys.argv[3]
+    if how == "follower":
+        other = threading.Thread(target=lambda: native.get(c.call("sleep", 3)), daemon=True)
+        other.start(); time.sleep(0.3)  # lint-ok: it should lead by then; right in any case
+    ref = c.call("sleep", 3)
+    sent = []
+    def interrupt():
+        time.sleep(0.3)  # lint-ok: the wait should block by then; right in any case
+        sent.append(time.monotonic()); os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=interrupt).start()
+    try:
+        native.wait([ref]) if how == "wait" else native.get(ref)
+    except KeyboardInterrupt:
+        took = time.monotonic() - sent[0]
+        print("interrupted after %.3f s" % took); os._exit(0 if took < 1.0 else 1)
+    os._exit(2)
+""")
+
+
+@pytest.mark.parametrize("how", ["get", "wait", "follower"])
+def test_ctrl_c_ends_a_wait(start, how):
+    actor = start(Counter)
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED, native.__file__, actor.path, how],
+                          timeout=60, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---- concurrent actors ---------------------------------------------------------------------
+
+
+class Concurrent:
+    def __init__(self):
+        self.gate = threading.Event()
+
+    def hold(self):
+        return self.gate.wait(20)
+
+    def open(self):
+        self.gate.set()
+        return True
+
+    async def nap(self, seconds, value):
+        await asyncio.sleep(seconds)
+        return value
+
+    async def raises(self):
+        await asyncio.sleep(0)
+        raise KeyError("async")
+
+
+def test_threads_answer_out_of_order(start):
+    c = start(Concurrent, max_concurrency=4).connect()
+    held = [c.call("hold") for _ in range(3)]
+    assert get(c.call("open"), 20) is True
+    assert get(held, 20) == [True, True, True]
+
+
+def test_coroutines_run_together(start):
+    c = start(Concurrent).connect()
+    began = time.monotonic()
+    refs = [c.call("nap", 0.5, i) for i in range(50)]
+    assert get(refs, 20) == list(range(50))
+    assert time.monotonic() - began < 5
+    slow, fast = c.call("nap", 5, "slow"), c.call("nap", 0, "fast")
+    assert wait([slow, fast], 1, 20)[0] == [fast]
+    with pytest.raises(KeyError):
+        get(c.call("raises"), 20)
+
+
+def test_exit_in_a_coroutine_is_that_calls_error(start):
+    class Leaver:
+        async def leave(self):
+            sys.exit(4)
+
+        async def f(self):
+            return 1
+
+    c = start(Leaver).connect()
+    with pytest.raises(SystemExit):
+        get(c.call("leave"), 20)
+    assert get(c.call("f"), 20) == 1
+
+
+def test_signal_handlers_run_in_an_idle_actor(start):
+    class Handling:
+        def __init__(self):
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+
+    actor = start(Handling)
+    c = actor.connect()
+    with pytest.raises(AttributeError):  # it serves, so the handler is there
+        get(c.call("nothing"), 20)
+    actor.kill(signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(actor.wait()) == 7
+
+
+def test_stop_ends_serve():
+    with tempfile.TemporaryDirectory(prefix="trp-") as directory:
+        server = native.CallServer(os.path.join(directory, "s.sock"))
+        assert os.stat(server.path).st_mode & 0o777 == 0o600
+        thread = threading.Thread(target=server.serve, args=[Counter()])
+        thread.start()
+        c = native.CallChannel(server.path)
+        assert get(c.call("inc"), 20) == 1
+        server.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+        with pytest.raises(CallError):
+            native.CallServer(os.path.join(directory, "no", "dir.sock"))
