@@ -100,7 +100,8 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
       count = ::epoll_wait(epoll_.get(), events, 64, 0);
     } else {
       executor.Suspend();
-      count = ::epoll_wait(epoll_.get(), events, 64, executor.HandlesSignals() ? kSignalSliceMs : -1);
+      count =
+          ::epoll_wait(epoll_.get(), events, 64, executor.HandlesSignals() ? kSignalSliceMs : -1);
       executor.Resume();
     }
     if (executor.Interrupted()) {
@@ -209,7 +210,8 @@ void CallServer::RunBatch(Peer& peer) {
   do {
     peer.Pause(false);
     RunWhole(peer);
-    // What makes room wakes this thread only once the peer is paused: room made before is seen here.
+    // What makes room wakes this thread only once the peer is paused: room made before is seen
+    // here.
   } while (peer.paused() && ActorFlow::MayRun(peer.Unsent() * 2, peer.running()) &&
            !stop_by_call_ && generation_ == ForkGuard::generation());
 }

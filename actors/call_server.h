@@ -93,7 +93,7 @@ class CallServer {
   std::uint64_t next_peer_ = 16;
   std::map<std::uint64_t, std::shared_ptr<Peer>> peers_;
   std::shared_ptr<Peer> hot_;  // the one that was read last: polled before blocking
-  int polls_in_row_ = 0;         // answered by polling, without a look at the other sockets
+  int polls_in_row_ = 0;       // answered by polling, without a look at the other sockets
   SpinPolicy spin_;
   ByteBuffer reply_;
   Flusher* flusher_ = nullptr;  // deleted by the destructor, left alone in a forked child

@@ -71,9 +71,10 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
   FlushLocked();
   const bool drain = CallerFlow::Drain(outstanding, !out_.empty());
   if (!finished_.empty()) {
-    std::vector<Slot*> finished = std::exchange(finished_, {});
+    SlotList finished;
+    finished.swap(finished_);
     lock.unlock();
-    NotifyFinished(std::move(finished), false);
+    NotifyFinished(finished, false);
   }
   return drain ? Issued::kOkDrain : Issued::kOk;
 }
@@ -100,7 +101,7 @@ void Channel::OpenRoomLocked() {
   room_waiters_.clear();
 }
 
-void Channel::NotifyFinished(std::vector<Slot*> finished, bool as_leader) {
+void Channel::NotifyFinished(const SlotList& finished, bool as_leader) {
   for (Slot* slot : finished) {
     reactor_.Notify(slot, as_leader);
     slot->Release();
@@ -108,7 +109,7 @@ void Channel::NotifyFinished(std::vector<Slot*> finished, bool as_leader) {
 }
 
 void Channel::Flush() {
-  std::vector<Slot*> finished;
+  SlotList finished;
   {
     std::lock_guard lock(mutex_);
     stranded_ = false;
@@ -116,7 +117,7 @@ void Channel::Flush() {
     FlushLocked();
     finished.swap(finished_);
   }
-  NotifyFinished(std::move(finished), false);
+  NotifyFinished(finished, false);
 }
 
 void Channel::FlushLocked() {
@@ -170,19 +171,19 @@ bool Channel::Read() {
   } else {
     why = got.error == 0 ? "the other side closed it" : strerror(got.error);
   }
-  std::vector<Slot*> finished;
+  SlotList finished;
   {
     std::lock_guard lock(mutex_);
     EndLocked(why);
     if (!good) FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, end_reason_);
     finished.swap(finished_);
   }
-  NotifyFinished(std::move(finished), true);
+  NotifyFinished(finished, true);
   return true;
 }
 
 bool Channel::TakeReplies(std::string* why) {
-  std::vector<Slot*> finished;
+  SlotList finished;
   bool good = true;
   {
     std::lock_guard lock(mutex_);
@@ -204,7 +205,7 @@ bool Channel::TakeReplies(std::string* why) {
     OpenRoomLocked();
     finished.swap(finished_);
   }
-  NotifyFinished(std::move(finished), true);
+  NotifyFinished(finished, true);
   return good;
 }
 
@@ -283,7 +284,7 @@ void Channel::FailLocked(ErrorCode code_if_sent, ErrorCode code_if_unsent,
 
 void Channel::Fail(ErrorCode code, const std::string& text) {
   reactor_.Drain(*this);  // answers that arrived before the verdict still count
-  std::vector<Slot*> finished;
+  SlotList finished;
   {
     std::lock_guard lock(mutex_);
     EndLocked("the actor is gone");
@@ -292,7 +293,7 @@ void Channel::Fail(ErrorCode code, const std::string& text) {
     FailLocked(code, code, text);
     finished.swap(finished_);
   }
-  NotifyFinished(std::move(finished), false);
+  NotifyFinished(finished, false);
 }
 
 void Channel::OnDisconnect(std::unique_ptr<Completion> completion) {
@@ -307,7 +308,7 @@ void Channel::OnDisconnect(std::unique_ptr<Completion> completion) {
 void Channel::Close() {
   Flush();
   std::unique_ptr<Completion> unused;
-  std::vector<Slot*> finished;
+  SlotList finished;
   {
     std::lock_guard lock(mutex_);
     unused.swap(on_disconnect_);
@@ -315,12 +316,12 @@ void Channel::Close() {
     FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, "its channel was closed here");
     finished.swap(finished_);
   }
-  NotifyFinished(std::move(finished), false);
+  NotifyFinished(finished, false);
   reactor_.Remove(id_);
 }
 
 void Channel::GraceExpired() {
-  std::vector<Slot*> finished;
+  SlotList finished;
   {
     std::lock_guard lock(mutex_);
     if (state_ != State::kEnded) return;
@@ -329,7 +330,7 @@ void Channel::GraceExpired() {
                                Seconds(options_.grace)));
     finished.swap(finished_);
   }
-  NotifyFinished(std::move(finished), false);
+  NotifyFinished(finished, false);
 }
 
 std::size_t Channel::Outstanding() {

@@ -10,6 +10,8 @@
 // thread blocks.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -77,6 +79,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
  private:
   friend class CallReactor;
+  /// Usually one: what a blocked thread waits for.
+  using SlotList = absl::InlinedVector<Slot*, 8>;
   enum class State { kOpen, kEnded, kFailed };
 
   Channel(CallReactor& reactor, UnixStream stream, ChannelOptions options);
@@ -88,7 +92,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool TakeReply(const Frame& frame, std::string* why);
   static void Answer(Slot* slot, ErrorCode code, std::string_view text);
   /// Tells those who wait for slots finished under the lock; after it is released.
-  void NotifyFinished(std::vector<Slot*> finished, bool as_leader);
+  void NotifyFinished(const SlotList& finished, bool as_leader);
 
   CallReactor& reactor_;
   const ChannelOptions options_;
@@ -105,7 +109,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool stranded_ = false;       // the reactor knows of unflushed frames
   bool write_armed_ = false;
   std::vector<Slot*> room_waiters_;
-  std::vector<Slot*> finished_;  // done, with waiters to notify once the lock is released
+  SlotList finished_;  // done, with waiters to notify once the lock is released
   std::unique_ptr<Completion> on_disconnect_;
   std::string end_reason_;
   ErrorCode verdict_ = ErrorCode::kNone;

@@ -311,7 +311,8 @@ bool CallReactor::Answer(Slot* slot, std::uint16_t flags, std::string_view bytes
 void CallReactor::Post(std::unique_ptr<Completion> completion) {
   std::lock_guard lock(mutex_);
   if (stopping_) {
-    (void)completion.release();  // left alone: its destructor may need the interpreter that is going
+    (void)
+        completion.release();  // left alone: its destructor may need the interpreter that is going
     return;
   }
   completions_.push_back(std::move(completion));

@@ -12,20 +12,29 @@ namespace {
 class FreeList {
  public:
   ~FreeList() {
-    while (count_ > 0) std::free(items_[--count_]);
-    count_ = kMax + 1;  // a slot released after this thread's end goes to free()
+    while (void* memory = Get()) std::free(memory);
+    room_ = 0;  // a slot released after this thread's end goes to free()
   }
-  void* Get() { return count_ > 0 && count_ <= kMax ? items_[--count_] : nullptr; }
+  void* Get() {
+    Link* link = first_;
+    if (link == nullptr) return nullptr;
+    first_ = link->next;
+    ++room_;
+    return link;
+  }
   bool Put(void* memory) {
-    if (count_ >= kMax) return false;
-    items_[count_++] = memory;
+    if (room_ == 0) return false;
+    --room_;
+    first_ = new (memory) Link{first_};
     return true;
   }
 
  private:
-  static constexpr int kMax = 1024;
-  void* items_[kMax];
-  int count_ = 0;
+  struct Link {
+    Link* next;
+  };
+  Link* first_ = nullptr;
+  int room_ = 16384;  // 1.5 MiB
 };
 
 thread_local FreeList free_list;

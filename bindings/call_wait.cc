@@ -71,11 +71,14 @@ std::string NameOf(RefObject* ref) {
   return name;
 }
 
-/// Waits and decodes; nullptr with an error set. `progress` names the place in a list, or is empty.
-PyObject* GetOne(RefObject* ref, const Limit& limit, const std::string& progress) {
+/// Waits and decodes; nullptr with an error set. `number` is the place in a list of `count`, 0 for
+/// none.
+PyObject* GetOne(RefObject* ref, const Limit& limit, Py_ssize_t number, Py_ssize_t count) {
   bool timed_out = false;
   if (ref->slot->done() || AwaitRef(ref, limit.deadline, &timed_out)) return ValueOf(ref);
   if (timed_out) {
+    const std::string progress =
+        number != 0 ? absl::StrFormat(" (number %d of %d)", number, count) : std::string();
     RaiseRuntimeError(ErrorCode::kTimeout,
                       absl::StrFormat("no answer %s: %s%s", limit.Text(), NameOf(ref), progress));
   }
@@ -103,13 +106,10 @@ PyObject* GetList(PyObject* list, const Limit& limit) {
       break;
     }
     RefObject* ref = AsRef(Py_NewRef(PyList_GET_ITEM(list, i)));
-    PyObject* value =
-        IsRef(reinterpret_cast<PyObject*>(ref)) &&
-                (i % kRefsPerTurn != kRefsPerTurn - 1 || TakeTurn())
-            ? ref->slot->done()
-                  ? ValueOf(ref)
-                  : GetOne(ref, limit, absl::StrFormat(" (number %d of %d)", i + 1, count))
-            : nullptr;
+    PyObject* value = IsRef(reinterpret_cast<PyObject*>(ref)) &&
+                              (i % kRefsPerTurn != kRefsPerTurn - 1 || TakeTurn())
+                          ? ref->slot->done() ? ValueOf(ref) : GetOne(ref, limit, i + 1, count)
+                          : nullptr;
     Py_DECREF(ref);
     if (value == nullptr) {
       Py_CLEAR(values);
@@ -132,7 +132,7 @@ PyObject* Get(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keyw
   }
   Limit limit;
   if (!ReadLimit(timeout, &limit)) return nullptr;
-  if (IsRef(args[0])) return GetOne(AsRef(args[0]), limit, "");
+  if (IsRef(args[0])) return GetOne(AsRef(args[0]), limit, 0, 0);
   if (PyList_Check(args[0])) return GetList(args[0], limit);
   return PyErr_Format(PyExc_TypeError, "get() takes a Ref or a list of Refs, not a %s",
                       Py_TYPE(args[0])->tp_name);
