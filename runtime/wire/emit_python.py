@@ -63,14 +63,33 @@ def struct_functions(struct) -> str:
             f'{gets}    return UnknownKey("{struct.name}", name);\n  }});\n}}\n')
 
 
+def in_messages(schema: Schema) -> list:
+    """The structs that some message is or holds, in the order of the schema."""
+    wanted: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name in wanted:
+            return
+        wanted.add(name)
+        for field in schema.structs[name].fields:
+            inner = field.type.item if field.type.kind == "list" else field.type
+            if inner.kind == "struct":
+                visit(inner.name)
+
+    for _, name in schema.kinds:
+        visit(name)
+    return [struct for name, struct in schema.structs.items() if name in wanted]
+
+
 def source(schema: Schema) -> str:
     parts = ['// Generated from runtime/wire/schema by generate.py; do not edit.',
              '#include "runtime/wire/python_convert.h"', "",
              '#include "runtime/wire/python_support.h"', "", "namespace troupe::wire {", "namespace {", ""]
-    for struct in schema.structs.values():
+    structs = in_messages(schema)
+    for struct in structs:
         parts.append(f"PyObject* ToPython(const {struct.name}& in);\n"
                      f"bool FromPython(PyObject* fields, {struct.name}& out);")
-    parts += [struct_functions(s) for s in schema.structs.values()]
+    parts += [struct_functions(s) for s in structs]
     parts.append("}  // namespace\n")
     parts.append("PyObject* BodyToPython(const Body& body) {\n"
                  "  return std::visit([](const auto& value) { return ToPython(value); }, body);\n}\n")

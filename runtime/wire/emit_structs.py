@@ -9,6 +9,8 @@ PREAMBLE = '''// Generated from runtime/wire/schema by generate.py; do not edit.
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,6 +18,70 @@ PREAMBLE = '''// Generated from runtime/wire/schema by generate.py; do not edit.
 
 namespace troupe::wire {
 '''
+
+
+# Copying, moving, destroying and comparing 90 alternatives costs seconds in every source that does
+# it, so they stand in one source.
+BODY = '''using BodyVariant = std::variant<@KINDS@>;
+
+/// What a message says: one of the structs above. A std::variant (get, get_if, holds_alternative and
+/// visit work on it); the index is the kind's number on the wire.
+class Body : public BodyVariant {
+ public:
+  Body();
+  ~Body();
+  Body(const Body& other);
+  Body(Body&& other) noexcept;
+  Body& operator=(const Body& other);
+  Body& operator=(Body&& other) noexcept;
+  template <class T, class = std::enable_if_t<!std::is_base_of_v<Body, std::decay_t<T>>>>
+  Body(T&& value)  // NOLINT: a body is any of its kinds
+      : BodyVariant(std::in_place_type<std::decay_t<T>>, std::forward<T>(value)) {}
+  template <class T, class = std::enable_if_t<!std::is_base_of_v<Body, std::decay_t<T>>>>
+  Body& operator=(T&& value) {
+    return *this = Body(std::forward<T>(value));
+  }
+};
+bool operator==(const Body& a, const Body& b);
+inline bool operator!=(const Body& a, const Body& b) { return !(a == b); }
+
+/// One control message. `attachment` holds bulk bytes: it is the raw trailer of the frame and never
+/// passes through Cap\'n Proto.
+struct Message {
+  std::uint64_t id = 0;        // of a request; 0: one-way
+  std::uint64_t reply_to = 0;  // the request this answers
+  Body body;
+  std::string attachment;
+};
+bool operator==(const Message& a, const Message& b);
+inline bool operator!=(const Message& a, const Message& b) { return !(a == b); }
+'''
+
+SOURCE = '''// Generated from runtime/wire/schema by generate.py; do not edit.
+#include "runtime/wire/messages.h"
+
+namespace troupe::wire {
+
+Body::Body() = default;
+Body::~Body() = default;
+Body::Body(const Body& other) = default;
+Body::Body(Body&& other) noexcept = default;
+Body& Body::operator=(const Body& other) = default;
+Body& Body::operator=(Body&& other) noexcept = default;
+
+bool operator==(const Body& a, const Body& b) {
+  return static_cast<const BodyVariant&>(a) == static_cast<const BodyVariant&>(b);
+}
+bool operator==(const Message& a, const Message& b) {
+  return a.id == b.id && a.reply_to == b.reply_to && a.body == b.body && a.attachment == b.attachment;
+}
+
+}  // namespace troupe::wire
+'''
+
+
+def source(_: Schema) -> str:
+    return SOURCE
 
 
 def cpp_type(t: Type) -> str:
@@ -68,16 +134,7 @@ def header(schema: Schema) -> str:
     parts += [enum_text(e) for e in schema.enums.values()]
     parts += [struct_text(s) for s in schema.structs.values()]
     kinds = ",\n                          ".join(struct for _, struct in schema.kinds)
-    parts.append(f"/// What a message says. The index is the kind's number on the wire.\n"
-                 f"using Body = std::variant<{kinds}>;\n")
-    parts.append("/// One control message. `attachment` holds bulk bytes: it is the raw trailer of the\n"
-                 "/// frame and never passes through Cap'n Proto.\n"
-                 "struct Message {\n  std::uint64_t id = 0;        // of a request; 0: one-way\n"
-                 "  std::uint64_t reply_to = 0;  // the request this answers\n"
-                 "  Body body;\n  std::string attachment;\n"
-                 "  friend bool operator==(const Message& a, const Message& b) {\n"
-                 "    return a.id == b.id && a.reply_to == b.reply_to && a.body == b.body &&\n"
-                 "           a.attachment == b.attachment;\n  }\n};\n")
+    parts.append(BODY.replace("@KINDS@", kinds))
     names = ", ".join(f'"{struct}"' for _, struct in schema.kinds)
     parts.append(f"inline constexpr std::string_view kBodyNames[] = {{{names}}};\n"
                  "/// The kind of a body, e.g. \"SubmitLaunch\".\n"

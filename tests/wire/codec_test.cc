@@ -63,7 +63,7 @@ void EveryKindRoundTrips(std::index_sequence<I...>) {
       ...);
 }
 TEST(Codec, EveryKindKeepsItsDefaults) {
-  EveryKindRoundTrips(std::make_index_sequence<std::variant_size_v<Body>>());
+  EveryKindRoundTrips(std::make_index_sequence<std::variant_size_v<BodyVariant>>());
 }
 
 TEST(Codec, UnalignedBytesDecode) {
