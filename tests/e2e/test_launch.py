@@ -134,7 +134,7 @@ def test_timeout_of_a_launch_and_of_a_wait(idle: Home) -> None:
     handle = wait.submit()
     with pytest.raises(TimeoutError):
         handle.result(timeout=0.05)
-    with pytest.raises(exceptions.GetTimeoutError, match="0.5 s"):
+    with pytest.raises(exceptions.GetTimeoutError, match=r"timed out after 0.5 s"):
         handle.result(timeout=20)
 
 

@@ -79,13 +79,12 @@ def get_actor(name: str, namespace: str | None = None) -> "ActorHandle":
     session = _session.current()
     where = session.namespace if namespace is None else namespace
     try:
-        _, update, data = session.request("GetNamedActor", {"name": name, "namespace": where})
+        _, update, _ = session.request("GetNamedActor", {"name": name, "namespace_": where})
     except exceptions.NotFoundError:
         raise ValueError(f"no actor named {name!r} in namespace {where!r}") from None
     info = update["info"]
     if info["state"] == "dead":
         raise ValueError(f"the actor named {name!r} is dead")
-    session.board.post_reply("actor", info["actor"], info, data)
     return ActorHandle(watched(session, info["actor"], info["class_name"]), _methods_of(info))
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from troupe import _resources, _session, exceptions
+from troupe import _session, _view, exceptions
 
 
 class ClusterContext(Mapping):
@@ -159,36 +159,31 @@ def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,
     return _calls.wait(refs, num_returns, timeout)
 
 
-def _nodes() -> list[dict]:
-    return _session.current().request("GetStatus", {})[1]["nodes"]
-
-
 def nodes() -> list[dict[str, Any]]:
-    """The cluster's nodes, dead ones included, as dicts with Ray's keys."""
-    return [{"NodeID": info["node"], "Alive": info["state"] in ("alive", "suspect", "draining"),
-             "State": info["state"], "NodeName": info["name"], "NodeManagerHostname": info["host"],
-             "NodeManagerAddress": info["listen_host"], "NodeManagerPort": info["listen_port"],
-             "Resources": _resources.from_wire(info["resources"]),
-             "Labels": {label["key"]: label["value"] for label in info["labels"]}} for info in _nodes()]
+    """The cluster's nodes, dead ones included, as dicts with Ray's keys; inside a launch, its nodes."""
+    return [{"NodeID": view.info["node"], "Alive": view.info["state"] != "dead", "State": view.info["state"],
+             "NodeName": view.info["name"], "NodeManagerHostname": view.info["host"],
+             "NodeManagerAddress": view.info["listen_host"], "NodeManagerPort": view.info["listen_port"],
+             "Resources": view.total,
+             "Labels": {label["key"]: label["value"] for label in view.info["labels"]}} for view in _view.nodes()]
 
 
-def _total(field: str) -> dict[str, float]:
+def _sum(amounts: list[dict[str, float]]) -> dict[str, float]:
     total: dict[str, float] = {}
-    for info in _nodes():
-        if info["state"] != "dead":
-            for name, amount in _resources.from_wire(info[field]).items():
-                total[name] = round(total.get(name, 0.0) + amount, 4)
+    for each in amounts:
+        for name, amount in each.items():
+            total[name] = round(total.get(name, 0.0) + amount, 4)
     return total
 
 
 def cluster_resources() -> dict[str, float]:
-    """What the cluster's nodes have in all."""
-    return _total("resources")
+    """What the cluster's nodes have in all; inside a launch, what it reserved."""
+    return _sum([view.total for view in _view.nodes() if view.info["state"] != "dead"])
 
 
 def available_resources() -> dict[str, float]:
-    """What is free now, over all nodes."""
-    return _total("free")
+    """What is free now, over all nodes; inside a launch, of what it reserved."""
+    return _sum([view.free for view in _view.nodes() if view.info["state"] != "dead"])
 
 
 def get_gpu_ids() -> list[int]:

@@ -14,6 +14,7 @@ from typing import NoReturn
 from troupe import _failures, _leave, _rank, _session, exceptions
 from troupe._identity import new_id
 from troupe._process_channel import ProcessChannel
+from troupe.launch import _kept
 
 EXIT_UNKNOWN, EXIT_FENCED, EXIT_BUSY = 75, 76, 77
 COMPLETE_DEADLINE_S = 600.0
@@ -23,8 +24,8 @@ _RETRIED = (exceptions.ConnectionError, exceptions.GetTimeoutError, exceptions.U
 
 def run(channel: ProcessChannel, begin: dict, attachment: bytes, context) -> NoReturn:
     """Lives the driver's life; leaves by os._exit with the marker's exit code."""
-    session = _session.Session.over_process(channel, namespace=begin["launch"], launch=begin["launch"],
-                                            epoch=begin["epoch"])
+    session = _session.Session.over_process(channel, namespace="", launch=begin["launch"],
+                                            epoch=begin["epoch"], gang=begin["group"])
     loaded = _rank.prepare(channel, begin, attachment)
     _rank.start(channel, context)
     ttl_ms = _acquire(session, begin)
@@ -93,6 +94,8 @@ class Completion:
         if not self._first.acquire(blocking=False):
             threading.Event().wait()  # the other one ends the process
         _leave.flush()
+        if len(ended.value) > _kept.INLINE_BYTES_MAX:
+            ended.value = _kept.keep(self._session, self._begin["node"], ended.value)
         marker = self._complete(ended)
         if marker is None:
             print("troupe: the head could not be reached; the outcome is unknown", flush=True)

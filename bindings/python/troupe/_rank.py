@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from troupe import _failures, _leave
+from troupe import _failures, _leave, _session
 from troupe._process_channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
@@ -44,6 +44,8 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
 
             _driver.run(channel, begin, attachment, context)
         _serve(channel, begin, context)
+    _session.set_current(_session.Session.over_process(channel, namespace="", launch=begin["launch"],
+                                                       epoch=begin["epoch"], gang=begin["group"]))
     loaded = prepare(channel, begin, attachment)
     start(channel, context)
     outcome = call(begin, *loaded)

@@ -23,7 +23,7 @@ class Session:
 
     def __init__(self, control: Any, *, namespace: str = "", in_process: bool = False) -> None:
         self.control = control
-        self.namespace = namespace or ("default" if in_process else "")
+        self.namespace = namespace
         self.in_process = in_process
         self.board = Board()
         self.pid = os.getpid()
@@ -32,6 +32,7 @@ class Session:
         self.token_file: str | None = None
         self.launch = ""                # the launch this process belongs to
         self.epoch = 0
+        self.gang = ""                  # the placement group of that launch
         self.closed = False
         self._on_close: list[Any] = []
         self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
@@ -44,10 +45,11 @@ class Session:
         return session
 
     @classmethod
-    def over_process(cls, channel: Any, *, namespace: str, launch: str, epoch: int) -> "Session":
+    def over_process(cls, channel: Any, *, namespace: str, launch: str, epoch: int,
+                     gang: str = "") -> "Session":
         """A session over a process's control channel, whose own thread reads it."""
         session = cls(channel.control, namespace=namespace, in_process=True)
-        session.launch, session.epoch = launch, epoch
+        session.launch, session.epoch, session.gang = launch, epoch, gang
         channel.on_push(session.push)
         return session
 

@@ -3,21 +3,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _resources, _session
+from troupe import _resources, _session, _view
 from troupe._identity import short
 
 
 def available_resources_per_node() -> dict[str, dict[str, float]]:
     """Free resources by node id (hex). Inside a launch: its nodes, and the unused part of what it reserved."""
-    session = _session.current()
-    infos = session.request("GetStatus", {})[1]["nodes"]
-    return {info["node"]: _resources.from_wire(info["free"]) for info in infos if info["state"] != "dead"}
+    return {view.info["node"]: view.free for view in _view.nodes() if view.info["state"] != "dead"}
 
 
 def total_resources_per_node() -> dict[str, dict[str, float]]:
-    """All resources by node id (hex)."""
-    infos = _session.current().request("GetStatus", {})[1]["nodes"]
-    return {info["node"]: _resources.from_wire(info["resources"]) for info in infos if info["state"] != "dead"}
+    """All resources by node id (hex); inside a launch, what it reserved there."""
+    return {view.info["node"]: view.total for view in _view.nodes() if view.info["state"] != "dead"}
 
 
 def list_nodes(session: _session.Session | None = None) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ def logs(launch: str, rank: int | None, follow: bool, address: str | None, token
             raise click.UsageError(f"{which} an id that starts with {launch}; see: troupe list launches")
         info = session.request("WatchLaunch", {"launch": found[0]["launch"]})[1]["info"]
         session.board.post_reply("launch", info["launch"], info)
-        lines = LaunchHandle(session, info["launch"], None).logs(rank, follow)
+        lines = LaunchHandle(session, info["launch"]).logs(rank, follow)
         if as_json:
             _common.echo_json({"launch": info["launch"], "lines": list(lines)})
             return

@@ -10,10 +10,10 @@ from troupe._identity import short
 _TAIL_LINES = 12
 
 
-def of_launch(handle: Any, info: dict, options: Any) -> exceptions.TroupeError:
+def of_launch(handle: Any, info: dict) -> exceptions.TroupeError:
     """The exception for a terminal launch whose outcome is not success."""
     if info["outcome"] == "cancelled":
-        return _cancelled(info, options)
+        return _cancelled(info)
     failure = info["failure"]
     rank = failure["rank"]
     cause = _exception_of(handle, max(rank, 0))
@@ -25,12 +25,9 @@ def of_launch(handle: Any, info: dict, options: Any) -> exceptions.TroupeError:
         log_tail=failure["log_tail"])
 
 
-def _cancelled(info: dict, options: Any) -> exceptions.TroupeError:
-    limit = getattr(options, "timeout", None)
-    if limit is not None and info["duration_ms"] >= limit * 1000 * 0.999:
-        where = f"; it was waiting: {info['waiting_for']}" if info["waiting_for"] else ""
-        return exceptions.GetTimeoutError(
-            f"launch {short(info['launch'])} was cancelled at its timeout of {limit:g} s{where}")
+def _cancelled(info: dict) -> exceptions.TroupeError:
+    if info["failure"]["exception_type"] == "builtins.TimeoutError":
+        return exceptions.GetTimeoutError(f"launch {short(info['launch'])} {info['cause']}")
     error = exceptions.LaunchCancelledError(
         f"launch {short(info['launch'])} was cancelled" + (f": {info['cause']}" if info["cause"] else ""))
     error.launch, error.epoch, error.exit_code = info["launch"], info["epoch"], 130

@@ -99,7 +99,7 @@ class DistributedFunction:
         """
         from troupe.launch import _progress
 
-        return _progress.run(self.submit(*args, **kwargs), self._options)
+        return _progress.run(self.submit(*args, **kwargs))
 
 
 def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,

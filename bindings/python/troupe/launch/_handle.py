@@ -7,17 +7,20 @@ from typing import Any
 
 from troupe import _session, exceptions
 from troupe._identity import short
+from troupe.launch._kept import KeptValue
 
 
 class LaunchHandle:
     """A launch, seen from the process that submitted it. Methods may be called from any thread."""
 
-    def __init__(self, session: _session.Session, launch: str, options: Any, *, waiting_for: str = "") -> None:
+    def __init__(self, session: _session.Session, launch: str, *, waiting_for: str = "") -> None:
         self.id = launch
         self.session = session
         self.waiting_for = waiting_for
-        self._options = options
         self._values: list[Any] | None = None
+        if waiting_for:  # no push says so: nothing has changed
+            info = session.request("GetLaunch", {"launch": launch})[1]["info"]
+            session.board.post_reply("launch", launch, info)
 
     def __repr__(self) -> str:
         entry = self.session.board.get("launch", self.id)
@@ -50,7 +53,7 @@ class LaunchHandle:
         if info["outcome"] != "succeeded":
             from troupe.launch import _errors
 
-            raise _errors.of_launch(self, info, self._options)
+            raise _errors.of_launch(self, info)
         if self._values is None:
             self._values = self._fetch(info)
         return list(self._values)
@@ -60,6 +63,8 @@ class LaunchHandle:
 
         if info["mode"] == "driver":
             first = cloudpickle.loads(self.raw_result(0))
+            if isinstance(first, KeptValue):
+                first = cloudpickle.loads(first.fetch(self.session))
             return [first] + [None] * (info["ranks"] - 1)
         return [cloudpickle.loads(self.raw_result(rank)) for rank in range(info["ranks"])]
 

@@ -12,7 +12,7 @@ from troupe.launch import _logs
 DRAIN_DEADLINE_S = 2.0
 
 
-def run(handle: Any, options: Any) -> list[Any]:
+def run(handle: Any) -> list[Any]:
     """Follows the launch to its marker, prints, and returns its results. See `distributed`."""
     show = Display(handle)
     try:

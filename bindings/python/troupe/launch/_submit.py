@@ -58,7 +58,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
         _, accepted, _ = session.request("SubmitLaunch", {"spec": spec, "request": new_id()}, payload)
     except exceptions.PlacementError as error:
         raise exceptions.PlacementError(str(error)) from None
-    return LaunchHandle(session, accepted["launch"], options, waiting_for=accepted["waiting_for"])
+    return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"])
 
 
 _STRATEGY_NAMES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack",

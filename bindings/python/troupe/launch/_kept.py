@@ -1,0 +1,36 @@
+"""A driver's value that is too large to travel with the marker: kept by its worker, fetched when asked for."""
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+INLINE_BYTES_MAX = 1 << 20
+CHUNK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class KeptValue:
+    """What travels in place of the value."""
+
+    node: str
+    sha256: bytes
+    size_bytes: int
+
+    def fetch(self, session: Any) -> bytes:
+        """The pickled value. Raises ObjectLostError when its worker is gone."""
+        from troupe import _blobs
+
+        return _blobs.get(session, self.node, self.sha256, self.size_bytes,
+                          what="the driver's result (the launch succeeded)")
+
+
+def keep(session: Any, node: str, data: bytes) -> bytes:
+    """Puts a pickled value on this process's own worker; the pickle of what stands for it."""
+    import cloudpickle
+
+    digest = hashlib.sha256(data).digest()
+    for offset in range(0, len(data), CHUNK_BYTES):
+        session.request("PutBlob", {"sha256": digest, "offset": offset, "size_bytes": len(data)},
+                        data[offset:offset + CHUNK_BYTES])
+    return cloudpickle.dumps(KeptValue(node, digest, len(data)), protocol=5)
