@@ -25,7 +25,7 @@ _WHERE = {
     "wait": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
     "get_gpu_ids": "_api", "exit_actor": "_api", "ClusterContext": "_api",
     "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actors",
-    "get_runtime_context": "_runtime_context",
+    "get_runtime_context": "_runtime_context", "ObjectRef": "_calls",
     "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
     "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
 }

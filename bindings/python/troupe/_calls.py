@@ -7,7 +7,7 @@ from troupe import exceptions
 from troupe._bridge import native
 from troupe._identity import boot_id
 
-Ref = native.Ref
+Ref = ObjectRef = native.Ref
 get = native.get
 wait = native.wait
 _DIED = 11  # ErrorCode::kActorDied

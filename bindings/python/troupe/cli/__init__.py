@@ -5,6 +5,7 @@ With `--json` the only output is one JSON document on stdout, an error included.
 """
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from typing import Any
@@ -12,17 +13,26 @@ from typing import Any
 import click
 
 from troupe import __version__, exceptions
-from troupe.cli import _logs, _show, _start, _stop, _token
+
+_WHERE = {"list": ("_show", "list_"), "logs": ("_logs", "logs"), "start": ("_start", "start"),
+          "status": ("_show", "status"), "stop": ("_stop", "stop"), "token": ("_token", "token")}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Loads a command's module when the command is run: starting a cluster takes four of them in a row."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_WHERE)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        where = _WHERE.get(cmd_name)
+        return getattr(importlib.import_module(f"troupe.cli.{where[0]}"), where[1]) if where else None
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="troupe")
 def commands() -> None:
     """Actor runtime for multi-node GPU training: start, watch and stop clusters."""
-
-
-for _command in (_start.start, _stop.stop, _show.status, _show.list_, _token.token, _logs.logs):
-    commands.add_command(_command)
 
 
 def main(args: list[str] | None = None) -> None:
