@@ -84,7 +84,7 @@ def _opened(control: Any, address: str, namespace: str) -> _session.Session:
 
 
 def connect(address: str, token_file: str | None = None, *, namespace: str = "") -> _session.Session:
-    """A session with the cluster at `host:port`.
+    """A session with the cluster at `host:port`, or at the head's socket, `unix:/path`.
 
     By its Unix socket where this user runs its head on this host; else over TLS with the token in
     `token_file` or TROUPE_TOKEN_FILE. Raises ConnectionError when nobody answers, JoinError when the cluster
@@ -92,6 +92,8 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "")
     """
     from troupe._bridge import native
 
+    if address.startswith("unix:"):  # what TROUPE_ADDRESS is inside a rank on the head's own host
+        return _over_socket(address.removeprefix("unix:"), address, namespace)
     host, separator, port = address.rpartition(":")
     if not separator or not host or not port.isdigit():
         raise ValueError(f"{address!r} is no address; it looks like 10.0.0.1:6400")
