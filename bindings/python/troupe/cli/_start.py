@@ -138,6 +138,8 @@ def _start_head(listen: str, port: int, cluster: str | None, new: bool, node: li
     if node is None:
         return [head], shown
     folder = _node_start.node_dir(root, cluster_id, name)
+    if not listen.startswith("127.") and listen not in ("::1", "localhost"):
+        node = [*node, f"--listen={listen}"]  # other nodes reach this one where they reach its head
     try:
         worker = _node_start.start(f"unix:{head.ready['socket']}", folder, node, log=folder / "worker.log")
     except BaseException:
