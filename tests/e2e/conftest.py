@@ -71,6 +71,7 @@ class Home:
     def token(self, *args: str) -> str:
         """A new token in a file; the file's path."""
         path = self.path / f"token-{uuid.uuid4().hex[:6]}"
+        path.touch(mode=0o600)
         path.write_text(self.run("token", "create", *args).stdout)
         return str(path)
 

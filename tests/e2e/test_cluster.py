@@ -118,12 +118,14 @@ def test_tokens_that_are_refused(home: Home, tmp_path: Path) -> None:
     token = home.token()
     wrong = tmp_path / "wrong"
     wrong.write_text("no token at all\n")
+    wrong.chmod(0o600)
     assert "token" in refused(home, "start", "--address", head["address"], "--token-file", str(wrong))
     short = home.token("--ttl", "1s")
     listed = home.json("token", "list")
     revoked = home.json("token", "create")
     home.run("token", "revoke", revoked["id"])
     (tmp_path / "revoked").write_text(revoked["token"])
+    (tmp_path / "revoked").chmod(0o600)
     text = refused(home, "start", "--address", head["address"], "--token-file", str(tmp_path / "revoked"))
     assert "revoked" in text and revoked["token"] not in text
     eventually(lambda: any(each["state"] == "expired" for each in home.json("token", "list")), what="expiry")

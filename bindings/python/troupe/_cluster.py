@@ -33,7 +33,7 @@ class Embedded:
         self._programs: list[_executables.Started] = []
         try:
             head = _executables.start(
-                "troupe-head", [f"--state_dir={self.folder}", "--embedded"], log=self.folder / "head.log",
+                "troupe-head", [f"--state_dir={self.folder}", "--embedded=true"], log=self.folder / "head.log",
                 lifeline=self._lifeline_read)
             self._programs.append(head)
             self.socket, self.address = str(head.ready["socket"]), str(head.ready["address"])

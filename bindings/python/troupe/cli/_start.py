@@ -99,7 +99,7 @@ def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | N
         raise click.UsageError(str(error)) from None
     if node_name:
         args.append(f"--name={node_name}")
-    return [*args, "--force_tcp"] if force_tcp else args
+    return [*args, "--force_tcp=true"] if force_tcp else args
 
 
 def _state_to_resume(cluster: str | None, new: bool) -> str:
@@ -130,7 +130,7 @@ def _start_head(listen: str, port: int, cluster: str | None, new: bool, node: li
     if root != _home.home():
         click.echo(f"{_home.home()} is on a network file system: state is kept in {root}", err=True)
     args = [f"--home={root}", f"--listen={listen}", f"--port={port}"]
-    args.append(f"--cluster={resumed}" if resumed else "--new")
+    args.append(f"--cluster={resumed}" if resumed else "--new=true")
     head = _executables.start("troupe-head", args, log=root / "logs" / f"head-{os.getpid()}.log")
     cluster_id = str(head.ready["cluster_id"])
     shown = {"address": head.ready["address"], "pid": head.pid, "cluster_id": cluster_id,

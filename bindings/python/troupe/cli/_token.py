@@ -1,6 +1,8 @@
 """`troupe token`: what lets nodes and remote drivers into a cluster."""
 from __future__ import annotations
 
+import os
+import stat
 import time
 
 import click
@@ -34,12 +36,19 @@ def create(role: str, ttl: str, single_use: bool, note: str, address: str | None
            cluster: str | None, as_json: bool) -> None:
     """Print a new token, alone on stdout: troupe token create > token"""
     fields = {"role": role, "ttl_s": _seconds(ttl), "single_use": single_use, "note": note}
+    _keep_private()
     with _common.session(address, token_file, cluster) as session:
         made = session.request("CreateToken", fields)[1]
     if as_json:
         _common.echo_json({"token": made["token"], "id": made["id"], "expires": made["expires_us"] / 1e6})
     else:
         click.echo(made["token"])
+
+
+def _keep_private() -> None:
+    """`troupe token create > token`: a file that others can read would be refused as a token's file."""
+    if stat.S_ISREG(os.fstat(1).st_mode):
+        os.fchmod(1, 0o600)
 
 
 @token.command("list")
