@@ -45,8 +45,9 @@ std::unique_ptr<Control> Connect(const std::string& host, std::optional<int> por
 }
 
 std::unique_ptr<Control> ConnectUnix(const std::string& path, const std::string& role, const std::string& name,
-                                     double timeout) {
+                                     double timeout, bool certificate) {
   ConnectArguments arguments;
+  arguments.certificate = certificate;
   arguments.role = role;
   arguments.name = name;
   arguments.timeout_s = timeout;
@@ -77,7 +78,8 @@ void BindControlClient(nb::module_& m) {
                   "token_file"_a = nb::none(), "role"_a = "client", "name"_a = "", "timeout"_a = 5.0,
                   "To a head: `host` and `port`, or an address text (host:port, unix:path) alone.")
       .def_static("connect_unix", &ConnectUnix, "path"_a, nb::kw_only(), "role"_a = "client", "name"_a = "",
-                  "timeout"_a = 5.0, "To a head or worker of this user on this host.")
+                  "timeout"_a = 5.0, "certificate"_a = true,
+                  "To a head of this user on this host; to a worker with certificate=False, since it issues none.")
       .def_static("adopt", &Control::Adopt, "fd"_a, nb::kw_only(), "peer"_a = "the worker",
                   "Over an inherited Unix stream socket; takes the descriptor.")
       .def("connect_worker", &Control::ConnectWorker, "host"_a, "port"_a, "node"_a = "", nb::kw_only(),

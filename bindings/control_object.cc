@@ -89,7 +89,7 @@ StatusOr<net::OpenOptions> OptionsOf(const net::Address& address, const ConnectA
   TROUPE_ASSIGN(options.token, TokenOf(arguments));
   options.hello = HelloOf(role, arguments.name);
   // A certificate of its own lets this client dial workers (connect_worker).
-  options.key = net::PrivateKey::Generate();
+  if (arguments.certificate) options.key = net::PrivateKey::Generate();
   options.limit = LimitOf(arguments.timeout_s).value_or(Duration(std::chrono::hours(1)));
   return options;
 }

@@ -23,6 +23,7 @@ struct ConnectArguments {
   std::string token;       // text; or
   std::string token_file;  // its file
   double timeout_s = 5.0;
+  bool certificate = true;  // ask the head for one; a worker issues none
 };
 
 class ControlObject {

@@ -68,5 +68,5 @@ def _connect(session: Any, node: str) -> Link:
     if info is None:
         raise exceptions.ConnectionError(f"node {node[:8]} is not known to the cluster any more")
     if info["boot_id"] == boot_id() and info["unix_path"]:
-        return Link(native.ControlClient.connect_unix(info["unix_path"]), info["name"])
+        return Link(native.ControlClient.connect_unix(info["unix_path"], certificate=False), info["name"])
     return Link(session.control.connect_worker(info["listen_host"], info["listen_port"], node), info["name"])
