@@ -191,7 +191,7 @@ def _dual_class(base: type, cause_type: type) -> type:
     return known
 
 
-def with_type_of(base: type, cause: BaseException | None, text: str, **fields: Any) -> TroupeError:
+def with_type_of(base: type, cause: BaseException | None, text: str, /, **fields: Any) -> TroupeError:
     """An error of class `base` that is also an instance of `type(cause)` and carries its attributes.
 
     Falls back to `base` alone where Python allows no such class (two incompatible layouts).
