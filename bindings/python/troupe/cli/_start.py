@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import select
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +60,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
     node = node_args(num_cpus, num_gpus, resources, labels, node_name, force_tcp)
     if block:
-        # Blocked before any thread is: a signal that comes while things start waits for us.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+        signal.signal(signal.SIGTERM, _interrupt)  # while things start it ends them, as Ctrl-C does
     if head:
         started, shown = _start_head(listen or "127.0.0.1", 6400 if port is None else port, cluster, new,
                                      None if no_worker else node, node_name)
@@ -72,7 +71,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
     else:
         _tell(shown, joined=not head)
     if block:
-        _stay(started)
+        _stay(started, shown)
 
 
 def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
@@ -188,22 +187,24 @@ def _amounts(ready: dict) -> str:
     return ": " + ", ".join(f"{value:g} {name}" for name, value in amounts.items()) if amounts else ""
 
 
-def _stay(started: list[_executables.Started]) -> None:
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _stay(started: list[_executables.Started], shown: dict) -> None:
     """Waits for a signal, or for one of the programs to end; ends the others."""
-    ended = threading.Event()
-    received: list[int] = []
-
-    def wait_for_signal() -> None:
-        received.append(signal.sigwait({signal.SIGTERM, signal.SIGINT}))
-        ended.set()
-
-    threading.Thread(target=wait_for_signal, daemon=True).start()
-    for program in started:
-        threading.Thread(target=lambda each=program: (each.process.wait(), ended.set()), daemon=True).start()
-    ended.wait()
+    watched = [os.pidfd_open(program.pid) for program in started]
+    asked = False
+    try:
+        select.select(watched, [], [])
+    except KeyboardInterrupt:
+        asked = True
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _stop.end_programs([program.pid for program in reversed(started)])
-    for program in started:
+    for program, descriptor in zip(started, watched):
         program.process.wait()
-    if not received:
+        os.close(descriptor)
+    _stop.remove_sockets(str(shown["cluster_id"]))
+    if not asked:
         raise exceptions.TroupeError("a program of the cluster ended by itself; see its log under "
                                      f"{Path(_home.state_root())}")

@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -21,6 +23,7 @@ GRACE_S = 10.0
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
     """Stop a cluster of this host: its head, and its workers wherever they are."""
+    chosen = ""
     if everything:
         heads = [each for each in _home.clusters(running_only=True)]
         workers = _home.workers()
@@ -32,6 +35,8 @@ def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
         _ask_to_stop(head)
     pids = [int(record["pid"]) for _, record in workers] + [head.pid for head in heads]
     left = end_programs(pids, ask=not heads)
+    for cluster_id in {head.cluster_id for head in _home.clusters()} if everything else {chosen}:
+        remove_sockets(cluster_id)
     if left:
         raise exceptions.TroupeError(f"still running: {', '.join(map(str, left))}")
     if as_json:
@@ -67,6 +72,20 @@ def _ask_to_stop(head: _home.ClusterHome) -> None:
             session.close()
     except (exceptions.TroupeError, OSError):
         return
+
+
+def remove_sockets(cluster_id: str) -> None:
+    """Removes the sockets of this cluster's programs that are dead: one that was killed left its own."""
+    folder = _home.state_root() / "clusters" / cluster_id
+    for path in (folder / "head.json", *folder.glob("nodes/*/node.json")):
+        record = _home.read_json(path) or {}
+        pid, socket = int(record.get("pid", 0)), Path(str(record.get("socket", "")))
+        if not socket.is_socket() or _home.is_running(pid, "troupe-"):
+            continue
+        if socket.parent.name == f"n-{pid}":  # a worker's own folder, with the sockets of its processes
+            shutil.rmtree(socket.parent, ignore_errors=True)
+        else:
+            socket.unlink(missing_ok=True)
 
 
 def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_S) -> list[int]:
