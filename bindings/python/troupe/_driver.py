@@ -19,6 +19,7 @@ from troupe.launch import _kept
 EXIT_UNKNOWN, EXIT_FENCED, EXIT_BUSY = 75, 76, 77
 COMPLETE_DEADLINE_S = 600.0
 RETRY_PAUSE_S = 0.2
+ANNOUNCE_GRACE_S = 0.15  # the worker's patience after ProcessEnd is 0.2 s
 _RETRIED = (exceptions.ConnectionError, exceptions.GetTimeoutError, exceptions.UnknownOutcomeError)
 
 
@@ -83,6 +84,13 @@ class Completion:
         self._session = session
         self._begin = begin
         self._first = threading.Lock()
+        self._announced = threading.Event()
+        channel.before_end(self._let_announce)
+
+    def _let_announce(self, _: dict) -> None:
+        """The end of the epoch overtakes the answer to Complete, which says what to print."""
+        if self._first.locked():
+            self._announced.wait(ANNOUNCE_GRACE_S)
 
     def abort(self, error: BaseException) -> None:
         """Fails the launch with `error` and ends the process; for another thread than the driver's."""
@@ -101,6 +109,7 @@ class Completion:
             print("troupe: the head could not be reached; the outcome is unknown", flush=True)
             _leave.leave(EXIT_UNKNOWN)
         announce(marker)
+        self._announced.set()
         self._channel.finish()
         _leave.leave(marker["exit_code"])
 

@@ -68,7 +68,7 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
     passed = [write_end] + ([lifeline] if lifeline is not None else [])
     command = [find(name), *args, f"--ready_fd={write_end}"]
     if lifeline is not None:
-        command.append(f"--lifeline_fd={lifeline}" if name == "troupe-head" else "--parent_death=true")
+        command.append(f"--lifeline_fd={lifeline}")
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(log, "ab") as output:
         start_of_log = output.tell()
