@@ -317,7 +317,10 @@ def _handle(actor: str, class_name: str, methods: frozenset[str] | None) -> Acto
 
 
 def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:
-    """Ends an actor at once; its calls fail with ActorDiedError. Returns when the head has been told."""
+    """Ends an actor at once; its calls fail with ActorDiedError, those made here from now on too."""
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"kill() takes an actor handle, not {type(actor).__name__}")
-    actor._link.session.request("KillActor", {"actor": actor._link.actor, "no_restart": no_restart})
+    link = actor._link
+    link.session.request("KillActor", {"actor": link.actor, "no_restart": no_restart})
+    if no_restart:  # a call made after kill() must not slip in before the process is gone
+        link.fail(exceptions.ActorDiedError(f"{link.label} was killed by troupe.kill"))
