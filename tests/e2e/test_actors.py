@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from conftest import Home
+from conftest import Home, eventually
 
 import troupe
 from troupe import exceptions
@@ -119,6 +119,11 @@ def test_kill_and_exit(idle: Home) -> None:
         troupe.kill("no handle")
 
 
+def name_is_taken(name: str) -> bool:
+    """Whether an actor of that name is not dead."""
+    return any(each["name"] == name and each["state"] != "dead" for each in troupe.state.list_actors())
+
+
 def test_named_actors(idle: Home) -> None:
     made = Counter.options(name="shared").remote(5)
     troupe.get(made.add.remote())
@@ -131,6 +136,7 @@ def test_named_actors(idle: Home) -> None:
     troupe.kill(made)
     with pytest.raises(exceptions.ActorDiedError):
         troupe.get(made.add.remote(), timeout=20)
+    eventually(lambda: not name_is_taken("shared"), what="the release of the name")
     with pytest.raises(ValueError, match="shared"):
         troupe.get_actor("shared")
 
