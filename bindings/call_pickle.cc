@@ -128,7 +128,7 @@ PyObject* DumpsWithReducer(const Tools& tools, PyObject* value) {
   PyObject* bytes = nullptr;
   PyObject* pickler = PyObject_CallFunctionObjArgs(tools.pickler, buffer, tools.protocol, nullptr);
   if (pickler != nullptr) {
-    PyObject* none = PyObject_CallMethod(pickler, "dump", "O", value);
+    PyObject* none = PyObject_CallMethod(pickler, "dump", "(O)", value);
     Py_DECREF(pickler);
     if (none != nullptr) bytes = PyObject_CallMethod(buffer, "getvalue", nullptr);
     Py_XDECREF(none);

@@ -70,7 +70,7 @@ bool CompleteFuture(RefObject* ref, PyObject* future) {
   PyObject* result = nullptr;
   if (exception == nullptr && !PyErr_Occurred()) {
     PyObject* value = ValueOf(ref);
-    if (value != nullptr) result = PyObject_CallMethod(future, "set_result", "O", value);
+    if (value != nullptr) result = PyObject_CallMethod(future, "set_result", "(O)", value);
     Py_XDECREF(value);
   }
   if (exception == nullptr && result == nullptr && PyErr_Occurred()) {  // could not be unpickled

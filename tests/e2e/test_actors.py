@@ -62,6 +62,26 @@ def test_refs_as_arguments_and_put(counter) -> None:
         troupe.put(once)
 
 
+class Point:
+    """An instance that pickles by its class."""
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Point) and other.x == self.x
+
+
+def test_values_of_every_kind_come_back(counter) -> None:
+    values = [None, (), (1, 2), (Point(1), {"a": (2,)}), [Point(3)], {1, 2}, b"x" * 200_000, {"k": (Point(4),)}]
+    early = Counter.remote()  # calls made before it is alive take another way
+    for handle in (counter, early):
+        assert troupe.get([handle.echo.remote(value) for value in values], timeout=20) == values
+    assert troupe.get(counter.echo.remote((lambda: 5, 1)))[0]() == 5
+    assert troupe.get(counter.echo.remote(value=Point(6))) == Point(6)
+    troupe.kill(early)
+
+
 def test_wait_and_timeout(counter) -> None:
     slow, fast = counter.sleep.remote(0.5), Counter.remote()
     quick = fast.add.remote()

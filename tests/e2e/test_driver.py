@@ -29,10 +29,17 @@ def test_resources_of_exactly_the_launch(idle: Home) -> None:
     def drive() -> dict:
         import troupe
 
-        return troupe.state.available_resources_per_node(), troupe.launch.current().nodes
+        class Looks:
+            def look(self) -> tuple:
+                return troupe.available_resources(), troupe.cluster_resources()
 
-    free, nodes = drive.distributed()[0]
+        before = troupe.state.available_resources_per_node()
+        inside = troupe.get(troupe.remote(num_cpus=1)(Looks).remote().look.remote(), timeout=30)
+        return before, troupe.launch.current().nodes, inside
+
+    free, nodes, (available, total) = drive.distributed()[0]
     assert list(free) == nodes and free[nodes[0]] == {"CPU": 3.0}
+    assert available == {"CPU": 2.0} and total == {"CPU": 3.0}
 
 
 def test_a_function_on_every_rank(idle: Home) -> None:

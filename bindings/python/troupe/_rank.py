@@ -45,7 +45,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
             _driver.run(channel, begin, attachment, context)
         _serve(channel, begin, context)
     _session.set_current(_session.Session.over_process(channel, namespace="", launch=begin["launch"],
-                                                       epoch=begin["epoch"], gang=begin["group"]))
+                                                       epoch=begin["epoch"]))
     loaded = prepare(channel, begin, attachment)
     start(channel, context)
     outcome = call(begin, *loaded)

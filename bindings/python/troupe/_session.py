@@ -32,7 +32,6 @@ class Session:
         self.token_file: str | None = None
         self.launch = ""                # the launch this process belongs to
         self.epoch = 0
-        self.gang = ""                  # the placement group of that launch
         self.closed = False
         self._on_close: list[Any] = []
         self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
@@ -45,11 +44,10 @@ class Session:
         return session
 
     @classmethod
-    def over_process(cls, channel: Any, *, namespace: str, launch: str, epoch: int,
-                     gang: str = "") -> "Session":
+    def over_process(cls, channel: Any, *, namespace: str, launch: str, epoch: int) -> "Session":
         """A session over a process's control channel, whose own thread reads it."""
         session = cls(channel.control, namespace=namespace, in_process=True)
-        session.launch, session.epoch, session.gang = launch, epoch, gang
+        session.launch, session.epoch = launch, epoch
         channel.on_push(session.push)
         return session
 

@@ -28,18 +28,22 @@ def nodes(session: _session.Session | None = None) -> list[NodeView]:
 
 
 def _of_launch(session: _session.Session, infos: list[dict]) -> list[NodeView]:
-    """The launch's nodes: the gang's reservation there, less what groups and actors inside it took."""
+    """The launch's nodes: what its ranks reserved there, less what groups and actors inside it took.
+
+    The groups of a launch are the gang itself, which holds exactly the ranks' shares, and those inside it.
+    """
     launch = session.request("GetLaunch", {"launch": session.launch})[1]["info"]
-    groups = [group for group in session.request("ListGroups", {})[1]["groups"]
-              if group["launch"] == session.launch and group["state"] in _HOLDING]
+    places = [place for group in session.request("ListGroups", {})[1]["groups"]
+              if group["launch"] == session.launch and group["state"] in _HOLDING for place in group["places"]]
+    share = _resources.from_wire(launch["per_rank"])
     by_id = {info["node"]: info for info in infos}
-    views = [NodeView(by_id[node], {}) for node in launch["nodes"] if node in by_id]
-    for view in views:
-        gang = [place for group in groups if group["group"] == session.gang for place in group["places"]]
-        taken = [place for group in groups if group["group"] != session.gang for place in group["places"]]
-        view.total = _sum_on(view.info["node"], gang)
-        used = _sum_on(view.info["node"], taken)
-        view.free = {name: round(amount - used.get(name, 0.0), 4) for name, amount in view.total.items()}
+    views = []
+    for node in (node for node in launch["nodes"] if node in by_id):
+        ranks = sum(each["node"] == node for each in launch["rank_infos"])
+        total = {name: round(ranks * amount, 4) for name, amount in share.items()}
+        held = _sum_on(node, places)
+        free = {name: round(max(0.0, 2 * amount - held.get(name, 0.0)), 4) for name, amount in total.items()}
+        views.append(NodeView(by_id[node], total, free))
     return views
 
 
