@@ -16,6 +16,9 @@ function(troupe_program NAME)
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} troupe_capnp_static)
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  if(NAME MATCHES "^troupe-")  # what the wheel carries; the package looks for it in troupe/bin
+    install(TARGETS ${NAME} RUNTIME DESTINATION troupe/bin COMPONENT python)
+  endif()
 endfunction()
 
 # troupe_test(NAME SOURCES a_test.cc DEPS x LABELS unit): one GoogleTest program, one ctest case per TEST.

@@ -64,10 +64,12 @@ def test_two_clusters_at_once(home: Home) -> None:
 
 
 def test_start_resumes_the_cluster_that_stopped(home: Home) -> None:
-    first = home.json("start", "--head", "--no-worker", "--port", "0")
+    first = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "here")
     home.run("stop", "--all")
-    again = home.json("start", "--head", "--no-worker", "--port", "0")
+    again = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "here")
     assert again["cluster_id"] == first["cluster_id"] and again["resumed"]
+    assert again["node"]["node_id"] == first["node"]["node_id"] and nodes(home) == {"here": True}
+    home.run("stop", "--all")
     other = home.json("start", "--head", "--no-worker", "--port", "0", "--new")
     assert other["cluster_id"] != first["cluster_id"]
 

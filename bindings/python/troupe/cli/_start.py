@@ -139,8 +139,11 @@ def _start_head(listen: str, port: int, cluster: str | None, new: bool, node: li
     folder = _node_start.node_dir(root, cluster_id, name)
     if not listen.startswith("127.") and listen not in ("::1", "localhost"):
         node = [*node, f"--listen={listen}"]  # other nodes reach this one where they reach its head
+    # A node that was here before proves by its certificate, over TLS, that it is the same one.
+    again = (folder / "node.crt").is_file()
+    reached = str(head.ready["address"]) if again else f"unix:{head.ready['socket']}"
     try:
-        worker = _node_start.start(f"unix:{head.ready['socket']}", folder, node, log=folder / "worker.log")
+        worker = _node_start.start(reached, folder, node, log=folder / "worker.log")
     except BaseException:
         _executables.end([head.process])
         raise
