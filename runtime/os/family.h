@@ -1,0 +1,22 @@
+// The descendants of a process that outlived it: orphans, which a subreaper inherits.
+//
+// View: one process, which called BecomeSubreaper(). Blocking, for microseconds per child (/proc is
+// read). A pid may be recycled between two calls: signal only through a pidfd opened before a check.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::os {
+
+/// The children of this process, all threads together.
+std::vector<pid_t> Children();
+/// The session of a process; 0 when it is gone.
+pid_t SessionOf(pid_t pid);
+/// A variable in the environment a process was started with; nullopt when absent or unreadable.
+std::optional<std::string> VariableOf(pid_t pid, const std::string& name);
+
+}  // namespace troupe::os

@@ -1,0 +1,27 @@
+// What this machine says of itself: boot id, name, processors, memory, network interfaces.
+//
+// Blocking, for microseconds. Nothing is cached.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::os {
+
+/// Changes with every boot; processes with the same one share a kernel. Empty when unreadable.
+std::string BootId();
+std::string HostName();
+/// Processors this process may run on, bounded by a cgroup's CPU quota (rounded up), at least one.
+std::uint32_t UsableCpus();
+
+struct LocalInterface {
+  std::string name;     // "eth1"
+  std::string address;  // numeric
+};
+/// The interface whose address packets to `hosts` leave from: the first host that has a route
+/// decides, but loopback is chosen only when every host is this machine's loopback (or there is
+/// none). Numeric addresses only: no name is looked up.
+LocalInterface InterfaceTo(const std::vector<std::string>& hosts);
+
+}  // namespace troupe::os

@@ -1,0 +1,32 @@
+// Method: ask this machine and compare with what must be so on every Linux.
+#include "runtime/os/host.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "runtime/os/cgroup.h"
+
+namespace troupe::os {
+namespace {
+
+TEST(Host, SaysWhoItIs) {
+  EXPECT_EQ(BootId().size(), 36u);
+  EXPECT_FALSE(HostName().empty());
+  EXPECT_GE(UsableCpus(), 1u);
+  EXPECT_LE(UsableCpus(), static_cast<unsigned>(sysconf(_SC_NPROCESSORS_CONF)));
+}
+
+TEST(Host, LoopbackReachesLoopbackAndNobody) {
+  EXPECT_EQ(InterfaceTo({}).name, "lo");
+  EXPECT_EQ(InterfaceTo({"127.0.0.1", "127.0.0.1"}).address, "127.0.0.1");
+  EXPECT_EQ(InterfaceTo({"not a number"}).name, "lo") << "no name is looked up";
+}
+
+TEST(Cgroup, ReadsWithoutFailing) {
+  EXPECT_GE(CpuQuota(), 0.0);
+  const OomKills kills = ReadOomKills();
+  EXPECT_TRUE(kills.source.empty() || kills.source.rfind("cgroup", 0) == 0);
+}
+
+}  // namespace
+}  // namespace troupe::os
