@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/wire/frame.h"
-#include "worker/worker_core.h"
+#include "worker/core/worker_core.h"
 
 namespace troupe::worker {
 

@@ -1,6 +1,6 @@
 // Method: single steps by hand, then random reserve, release, attach and detach against the
 // invariants after every step.
-#include "worker/lease_table.h"
+#include "worker/core/lease_table.h"
 
 #include <gtest/gtest.h>
 

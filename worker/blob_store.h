@@ -1,0 +1,81 @@
+// Payloads and values by content: files named by the SHA-256 of their bytes.
+//
+// View: one node; on the worker's loop; blocking for one chunk. What arrives is hashed as it comes and
+// becomes visible only when its digest is right. Over the cap, what was used least recently goes,
+// unless it is pinned. Chunks of one upload come in order; several uploaders do not disturb each other.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "worker/hasher.h"
+
+namespace troupe::worker {
+
+inline constexpr std::size_t kBlobChunkBytes = 4u << 20;
+
+struct BlobPiece {
+  bool found = false;
+  std::uint64_t size = 0;  // of the whole
+  std::string bytes;
+};
+
+class BlobStore {
+ public:
+  /// `folder` is made if need be; unfinished uploads of an earlier life are removed.
+  static StatusOr<std::unique_ptr<BlobStore>> Open(const std::string& folder,
+                                                   std::uint64_t bytes_max);
+  ~BlobStore();
+
+  /// A chunk of upload `uploader` (any number that tells uploaders apart). True when the blob is
+  /// complete (also when it was here already). Errors: kInvalid (order, digest), kTooLarge.
+  StatusOr<bool> Put(std::uint64_t uploader, const std::string& sha256, std::uint64_t offset,
+                     std::uint64_t size, std::string_view chunk);
+  void AbandonUploads(std::uint64_t uploader);
+  BlobPiece Get(const std::string& sha256, std::uint64_t offset);
+
+  /// Takes a finished file in by rename; its digest is `sha256`.
+  Status Adopt(const std::string& path, const std::string& sha256);
+  bool Has(const std::string& sha256) const { return blobs_.count(sha256) > 0; }
+  std::string PathOf(const std::string& sha256) const;
+  /// A pinned blob stays; pins count.
+  void Pin(const std::string& sha256);
+  void Unpin(const std::string& sha256);
+  std::uint64_t total_bytes() const { return total_; }
+
+ private:
+  struct Blob {
+    std::uint64_t size = 0;
+    std::uint64_t used = 0;  // larger: later
+    int pins = 0;
+  };
+  struct Upload {
+    UniqueFd fd;
+    std::string path;
+    Hasher hasher;
+    std::uint64_t have = 0;
+  };
+  BlobStore(std::string folder, std::uint64_t bytes_max);
+  void Scan();
+  void Insert(const std::string& sha256, std::uint64_t size);
+  void MakeRoom(std::uint64_t bytes);
+
+  const std::string folder_;
+  const std::uint64_t bytes_max_;
+  std::uint64_t total_ = 0;
+  std::uint64_t tick_ = 0;
+  std::uint64_t next_upload_ = 0;
+  std::map<std::string, Blob> blobs_;
+  std::map<std::pair<std::uint64_t, std::string>, Upload> uploads_;
+};
+
+/// Lower-case hex of raw bytes.
+std::string HexOf(std::string_view bytes);
+
+}  // namespace troupe::worker

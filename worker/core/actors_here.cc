@@ -1,0 +1,295 @@
+#include "worker/core/actors_here.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "worker/core/environment.h"
+
+namespace troupe::worker {
+namespace {
+
+constexpr std::size_t kSeenMax = 65536;
+
+std::string ActorText(const wire::StartActor& start) {
+  std::string text = "actor " + start.class_name;
+  return start.name.empty() ? text + " " + start.actor.Short() : text + " \"" + start.name + "\"";
+}
+
+}  // namespace
+
+bool ActorsHere::Seen(const ActorId& actor, std::uint64_t incarnation) {
+  const auto [entry, fresh] = seen_.emplace(actor, incarnation);
+  if (!fresh) {
+    if (incarnation <= entry->second) return true;
+    entry->second = incarnation;
+    return false;
+  }
+  seen_order_.push_back(actor);
+  if (seen_order_.size() > kSeenMax) {
+    seen_.erase(seen_order_.front());
+    seen_order_.pop_front();
+  }
+  return false;
+}
+
+void ActorsHere::Start(const wire::StartActor& start, const std::string& payload, bool scope_ended,
+                       Instant now, Effects* out) {
+  const auto known = actors_.find(start.actor);
+  if (known != actors_.end() && known->second.start.incarnation == start.incarnation) {
+    if (known->second.ready) PostStarted(known->second, out);
+    return;
+  }
+  if (Seen(start.actor, start.incarnation)) return;
+  if (known != actors_.end()) {  // a higher incarnation: the old one is over
+    if (Process* old = context_.processes.Find(known->second.process)) {
+      context_.processes.Kill(*old, now, out);
+    }
+    Forget(start.actor, out);
+  }
+  Actor actor;
+  actor.start = start;
+  wire::Failure refused;
+  const std::string& wanted = start.environment.python_version;
+  const std::string& here = context_.facts.python_version;
+  if (scope_ended) {
+    refused.cause = "the launch that created it is over";
+  } else if (!wanted.empty() && !here.empty() && wanted != here) {
+    refused.cause = "the caller runs Python " + wanted + ", node " + context_.facts.name +
+                    " runs Python " + here;
+  } else if (!start.group.IsNil() &&
+             !context_.leases.Usable(LeaseKey{start.group, start.attempt})) {
+    refused.cause = "node " + context_.facts.name + " does not hold its reservation";
+  }
+  if (!refused.cause.empty()) {
+    PostEnded(actor, std::move(refused), out);
+    return;
+  }
+  Actor& kept = actors_[start.actor] = std::move(actor);
+  if (start.payload.sha256.empty()) {
+    Spawn(kept, payload, "", out);
+    return;
+  }
+  kept.ticket = context_.next_ticket++;
+  kept.fetching = true;
+  out->push_back(FetchBlob{kept.ticket, start.payload});
+}
+
+bool ActorsHere::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Effects* out) {
+  for (auto& [id, actor] : actors_) {
+    if (actor.ticket != ticket || !actor.fetching) continue;
+    actor.fetching = false;
+    if (path.ok()) {
+      Spawn(actor, "", *path, out);
+      return true;
+    }
+    wire::Failure failure;
+    failure.cause = "its class and arguments could not be fetched: " + MessageOf(path.status());
+    PostEnded(actor, std::move(failure), out);
+    Forget(ActorId(id), out);
+    return true;
+  }
+  return false;
+}
+
+void ActorsHere::Spawn(Actor& actor, const std::string& payload, const std::string& payload_path,
+                       Effects* out) {
+  const wire::StartActor start = actor.start;
+  const ProcessId id = ProcessId::Random(context_.random);
+  const LeaseKey lease{start.group, start.attempt};
+  if (!start.group.IsNil() && !context_.leases.Attach(lease, id)) {
+    wire::Failure failure;
+    failure.cause = "its reservation was released while it started";
+    PostEnded(actor, std::move(failure), out);
+    Forget(start.actor, out);
+    return;
+  }
+  actor.process = id;
+  Process process;
+  process.id = id;
+  process.kind = wire::ProcessKind::kActor;
+  process.launch = start.launch;
+  process.epoch = start.epoch;
+  process.actor = start.actor;
+  process.socket_path = context_.SocketPath(id);
+
+  StartProcess effect;
+  effect.request.process = id;
+  effect.request.kind = wire::ProcessKind::kActor;
+  effect.request.env = ActorEnvironment(context_.facts, start, id);
+  effect.request.working_directory = start.environment.working_directory;
+  effect.request.import_path = start.environment.import_path;
+  effect.request.title = "troupe: " + ActorText(start);
+  effect.request.threads = 1;
+  effect.fresh_interpreter = start.environment.fresh_interpreter;
+  effect.may_exec = true;
+  effect.has_begin = true;
+  wire::ActorBegin begin;
+  begin.actor = start.actor;
+  begin.incarnation = start.incarnation;
+  begin.name = start.name;
+  begin.class_name = start.class_name;
+  begin.namespace_ = start.namespace_;
+  begin.socket_path = process.socket_path;
+  begin.max_concurrency = start.max_concurrency;
+  begin.cluster_id = context_.cluster;
+  begin.node = context_.node;
+  begin.launch = start.launch;
+  begin.epoch = start.epoch;
+  begin.gpu_ids = start.gpu_ids;
+  begin.node_name = context_.facts.name;
+  begin.boot_id = context_.facts.boot_id;
+  begin.group = start.group;
+  begin.payload_path = payload_path;
+  effect.begin.body = std::move(begin);
+  effect.begin.attachment = payload;
+  effect.socket_path = process.socket_path;
+  effect.log = LogPlace{start.actor.Hex(), "actor"};
+  context_.processes.Add(std::move(process));
+  out->push_back(std::move(effect));
+}
+
+void ActorsHere::End(const wire::EndActor& end, Instant now, Effects* out) {
+  const auto found = actors_.find(end.actor);
+  if (found == actors_.end()) {
+    Seen(end.actor, end.incarnation);  // a start that comes later is refused
+    return;
+  }
+  Actor& actor = found->second;
+  if (end.incarnation < actor.start.incarnation) return;
+  actor.graceful = end.graceful;
+  actor.end_reason = end.reason;
+  Process* process = context_.processes.Find(actor.process);
+  if (process == nullptr) {  // its payload is still on the way
+    wire::Failure failure;
+    failure.cause = end.reason;
+    PostEnded(actor, std::move(failure), out);
+    Forget(end.actor, out);
+    return;
+  }
+  wire::ProcessEnd order;
+  order.reason = end.reason;
+  if (end.graceful) {
+    context_.processes.End(*process, order, now, out);
+  } else {
+    context_.processes.Kill(*process, now, out);
+  }
+}
+
+bool ActorsHere::OnMessage(Process& process, wire::Message message, Instant now, Effects* out) {
+  auto* ready = std::get_if<wire::ActorReady>(&message.body);
+  if (ready == nullptr) return false;
+  Actor* actor = Of(process);
+  if (actor == nullptr || actor->ready) return true;
+  if (!ready->failed) {
+    actor->ready = true;
+    actor->methods = std::move(ready->methods);
+    PostStarted(*actor, out);
+    return true;
+  }
+  actor->failure = std::move(ready->failure);
+  if (message.attachment.size() <= context_.limits.inline_value_bytes_max) {
+    actor->attachment = std::move(message.attachment);
+  }
+  wire::ProcessEnd order;
+  order.exit_code = 1;
+  order.outcome = wire::Outcome::kFailed;
+  order.reason = actor->failure.cause;
+  context_.processes.End(process, order, now, out);
+  return true;
+}
+
+void ActorsHere::OnStartFailed(Process& process, const std::string& error, Effects* out) {
+  Actor* actor = Of(process);
+  if (actor == nullptr) return;
+  wire::Failure failure;
+  failure.cause = ActorText(actor->start) + " could not be started: " + error;
+  PostEnded(*actor, std::move(failure), out);
+  Forget(process.actor, out);
+}
+
+void ActorsHere::OnEnding(Process& process, Effects* out) {
+  if (!process.exited || !process.drained) return;
+  Actor* actor = Of(process);
+  if (actor == nullptr) return;
+  wire::Failure failure = std::move(actor->failure);
+  if (process.ordered && failure.cause.empty()) failure.cause = actor->end_reason;
+  if (failure.cause.empty() && process.ordered) failure.cause = process.end.reason;
+  DescribeExit(context_.facts, ActorText(actor->start), process.pid, process.exit, &failure);
+  PostEnded(*actor, std::move(failure), out);
+  Forget(process.actor, out);
+}
+
+void ActorsHere::PostStarted(const Actor& actor, Effects* out) {
+  const Process* process = context_.processes.Find(actor.process);
+  wire::ActorStarted started;
+  started.actor = actor.start.actor;
+  started.incarnation = actor.start.incarnation;
+  started.methods = actor.methods;
+  wire::ActorAddress& address = started.address;
+  address.actor = actor.start.actor;
+  address.node = context_.node;
+  address.boot_id = context_.facts.boot_id;
+  address.host = context_.facts.listen_host;
+  address.port = context_.facts.listen_port;
+  address.incarnation = actor.start.incarnation;
+  if (process != nullptr) {
+    address.unix_path = process->socket_path;
+    address.pid = process->pid;
+  }
+  wire::Message message;
+  message.body = std::move(started);
+  context_.outbox.Post(std::move(message), out);
+}
+
+void ActorsHere::PostEnded(const Actor& actor, wire::Failure failure, Effects* out) {
+  failure.node = context_.node;
+  failure.node_name = context_.facts.name;
+  failure.host = context_.facts.host;
+  wire::ActorEnded ended;
+  ended.actor = actor.start.actor;
+  ended.incarnation = actor.start.incarnation;
+  ended.failure = std::move(failure);
+  ended.graceful = actor.graceful;
+  wire::Message message;
+  message.body = std::move(ended);
+  message.attachment = actor.attachment;
+  context_.outbox.Post(std::move(message), out);
+}
+
+void ActorsHere::Forget(const ActorId& id, Effects* out) {
+  const ActorId copy = id;  // may live in what is erased
+  const auto found = actors_.find(copy);
+  if (found == actors_.end()) return;
+  if (found->second.ticket != 0) out->push_back(ForgetBlob{found->second.ticket});
+  actors_.erase(found);
+}
+
+ActorsHere::Actor* ActorsHere::Of(const Process& process) {
+  const auto found = actors_.find(process.actor);
+  return found == actors_.end() || found->second.process != process.id ? nullptr : &found->second;
+}
+
+void ActorsHere::Fence(Instant now, Effects* out) {
+  for (auto& [id, actor] : actors_) {
+    if (!actor.start.recreatable) continue;
+    if (Process* process = context_.processes.Find(actor.process)) {
+      if (process->ending == Process::Ending::kNo) {
+        actor.end_reason = "its node had no word from the head for too long";
+        context_.processes.Kill(*process, now, out);
+      }
+    }
+  }
+}
+
+bool ActorsHere::AnyRecreatable() const {
+  return std::any_of(actors_.begin(), actors_.end(),
+                     [](const auto& each) { return each.second.start.recreatable; });
+}
+
+std::vector<wire::HeldActor> ActorsHere::Held() const {
+  std::vector<wire::HeldActor> held;
+  for (const auto& [id, actor] : actors_) held.push_back({id, actor.start.incarnation});
+  return held;
+}
+
+}  // namespace troupe::worker

@@ -1,0 +1,65 @@
+// The actors of this node.
+//
+// Pure; view: one node. StartActor -> process -> ActorReady -> ActorStarted; its end, whatever the
+// cause, is one ActorEnded after exit and drained channel. Both are kept until the head has them
+// (outbox). A lower or equal incarnation than seen starts nothing (equal repeats ActorStarted).
+// An actor that the head may re-create elsewhere is killed `fence_after` the sending of the last
+// acknowledged heartbeat (decision 19); every other keeps running without a head.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "worker/core/core_context.h"
+
+namespace troupe::worker {
+
+class ActorsHere {
+ public:
+  explicit ActorsHere(CoreContext& context) : context_(context) {}
+
+  /// `scope_ended`: the epoch of its launch is over here, so nothing is started.
+  void Start(const wire::StartActor& start, const std::string& payload, bool scope_ended,
+             Instant now, Effects* out);
+  void End(const wire::EndActor& end, Instant now, Effects* out);
+  bool OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Effects* out);
+  bool OnMessage(Process& process, wire::Message message, Instant now, Effects* out);
+  void OnStartFailed(Process& process, const std::string& error, Effects* out);
+  void OnEnding(Process& process, Effects* out);
+  /// Kills what may be re-created elsewhere: this node cannot know that it still should run.
+  void Fence(Instant now, Effects* out);
+  bool AnyRecreatable() const;
+  std::vector<wire::HeldActor> Held() const;
+
+ private:
+  struct Actor {
+    wire::StartActor start;
+    ProcessId process;
+    bool ready = false;
+    bool graceful = false;
+    std::string end_reason;
+    wire::Failure failure;      // of the constructor
+    std::string attachment;
+    std::string methods;
+    std::uint64_t ticket = 0;
+    bool fetching = false;
+  };
+  void Spawn(Actor& actor, const std::string& payload, const std::string& payload_path,
+             Effects* out);
+  void PostStarted(const Actor& actor, Effects* out);
+  void PostEnded(const Actor& actor, wire::Failure failure, Effects* out);
+  void Forget(const ActorId& id, Effects* out);
+  Actor* Of(const Process& process);
+  bool Seen(const ActorId& actor, std::uint64_t incarnation);
+
+  CoreContext& context_;
+  std::map<ActorId, Actor> actors_;
+  std::map<ActorId, std::uint64_t> seen_;
+  std::deque<ActorId> seen_order_;
+};
+
+}  // namespace troupe::worker

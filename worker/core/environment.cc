@@ -1,0 +1,126 @@
+#include "worker/core/environment.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace troupe::worker {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+constexpr std::array<std::string_view, 21> kNotInherited = {
+    "RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+    "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT",
+    "TROUPE_TOKEN", "TROUPE_TOKEN_FILE", "TROUPE_EPOCH", "TROUPE_LAUNCH_ID", "TROUPE_ADDRESS",
+    "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "TROUPE_PROCESS_ID"};
+
+Variables Inherited(const NodeFacts& facts, const wire::RuntimeEnvironment& environment) {
+  Variables variables;
+  for (const wire::EnvVar& each : facts.base_environment) variables[each.name] = each.value;
+  for (const wire::EnvVar& each : environment.env) variables[each.name] = each.value;
+  return variables;
+}
+
+void Common(const NodeFacts& facts, ProcessId process, const LaunchId& launch, std::uint64_t epoch,
+            const std::vector<std::uint32_t>& gpu_ids, std::uint32_t threads, Variables* variables) {
+  (*variables)["TROUPE_ADDRESS"] = facts.head_address;
+  (*variables)["RAY_ADDRESS"] = facts.head_address;
+  (*variables)[kProcessVariable] = process.Hex();
+  (*variables)["CUDA_VISIBLE_DEVICES"] = VisibleDevices(facts, gpu_ids);
+  if (!launch.IsNil()) {
+    (*variables)["TROUPE_LAUNCH_ID"] = launch.Hex();
+    (*variables)["TROUPE_EPOCH"] = std::to_string(epoch);
+  }
+  variables->emplace("OMP_NUM_THREADS", std::to_string(threads));
+}
+
+std::vector<wire::EnvVar> ToWire(const Variables& variables) {
+  std::vector<wire::EnvVar> list;
+  for (const auto& [name, value] : variables) {
+    wire::EnvVar each;
+    each.name = name;
+    each.value = value;
+    list.push_back(std::move(each));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::vector<wire::EnvVar> BaseEnvironment(const std::vector<std::string>& entries) {
+  Variables variables;
+  for (const std::string& entry : entries) {
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    const std::string name = entry.substr(0, equals);
+    const bool ours = std::find(kNotInherited.begin(), kNotInherited.end(), name) !=
+                          kNotInherited.end() ||
+                      name.rfind("TORCHELASTIC_", 0) == 0;
+    if (!ours) variables[name] = entry.substr(equals + 1);
+  }
+  return ToWire(variables);
+}
+
+std::vector<wire::EnvVar> RankEnvironment(const NodeFacts& facts, const wire::StartRanks& start,
+                                          const wire::RankPlace& place,
+                                          const Interface& interface, ProcessId process) {
+  Variables variables = Inherited(facts, start.environment);
+  Common(facts, process, start.launch, start.epoch, start.gpu_ids, ThreadsFor(start.per_rank),
+         &variables);
+  variables.emplace("NCCL_SOCKET_IFNAME", interface.name);
+  variables.emplace("GLOO_SOCKET_IFNAME", interface.name);
+  const std::string rank = std::to_string(place.rank);
+  const std::string world = std::to_string(start.world_size);
+  const std::string node = std::to_string(start.node_rank);
+  variables["RANK"] = rank;
+  variables["LOCAL_RANK"] = std::to_string(place.local_rank);
+  variables["NODE_RANK"] = node;
+  variables["GROUP_RANK"] = node;
+  variables["GROUP_WORLD_SIZE"] = std::to_string(start.node_count);
+  variables["WORLD_SIZE"] = world;
+  variables["LOCAL_WORLD_SIZE"] = std::to_string(start.ranks.size());
+  variables["ROLE_RANK"] = rank;
+  variables["ROLE_WORLD_SIZE"] = world;
+  variables["ROLE_NAME"] = "default";
+  variables["TORCHELASTIC_RESTART_COUNT"] = std::to_string(start.epoch > 0 ? start.epoch - 1 : 0);
+  variables["TORCHELASTIC_RUN_ID"] = start.launch.Hex();
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  return ToWire(variables);
+}
+
+std::vector<wire::EnvVar> StoreEnvironment(const NodeFacts& facts, const wire::StartRanks& start,
+                                           const Interface& interface, ProcessId process) {
+  Variables variables;
+  for (const wire::EnvVar& each : facts.base_environment) variables[each.name] = each.value;
+  Common(facts, process, start.launch, start.epoch, {}, 1, &variables);
+  variables["MASTER_ADDR"] = interface.address;
+  variables["WORLD_SIZE"] = std::to_string(start.world_size);
+  return ToWire(variables);
+}
+
+std::vector<wire::EnvVar> ActorEnvironment(const NodeFacts& facts, const wire::StartActor& start,
+                                           ProcessId process) {
+  Variables variables = Inherited(facts, start.environment);
+  Common(facts, process, start.launch, start.epoch, start.gpu_ids, 1, &variables);
+  return ToWire(variables);
+}
+
+std::uint32_t ThreadsFor(const std::vector<wire::Resource>& resources) {
+  const std::uint64_t cpus = AmountOf(AmountsFromWire(resources), kCpu) / kWhole;
+  return cpus == 0 ? 1 : static_cast<std::uint32_t>(cpus);
+}
+
+std::string VisibleDevices(const NodeFacts& facts, const std::vector<std::uint32_t>& gpu_ids) {
+  std::string text;
+  for (const std::uint32_t id : gpu_ids) {
+    const auto token = facts.gpu_tokens.find(id);
+    if (!text.empty()) text += ",";
+    text += token == facts.gpu_tokens.end() ? std::to_string(id) : token->second;
+  }
+  return text;
+}
+
+}  // namespace troupe::worker

@@ -1,0 +1,36 @@
+// The environment of a process: the worker's own, filtered, then the user's, then the runtime's.
+//
+// Pure. The runtime's variables (RANK, ...) win over everything; NCCL_SOCKET_IFNAME,
+// GLOO_SOCKET_IFNAME and OMP_NUM_THREADS are defaults that a value of the user's or of the worker's
+// environment overrides.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/core/node_facts.h"
+
+namespace troupe::worker {
+
+/// Of the worker's own environment, what processes inherit: all but secrets, rendezvous variables
+/// of a launcher that started the worker, and what the runtime sets itself.
+std::vector<wire::EnvVar> BaseEnvironment(const std::vector<std::string>& entries);
+
+/// `interface` is the one that reaches the other nodes.
+std::vector<wire::EnvVar> RankEnvironment(const NodeFacts& facts, const wire::StartRanks& start,
+                                          const wire::RankPlace& place,
+                                          const Interface& interface, ProcessId process);
+std::vector<wire::EnvVar> StoreEnvironment(const NodeFacts& facts, const wire::StartRanks& start,
+                                           const Interface& interface, ProcessId process);
+std::vector<wire::EnvVar> ActorEnvironment(const NodeFacts& facts, const wire::StartActor& start,
+                                           ProcessId process);
+/// torch.set_num_threads of a process with these resources: its whole CPUs, at least one.
+std::uint32_t ThreadsFor(const std::vector<wire::Resource>& resources);
+/// "0,3" from device ids.
+std::string VisibleDevices(const NodeFacts& facts, const std::vector<std::uint32_t>& gpu_ids);
+
+/// Marks every process of the runtime and its descendants, wherever they are re-parented to.
+inline constexpr char kProcessVariable[] = "TROUPE_PROCESS_ID";
+
+}  // namespace troupe::worker

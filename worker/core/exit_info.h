@@ -1,0 +1,31 @@
+// How a process ended, and the Failure made of it: the sentence a person reads first.
+//
+// Pure values and functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/wire/messages.h"
+#include "worker/core/node_facts.h"
+
+namespace troupe::worker {
+
+struct ExitInfo {
+  int exit_code = 0;  // when signal is 0
+  int signal = 0;
+  std::uint64_t peak_rss_kib = 0;
+  std::string out_of_memory;  // the kernel's evidence, e.g. "cgroup memory.events oom_kill"; or empty
+  std::string log_tail;       // last lines of its stderr
+  std::string unknown;        // why neither code nor signal is known; usually empty
+};
+
+/// "SIGKILL", "signal 64".
+std::string SignalName(int signal);
+/// "exit 3", "SIGKILL", "SIGKILL, out of memory (evidence)", "SIGKILL, peak RSS 3.1 GiB".
+std::string ExitText(const ExitInfo& exit);
+/// Fills in who, where and how; leaves a cause that is there already.
+void DescribeExit(const NodeFacts& facts, const std::string& who, int pid, const ExitInfo& exit,
+                  wire::Failure* failure);
+
+}  // namespace troupe::worker

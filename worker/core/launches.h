@@ -1,0 +1,141 @@
+// The epochs of launches that have ranks on this node.
+//
+// Pure; view: one node. Per (launch, epoch, generation):
+//
+//   StartRanks -> [payload fetched] -> store and ranks forked -> all prepared -> RanksReady
+//     -> PublishRoster -> RankRun to each -> RankResult -> exit seen and channel drained -> RankDone
+//   EndEpoch at any time -> every process of it and of older ones ends -> EpochEnded
+//
+// Invariants (tests carry the numbers):
+// W1 RankDone is sent only when the rank's exit was seen and its channel drained, whichever is first.
+// W2 RankDone is repeated, also to a later head, until it is acknowledged.
+// W3 A rank that ends without a value is FAILED; a value that arrived counts, however it exits.
+// W4 A higher epoch or generation ends the lower one; a lower or ended one starts nothing.
+// W5 EpochEnded is sent only when nothing of the epoch and of what its driver created is left.
+// W6 The store is forked before the ranks; RanksReady waits for all of them.
+// W7 Losing the head ends nothing.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "worker/core/core_context.h"
+
+namespace troupe::worker {
+
+/// A value the worker keeps on disk.
+struct KeptValue {
+  std::string sha256;
+  std::uint64_t size_bytes = 0;
+};
+
+class Launches {
+ public:
+  explicit Launches(CoreContext& context) : context_(context) {}
+
+  void Start(const wire::StartRanks& start, const std::string& payload, Instant now, Effects* out);
+  void Publish(const wire::PublishRoster& roster, Instant now, Effects* out);
+  void End(const wire::EndEpoch& end, Instant now, Effects* out);
+  void Acknowledge(const wire::RankDoneAck& ack);
+
+  /// False when the ticket is not of a launch.
+  bool OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Instant now, Effects* out);
+  /// False when `message` is not of a rank's or store's vocabulary.
+  bool OnMessage(Process& process, wire::Message message, Instant now, Effects* out);
+  void OnValueKept(Process& process, const StatusOr<KeptValue>& kept, Instant now, Effects* out);
+  void OnStartFailed(Process& process, const std::string& error, Instant now, Effects* out);
+  /// An exit was seen or a channel drained.
+  void OnEnding(Process& process, Instant now, Effects* out);
+  /// After the process has been removed from the table: an epoch may be over.
+  void OnGone(Instant now, Effects* out);
+  /// The value of this rank is still being written: its process stays in the table.
+  bool Keeping(const Process& process) const;
+
+  void OnRegistered(Instant now, Effects* out);
+  void OnTimer(Instant now, Effects* out);
+  std::optional<Instant> NextDue() const;
+  std::vector<wire::HeldRank> Held() const;
+  /// Whether this epoch of the launch was ended here: nothing of it may start.
+  bool Ended(const LaunchId& launch, std::uint64_t epoch) const;
+
+ private:
+  struct Result {
+    wire::Outcome outcome = wire::Outcome::kNone;
+    wire::Failure failure;
+    std::string attachment;
+    bool keeping = false;  // the shell writes it to disk
+    bool kept = false;
+    std::string sha256;
+    std::uint64_t size_bytes = 0;
+  };
+  struct Rank {
+    wire::RankPlace place;
+    ProcessId process;
+    ActorId actor;
+    bool prepared = false;
+    bool done = false;
+    std::optional<Result> result;
+  };
+  struct Run {
+    wire::StartRanks start;
+    std::vector<Rank> ranks;
+    Interface interface;
+    ProcessId store;
+    std::uint16_t store_port = 0;
+    bool ready = false;    // RanksReady was sent
+    bool roster = false;   // PublishRoster came
+    std::uint64_t ticket = 0;
+    bool fetching = false;
+  };
+  using RunKey = std::tuple<LaunchId, std::uint64_t, std::uint64_t>;
+  using DoneKey = std::tuple<LaunchId, std::uint64_t, std::uint32_t>;
+
+  static RunKey KeyOf(const Process& process) {
+    return {process.launch, process.epoch, process.generation};
+  }
+  std::string Problem(const wire::StartRanks& start) const;
+  void Fork(Run& run, const std::string& payload, const std::string& payload_path, Instant now,
+            Effects* out);
+  bool ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects* out);
+  void ForkStore(Run& run, Effects* out);
+  wire::Message BeginOf(const Run& run, const std::string& payload,
+                        const std::string& payload_path) const;
+  void FailAll(Run& run, const std::string& cause, Instant now, Effects* out);
+  void CheckReady(Run& run, Effects* out);
+  void PostReady(const Run& run, Effects* out);
+  void TakeResult(Run& run, Rank& rank, Process& process, wire::RankResult result,
+                  std::string attachment, Effects* out);
+  void TakePrepared(Run& run, Rank& rank, Process& process, const wire::RankPrepared& prepared,
+                    std::string attachment, Instant now, Effects* out);
+  void Finish(Run& run, Rank& rank, const Process& process, Instant now, Effects* out);
+  void Report(const Run& run, Rank& rank, wire::RankDone done, std::string attachment, Instant now,
+              Effects* out);
+  void EndUpTo(const LaunchId& launch, std::uint64_t epoch, const wire::ProcessEnd& end,
+               Instant now, Effects* out);
+  struct Left {
+    bool others = false;
+    std::vector<ProcessId> stores;
+  };
+  void CheckEnded(Instant now, Effects* out);
+  Left LeftOf(const LaunchId& launch, std::uint64_t epoch) const;
+  void DropRun(std::map<RunKey, Run>::iterator run, Effects* out);
+  void RememberEnded(const LaunchId& launch, std::uint64_t epoch);
+  Run* FindRun(const Process& process);
+  static Rank* FindRank(Run& run, ProcessId process);
+
+  CoreContext& context_;
+  std::map<RunKey, Run> runs_;
+  std::map<DoneKey, wire::Message> unacknowledged_;
+  std::optional<Instant> repeat_due_;
+  std::map<LaunchId, std::uint64_t> ending_;  // EndEpoch came, EpochEnded not sent yet
+  std::map<LaunchId, std::uint64_t> ended_;   // highest epoch that was ended here
+  std::deque<LaunchId> ended_order_;
+};
+
+}  // namespace troupe::worker

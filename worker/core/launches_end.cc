@@ -1,0 +1,309 @@
+// The second half of Launches: results, ends, and what must be repeated until it is acknowledged.
+#include <algorithm>
+#include <utility>
+
+#include "worker/core/launches.h"
+
+namespace troupe::worker {
+namespace {
+
+constexpr int kFailedExitCode = 1;
+constexpr std::size_t kEndedMax = 4096;
+
+std::string RankName(std::int32_t rank) { return "rank " + std::to_string(rank); }
+
+}  // namespace
+
+Launches::Run* Launches::FindRun(const Process& process) {
+  const auto found = runs_.find(KeyOf(process));
+  return found == runs_.end() ? nullptr : &found->second;
+}
+
+Launches::Rank* Launches::FindRank(Run& run, ProcessId process) {
+  for (Rank& rank : run.ranks) {
+    if (rank.process == process) return &rank;
+  }
+  return nullptr;
+}
+
+bool Launches::OnMessage(Process& process, wire::Message message, Instant now, Effects* out) {
+  Run* run = FindRun(process);
+  if (auto* ready = std::get_if<wire::StoreReady>(&message.body)) {
+    if (run == nullptr || run->store != process.id) return true;
+    run->store_port = ready->port;
+    CheckReady(*run, out);
+    return true;
+  }
+  auto* prepared = std::get_if<wire::RankPrepared>(&message.body);
+  auto* result = std::get_if<wire::RankResult>(&message.body);
+  if (prepared == nullptr && result == nullptr) return false;
+  Rank* rank = run == nullptr ? nullptr : FindRank(*run, process.id);
+  if (rank == nullptr || rank->done || rank->result) return true;
+  if (prepared != nullptr) {
+    TakePrepared(*run, *rank, process, *prepared, std::move(message.attachment), now, out);
+  } else {
+    TakeResult(*run, *rank, process, std::move(*result), std::move(message.attachment), out);
+  }
+  return true;
+}
+
+void Launches::TakePrepared(Run& run, Rank& rank, Process& process,
+                            const wire::RankPrepared& prepared, std::string attachment,
+                            Instant now, Effects* out) {
+  if (prepared.failure.cause.empty() && prepared.failure.exception_type.empty()) {
+    rank.prepared = true;
+    CheckReady(run, out);
+    return;
+  }
+  Result result;
+  result.outcome = wire::Outcome::kFailed;
+  result.failure = prepared.failure;
+  result.attachment = std::move(attachment);
+  rank.result = std::move(result);
+  wire::ProcessEnd end;
+  end.exit_code = kFailedExitCode;
+  end.outcome = wire::Outcome::kFailed;
+  end.reason = prepared.failure.cause;
+  context_.processes.End(process, end, now, out);
+}
+
+void Launches::TakeResult(Run& run, Rank& rank, Process& process, wire::RankResult message,
+                          std::string attachment, Effects* out) {
+  Result result;
+  result.outcome = message.outcome;
+  result.failure = std::move(message.failure);
+  result.size_bytes = attachment.size();
+  const bool large =
+      message.in_file || attachment.size() > context_.limits.inline_value_bytes_max;
+  if (large && message.outcome == wire::Outcome::kSucceeded) {
+    result.keeping = true;
+    out->push_back(KeepValue{process.id, std::move(attachment), message.in_file});
+  } else if (!large) {
+    result.sha256 = context_.facts.sha256(attachment);
+    result.attachment = std::move(attachment);
+  }  // else: an exception too large to travel; its text does
+  rank.result = std::move(result);
+}
+
+void Launches::OnValueKept(Process& process, const StatusOr<KeptValue>& kept, Instant now,
+                           Effects* out) {
+  Run* run = FindRun(process);
+  Rank* rank = run == nullptr ? nullptr : FindRank(*run, process.id);
+  if (rank == nullptr || !rank->result || !rank->result->keeping) return;
+  Result& result = *rank->result;
+  result.keeping = false;
+  if (kept.ok()) {
+    result.kept = true;
+    result.sha256 = kept->sha256;
+    result.size_bytes = kept->size_bytes;
+  } else {
+    result.outcome = wire::Outcome::kFailed;
+    result.failure.cause = "the value of " + RankName(process.rank) +
+                           " could not be kept: " + MessageOf(kept.status());
+  }
+  OnEnding(process, now, out);
+}
+
+void Launches::OnStartFailed(Process& process, const std::string& error, Instant now,
+                             Effects* out) {
+  Run* run = FindRun(process);
+  if (run == nullptr) return;
+  if (run->store == process.id) {
+    FailAll(*run, "the rendezvous store did not start: " + error, now, out);
+    return;
+  }
+  Rank* rank = FindRank(*run, process.id);
+  if (rank == nullptr || rank->done) return;
+  wire::RankDone done;
+  done.outcome = process.ordered ? wire::Outcome::kCancelled : wire::Outcome::kFailed;
+  done.failure.cause = RankName(process.rank) + " could not be started on " +
+                       context_.facts.name + ": " + error;
+  done.failure.node_name = context_.facts.name;
+  done.failure.host = context_.facts.host;
+  Report(*run, *rank, std::move(done), "", now, out);
+}
+
+void Launches::OnEnding(Process& process, Instant now, Effects* out) {
+  if (!process.exited || !process.drained) return;  // W1
+  Run* run = FindRun(process);
+  if (run == nullptr) return;
+  if (run->store == process.id) {
+    if (!process.ordered && !run->ready) {
+      FailAll(*run, "the rendezvous store ended before the ranks were ready: " +
+                        ExitText(process.exit), now, out);
+    }
+    return;
+  }
+  Rank* rank = FindRank(*run, process.id);
+  if (rank == nullptr || rank->done || (rank->result && rank->result->keeping)) return;
+  Finish(*run, *rank, process, now, out);
+}
+
+void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now, Effects* out) {
+  wire::RankDone done;
+  std::string attachment;
+  if (rank.result) {
+    Result& result = *rank.result;
+    done.outcome = result.outcome;
+    done.failure = std::move(result.failure);
+    done.sha256 = std::move(result.sha256);
+    done.size_bytes = result.size_bytes;
+    done.kept_by_worker = result.kept;
+    attachment = std::move(result.attachment);
+  } else if (process.ordered) {
+    const bool named = process.end.outcome != wire::Outcome::kNone;
+    done.outcome = named ? process.end.outcome : wire::Outcome::kCancelled;
+    done.failure.cause = process.end.reason;
+  } else {
+    done.outcome = wire::Outcome::kFailed;  // W3
+    if (process.exit.signal == 0 && process.exit.exit_code == 0 && process.exit.unknown.empty()) {
+      done.failure.cause = RankName(process.rank) + " on " + context_.facts.name +
+                           " exited with code 0 without returning a value";
+    }
+  }
+  if (rank.result && done.outcome == wire::Outcome::kSucceeded) {
+    done.failure.node_name = context_.facts.name;
+    done.failure.host = context_.facts.host;
+    done.failure.pid = process.pid;
+    done.failure.exit_code = process.exit.exit_code;
+    done.failure.peak_rss_kib = process.exit.peak_rss_kib;
+  } else {
+    DescribeExit(context_.facts, RankName(process.rank), process.pid, process.exit, &done.failure);
+  }
+  Report(run, rank, std::move(done), std::move(attachment), now, out);
+}
+
+void Launches::Report(const Run& run, Rank& rank, wire::RankDone done, std::string attachment,
+                      Instant now, Effects* out) {
+  rank.done = true;
+  done.launch = run.start.launch;
+  done.epoch = run.start.epoch;
+  done.generation = run.start.generation;
+  done.rank = rank.place.rank;
+  done.failure.rank = static_cast<std::int32_t>(rank.place.rank);
+  done.failure.node = context_.node;
+  wire::Message message;
+  message.body = std::move(done);
+  message.attachment = std::move(attachment);
+  context_.outbox.SendNow(message, out);
+  unacknowledged_[{run.start.launch, run.start.epoch, rank.place.rank}] = std::move(message);
+  if (!repeat_due_) repeat_due_ = now + context_.limits.repeat_every;
+}
+
+void Launches::Acknowledge(const wire::RankDoneAck& ack) {
+  unacknowledged_.erase({ack.launch, ack.epoch, ack.rank});
+  if (unacknowledged_.empty()) repeat_due_.reset();
+}
+
+void Launches::End(const wire::EndEpoch& end, Instant now, Effects* out) {
+  wire::ProcessEnd order;
+  order.exit_code = end.exit_code;
+  order.outcome = end.outcome;
+  order.reason = end.reason;
+  std::uint64_t& epoch = ending_[end.launch];
+  epoch = std::max(epoch, end.epoch);
+  RememberEnded(end.launch, end.epoch);
+  EndUpTo(end.launch, end.epoch, order, now, out);
+  CheckEnded(now, out);
+}
+
+void Launches::EndUpTo(const LaunchId& launch, std::uint64_t epoch, const wire::ProcessEnd& end,
+                       Instant now, Effects* out) {
+  for (const auto& [id, each] : context_.processes.all()) {
+    // The store goes last (CheckEnded), so that a rank on its way out still finds it.
+    if (each.launch != launch || each.epoch > epoch || each.kind == wire::ProcessKind::kStore) continue;
+    context_.processes.End(*context_.processes.Find(id), end, now, out);
+  }
+  for (auto& [key, run] : runs_) {
+    if (std::get<0>(key) == launch && std::get<1>(key) <= epoch) run.fetching = false;
+  }
+}
+
+Launches::Left Launches::LeftOf(const LaunchId& launch, std::uint64_t epoch) const {
+  Left left;
+  for (const auto& [id, process] : context_.processes.all()) {
+    if (process.launch != launch || process.epoch > epoch) continue;
+    if (process.kind == wire::ProcessKind::kStore) {
+      left.stores.push_back(id);
+    } else {
+      left.others = true;
+    }
+  }
+  return left;
+}
+
+void Launches::CheckEnded(Instant now, Effects* out) {
+  for (auto each = ending_.begin(); each != ending_.end();) {
+    const auto [launch, epoch] = *each;
+    const Left left = LeftOf(launch, epoch);
+    if (left.others || !left.stores.empty()) {
+      if (!left.others) {
+        for (const ProcessId store : left.stores) {
+          context_.processes.End(*context_.processes.Find(store), wire::ProcessEnd(), now, out);
+        }
+      }
+      ++each;
+      continue;
+    }
+    for (auto run = runs_.begin(); run != runs_.end();) {
+      const auto here = run++;
+      if (std::get<0>(here->first) == launch && std::get<1>(here->first) <= epoch) {
+        DropRun(here, out);
+      }
+    }
+    each = ending_.erase(each);
+    wire::Message message;
+    message.body = wire::EpochEnded{launch, epoch};
+    context_.outbox.Post(std::move(message), out);  // W5
+  }
+}
+
+bool Launches::Keeping(const Process& process) const {
+  const auto run = runs_.find(KeyOf(process));
+  if (run == runs_.end()) return false;
+  for (const Rank& rank : run->second.ranks) {
+    if (rank.process == process.id) return rank.result && rank.result->keeping;
+  }
+  return false;
+}
+
+void Launches::DropRun(std::map<RunKey, Run>::iterator run, Effects* out) {
+  if (run->second.ticket != 0) out->push_back(ForgetBlob{run->second.ticket});
+  runs_.erase(run);
+}
+
+void Launches::OnGone(Instant now, Effects* out) { CheckEnded(now, out); }
+
+void Launches::RememberEnded(const LaunchId& launch, std::uint64_t epoch) {
+  const auto [entry, fresh] = ended_.emplace(launch, epoch);
+  if (!fresh) {
+    entry->second = std::max(entry->second, epoch);
+    return;
+  }
+  ended_order_.push_back(launch);
+  if (ended_order_.size() > kEndedMax) {
+    ended_.erase(ended_order_.front());
+    ended_order_.pop_front();
+  }
+}
+
+bool Launches::Ended(const LaunchId& launch, std::uint64_t epoch) const {
+  const auto found = ended_.find(launch);
+  return found != ended_.end() && epoch <= found->second;
+}
+
+void Launches::OnRegistered(Instant now, Effects* out) {
+  for (const auto& [key, message] : unacknowledged_) context_.outbox.SendNow(message, out);  // W2
+  if (!unacknowledged_.empty()) repeat_due_ = now + context_.limits.repeat_every;
+}
+
+void Launches::OnTimer(Instant now, Effects* out) {
+  if (!repeat_due_ || *repeat_due_ > now) return;
+  OnRegistered(now, out);
+}
+
+std::optional<Instant> Launches::NextDue() const {
+  return context_.outbox.registered() ? repeat_due_ : std::nullopt;
+}
+
+}  // namespace troupe::worker

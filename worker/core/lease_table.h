@@ -1,0 +1,102 @@
+// What this node holds for whom: the only authority on it (P1). The head plans; this table decides.
+//
+// Pure; view: one node. A reservation is (group, attempt); a higher attempt of a group replaces a
+// lower one, and an attempt once seen is never accepted again (tombstone), so that a late or
+// repeated message changes nothing. A released reservation is DRAINING until its processes and
+// child leases are gone; only then is what it held free again.
+//
+//   LEASED --Release or a higher attempt--> DRAINING --last process, last child gone--> free
+//
+// A child lease (parent given) is taken out of its parent's reservation and ends with it.
+// Invariants: P1 the sum of what is held or draining and what is free is the capacity, always;
+// P7 a device is whole in one reservation, or shared by fractions that sum to at most one.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "worker/core/resource_pool.h"
+
+namespace troupe::worker {
+
+struct LeaseKey {
+  GroupId group;
+  std::uint64_t attempt = 0;
+  friend bool operator<(const LeaseKey& a, const LeaseKey& b) {
+    return a.group != b.group ? a.group < b.group : a.attempt < b.attempt;
+  }
+  friend bool operator==(const LeaseKey& a, const LeaseKey& b) {
+    return a.group == b.group && a.attempt == b.attempt;
+  }
+};
+
+struct ReserveAnswer {
+  bool granted = false;
+  std::vector<wire::BundleGrant> grants;
+  std::string reason;                  // when refused, for a person
+  std::vector<LeaseKey> superseded;    // older attempts that are DRAINING now: end their processes
+};
+
+class LeaseTable {
+ public:
+  LeaseTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids);
+
+  ReserveAnswer Reserve(const wire::Reserve& request);
+  /// Begins the release of (group, attempt) and of its child leases; idempotent, and a tombstone
+  /// when nothing is held. Returns the leases that are DRAINING now: end their processes.
+  std::vector<LeaseKey> Release(const LeaseKey& key);
+
+  /// A process lives in a lease. False when the lease is not held (or DRAINING): do not start it.
+  bool Attach(const LeaseKey& key, ProcessId process);
+  void Detach(ProcessId process);
+
+  /// Leases that became free since the last call, in the order in which they did.
+  std::vector<LeaseKey> TakeFreed();
+
+  bool Held(const LeaseKey& key) const;
+  /// Held and not DRAINING.
+  bool Usable(const LeaseKey& key) const;
+  std::vector<wire::Holding> Holdings() const;
+  std::vector<ProcessId> ProcessesOf(const LeaseKey& key) const;
+  Amounts Free() const { return node_.Free(); }
+  /// Grows with every change of Free().
+  std::uint64_t version() const { return version_; }
+  /// P1, for tests: what is held at the top level plus what is free, equals the capacity.
+  bool Conserves() const;
+
+ private:
+  struct Lease {
+    std::map<std::uint32_t, Take> bundles;
+    ResourcePool inside;  // what child leases may take
+    std::set<ProcessId> processes;
+    std::set<LeaseKey> children;
+    bool has_parent = false;
+    LeaseKey parent;
+    bool draining = false;
+  };
+
+  void Remember(const GroupId& group, std::uint64_t attempt);
+  const LeaseKey* Newest(const GroupId& group) const;
+  void BeginRelease(const LeaseKey& key, std::vector<LeaseKey>* draining);
+  void FreeIfDrained(LeaseKey key);
+  bool TakeAll(const wire::Reserve& request, ResourcePool& pool, Lease* lease,
+               std::string* reason) const;
+  static std::vector<wire::BundleGrant> GrantsOf(const Lease& lease);
+
+  const Amounts capacity_;
+  ResourcePool node_;
+  std::map<LeaseKey, Lease> leases_;
+  std::map<ProcessId, LeaseKey> lease_of_;
+  std::map<GroupId, std::uint64_t> seen_;
+  std::deque<GroupId> seen_order_;
+  std::vector<LeaseKey> freed_;
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace troupe::worker

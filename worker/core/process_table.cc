@@ -1,0 +1,75 @@
+#include "worker/core/process_table.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace troupe::worker {
+namespace {
+
+constexpr Duration kKillAgain = std::chrono::seconds(1);
+
+}  // namespace
+
+Process& ProcessTable::Add(Process process) {
+  const ProcessId id = process.id;
+  return processes_.insert_or_assign(id, std::move(process)).first->second;
+}
+
+Process* ProcessTable::Find(ProcessId id) {
+  const auto found = processes_.find(id);
+  return found == processes_.end() ? nullptr : &found->second;
+}
+
+void ProcessTable::End(Process& process, const wire::ProcessEnd& end, Instant now,
+                       Effects* effects) {
+  if (process.ending != Process::Ending::kNo || process.exited) return;
+  process.end = end;
+  process.ordered = true;
+  if (process.kind == wire::ProcessKind::kStore || process.pid == 0) {
+    Kill(process, now, effects);
+    return;
+  }
+  process.ending = Process::Ending::kAsked;
+  process.due = now + limits_.ask_grace;
+  wire::Message message;
+  message.body = end;
+  effects->push_back(ToProcess{process.id, std::move(message)});
+}
+
+void ProcessTable::Kill(Process& process, Instant now, Effects* effects) {
+  if (process.exited) return;
+  process.ordered = true;
+  process.ending = Process::Ending::kKilled;
+  process.due = now + kKillAgain;
+  effects->push_back(SignalProcess{process.id, SIGKILL});
+}
+
+void ProcessTable::OnForked(Process& process, int pid, Instant now, Effects* effects) {
+  process.pid = pid;
+  if (process.ending == Process::Ending::kKilled) Kill(process, now, effects);
+}
+
+void ProcessTable::OnTimer(Instant now, Effects* effects) {
+  for (auto& [id, process] : processes_) {
+    if (process.exited || process.ending == Process::Ending::kNo || process.due > now) continue;
+    if (process.ending == Process::Ending::kAsked) {
+      process.ending = Process::Ending::kTermed;
+      process.due = now + limits_.term_grace;
+      effects->push_back(SignalProcess{id, SIGTERM});
+    } else {
+      Kill(process, now, effects);
+    }
+  }
+}
+
+std::optional<Instant> ProcessTable::NextDue() const {
+  std::optional<Instant> due;
+  for (const auto& [id, process] : processes_) {
+    if (process.exited || process.ending == Process::Ending::kNo) continue;
+    due = due ? std::min(*due, process.due) : process.due;
+  }
+  return due;
+}
+
+}  // namespace troupe::worker

@@ -1,0 +1,67 @@
+// The processes of this node and how each is brought to its end.
+//
+// Pure; view: one node. Ending goes ProcessEnd -> ask_grace -> SIGTERM -> term_grace -> SIGKILL to
+// the group and descendants, repeated until the exit is seen. A process whose fork was not answered
+// yet is killed as soon as it is.
+//
+// Life: added -> forked (pid) -> exited and drained, in either order -> gone (nothing of its family
+// is left) -> removed by the caller.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "worker/core/effects.h"
+#include "worker/core/exit_info.h"
+#include "worker/core/lease_table.h"
+
+namespace troupe::worker {
+
+struct Process {
+  ProcessId id;
+  wire::ProcessKind kind = wire::ProcessKind::kRank;
+  LaunchId launch;             // scope; nil: the cluster's
+  std::uint64_t epoch = 0;
+  std::uint64_t generation = 0;
+  std::int32_t rank = -1;
+  ActorId actor;
+  std::string socket_path;
+  int pid = 0;                 // 0: not forked yet
+  bool exited = false;
+  bool drained = false;
+  bool gone = false;
+  ExitInfo exit;
+
+  enum class Ending { kNo, kAsked, kTermed, kKilled };
+  Ending ending = Ending::kNo;
+  bool ordered = false;        // its end was asked for by us, not its own doing
+  wire::ProcessEnd end;
+  Instant due;                 // next step of the ending
+};
+
+class ProcessTable {
+ public:
+  explicit ProcessTable(const CoreLimits& limits) : limits_(limits) {}
+
+  Process& Add(Process process);
+  Process* Find(ProcessId id);
+  void Remove(ProcessId id) { processes_.erase(id); }
+  bool empty() const { return processes_.empty(); }
+  const std::map<ProcessId, Process>& all() const { return processes_; }
+
+  /// Asks it to leave with end.exit_code; no effect when its end has begun.
+  void End(Process& process, const wire::ProcessEnd& end, Instant now, Effects* effects);
+  /// SIGKILL at once.
+  void Kill(Process& process, Instant now, Effects* effects);
+  void OnForked(Process& process, int pid, Instant now, Effects* effects);
+  void OnTimer(Instant now, Effects* effects);
+  std::optional<Instant> NextDue() const;
+
+ private:
+  const CoreLimits limits_;
+  std::map<ProcessId, Process> processes_;
+};
+
+}  // namespace troupe::worker

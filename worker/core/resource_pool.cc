@@ -1,0 +1,87 @@
+#include "worker/core/resource_pool.h"
+
+#include <utility>
+
+#include "runtime/base/check.h"
+
+namespace troupe::worker {
+
+std::vector<std::uint32_t> Take::GpuIds() const {
+  std::vector<std::uint32_t> ids;
+  for (const auto& [id, share] : gpus) ids.push_back(id);
+  return ids;
+}
+
+ResourcePool::ResourcePool(Amounts amounts, const std::vector<std::uint32_t>& gpu_ids)
+    : free_(std::move(amounts)) {
+  TROUPE_CHECK(AmountOf(free_, kGpu) == gpu_ids.size() * kWhole, AmountText(AmountOf(free_, kGpu)));
+  free_.erase(kGpu);
+  for (const std::uint32_t id : gpu_ids) gpus_[id] = kWhole;
+}
+
+ResourcePool::ResourcePool(const Take& take) : free_(take.amounts), gpus_(take.gpus) {}
+
+std::optional<Take> ResourcePool::TakeOut(const Amounts& wanted, std::string* reason) {
+  Take take;
+  take.amounts = wanted;
+  take.amounts.erase(kGpu);
+  for (const auto& [name, amount] : take.amounts) {
+    const std::uint64_t have = AmountOf(free_, name);
+    if (have < amount) {
+      *reason = "needs " + AmountText(amount) + " " + name + ", free: " + AmountText(have);
+      return std::nullopt;
+    }
+  }
+  auto gpus = ChooseGpus(AmountOf(wanted, kGpu), reason);
+  if (!gpus) return std::nullopt;
+  take.gpus = std::move(*gpus);
+  TROUPE_CHECK(Subtract(free_, take.amounts), *reason);
+  for (const auto& [id, share] : take.gpus) gpus_[id] -= share;
+  return take;
+}
+
+void ResourcePool::PutBack(const Take& take) {
+  Add(free_, take.amounts);
+  for (const auto& [id, share] : take.gpus) gpus_[id] += share;
+}
+
+Amounts ResourcePool::Free() const {
+  Amounts all = free_;
+  std::uint64_t gpu = 0;
+  for (const auto& [id, share] : gpus_) gpu += share;
+  if (gpu > 0) all[kGpu] = gpu;
+  return all;
+}
+
+std::optional<std::map<std::uint32_t, std::uint64_t>> ResourcePool::ChooseGpus(
+    std::uint64_t wanted, std::string* reason) const {
+  std::map<std::uint32_t, std::uint64_t> chosen;
+  if (wanted == 0) return chosen;
+  if (wanted > kWhole && wanted % kWhole != 0) {
+    *reason = AmountText(wanted) + " GPU: more than one must be a whole number";
+    return std::nullopt;
+  }
+  if (wanted < kWhole) {  // the fullest device that still has room, so that whole ones stay whole
+    std::uint64_t best_share = kWhole + 1;
+    std::uint32_t best = 0;
+    for (const auto& [id, share] : gpus_) {
+      if (share >= wanted && share < best_share) {
+        best = id;
+        best_share = share;
+      }
+    }
+    if (best_share <= kWhole) chosen[best] = wanted;
+  } else {
+    for (const auto& [id, share] : gpus_) {
+      if (share == kWhole && chosen.size() * kWhole < wanted) chosen[id] = kWhole;
+    }
+    if (chosen.size() * kWhole < wanted) chosen.clear();
+  }
+  if (chosen.empty()) {
+    *reason = "needs " + AmountText(wanted) + " GPU, free: " + AmountText(AmountOf(Free(), kGpu));
+    return std::nullopt;
+  }
+  return chosen;
+}
+
+}  // namespace troupe::worker

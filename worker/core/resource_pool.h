@@ -1,0 +1,48 @@
+// What is free in one place, a node or a reservation on it, with GPUs by their ids.
+//
+// Pure; view: one node. A whole GPU is one device; a fraction below one shares a device with other
+// fractions; 1.5 GPUs is refused, since no mask of devices means that.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/core/amounts.h"
+
+namespace troupe::worker {
+
+/// Taken out of a pool, and given back as it is.
+struct Take {
+  Amounts amounts;                         // all but GPUs
+  std::map<std::uint32_t, std::uint64_t> gpus;  // device -> share
+
+  std::vector<std::uint32_t> GpuIds() const;
+};
+
+class ResourcePool {
+ public:
+  ResourcePool() = default;
+  /// `amounts` counts GPUs by number; their ids are `gpu_ids`, which has as many.
+  ResourcePool(Amounts amounts, const std::vector<std::uint32_t>& gpu_ids);
+  /// What a reservation owns and may lend to child leases.
+  explicit ResourcePool(const Take& take);
+
+  /// Takes all of `wanted`, or nothing: then `reason` says which resource is short and by how much.
+  std::optional<Take> TakeOut(const Amounts& wanted, std::string* reason);
+  void PutBack(const Take& take);
+
+  /// Free amounts; "GPU" is the sum over devices.
+  Amounts Free() const;
+
+ private:
+  std::optional<std::map<std::uint32_t, std::uint64_t>> ChooseGpus(std::uint64_t wanted,
+                                                                   std::string* reason) const;
+
+  Amounts free_;                                // all but GPUs
+  std::map<std::uint32_t, std::uint64_t> gpus_;  // free share of each device, zero entries kept
+};
+
+}  // namespace troupe::worker

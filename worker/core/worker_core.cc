@@ -1,0 +1,284 @@
+#include "worker/core/worker_core.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::worker {
+namespace {
+
+// Heartbeats that may wait for their acknowledgement; a session lives a lease at most without one.
+constexpr std::size_t kBeatsMax = 64;
+
+}  // namespace
+
+WorkerCore::WorkerCore(NodeFacts facts, const CoreLimits& limits,
+                       const RememberedState& remembered, Random& random)
+    : context_(std::move(facts), limits, random),
+      launches_(context_),
+      actors_(context_),
+      relays_(limits.relayed_bytes_max),
+      incarnation_(remembered.incarnation),
+      head_incarnation_(remembered.head_incarnation) {}
+
+// ---- the session with the head ----
+
+Effects WorkerCore::OnHeadUp(const HeadSession& session, Instant now) {
+  Effects out;
+  if (session.head_incarnation < head_incarnation_) {
+    out.push_back(DropHead{"a head of incarnation " + std::to_string(session.head_incarnation) +
+                           " answered, but one of incarnation " +
+                           std::to_string(head_incarnation_) + " was seen: it is stale"});
+    return Done(std::move(out), now);
+  }
+  head_incarnation_ = session.head_incarnation;
+  context_.cluster = session.cluster;
+  context_.node = session.node;
+  heard_ = now;
+  Register(&out);
+  return Done(std::move(out), now);
+}
+
+void WorkerCore::Register(Effects* out) {
+  const NodeFacts& facts = context_.facts;
+  wire::RegisterNode node;
+  node.node = context_.node;
+  node.name = facts.name;
+  node.host = facts.host;
+  node.boot_id = facts.boot_id;
+  node.listen_host = facts.listen_host;
+  node.listen_port = facts.listen_port;
+  node.unix_path = facts.unix_path;
+  node.resources = AmountsToWire(facts.capacity);
+  node.labels = facts.labels;
+  node.devices = facts.devices;
+  node.python_version = facts.python_version;
+  node.pid = facts.pid;
+  node.incarnation = incarnation_;
+  node.holdings = context_.leases.Holdings();
+  node.ranks = launches_.Held();
+  node.actors = actors_.Held();
+  node.free = AmountsToWire(context_.leases.Free());
+  node.free_version = context_.leases.version();
+  wire::Message message;
+  message.id = 1;
+  message.body = std::move(node);
+  out->push_back(ToHead{std::move(message)});
+}
+
+void WorkerCore::OnNodeRegistered(const wire::NodeRegistered& message, Instant now, Effects* out) {
+  incarnation_ = message.incarnation;
+  context_.facts.name = message.name;
+  if (!message.node.IsNil()) context_.node = message.node;
+  if (message.heartbeat_ms > 0) heartbeat_every_ = std::chrono::milliseconds(message.heartbeat_ms);
+  if (message.lease_ms > 0) lease_ = std::chrono::milliseconds(message.lease_ms);
+  renewed_ = now;
+  beats_sent_.clear();
+  out->push_back(SaveState{context_.node, message.name, incarnation_, head_incarnation_});
+  out->push_back(Joined{context_.node, message.name});
+  context_.outbox.OnRegistered(out);
+  launches_.OnRegistered(now, out);
+  relays_.OnRegistered(context_.outbox, out);
+  beat_due_ = now + heartbeat_every_;
+}
+
+Effects WorkerCore::OnHeadDown(Instant now) {
+  Effects out;
+  context_.outbox.OnDisconnected();
+  relays_.OnDisconnected(&out);
+  beat_due_.reset();
+  beats_sent_.clear();
+  return Done(std::move(out), now);
+}
+
+void WorkerCore::Beat(Instant now, Effects* out) {
+  if (!beat_due_ || *beat_due_ > now) return;
+  if (now - heard_ > lease_) {
+    beat_due_.reset();
+    out->push_back(DropHead{"the head has not answered for " +
+                            std::to_string(Millis(now - heard_)) + " ms"});
+    return;
+  }
+  wire::Heartbeat beat;
+  beat.sequence = context_.outbox.NextHeartbeat();
+  beat.free_version = context_.leases.version();
+  beat.zygote_ready = zygote_ready_;
+  beats_sent_[beat.sequence] = now;
+  if (beats_sent_.size() > kBeatsMax) beats_sent_.erase(beats_sent_.begin());
+  wire::Message message;
+  message.body = beat;
+  context_.outbox.SendNow(std::move(message), out);
+  beat_due_ = now + heartbeat_every_;
+}
+
+Effects WorkerCore::OnHeadMessage(wire::Message message, Instant now) {
+  Effects out;
+  heard_ = now;
+  if (const auto* registered = std::get_if<wire::NodeRegistered>(&message.body)) {
+    OnNodeRegistered(*registered, now, &out);
+    return Done(std::move(out), now);
+  }
+  if (const auto* error = std::get_if<wire::ErrorReply>(&message.body)) {
+    if (message.reply_to == 1) out.push_back(DropHead{"the head refused this node: " + error->text});
+    return Done(std::move(out), now);
+  }
+  if (!context_.outbox.registered()) return Done(std::move(out), now);
+  DispatchToParts(message, now, &out);
+  return Done(std::move(out), now);
+}
+
+void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* out) {
+  wire::Body& body = message.body;
+  if (const auto* ack = std::get_if<wire::HeartbeatAck>(&body)) {
+    context_.outbox.OnHeartbeatAck(ack->sequence);
+    const auto sent = beats_sent_.find(ack->sequence);
+    if (sent == beats_sent_.end()) return;
+    renewed_ = std::max(renewed_, sent->second);
+    beats_sent_.erase(beats_sent_.begin(), std::next(sent));
+  } else if (const auto* reserve = std::get_if<wire::Reserve>(&body)) {
+    OnReserve(message.id, *reserve, now, out);
+  } else if (const auto* release = std::get_if<wire::Release>(&body)) {
+    OnRelease(message.id, *release, now, out);
+  } else if (const auto* start = std::get_if<wire::StartRanks>(&body)) {
+    if (!leaving_) launches_.Start(*start, message.attachment, now, out);
+  } else if (const auto* roster = std::get_if<wire::PublishRoster>(&body)) {
+    launches_.Publish(*roster, now, out);
+  } else if (const auto* done = std::get_if<wire::RankDoneAck>(&body)) {
+    launches_.Acknowledge(*done);
+  } else if (const auto* end = std::get_if<wire::EndEpoch>(&body)) {
+    launches_.End(*end, now, out);
+  } else if (const auto* actor = std::get_if<wire::StartActor>(&body)) {
+    const bool over = leaving_ || (!actor->launch.IsNil() &&
+                                   launches_.Ended(actor->launch, actor->epoch));
+    actors_.Start(*actor, message.attachment, over, now, out);
+  } else if (const auto* end_actor = std::get_if<wire::EndActor>(&body)) {
+    actors_.End(*end_actor, now, out);
+  } else if (const auto* down = std::get_if<wire::RelayDown>(&body)) {
+    if (context_.processes.Find(down->process) != nullptr) {
+      relays_.Down(down->process, message.attachment, out);
+    }
+  } else if (const auto* leave = std::get_if<wire::EndNode>(&body)) {
+    Effects more = Leave(leave->reason, now);
+    out->insert(out->end(), std::make_move_iterator(more.begin()),
+                std::make_move_iterator(more.end()));
+  }
+}
+
+// ---- reservations ----
+
+void WorkerCore::OnReserve(std::uint64_t id, const wire::Reserve& reserve, Instant now,
+                           Effects* out) {
+  ReserveAnswer answer;
+  if (leaving_) {
+    answer.reason = "node " + context_.facts.name + " is leaving";
+  } else {
+    answer = context_.leases.Reserve(reserve);
+  }
+  for (const LeaseKey& key : answer.superseded) EndLease(key, now, out);
+  wire::ReserveReply reply;
+  reply.group = reserve.group;
+  reply.attempt = reserve.attempt;
+  reply.granted = answer.granted;
+  reply.grants = std::move(answer.grants);
+  reply.reason = std::move(answer.reason);
+  reply.free = AmountsToWire(context_.leases.Free());
+  reply.free_version = context_.leases.version();
+  wire::Message message;
+  message.reply_to = id;
+  message.body = std::move(reply);
+  context_.outbox.SendNow(std::move(message), out);
+  PostFreed(out);
+}
+
+void WorkerCore::OnRelease(std::uint64_t id, const wire::Release& release, Instant now,
+                           Effects* out) {
+  const LeaseKey key{release.group, release.attempt};
+  const bool held = context_.leases.Held(key);
+  for (const LeaseKey& each : context_.leases.Release(key)) EndLease(each, now, out);
+  PostFreed(out);
+  if (held) return;  // Released follows, or has just been posted
+  wire::Released released;
+  released.group = release.group;
+  released.attempt = release.attempt;
+  released.free = AmountsToWire(context_.leases.Free());
+  released.free_version = context_.leases.version();
+  wire::Message message;
+  message.body = std::move(released);
+  context_.outbox.Post(std::move(message), out);
+}
+
+void WorkerCore::EndLease(const LeaseKey& key, Instant now, Effects* out) {
+  wire::ProcessEnd end;
+  end.outcome = wire::Outcome::kCancelled;
+  end.exit_code = 1;
+  end.reason = "its reservation was released";
+  for (const ProcessId id : context_.leases.ProcessesOf(key)) {
+    if (Process* process = context_.processes.Find(id)) {
+      context_.processes.End(*process, end, now, out);
+    }
+  }
+}
+
+void WorkerCore::PostFreed(Effects* out) {
+  for (const LeaseKey& key : context_.leases.TakeFreed()) {
+    wire::Released released;
+    released.group = key.group;
+    released.attempt = key.attempt;
+    released.free = AmountsToWire(context_.leases.Free());
+    released.free_version = context_.leases.version();
+    wire::Message message;
+    message.body = std::move(released);
+    context_.outbox.Post(std::move(message), out);
+  }
+}
+
+// ---- time and leaving ----
+
+Effects WorkerCore::OnTimer(Instant now) {
+  Effects out;
+  context_.processes.OnTimer(now, &out);
+  Beat(now, &out);
+  if (context_.outbox.registered()) launches_.OnTimer(now, &out);
+  if (actors_.AnyRecreatable() && now - renewed_ >= context_.limits.fence_after) {
+    actors_.Fence(now, &out);
+  }
+  return Done(std::move(out), now);
+}
+
+Effects WorkerCore::Leave(const std::string& reason, Instant now) {
+  Effects out;
+  if (!leaving_) {
+    leaving_ = true;
+    leave_reason_ = reason;
+    wire::ProcessEnd end;
+    end.outcome = wire::Outcome::kCancelled;
+    end.exit_code = 1;
+    end.reason = "its node leaves: " + reason;
+    for (const auto& [id, process] : context_.processes.all()) {
+      context_.processes.End(*context_.processes.Find(id), end, now, &out);
+    }
+  }
+  return Done(std::move(out), now);
+}
+
+Effects WorkerCore::Done(Effects effects, Instant now) {
+  if (leaving_ && !left_ && context_.processes.empty()) {
+    left_ = true;
+    effects.push_back(LeaveNode{leave_reason_});
+    return effects;
+  }
+  std::optional<Instant> due;
+  const auto consider = [&due](std::optional<Instant> when) {
+    if (when) due = due ? std::min(*due, *when) : *when;
+  };
+  consider(context_.processes.NextDue());
+  consider(beat_due_);
+  consider(launches_.NextDue());
+  if (actors_.AnyRecreatable()) {
+    const Instant fence = renewed_ + context_.limits.fence_after;
+    if (fence > now) consider(fence);
+  }
+  if (due) effects.push_back(WakeAt{*due});
+  return effects;
+}
+
+}  // namespace troupe::worker

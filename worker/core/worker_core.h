@@ -1,0 +1,101 @@
+// Everything a worker decides: (input, now) -> effects.
+//
+// View: one node. Pure: no clock, no thread, no I/O; ordered containers, so that the same inputs give
+// the same effects (the simulator runs many of these). The shell (node.h) performs the effects in
+// order and feeds back what happened.
+//
+// Session with the head: OnHeadUp -> RegisterNode (what is held goes along) -> NodeRegistered ->
+// what was kept is sent again. A head of a lower incarnation than seen is refused. Losing the head
+// ends nothing but, after `fence_after`, actors that may be re-created elsewhere (decision 19).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "worker/core/actors_here.h"
+#include "worker/core/launches.h"
+#include "worker/core/relay_table.h"
+
+namespace troupe::worker {
+
+/// What a session with a head begins with.
+struct HeadSession {
+  ClusterId cluster;
+  NodeId node;
+  std::uint64_t head_incarnation = 0;
+};
+
+/// What an earlier life of this worker wrote down (SaveState).
+struct RememberedState {
+  std::uint64_t incarnation = 0;
+  std::uint64_t head_incarnation = 0;
+};
+
+class WorkerCore {
+ public:
+  /// `random` must outlive the core.
+  WorkerCore(NodeFacts facts, const CoreLimits& limits, const RememberedState& remembered,
+             Random& random);
+
+  Effects OnHeadUp(const HeadSession& session, Instant now);
+  Effects OnHeadMessage(wire::Message message, Instant now);
+  Effects OnHeadDown(Instant now);
+
+  Effects OnZygote(bool ready, const std::string& python_version, Instant now);
+  Effects OnForked(ProcessId id, int pid, Instant now);
+  Effects OnStartFailed(ProcessId id, const std::string& error, Instant now);
+  /// A message of a process; requests for the head (id != 0) are relayed.
+  Effects OnProcessMessage(ProcessId id, wire::Message message, Instant now);
+  Effects OnExited(ProcessId id, ExitInfo exit, Instant now);
+  /// Its channel has been read to the end.
+  Effects OnDrained(ProcessId id, Instant now);
+  /// Nothing of its family runs any more; after OnExited and OnDrained.
+  Effects OnGone(ProcessId id, Instant now);
+
+  Effects OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Instant now);
+  Effects OnValueKept(ProcessId id, const StatusOr<KeptValue>& kept, Instant now);
+  Effects OnTimer(Instant now);
+  /// Ends everything; LeaveNode follows when nothing is left.
+  Effects Leave(const std::string& reason, Instant now);
+
+  const LeaseTable& leases() const { return context_.leases; }
+  const ProcessTable& processes() const { return context_.processes; }
+  const NodeFacts& facts() const { return context_.facts; }
+  NodeId node() const { return context_.node; }
+  bool registered() const { return context_.outbox.registered(); }
+  bool leaving() const { return leaving_; }
+
+ private:
+  void Register(Effects* out);
+  void OnNodeRegistered(const wire::NodeRegistered& message, Instant now, Effects* out);
+  void OnReserve(std::uint64_t id, const wire::Reserve& reserve, Instant now, Effects* out);
+  void OnRelease(std::uint64_t id, const wire::Release& release, Instant now, Effects* out);
+  void EndLease(const LeaseKey& key, Instant now, Effects* out);
+  void PostFreed(Effects* out);
+  void DispatchToParts(wire::Message& message, Instant now, Effects* out);
+  void RemoveIfOver(Process& process, Instant now, Effects* out);
+  void Beat(Instant now, Effects* out);
+  /// Closes every input: asks for the next wake-up.
+  Effects Done(Effects effects, Instant now);
+
+  CoreContext context_;
+  Launches launches_;
+  ActorsHere actors_;
+  RelayTable relays_;
+  std::uint64_t incarnation_ = 0;
+  std::uint64_t head_incarnation_ = 0;
+  Duration heartbeat_every_ = std::chrono::seconds(1);
+  Duration lease_ = std::chrono::seconds(5);
+  std::optional<Instant> beat_due_;
+  std::map<std::uint64_t, Instant> beats_sent_;  // not acknowledged yet
+  Instant renewed_;   // sending of the last acknowledged heartbeat
+  Instant heard_;     // last word of the head
+  bool zygote_ready_ = false;
+  bool leaving_ = false;
+  bool left_ = false;
+  std::string leave_reason_;
+};
+
+}  // namespace troupe::worker

@@ -1,0 +1,112 @@
+// The part of WorkerCore that is told what became of processes.
+#include <utility>
+
+#include "worker/core/worker_core.h"
+
+namespace troupe::worker {
+
+Effects WorkerCore::OnZygote(bool ready, const std::string& python_version, Instant now) {
+  zygote_ready_ = ready;
+  if (!python_version.empty()) context_.facts.python_version = python_version;
+  return Done({}, now);
+}
+
+Effects WorkerCore::OnForked(ProcessId id, int pid, Instant now) {
+  Effects out;
+  if (Process* process = context_.processes.Find(id)) {
+    context_.processes.OnForked(*process, pid, now, &out);
+  }
+  return Done(std::move(out), now);
+}
+
+Effects WorkerCore::OnStartFailed(ProcessId id, const std::string& error, Instant now) {
+  Effects out;
+  Process* process = context_.processes.Find(id);
+  if (process == nullptr) return Done(std::move(out), now);
+  if (process->kind == wire::ProcessKind::kActor) {
+    actors_.OnStartFailed(*process, error, &out);
+  } else {
+    launches_.OnStartFailed(*process, error, now, &out);
+  }
+  process->exited = process->drained = process->gone = true;
+  RemoveIfOver(*process, now, &out);
+  return Done(std::move(out), now);
+}
+
+Effects WorkerCore::OnProcessMessage(ProcessId id, wire::Message message, Instant now) {
+  Effects out;
+  Process* process = context_.processes.Find(id);
+  if (process == nullptr) return Done(std::move(out), now);
+  if (message.id != 0) {
+    relays_.Up(*process, std::move(message), context_.outbox, &out);
+  } else if (process->kind == wire::ProcessKind::kActor) {
+    actors_.OnMessage(*process, std::move(message), now, &out);
+  } else {
+    launches_.OnMessage(*process, std::move(message), now, &out);
+  }
+  return Done(std::move(out), now);
+}
+
+Effects WorkerCore::OnExited(ProcessId id, ExitInfo exit, Instant now) {
+  Effects out;
+  Process* process = context_.processes.Find(id);
+  if (process == nullptr || process->exited) return Done(std::move(out), now);
+  process->exited = true;
+  process->exit = std::move(exit);
+  launches_.OnEnding(*process, now, &out);
+  actors_.OnEnding(*process, &out);
+  RemoveIfOver(*process, now, &out);
+  return Done(std::move(out), now);
+}
+
+Effects WorkerCore::OnDrained(ProcessId id, Instant now) {
+  Effects out;
+  Process* process = context_.processes.Find(id);
+  if (process == nullptr || process->drained) return Done(std::move(out), now);
+  process->drained = true;
+  launches_.OnEnding(*process, now, &out);
+  actors_.OnEnding(*process, &out);
+  RemoveIfOver(*process, now, &out);
+  return Done(std::move(out), now);
+}
+
+Effects WorkerCore::OnGone(ProcessId id, Instant now) {
+  Effects out;
+  Process* process = context_.processes.Find(id);
+  if (process == nullptr) return Done(std::move(out), now);
+  process->gone = true;
+  RemoveIfOver(*process, now, &out);
+  return Done(std::move(out), now);
+}
+
+void WorkerCore::RemoveIfOver(Process& process, Instant now, Effects* out) {
+  if (!process.exited || !process.drained || !process.gone || launches_.Keeping(process)) return;
+  const ProcessId id = process.id;
+  relays_.OnGone(id);
+  wire::Message message;
+  message.body = wire::ProcessGone{id};
+  context_.outbox.Post(std::move(message), out);
+  context_.processes.Remove(id);
+  context_.leases.Detach(id);
+  launches_.OnGone(now, out);
+  PostFreed(out);
+}
+
+Effects WorkerCore::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Instant now) {
+  Effects out;
+  if (!launches_.OnBlob(ticket, path, now, &out) && !actors_.OnBlob(ticket, path, &out)) {
+    out.push_back(ForgetBlob{ticket});  // whoever wanted it has ended
+  }
+  return Done(std::move(out), now);
+}
+
+Effects WorkerCore::OnValueKept(ProcessId id, const StatusOr<KeptValue>& kept, Instant now) {
+  Effects out;
+  if (Process* process = context_.processes.Find(id)) {
+    launches_.OnValueKept(*process, kept, now, &out);
+    RemoveIfOver(*process, now, &out);
+  }
+  return Done(std::move(out), now);
+}
+
+}  // namespace troupe::worker

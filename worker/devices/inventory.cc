@@ -1,0 +1,62 @@
+#include "worker/devices/inventory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "worker/devices/nvml.h"
+
+namespace troupe::worker {
+
+Inventory LogicalDevices(std::uint32_t count) {
+  Inventory inventory;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    inventory.gpu_ids.push_back(i);
+    inventory.tokens[i] = std::to_string(i);
+  }
+  return inventory;
+}
+
+Inventory Narrow(const Inventory& all, const std::string& visible) {
+  Inventory narrowed;
+  for (std::size_t begin = 0; begin <= visible.size();) {
+    const std::size_t end = std::min(visible.find(',', begin), visible.size());
+    const std::string entry = visible.substr(begin, end - begin);
+    begin = end + 1;
+    if (entry.empty()) continue;
+    // CUDA stops at the first entry that names nothing; a MIG slice is taken on trust.
+    wire::Device device;
+    bool found = entry.rfind("MIG-", 0) == 0;
+    for (const wire::Device& each : all.devices) {
+      const bool same = entry == std::to_string(each.index) ||
+                        (entry.rfind("GPU-", 0) == 0 && each.uuid.rfind(entry, 0) == 0);
+      if (!same) continue;
+      device = each;
+      found = true;
+    }
+    if (!found) break;
+    const auto id = static_cast<std::uint32_t>(narrowed.gpu_ids.size());
+    device.index = id;
+    if (device.uuid.empty()) device.uuid = entry;
+    narrowed.devices.push_back(std::move(device));
+    narrowed.gpu_ids.push_back(id);
+    narrowed.tokens[id] = entry;
+  }
+  return narrowed;
+}
+
+Inventory FindDevices(const std::optional<std::string>& visible) {
+  Inventory inventory;
+  StatusOr<std::vector<wire::Device>> devices = ReadNvml();
+  if (!devices.ok()) {
+    inventory.note = MessageOf(devices.status());
+    return inventory;
+  }
+  for (wire::Device& device : *devices) {
+    inventory.gpu_ids.push_back(device.index);
+    inventory.tokens[device.index] = std::to_string(device.index);
+    inventory.devices.push_back(std::move(device));
+  }
+  return visible ? Narrow(inventory, *visible) : inventory;
+}
+
+}  // namespace troupe::worker

@@ -1,0 +1,32 @@
+// The accelerators of this node, as NVIDIA's management library tells them; empty without a driver.
+//
+// Blocking once, at start (the library takes about 20 ms). No CUDA call is made: a zygote's children
+// could not use CUDA after one. CUDA_VISIBLE_DEVICES of the worker narrows the inventory (a scheduler
+// sets it); its order and its entries (numbers, or UUIDs of devices and MIG slices) are kept.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/wire/messages.h"
+
+namespace troupe::worker {
+
+struct Inventory {
+  std::vector<wire::Device> devices;              // index: the id used everywhere
+  std::vector<std::uint32_t> gpu_ids;
+  std::map<std::uint32_t, std::string> tokens;    // id -> entry of CUDA_VISIBLE_DEVICES
+  std::string note;                               // why there is none, for the log
+};
+
+/// What the machine has. `visible` is the worker's CUDA_VISIBLE_DEVICES, if it is set.
+Inventory FindDevices(const std::optional<std::string>& visible);
+/// `count` logical devices, for machines without any and for tests: ids 0..count-1, no properties.
+Inventory LogicalDevices(std::uint32_t count);
+/// `all` narrowed to the entries of `visible`; pure.
+Inventory Narrow(const Inventory& all, const std::string& visible);
+
+}  // namespace troupe::worker

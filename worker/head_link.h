@@ -1,0 +1,70 @@
+// The session with the head: dialled for ever, with a certificate once there is one.
+//
+// View: one node; on the worker's loop. The first time a token proves the node (or, on the head's
+// Unix socket, being the same user) and a certificate comes back, which is kept in `folder` (key and
+// certificate 0600) and used from then on; it is renewed when two thirds of its life are over.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/async/task.h"
+#include "runtime/base/time.h"
+#include "runtime/net/open_session.h"
+#include "runtime/wire/messages.h"
+
+namespace troupe::worker {
+
+class HeadLink {
+ public:
+  struct Options {
+    net::Address address;
+    std::string folder;               // of node.key, node.crt, ca.crt
+    std::optional<net::Token> token;
+    wire::Hello hello;
+  };
+  struct Events {
+    std::function<void(const wire::Welcome&)> up;
+    std::function<void(wire::Message)> message;
+    std::function<void(const Status&)> down;
+    std::function<void(const net::Credentials&)> renewed;
+  };
+  /// `clock` must outlive the link.
+  HeadLink(const Clock& clock, Options options, Events events);
+
+  /// Uses what an earlier life stored; kNotFound when there is nothing.
+  Status LoadStored();
+  /// Dials once; for the first join, whose error the user wants to see.
+  async::Task<Status> Connect();
+  /// Receives until the session ends, dials again with a growing pause, for ever. After Connect().
+  async::Task<void> Run();
+
+  void Send(const wire::Message& message);
+  /// Ends the session; Run() dials again.
+  void Drop(const Status& reason);
+  /// Says goodbye and dials no more.
+  async::Task<void> Leave();
+
+  const net::Credentials& credentials() const { return *credentials_; }
+  bool has_credentials() const { return credentials_.has_value(); }
+  /// This node's address on the session; "127.0.0.1" on a Unix socket. After Connect().
+  std::string LocalHost() const;
+  const wire::Welcome& welcome() const { return welcome_; }
+  /// Whether the certificate should be renewed: drop the session, the next one does it.
+  bool RenewalDue() const;
+
+ private:
+  async::Task<void> Receive();
+
+  const Clock& clock_;
+  const Options options_;
+  const Events events_;
+  std::optional<net::Credentials> credentials_;
+  std::shared_ptr<net::Connection> connection_;
+  wire::Welcome welcome_;
+  bool leaving_ = false;
+};
+
+}  // namespace troupe::worker

@@ -1,0 +1,150 @@
+#include "worker/log_files.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/os/directory.h"
+#include "runtime/os/text.h"
+
+namespace troupe::worker {
+namespace {
+
+constexpr std::uint32_t kReadMax = 1u << 20;
+constexpr std::size_t kTailBytes = 4096;
+constexpr int kTailLines = 20;
+constexpr std::uint64_t kBlock = 4096;
+constexpr char kDroppedSuffix[] = ".dropped";
+
+std::string ReadAt(int fd, std::uint64_t offset, std::size_t size) {
+  std::string text(size, '\0');
+  std::size_t have = 0;
+  while (have < size) {
+    const ssize_t got =
+        pread(fd, text.data() + have, size - have, static_cast<off_t>(offset + have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  text.resize(have);
+  return text;
+}
+
+std::uint64_t SizeOf(int fd) {
+  struct stat info{};
+  return fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
+}
+
+}  // namespace
+
+std::string LogFile(const LogPlace& place, bool err) {
+  return place.folder + "/" + place.stem + (err ? ".err" : ".out");
+}
+
+LogFiles::LogFiles(std::string folder, UniqueFd directory, std::uint64_t bytes_max)
+    : folder_(std::move(folder)), directory_(std::move(directory)), bytes_max_(bytes_max) {}
+
+StatusOr<LogFiles> LogFiles::Open(const std::string& folder, std::uint64_t bytes_max_per_file) {
+  TROUPE_TRY(os::MakePrivateDirectory(folder));
+  TROUPE_ASSIGN(UniqueFd directory, os::OpenDirectory(folder));
+  return LogFiles(folder, std::move(directory), std::max(bytes_max_per_file, 4 * kBlock));
+}
+
+StatusOr<LogFiles::Pair> LogFiles::Create(const LogPlace& place) {
+  TROUPE_TRY(os::MakeDirectories(Path(place.folder)));
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND;
+  Pair pair;
+  TROUPE_ASSIGN(pair.out, os::OpenBeneath(directory_, LogFile(place, false), kFlags, 0600));
+  TROUPE_ASSIGN(pair.err, os::OpenBeneath(directory_, LogFile(place, true), kFlags, 0600));
+  // Opened non-blocking for safety; the process is given ordinary descriptors.
+  fcntl(pair.out.get(), F_SETFL, O_APPEND);
+  fcntl(pair.err.get(), F_SETFL, O_APPEND);
+  return pair;
+}
+
+std::uint64_t LogFiles::DroppedOf(const std::string& file) const {
+  if (const auto known = dropped_.find(file); known != dropped_.end()) return known->second;
+  std::uint64_t dropped = 0;  // of an earlier life of this worker
+  if (const auto text = os::ReadText(Path(file) + kDroppedSuffix)) {
+    std::from_chars(text->data(), text->data() + text->size(), dropped);
+  }
+  return dropped;
+}
+
+StatusOr<LogPiece> LogFiles::Read(const std::string& file, std::uint64_t offset,
+                                  std::uint32_t bytes_max) const {
+  TROUPE_ASSIGN(const UniqueFd fd, os::OpenBeneath(directory_, file, O_RDONLY));
+  const std::uint64_t base = DroppedOf(file);
+  LogPiece piece;
+  piece.offset = std::max(offset, base);
+  piece.dropped = piece.offset - offset;
+  const std::uint32_t size = bytes_max == 0 ? kReadMax : std::min(bytes_max, kReadMax);
+  piece.text = ReadAt(fd.get(), piece.offset - base, size);
+  piece.next = piece.offset + piece.text.size();
+  return piece;
+}
+
+std::string LogFiles::Tail(const std::string& file) const {
+  const StatusOr<UniqueFd> fd = os::OpenBeneath(directory_, file, O_RDONLY);
+  if (!fd.ok()) return "";
+  const std::uint64_t size = SizeOf(fd->get());
+  const std::uint64_t begin = size > kTailBytes ? size - kTailBytes : 0;
+  std::string text = ReadAt(fd->get(), begin, static_cast<std::size_t>(size - begin));
+  std::size_t from = text.size();
+  for (int lines = 0; from > 0; --from) {
+    const bool last_byte = from == text.size();
+    if (text[from - 1] == '\n' && !last_byte && ++lines == kTailLines) break;
+  }
+  if (from == 0 && begin > 0) {  // cut within a line: begin at a whole one
+    const std::size_t newline = text.find('\n');
+    if (newline != std::string::npos && newline + 1 < text.size()) from = newline + 1;
+  }
+  return text.substr(from);
+}
+
+void LogFiles::Trim(const std::string& file) {
+  const StatusOr<UniqueFd> fd = os::OpenBeneath(directory_, file, O_RDWR);
+  if (!fd.ok()) return;
+  const std::uint64_t size = SizeOf(fd->get());
+  if (size <= bytes_max_) return;
+  const std::uint64_t cut = (size - bytes_max_ / 2) / kBlock * kBlock;
+  std::uint64_t dropped = cut;
+  // The file keeps its newer half where the filesystem can cut at the front; elsewhere it begins
+  // anew. What a process appends goes on at the end in either case.
+  if (fallocate(fd->get(), FALLOC_FL_COLLAPSE_RANGE, 0, static_cast<off_t>(cut)) != 0) {
+    dropped = size;
+    if (ftruncate(fd->get(), 0) != 0) return;
+  }
+  const std::uint64_t total = DroppedOf(file) + dropped;
+  dropped_[file] = total;
+  const UniqueFd note(open((Path(file) + kDroppedSuffix).c_str(),
+                           O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const std::string text = std::to_string(total);
+  if (note.valid() && write(note.get(), text.data(), text.size()) < 0) {
+    Log(LogLevel::kWarning, "the gap of a log could not be noted", {{"file", file}});
+  }
+}
+
+std::uint64_t LogFiles::NewestEpoch(const std::string& launch) const {
+  std::uint64_t newest = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(Path(launch), error)) {
+    const std::string name = entry.path().filename().string();
+    constexpr std::string_view kPrefix = "epoch-";
+    if (name.compare(0, kPrefix.size(), kPrefix) != 0) continue;
+    std::uint64_t epoch = 0;
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), epoch);
+    newest = std::max(newest, epoch);
+  }
+  return newest;
+}
+
+}  // namespace troupe::worker

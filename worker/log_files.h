@@ -1,0 +1,63 @@
+// The files processes write their output to, and how they are read again.
+//
+// View: one node; on the worker's loop; blocking for a read or write of at most 1 MiB. A process's
+// stdout and stderr are these files, opened for appending: nothing copies, nothing is lost when the
+// worker ends. A file over its cap loses its older half (Trim); offsets go on counting what was
+// written, so that a reader learns how much it missed. Files are opened strictly beneath the log
+// folder (openat2): a name from outside never leads out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+#include "worker/core/effects.h"
+
+namespace troupe::worker {
+
+struct LogPiece {
+  std::uint64_t offset = 0;   // of the first byte in `text`
+  std::uint64_t next = 0;     // where to go on
+  std::uint64_t dropped = 0;  // bytes between what was asked for and `offset`
+  std::string text;
+};
+
+class LogFiles {
+ public:
+  /// `folder` is made if need be.
+  static StatusOr<LogFiles> Open(const std::string& folder, std::uint64_t bytes_max_per_file);
+
+  struct Pair {
+    UniqueFd out;
+    UniqueFd err;
+  };
+  StatusOr<Pair> Create(const LogPlace& place);
+
+  /// At most `bytes_max` (and 1 MiB) from `offset`; empty at the end. kNotFound: no such file.
+  StatusOr<LogPiece> Read(const std::string& file, std::uint64_t offset,
+                          std::uint32_t bytes_max) const;
+  /// The last lines of a file: 20 and 4 KiB at most.
+  std::string Tail(const std::string& file) const;
+  /// Halves the file when it is over the cap.
+  void Trim(const std::string& file);
+  /// The epoch to read when none is named: the highest there is; 0 when there is none.
+  std::uint64_t NewestEpoch(const std::string& launch) const;
+
+  std::string Path(const std::string& file) const { return folder_ + "/" + file; }
+
+ private:
+  LogFiles(std::string folder, UniqueFd directory, std::uint64_t bytes_max);
+  std::uint64_t DroppedOf(const std::string& file) const;
+
+  std::string folder_;
+  UniqueFd directory_;
+  std::uint64_t bytes_max_;
+  std::map<std::string, std::uint64_t> dropped_;  // bytes cut off at the front, per file
+};
+
+/// "<folder>/<stem>.out".
+std::string LogFile(const LogPlace& place, bool err);
+
+}  // namespace troupe::worker

@@ -1,0 +1,80 @@
+#include "worker/log_watch.h"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <cstring>
+#include <utility>
+
+#include "runtime/os/text.h"
+
+namespace troupe::worker {
+
+struct LogWatch::Waiter::Signal {
+  explicit Signal(const async::Executor& executor) : timer(executor) {}
+  void Set() {
+    changed = true;
+    timer.cancel();
+  }
+  async::asio::steady_timer timer;
+  bool changed = false;
+};
+
+StatusOr<std::unique_ptr<LogWatch>> LogWatch::Open(const async::Executor& executor) {
+  UniqueFd fd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!fd.valid()) return os::SystemError("inotify");
+  return std::unique_ptr<LogWatch>(new LogWatch(executor, std::move(fd)));
+}
+
+LogWatch::LogWatch(const async::Executor& executor, UniqueFd fd)
+    : executor_(executor), fd_(std::move(fd)) {
+  readable_ = std::make_unique<async::FdWatch>(executor_, fd_.get(), [this] { Readable(); });
+}
+
+void LogWatch::Readable() {
+  alignas(inotify_event) char buffer[4096];
+  ssize_t got;
+  while ((got = read(fd_.get(), buffer, sizeof buffer)) > 0) {
+    for (ssize_t at = 0; at < got;) {
+      inotify_event event;
+      std::memcpy(&event, buffer + at, sizeof event);
+      at += static_cast<ssize_t>(sizeof event + event.len);
+      const auto found = waiters_.find(event.wd);
+      if (found == waiters_.end()) continue;
+      for (Waiter* waiter : found->second) waiter->signal_->Set();
+    }
+  }
+}
+
+void LogWatch::WakeAll() {
+  for (const auto& [descriptor, waiters] : waiters_) {
+    for (Waiter* waiter : waiters) waiter->signal_->Set();
+  }
+}
+
+LogWatch::Waiter::Waiter(LogWatch& watch, const std::string& path)
+    : watch_(watch), signal_(std::make_shared<Signal>(watch.executor_)) {
+  descriptor_ = inotify_add_watch(watch_.fd_.get(), path.c_str(), IN_MODIFY);
+  watch_.waiters_[descriptor_].insert(this);
+}
+
+LogWatch::Waiter::~Waiter() {
+  const auto found = watch_.waiters_.find(descriptor_);
+  found->second.erase(this);
+  if (!found->second.empty()) return;
+  watch_.waiters_.erase(found);
+  if (descriptor_ >= 0) inotify_rm_watch(watch_.fd_.get(), descriptor_);
+}
+
+async::Task<void> LogWatch::Waiter::Changed(Duration limit) {
+  const std::shared_ptr<Signal> signal = signal_;
+  if (!std::exchange(signal->changed, false)) {
+    signal->timer.expires_after(limit);
+    co_await signal->timer.async_wait(async::kTuple);
+    signal->changed = false;
+  }
+}
+
+}  // namespace troupe::worker

@@ -1,0 +1,84 @@
+// troupe-worker: one node of a cluster. `troupe start` runs it; see README.md for its life.
+#include <absl/flags/flag.h>
+#include <absl/flags/parse.h>
+#include <absl/flags/usage.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "runtime/base/log.h"
+#include "worker/run.h"
+
+ABSL_FLAG(std::string, head, "", "the head's host:port, or unix:/path");
+ABSL_FLAG(std::string, token_file, "", "file with a join token (0600); needed for the first join by TCP");
+ABSL_FLAG(std::string, node_dir, "", "where this node keeps certificate, logs and payloads");
+ABSL_FLAG(std::string, socket_dir, "", "where sockets go; short (XDG_RUNTIME_DIR/troupe)");
+ABSL_FLAG(std::string, name, "", "the node's name (host name); the head makes it unique");
+ABSL_FLAG(double, num_cpus, -1, "CPUs to offer (those of this machine)");
+ABSL_FLAG(int, num_gpus, -1, "logical GPUs to offer (those of this machine)");
+ABSL_FLAG(std::string, resources, "", "further resources, a JSON object of numbers");
+ABSL_FLAG(std::string, labels, "", "key=value,key=value");
+ABSL_FLAG(std::string, listen, "", "address or address:port for other nodes (the one that reaches the head)");
+ABSL_FLAG(std::string, python, "python3", "the interpreter of ranks and actors");
+ABSL_FLAG(int, ready_fd, -1, "one JSON line is written here when joined, or when that failed");
+ABSL_FLAG(int, lifeline_fd, -1, "the node leaves when this pipe ends");
+ABSL_FLAG(bool, parent_death, false, "end when the parent process ends");
+ABSL_FLAG(bool, force_tcp, false, "talk TLS also to workers of this host");
+ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20, "a log file over this loses its older half");
+ABSL_FLAG(std::uint64_t, blob_bytes_max, 4ull << 30, "disk for payloads and values");
+
+namespace {
+
+troupe::worker::RawOptions FromFlags() {
+  troupe::worker::RawOptions raw;
+  raw.head = absl::GetFlag(FLAGS_head);
+  raw.token_file = absl::GetFlag(FLAGS_token_file);
+  raw.node_dir = absl::GetFlag(FLAGS_node_dir);
+  raw.socket_dir = absl::GetFlag(FLAGS_socket_dir);
+  raw.name = absl::GetFlag(FLAGS_name);
+  raw.num_cpus = absl::GetFlag(FLAGS_num_cpus);
+  raw.num_gpus = absl::GetFlag(FLAGS_num_gpus);
+  raw.resources = absl::GetFlag(FLAGS_resources);
+  raw.labels = absl::GetFlag(FLAGS_labels);
+  raw.listen = absl::GetFlag(FLAGS_listen);
+  raw.python = absl::GetFlag(FLAGS_python);
+  raw.ready_fd = absl::GetFlag(FLAGS_ready_fd);
+  raw.lifeline_fd = absl::GetFlag(FLAGS_lifeline_fd);
+  raw.parent_death = absl::GetFlag(FLAGS_parent_death);
+  raw.force_tcp = absl::GetFlag(FLAGS_force_tcp);
+  raw.log_bytes_max = absl::GetFlag(FLAGS_log_bytes_max);
+  raw.blob_bytes_max = absl::GetFlag(FLAGS_blob_bytes_max);
+  return raw;
+}
+
+void Tell(int ready_fd, const std::string& json) {
+  if (ready_fd < 0) return;
+  const std::string line = json + "\n";
+  if (write(ready_fd, line.data(), line.size()) < 0) std::perror("troupe-worker: --ready_fd");
+  close(ready_fd);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("A node of a Troupe cluster: joins a head and runs ranks and actors.");
+  absl::ParseCommandLine(argc, argv);
+  const troupe::worker::RawOptions raw = FromFlags();
+  bool joined = false;
+  const auto on_joined = [&](const troupe::NodeId& id, const std::string& name) {
+    joined = true;
+    Tell(raw.ready_fd, "{\"node_id\":\"" + id.Hex() + "\",\"name\":\"" + troupe::JsonEscape(name) +
+                           "\",\"pid\":" + std::to_string(getpid()) + "}");
+  };
+  const troupe::Status status = troupe::worker::RunWorker(raw, on_joined);
+  if (status.ok()) return 0;
+  const std::string text = troupe::MessageOf(status);
+  std::fprintf(stderr, "troupe-worker: %s\n", text.c_str());
+  const int code = static_cast<int>(troupe::ErrorCodeOf(status));
+  if (!joined) {
+    Tell(raw.ready_fd, "{\"error\":\"" + troupe::JsonEscape(text) +
+                           "\",\"code\":" + std::to_string(code) + "}");
+  }
+  return 1;
+}

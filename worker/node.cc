@@ -1,0 +1,211 @@
+#include "worker/node.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+
+#include <cstdlib>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/net/digest.h"
+#include "runtime/net/files.h"
+#include "runtime/os/host.h"
+#include "worker/core/environment.h"
+#include "worker/devices/inventory.h"
+
+extern char** environ;
+
+namespace troupe::worker {
+namespace {
+
+constexpr Duration kTick = std::chrono::seconds(1);
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> entries;
+  for (char** each = environ; *each != nullptr; ++each) entries.emplace_back(*each);
+  return entries;
+}
+
+std::vector<std::string> ZygoteEnvironment() {
+  std::vector<std::string> entries;
+  for (const wire::EnvVar& each : BaseEnvironment(OwnEnvironment())) {
+    const bool threads = each.name == "OMP_NUM_THREADS" || each.name == "OPENBLAS_NUM_THREADS" ||
+                         each.name == "MKL_NUM_THREADS";
+    if (!threads) entries.push_back(each.name + "=" + each.value);
+  }
+  return entries;
+}
+
+}  // namespace
+
+Node::Node(async::Executor executor, const Clock& clock, const WorkerOptions& options,
+           NodeFiles& files, os::SignalFd& signals, OnJoined on_joined)
+    : executor_(executor),
+      clock_(clock),
+      options_(options),
+      files_(files),
+      signals_(signals),
+      on_joined_(std::move(on_joined)),
+      helper_("worker-helper"),
+      wake_(executor, clock, [this] { Perform(core_->OnTimer(clock_.Now())); }),
+      tick_(executor, clock, [this] { Tick(); }),
+      left_(executor, clock, [] {}),
+      scope_(executor, "node") {}
+
+Node::~Node() = default;
+
+async::Task<Status> Node::Run() {
+  TROUPE_CO_TRY(OpenStores());
+  supervisor_->StartZygote();  // it takes longest: a second of imports
+  signal_watch_ = std::make_unique<async::FdWatch>(executor_, signals_.fd(), [this] { OnSignals(); });
+  if (options_.lifeline_fd >= 0) {
+    lifeline_watch_ = std::make_unique<async::FdWatch>(executor_, options_.lifeline_fd,
+                                                       [this] { OnLifeline(); });
+  }
+  TROUPE_CO_TRY(OpenLink());
+  TROUPE_CO_TRY(co_await link_->Connect());
+  TROUPE_CO_TRY(OpenDoors());
+  const RememberedState remembered = remembers_ ? files_.Remembered() : RememberedState();
+  core_ = std::make_unique<WorkerCore>(Facts(), CoreLimits(), remembered, random_);
+  if (!python_version_.empty()) {
+    Perform(core_->OnZygote(true, python_version_, clock_.Now()));
+  }
+  if (leaving_) Perform(core_->Leave(leave_reason_, clock_.Now()));
+  tick_.ArmAt(clock_.Now() + kTick);
+  co_await link_->Run();
+  tick_.Cancel();
+  wake_.Cancel();
+  fetcher_->Stop();
+  doors_->Stop();
+  supervisor_->Stop();
+  scope_.Cancel();
+  co_await scope_.Wait();
+  signal_watch_.reset();
+  lifeline_watch_.reset();
+  co_return absl::OkStatus();
+}
+
+Status Node::OpenStores() {
+  TROUPE_ASSIGN(logs_, LogFiles::Open(files_.LogDir(), options_.log_bytes_max));
+  TROUPE_ASSIGN(blobs_, BlobStore::Open(files_.BlobDir(), options_.blob_bytes_max));
+  TROUPE_ASSIGN(log_watch_, LogWatch::Open(executor_));
+  ZygoteOptions zygote;
+  zygote.python = options_.python;
+  zygote.log_path = files_.ZygoteLog();
+  zygote.environment = ZygoteEnvironment();
+  supervisor_ = std::make_unique<Supervisor>(executor_, clock_, std::move(zygote), *logs_,
+                                             SupervisorEvents());
+  service_ = std::make_unique<Service>(
+      clock_, *blobs_, *logs_, *log_watch_,
+      [this](const std::string& file) { return supervisor_->Writing(file); });
+  return absl::OkStatus();
+}
+
+Status Node::OpenLink() {
+  HeadLink::Options options;
+  options.address = options_.head;
+  options.folder = files_.node_dir();
+  options.hello.name = options_.name;
+  options.hello.host = os::HostName();
+  options.hello.boot_id = os::BootId();
+  options.hello.pid = getpid();
+  if (!options_.token_file.empty()) {
+    TROUPE_ASSIGN(const Secret text, net::ReadSecretFile(options_.token_file));
+    TROUPE_ASSIGN(options.token, net::ParseToken(text));
+  }
+  link_ = std::make_unique<HeadLink>(clock_, std::move(options), LinkEvents());
+  const Status stored = link_->LoadStored();
+  remembers_ = stored.ok();
+  if (!stored.ok() && ErrorCodeOf(stored) != ErrorCode::kNotFound) {
+    Log(LogLevel::kWarning, "joining anew", {{"reason", MessageOf(stored)}});
+  }
+  return absl::OkStatus();
+}
+
+Status Node::OpenDoors() {
+  PeerServer::Options doors;
+  doors.unix_path = files_.UnixPath();
+  doors.listen = options_.listen;
+  if (doors.listen.host.empty()) doors.listen.host = link_->LocalHost();
+  doors.handshakes = helper_.executor();
+  doors.node_name = options_.name;
+  doors_ = std::make_unique<PeerServer>(executor_, clock_, random_, *service_, *blobs_);
+  TROUPE_TRY(doors_->Open(doors, link_->credentials()));
+  FetchIdentity identity;
+  identity.node_name = options_.name;
+  identity.boot_id = os::BootId();
+  identity.force_tcp = options_.force_tcp;
+  fetcher_ = std::make_unique<BlobFetcher>(
+      executor_, clock_, *blobs_, std::move(identity),
+      [this]() -> const net::Credentials& { return link_->credentials(); });
+  return absl::OkStatus();
+}
+
+NodeFacts Node::Facts() const {
+  const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
+  Inventory devices = options_.gpus ? LogicalDevices(*options_.gpus)
+                                    : FindDevices(mask ? std::optional<std::string>(mask)
+                                                       : std::nullopt);
+  if (!devices.note.empty()) Log(LogLevel::kInfo, "no devices", {{"reason", devices.note}});
+  NodeFacts facts;
+  facts.name = options_.name;
+  facts.host = os::HostName();
+  facts.boot_id = os::BootId();
+  facts.listen_host = doors_->tcp_address().host;
+  facts.listen_port = doors_->tcp_address().port;
+  facts.unix_path = options_.force_tcp ? "" : files_.UnixPath();
+  facts.socket_dir = files_.socket_dir();
+  facts.result_dir = files_.ResultDir();
+  facts.head_address = options_.head_text;
+  facts.python_version = python_version_;
+  facts.pid = getpid();
+  facts.capacity = options_.resources;
+  if (!devices.gpu_ids.empty()) facts.capacity[kGpu] = devices.gpu_ids.size() * kWhole;
+  facts.gpu_ids = std::move(devices.gpu_ids);
+  facts.gpu_tokens = std::move(devices.tokens);
+  facts.devices = std::move(devices.devices);
+  facts.labels = options_.labels;
+  facts.base_environment = BaseEnvironment(OwnEnvironment());
+  facts.choose_interface = [](const std::vector<std::string>& peers) {
+    const os::LocalInterface found = os::InterfaceTo(peers);
+    return Interface{found.name, found.address};
+  };
+  facts.sha256 = [](std::string_view bytes) { return net::Sha256(bytes); };
+  return facts;
+}
+
+void Node::OnSignals() {
+  while (const auto signal = signals_.Next()) {
+    if (*signal == SIGCHLD) {
+      supervisor_->OnChildren();
+    } else {
+      BeginLeave(SignalName(*signal));
+    }
+  }
+}
+
+void Node::OnLifeline() {
+  char unused;
+  if (read(options_.lifeline_fd, &unused, 1) > 0) return;
+  lifeline_watch_.reset();
+  BeginLeave("whoever started it has ended");
+}
+
+void Node::BeginLeave(const std::string& reason) {
+  if (std::exchange(leaving_, true)) return;
+  leave_reason_ = reason;
+  Log(LogLevel::kInfo, "leaving", {{"reason", reason}});
+  if (core_) Perform(core_->Leave(reason, clock_.Now()));
+}
+
+void Node::Tick() {
+  supervisor_->TrimLogs();
+  if (link_->RenewalDue()) {
+    link_->Drop(MakeError(ErrorCode::kConnection, "the node's certificate is due for renewal"));
+  }
+  tick_.ArmAt(clock_.Now() + kTick);
+}
+
+}  // namespace troupe::worker

@@ -1,0 +1,114 @@
+#include "worker/peer_server.h"
+
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/net/tls_context.h"
+
+namespace troupe::worker {
+namespace {
+
+// Requests of one connection that may be under way; only ReadLog waits.
+constexpr int kOpenMax = 256;
+
+bool MayAsk(wire::Role role, const wire::Body& body) {
+  if (role == wire::Role::kClient || role == wire::Role::kWorker || role == wire::Role::kHead ||
+      role == wire::Role::kProcess) {
+    return true;
+  }
+  return role == wire::Role::kObserver && std::holds_alternative<wire::ReadLog>(body);
+}
+
+}  // namespace
+
+PeerServer::PeerServer(async::Executor executor, const Clock& clock, Random& random,
+                       Service& service, BlobStore& blobs)
+    : executor_(executor),
+      clock_(clock),
+      random_(random),
+      service_(service),
+      blobs_(blobs),
+      scope_(executor, "peers") {}
+
+PeerServer::~PeerServer() { Stop(); }
+
+Status PeerServer::Open(const Options& options, const net::Credentials& credentials) {
+  TROUPE_ASSIGN(const net::Identity identity, credentials.certificate.identity());
+  rules_.cluster = identity.cluster;
+  rules_.name = options.node_name;
+  rules_.ca_pem = credentials.ca.Pem();
+  const auto accept = [this](std::shared_ptr<net::Connection> connection) {
+    Accept(std::move(connection));
+  };
+  net::ListenOptions local;
+  TROUPE_ASSIGN(local.address, net::UnixAddress(options.unix_path));
+  TROUPE_ASSIGN(unix_, net::Listener::Open(executor_, std::move(local)));
+  net::ListenOptions remote;
+  remote.address = options.listen;
+  remote.handshakes = options.handshakes;
+  TROUPE_ASSIGN(remote.tls, net::TlsContext::ForServer(
+                                credentials, net::TlsContext::Clients::kRequired, clock_));
+  TROUPE_ASSIGN(tcp_, net::Listener::Open(executor_, std::move(remote)));
+  unix_->Start(accept);
+  tcp_->Start(accept);
+  return absl::OkStatus();
+}
+
+Status PeerServer::Renew(const net::Credentials& credentials) {
+  TROUPE_ASSIGN(auto tls, net::TlsContext::ForServer(
+                              credentials, net::TlsContext::Clients::kRequired, clock_));
+  tcp_->SetTls(std::move(tls));
+  return absl::OkStatus();
+}
+
+void PeerServer::Stop() {
+  if (unix_) unix_->Stop();
+  if (tcp_) tcp_->Stop();
+  scope_.Cancel();
+}
+
+void PeerServer::Accept(std::shared_ptr<net::Connection> connection) {
+  scope_.Spawn("serve", Serve(std::move(connection)));
+}
+
+async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection) {
+  StatusOr<net::Admitted> admitted =
+      co_await net::Authenticate(connection, rules_, clock_, random_);
+  if (!admitted.ok()) {
+    Log(LogLevel::kInfo, "a peer was refused",
+        {{"peer", connection->peer().address}, {"reason", MessageOf(admitted.status())}});
+    co_return;
+  }
+  const std::uint64_t asker = next_asker_++;
+  const auto open = std::make_shared<int>(0);
+  for (;;) {
+    StatusOr<wire::Message> request = co_await connection->Receive();
+    if (!request.ok()) break;
+    if (std::holds_alternative<wire::Goodbye>(request->body)) break;
+    if (!Service::Handles(request->body) || !MayAsk(admitted->role, request->body) ||
+        *open >= kOpenMax) {
+      const Status refused = MakeError(
+          ErrorCode::kInvalid, "this worker does not answer " +
+                                   std::string(wire::NameOf(request->body)) + " to a " +
+                                   wire::NameOf(admitted->role));
+      if (!connection->Send(ErrorAnswer(request->id, refused)).ok()) break;
+      continue;
+    }
+    scope_.Spawn("answer", AnswerOne(connection, asker, *std::move(request), open));
+    const Status drained = co_await connection->Drain();
+    if (!drained.ok()) break;
+  }
+  blobs_.AbandonUploads(asker);
+  connection->Close(MakeError(ErrorCode::kConnection, "the session ended"));
+}
+
+async::Task<void> PeerServer::AnswerOne(std::shared_ptr<net::Connection> connection,
+                                        std::uint64_t asker, wire::Message request,
+                                        std::shared_ptr<int> open) {
+  ++*open;
+  const wire::Message answer = co_await service_.Answer(asker, std::move(request));
+  --*open;
+  static_cast<void>(connection->Send(answer));  // a lost peer is seen by Serve
+}
+
+}  // namespace troupe::worker

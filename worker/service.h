@@ -1,0 +1,49 @@
+// Answers what a worker itself is asked: pieces of logs, blobs in and out.
+//
+// View: one node; on the worker's loop. The same answers for local processes (by their channel), local
+// clients (Unix socket) and other nodes and drivers (TLS). ReadLog may suspend while it waits for more
+// text; the blob requests do not suspend, so their order is the order of the calls.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "runtime/async/task.h"
+#include "runtime/base/time.h"
+#include "runtime/wire/messages.h"
+#include "worker/blob_store.h"
+#include "worker/log_files.h"
+#include "worker/log_watch.h"
+
+namespace troupe::worker {
+
+class Service {
+ public:
+  /// All references, and what `writing` refers to, must outlive the service. `writing` says whether a
+  /// process still writes to a log file.
+  Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch& watch,
+          std::function<bool(const std::string&)> writing);
+
+  static bool Handles(const wire::Body& body);
+  /// The answer to `request`, an ErrorReply if need be. `asker` tells uploaders apart.
+  async::Task<wire::Message> Answer(std::uint64_t asker, wire::Message request);
+
+ private:
+  async::Task<StatusOr<wire::Message>> ReadLog(wire::ReadLog request);
+  StatusOr<wire::Message> PutBlob(std::uint64_t asker, const wire::PutBlob& request,
+                                  const std::string& chunk);
+  wire::Message GetBlob(const wire::GetBlob& request);
+  StatusOr<std::string> FileOf(const wire::ReadLog& request) const;
+
+  const Clock& clock_;
+  BlobStore& blobs_;
+  LogFiles& logs_;
+  LogWatch& watch_;
+  const std::function<bool(const std::string&)> writing_;
+};
+
+/// The ErrorReply to request `id`.
+wire::Message ErrorAnswer(std::uint64_t id, const Status& status);
+
+}  // namespace troupe::worker

@@ -1,0 +1,290 @@
+#include "worker/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/os/family.h"
+#include "runtime/os/process.h"
+#include "worker/core/environment.h"
+
+namespace troupe::worker {
+namespace {
+
+constexpr int kControlFd = 3;
+
+std::vector<std::string> Entries(const std::vector<wire::EnvVar>& variables) {
+  std::vector<std::string> entries;
+  for (const wire::EnvVar& each : variables) entries.push_back(each.name + "=" + each.value);
+  return entries;
+}
+
+}  // namespace
+
+Supervisor::Supervisor(async::Executor executor, const Clock& clock, ZygoteOptions zygote,
+                       LogFiles& logs, Events events)
+    : executor_(executor),
+      logs_(logs),
+      events_(std::move(events)),
+      python_(zygote.python),
+      oom_(os::ReadOomKills()),
+      zygote_(executor, clock, std::move(zygote), ZygoteEvents()) {}
+
+Supervisor::~Supervisor() { Stop(); }
+
+Zygote::Events Supervisor::ZygoteEvents() {
+  Zygote::Events events;
+  events.ready = [this](const wire::ZygoteReady& ready) {
+    events_.zygote(ready.usable, ready.python_version);
+  };
+  events.forked = [this](ProcessId id, int pid) { OnForked(id, pid); };
+  events.refused = [this](ProcessId id, const std::string& error) { Fail(id, error); };
+  events.child_exit = [this](int pid, int status, std::uint64_t rss) { OnExit(pid, status, rss); };
+  events.given_up = [this] {
+    Log(LogLevel::kWarning, "no zygote: every process is executed instead", {});
+    ExecuteWaiting();
+  };
+  return events;
+}
+
+void Supervisor::Start(StartProcess effect) {
+  const ProcessId id = effect.request.process;
+  Running& running = running_[id];
+  running.plan = std::move(effect);
+  ForkOrder order;
+  order.request = running.plan.request;
+  StatusOr<LogFiles::Pair> files = logs_.Create(running.plan.log);
+  if (!files.ok()) {
+    Fail(id, "its log files: " + MessageOf(files.status()));
+    return;
+  }
+  order.out = std::move(files->out);
+  order.err = std::move(files->err);
+  auto channel = ProcessChannel::Open(
+      executor_, [this, id](wire::Message message) { events_.message(id, std::move(message)); },
+      [this, id](const Status& reason) { OnChannelEnd(id, reason); }, &order.control);
+  if (!channel.ok()) {
+    Fail(id, MessageOf(channel.status()));
+    return;
+  }
+  running.channel = *std::move(channel);
+  const bool execute = running.plan.fresh_interpreter || zygote_.unusable() ||
+                       (running.plan.may_exec && !zygote_.is_ready());
+  if (execute) {
+    Execute(running, std::move(order));
+    return;
+  }
+  if (running.plan.has_begin) running.channel->Send(running.plan.begin);
+  zygote_.Fork(std::move(order));
+}
+
+void Supervisor::Execute(Running& running, ForkOrder order) {
+  const ProcessId id = order.request.process;
+  wire::Message request;
+  request.body = order.request;
+  running.channel->Send(request);
+  if (running.plan.has_begin) running.channel->Send(running.plan.begin);
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  os::SpawnOptions spawn;
+  spawn.argv = {python_, "-m", "troupe._process", "--fd", std::to_string(kControlFd)};
+  spawn.environment = Entries(order.request.env);
+  spawn.descriptors = {{null.get(), 0},
+                       {order.out.get(), 1},
+                       {order.err.get(), 2},
+                       {order.control.get(), kControlFd}};
+  spawn.new_session = true;
+  spawn.death_signal = SIGKILL;
+  StatusOr<os::Spawned> child = os::Spawn(spawn);
+  if (!child.ok()) {
+    Fail(id, MessageOf(child.status()));
+    return;
+  }
+  running.pidfd = std::move(child->pidfd);
+  OnForked(id, child->pid);
+}
+
+void Supervisor::ExecuteWaiting() {
+  for (ForkOrder& order : zygote_.WithdrawAll()) {
+    const auto found = running_.find(order.request.process);
+    if (found == running_.end()) continue;
+    // Its first message is in the channel already, before the request that an executed process
+    // expects first: a new channel has them in order.
+    StartProcess plan = std::move(found->second.plan);
+    running_.erase(found);
+    Start(std::move(plan));
+  }
+}
+
+void Supervisor::OnForked(ProcessId id, int pid) {
+  const auto found = running_.find(id);
+  if (found == running_.end()) return;
+  found->second.pid = pid;
+  found->second.plan.begin = wire::Message();  // a payload may be large, and it has been sent
+  if (!found->second.pidfd.valid()) {
+    StatusOr<UniqueFd> pidfd = os::OpenPidfd(pid);
+    if (pidfd.ok()) found->second.pidfd = *std::move(pidfd);
+  }
+  by_pid_[pid] = id;
+  events_.forked(id, pid);
+}
+
+void Supervisor::Fail(ProcessId id, const std::string& error) {
+  const auto found = running_.find(id);
+  if (found == running_.end()) return;
+  const StartProcess plan = std::move(found->second.plan);
+  running_.erase(found);
+  events_.failed(id, error);
+}
+
+void Supervisor::Send(ProcessId id, const wire::Message& message) {
+  const auto found = running_.find(id);
+  if (found != running_.end() && found->second.channel) found->second.channel->Send(message);
+}
+
+void Supervisor::SendFrame(ProcessId id, std::string frame) {
+  const auto found = running_.find(id);
+  if (found != running_.end() && found->second.channel) {
+    found->second.channel->SendFrame(std::move(frame));
+  }
+}
+
+void Supervisor::Signal(ProcessId id, int signal) {
+  const auto found = running_.find(id);
+  if (found == running_.end() || found->second.exited) return;
+  Running& running = found->second;
+  if (running.pid == 0) {
+    if (zygote_.Withdraw(id)) Fail(id, "it was cancelled before it started");
+    return;
+  }
+  running.killed = true;
+  // Its group first: while the leader lives (or is not reaped), the group's number is its own.
+  if (signal == SIGKILL && getpgid(running.pid) == running.pid) kill(-running.pid, SIGKILL);
+  if (running.pidfd.valid()) static_cast<void>(os::SendSignal(running.pidfd, signal));
+}
+
+void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
+  const auto found = running_.find(id);
+  if (found == running_.end()) return;
+  if (!reason.ok()) {
+    Log(LogLevel::kError, "a process broke its control channel",
+        {{"process", id.Short()}, {"reason", MessageOf(reason)}});
+    Signal(id, SIGKILL);
+  }
+  if (std::exchange(found->second.drained, true)) return;
+  events_.drained(id);
+}
+
+void Supervisor::OnChildren() {
+  for (const os::Reaped& child : os::ReapChildren()) {
+    if (zygote_.OnReaped(child.pid, child.status)) continue;
+    OnExit(child.pid, child.status, child.peak_rss_kib);
+  }
+  SweepOrphans();
+}
+
+void Supervisor::OnExit(int pid, int status, std::uint64_t peak_rss_kib) {
+  const auto known = by_pid_.find(pid);
+  if (known == by_pid_.end()) return;  // an orphan of some family
+  const ProcessId id = known->second;
+  by_pid_.erase(known);
+  Running* running = &running_.at(id);
+  running->exited = true;
+  const ExitInfo exit = Describe(*running, status, peak_rss_kib);
+  if (running->channel) running->channel->DrainNow();  // nothing more can come of it
+  events_.exited(id, exit);
+  const auto again = running_.find(id);
+  if (again == running_.end()) return;
+  if (!std::exchange(again->second.drained, true)) events_.drained(id);
+  SweepOrphans();
+}
+
+ExitInfo Supervisor::Describe(const Running& running, int status, std::uint64_t peak_rss_kib) {
+  ExitInfo exit;
+  exit.peak_rss_kib = peak_rss_kib;
+  if (WIFSIGNALED(status)) {
+    exit.signal = WTERMSIG(status);
+  } else {
+    exit.exit_code = WEXITSTATUS(status);
+  }
+  if (exit.signal == SIGKILL && !running.killed) {
+    const os::OomKills now = os::ReadOomKills();
+    if (now.count > oom_.count) exit.out_of_memory = now.source;
+    oom_ = now;
+  }
+  exit.log_tail = logs_.Tail(LogFile(running.plan.log, true));
+  return exit;
+}
+
+ProcessId Supervisor::FamilyOf(int pid) const {
+  if (const auto mark = os::VariableOf(pid, kProcessVariable)) {
+    if (const auto id = ProcessId::FromHex(*mark)) return *id;
+  }
+  const int session = os::SessionOf(pid);
+  for (const auto& [id, running] : running_) {
+    if (running.pid == session) return id;
+  }
+  return ProcessId();
+}
+
+void Supervisor::SweepOrphans() {
+  bool any = false;
+  for (const auto& [id, running] : running_) any = any || running.exited;
+  if (!any && !stopping_) return;
+  std::set<ProcessId> alive;
+  bool strangers = false;
+  for (const int pid : os::Children()) {
+    if (pid == zygote_.pid() || by_pid_.count(pid) > 0) continue;
+    const StatusOr<UniqueFd> pidfd = os::OpenPidfd(pid);  // before the question whose it is
+    if (!pidfd.ok()) continue;
+    const ProcessId family = FamilyOf(pid);
+    const auto owner = running_.find(family);
+    if (owner != running_.end() && !owner->second.exited) continue;  // its process still runs
+    // One that was forked, not executed, and left its session does not tell whose it is: it may be of
+    // any process that has ended, so none of them is gone before it.
+    if (owner == running_.end()) strangers = true;
+    alive.insert(family);
+    static_cast<void>(os::SendSignal(*pidfd, SIGKILL));
+  }
+  if (strangers) return;  // SIGCHLD brings us back
+  std::vector<ProcessId> gone;
+  for (auto& [id, running] : running_) {
+    if (running.exited && alive.count(id) == 0) gone.push_back(id);
+  }
+  for (const ProcessId id : gone) {
+    const auto found = running_.find(id);
+    if (found == running_.end()) continue;
+    if (!found->second.plan.socket_path.empty()) unlink(found->second.plan.socket_path.c_str());
+    running_.erase(found);
+    events_.gone(id);
+  }
+}
+
+void Supervisor::TrimLogs() {
+  for (const auto& [id, running] : running_) {
+    logs_.Trim(LogFile(running.plan.log, false));
+    logs_.Trim(LogFile(running.plan.log, true));
+  }
+}
+
+bool Supervisor::Writing(const std::string& log_file) const {
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& each) {
+    const LogPlace& place = each.second.plan.log;
+    return !each.second.exited && (LogFile(place, false) == log_file || LogFile(place, true) == log_file);
+  });
+}
+
+void Supervisor::Stop() {
+  if (std::exchange(stopping_, true)) return;
+  zygote_.Stop();
+  for (auto& [id, running] : running_) {
+    if (running.pidfd.valid()) static_cast<void>(os::SendSignal(running.pidfd, SIGKILL));
+  }
+}
+
+}  // namespace troupe::worker

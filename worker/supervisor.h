@@ -1,0 +1,93 @@
+// Starts the node's processes, passes messages to and from them, and sees every one of them end.
+//
+// View: one node; on the worker's loop. It decides nothing: it performs StartProcess, ToProcess and
+// SignalProcess, and reports what happened through Events (WorkerCore's inputs). For each process:
+// forked or failed; messages; exited and drained; gone, when no descendant of it is left. Descendants
+// that outlive their process become children of this one (a subreaper) and are killed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/async/task.h"
+#include "runtime/base/time.h"
+#include "runtime/os/cgroup.h"
+#include "worker/core/effects.h"
+#include "worker/core/exit_info.h"
+#include "worker/log_files.h"
+#include "worker/process_channel.h"
+#include "worker/zygote.h"
+
+namespace troupe::worker {
+
+class Supervisor {
+ public:
+  struct Events {
+    std::function<void(bool ready, const std::string& python_version)> zygote;
+    std::function<void(ProcessId, int pid)> forked;
+    std::function<void(ProcessId, const std::string& error)> failed;
+    std::function<void(ProcessId, wire::Message)> message;
+    std::function<void(ProcessId, ExitInfo)> exited;
+    std::function<void(ProcessId)> drained;
+    std::function<void(ProcessId)> gone;
+  };
+
+  /// `clock` and `logs` must outlive the supervisor.
+  Supervisor(async::Executor executor, const Clock& clock, ZygoteOptions zygote, LogFiles& logs,
+             Events events);
+  ~Supervisor();
+
+  void StartZygote() { zygote_.Start(); }
+  void Start(StartProcess effect);
+  void Send(ProcessId id, const wire::Message& message);
+  void SendFrame(ProcessId id, std::string frame);
+  void Signal(ProcessId id, int signal);
+  /// SIGCHLD: reaps, and looks for orphans.
+  void OnChildren();
+  /// Halves logs over their cap.
+  void TrimLogs();
+  /// Kills the zygote and what is left of all families.
+  void Stop();
+
+  /// Whether something still writes to this log file.
+  bool Writing(const std::string& log_file) const;
+  bool idle() const { return running_.empty(); }
+
+ private:
+  struct Running {
+    StartProcess plan;
+    std::unique_ptr<ProcessChannel> channel;
+    int pid = 0;
+    UniqueFd pidfd;
+    bool killed = false;   // by us: no question of memory then
+    bool drained = false;
+    bool exited = false;
+  };
+
+  Zygote::Events ZygoteEvents();
+  void Execute(Running& running, ForkOrder order);
+  void OnForked(ProcessId id, int pid);
+  void Fail(ProcessId id, const std::string& error);
+  void OnExit(int pid, int status, std::uint64_t peak_rss_kib);
+  void OnChannelEnd(ProcessId id, const Status& reason);
+  ExitInfo Describe(const Running& running, int status, std::uint64_t peak_rss_kib);
+  void SweepOrphans();
+  ProcessId FamilyOf(int pid) const;
+  void ExecuteWaiting();
+
+  const async::Executor executor_;
+  LogFiles& logs_;
+  Events events_;
+  std::vector<std::string> base_environment_;
+  std::string python_;
+  std::map<ProcessId, Running> running_;
+  std::map<int, ProcessId> by_pid_;
+  os::OomKills oom_;
+  bool stopping_ = false;
+  Zygote zygote_;
+};
+
+}  // namespace troupe::worker
