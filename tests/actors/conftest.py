@@ -1,5 +1,6 @@
 """Fixtures of the call path's tests."""
 
+import sys
 import tempfile
 import time
 
@@ -10,9 +11,13 @@ from call_support import Actor, CallError, native
 @pytest.fixture(autouse=True)
 def error_factory():
     native.set_error_factory(CallError)
+    native.set_task_error_factory(None)
     yield
     native.set_error_factory(None)
     native.set_task_error_factory(None)
+    bridge = sys.modules.get("troupe._bridge")
+    if bridge is not None:  # the package's own tests run in this process too
+        bridge.raise_our_errors()
 
 
 @pytest.fixture

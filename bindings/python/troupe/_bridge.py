@@ -21,5 +21,12 @@ def _task_error(cause: BaseException | None, type_name: str, text: str, tracebac
                                    remote_traceback=traceback or "")
 
 
-native.set_error_factory(exceptions.from_code)
-native.set_task_error_factory(_task_error)
+
+
+def raise_our_errors() -> None:
+    """Makes the native module raise this package's exceptions."""
+    native.set_error_factory(exceptions.from_code)
+    native.set_task_error_factory(_task_error)
+
+
+raise_our_errors()
