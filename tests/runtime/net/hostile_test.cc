@@ -240,6 +240,10 @@ TEST_F(HostileTest, AuthenticatedPeersDoNotCount) {
 }
 
 TEST_F(HostileTest, OutOfDescriptorsAPeerIsClosedInsteadOfLeftWaiting) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer opens a pipe to look at memory: with no descriptor left it reports "
+                  "sound objects as broken. The other builds run this test.";
+#endif
   Listen({});
   const UniqueFd fd = RawSocket();
   rlimit before{};
