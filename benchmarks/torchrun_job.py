@@ -1,4 +1,5 @@
 """What torchrun runs in benchmarks/launch.py: the same work as the other contenders."""
+import os
 import sys
 
 import torch
@@ -14,3 +15,6 @@ if sys.argv[1] == "ddp_step":
 value = torch.ones(1)
 dist.all_reduce(value)
 assert float(value) == dist.get_world_size()
+# As the other contenders leave: torch's Gloo destructor can end a rank with SIGABRT at this point.
+sys.stdout.flush()
+os._exit(0)
