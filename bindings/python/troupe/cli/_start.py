@@ -10,6 +10,7 @@ import os
 import platform
 import select
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,17 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
                                      None if no_worker else node, node_name)
     else:
         started, shown = _join(address or "", token_file, listen, node, node_name)
-    if as_json:
-        _common.echo_json(shown)
-    else:
-        _tell(shown, joined=not head)
+
+    def announce() -> None:
+        if as_json:
+            _common.echo_json(shown)
+        else:
+            _tell(shown, joined=not head)
+
     if block:
-        _stay(started, shown)
+        _stay(started, shown, announce)
+    else:
+        announce()
 
 
 def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
@@ -194,11 +200,15 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _stay(started: list[_executables.Started], shown: dict) -> None:
-    """Waits for a signal, or for one of the programs to end; ends the others."""
+def _stay(started: list[_executables.Started], shown: dict, announce: Callable[[], None]) -> None:
+    """Says that all is up, waits for a signal or for one of the programs to end, ends the others.
+
+    Whoever reads the announcement may send the signal at once.
+    """
     watched = [os.pidfd_open(program.pid) for program in started]
     asked = False
     try:
+        announce()
         select.select(watched, [], [])
     except KeyboardInterrupt:
         asked = True
