@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-SYSTEM_PACKAGES=(g++ clang-19 cmake ninja-build ccache mold git python3 python3-dev python3-venv
+SYSTEM_PACKAGES=(g++ clang-19 cmake ninja-build ccache mold git pkg-config python3 python3-dev python3-venv
   libboost1.81-dev libssl-dev capnproto libcapnp-dev libabsl-dev libsqlite3-dev libhwloc-dev
   libgtest-dev libgmock-dev librapidcheck-dev)
 
