@@ -46,6 +46,11 @@ async::Task<Status> HeadLink::Connect() {
   open.token = options_.token;
   open.hello = options_.hello;
   open.hello.role = wire::Role::kWorker;
+  if (credentials_) {
+    // Over a Unix socket no certificate is shown: who this node was is told.
+    TROUPE_CO_ASSIGN(const net::Identity before, credentials_->certificate.identity());
+    open.hello.subject = NodeId(before.id);
+  }
   if (!credentials_ || RenewalDue()) open.key = net::PrivateKey::Generate();
   TROUPE_CO_ASSIGN(net::OpenedSession session, co_await net::OpenSession(std::move(open), clock_));
   if (!session.joined.clock_warning.empty()) {

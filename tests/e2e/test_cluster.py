@@ -155,3 +155,12 @@ def test_usage_errors_exit_with_2(home: Home) -> None:
         done = home.run(*args, ok=False)
         assert done.returncode == 2 and done.stderr, args
     assert not home.processes()
+
+
+def test_a_head_that_was_killed_comes_back_where_it_was(home: Home) -> None:
+    first = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "here")
+    os.kill(first["pid"], signal.SIGKILL)
+    eventually(lambda: not Path(f"/proc/{first['pid']}/exe").exists(), timeout=5, what="the head's end")
+    again = home.json("start", "--head", "--no-worker")
+    assert again["resumed"] and again["address"] == first["address"]
+    eventually(lambda: nodes(home) == {"here": True}, timeout=10, what="the node's return to its head")

@@ -63,8 +63,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
     if block:
         signal.signal(signal.SIGTERM, _interrupt)  # while things start it ends them, as Ctrl-C does
     if head:
-        started, shown = _start_head(listen or "127.0.0.1", 6400 if port is None else port, cluster, new,
-                                     None if no_worker else node, node_name)
+        started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name)
     else:
         started, shown = _join(address or "", token_file, listen, node, node_name)
 
@@ -107,11 +106,11 @@ def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | N
     return [*args, "--force_tcp=true"] if force_tcp else args
 
 
-def _state_to_resume(cluster: str | None, new: bool) -> str:
-    """The id of the cluster to resume, or "" for a new one."""
+def _state_to_resume(cluster: str | None, new: bool) -> _home.ClusterHome | None:
+    """The cluster to resume, or None for a new one."""
     known = _home.clusters()
     if new:
-        return ""
+        return None
     if cluster:
         known = [each for each in known if each.cluster_id.startswith(cluster)]
         if len(known) != 1:
@@ -120,22 +119,29 @@ def _state_to_resume(cluster: str | None, new: bool) -> str:
         if known[0].running:
             raise exceptions.TroupeError(f"the head of cluster {known[0].cluster_id[:8]} runs already, at "
                                          f"{known[0].address} (pid {known[0].pid})")
-        return known[0].cluster_id
+        return known[0]
     stopped = [each for each in known if not each.running]
     if len(stopped) > 1:
         listed = "\n".join(f"  {each.cluster_id[:8]}  last at {each.address}" for each in stopped)
         raise click.UsageError("several clusters could be resumed; say which with --cluster ID, or --new:\n" + listed)
-    return stopped[0].cluster_id if stopped else ""
+    return stopped[0] if stopped else None
 
 
-def _start_head(listen: str, port: int, cluster: str | None, new: bool, node: list[str] | None,
+def _address_of(listen: str | None, port: int | None, resumed: _home.ClusterHome | None) -> tuple[str, int]:
+    """Where the head listens: as asked, else where it was before (its nodes look for it there)."""
+    host_before, _, port_before = resumed.address.rpartition(":") if resumed else ("", "", "")
+    return listen or host_before.strip("[]") or "127.0.0.1", port if port is not None else int(port_before or 6400)
+
+
+def _start_head(listen: str | None, port: int | None, cluster: str | None, new: bool, node: list[str] | None,
                 name: str | None) -> tuple[list[_executables.Started], dict]:
     resumed = _state_to_resume(cluster, new)
+    listen, port = _address_of(listen, port, resumed)
     root = _home.state_root()
     if root != _home.home():
         click.echo(f"{_home.home()} is on a network file system: state is kept in {root}", err=True)
     args = [f"--home={root}", f"--listen={listen}", f"--port={port}"]
-    args.append(f"--cluster={resumed}" if resumed else "--new=true")
+    args.append(f"--cluster={resumed.cluster_id}" if resumed else "--new=true")
     head = _executables.start("troupe-head", args, log=root / "logs" / f"head-{os.getpid()}.log")
     cluster_id = str(head.ready["cluster_id"])
     shown = {"address": head.ready["address"], "pid": head.pid, "cluster_id": cluster_id,
