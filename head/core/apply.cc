@@ -253,7 +253,13 @@ class Folder {
       const auto node = s_.nodes.find(place.node);
       if (node == s_.nodes.end()) continue;
       const auto holding = node->second.holdings.find({group.spec.group, group.attempt});
-      if (holding != node->second.holdings.end()) holding->second.state = state;
+      if (holding == node->second.holdings.end()) continue;
+      // In replay what was released is gone: nodes report what they still hold.
+      if (s_.replaying && state == HoldingState::kReleasing) {
+        node->second.holdings.erase(holding);
+      } else {
+        holding->second.state = state;
+      }
     }
   }
 

@@ -39,6 +39,7 @@ void HeadCore::Replay(const wire::Event& event) {
 
 Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
   Turn turn(state_, options_, seams_, now, wall_us);
+  state_.replaying = false;
   state_.started = now;
   wire::HeadStarted started;
   started.incarnation = state_.incarnation + 1;

@@ -198,6 +198,7 @@ struct State {
   std::map<OwnerId, Owner> owners;
   Timers timers;
   Instant started{};
+  bool replaying = true;  // until the head starts
   bool read_only = false;
   bool dirty = false;  // something changed that may let a waiting request be placed
 };

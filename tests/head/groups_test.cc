@@ -1,0 +1,152 @@
+// Method: nodes answer reservations by hand, late, wrongly or not at all; the state and what the
+// nodes are told are compared with the placement-group specification. Names carry its invariants.
+#include "head/core/groups.h"
+
+#include "head/core/views.h"
+#include "tests/head/head_fixture.h"
+
+namespace troupe::head {
+namespace {
+
+class Groups : public HeadFixture {
+ protected:
+  void Create(SessionId client, GroupId id, std::size_t bundles, std::uint64_t cpus,
+              wire::Strategy strategy = wire::Strategy::kPack) {
+    wire::CreateGroup create;
+    create.group = id;
+    create.strategy = strategy;
+    for (std::size_t i = 0; i < bundles; ++i) {
+      create.bundles.emplace_back();
+      create.bundles.back().index = static_cast<std::uint32_t>(i);
+      create.bundles.back().resources = Amounts(cpus);
+    }
+    Say(client, create, 50);
+  }
+  const Group& GroupOf(GroupId id) const { return core_->state().groups.at(id); }
+  const GroupId id_{4, 4};
+};
+
+TEST_F(Groups, P2_CreatedOnlyWhenEveryNodeAnswered) {
+  const FakeNode a = Join(1, 2);
+  const FakeNode b = Join(2, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  Create(client, id_, 2, 1, wire::Strategy::kStrictSpread);
+  Serve(a);
+  EXPECT_EQ(GroupOf(id_).state, wire::GroupState::kPending);
+  Serve(b);
+  EXPECT_EQ(GroupOf(id_).state, wire::GroupState::kCreated);
+  EXPECT_EQ(Last<wire::GroupUpdate>(client).info.places.size(), 2u);
+}
+
+TEST_F(Groups, P1_RefusalReleasesTheAttemptAndTriesAgain) {
+  const FakeNode a = Join(1, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  Create(client, id_, 1, 1);
+  Take<wire::Reserve>(a.session);
+  wire::ReserveReply no;
+  no.group = id_;
+  no.attempt = 1;
+  no.reason = "a GPU does not drain";
+  no.free = {};
+  no.free_version = 1;
+  Say(a.session, no);
+  EXPECT_EQ(Last<wire::Release>(a.session).attempt, 1u);
+  EXPECT_TRUE(GroupOf(id_).waiting());
+  EXPECT_TRUE(FreeOf(core_->state().nodes.at(a.id)).empty()) << "the node's word counts";
+  wire::Released released;
+  released.group = id_;
+  released.attempt = 1;
+  released.free = Amounts(2);
+  released.free_version = 2;
+  Say(a.session, released);
+  Advance(std::chrono::milliseconds(200));
+  EXPECT_EQ(GroupOf(id_).attempt, 2u);
+}
+
+TEST_F(Groups, P4_LateGrantOfADeadAttemptIsReleased) {
+  const FakeNode a = Join(1, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  Create(client, id_, 1, 1);
+  wire::RemoveGroup remove;
+  remove.group = id_;
+  Say(client, remove, 51);
+  Take<wire::Release>(a.session);
+  wire::ReserveReply late;
+  late.group = id_;
+  late.attempt = 1;
+  late.granted = true;
+  Say(a.session, late);
+  EXPECT_EQ(Last<wire::Release>(a.session).group, id_);
+}
+
+TEST_F(Groups, P4_HoldingsNobodyOwnsAreReleasedAtRegistration) {
+  wire::RegisterNode report;
+  report.holdings.emplace_back();
+  report.holdings.back().group = GroupId(66, 6);
+  report.holdings.back().attempt = 3;
+  const FakeNode a = Join(1, 2, 0, report);
+  EXPECT_EQ(Last<wire::Release>(a.session).group, GroupId(66, 6));
+  EXPECT_EQ(Last<wire::Release>(a.session).attempt, 3u);
+}
+
+TEST_F(Groups, ReleasedIsFreeOnlyOnceDrained) {
+  const FakeNode a = Join(1, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  Create(client, id_, 1, 2);
+  Serve(a);
+  wire::RemoveGroup remove;
+  remove.group = id_;
+  Say(client, remove, 51);
+  EXPECT_TRUE(FreeOf(core_->state().nodes.at(a.id)).empty());
+  Serve(a);
+  EXPECT_EQ(FreeOf(core_->state().nodes.at(a.id)).Get("CPU"), 20000u);
+}
+
+TEST_F(Groups, InfeasibleIsRefusedAtOnceWithAReasonPerNode) {
+  Join(1, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  Create(client, id_, 2, 2);
+  const auto error = Last<wire::ErrorReply>(client);
+  EXPECT_EQ(static_cast<ErrorCode>(error.code), ErrorCode::kInfeasible);
+  EXPECT_NE(error.text.find("never"), std::string::npos);
+  EXPECT_NE(error.text.find("node-a"), std::string::npos);
+}
+
+TEST_F(Groups, P6_ASmallRequestDoesNotStarveALargeOne) {
+  const FakeNode a = Join(1, 4);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const LaunchId first = Submit(client, 2);
+  Serve(a);
+  Serve(a);
+  const LaunchId large = Submit(client, 4);
+  const LaunchId small = Submit(client, 2);  // would fit beside the first one
+  EXPECT_EQ(Last<wire::LaunchAccepted>(client).queue_place, 2u);
+  Finish(a, first, 0);
+  Finish(a, first, 1);
+  Serve(a);
+  Serve(a);
+  EXPECT_EQ(LaunchOf(large).epoch, 1u);
+  EXPECT_EQ(LaunchOf(small).epoch, 0u);
+}
+
+TEST_F(Groups, NodeDeathReschedulesOnTheNodesThatAreLeft) {
+  const FakeNode a = Join(1, 2);
+  const FakeNode b = Join(2, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  Create(client, id_, 1, 2);
+  Serve(a);
+  Serve(b);
+  ASSERT_EQ(GroupOf(id_).state, wire::GroupState::kCreated);
+  const FakeNode& lost = GroupOf(id_).places[0].node == a.id ? a : b;
+  const FakeNode& left = lost.id == a.id ? b : a;
+  Say(lost.session, wire::Goodbye());
+  Feed(SessionClosed{lost.session});
+  EXPECT_EQ(GroupOf(id_).state, wire::GroupState::kRescheduling);
+  Advance(std::chrono::milliseconds(200));
+  Serve(left);
+  EXPECT_EQ(GroupOf(id_).state, wire::GroupState::kCreated);
+  EXPECT_EQ(GroupOf(id_).places[0].node, left.id);
+}
+
+}  // namespace
+}  // namespace troupe::head

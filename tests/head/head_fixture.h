@@ -1,0 +1,261 @@
+// A HeadCore with peers made of words: sessions, nodes that answer, and a journal that commits when
+// told to. Sends are collected per session.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "head/core/apply.h"
+#include "head/core/head_core.h"
+
+namespace troupe::head {
+
+class FakeMint final : public TokenMint {
+ public:
+  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us, bool) override {
+    Minted minted;
+    minted.text = "token-text";
+    minted.record.id = TokenId(5, ++count_);
+    minted.record.role = role;
+    minted.record.created_us = now_us;
+    minted.record.expires_us = now_us + lifetime_us;
+    return minted;
+  }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+class HeadFixture : public ::testing::Test {
+ protected:
+  HeadFixture() { Boot(); }
+
+  /// A head that has replayed what is durable.
+  void Boot() {
+    core_ = std::make_unique<HeadCore>(CoreOptions(), Seams{random_, mint_});
+    for (const wire::Event& event : durable_) core_->Replay(event);
+    pending_.clear();
+    Take(core_->Start(now_, WallUs()));
+  }
+  std::uint64_t WallUs() const { return static_cast<std::uint64_t>((now_ - Instant{}).count() / 1000); }
+
+  void Feed(const Input& input) { Take(core_->Handle(input, now_, WallUs())); }
+  void Take(Effects effects) {
+    for (Row& row : effects.append) pending_.push_back(std::move(row));
+    for (Send& send : effects.sends) sent_.push_back(std::move(send));
+    for (Close& close : effects.closes) closed_.push_back(std::move(close));
+    for (Probe& probe : effects.probes) probes_.push_back(probe);
+    if (effects.wake_at) wake_at_ = effects.wake_at;
+    if (auto_commit_) Commit();
+  }
+  void Commit() {
+    while (!pending_.empty()) {
+      std::uint64_t last = 0;
+      for (Row& row : pending_) {
+        last = row.sequence;
+        durable_.push_back(row.event);
+      }
+      pending_.clear();
+      Feed(Appended{last});
+    }
+  }
+  void Advance(Duration by) {
+    const Instant target = now_ + by;
+    while (wake_at_ && *wake_at_ <= target) {
+      now_ = *wake_at_;
+      wake_at_.reset();
+      Feed(Tick());
+    }
+    now_ = target;
+  }
+
+  SessionId Open(wire::Role role, Id128 subject, bool local = false) {
+    SessionOpened opened;
+    opened.session = SessionId(100, ++sessions_);
+    opened.role = role;
+    opened.subject = subject;
+    opened.local = local;
+    Feed(opened);
+    return opened.session;
+  }
+  template <class Body>
+  void Say(SessionId session, Body body, std::uint64_t id = 0, std::string attachment = {}) {
+    MessageFrom input;
+    input.session = session;
+    input.message.id = id;
+    input.message.body = std::move(body);
+    input.message.attachment = std::move(attachment);
+    Feed(input);
+  }
+  template <class Body>
+  void SayFor(SessionId session, wire::Relay relay, Body body, std::uint64_t id = 1) {
+    MessageFrom input;
+    input.session = session;
+    input.relay = relay;
+    input.message.id = id;
+    input.message.body = std::move(body);
+    Feed(input);
+  }
+
+  struct FakeNode {
+    NodeId id;
+    SessionId session;
+    std::uint64_t incarnation = 0;
+  };
+  static std::vector<wire::Resource> Amounts(std::uint64_t cpus, std::uint64_t gpus = 0) {
+    std::vector<wire::Resource> list(1);
+    list[0].name = "CPU";
+    list[0].ten_thousandths = cpus * 10000;
+    if (gpus > 0) {
+      list.emplace_back();
+      list[1].name = "GPU";
+      list[1].ten_thousandths = gpus * 10000;
+    }
+    return list;
+  }
+  FakeNode Join(std::uint64_t number, std::uint64_t cpus, std::uint64_t gpus = 0,
+                wire::RegisterNode report = {}) {
+    FakeNode node;
+    node.id = NodeId(7, number);
+    node.session = Open(wire::Role::kWorker, node.id);
+    report.node = node.id;
+    report.name = "node-" + std::string(1, static_cast<char>('a' + number - 1));
+    report.resources = Amounts(cpus, gpus);
+    Say(node.session, report, 1);
+    node.incarnation = Last<wire::NodeRegistered>(node.session).incarnation;
+    return node;
+  }
+  /// Answers every Reserve, StartRanks and Release that waits for this node.
+  void Serve(const FakeNode& node) {
+    for (const wire::Reserve& reserve : Take<wire::Reserve>(node.session)) {
+      wire::ReserveReply reply;
+      reply.group = reserve.group;
+      reply.attempt = reserve.attempt;
+      reply.granted = true;
+      Say(node.session, reply);
+    }
+    for (const wire::StartRanks& start : Take<wire::StartRanks>(node.session)) {
+      wire::RanksReady ready;
+      ready.launch = start.launch;
+      ready.epoch = start.epoch;
+      ready.generation = start.generation;
+      ready.store_host = "10.0.0.1";
+      ready.store_port = 4242;
+      Say(node.session, ready);
+    }
+    for (const wire::Release& release : Take<wire::Release>(node.session)) {
+      wire::Released released;
+      released.group = release.group;
+      released.attempt = release.attempt;
+      Say(node.session, released);
+    }
+  }
+  LaunchId Submit(SessionId client, std::uint32_t ranks, std::uint32_t attempts = 1,
+                  wire::LaunchMode mode = wire::LaunchMode::kDistributed) {
+    wire::SubmitLaunch submit;
+    submit.spec.ranks = ranks;
+    submit.spec.mode = mode;
+    submit.spec.per_rank = Amounts(1);
+    submit.spec.attempts_max = attempts;
+    submit.request = RequestId(11, ++requests_);
+    Say(client, submit, 1000 + requests_);
+    return Last<wire::LaunchAccepted>(client).launch;
+  }
+  void Finish(const FakeNode& node, LaunchId launch, std::uint32_t rank, std::uint64_t epoch = 1,
+              wire::Outcome outcome = wire::Outcome::kSucceeded) {
+    wire::RankDone done;
+    done.launch = launch;
+    done.epoch = epoch;
+    done.generation = 1;
+    done.rank = rank;
+    done.outcome = outcome;
+    Say(node.session, done, 0, "value");
+  }
+  wire::Relay DriverOf(LaunchId launch, std::uint64_t epoch = 1) {
+    wire::Relay relay;
+    relay.process = ProcessId(8, epoch);
+    relay.launch = launch;
+    relay.epoch = epoch;
+    relay.rank = 0;
+    return relay;
+  }
+  void Acquire(const FakeNode& node, LaunchId launch, std::uint64_t epoch, RequestId nonce) {
+    wire::AcquireDriver acquire;
+    acquire.launch = launch;
+    acquire.epoch = epoch;
+    acquire.nonce = nonce;
+    SayFor(node.session, DriverOf(launch, epoch), acquire);
+  }
+  void Complete(const FakeNode& node, LaunchId launch, std::uint64_t epoch, RequestId request) {
+    wire::Complete complete;
+    complete.launch = launch;
+    complete.epoch = epoch;
+    complete.request = request;
+    complete.outcome = wire::Outcome::kSucceeded;
+    SayFor(node.session, DriverOf(launch, epoch), complete);
+  }
+
+  template <class Body>
+  std::size_t Count(SessionId session) const {
+    std::size_t count = 0;
+    for (const Send& send : sent_) {
+      count += send.to.session == session && std::holds_alternative<Body>(send.message.body) ? 1 : 0;
+    }
+    return count;
+  }
+  template <class Body>
+  Body Last(SessionId session) const {
+    for (auto it = sent_.rbegin(); it != sent_.rend(); ++it) {
+      if (it->to.session != session) continue;
+      if (const auto* body = std::get_if<Body>(&it->message.body)) return *body;
+    }
+    ADD_FAILURE() << "no such message was sent";
+    return Body();
+  }
+  ErrorCode LastError(SessionId session) const {
+    return static_cast<ErrorCode>(Last<wire::ErrorReply>(session).code);
+  }
+  /// Removes and returns.
+  template <class Body>
+  std::vector<Body> Take(SessionId session) {
+    std::vector<Body> found;
+    for (auto it = sent_.begin(); it != sent_.end();) {
+      auto* body = std::get_if<Body>(&it->message.body);
+      if (it->to.session != session || body == nullptr) {
+        ++it;
+        continue;
+      }
+      found.push_back(std::move(*body));
+      it = sent_.erase(it);
+    }
+    return found;
+  }
+  const Launch& LaunchOf(LaunchId id) const { return core_->state().launches.at(id); }
+  std::size_t Markers() const {
+    std::size_t count = 0;
+    for (const wire::Event& event : durable_) {
+      count += std::holds_alternative<wire::MarkerWritten>(event.body) ? 1 : 0;
+    }
+    return count;
+  }
+
+  Instant now_{std::chrono::seconds(1000)};
+  Prng random_{42};
+  FakeMint mint_;
+  std::unique_ptr<HeadCore> core_;
+  std::vector<wire::Event> durable_;
+  std::vector<Row> pending_;
+  std::vector<Send> sent_;
+  std::vector<Close> closed_;
+  std::vector<Probe> probes_;
+  std::optional<Instant> wake_at_;
+  bool auto_commit_ = true;
+  std::uint64_t sessions_ = 0;
+  std::uint64_t requests_ = 0;
+};
+
+}  // namespace troupe::head

@@ -1,0 +1,206 @@
+// Method: a journal is written with SQLite, its files are damaged byte by byte as disks and crashes do,
+// and it is opened again: what was acknowledged is there, or the head refuses and names the repair.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <iterator>
+
+#include "head/journal/journal_thread.h"
+#include "head/journal/memory_journal.h"
+#include "head/journal/row_codec.h"
+#include "head/journal/sqlite_journal.h"
+#include "head/journal/state_lock.h"
+#include "head/journal/wal_scan.h"
+
+namespace troupe::head {
+namespace {
+
+namespace fs = std::filesystem;
+
+Row MakeRow(std::uint64_t sequence) {
+  Row row;
+  row.sequence = sequence;
+  wire::ValueWritten written;
+  written.key = "key " + std::to_string(sequence);
+  written.version = sequence;
+  row.event.body = written;
+  row.event.attachment = "value " + std::to_string(sequence);
+  return row;
+}
+
+class JournalFiles : public ::testing::Test {
+ protected:
+  JournalFiles() : folder_(fs::temp_directory_path() / ("journal-" + std::to_string(getpid()))) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~JournalFiles() override { fs::remove_all(folder_); }
+
+  StatusOr<std::unique_ptr<SqliteJournal>> Open() {
+    SqliteOptions options;
+    options.folder = folder_;
+    return SqliteJournal::Open(options);
+  }
+  // Commits one row each, then copies the files as a crash would leave them.
+  void Write(std::uint64_t rows) {
+    auto journal = Open();
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    for (std::uint64_t i = 1; i <= rows; ++i) ASSERT_TRUE((*journal)->Append({MakeRow(i)}).ok());
+    fs::copy_file(Db(), folder_ / "crashed-db");
+    fs::copy_file(Log(), folder_ / "crashed-log");
+    journal->reset();
+    fs::rename(folder_ / "crashed-db", Db());
+    fs::rename(folder_ / "crashed-log", Log());
+  }
+  std::string Read(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  void Overwrite(const fs::path& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  }
+  std::uint64_t Replayed(SqliteJournal& journal, Status* status = nullptr) {
+    std::uint64_t count = 0;
+    const Status result = journal.Replay([&count](const wire::Event& event) {
+      ++count;
+      EXPECT_EQ(event, MakeRow(count).event);
+    });
+    if (status != nullptr) *status = result;
+    return count;
+  }
+  void Sql(const std::string& sql) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(Db().c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+  }
+  fs::path Db() const { return folder_ / "journal.db"; }
+  fs::path Log() const { return folder_ / "journal.db-wal"; }
+  const fs::path folder_;
+};
+
+TEST_F(JournalFiles, S4_WhatWasCommittedIsReplayed) {
+  Write(20);
+  auto journal = Open();
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_EQ(Replayed(**journal), 20u);
+}
+
+TEST_F(JournalFiles, ATornTailLosesOnlyWhatWasNotAcknowledged) {
+  Write(5);
+  const std::string log = Read(Log());
+  Overwrite(Log(), log.substr(0, log.size() - 700));  // within the last commit's frame
+  auto journal = Open();
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_EQ(Replayed(**journal), 4u);
+}
+
+TEST_F(JournalFiles, AFlippedBitInTheMiddleOfTheLogRefusesToStart) {
+  Write(10);
+  std::string log = Read(Log());
+  log[log.size() / 2] = static_cast<char>(log[log.size() / 2] ^ 4);
+  Overwrite(Log(), log);
+  const auto journal = Open();
+  ASSERT_FALSE(journal.ok());
+  EXPECT_NE(MessageOf(journal.status()).find("troupe-head --repair"), std::string::npos);
+  const auto repaired = RepairJournal(folder_);
+  ASSERT_TRUE(repaired.ok()) << repaired.status();
+  auto again = Open();
+  ASSERT_TRUE(again.ok()) << again.status();
+  Status status;
+  const std::uint64_t kept = Replayed(**again, &status);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_GT(kept, 0u);
+  EXPECT_LT(kept, 10u);
+  EXPECT_TRUE(fs::exists(Log().string() + ".damaged"));
+}
+
+TEST_F(JournalFiles, AGapInTheSequenceRefusesToStart) {
+  Write(6);
+  Sql("DELETE FROM events WHERE sequence = 3");
+  auto journal = Open();
+  ASSERT_TRUE(journal.ok());
+  Status status;
+  EXPECT_EQ(Replayed(**journal, &status), 2u);
+  EXPECT_NE(MessageOf(status).find("event 3 is missing"), std::string::npos);
+  EXPECT_NE(MessageOf(status).find("--repair"), std::string::npos);
+}
+
+TEST_F(JournalFiles, AChangedRowDoesNotMatchItsChecksum) {
+  Write(3);
+  Sql("UPDATE events SET attachment = CAST('another' AS BLOB) WHERE sequence = 2");
+  auto journal = Open();
+  ASSERT_TRUE(journal.ok());
+  Status status;
+  EXPECT_EQ(Replayed(**journal, &status), 1u);
+  EXPECT_NE(MessageOf(status).find("checksum"), std::string::npos);
+}
+
+TEST_F(JournalFiles, TheChecksumCoversTheSequenceNumber) {
+  const auto bytes = EncodeRow(MakeRow(7));
+  ASSERT_TRUE(bytes.ok());
+  const std::string attachment = MakeRow(7).event.attachment;
+  EXPECT_TRUE(DecodeRow(7, bytes->payload, attachment, bytes->crc).ok());
+  EXPECT_FALSE(DecodeRow(8, bytes->payload, attachment, bytes->crc).ok());
+}
+
+TEST_F(JournalFiles, EveryFlippedByteOfTheLogIsSeenOrHarmless) {
+  Write(4);
+  const std::string log = Read(Log());
+  const std::uint64_t frames = ScanWal(log).good_frames;
+  ASSERT_GT(frames, 3u);
+  for (std::size_t at = 32; at < log.size(); at += 97) {
+    std::string bad = log;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    const WalVerdict verdict = ScanWal(bad);
+    EXPECT_LT(verdict.good_frames, frames);
+    const bool last = at >= verdict.good_bytes && verdict.good_frames + 1 == frames;
+    EXPECT_EQ(verdict.sound(), last) << at;
+  }
+}
+
+TEST_F(JournalFiles, OneHeadPerFolder) {
+  const auto first = StateLock::Take(folder_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = StateLock::Take(folder_);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(ErrorCodeOf(second.status()), ErrorCode::kAlreadyExists);
+}
+
+TEST(JournalThread, S5_TellsOfDurabilityInOrderAndBatches) {
+  MemoryJournal journal;
+  std::promise<void> done;
+  std::uint64_t last = 0;
+  {
+    JournalThread thread(
+        journal,
+        [&](std::uint64_t sequence, bool) {
+          EXPECT_GT(sequence, last);
+          last = sequence;
+          if (sequence == 100) done.set_value();
+        },
+        [](Status status) { ADD_FAILURE() << status; });
+    for (std::uint64_t i = 1; i <= 100; ++i) thread.Submit({MakeRow(i)});
+    done.get_future().wait();
+  }
+  EXPECT_EQ(journal.rows().size(), 100u);
+}
+
+TEST(JournalThread, AFailureIsFinal) {
+  MemoryJournal journal;
+  journal.Break(MakeError(ErrorCode::kInternal, "EIO"));
+  std::promise<Status> failed;
+  JournalThread thread(
+      journal, [](std::uint64_t, bool) { ADD_FAILURE(); },
+      [&failed](Status status) { failed.set_value(status); });
+  thread.Submit({MakeRow(1)});
+  EXPECT_FALSE(failed.get_future().get().ok());
+  thread.Submit({MakeRow(2)});
+  EXPECT_TRUE(journal.rows().empty());
+}
+
+}  // namespace
+}  // namespace troupe::head

@@ -1,0 +1,234 @@
+// Method: nodes and clients come, fall silent, come back and leave, on a clock moved by hand; actors
+// and launches show what follows for them.
+#include "head/core/roster.h"
+
+#include "tests/head/head_fixture.h"
+
+namespace troupe::head {
+namespace {
+
+class Roster : public HeadFixture {
+ protected:
+  const Node& NodeOf(const FakeNode& node) const { return core_->state().nodes.at(node.id); }
+  ActorId CreateActor(SessionId client, std::uint64_t number, std::int32_t restarts = 0,
+                      const std::string& name = {}) {
+    wire::CreateActor create;
+    create.spec.actor = ActorId(12, number);
+    create.spec.name = name;
+    create.spec.class_name = "Counter";
+    create.spec.max_restarts = restarts;
+    Say(client, create, 60 + number);
+    return create.spec.actor;
+  }
+  void StartActors(const FakeNode& node) {
+    for (const wire::StartActor& start : Take<wire::StartActor>(node.session)) {
+      wire::ActorStarted started;
+      started.actor = start.actor;
+      started.incarnation = start.incarnation;
+      Say(node.session, started);
+    }
+  }
+  const Actor& ActorOf(ActorId id) const { return core_->state().actors.at(id); }
+};
+
+TEST_F(Roster, SilenceMakesSuspectThenDead) {
+  const FakeNode a = Join(1, 2);
+  Advance(std::chrono::milliseconds(2100));
+  EXPECT_TRUE(NodeOf(a).suspect);
+  EXPECT_FALSE(NodeOf(a).dead);
+  Say(a.session, wire::Heartbeat());
+  EXPECT_FALSE(NodeOf(a).suspect);
+  Advance(std::chrono::seconds(6));
+  EXPECT_TRUE(NodeOf(a).dead);
+}
+
+TEST_F(Roster, TheHeadsOwnDelayKillsNobody) {
+  const FakeNode a = Join(1, 2);
+  now_ += std::chrono::seconds(8);  // as after SIGSTOP: the timer fires late
+  Feed(Tick());
+  EXPECT_FALSE(NodeOf(a).dead);
+}
+
+TEST_F(Roster, ANewLifeOfAWorkerHasANewIncarnation) {
+  const FakeNode a = Join(1, 2);
+  const FakeNode again = Join(1, 2);
+  EXPECT_EQ(again.incarnation, a.incarnation + 1);
+  EXPECT_EQ(closed_.back().session, a.session);
+}
+
+TEST_F(Roster, AReconnectKeepsTheIncarnation) {
+  const FakeNode a = Join(1, 2);
+  Feed(SessionClosed{a.session});
+  wire::RegisterNode report;
+  report.incarnation = a.incarnation;
+  EXPECT_EQ(Join(1, 2, 0, report).incarnation, a.incarnation);
+}
+
+TEST_F(Roster, ARefusedProbeIsAVerdict) {
+  const FakeNode a = Join(1, 2);
+  Feed(SessionClosed{a.session});
+  ASSERT_EQ(probes_.size(), 1u);
+  EXPECT_FALSE(NodeOf(a).dead);
+  Feed(ProbeDone{a.id, a.incarnation, true});
+  EXPECT_TRUE(NodeOf(a).dead);
+}
+
+TEST_F(Roster, NamesAreMadeUnique) {
+  Join(1, 2);
+  wire::RegisterNode report;
+  const SessionId session = Open(wire::Role::kWorker, NodeId(7, 9));
+  report.node = NodeId(7, 9);
+  report.name = "node-a";
+  Say(session, report, 1);
+  EXPECT_EQ(Last<wire::NodeRegistered>(session).name, "node-a-2");
+}
+
+TEST_F(Roster, ARestartedHeadGivesAFullLeaseAndLetsNodesReport) {
+  const FakeNode a = Join(1, 2);
+  Boot();
+  EXPECT_EQ(core_->state().incarnation, 2u);
+  Advance(std::chrono::seconds(4));
+  EXPECT_FALSE(NodeOf(a).dead);
+  Advance(std::chrono::seconds(2));
+  EXPECT_TRUE(NodeOf(a).dead);
+}
+
+TEST_F(Roster, ARunningLaunchSurvivesTheHead) {
+  FakeNode a = Join(1, 4);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const LaunchId launch = Submit(client, 2);
+  Serve(a);
+  Serve(a);
+  Boot();
+  wire::RegisterNode report;
+  report.incarnation = a.incarnation;
+  report.holdings.emplace_back();
+  report.holdings.back().group = LaunchOf(launch).group;
+  report.holdings.back().attempt = 1;
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    report.ranks.emplace_back();
+    report.ranks.back().launch = launch;
+    report.ranks.back().epoch = 1;
+    report.ranks.back().rank = r;
+  }
+  a = Join(1, 4, 0, report);
+  const SessionId again = Open(wire::Role::kClient, Id128{9, 1});
+  Say(again, wire::WatchLaunch{launch}, 2);
+  Finish(a, launch, 0);
+  Finish(a, launch, 1);
+  EXPECT_EQ(Last<wire::LaunchUpdate>(again).info.outcome, wire::Outcome::kSucceeded);
+}
+
+TEST_F(Roster, ALocalCallersEndCancelsItsLaunch) {
+  const FakeNode a = Join(1, 4);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1}, true);
+  const LaunchId launch = Submit(client, 2);
+  Serve(a);
+  Feed(SessionClosed{client});
+  EXPECT_EQ(LaunchOf(launch).marker->outcome, wire::Outcome::kCancelled);
+}
+
+TEST_F(Roster, ARemoteCallerMayBeAwayForItsGrace) {
+  const FakeNode a = Join(1, 4);
+  SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const LaunchId launch = Submit(client, 2);
+  Feed(SessionClosed{client});
+  Advance(std::chrono::seconds(1));
+  client = Open(wire::Role::kClient, Id128{9, 1});
+  for (int i = 0; i < 8; ++i) {
+    Say(a.session, wire::Heartbeat());
+    Advance(std::chrono::seconds(1));
+  }
+  EXPECT_TRUE(LaunchOf(launch).open());
+}
+
+TEST_F(Roster, ATimeoutRunsFromSubmission) {
+  Join(1, 1);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  wire::SubmitLaunch submit;
+  submit.spec.ranks = 1;
+  submit.spec.per_rank = Amounts(1);
+  submit.spec.timeout_ms = 300;
+  Say(client, submit, 3);
+  const LaunchId launch = Last<wire::LaunchAccepted>(client).launch;
+  Advance(std::chrono::milliseconds(400));
+  EXPECT_EQ(LaunchOf(launch).marker->failure.exception_type, "builtins.TimeoutError");
+}
+
+TEST_F(Roster, ActorLivesAndIsAnnounced) {
+  const FakeNode a = Join(1, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const ActorId actor = CreateActor(client, 1, 0, "counter");
+  StartActors(a);
+  EXPECT_EQ(Last<wire::ActorUpdate>(client).info.state, wire::ActorState::kAlive);
+  wire::GetNamedActor get;
+  get.name = "counter";
+  Say(client, get, 70);
+  EXPECT_EQ(Last<wire::ActorUpdate>(client).info.actor, actor);
+  CreateActor(client, 2, 0, "counter");
+  EXPECT_EQ(LastError(client), ErrorCode::kAlreadyExists);
+}
+
+TEST_F(Roster, AnActorRestartsWhileRestartsAreLeft) {
+  const FakeNode a = Join(1, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const ActorId actor = CreateActor(client, 1, 1);
+  StartActors(a);
+  wire::ActorEnded ended;
+  ended.actor = actor;
+  ended.incarnation = 1;
+  Say(a.session, ended);
+  EXPECT_EQ(ActorOf(actor).incarnation, 2u);
+  StartActors(a);
+  ended.incarnation = 1;  // late: of the old incarnation
+  Say(a.session, ended);
+  EXPECT_EQ(ActorOf(actor).state, wire::ActorState::kAlive);
+  ended.incarnation = 2;
+  Say(a.session, ended);
+  EXPECT_EQ(ActorOf(actor).state, wire::ActorState::kDead);
+}
+
+TEST_F(Roster, DetachedInsideALaunchIsRefused) {
+  const FakeNode a = Join(1, 4);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const LaunchId launch = Submit(client, 2, 1, wire::LaunchMode::kDriver);
+  Serve(a);
+  Serve(a);
+  wire::CreateActor create;
+  create.spec.actor = ActorId(12, 1);
+  create.spec.detached = true;
+  SayFor(a.session, DriverOf(launch), create);
+  EXPECT_EQ(LastError(a.session), ErrorCode::kInvalid);
+  create.spec.detached = false;
+  SayFor(a.session, DriverOf(launch), create);
+  StartActors(a);
+  Acquire(a, launch, 1, RequestId(1, 1));
+  Complete(a, launch, 1, RequestId(2, 2));
+  EXPECT_EQ(ActorOf(create.spec.actor).state, wire::ActorState::kDead) << "it ends with its launch";
+}
+
+TEST_F(Roster, ValuesAreVersionedAndLimited) {
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  wire::KvPut put;
+  put.key = "k";
+  Say(client, put, 1, "one");
+  put.overwrite = false;
+  Say(client, put, 2, "two");
+  EXPECT_EQ(LastError(client), ErrorCode::kAlreadyExists);
+  Say(client, wire::KvGet{"", "k"}, 3);
+  EXPECT_EQ(sent_.back().message.attachment, "one");
+  put.overwrite = true;
+  Say(client, put, 4, std::string((1u << 20) + 1, 'x'));
+  EXPECT_EQ(LastError(client), ErrorCode::kTooLarge);
+}
+
+TEST_F(Roster, AnObserverLooksAndDoesNotChange) {
+  const SessionId observer = Open(wire::Role::kObserver, Id128{9, 5});
+  Say(observer, wire::GetStatus(), 1);
+  EXPECT_EQ(Count<wire::ClusterStatus>(observer), 1u);
+  Say(observer, wire::KvPut(), 2);
+  EXPECT_EQ(LastError(observer), ErrorCode::kInvalid);
+}
+
+}  // namespace
+}  // namespace troupe::head

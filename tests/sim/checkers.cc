@@ -1,0 +1,101 @@
+#include "tests/sim/checkers.h"
+
+#include <cstdio>
+#include <variant>
+
+namespace troupe::sim {
+
+void Checker::Fail(const std::string& what) {
+  if (!failure_.empty()) return;
+  char time[32];
+  std::snprintf(time, sizeof time, "%.6f s: ", Seconds(loop_.Now() - Instant{}) - 1000);
+  failure_ = time + what;
+}
+
+void Checker::Note(std::string_view what, std::string_view detail) {
+  if (!verbose_) return;
+  std::printf("%10.6f  %-10.*s %.*s\n", Seconds(loop_.Now() - Instant{}) - 1000,
+              static_cast<int>(what.size()), what.data(), static_cast<int>(detail.size()),
+              detail.data());
+}
+
+void Checker::OnDurable(const head::Row& row) {
+  Note("durable", wire::NameOf(row.event.body));
+  Expect(row.sequence == durable_ + 1, "the journal has a gap");
+  durable_ = row.sequence;
+  const wire::EventBody& body = row.event.body;
+  if (const auto* begun = std::get_if<wire::EpochBegun>(&body)) {
+    Expect(begun->epoch > epochs_[begun->launch], "S8: an epoch began twice");
+    Expect(markers_.count(begun->launch) == 0, "S4: an epoch began after the marker");
+    epochs_[begun->launch] = begun->epoch;
+  } else if (const auto* failed = std::get_if<wire::EpochFailed>(&body)) {
+    over_[failed->launch] = failed->epoch;
+  } else if (const auto* written = std::get_if<wire::MarkerWritten>(&body)) {
+    const wire::Marker& marker = written->marker;
+    Expect(markers_.count(marker.launch) == 0, "S6: a second marker for one launch");
+    if (marker.outcome == wire::Outcome::kSucceeded) {
+      Expect(marker.epoch == epochs_[marker.launch] && marker.epoch > over_[marker.launch],
+             "S2: success by an epoch that is not the current one");
+    }
+    markers_.emplace(marker.launch, marker);
+  }
+}
+
+void Checker::OnSent(const wire::Message& message) {
+  if (!std::holds_alternative<wire::HeartbeatAck>(message.body)) {
+    Note("head says", wire::NameOf(message.body));
+  }
+  const auto known = [this](const LaunchId& launch, wire::Outcome outcome) {
+    const auto marker = markers_.find(launch);
+    return marker != markers_.end() && marker->second.outcome == outcome;
+  };
+  if (const auto* reply = std::get_if<wire::MarkerReply>(&message.body)) {
+    Expect(known(reply->marker.launch, reply->marker.outcome), "S5: a marker was told before it was durable");
+  } else if (const auto* update = std::get_if<wire::LaunchUpdate>(&message.body)) {
+    if (update->info.state == wire::LaunchState::kTerminal) {
+      Expect(known(update->info.launch, update->info.outcome), "S5: an end was told before it was durable");
+    }
+  } else if (const auto* end = std::get_if<wire::EndEpoch>(&message.body)) {
+    if (end->terminal) Expect(known(end->launch, end->outcome), "S5: ranks were told an end too early");
+  } else if (const auto* start = std::get_if<wire::StartRanks>(&message.body)) {
+    Expect(epochs_[start->launch] >= start->epoch, "S5: ranks were started before their epoch was durable");
+  }
+}
+
+void Checker::OnObserved(const wire::Marker& marker) {
+  const auto seen = observed_.emplace(marker.launch, marker.outcome).first;
+  Expect(seen->second == marker.outcome, "S1: two outcomes of one launch were seen");
+}
+
+void Checker::OnAcknowledged(const LaunchId& launch, const RequestId& request) {
+  const auto marker = markers_.find(launch);
+  Expect(marker != markers_.end() && marker->second.request == request,
+         "S9: an acknowledged Complete is not the marker");
+}
+
+void Checker::OnState(const head::State& state) {
+  for (const auto& [id, node] : state.nodes) {
+    if (node.dead) continue;
+    head::Resources held;
+    for (const auto& [lease, holding] : node.holdings) {
+      if (holding.parent.IsNil()) held.Add(holding.amount);
+    }
+    Expect(held.FitsIn(node.total), "P1: the head promised more of a node than it has");
+  }
+  std::map<std::pair<NodeId, std::uint32_t>, GroupId> gpus;
+  for (const auto& [id, group] : state.groups) {
+    if (group.state != wire::GroupState::kCreated || !group.spec.parent.IsNil()) continue;
+    for (const wire::BundlePlace& place : group.places) {
+      for (const std::uint32_t gpu : place.gpu_ids) {
+        const auto entry = gpus.emplace(std::make_pair(place.node, gpu), id).first;
+        Expect(entry->second == id, "P7: one GPU in two groups");
+      }
+    }
+  }
+}
+
+void Checker::OnReplay(std::uint64_t rows) {
+  Expect(rows == durable_, "an acknowledged event did not survive a crash");
+}
+
+}  // namespace troupe::sim

@@ -1,0 +1,60 @@
+// What must hold at every moment of a run (S1-S9, P1, P2, P7) and at its end (L1, P4).
+//
+// Fed with what the journal took, what the head let out, and what peers were told; it never looks at
+// the protocol's own conclusions. The first violation is kept, with the time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "head/core/io.h"
+#include "head/core/state.h"
+#include "tests/sim/sim_loop.h"
+
+namespace troupe::sim {
+
+class Checker {
+ public:
+  explicit Checker(const SimLoop& loop) : loop_(loop) {}
+
+  /// A row became durable.
+  void OnDurable(const head::Row& row);
+  /// The head lets this message out.
+  void OnSent(const wire::Message& message);
+  /// A peer was told an outcome.
+  void OnObserved(const wire::Marker& marker);
+  /// A driver's Complete was acknowledged as the marker.
+  void OnAcknowledged(const LaunchId& launch, const RequestId& request);
+  /// After a turn of the head.
+  void OnState(const head::State& state);
+  /// The journal of a head that starts is what was durable.
+  void OnReplay(std::uint64_t rows);
+
+  /// One line of the trace, when it is wanted.
+  void Note(std::string_view what, std::string_view detail);
+  void set_verbose(bool verbose) { verbose_ = verbose; }
+
+  void Fail(const std::string& what);
+  void Expect(bool holds, const std::string& what) {
+    if (!holds) Fail(what);
+  }
+  const std::string& failure() const { return failure_; }
+  std::uint64_t markers() const { return markers_.size(); }
+  const std::map<LaunchId, wire::Marker>& all_markers() const { return markers_; }
+
+ private:
+  const SimLoop& loop_;
+  bool verbose_ = false;
+  std::string failure_;
+  std::uint64_t durable_ = 0;
+  std::map<LaunchId, wire::Marker> markers_;       // in the journal
+  std::map<LaunchId, std::uint64_t> epochs_;       // last one begun
+  std::map<LaunchId, std::uint64_t> over_;         // last one that failed
+  std::map<LaunchId, wire::Outcome> observed_;
+};
+
+}  // namespace troupe::sim

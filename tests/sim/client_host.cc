@@ -1,0 +1,132 @@
+#include "tests/sim/client_host.h"
+
+#include <utility>
+
+namespace troupe::sim {
+namespace {
+
+Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
+
+}  // namespace
+
+void ClientHost::Submit(wire::LaunchSpec spec) {
+  if (ended_) return;
+  const RequestId request = RequestId::Random(random_);
+  open_[request].spec = std::move(spec);
+  Ask(request);
+}
+
+void ClientHost::End() {
+  ended_ = true;
+  if (link_) link_->Reset();
+}
+
+std::string ClientHost::Waiting() const {
+  std::string out;
+  for (const auto& [request, wanted] : open_) out += " " + wanted.launch.Short();
+  return out;
+}
+
+void ClientHost::Dial() {
+  loop_.In(loop_.Between(Ms(1), Ms(200)), "client dials", [this] {
+    if (ended_ || (link_ && link_->open())) return;
+    auto link = std::make_shared<Link>(loop_, plan_);
+    const SessionId session = head_.Accept(link, wire::Role::kClient, id_);
+    if (session.IsNil()) {
+      Dial();
+      return;
+    }
+    link_ = link;
+    EndPoint mine;
+    mine.on_message = [this, link](wire::Message message) {
+      if (link == link_ && !ended_) OnMessage(message);
+    };
+    mine.on_closed = [this, link] {
+      if (link != link_) return;
+      link_.reset();
+      if (!ended_) Dial();
+    };
+    link->Open(head_.EndPointOf(session), std::move(mine));
+    asked_.clear();
+    for (const auto& [request, wanted] : open_) Ask(request);
+  });
+}
+
+void ClientHost::Say(wire::Body body, std::uint64_t id) {
+  if (!link_) return;
+  wire::Message message;
+  message.id = id;
+  message.body = std::move(body);
+  link_->ToHead(std::move(message));
+}
+
+// A repeat on every connection: the request's id makes it one launch.
+void ClientHost::Ask(const RequestId& request) {
+  const Wanted& wanted = open_.at(request);
+  asked_[++ids_] = request;
+  if (wanted.launch.IsNil()) {
+    wire::SubmitLaunch submit;
+    submit.spec = wanted.spec;
+    submit.request = request;
+    Say(std::move(submit), ids_);
+    return;
+  }
+  wire::WaitMarker wait;
+  wait.launch = wanted.launch;
+  wait.timeout_ms = 2000;
+  Say(wait, ids_);
+}
+
+void ClientHost::Learn(const LaunchId& launch, wire::Outcome outcome) {
+  wire::Marker marker;
+  marker.launch = launch;
+  marker.outcome = outcome;
+  checker_.OnObserved(marker);
+  outcomes_[launch] = outcome;
+  for (auto it = open_.begin(); it != open_.end();) {
+    it = it->second.launch == launch ? open_.erase(it) : std::next(it);
+  }
+}
+
+void ClientHost::OnMessage(const wire::Message& message) {
+  if (const auto* update = std::get_if<wire::LaunchUpdate>(&message.body)) {
+    if (update->info.state == wire::LaunchState::kTerminal) {
+      Learn(update->info.launch, update->info.outcome);
+    }
+    return;
+  }
+  const auto asked = asked_.find(message.reply_to);
+  if (asked == asked_.end()) return;
+  const RequestId request = asked->second;
+  if (const auto* marker = std::get_if<wire::MarkerReply>(&message.body)) {
+    Learn(marker->marker.launch, marker->marker.outcome);
+    return;
+  }
+  const auto wanted = open_.find(request);
+  if (wanted == open_.end()) return;
+  if (const auto* accepted = std::get_if<wire::LaunchAccepted>(&message.body)) {
+    asked_.erase(asked);
+    wanted->second.launch = accepted->launch;
+    Ask(request);
+    if (random_.Chance(250)) {
+      wire::CancelLaunch cancel;
+      cancel.launch = accepted->launch;
+      cancel.hard = random_.Chance(500);
+      loop_.In(Ms(random_.Below(3000)), "cancel", [this, cancel] { Say(cancel, ++ids_); });
+    }
+  } else if (const auto* error = std::get_if<wire::ErrorReply>(&message.body)) {
+    asked_.erase(asked);
+    const auto code = static_cast<ErrorCode>(error->code);
+    if (code == ErrorCode::kTimeout) return Ask(request);
+    if (code == ErrorCode::kInfeasible && wanted->second.launch.IsNil()) {
+      // Its nodes have not joined yet, or are lost: ask again.
+      loop_.In(Ms(500), "ask again", [this, request] {
+        if (!ended_ && open_.count(request) > 0) Ask(request);
+      });
+      return;
+    }
+    checker_.Fail("a client was refused: " + error->text);
+  }
+}
+
+}  // namespace troupe::sim

@@ -1,0 +1,57 @@
+// A caller in the simulation: submits launches, watches and cancels them, loses its connection, ends.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "tests/sim/checkers.h"
+#include "tests/sim/head_host.h"
+
+namespace troupe::sim {
+
+class ClientHost {
+ public:
+  ClientHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head, std::size_t index)
+      : loop_(loop), plan_(plan), checker_(checker), head_(head), id_(9, index + 1),
+        random_(loop.random().Next()) {}
+
+  void Start() { Dial(); }
+  /// Asks for a launch; repeats until the head has accepted or refused it.
+  void Submit(wire::LaunchSpec spec);
+  void End();
+  void ResetLink() {
+    if (link_) link_->Reset();
+  }
+  /// Every launch it was promised has an outcome it knows of.
+  bool satisfied() const { return ended_ || open_.empty(); }
+  std::size_t known() const { return outcomes_.size(); }
+  std::string Waiting() const;
+
+ private:
+  struct Wanted {
+    wire::LaunchSpec spec;
+    LaunchId launch;
+  };
+  void Dial();
+  void OnMessage(const wire::Message& message);
+  void Ask(const RequestId& request);
+  void Learn(const LaunchId& launch, wire::Outcome outcome);
+  void Say(wire::Body body, std::uint64_t id);
+
+  SimLoop& loop_;
+  const FaultPlan& plan_;
+  Checker& checker_;
+  HeadHost& head_;
+  const Id128 id_;
+  Prng random_;
+  std::shared_ptr<Link> link_;
+  bool ended_ = false;
+  std::uint64_t ids_ = 0;
+  std::map<std::uint64_t, RequestId> asked_;
+  std::map<RequestId, Wanted> open_;
+  std::map<LaunchId, wire::Outcome> outcomes_;
+};
+
+}  // namespace troupe::sim

@@ -1,0 +1,206 @@
+#include "tests/sim/cluster.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "head/core/apply.h"
+#include "tests/sim/client_host.h"
+#include "tests/sim/worker_host.h"
+
+namespace troupe::sim {
+namespace {
+
+Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
+
+class Run {
+ public:
+  Run(std::uint64_t seed, bool verbose) : seed_(seed), loop_(seed), checker_(loop_) {
+    checker_.set_verbose(verbose);
+    Prng& random = loop_.random();
+    work_.workers = 1 + random.Below(4);
+    work_.clients = 1 + random.Below(3);
+    work_.launches = 1 + random.Below(8);
+    work_.chaos = std::chrono::seconds(20);
+    plan_ = DrawPlan(random, work_);
+    head_ = std::make_unique<HeadHost>(loop_, plan_, checker_);
+    for (std::size_t i = 0; i < work_.workers; ++i) {
+      workers_.push_back(std::make_unique<WorkerHost>(loop_, plan_, checker_, *head_, i));
+    }
+    for (std::size_t i = 0; i < work_.clients; ++i) {
+      clients_.push_back(std::make_unique<ClientHost>(loop_, plan_, checker_, *head_, i));
+    }
+    head_->worker_lives = [this](const NodeId& id) {
+      for (const auto& worker : workers_) {
+        if (worker->id() == id) return worker->up();
+      }
+      return false;
+    };
+  }
+
+  RunResult Go() {
+    const Instant begin = loop_.Now();
+    head_->Start();
+    for (auto& worker : workers_) worker->Start();
+    for (auto& client : clients_) client->Start();
+    PlanLaunches();
+    for (const Fault& fault : plan_.faults) {
+      loop_.At(begin + fault.at, "fault", [this, fault] { Strike(fault); });
+    }
+    const Instant healed = begin + work_.chaos + Ms(9100);
+    while (checker_.failure().empty() && loop_.Step(healed)) {
+    }
+    Heal();
+    const Instant end = healed + std::chrono::seconds(120);
+    while (checker_.failure().empty() && !Settled() && loop_.Step(end)) {
+    }
+    const Instant quiet = loop_.Now() + std::chrono::seconds(10);
+    while (checker_.failure().empty() && loop_.Step(quiet)) {
+    }
+    if (checker_.failure().empty()) CheckEnd();
+    return Result();
+  }
+
+ private:
+  void PlanLaunches() {
+    Prng& random = loop_.random();
+    for (std::size_t i = 0; i < work_.launches; ++i) {
+      wire::LaunchSpec spec;
+      spec.function_name = "train";
+      spec.mode = random.Chance(500) ? wire::LaunchMode::kDriver : wire::LaunchMode::kDistributed;
+      spec.ranks = static_cast<std::uint32_t>(1 + random.Below(2 * work_.workers));
+      wire::Resource cpu;
+      cpu.name = "CPU";
+      cpu.ten_thousandths = 10000;
+      spec.per_rank = {cpu};
+      if (random.Chance(300)) {
+        wire::Resource gpu = cpu;
+        gpu.name = "GPU";
+        spec.per_rank.push_back(gpu);
+      }
+      spec.strategy = random.Chance(300) ? wire::Strategy::kSpread : wire::Strategy::kPack;
+      spec.attempts_max = static_cast<std::uint32_t>(1 + random.Below(3));
+      if (random.Chance(150)) spec.timeout_ms = 500 + random.Below(20000);
+      spec.detached = random.Chance(200);
+      ClientHost* client = clients_[random.Below(clients_.size())].get();
+      loop_.In(Ms(random.Below(15000)), "submit", [client, spec] { client->Submit(spec); });
+    }
+  }
+
+  void Strike(const Fault& fault) {
+    checker_.Note("fault", std::to_string(static_cast<int>(fault.kind)) + " of " +
+                               std::to_string(fault.target));
+    const auto back = [this](Duration after, auto start) { loop_.In(after, "back", start); };
+    WorkerHost* worker = workers_[fault.target % workers_.size()].get();
+    switch (fault.kind) {
+      case FaultKind::kHeadCrash:
+        if (!head_->up()) return;
+        head_->Crash();
+        return back(fault.lasts, [this] { head_->Start(); });
+      case FaultKind::kWorkerCrash:
+        if (!worker->up()) return;
+        worker->Crash();
+        return back(fault.lasts, [worker] { worker->Start(); });
+      case FaultKind::kWorkerStop:
+        return worker->StopUntil(loop_.Now() + fault.lasts);
+      case FaultKind::kReset:
+        clients_[fault.target % clients_.size()]->ResetLink();
+        return worker->ResetLink();
+      case FaultKind::kPartition:
+        return worker->HoldLink(loop_.Now() + fault.lasts);
+      case FaultKind::kClientEnd:
+        return clients_[fault.target % clients_.size()]->End();
+    }
+  }
+
+  void Heal() {
+    for (auto& worker : workers_) worker->Heal();
+    plan_.duplicate_permille = 0;
+  }
+
+  bool Settled() const {
+    for (const auto& client : clients_) {
+      if (!client->satisfied()) return false;
+    }
+    if (!head_->up()) return false;
+    for (const auto& [id, launch] : head_->core().state().launches) {
+      if (launch.open()) return false;
+    }
+    return true;
+  }
+
+  void CheckEnd() {
+    for (const auto& worker : workers_) {
+      if (worker->core() == nullptr) continue;
+      for (const wire::Holding& held : worker->core()->leases().Holdings()) {
+        checker_.Note("left over", worker->core()->facts().name + " " + held.group.Short() + " attempt " +
+                                       std::to_string(held.attempt) + (held.draining ? " draining" : ""));
+      }
+    }
+    checker_.Note("state", head::DurableText(head_->core().state()));
+    for (const auto& client : clients_) {
+      checker_.Expect(client->satisfied(), "L1: a caller never learnt the outcome of" + client->Waiting());
+    }
+    for (const auto& [id, launch] : head_->core().state().launches) {
+      checker_.Expect(!launch.open(), "L1: launch " + id.Short() + " never ended");
+      checker_.Expect(checker_.all_markers().count(id) == 1, "a launch has no marker in the journal");
+    }
+    for (const auto& worker : workers_) {
+      if (worker->core() == nullptr) continue;
+      checker_.Expect(worker->core()->leases().Holdings().empty(), "P4: a node still holds something");
+      checker_.Expect(worker->core()->processes().empty(), "C10: a node still runs a process");
+    }
+    for (const auto& [id, node] : head_->core().state().nodes) {
+      checker_.Expect(node.dead || node.holdings.empty(), "P4: the head thinks a node still holds something");
+    }
+    head::State replayed;
+    for (const head::Row& row : head_->disk().rows()) head::Apply(replayed, row.event);
+    checker_.Expect(head::DurableText(replayed) == head::DurableText(head_->core().state()),
+                    "replay gives another state");
+  }
+
+  RunResult Result() {
+    RunResult result;
+    result.seed = seed_;
+    result.trace = loop_.trace();
+    result.events = loop_.events();
+    result.markers = checker_.markers();
+    for (const auto& [id, marker] : checker_.all_markers()) {
+      result.succeeded += marker.outcome == wire::Outcome::kSucceeded ? 1 : 0;
+    }
+    result.plan = TextOf(plan_);
+    result.failure = checker_.failure();
+    return result;
+  }
+
+  const std::uint64_t seed_;
+  SimLoop loop_;
+  Checker checker_;
+  Workload work_;
+  FaultPlan plan_;
+  std::unique_ptr<HeadHost> head_;
+  std::vector<std::unique_ptr<WorkerHost>> workers_;
+  std::vector<std::unique_ptr<ClientHost>> clients_;
+};
+
+}  // namespace
+
+RunResult RunSeed(std::uint64_t seed, bool verbose) {
+  return std::make_unique<Run>(seed, verbose)->Go();
+}
+
+RunResult CheckDeterminism(std::uint64_t seed) {
+  RunResult first = RunSeed(seed);
+  const RunResult second = RunSeed(seed);
+  if (first.failure.empty() && (first.trace != second.trace || first.events != second.events)) {
+    first.failure = "two runs of one seed differ";
+  }
+  return first;
+}
+
+std::string ReportOf(const RunResult& result) {
+  return "seed " + std::to_string(result.seed) + ": " + result.failure + "\n" + result.plan +
+         "repeat it with: troupe_sim --seeds 1 --first " + std::to_string(result.seed) + " --trace\n";
+}
+
+}  // namespace troupe::sim

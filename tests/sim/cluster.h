@@ -1,0 +1,31 @@
+// One simulated run: a head, workers, callers, faults drawn from a seed, checkers, healing.
+//
+// Two phases: safety while faults happen, then all is healed and progress is demanded: every caller
+// learns its outcomes, and nothing of any launch is left on any node.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tests/sim/fault_plan.h"
+
+namespace troupe::sim {
+
+struct RunResult {
+  std::uint64_t seed = 0;
+  std::uint64_t trace = 0;
+  std::uint64_t events = 0;
+  std::uint64_t markers = 0;
+  std::uint64_t succeeded = 0;
+  std::string plan;
+  std::string failure;  // empty: all held
+};
+
+/// `verbose`: every message of the head, every durable event and every fault is printed.
+RunResult RunSeed(std::uint64_t seed, bool verbose = false);
+/// Two runs of a seed; a difference is a failure by itself.
+RunResult CheckDeterminism(std::uint64_t seed);
+/// What to print of a failure, with how to repeat it.
+std::string ReportOf(const RunResult& result);
+
+}  // namespace troupe::sim

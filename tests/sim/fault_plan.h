@@ -1,0 +1,44 @@
+// The faults of one run, drawn from its seed and printed with a failure.
+//
+// Swarm testing: which kinds of fault a run has is drawn too, so that each meets the others absent.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/random.h"
+#include "runtime/base/time.h"
+
+namespace troupe::sim {
+
+enum class FaultKind : std::uint8_t { kHeadCrash, kWorkerCrash, kWorkerStop, kReset, kPartition, kClientEnd };
+
+struct Fault {
+  FaultKind kind;
+  Duration at;        // from the start
+  Duration lasts;     // stop, partition, time until a crashed process is back
+  std::size_t target; // index of a worker or client
+};
+
+struct FaultPlan {
+  std::vector<Fault> faults;
+  unsigned duplicate_permille = 0;
+  unsigned process_crash_permille = 0;
+  unsigned fork_failure_permille = 0;
+  unsigned stubborn_permille = 0;  // processes that only SIGKILL ends
+  Duration commit_most{};          // slowest commit
+  Duration latency_most{};
+};
+
+struct Workload {
+  std::size_t workers = 2;
+  std::size_t clients = 2;
+  std::size_t launches = 4;
+  Duration chaos{};  // no fault begins after it
+};
+
+FaultPlan DrawPlan(Prng& random, const Workload& workload);
+std::string TextOf(const FaultPlan& plan);
+
+}  // namespace troupe::sim

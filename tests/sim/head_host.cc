@@ -1,0 +1,138 @@
+#include "tests/sim/head_host.h"
+
+#include <utility>
+
+#include "runtime/wire/frame.h"
+
+namespace troupe::sim {
+
+void HeadHost::Start() {
+  ++life_;
+  core_.emplace(head::CoreOptions(), head::Seams{random_, mint_});
+  for (const head::Row& row : disk_.rows()) core_->Replay(row.event);
+  checker_.OnReplay(disk_.rows().size());
+  Perform(core_->Start(loop_.Now(), loop_.WallTimeUs()));
+}
+
+void HeadHost::Crash() {
+  if (!core_) return;
+  core_.reset();
+  ++life_;
+  // A commit under way may have reached the disk; what waited behind it did not.
+  if (!committing_.empty() && loop_.random().Chance(500)) {
+    for (const head::Row& row : committing_) checker_.OnDurable(row);
+    checker_.Expect(disk_.Append(committing_).ok(), "the disk failed");
+  }
+  committing_.clear();
+  submitted_.clear();
+  wake_at_.reset();
+  auto links = std::move(links_);
+  links_.clear();
+  for (auto& [session, link] : links) link->Reset();
+}
+
+SessionId HeadHost::Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject) {
+  if (!core_) return SessionId();
+  const SessionId session = SessionId::Random(random_);
+  links_[session] = std::move(link);
+  head::SessionOpened opened;
+  opened.session = session;
+  opened.role = role;
+  opened.subject = subject;
+  Feed(opened);
+  return session;
+}
+
+EndPoint HeadHost::EndPointOf(const SessionId& session) {
+  const std::uint64_t life = life_;
+  EndPoint end;
+  end.on_message = [this, life, session](wire::Message message) {
+    if (life != life_) return;
+    head::MessageFrom input;
+    input.session = session;
+    if (const auto* relay = std::get_if<wire::Relay>(&message.body)) {
+      StatusOr<wire::Message> inner = wire::DecodeFrame(message.attachment);
+      checker_.Expect(inner.ok(), "a relayed frame cannot be read");
+      if (!inner.ok()) return;
+      input.relay = *relay;
+      input.message = *std::move(inner);
+    } else {
+      input.message = std::move(message);
+    }
+    Feed(input);
+  };
+  end.on_closed = [this, life, session] {
+    if (life != life_) return;
+    links_.erase(session);
+    Feed(head::SessionClosed{session});
+  };
+  return end;
+}
+
+void HeadHost::Feed(const head::Input& input) {
+  if (!core_) return;
+  if (const auto* from = std::get_if<head::MessageFrom>(&input)) {
+    if (!std::holds_alternative<wire::Heartbeat>(from->message.body)) {
+      checker_.Note("head hears", wire::NameOf(from->message.body));
+    }
+  }
+  Perform(core_->Handle(input, loop_.Now(), loop_.WallTimeUs()));
+  checker_.OnState(core_->state());
+}
+
+void HeadHost::Perform(head::Effects effects) {
+  for (head::Row& row : effects.append) submitted_.push_back(std::move(row));
+  if (committing_.empty() && !submitted_.empty()) Commit();
+  for (head::Send& send : effects.sends) {
+    checker_.OnSent(send.message);
+    const auto link = links_.find(send.to.session);
+    if (link == links_.end()) continue;
+    if (!send.to.process.IsNil()) {
+      wire::Message down;
+      wire::RelayDown body;
+      body.process = send.to.process;
+      down.body = body;
+      down.attachment = *wire::EncodeFrame(send.message);
+      link->second->ToPeer(std::move(down));
+    } else {
+      link->second->ToPeer(std::move(send.message));
+    }
+  }
+  for (const head::Close& close : effects.closes) {
+    const auto link = links_.find(close.session);
+    if (link != links_.end()) link->second->Reset();
+  }
+  for (const head::Probe& probe : effects.probes) {
+    const std::uint64_t life = life_;
+    loop_.In(std::chrono::milliseconds(2), "probe", [this, life, probe] {
+      if (life != life_) return;
+      Feed(head::ProbeDone{probe.node, probe.incarnation, !worker_lives(probe.node)});
+    });
+  }
+  if (effects.wake_at) Arm(*effects.wake_at);
+}
+
+void HeadHost::Commit() {
+  committing_ = std::move(submitted_);
+  submitted_.clear();
+  const std::uint64_t life = life_;
+  loop_.In(loop_.Between(std::chrono::microseconds(100), plan_.commit_most), "commit", [this, life] {
+    if (life != life_) return;
+    for (const head::Row& row : committing_) checker_.OnDurable(row);
+    checker_.Expect(disk_.Append(committing_).ok(), "the disk failed");
+    const std::uint64_t sequence = committing_.back().sequence;
+    committing_.clear();
+    Feed(head::Appended{sequence});
+    if (core_ && committing_.empty() && !submitted_.empty()) Commit();
+  });
+}
+
+void HeadHost::Arm(Instant due) {
+  wake_at_ = due;
+  const std::uint64_t life = life_;
+  loop_.At(due, "head timer", [this, life, due] {
+    if (life == life_ && wake_at_ == due) Feed(head::Tick());
+  });
+}
+
+}  // namespace troupe::sim

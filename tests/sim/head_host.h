@@ -1,0 +1,73 @@
+// A head in the simulation: HeadCore, a disk that commits late, and crashes that lose what was not
+// committed, or keep it without having said so.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "head/core/head_core.h"
+#include "head/journal/memory_journal.h"
+#include "tests/sim/checkers.h"
+#include "tests/sim/sim_net.h"
+
+namespace troupe::sim {
+
+class CountingMint final : public head::TokenMint {
+ public:
+  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us, bool) override {
+    Minted minted;
+    minted.record.id = TokenId(1, ++count_);
+    minted.record.role = role;
+    minted.record.created_us = now_us;
+    minted.record.expires_us = now_us + lifetime_us;
+    return minted;
+  }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+class HeadHost {
+ public:
+  HeadHost(SimLoop& loop, const FaultPlan& plan, Checker& checker)
+      : loop_(loop), plan_(plan), checker_(checker), random_(loop.random().Next()) {}
+
+  void Start();
+  /// Loses everything in memory; a prefix of what was submitted may have reached the disk.
+  void Crash();
+  bool up() const { return core_.has_value(); }
+
+  /// A peer's connection; nil when the head is down.
+  SessionId Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject);
+  EndPoint EndPointOf(const SessionId& session);
+  /// Whether the node's worker lives, for probes.
+  std::function<bool(const NodeId&)> worker_lives;
+
+  const head::HeadCore& core() const { return *core_; }
+  const head::MemoryJournal& disk() const { return disk_; }
+
+ private:
+  void Feed(const head::Input& input);
+  void Perform(head::Effects effects);
+  void Commit();
+  void Arm(Instant due);
+
+  SimLoop& loop_;
+  const FaultPlan& plan_;
+  Checker& checker_;
+  Prng random_;
+  CountingMint mint_;
+  head::MemoryJournal disk_;
+  std::optional<head::HeadCore> core_;
+  std::uint64_t life_ = 0;
+  std::vector<head::Row> submitted_;
+  std::vector<head::Row> committing_;
+  std::optional<Instant> wake_at_;
+  std::map<SessionId, std::shared_ptr<Link>> links_;
+};
+
+}  // namespace troupe::sim

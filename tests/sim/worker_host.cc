@@ -1,0 +1,353 @@
+#include "tests/sim/worker_host.h"
+
+#include <csignal>
+#include <utility>
+
+#include "runtime/wire/frame.h"
+
+namespace troupe::sim {
+namespace {
+
+Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
+
+worker::NodeFacts FactsOf(std::size_t index) {
+  worker::NodeFacts facts;
+  facts.name = "node-" + std::string(1, static_cast<char>('a' + index));
+  facts.host = facts.name;
+  facts.boot_id = "boot-" + facts.name;
+  facts.listen_host = "10.0.0." + std::to_string(index + 1);
+  facts.listen_port = 7000;
+  facts.socket_dir = "/s";
+  facts.result_dir = "/r";
+  facts.head_address = "10.0.0.9:6400";
+  facts.python_version = "3.11";
+  facts.capacity = {{worker::kCpu, 4 * worker::kWhole}, {worker::kGpu, 2 * worker::kWhole}};
+  facts.gpu_ids = {0, 1};
+  facts.choose_interface = [](const std::vector<std::string>&) {
+    return worker::Interface{"eth0", "10.0.0.1"};
+  };
+  facts.sha256 = [](std::string_view bytes) { return "sha:" + std::string(bytes); };
+  return facts;
+}
+
+}  // namespace
+
+WorkerHost::WorkerHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head,
+                       std::size_t index)
+    : loop_(loop), plan_(plan), checker_(checker), head_(head), index_(index),
+      id_(7, index + 1), random_(loop.random().Next()) {}
+
+void WorkerHost::Start() {
+  ++life_;
+  core_.emplace(FactsOf(index_), worker::CoreLimits(), remembered_, random_);
+  Perform(core_->OnZygote(true, "3.11", loop_.Now()));
+  Dial();
+}
+
+void WorkerHost::Crash() {
+  if (!core_) return;
+  core_.reset();
+  ++life_;
+  processes_.clear();
+  arrived_.clear();
+  wake_at_.reset();
+  if (link_) link_->Reset();
+  link_.reset();
+}
+
+void WorkerHost::Later(Duration delay, std::string_view name, std::function<void()> run) {
+  const std::uint64_t life = life_;
+  loop_.In(delay, name, [this, life, name, run = std::move(run)] {
+    if (life != life_) return;
+    if (loop_.Now() < stopped_until_) {
+      Later(stopped_until_ - loop_.Now(), name, run);
+    } else {
+      run();
+    }
+  });
+}
+
+void WorkerHost::Arrive(std::function<void()> run) {
+  arrived_.push_back(std::move(run));
+  if (loop_.Now() >= stopped_until_) return TakeIn();
+  if (arrived_.size() == 1) Later(Duration{}, "worker goes on", [this] { TakeIn(); });
+}
+
+void WorkerHost::TakeIn() {
+  while (!arrived_.empty()) {
+    const std::function<void()> run = std::move(arrived_.front());
+    arrived_.pop_front();
+    run();
+  }
+}
+
+void WorkerHost::Dial() {
+  Later(loop_.Between(Ms(1), Ms(200)), "dial", [this] {
+    if (link_ && link_->open()) return;
+    auto link = std::make_shared<Link>(loop_, plan_);
+    const SessionId session = head_.Accept(link, wire::Role::kWorker, id_);
+    if (session.IsNil()) {
+      Dial();
+      return;
+    }
+    link_ = link;
+    const std::uint64_t life = life_;
+    EndPoint mine;
+    mine.on_message = [this, life, link](wire::Message message) {
+      if (life != life_ || link != link_) return;
+      Arrive([this, link, m = std::move(message)] {
+        if (link == link_) Perform(core_->OnHeadMessage(m, loop_.Now()));
+      });
+    };
+    mine.on_closed = [this, life, link] {
+      if (life != life_ || link != link_) return;
+      Arrive([this, link] {
+        if (link != link_) return;
+        link_.reset();
+        Perform(core_->OnHeadDown(loop_.Now()));
+        Dial();
+      });
+    };
+    link->Open(head_.EndPointOf(session), std::move(mine));
+    worker::HeadSession up;
+    up.cluster = ClusterId(1, 1);
+    up.node = id_;
+    up.head_incarnation = head_.core().state().incarnation;
+    Perform(core_->OnHeadUp(up, loop_.Now()));
+  });
+}
+
+void WorkerHost::Perform(worker::Effects effects) {
+  const std::uint64_t life = life_;
+  checker_.Expect(core_->leases().Conserves(), "P1: a node holds more than it has");
+  for (worker::Effect& effect : effects) {
+    if (life != life_) return;
+    if (auto* message = std::get_if<worker::ToHead>(&effect)) {
+      if (link_) link_->ToHead(std::move(message->message));
+    } else if (auto* to = std::get_if<worker::ToProcess>(&effect)) {
+      FromWorker(to->process, to->message);
+    } else if (auto* frame = std::get_if<worker::FrameToProcess>(&effect)) {
+      StatusOr<wire::Message> message = wire::DecodeFrame(frame->frame);
+      if (message.ok()) FromHead(frame->process, *std::move(message));
+    } else if (auto* start = std::get_if<worker::StartProcess>(&effect)) {
+      StartOne(*start);
+    } else if (auto* signal = std::get_if<worker::SignalProcess>(&effect)) {
+      const auto process = processes_.find(signal->process);
+      if (process == processes_.end()) continue;
+      if (signal->signal == SIGKILL || !process->second.stubborn) {
+        Exit(signal->process, 0, signal->signal);
+      }
+    } else if (auto* wake = std::get_if<worker::WakeAt>(&effect)) {
+      const Instant due = wake->at;
+      if (wake_at_ == due) continue;
+      wake_at_ = due;
+      Later(due - loop_.Now(), "worker timer", [this, due] {
+        if (wake_at_ != due) return;
+        wake_at_.reset();
+        Perform(core_->OnTimer(loop_.Now()));
+      });
+    } else if (auto* save = std::get_if<worker::SaveState>(&effect)) {
+      remembered_.incarnation = save->incarnation;
+      remembered_.head_incarnation = save->head_incarnation;
+    } else if (std::holds_alternative<worker::DropHead>(effect)) {
+      if (link_) link_->Reset();
+    } else if (auto* keep = std::get_if<worker::KeepValue>(&effect)) {
+      worker::KeptValue kept;
+      kept.sha256 = "kept";
+      kept.size_bytes = keep->bytes.size();
+      Later(Ms(1), "kept", [this, id = keep->process, kept] {
+        Perform(core_->OnValueKept(id, kept, loop_.Now()));
+      });
+    }
+  }
+}
+
+void WorkerHost::StartOne(const worker::StartProcess& start) {
+  const ProcessId id = start.request.process;
+  if (Chance(plan_.fork_failure_permille)) {
+    Later(Ms(1), "fork failed", [this, id] {
+      Perform(core_->OnStartFailed(id, "no memory to fork", loop_.Now()));
+    });
+    return;
+  }
+  Process process;
+  process.request = start.request;
+  process.stubborn = Chance(plan_.stubborn_permille);
+  if (const auto* rank = std::get_if<wire::RankBegin>(&start.begin.body)) {
+    process.rank = *rank;
+    process.is_rank = true;
+  }
+  if (const auto* actor = std::get_if<wire::ActorBegin>(&start.begin.body)) process.actor = *actor;
+  processes_.emplace(id, std::move(process));
+  Later(loop_.Between(Ms(1), Ms(10)), "forked", [this, id] {
+    if (processes_.count(id) == 0) return;
+    Perform(core_->OnForked(id, ++pids_, loop_.Now()));
+  });
+  Later(loop_.Between(Ms(11), Ms(60)), "prepared", [this, id] {
+    const auto entry = processes_.find(id);
+    if (entry == processes_.end() || entry->second.ending) return;
+    if (Chance(plan_.process_crash_permille / 4)) return Exit(id, 0, SIGSEGV);
+    switch (entry->second.request.kind) {
+      case wire::ProcessKind::kStore: {
+        wire::StoreReady ready;
+        ready.port = 4242;
+        return Say(id, ready);
+      }
+      case wire::ProcessKind::kRank: {
+        wire::RankPrepared prepared;
+        prepared.serving = true;
+        return Say(id, prepared);
+      }
+      default:
+        return Say(id, wire::ActorReady());
+    }
+  });
+}
+
+void WorkerHost::Say(ProcessId id, wire::Body body, std::string attachment, std::uint64_t number) {
+  wire::Message message;
+  message.id = number;
+  message.body = std::move(body);
+  message.attachment = std::move(attachment);
+  Perform(core_->OnProcessMessage(id, std::move(message), loop_.Now()));
+}
+
+void WorkerHost::FromWorker(ProcessId id, const wire::Message& message) {
+  if (const auto* end = std::get_if<wire::ProcessEnd>(&message.body)) {
+    const auto process = processes_.find(id);
+    if (process == processes_.end() || process->second.stubborn) return;
+    const int code = end->exit_code;
+    Later(loop_.Between(Ms(1), Ms(20)), "process ends", [this, id, code] { Exit(id, code, 0); });
+  } else if (std::holds_alternative<wire::RankRun>(message.body)) {
+    Run(id);
+  }
+}
+
+void WorkerHost::Run(ProcessId id) {
+  const auto entry = processes_.find(id);
+  if (entry == processes_.end() || entry->second.ending) return;
+  const Process& process = entry->second;
+  const Duration work = loop_.Between(Ms(5), Ms(3000));
+  if (Chance(plan_.process_crash_permille)) {
+    Later(work, "rank crashes", [this, id] { Exit(id, 0, SIGKILL); });
+    return;
+  }
+  if (process.rank.mode == wire::LaunchMode::kDriver) {
+    if (process.rank.rank == 0) {
+      Later(work, "driver begins", [this, id] { Drive(id); });
+    }
+    return;  // the others serve until they are told to end
+  }
+  Later(work, "rank returns", [this, id] {
+    const auto rank = processes_.find(id);
+    if (rank == processes_.end() || rank->second.ending) return;
+    wire::RankResult result;
+    const bool fails = Chance(50);
+    result.outcome = fails ? wire::Outcome::kFailed : wire::Outcome::kSucceeded;
+    if (fails) result.failure.exception_type = "builtins.KeyError";
+    Say(id, result, "value of " + std::to_string(rank->second.rank.rank));
+    Later(Ms(2), "rank exits", [this, id, fails] { Exit(id, fails ? 1 : 0, 0); });
+  });
+}
+
+void WorkerHost::Drive(ProcessId id) {
+  const auto entry = processes_.find(id);
+  if (entry == processes_.end() || entry->second.ending) return;
+  wire::AcquireDriver acquire;
+  acquire.launch = entry->second.rank.launch;
+  acquire.epoch = entry->second.rank.epoch;
+  acquire.nonce = RequestId(id.hi, id.lo);
+  Say(id, acquire, {}, 1);
+}
+
+// Answers to the driver's requests: 1 acquire, 2 an actor, 3 complete, 4 renew.
+void WorkerHost::FromHead(ProcessId id, wire::Message message) {
+  const auto entry = processes_.find(id);
+  if (entry == processes_.end() || entry->second.ending) return;
+  Process& process = entry->second;
+  if (const auto* marker = std::get_if<wire::MarkerReply>(&message.body)) {
+    checker_.OnObserved(marker->marker);
+    if (process.completing && marker->marker.request == process.complete) {
+      checker_.OnAcknowledged(marker->marker.launch, process.complete);
+    }
+    return;
+  }
+  if (std::holds_alternative<wire::ErrorReply>(message.body)) {
+    const auto& error = std::get<wire::ErrorReply>(message.body);
+    const bool fenced = error.code == static_cast<std::uint16_t>(ErrorCode::kFenced);
+    if (fenced) return Exit(id, 76, 0);
+    if (message.reply_to == 2) SendComplete(id);
+    return;
+  }
+  if (std::holds_alternative<wire::DriverGranted>(message.body)) {
+    if (random_.Chance(300)) Renew(id);
+    if (random_.Chance(500)) {
+      wire::CreateActor create;
+      create.spec.actor = ActorId(id.lo, id.hi);
+      create.spec.class_name = "Worker";
+      if (random_.Chance(500)) {
+        wire::Resource cpu;
+        cpu.name = "CPU";
+        cpu.ten_thousandths = 5000;
+        create.spec.run_resources = {cpu};
+      }
+      process.child = create.spec.actor;
+      Say(id, create, "class", 2);
+    } else {
+      SendComplete(id);
+    }
+  } else if (std::holds_alternative<wire::ActorUpdate>(message.body)) {
+    const auto& info = std::get<wire::ActorUpdate>(message.body).info;
+    const bool settled = info.state == wire::ActorState::kAlive || info.state == wire::ActorState::kDead;
+    if (settled && !process.completing) SendComplete(id);
+  }
+}
+
+void WorkerHost::Renew(ProcessId id) {
+  Later(Ms(1000), "renew", [this, id] {
+    const auto entry = processes_.find(id);
+    if (entry == processes_.end() || entry->second.ending) return;
+    wire::RenewDriver renew;
+    renew.launch = entry->second.rank.launch;
+    renew.epoch = entry->second.rank.epoch;
+    Say(id, renew, {}, 4);
+    Renew(id);
+  });
+}
+
+void WorkerHost::SendComplete(ProcessId id) {
+  Process& process = processes_.at(id);
+  process.completing = true;
+  process.complete = RequestId::Random(random_);
+  const Duration work = loop_.Between(Ms(1), Ms(2000));
+  Later(work, "driver returns", [this, id] {
+    const auto entry = processes_.find(id);
+    if (entry == processes_.end() || entry->second.ending) return;
+    wire::Complete complete;
+    complete.launch = entry->second.rank.launch;
+    complete.epoch = entry->second.rank.epoch;
+    complete.request = entry->second.complete;
+    complete.outcome = Chance(200) ? wire::Outcome::kFailed : wire::Outcome::kSucceeded;
+    Say(id, complete, "the driver's value", 3);
+    if (Chance(plan_.process_crash_permille)) Exit(id, 0, SIGKILL);
+  });
+}
+
+void WorkerHost::Exit(ProcessId id, int code, int signal) {
+  const auto entry = processes_.find(id);
+  if (entry == processes_.end() || entry->second.ending) return;
+  entry->second.ending = true;
+  worker::ExitInfo exit;
+  exit.exit_code = code;
+  exit.signal = signal;
+  const auto first = loop_.Between(Ms(0), Ms(3));
+  const auto second = loop_.Between(Ms(0), Ms(3));
+  Later(first, "exited", [this, id, exit] { Perform(core_->OnExited(id, exit, loop_.Now())); });
+  Later(second, "drained", [this, id] { Perform(core_->OnDrained(id, loop_.Now())); });
+  Later(std::max(first, second) + Ms(1), "gone", [this, id] {
+    processes_.erase(id);
+    Perform(core_->OnGone(id, loop_.Now()));
+  });
+}
+
+}  // namespace troupe::sim

@@ -1,0 +1,91 @@
+// A worker in the simulation: the real WorkerCore, processes made of a few timers, crashes, stops.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/sim/checkers.h"
+#include "tests/sim/head_host.h"
+#include "worker/worker_core.h"
+
+namespace troupe::sim {
+
+class WorkerHost {
+ public:
+  WorkerHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head, std::size_t index);
+
+  void Start();
+  /// kill -9: its processes die with it.
+  void Crash();
+  /// SIGSTOP: what arrives waits.
+  void StopUntil(Instant until) { stopped_until_ = std::max(stopped_until_, until); }
+  void ResetLink() {
+    if (link_) link_->Reset();
+  }
+  void HoldLink(Instant until) {
+    if (link_) link_->Hold(until);
+  }
+  bool up() const { return core_.has_value(); }
+  NodeId id() const { return id_; }
+  const worker::WorkerCore* core() const { return core_ ? &*core_ : nullptr; }
+  /// No faults in processes from now on.
+  void Heal() { healed_ = true; }
+
+ private:
+  struct Process {
+    wire::ForkRequest request;
+    wire::RankBegin rank;
+    wire::ActorBegin actor;
+    bool is_rank = false;
+    bool stubborn = false;
+    bool ending = false;
+    RequestId complete;
+    ActorId child;
+    bool completing = false;
+  };
+  using ProcessMap = std::map<ProcessId, Process>;
+
+  void Dial();
+  /// What comes from the head, in order, later when stopped.
+  void Arrive(std::function<void()> run);
+  void TakeIn();
+  /// Runs `run` in this life, later when stopped.
+  void Later(Duration delay, std::string_view name, std::function<void()> run);
+  void Perform(worker::Effects effects);
+  void Do(worker::ToHead& effect);
+  void StartOne(const worker::StartProcess& start);
+  void FromHead(ProcessId id, wire::Message message);
+  void FromWorker(ProcessId id, const wire::Message& message);
+  void Run(ProcessId id);
+  void Drive(ProcessId id);
+  void SendComplete(ProcessId id);
+  void Renew(ProcessId id);
+  void Exit(ProcessId id, int code, int signal);
+  void Say(ProcessId id, wire::Body body, std::string attachment = {}, std::uint64_t number = 0);
+  bool Chance(unsigned permille) { return !healed_ && loop_.random().Chance(permille); }
+
+  SimLoop& loop_;
+  const FaultPlan& plan_;
+  Checker& checker_;
+  HeadHost& head_;
+  const std::size_t index_;
+  const NodeId id_;
+  Prng random_;
+  worker::RememberedState remembered_;
+  std::optional<worker::WorkerCore> core_;
+  std::uint64_t life_ = 0;
+  int pids_ = 0;
+  std::shared_ptr<Link> link_;
+  std::optional<Instant> wake_at_;
+  Instant stopped_until_{};
+  std::deque<std::function<void()>> arrived_;
+  ProcessMap processes_;
+  bool healed_ = false;
+};
+
+}  // namespace troupe::sim
