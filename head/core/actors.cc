@@ -15,14 +15,6 @@
 namespace troupe::head {
 namespace {
 
-void Push(Turn& turn, const Actor& actor) {
-  if (actor.watchers.empty()) return;
-  const wire::ActorInfo info = InfoOf(turn, actor);
-  for (const Route& route : actor.watchers) {
-    turn.SendTo(route, wire::ActorUpdate{info}, actor.exception);
-  }
-}
-
 void ReplyInfo(Turn& turn, const Request& request, const Actor& actor) {
   turn.Reply(request, wire::ActorUpdate{InfoOf(turn, actor)}, actor.exception);
 }
@@ -87,7 +79,7 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   turn.Append(std::move(died), std::move(exception));
   actor.missing = false;
   turn.state.dirty = true;
-  Push(turn, actor);
+  PushActor(turn, actor);
   if (restart) return;
   if (!actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
   EndOwner(turn, OwnerId(id.hi, id.lo), "the actor that made it ended");
@@ -268,7 +260,7 @@ void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message) {
   live.address = message.address;
   live.methods = message.methods;
   turn.Append(std::move(live));
-  Push(turn, *actor);
+  PushActor(turn, *actor);
 }
 
 void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
@@ -411,6 +403,14 @@ void ResumeActorTimers(Turn& turn) {
     if (node == nullptr || !node->dead) continue;
     actor.recreate_at = turn.now + turn.options.recreate_after;
     turn.Arm(actor.recreate_at, TimerKind::kActorRecreate, id);
+  }
+}
+
+void PushActor(Turn& turn, const Actor& actor) {
+  if (actor.watchers.empty()) return;
+  const wire::ActorInfo info = InfoOf(turn, actor);
+  for (const Route& route : actor.watchers) {
+    turn.SendTo(route, wire::ActorUpdate{info}, actor.exception);
   }
 }
 

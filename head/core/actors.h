@@ -40,6 +40,7 @@ void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::u
 void OnRecreateTimer(Turn& turn, const ActorId& id);
 /// After replay: who may only be re-created after a silence waits for all of it again.
 void ResumeActorTimers(Turn& turn);
+void PushActor(Turn& turn, const Actor& actor);
 wire::ActorInfo InfoOf(Turn& turn, const Actor& actor);
 
 }  // namespace troupe::head

@@ -125,12 +125,8 @@ Request RequestFrom(const Turn& turn, const MessageFrom& input, const Session& s
   request.launch = relay.launch;
   request.epoch = relay.epoch;
   request.rank = relay.rank;
-  // An actor owns by its own id, a rank through its launch: both outlive a restart of the head.
-  if (!relay.actor.IsNil()) {
-    request.owner = OwnerId(relay.actor.hi, relay.actor.lo);
-  } else if (relay.launch.IsNil()) {
-    request.owner = relay.process;
-  }
+  // An actor owns by its own id, which outlives a restart of the head.
+  request.owner = relay.actor.IsNil() ? relay.process : OwnerId(relay.actor.hi, relay.actor.lo);
   return request;
 }
 

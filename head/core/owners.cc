@@ -1,6 +1,9 @@
 #include "head/core/owners.h"
 
+#include <algorithm>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "head/core/actors.h"
 #include "head/core/groups.h"
@@ -16,6 +19,40 @@ void DropWatchers(Watched& watched, const SessionId& session, const ProcessId* p
     const bool gone = it->session == session && (process == nullptr || it->process == *process);
     it = gone ? watched.erase(it) : std::next(it);
   }
+}
+
+bool Watches(const std::set<Route>& watchers, const SessionId& session) {
+  const auto first = watchers.lower_bound({session, ProcessId()});
+  return first != watchers.end() && first->session == session;
+}
+
+void Move(std::set<Route>& watchers, const SessionId& from, const SessionId& to) {
+  if (from.IsNil() || from == to) return;
+  std::vector<ProcessId> moved;
+  for (auto it = watchers.begin(); it != watchers.end();) {
+    const bool there = it->session == from;
+    if (there) moved.push_back(it->process);
+    it = there ? watchers.erase(it) : std::next(it);
+  }
+  for (const ProcessId& process : moved) watchers.insert({to, process});
+}
+
+void DropWaiters(Launch& launch, const SessionId& session) {
+  auto& waiters = launch.waiters;
+  waiters.erase(std::remove_if(waiters.begin(), waiters.end(),
+                               [&](const Waiter& w) { return w.route.session == session; }),
+                waiters.end());
+}
+
+// The rank that made something, if its launch is on this node: a worker passes over processes it does
+// not have.
+std::optional<ProcessId> MakerThere(Turn& turn, const LaunchId& id, const OwnerId& owner,
+                                    const NodeId& node) {
+  const Launch* launch = turn.FindLaunch(id);
+  if (launch == nullptr || !launch->on_nodes() || owner.IsNil()) return std::nullopt;
+  if (turn.FindActor(ActorId(owner.hi, owner.lo)) != nullptr) return std::nullopt;
+  const bool there = std::find(launch->nodes.begin(), launch->nodes.end(), node) != launch->nodes.end();
+  return there ? std::optional<ProcessId>(owner) : std::nullopt;
 }
 
 // `process` null: the whole session.
@@ -35,8 +72,33 @@ void DropRoutes(State& state, const SessionId& session, const ProcessId* process
 
 }  // namespace
 
-void DropRoute(Turn& turn, const Route& route) {
-  DropRoutes(turn.state, route.session, &route.process);
+void DropWatches(Turn& turn, const Node& node) {
+  if (!node.session.IsNil()) DropRoutes(turn.state, node.session, nullptr);
+  if (!node.last_session.IsNil()) DropRoutes(turn.state, node.last_session, nullptr);
+}
+
+void ResumeWatches(Turn& turn, Node& node, const SessionId& session) {
+  const SessionId before = node.last_session;
+  node.last_session = session;
+  for (auto& [id, launch] : turn.state.launches) {
+    Move(launch.watchers, before, session);
+    if (!before.IsNil() && launch.driver_route.session == before) launch.driver_route.session = session;
+    // Waiters ask again by themselves: their requests are repeated.
+    DropWaiters(launch, before);
+    if (Watches(launch.watchers, session)) PushLaunch(turn, launch);
+  }
+  for (auto& [id, group] : turn.state.groups) {
+    Move(group.watchers, before, session);
+    const auto maker = MakerThere(turn, group.spec.launch, group.spec.owner, node.id);
+    if (maker) group.watchers.insert({session, *maker});
+    if (Watches(group.watchers, session)) PushGroup(turn, group);
+  }
+  for (auto& [id, actor] : turn.state.actors) {
+    Move(actor.watchers, before, session);
+    const auto maker = MakerThere(turn, actor.launch, actor.owner, node.id);
+    if (maker) actor.watchers.insert({session, *maker});
+    if (Watches(actor.watchers, session)) PushActor(turn, actor);
+  }
 }
 
 void OpenSession(Turn& turn, const SessionOpened& input) {
@@ -55,11 +117,12 @@ void CloseSession(Turn& turn, const SessionId& id) {
   if (found == turn.state.sessions.end()) return;
   const Session session = found->second;
   turn.state.sessions.erase(found);
-  DropRoutes(turn.state, id, nullptr);
   if (session.role == wire::Role::kWorker) {
+    // Its processes live on and watch on: see ResumeWatches.
     OnWorkerGone(turn, session, id);
     return;
   }
+  DropRoutes(turn.state, id, nullptr);
   const OwnerId owner(session.subject);
   const auto entry = turn.state.owners.find(owner);
   if (entry == turn.state.owners.end() || entry->second.session != id) return;
@@ -115,10 +178,12 @@ void AwaitOwners(Turn& turn) {
     if (launch.open() && !launch.spec.detached) owners.insert(launch.owner);
   }
   for (const auto& [id, actor] : turn.state.actors) {
-    if (actor.live() && !actor.spec.detached) owners.insert(actor.owner);
+    if (actor.live() && !actor.spec.detached && actor.launch.IsNil()) owners.insert(actor.owner);
   }
   for (const auto& [id, group] : turn.state.groups) {
-    if (group.live() && !group.spec.detached) owners.insert(group.spec.owner);
+    if (group.live() && !group.spec.detached && group.spec.launch.IsNil()) {
+      owners.insert(group.spec.owner);
+    }
   }
   for (const OwnerId& id : owners) {
     // An actor's end is known from the directory, not from a session.

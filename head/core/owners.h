@@ -2,7 +2,8 @@
 //
 // A client owns what it made, by its subject. A local client that is gone ends at once; a remote one
 // may be away for a grace; after a restart of the head every owner has a longer one. An actor owns
-// what it made and ends with the directory's record of it, so no grace is needed there.
+// what it made and ends with the directory's record of it, so no grace is needed there; what a rank
+// made ends with its launch's epoch.
 #pragma once
 
 #include "head/core/turn.h"
@@ -17,7 +18,10 @@ void OnOwnerTimer(Turn& turn, const OwnerId& owner);
 void EndOwner(Turn& turn, const OwnerId& owner, const std::string& why);
 /// After replay: everyone who owns something is away, with the restart grace.
 void AwaitOwners(Turn& turn);
-/// Forgets a push target everywhere.
-void DropRoute(Turn& turn, const Route& route);
+/// A node is back: its processes do not know that pushes were lost. What they watch is theirs again
+/// on the new session, and is told them anew.
+void ResumeWatches(Turn& turn, Node& node, const SessionId& session);
+/// A node is lost: nobody there watches any more.
+void DropWatches(Turn& turn, const Node& node);
 
 }  // namespace troupe::head

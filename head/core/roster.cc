@@ -6,6 +6,7 @@
 #include "head/core/convert.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
+#include "head/core/owners.h"
 #include "head/core/reconcile.h"
 
 namespace troupe::head {
@@ -90,6 +91,7 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   turn.Arm(turn.now + turn.options.suspect_after, TimerKind::kNode, node->id);
   Welcome(turn, request, *node);
   Reconcile(turn, *node, message);
+  ResumeWatches(turn, *turn.FindNode(info.node), request.route.session);
   turn.state.dirty = true;
 }
 
@@ -158,6 +160,7 @@ void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
   died.incarnation = node.incarnation;
   died.cause = cause;
   turn.Append(std::move(died));
+  DropWatches(turn, node);
   node.suspect = false;
   node.reported = false;
   node.missing = Resources();

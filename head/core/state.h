@@ -47,6 +47,7 @@ struct Node {
   std::map<Lease, Holding> holdings;
   // volatile
   SessionId session;
+  SessionId last_session;  // through which its processes watch
   bool reported = false;  // since this head started
   bool suspect = false;
   Instant last_heard{};
