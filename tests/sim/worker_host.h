@@ -11,7 +11,7 @@
 
 #include "tests/sim/checkers.h"
 #include "tests/sim/head_host.h"
-#include "worker/worker_core.h"
+#include "worker/core/worker_core.h"
 
 namespace troupe::sim {
 
