@@ -125,8 +125,10 @@ Request RequestFrom(const Turn& turn, const MessageFrom& input, const Session& s
   request.launch = relay.launch;
   request.epoch = relay.epoch;
   request.rank = relay.rank;
-  // An actor owns by its own id, which outlives a restart of the head.
-  request.owner = relay.actor.IsNil() ? relay.process : OwnerId(relay.actor.hi, relay.actor.lo);
+  // An actor owns by its own id, which outlives a restart of the head. A rank of a driver launch has
+  // such an id too, but owns as the process it is: pushes that were lost are told it again by that.
+  const bool is_actor = relay.rank < 0 && !relay.actor.IsNil();
+  request.owner = is_actor ? OwnerId(relay.actor.hi, relay.actor.lo) : relay.process;
   return request;
 }
 
