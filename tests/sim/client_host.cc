@@ -37,12 +37,16 @@ void ClientHost::Dial() {
       return;
     }
     link_ = link;
-    EndPoint mine;
-    mine.on_message = [this, link](wire::Message message) {
-      if (link == link_ && !ended_) OnMessage(message);
+    // Weak: a link that kept itself alive through its own callbacks would outlive the run.
+    const auto current = [this, weak = std::weak_ptr<Link>(link)] {
+      return link_ && weak.lock() == link_;
     };
-    mine.on_closed = [this, link] {
-      if (link != link_) return;
+    EndPoint mine;
+    mine.on_message = [this, current](wire::Message message) {
+      if (current() && !ended_) OnMessage(message);
+    };
+    mine.on_closed = [this, current] {
+      if (!current()) return;
       link_.reset();
       if (!ended_) Dial();
     };

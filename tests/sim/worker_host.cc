@@ -92,17 +92,21 @@ void WorkerHost::Dial() {
     }
     link_ = link;
     const std::uint64_t life = life_;
+    // Weak: a link that kept itself alive through its own callbacks would outlive the run.
+    const auto current = [this, life, weak = std::weak_ptr<Link>(link)] {
+      return life == life_ && link_ && weak.lock() == link_;
+    };
     EndPoint mine;
-    mine.on_message = [this, life, link](wire::Message message) {
-      if (life != life_ || link != link_) return;
-      Arrive([this, link, m = std::move(message)] {
-        if (link == link_) Perform(core_->OnHeadMessage(m, loop_.Now()));
+    mine.on_message = [this, current](wire::Message message) {
+      if (!current()) return;
+      Arrive([this, current, m = std::move(message)] {
+        if (current()) Perform(core_->OnHeadMessage(m, loop_.Now()));
       });
     };
-    mine.on_closed = [this, life, link] {
-      if (life != life_ || link != link_) return;
-      Arrive([this, link] {
-        if (link != link_) return;
+    mine.on_closed = [this, current] {
+      if (!current()) return;
+      Arrive([this, current] {
+        if (!current()) return;
         link_.reset();
         Perform(core_->OnHeadDown(loop_.Now()));
         Dial();
