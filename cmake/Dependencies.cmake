@@ -1,4 +1,4 @@
-# Third-party libraries. Boost, Cap'n Proto, abseil and SQLite are linked statically into the
+# Third-party libraries. Boost, Cap'n Proto and SQLite are linked statically into the
 # executables, so that a wheel runs on a distribution that has none of them.
 find_package(Threads REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
