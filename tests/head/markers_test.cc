@@ -73,6 +73,7 @@ TEST_F(Markers, S3_StaleEpochChangesNothing) {
   Serve(node_);
   Serve(node_);
   ASSERT_EQ(LaunchOf(launch_).epoch, 2u) << "S8";
+  Acquire(node_, launch_, 2, RequestId(1, 2));
   Complete(node_, launch_, 1, RequestId(2, 2));
   EXPECT_EQ(LastError(node_.session), ErrorCode::kFenced);
   EXPECT_TRUE(LaunchOf(launch_).open());

@@ -28,11 +28,24 @@ void Checker::OnDurable(const head::Row& row) {
     Expect(begun->epoch > epochs_[begun->launch], "S8: an epoch began twice");
     Expect(markers_.count(begun->launch) == 0, "S4: an epoch began after the marker");
     epochs_[begun->launch] = begun->epoch;
+  } else if (const auto* finished = std::get_if<wire::RankFinished>(&body)) {
+    const wire::RankDone& done = finished->done;
+    Expect(done.epoch == epochs_[done.launch] && done.epoch > over_[done.launch],
+           "S3: a rank's end of an epoch that is over was counted");
+    Expect(markers_.count(done.launch) == 0, "S4: a rank's end was counted after the marker");
+  } else if (const auto* acquired = std::get_if<wire::DriverAcquired>(&body)) {
+    Expect(acquired->epoch == epochs_[acquired->launch] && acquired->epoch > over_[acquired->launch],
+           "S3: an epoch that is over got a driver");
   } else if (const auto* failed = std::get_if<wire::EpochFailed>(&body)) {
+    Expect(failed->epoch == epochs_[failed->launch], "S3: an epoch that is not the current one failed");
     over_[failed->launch] = failed->epoch;
   } else if (const auto* written = std::get_if<wire::MarkerWritten>(&body)) {
     const wire::Marker& marker = written->marker;
     Expect(markers_.count(marker.launch) == 0, "S6: a second marker for one launch");
+    if (!marker.request.IsNil()) {
+      Expect(completing_[marker.request] == epochs_[marker.launch],
+             "S2, S3: the marker is of a driver whose epoch is over");
+    }
     if (marker.outcome == wire::Outcome::kSucceeded) {
       Expect(marker.epoch == epochs_[marker.launch] && marker.epoch > over_[marker.launch],
              "S2: success by an epoch that is not the current one");

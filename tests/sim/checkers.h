@@ -29,6 +29,8 @@ class Checker {
   void OnObserved(const wire::Marker& marker);
   /// A driver's Complete was acknowledged as the marker.
   void OnAcknowledged(const LaunchId& launch, const RequestId& request);
+  /// A driver of this epoch is about to complete.
+  void OnCompleting(const RequestId& request, std::uint64_t epoch) { completing_[request] = epoch; }
   /// After a turn of the head.
   void OnState(const head::State& state);
   /// The journal of a head that starts is what was durable.
@@ -54,6 +56,7 @@ class Checker {
   std::map<LaunchId, wire::Marker> markers_;       // in the journal
   std::map<LaunchId, std::uint64_t> epochs_;       // last one begun
   std::map<LaunchId, std::uint64_t> over_;         // last one that failed
+  std::map<RequestId, std::uint64_t> completing_;  // a driver's Complete -> its epoch
   std::map<LaunchId, wire::Outcome> observed_;
 };
 

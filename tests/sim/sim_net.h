@@ -62,8 +62,8 @@ class Link : public std::enable_shared_from_this<Link> {
     direction.last = std::max({direction.last + Duration(1), loop_.Now() + Latency(),
                                held_until_ + Latency()});
     auto self = shared_from_this();
-    loop_.At(direction.last, "message", [self, &direction, &to, m = std::move(message)] {
-      if (self->loop_.Now() < direction.cut && to.on_message) to.on_message(m);
+    loop_.At(direction.last, "message", [self, &direction, &to, m = std::move(message)]() mutable {
+      if (self->loop_.Now() < direction.cut && to.on_message) to.on_message(std::move(m));
     });
   }
   void Cut(Direction& direction, EndPoint& to) {

@@ -1,5 +1,6 @@
 #include "tests/sim/worker_host.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -127,6 +128,7 @@ void WorkerHost::Perform(worker::Effects effects) {
   for (worker::Effect& effect : effects) {
     if (life != life_) return;
     if (auto* message = std::get_if<worker::ToHead>(&effect)) {
+      if (DelayRequest(message->message)) continue;
       if (link_) link_->ToHead(std::move(message->message));
     } else if (auto* to = std::get_if<worker::ToProcess>(&effect)) {
       FromWorker(to->process, to->message);
@@ -164,6 +166,16 @@ void WorkerHost::Perform(worker::Effects effects) {
       });
     }
   }
+}
+
+// A request of a process may arrive seconds late, when its epoch is long over, or a second time then.
+bool WorkerHost::DelayRequest(const wire::Message& message) {
+  if (!std::holds_alternative<wire::Relay>(message.body)) return false;
+  if (!Chance(std::min(10 * plan_.duplicate_permille, 500u))) return false;
+  Later(loop_.Between(Ms(100), Ms(6000)), "stale request", [this, message] {
+    if (link_) link_->ToHead(message);
+  });
+  return loop_.random().Chance(500);
 }
 
 void WorkerHost::StartOne(const worker::StartProcess& start) {
@@ -323,6 +335,7 @@ void WorkerHost::SendComplete(ProcessId id) {
   Process& process = processes_.at(id);
   process.completing = true;
   process.complete = RequestId::Random(random_);
+  checker_.OnCompleting(process.complete, process.rank.epoch);
   const Duration work = loop_.Between(Ms(1), Ms(2000));
   Later(work, "driver returns", [this, id] {
     const auto entry = processes_.find(id);

@@ -57,7 +57,8 @@ class WorkerHost {
   /// Runs `run` in this life, later when stopped.
   void Later(Duration delay, std::string_view name, std::function<void()> run);
   void Perform(worker::Effects effects);
-  void Do(worker::ToHead& effect);
+  /// True when it is not to be sent now.
+  bool DelayRequest(const wire::Message& message);
   void StartOne(const worker::StartProcess& start);
   void FromHead(ProcessId id, wire::Message message);
   void FromWorker(ProcessId id, const wire::Message& message);
