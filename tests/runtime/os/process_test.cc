@@ -78,7 +78,8 @@ TEST(Process, ASubreaperInheritsOrphansAndKnowsWhoseTheyAre) {
   ASSERT_TRUE(BecomeSubreaper().ok());
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  SpawnOptions options = Shell("sleep 100 & echo $! >&5");
+  // The orphan says its name itself, once executed: in the midst of execve a process has no environment.
+  SpawnOptions options = Shell("sh -c 'echo $$ >&5; kill -STOP $$' &");
   options.new_session = true;
   options.descriptors = {{ends[1], 5}};
   const auto child = Spawn(options);
