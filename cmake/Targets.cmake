@@ -10,11 +10,11 @@ function(troupe_library NAME)
   endif()
 endfunction()
 
-# troupe_program(NAME SOURCES main.cc DEPS x): an executable; Cap'n Proto statically.
+# troupe_program(NAME SOURCES main.cc DEPS x): an executable, its libraries linked statically.
 function(troupe_program NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${NAME} ${ARG_SOURCES})
-  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} troupe_capnp_static)
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} troupe_static)
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   if(NAME MATCHES "^troupe-")  # what the wheel carries; the package looks for it in troupe/bin
     install(TARGETS ${NAME} RUNTIME DESTINATION troupe/bin COMPONENT python)
@@ -28,7 +28,7 @@ function(troupe_test NAME)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${NAME} ${ARG_SOURCES})
-  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main troupe_capnp_static)
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main troupe_static)
   gtest_discover_tests(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
                        DISCOVERY_MODE PRE_TEST)
 endfunction()
