@@ -26,6 +26,7 @@
 #include "worker/options.h"
 #include "worker/peer_server.h"
 #include "worker/service.h"
+#include "worker/stack_reader.h"
 #include "worker/supervisor.h"
 
 namespace troupe::worker {
@@ -55,6 +56,7 @@ class Node {
   void OnLifeline();
   void OnProcessMessage(ProcessId id, wire::Message message);
   async::Task<void> AnswerProcess(ProcessId id, wire::Message request);
+  async::Task<StatusOr<wire::Message>> Stacks(wire::ReadStacks request);
   void BeginLeave(const std::string& reason);
   void Tick();
 
@@ -77,6 +79,7 @@ class Node {
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<LogWatch> log_watch_;
   std::unique_ptr<Supervisor> supervisor_;
+  std::unique_ptr<StackReader> stack_reader_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<HeadLink> link_;
   std::unique_ptr<PeerServer> doors_;

@@ -21,11 +21,17 @@ wire::Message ErrorAnswer(std::uint64_t id, const Status& status) {
 }
 
 Service::Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch& watch,
-                 std::function<bool(const std::string&)> writing)
-    : clock_(clock), blobs_(blobs), logs_(logs), watch_(watch), writing_(std::move(writing)) {}
+                 std::function<bool(const std::string&)> writing, Stacks stacks)
+    : clock_(clock),
+      blobs_(blobs),
+      logs_(logs),
+      watch_(watch),
+      writing_(std::move(writing)),
+      stacks_(std::move(stacks)) {}
 
 bool Service::Handles(const wire::Body& body) {
   return std::holds_alternative<wire::ReadLog>(body) ||
+         std::holds_alternative<wire::ReadStacks>(body) ||
          std::holds_alternative<wire::PutBlob>(body) || std::holds_alternative<wire::GetBlob>(body);
 }
 
@@ -33,6 +39,8 @@ async::Task<wire::Message> Service::Answer(std::uint64_t asker, wire::Message re
   StatusOr<wire::Message> answer = MakeError(ErrorCode::kInvalid, "a worker does not answer this");
   if (auto* read = std::get_if<wire::ReadLog>(&request.body)) {
     answer = co_await ReadLog(std::move(*read));
+  } else if (auto* stacks = std::get_if<wire::ReadStacks>(&request.body)) {
+    answer = co_await stacks_(std::move(*stacks));
   } else if (const auto* put = std::get_if<wire::PutBlob>(&request.body)) {
     answer = PutBlob(asker, *put, request.attachment);
   } else if (const auto* get = std::get_if<wire::GetBlob>(&request.body)) {

@@ -1,8 +1,8 @@
-// Answers what a worker itself is asked: pieces of logs, blobs in and out.
+// Answers what a worker itself is asked: pieces of logs, stacks, blobs in and out.
 //
 // View: one node; on the worker's loop. The same answers for local processes (by their channel), local
 // clients (Unix socket) and other nodes and drivers (TLS). ReadLog may suspend while it waits for more
-// text; the blob requests do not suspend, so their order is the order of the calls.
+// text, ReadStacks while they are read; the blob requests do not suspend, so their order is the order of the calls.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,13 @@ namespace troupe::worker {
 
 class Service {
  public:
-  /// All references, and what `writing` refers to, must outlive the service. `writing` says whether a
-  /// process still writes to a log file.
+  /// The stacks of the processes that are asked for.
+  using Stacks = std::function<async::Task<StatusOr<wire::Message>>(wire::ReadStacks)>;
+
+  /// All references, and what `writing` and `stacks` refer to, must outlive the service. `writing` says
+  /// whether a process still writes to a log file.
   Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch& watch,
-          std::function<bool(const std::string&)> writing);
+          std::function<bool(const std::string&)> writing, Stacks stacks);
 
   static bool Handles(const wire::Body& body);
   /// The answer to `request`, an ErrorReply if need be. `asker` tells uploaders apart.
@@ -41,6 +44,7 @@ class Service {
   LogFiles& logs_;
   LogWatch& watch_;
   const std::function<bool(const std::string&)> writing_;
+  const Stacks stacks_;
 };
 
 /// The ErrorReply to request `id`.

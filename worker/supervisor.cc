@@ -32,6 +32,7 @@ Supervisor::Supervisor(async::Executor executor, const Clock& clock, ZygoteOptio
     : executor_(executor),
       logs_(logs),
       events_(std::move(events)),
+      base_environment_(zygote.environment),
       python_(zygote.python),
       oom_(os::ReadOomKills()),
       zygote_(executor, clock, std::move(zygote), ZygoteEvents()) {}
@@ -109,6 +110,20 @@ void Supervisor::Execute(Running& running, ForkOrder order) {
   OnForked(id, child->pid);
 }
 
+StatusOr<os::Spawned> Supervisor::StartTool(std::vector<std::string> arguments, int out) {
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  os::SpawnOptions spawn;
+  spawn.argv = {python_};
+  for (std::string& each : arguments) spawn.argv.push_back(std::move(each));
+  spawn.environment = base_environment_;
+  spawn.descriptors = {{null.get(), 0}, {out, 1}, {STDERR_FILENO, 2}};
+  spawn.new_session = true;
+  spawn.death_signal = SIGKILL;
+  TROUPE_ASSIGN(os::Spawned tool, os::Spawn(spawn));
+  tools_.insert(tool.pid);
+  return tool;
+}
+
 void Supervisor::ExecuteWaiting() {
   for (ForkOrder& order : zygote_.WithdrawAll()) {
     const auto found = running_.find(order.request.process);
@@ -182,7 +197,7 @@ void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
 
 void Supervisor::OnChildren() {
   for (const os::Reaped& child : os::ReapChildren()) {
-    if (zygote_.OnReaped(child.pid, child.status)) continue;
+    if (zygote_.OnReaped(child.pid, child.status) || tools_.erase(child.pid) > 0) continue;
     OnExit(child.pid, child.status, child.peak_rss_kib);
   }
   SweepOrphans();
@@ -239,7 +254,7 @@ void Supervisor::SweepOrphans() {
   std::set<ProcessId> alive;
   bool strangers = false;
   for (const int pid : os::Children()) {
-    if (pid == zygote_.pid() || by_pid_.count(pid) > 0) continue;
+    if (pid == zygote_.pid() || by_pid_.count(pid) > 0 || tools_.count(pid) > 0) continue;
     const StatusOr<UniqueFd> pidfd = os::OpenPidfd(pid);  // before the question whose it is
     if (!pidfd.ok()) continue;
     const ProcessId family = FamilyOf(pid);

@@ -9,12 +9,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "runtime/async/task.h"
 #include "runtime/base/time.h"
 #include "runtime/os/cgroup.h"
+#include "runtime/os/process.h"
 #include "worker/core/effects.h"
 #include "worker/core/exit_info.h"
 #include "worker/log_files.h"
@@ -49,6 +51,9 @@ class Supervisor {
   void OnChildren();
   /// Halves logs over their cap.
   void TrimLogs();
+  /// Executes `python ARGUMENTS...` in the workers' own environment, its output on `out`; it is no
+  /// process of anybody's, may end when it likes, and ends with this worker.
+  StatusOr<os::Spawned> StartTool(std::vector<std::string> arguments, int out);
   /// Kills the zygote and what is left of all families.
   void Stop();
 
@@ -85,6 +90,7 @@ class Supervisor {
   std::string python_;
   std::map<ProcessId, Running> running_;
   std::map<int, ProcessId> by_pid_;
+  std::set<int> tools_;
   os::OomKills oom_;
   bool stopping_ = false;
   Zygote zygote_;

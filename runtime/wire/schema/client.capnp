@@ -156,6 +156,9 @@ struct DrainNode { node @0 :NodeId; reason @1 :Text; }
 # ---- logs and blobs, answered by a worker ----
 struct ReadLog { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; stderr @3 :Bool; offset @4 :UInt64; bytesMax @5 :UInt32; waitMs @6 :UInt32; epoch @7 :UInt64; }
 struct LogChunk { offset @0 :UInt64; next @1 :UInt64; ended @2 :Bool; droppedBytes @3 :UInt64; }   # attachment: text
+# Stacks of processes that run: of a launch (one rank or, -1, all) or of an actor. Answer: StackDump.
+struct ReadStacks { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; native @3 :Bool; }
+struct StackDump { processes @0 :UInt32; }         # attachment: JSON as troupe._stacks writes it
 struct PutBlob { sha256 @0 :Data; offset @1 :UInt64; sizeBytes @2 :UInt64; }       # attachment: a chunk. Answer: Ok
 struct GetBlob { sha256 @0 :Data; offset @1 :UInt64; }                             # answer: BlobChunk
 struct BlobChunk { offset @0 :UInt64; sizeBytes @1 :UInt64; found @2 :Bool; }      # attachment: the chunk

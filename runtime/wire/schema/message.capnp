@@ -102,5 +102,7 @@ struct Message {
     actorBegin @89 :Process.ActorBegin;
     actorReady @90 :Process.ActorReady;
     storeReady @91 :Process.StoreReady;
+    readStacks @92 :Client.ReadStacks;
+    stackDump @93 :Client.StackDump;
   }
 }

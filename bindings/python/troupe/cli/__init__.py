@@ -15,7 +15,8 @@ import click
 from troupe import __version__, exceptions
 
 _WHERE = {"list": ("_show", "list_"), "logs": ("_logs", "logs"), "start": ("_start", "start"),
-          "status": ("_show", "status"), "stop": ("_stop", "stop"), "token": ("_token", "token")}
+          "stack": ("_stack", "stack"), "status": ("_show", "status"), "stop": ("_stop", "stop"),
+          "token": ("_token", "token")}
 
 
 class _Commands(click.Group):

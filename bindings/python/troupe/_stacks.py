@@ -1,0 +1,96 @@
+"""Stacks of processes of this host, read from outside with py-spy: Python's and C++'s frames in one.
+
+Run by a worker as `python -m troupe._stacks [--native] LABEL:PID...`; writes one JSON list. The process
+that is looked at is stopped for the moment of the reading and runs none of our code for it, so it may
+hang wherever it likes, with the GIL held too.
+"""
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+LIMIT_S = 60.0
+AT_ONCE = 4
+THREADS_MAX = 64
+FRAMES_MAX = 200
+NAME_CHARS_MAX = 160
+
+
+def read(pid: int, *, native: bool) -> dict[str, Any]:
+    """`{pid, threads: [{name, tid, main, active, frames: [{name, file, line}]}]}` or `{pid, error}`.
+
+    Blocks for as long as py-spy takes, a minute at most. Frames come innermost first; a file that ends
+    in .so is a native frame's library.
+    """
+    program = _py_spy()
+    if program is None:
+        return {"pid": pid, "error": "py-spy is not installed beside this Python: pip install py-spy"}
+    command = [program, "dump", "--json", "--pid", str(pid)]
+    try:
+        done = subprocess.run([*command, "--native"] if native else command, capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return {"pid": pid, "error": f"py-spy did not finish within {LIMIT_S:.0f} s of its start"}
+    if done.returncode != 0:
+        return {"pid": pid, "error": _reason(done.stderr, pid)}
+    return {"pid": pid, "threads": [_thread(each, pid) for each in json.loads(done.stdout)[:THREADS_MAX]]}
+
+
+def _py_spy() -> str | None:
+    beside = os.path.join(os.path.dirname(sys.executable), "py-spy")
+    return beside if os.access(beside, os.X_OK) else shutil.which("py-spy")
+
+
+def _reason(text: str, pid: int) -> str:
+    """py-spy's error without its own backtrace, and what to do about the usual one."""
+    lines = text.split("Stack backtrace")[0].strip().splitlines()
+    said = "; ".join(line.strip() for line in lines if line.strip()) or "py-spy failed and said nothing"
+    if not os.path.exists(f"/proc/{pid}"):
+        return f"there is no process {pid} (any more)"
+    if "ermission" in said or "EPERM" in said:
+        said += " - reading another process needs ptrace rights: run it as the worker's user, and in a container " \
+                "allow SYS_PTRACE"
+    return said
+
+
+def _thread(thread: dict, pid: int) -> dict[str, Any]:
+    frames = thread["frames"]
+    kept = frames if len(frames) <= FRAMES_MAX else frames[: FRAMES_MAX - 1]
+    rows = [{"name": _short(each["name"]), "file": each.get("short_filename") or each["filename"],
+             "line": each["line"]} for each in kept]
+    if len(frames) > len(kept):
+        rows.append({"name": f"... {len(frames) - len(kept)} more frames ...", "file": "", "line": 0})
+    tid = thread.get("os_thread_id") or 0
+    return {"name": thread.get("thread_name") or "", "tid": tid, "main": tid == pid,
+            "active": bool(thread["active"]), "frames": rows}
+
+
+def _short(name: str) -> str:
+    """A C++ name without its template arguments and parameters, which may be kilobytes."""
+    out, depth = [], 0
+    for char in name.replace("(anonymous namespace)", "anonymous"):
+        if char in "<(" and name[:1] not in "<(":
+            depth += 1
+        elif char in ">)" and depth:
+            depth -= 1
+        elif not depth:
+            out.append(char)
+    return ("".join(out).strip() or name)[:NAME_CHARS_MAX]
+
+
+def main() -> None:
+    """Reads every process named and writes the list, in the order asked."""
+    native = "--native" in sys.argv
+    targets = [each.partition(":") for each in sys.argv[1:] if each != "--native"]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        found = pool.map(lambda each: {"rank": int(each[0]), **read(int(each[2]), native=native)}, targets)
+        json.dump(list(found), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
