@@ -42,7 +42,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = {**os.environ, "CC": "gcc", "CXX": "g++", "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
     built = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--wheel-dir", folder,
-         "-C", "cmake.build-type=Dev", "-C", f"build-dir={ROOT / 'build' / 'dev-wheel'}"],
+         "--config-settings", "cmake.build-type=Dev",
+         "--config-settings", f"build-dir={ROOT / 'build' / 'dev-wheel'}"],
         env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
     assert built.returncode == 0, f"pip wheel failed\n{built.stdout[-4000:]}\n{built.stderr[-4000:]}"
     (made,) = folder.glob("*.whl")
