@@ -46,9 +46,10 @@ setup_python() {
 # build_preset dev [targets...]: configures and builds, compiler output kept to what matters.
 build_preset() {
   local preset=$1; shift
+  local python=$PWD/.venv/bin/python; [ -x "$python" ] || python=/usr/bin/python3
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # checkouts beside each other share the cache
   step "building ($preset)"
-  cmake --preset "$preset" -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"build-$preset.log" 2>&1 ||
+  cmake --preset "$preset" -DPython_EXECUTABLE="$python" >"build-$preset.log" 2>&1 ||
     { tail -30 "build-$preset.log" >&2; fail "cmake could not configure (log: build-$preset.log)"; }
   local targets=(); [ $# -gt 0 ] && targets=(--target "$@")
   cmake --build "build/$preset" "${targets[@]}" >>"build-$preset.log" 2>&1 ||

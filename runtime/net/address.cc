@@ -1,5 +1,6 @@
 #include "runtime/net/address.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace troupe::net {
@@ -8,6 +9,12 @@ namespace {
 Status Malformed(std::string_view text, const std::string& why) {
   return MakeError(ErrorCode::kInvalid, "'" + std::string(text.substr(0, 120)) + "' is not an address: " +
                                             why + "\n  write host:port, [::1]:port or unix:/path");
+}
+
+// What a name or a numeric address is written with; anything else would not be read back as it was.
+bool IsHostCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '-' || c == '_' || c == ':' || c == '%';
 }
 
 }  // namespace
@@ -20,6 +27,7 @@ std::string Address::Text() const {
 
 StatusOr<Address> UnixAddress(std::string path) {
   if (path.empty() || path[0] != '/') return Malformed(path, "the path of a Unix socket begins with /");
+  if (path.find('\0') != std::string::npos) return Malformed(path, "a path has no zero byte");
   if (path.size() > kUnixPathBytesMax) {
     return Malformed(path, "the path of a Unix socket has at most 107 bytes, this one " +
                                std::to_string(path.size()) +
@@ -49,10 +57,16 @@ StatusOr<Address> ParseAddress(std::string_view text) {
   if (!host.empty() && host.front() == '[') {
     if (host.back() != ']') return Malformed(text, "a bracket is not closed");
     host = host.substr(1, host.size() - 2);
+    if (host.find(':') == std::string_view::npos) {
+      return Malformed(text, "brackets are for IPv6 addresses");
+    }
   } else if (host.find(':') != std::string_view::npos) {
     return Malformed(text, "an IPv6 address stands in brackets");
   }
   if (host.empty()) return Malformed(text, "the host is missing");
+  if (!std::all_of(host.begin(), host.end(), IsHostCharacter)) {
+    return Malformed(text, "the host has a character that no name and no address has");
+  }
   if (host.size() > 255) return Malformed(text, "the host name is too long");
   int port = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);

@@ -20,7 +20,8 @@ TEST(Address, EveryFormIsReadAndWrittenBack) {
 
 TEST(Address, WhatIsNotOneSaysWhyAndWhatOneLooksLike) {
   for (const char* text : {"", "host", ":1", "host:", "host:x", "host:70000", "host:-1", "::1:5", "[::1:5",
-                           "[]:5", "unix:", "unix:relative", "host:1x"}) {
+                           "[]:5", "unix:", "unix:relative", "host:1x",
+                           "[unix]:5", "[/x:y]:5", "a b:5", "a/b:5"}) {
     const auto address = ParseAddress(text);
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_EQ(ErrorCodeOf(address.status()), ErrorCode::kInvalid);

@@ -1,0 +1,116 @@
+// Fuzzes the head's reducer with what authenticated peers may say: any message, in any order, from a
+// node, a client, an observer, a process behind the node. Nothing a peer says may end the head, and a
+// head that replays the journal of what happened starts again.
+//
+// The input is control frames in a row; a message's id picks who says it.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+
+#include "head/core/head_core.h"
+#include "runtime/wire/frame.h"
+
+namespace troupe::head {
+namespace {
+
+constexpr int kMessagesMax = 64;
+
+class PlainMint final : public TokenMint {
+ public:
+  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us, bool) override {
+    Minted minted;
+    minted.record.id = TokenId(5, ++count_);
+    minted.record.role = role;
+    minted.record.created_us = now_us;
+    minted.record.expires_us = now_us + lifetime_us;
+    return minted;
+  }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+// A head, one node, one client, one observer; every append is durable at once.
+class Stage {
+ public:
+  Stage() : core_(CoreOptions(), Seams{random_, mint_}) {
+    Take(core_.Start(now_, 1));
+    const wire::Role roles[] = {wire::Role::kWorker, wire::Role::kClient, wire::Role::kObserver};
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      SessionOpened opened;
+      opened.session = SessionId(1, i);
+      opened.role = roles[i];
+      opened.subject = NodeId(7, i);
+      Feed(opened);
+    }
+    wire::RegisterNode node;
+    node.node = NodeId(7, 0);
+    node.name = "a";
+    node.resources.resize(1);
+    node.resources[0].name = "CPU";
+    node.resources[0].ten_thousandths = 80000;
+    wire::Message message;
+    message.id = 1;
+    message.body = node;
+    Say(0, std::move(message), false);
+  }
+
+  void Say(std::uint64_t who, wire::Message message, bool relayed) {
+    MessageFrom input;
+    input.session = SessionId(1, who);
+    if (relayed) {
+      wire::Relay relay;
+      relay.process = ProcessId(8, 1);
+      relay.epoch = 1;
+      input.relay = relay;
+    }
+    input.message = std::move(message);
+    Feed(input);
+    now_ += std::chrono::milliseconds(300);
+    Feed(Tick());
+  }
+
+  void Restart() {
+    HeadCore again(CoreOptions(), Seams{random_, mint_});
+    for (const wire::Event& event : journal_) again.Replay(event);
+    again.Start(now_, 2);
+  }
+
+ private:
+  void Feed(const Input& input) { Take(core_.Handle(input, now_, 1)); }
+  void Take(Effects effects) {
+    std::uint64_t last = 0;
+    for (Row& row : effects.append) {
+      last = row.sequence;
+      journal_.push_back(std::move(row.event));
+    }
+    if (last != 0) Feed(Appended{last});
+  }
+
+  Instant now_{std::chrono::seconds(1000)};
+  Prng random_{42};
+  PlainMint mint_;
+  std::deque<wire::Event> journal_;
+  HeadCore core_;
+};
+
+}  // namespace
+}  // namespace troupe::head
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  namespace wire = troupe::wire;
+  troupe::head::Stage stage;
+  wire::FrameReader reader;
+  reader.Feed(std::string_view(reinterpret_cast<const char*>(data), size));
+  for (int count = 0; count < troupe::head::kMessagesMax; ++count) {
+    auto next = reader.Next();
+    if (!next || !next->ok()) break;
+    wire::Message message = std::move(**next);
+    const std::uint64_t who = message.id % 4;
+    stage.Say(who % 3, std::move(message), who == 3);
+  }
+  stage.Restart();
+  return 0;
+}
