@@ -2,7 +2,8 @@
 
 Each contender starts N ranks, forms a Gloo group, does one all-reduce (or one DDP step with AdamW) and
 hands every rank's result back. Printed: median, best and the ratio to torchrun and to the floor
-(a bare zygote, floor_zygote.py).
+(a bare zygote, floor_zygote.py). Before each contender the machine is left alone for half a second, so that
+nobody pays for the processes that the one before has left to end, or for those that the zygote parks.
 
     python benchmarks/launch.py [--rounds 7] [--keep]
 """
@@ -15,7 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from floor_zygote import FloorZygote  # noqa: E402
-from report import keep, summary  # noqa: E402
+from report import keep, settle, summary  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -64,7 +65,9 @@ def time_torchrun(world_size: int, work: str) -> float:
 def compare(world_size: int, work: str, rounds: int, with_torchrun: bool, floor: FloorZygote) -> dict:
     times: dict[str, list[float]] = {"troupe": [], "floor": [], "torchrun": []}
     for _ in range(rounds):
+        settle()
         times["troupe"].append(time_troupe(world_size, work))
+        settle()
         times["floor"].append(floor.launch(world_size, work))
         if with_torchrun and len(times["torchrun"]) < 5:
             times["torchrun"].append(time_torchrun(world_size, work))

@@ -25,6 +25,11 @@ def summary(seconds: list[float]) -> dict:
             "worst_ms": round(max(seconds) * 1e3, 2), "rounds": len(seconds)}
 
 
+def settle(seconds: float = 0.5) -> None:
+    """Leaves the machine alone, so that what one contender leaves behind is not the next one's cost."""
+    time.sleep(seconds)  # lint-ok: a pause between measurements
+
+
 def keep(name: str, rows: dict, write: bool) -> None:
     """Prints the rows as JSON lines; with `write`, replaces benchmarks/results/NAME.json."""
     document = {"benchmark": name, "machine": machine(), "rows": rows}

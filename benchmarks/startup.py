@@ -14,7 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from report import keep, summary  # noqa: E402
+from report import keep, settle, summary  # noqa: E402
 
 RAY_SCRIPT = """
 import json, time
@@ -90,6 +90,7 @@ def warm_spawn(rounds: int) -> list[float]:
 
     with troupe.init(num_cpus=64, log_to_driver=False):
         distributed(processes=1, remote=True)(lambda: None).distributed()  # the zygote is up after it
+        settle(3.0)  # and has compacted its memory: this is about a cluster that is warm
         actor_class, taken = troupe.remote(Echo), []
         for _ in range(rounds):
             begin = time.perf_counter()

@@ -86,6 +86,11 @@ class Home:
                               cwd=cwd, env={**os.environ, **(env or {})})
 
 
+def parked(home: Home) -> set[int]:
+    """Pids of the processes that a zygote forked ahead and that wait to become something."""
+    return {pid for pid, command in home.processes().items() if command.strip("\0 ") == "troupe: parked"}
+
+
 @contextlib.contextmanager
 def _home(path: Path) -> Iterator[Home]:
     test_id = uuid.uuid4().hex

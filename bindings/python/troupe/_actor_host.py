@@ -41,6 +41,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     server = _calls.listen(begin["socket_path"])
     methods = json.dumps(method_names(type(instance))).encode()
     channel.send("ActorReady", {"failed": False, "methods": methods})
+    channel.started()
     _calls.serve(server, instance, max(1, begin["max_concurrency"]))
     _leave.leave(0)
 

@@ -1,22 +1,24 @@
 """Makes a fresh process a rank, an actor or a store: one path after fork and after exec.
 
-`become_child` is what only a forked child needs (death signal, session, descriptors, stdio);
-`apply_request` is what both need (environment, directory, import path, threads, seeds). Then
-`serve` reads the first message of the control channel and becomes what it says.
+`become_child` and `take_descriptors` are what only a forked child needs (death signal, session,
+descriptors, stdio). `prepare` (streams, seeds) and then `apply_request` (environment, directory, import
+path, threads) are what both need. Then `serve` reads the first message of the control channel and
+becomes what it says.
 """
 from __future__ import annotations
 
 import faulthandler
 import os
 import signal
+import socket
 import sys
 from typing import NoReturn
 
 from troupe import _os
 
 
-def become_child(fds: tuple[int, int, int], parent: int) -> int:
-    """First steps of a forked child; returns the control descriptor.
+def become_child(keep: int, parent: int) -> None:
+    """First steps of a forked child; of the descriptors, only stdio and `keep` stay.
 
     Order matters: the death signal first, then the check that the parent did not die before it.
     """
@@ -24,22 +26,37 @@ def become_child(fds: tuple[int, int, int], parent: int) -> int:
     if os.getppid() != parent:
         os._exit(1)
     os.setsid()
-    control, out, err = fds
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    _os.close_all_but({0, 1, 2, control})
-    os.set_inheritable(control, False)
+    _os.close_all_but({0, 1, 2, keep})
+    os.set_inheritable(keep, False)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL if number != signal.SIGPIPE else signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def prepare() -> None:
+    """What every process needs and no request changes: its streams, faulthandler, seeds."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    faulthandler.enable()
+    _seed()
+
+
+def take_descriptors(fds: list[int]) -> int:
+    """Puts stdout and stderr in their places; returns the control descriptor."""
+    control, out, err = fds
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.close(out)
+    os.close(err)
+    os.set_inheritable(control, False)
     return control
 
 
 def apply_request(request: dict, base_path: list[str]) -> None:
-    """Environment, working directory, import path, affinity, threads and seeds of a ForkRequest.
+    """Environment, working directory, import path, affinity, title and threads of a ForkRequest.
 
     `base_path` is the interpreter's own sys.path, without the directory it was started in.
     An OMP_NUM_THREADS of the environment is told to torch, which has read its own already.
@@ -52,14 +69,9 @@ def apply_request(request: dict, base_path: list[str]) -> None:
     sys.argv[:] = ["troupe"]
     if request["cpus"]:
         os.sched_setaffinity(0, request["cpus"])
-    if request["title"]:
-        _os.set_title(request["title"])
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    faulthandler.enable()
+    _os.set_title(request["title"] or f"troupe: {request['kind']}")
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     _set_threads(int(wanted) if wanted.isdigit() else request["threads"])
-    _seed()
 
 
 def _enter_directory(path: str) -> None:
@@ -95,11 +107,18 @@ def base_path_of_interpreter(start_directory: str) -> list[str]:
     return [entry for entry in sys.path if entry and entry != start_directory]
 
 
-def serve(control_fd: int, kind: str) -> NoReturn:
-    """Becomes what the first message on the control channel says; leaves by os._exit."""
+def serve(control_fd: int, kind: str, zygote: socket.socket) -> NoReturn:
+    """Becomes what the first message on the control channel says; leaves by os._exit.
+
+    An actor keeps the socket to the zygote until it is ready for calls: its end says so.
+    """
     from troupe._process_channel import ProcessChannel
 
     channel = ProcessChannel(control_fd)
+    if kind == "actor":
+        channel.when_started(zygote.close)
+    else:
+        zygote.close()
     become(channel, kind)
 
 
@@ -111,8 +130,10 @@ def become(channel, kind: str) -> NoReturn:
         if kind == "store":
             from troupe import _store
 
+            channel.read_on()
             _store.run(channel)
         first, fields, attachment = channel.first()
+        channel.read_on()
         if first == "RankBegin":
             from troupe import _rank
 

@@ -1,8 +1,9 @@
 """A process's control channel to its worker, and the thread that reads it.
 
-The thread dispatches: the first messages to whoever waits in `first()`, RankRun to `wait_run()`, pushes
-to the session (`troupe._session`) once one is attached, ProcessEnd to the end of the process. It
-answers nothing itself. When the channel ends, the worker is gone and so is this process.
+`first()` reads what the process is to be, on the thread that asks; `read_on` starts the thread that reads
+from then on. It dispatches: RankRun to `wait_run()`, pushes to the session (`troupe._session`) once one
+is attached, ProcessEnd to the end of the process. It answers nothing itself. When the channel ends, the
+worker is gone and so is this process.
 """
 from __future__ import annotations
 
@@ -25,16 +26,25 @@ class ProcessChannel:
         from troupe._bridge import native
 
         self.control = native.ControlClient.adopt(descriptor, peer="the worker")
-        self._first: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._run: queue.SimpleQueue[dict] = queue.SimpleQueue()
         self._on_push: Callable[[str, dict, bytes], None] | None = None
         self._before_end: list[Callable[[dict], None]] = []
-        self.exit_code_at_end: int | None = None
-        threading.Thread(target=self._read, name="troupe-control", daemon=True).start()
+        self._when_started: Callable[[], None] | None = None
+        self._reader = threading.Thread(target=self._read, name="troupe-control", daemon=True)
 
     def first(self) -> Message:
-        """The next message of those that say what the process is to be."""
-        return self._first.get()
+        """The next message of those that say what the process is to be; before `read_on`."""
+        while True:
+            message = self._next()
+            if message is None:
+                _leave.leave_now(EXIT_WORKER_LOST)
+            if message[0] in _FIRST_KINDS:
+                return message
+            self._take(*message)
+
+    def read_on(self) -> None:
+        """Starts the thread that reads all that is still to come."""
+        self._reader.start()
 
     def wait_run(self) -> dict:
         """Waits for RankRun: all ranks are there."""
@@ -50,6 +60,20 @@ class ProcessChannel:
         self._on_push = None
         self._closing = True
         self.control.close()
+
+    def join(self) -> None:
+        """After `finish`: returns when the thread that reads has ended."""
+        self._reader.join()
+
+    def when_started(self, action: Callable[[], None]) -> None:
+        """What `started` runs, once."""
+        self._when_started = action
+
+    def started(self) -> None:
+        """The process is ready for what it is for."""
+        action, self._when_started = self._when_started, None
+        if action is not None:
+            action()
 
     def on_push(self, handler: Callable[[str, dict, bytes], None]) -> None:
         """Where pushes of the head go from now on."""
@@ -68,15 +92,15 @@ class ProcessChannel:
                 if self._closing:
                     return
                 _leave.leave_now(EXIT_WORKER_LOST)
-            kind, fields, attachment = message
-            if kind in _FIRST_KINDS:
-                self._first.put(message)
-            elif kind == "RankRun":
-                self._run.put(fields)
-            elif kind == "ProcessEnd":
-                self._end(fields)
-            elif self._on_push is not None:
-                self._on_push(kind, fields, attachment)
+            self._take(*message)
+
+    def _take(self, kind: str, fields: dict, attachment: bytes) -> None:
+        if kind == "RankRun":
+            self._run.put(fields)
+        elif kind == "ProcessEnd":
+            self._end(fields)
+        elif self._on_push is not None:
+            self._on_push(kind, fields, attachment)
 
     def _next(self) -> Message | None:
         try:

@@ -5,7 +5,8 @@ user code, never touches CUDA and has one thread; it forks from its main thread 
 children by their pidfds, without signals. The end of its socket is its own end.
 
 Messages are control frames, one per datagram: ForkRequest with three descriptors (control, stdout,
-stderr) is answered by ForkReply; ChildExit follows when the child has ended.
+stderr) is answered by ForkReply; ChildExit follows when the child has ended. While nothing is asked,
+it keeps some children forked ahead (`_parked`), so that a start does not wait for a fork.
 """
 from __future__ import annotations
 
@@ -14,19 +15,20 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # a thread pool started by an import would make fork unsafe
 
-import array
 import gc
 import importlib
 import select
 import socket
 import sys
 import time
-from typing import NoReturn
+from collections import deque
+from collections.abc import Callable
 
-from troupe import _bootstrap, _leave, _os
+from troupe import _bootstrap, _os, _parked
 from troupe._identity import PYTHON_VERSION
 
-DATAGRAM_BYTES_MAX = 1 << 20
+START_S = 1.0            # from its request on, a rank's start counts as under way for this long at most
+LOST_IN_A_ROW_MAX = 3
 PROBE_DEADLINE_S = 20.0
 PREIMPORT = ("numpy", "numpy.random", "cloudpickle", "torch", "torch.distributed", "torch._dynamo",
              "torch.nn.parallel.distributed")
@@ -68,94 +70,149 @@ def probe() -> str:
 
 
 class Zygote:
-    """The socket to the worker and the children that are alive. Main thread only."""
+    """The socket to the worker, the children that are alive, and those that are parked. Main thread only."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, parked: int) -> None:
         from troupe import _native
 
         self._native = _native
         self._socket = sock
-        self._pids: dict[int, int] = {}  # pidfd -> pid
+        self._wanted = parked
+        self._parked: deque[_parked.Child] = deque()
+        self._starting: dict[int, float] = {}  # pidfd -> when its start counts as over
+        self._lost_in_a_row = 0
         self._poll = select.poll()
-        self._poll.register(sock, select.POLLIN)
+        self._actions: dict[int, Callable[[], None]] = {}
         self._base_path = _bootstrap.base_path_of_interpreter(os.getcwd())
+        self._open = True
+        self._watch(sock.fileno(), self._receive)
 
     def send(self, kind: str, fields: dict) -> None:
+        """Tells the worker."""
         self._socket.send(self._native.encode_message(kind, fields, b""))
 
     def run(self) -> None:
-        """Serves until the worker's end of the socket is closed; compacts its memory while idle."""
-        compaction = _os.collapse_memory()
-        idle_ms: int | None = 0
-        while True:
-            events = self._poll.poll(idle_ms)
-            if not events and next(compaction, None) is None:
-                idle_ms = None
-            for descriptor, _ in events:
-                if descriptor != self._socket.fileno():
-                    self._reap(descriptor)
-                elif not self._receive():
-                    return
+        """Serves until the worker's end of the socket is closed.
 
-    def _receive(self) -> bool:
-        fds = array.array("i")
-        data, ancillary, _, _ = self._socket.recvmsg(DATAGRAM_BYTES_MAX, socket.CMSG_SPACE(3 * fds.itemsize),
-                                                     socket.MSG_CMSG_CLOEXEC)
-        for level, kind, raw in ancillary:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
-        if not data:
-            return False
+        While nothing is asked, it compacts its memory, then parks children: in that order, for pages
+        that a child shares cannot be compacted without leaving it the old ones.
+        """
+        compaction = _os.collapse_memory()
+        compacting = True
+        while self._open:
+            timeout_ms = 0 if compacting else self._until_parking_ms()
+            events = self._poll.poll(timeout_ms)
+            if not events and compacting:
+                compacting = next(compaction, None) is not None
+            elif not events and self._until_parking_ms() == 0:
+                self._park()
+            for descriptor, _ in events:
+                action = self._actions.get(descriptor)
+                if action is not None:
+                    action()
+
+    def _watch(self, descriptor: int, action: Callable[[], None]) -> None:
+        self._actions[descriptor] = action
+        self._poll.register(descriptor, select.POLLIN)
+
+    def _forget(self, descriptor: int) -> None:
+        if self._actions.pop(descriptor, None) is not None:
+            self._poll.unregister(descriptor)
+
+    def _until_parking_ms(self) -> int | None:
+        """When to fork ahead: never while a start is under way, for it would slow that down."""
+        if len(self._parked) >= self._wanted:
+            return None
+        now = time.monotonic()
+        over = max(self._starting.values(), default=now)
+        if over <= now:
+            self._starting.clear()
+            return 0
+        return int((over - now) * 1000) + 1
+
+    def _park(self) -> None:
         try:
-            self._fork(data, list(fds))
+            self._parked.append(self._fork(ahead=True))
+        except (OSError, RuntimeError) as error:
+            self._stop_parking(str(error))
+
+    def _stop_parking(self, why: str) -> None:
+        self._wanted = 0
+        print(f"no more processes are parked: {why}", file=sys.stderr, flush=True)
+
+    def _fork(self, *, ahead: bool) -> _parked.Child:
+        threads = _os.thread_count()
+        if threads != 1:
+            raise RuntimeError(f"the zygote has {threads} threads; forking would not be safe")
+        child = _parked.fork(self._native, self._base_path, ahead=ahead)
+        self._watch(child.pidfd, lambda: self._reap(child))
+        return child
+
+    def _receive(self) -> None:
+        data, fds = _parked.receive(self._socket)
+        self._open = bool(data)
+        try:
+            if data:
+                self._start(data, fds)
         finally:
             for descriptor in fds:
                 os.close(descriptor)
-        return True
 
-    def _fork(self, data: bytes, fds: list[int]) -> None:
+    def _start(self, data: bytes, fds: list[int]) -> None:
         kind, request, _ = self._native.decode_message(data)[:3]
         if kind != "ForkRequest":
             return
         reply = {"process": request["process"], "pid": 0, "error": ""}
-        threads = _os.thread_count()
         if len(fds) != 3:
             reply["error"] = f"the request carries {len(fds)} descriptors, not 3"
-        elif threads != 1:
-            reply["error"] = f"the zygote has {threads} threads; forking would not be safe"
+            self.send("ForkReply", reply)
+            return
+        try:
+            child = self._take() or self._fork(ahead=False)
+        except (OSError, RuntimeError) as error:
+            reply["error"] = f"fork failed: {error}"
+            self.send("ForkReply", reply)
+            return
+        reply["pid"] = child.pid
+        self.send("ForkReply", reply)  # first: the worker knows the pid before the process speaks
+        child.give(data, fds)
+        self._starting[child.pidfd] = time.monotonic() + START_S
+        if request["kind"] == "actor":
+            self._watch(child.socket.fileno(), lambda: self._started(child))
         else:
-            parent = os.getpid()
-            try:
-                pid = os.fork()
-            except OSError as error:
-                reply["error"] = f"fork failed: {error}"
-            else:
-                if pid == 0:
-                    _run_child(request, (fds[0], fds[1], fds[2]), parent, self._base_path)
-                reply["pid"] = pid
-                descriptor = os.pidfd_open(pid)
-                self._pids[descriptor] = pid
-                self._poll.register(descriptor, select.POLLIN)
-        self.send("ForkReply", reply)
+            child.socket.close()
 
-    def _reap(self, descriptor: int) -> None:
-        pid = self._pids.pop(descriptor)
-        self._poll.unregister(descriptor)
-        os.close(descriptor)
-        _, status, usage = os.wait4(pid, 0)
-        self.send("ChildExit", {"pid": pid, "status": status, "max_rss_kib": usage.ru_maxrss})
+    def _take(self) -> _parked.Child | None:
+        """A parked child that is alive; the dead are reaped in their turn."""
+        while self._parked:
+            child = self._parked.popleft()
+            if child.alive():
+                self._lost_in_a_row = 0
+                return child
+        return None
 
+    def _started(self, child: _parked.Child) -> None:
+        """An actor closed its end: it is ready for calls."""
+        self._forget(child.socket.fileno())
+        child.socket.close()
+        self._starting.pop(child.pidfd, None)
 
-def _run_child(request: dict, fds: tuple[int, int, int], parent: int, base_path: list[str]) -> NoReturn:
-    try:
-        control = _bootstrap.become_child(fds, parent)
-        _leave.forget_inherited_exit_handlers()
-        gc.enable()
-        _bootstrap.apply_request(request, base_path)
-        _bootstrap.serve(control, request["kind"])
-    except BaseException as error:
-        os.write(2, f"troupe: the process could not start: {error}\n".encode())
-    os._exit(70)
+    def _reap(self, child: _parked.Child) -> None:
+        self._forget(child.pidfd)
+        if child.socket.fileno() >= 0:
+            self._forget(child.socket.fileno())
+        self._starting.pop(child.pidfd, None)
+        child.close()
+        _, status, usage = os.wait4(child.pid, 0)
+        if child.given:
+            self.send("ChildExit", {"pid": child.pid, "status": status, "max_rss_kib": usage.ru_maxrss})
+            return
+        if child in self._parked:
+            self._parked.remove(child)
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row >= LOST_IN_A_ROW_MAX:
+            self._stop_parking(f"{self._lost_in_a_row} in a row ended before their use, the last with wait status "
+                               f"{status}")
 
 
 def main() -> None:
@@ -172,7 +229,7 @@ def main() -> None:
     gc.disable()
     gc.freeze()
     reason = probe()
-    zygote = Zygote(sock)
+    zygote = Zygote(sock, 0 if reason else _parked.default_count())
     try:
         zygote.send("ZygoteReady", {
             "pid": os.getpid(), "import_ms": int((time.monotonic() - started) * 1000),

@@ -1,0 +1,142 @@
+"""Children of the zygote: forked, made ready, and given what they are to be.
+
+A child has a socket to the zygote. On it comes the worker's ForkRequest, as it was sent, with three
+descriptors (control, stdout, stderr); until then the child is parked. One that was forked ahead has
+done by then what every process must do: its session and signals, its seeds, the copies of the pages
+that a start writes to. What a request says (environment, directory, import path, threads) is applied
+when it comes, so a parked child knows nothing of what it will be and no user code has run in it.
+
+The zygote's end of the socket is the zygote's: a child that is parked ends with it.
+"""
+from __future__ import annotations
+
+import array
+import gc
+import os
+import socket
+from typing import Any, NoReturn
+
+from troupe import _bootstrap, _leave, _os
+
+DATAGRAM_BYTES_MAX = 1 << 20
+SOCKET_BUFFER_BYTES = 4 << 20
+PARKED_VARIABLE = "TROUPE_PARKED_PROCESSES"
+PARKED_MIN, PARKED_MAX = 6, 16
+_FDS = 3  # control, stdout, stderr
+
+
+def default_count() -> int:
+    """How many children are kept: one per CPU within 6 and 16, or what TROUPE_PARKED_PROCESSES says."""
+    wanted = os.environ.get(PARKED_VARIABLE, "")
+    if wanted.isdigit():
+        return min(int(wanted), PARKED_MAX)
+    return max(PARKED_MIN, min(PARKED_MAX, len(os.sched_getaffinity(0))))
+
+
+class Child:
+    """The zygote's side of one child. Main thread only."""
+
+    def __init__(self, pid: int, sock: socket.socket) -> None:
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self.socket = sock
+        self.given = False
+
+    def alive(self) -> bool:
+        """Whether it has not ended; leaves its status to be reaped."""
+        return os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def give(self, data: bytes, fds: list[int]) -> None:
+        """Hands it its request; one that cannot be given it is killed, and its end tells."""
+        self.given = True
+        try:
+            socket.send_fds(self.socket, [data], fds)
+        except OSError:
+            os.kill(self.pid, 9)
+
+    def close(self) -> None:
+        """Closes the descriptors; the process goes on."""
+        self.socket.close()
+        os.close(self.pidfd)
+
+
+def fork(native: Any, base_path: list[str], *, ahead: bool) -> Child:
+    """Forks a child that waits for its request; `ahead` of one, it also warms itself up.
+
+    Raises OSError when the system refuses.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for each in (ours, theirs):
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+    parent = os.getpid()
+    try:
+        pid = os.fork()
+    except OSError:
+        ours.close()
+        theirs.close()
+        raise
+    if pid == 0:
+        _run(native, base_path, theirs.detach(), parent, ahead)
+    theirs.close()
+    return Child(pid, ours)
+
+
+def receive(sock: socket.socket) -> tuple[bytes, list[int]]:
+    """One datagram and its descriptors, which the caller closes; empty when the other end is closed."""
+    fds = array.array("i")
+    data, ancillary, _, _ = sock.recvmsg(DATAGRAM_BYTES_MAX, socket.CMSG_SPACE(_FDS * fds.itemsize),
+                                         socket.MSG_CMSG_CLOEXEC)
+    for level, kind, raw in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
+    return data, list(fds)
+
+
+def _run(native: Any, base_path: list[str], descriptor: int, parent: int, ahead: bool) -> NoReturn:
+    try:
+        _bootstrap.become_child(descriptor, parent)
+        _leave.forget_inherited_exit_handlers()
+        gc.enable()
+        if ahead:
+            _os.set_title("troupe: parked")
+            _warm_up(native)
+        _bootstrap.prepare()
+        zygote = socket.socket(fileno=descriptor)
+        data, fds = receive(zygote)
+        if not data:
+            os._exit(0)
+        request = native.decode_message(data)[1]
+        control = _bootstrap.take_descriptors(fds)
+        _bootstrap.apply_request(request, base_path)
+        _bootstrap.serve(control, request["kind"], zygote)
+    except BaseException as error:
+        os.write(2, f"troupe: the process could not start: {error}\n".encode())
+    os._exit(70)
+
+
+class _Sample:
+    """What the warm-up pickles."""
+
+
+def _warm_up(native: Any) -> None:
+    """Does once what every start does, so that its pages are this process's own before anyone waits.
+
+    A page of the zygote is copied at its first write: measured, a start then takes a third of the
+    time. Nothing of it lasts: threads are joined, descriptors closed, the environment is the same.
+    """
+    import cloudpickle
+
+    from troupe._process_channel import ProcessChannel
+
+    os.environ.update(dict(os.environ))
+    cloudpickle.loads(cloudpickle.dumps((_Sample, (), {}), protocol=5))
+    ours, theirs = socket.socketpair()
+    channel = ProcessChannel(theirs.detach())
+    ours.sendall(native.encode_message("ActorBegin", {}, b""))
+    channel.first()
+    channel.read_on()
+    channel.send("ActorReady", {"failed": False})
+    channel.finish()
+    channel.join()
+    ours.close()

@@ -1,0 +1,218 @@
+"""The zygote by itself: this test is its worker, over the socket; children are real forks.
+
+`Worker` speaks the worker's half. Everything is waited for by an event with a deadline: a datagram of the
+zygote, the bytes or the end of a child's control channel.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from troupe import _native
+from troupe._identity import new_id
+
+LIMIT_S = 60.0
+RANK = {"kind": "rank", "env": [{"name": "MINE", "value": "yes"}], "working_directory": "/", "threads": 1}
+
+
+class Worker:
+    """A zygote and the worker's end of its socket."""
+
+    def __init__(self, log: Path, parked: int) -> None:
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(LIMIT_S)
+        self.log = log
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "troupe._zygote", "--fd", str(theirs.fileno())], stdin=subprocess.DEVNULL,
+                stdout=out, stderr=out, pass_fds=[theirs.fileno()], start_new_session=True,
+                env={**os.environ, "TROUPE_PARKED_PROCESSES": str(parked)})
+        theirs.close()
+        self.wanted = parked
+        assert self.next("ZygoteReady")["usable"]
+
+    def next(self, kind: str) -> dict:
+        """The fields of the next datagram, which must be of this kind."""
+        got, fields, _ = _native.decode_message(self.socket.recv(1 << 20))[:3]
+        assert got == kind, (got, fields)
+        return fields
+
+    def children(self) -> set[int]:
+        """Living children of the zygote."""
+        pid = self.process.pid
+        pids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return {int(each) for each in pids if state_of(int(each)) not in "ZX"}
+
+    def parked(self) -> set[int]:
+        """Children that wait for what they are to be."""
+        return {pid for pid in self.children() if title_of(pid) == "troupe: parked"}
+
+    def all_parked(self) -> set[int]:
+        """The same, once there are as many as are wanted."""
+        until(lambda: len(self.parked()) == self.wanted, f"{self.wanted} parked ({self.log.read_text()})")
+        return self.parked()
+
+    def sockets(self) -> int:
+        """How many the zygote holds: one to us, one to each child that waits."""
+        links = [os.readlink(each) for each in Path(f"/proc/{self.process.pid}/fd").iterdir()]
+        return sum(link.startswith("socket:") for link in links)
+
+    def start(self, out: Path, **request: object) -> tuple[int, socket.socket]:
+        """Asks for a process; its pid and our end of its control channel."""
+        ours, theirs = socket.socketpair()
+        ours.settimeout(LIMIT_S)
+        process = new_id()
+        message = _native.encode_message("ForkRequest", {**RANK, **request, "process": process}, b"")
+        with theirs, out.open("ab") as file:
+            socket.send_fds(self.socket, [message], [theirs.fileno(), file.fileno(), file.fileno()])
+        reply = self.next("ForkReply")
+        assert reply["process"] == process and reply["error"] == ""
+        return reply["pid"], ours
+
+
+def state_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return "X"
+
+
+def title_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode()
+    except OSError:
+        return ""
+
+
+def until(condition, what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {LIMIT_S:g} s: {what}"
+        time.sleep(0.01)  # lint-ok: looking at other processes, up to a deadline
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: state_of(pid) in "ZX", "its end")
+
+
+@contextlib.contextmanager
+def zygote(folder: Path, parked: int) -> Iterator[Worker]:
+    worker = Worker(folder / "zygote.log", parked)
+    try:
+        yield worker
+        children = worker.children()
+        worker.socket.close()
+        assert worker.process.wait(LIMIT_S) == 0, worker.log.read_text()
+        until(lambda: all(state_of(pid) in "ZX" for pid in children), "the end of the children")
+    finally:
+        worker.process.kill()
+        worker.process.wait()
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    with zygote(tmp_path_factory.mktemp("zygote"), 3) as made:
+        yield made
+
+
+def end(worker: Worker, pid: int, control: socket.socket) -> int:
+    """Ends a process by the end of its channel; its wait status, from the zygote."""
+    control.close()
+    ended = worker.next("ChildExit")
+    assert ended["pid"] == pid
+    return ended["status"]
+
+
+def test_a_request_is_given_to_a_parked_child_and_another_one_is_parked(worker: Worker, tmp_path: Path) -> None:
+    before = worker.all_parked()
+    pid, control = worker.start(tmp_path / "out", title="troupe: rank 0")
+    assert pid in before
+    until(lambda: title_of(pid) == "troupe: rank 0", "its title")
+    assert os.getsid(pid) == pid
+    until(lambda: os.readlink(f"/proc/{pid}/cwd") == "/", "its directory")
+    assert os.readlink(f"/proc/{pid}/fd/1") == os.readlink(f"/proc/{pid}/fd/2") == str(tmp_path / "out")
+    assert os.waitstatus_to_exitcode(end(worker, pid, control)) == 75  # the worker is gone, as it sees it
+    assert worker.all_parked() >= before - {pid}
+
+
+def test_more_than_are_parked_are_forked(worker: Worker, tmp_path: Path) -> None:
+    before = worker.all_parked()
+    started = dict(worker.start(tmp_path / "out") for _ in range(5))
+    assert len(started) == 5 and before <= set(started)
+    for control in started.values():
+        control.close()
+    assert {worker.next("ChildExit")["pid"] for _ in range(5)} == set(started)
+    worker.all_parked()
+
+
+def test_a_parked_child_that_was_killed_is_replaced_and_never_given(worker: Worker, tmp_path: Path) -> None:
+    before = worker.all_parked()
+    victim = min(before)
+    kill(victim)
+    pid, control = worker.start(tmp_path / "out")
+    assert pid != victim
+    end(worker, pid, control)  # the next datagram: nothing was said of the one that was killed
+    assert victim not in worker.all_parked()
+
+
+def test_nobody_is_parked_while_a_start_is_under_way(worker: Worker, tmp_path: Path) -> None:
+    """A rank counts as starting for a second, an actor until it is ready or has ended."""
+    before = worker.all_parked()
+    began = time.monotonic()
+    pid, control = worker.start(tmp_path / "out")
+    until(lambda: worker.parked() - before, "another one")
+    assert time.monotonic() - began > 0.9
+    end(worker, pid, control)
+
+
+def test_an_actor_s_start_is_over_when_it_is_ready(worker: Worker, tmp_path: Path) -> None:
+    import cloudpickle
+
+    before = worker.all_parked()
+    pid, control = worker.start(tmp_path / "out", kind="actor")
+    assert pid in before
+    path = str(tmp_path / "actor")
+    control.sendall(_native.encode_message("ActorBegin", {"class_name": "dict", "socket_path": path},
+                                           cloudpickle.dumps((dict, (), {}))))
+    assert select.select([control], [], [], LIMIT_S)[0]  # ActorReady
+    worker.all_parked()
+    until(lambda: worker.sockets() == 1 + worker.wanted, "the end of the actor's socket to the zygote")
+    end(worker, pid, control)
+
+
+def test_parked_children_end_with_a_zygote_that_is_killed(tmp_path: Path) -> None:
+    worker = Worker(tmp_path / "zygote.log", 2)
+    parked = worker.all_parked()
+    assert len(parked) == 2
+    worker.process.kill()
+    worker.process.wait(LIMIT_S)
+    until(lambda: all(state_of(pid) in "ZX" for pid in parked), "their end")
+    worker.socket.close()
+
+
+def test_a_zygote_whose_children_do_not_live_stops_parking(tmp_path: Path) -> None:
+    with zygote(tmp_path, 1) as worker:
+        for _ in range(3):
+            kill(min(worker.all_parked()))
+        until(lambda: "no more processes are parked" in worker.log.read_text(), "the log's line")
+        pid, control = worker.start(tmp_path / "out")
+        end(worker, pid, control)
+        assert worker.children() == set()
+
+
+def test_none_are_parked_where_the_variable_says_so(tmp_path: Path) -> None:
+    with zygote(tmp_path, 0) as worker:
+        pid, control = worker.start(tmp_path / "out")
+        assert worker.children() == {pid}
+        end(worker, pid, control)
