@@ -21,6 +21,7 @@ namespace troupe::worker {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
+constexpr Duration kLastChildrenLimit = std::chrono::seconds(2);  // from the kill of the zygote
 
 std::vector<std::string> OwnEnvironment() {
   std::vector<std::string> entries;
@@ -58,7 +59,6 @@ Node::~Node() = default;
 
 async::Task<Status> Node::Run() {
   TROUPE_CO_TRY(OpenStores());
-  supervisor_->StartZygote();  // it takes longest: a second of imports
   signal_watch_ = std::make_unique<async::FdWatch>(executor_, signals_.fd(), [this] { OnSignals(); });
   if (options_.lifeline_fd >= 0) {
     lifeline_watch_ = std::make_unique<async::FdWatch>(executor_, options_.lifeline_fd,
@@ -84,6 +84,7 @@ async::Task<Status> Node::Run() {
   co_await scope_.Wait();
   signal_watch_.reset();
   lifeline_watch_.reset();
+  supervisor_->AwaitEnd(signals_, kLastChildrenLimit);
   co_return absl::OkStatus();
 }
 

@@ -162,7 +162,9 @@ void Node::PerformOne(Effect& effect) {
 void Node::Joined(const worker::Joined& joined) {
   SetLogSource("worker " + joined.name);
   Log(LogLevel::kInfo, "joined", {{"node", joined.node.Short()}, {"head", options_.head_text}});
-  if (on_joined_) std::exchange(on_joined_, nullptr)(joined.node, joined.name);
+  if (!on_joined_) return;  // again, after a lost session
+  std::exchange(on_joined_, nullptr)(joined.node, joined.name);
+  supervisor_->StartZygote();  // now that whoever waits has been told: its imports take a core for a second
 }
 
 void Node::Fetch(const FetchBlob& effect) {

@@ -1,6 +1,7 @@
 #include "worker/supervisor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ std::vector<std::string> Entries(const std::vector<wire::EnvVar>& variables) {
 Supervisor::Supervisor(async::Executor executor, const Clock& clock, ZygoteOptions zygote,
                        LogFiles& logs, Events events)
     : executor_(executor),
+      clock_(clock),
       logs_(logs),
       events_(std::move(events)),
       base_environment_(zygote.environment),
@@ -299,6 +301,21 @@ void Supervisor::Stop() {
   zygote_.Stop();
   for (auto& [id, running] : running_) {
     if (running.pidfd.valid()) static_cast<void>(os::SendSignal(running.pidfd, SIGKILL));
+  }
+}
+
+void Supervisor::AwaitEnd(os::SignalFd& signals, Duration limit) {
+  const Instant end = clock_.Now() + limit;
+  for (;;) {
+    static_cast<void>(os::ReapChildren());
+    const std::vector<pid_t> left = os::Children();
+    const Duration rest = end - clock_.Now();
+    if (left.empty() || rest <= Duration::zero()) return;
+    for (const pid_t pid : left) kill(pid, SIGKILL);  // not reaped yet, so the number is theirs
+    pollfd signalled{signals.fd(), POLLIN, 0};
+    poll(&signalled, 1, static_cast<int>(rest / std::chrono::milliseconds(1)) + 1);
+    while (signals.Next()) {
+    }
   }
 }
 

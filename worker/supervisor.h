@@ -17,6 +17,7 @@
 #include "runtime/base/time.h"
 #include "runtime/os/cgroup.h"
 #include "runtime/os/process.h"
+#include "runtime/os/signals.h"
 #include "worker/core/effects.h"
 #include "worker/core/exit_info.h"
 #include "worker/log_files.h"
@@ -56,6 +57,9 @@ class Supervisor {
   StatusOr<os::Spawned> StartTool(std::vector<std::string> arguments, int out);
   /// Kills the zygote and what is left of all families.
   void Stop();
+  /// After Stop, blocking: until no descendant is left, or for `limit`. A killed zygote takes the
+  /// processes it has parked with it, a moment later; whoever ended the node finds none of them.
+  void AwaitEnd(os::SignalFd& signals, Duration limit);
 
   /// Whether something still writes to this log file.
   bool Writing(const std::string& log_file) const;
@@ -84,6 +88,7 @@ class Supervisor {
   void ExecuteWaiting();
 
   const async::Executor executor_;
+  const Clock& clock_;
   LogFiles& logs_;
   Events events_;
   std::vector<std::string> base_environment_;

@@ -195,3 +195,20 @@ def test_destroyed_groups_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     _leave.keep_groups_alive()
     module.destroy_process_group()
     assert destroyed == [None] and _leave._kept == [group]
+
+
+def test_a_sound_token_s_cluster_is_read_as_the_native_module_reads_it() -> None:
+    """The tokens of the C++ tests' shape, made here; a changed character anywhere leaves it to the native module."""
+    from troupe import _native, _node_start
+
+    alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+    for seed in range(8):
+        body = ".".join(["rt1", ("worker", "client")[seed % 2],
+                         "".join(alphabet[(seed * 7 + i * i) % 32] for i in range(51)) + "aq"[seed % 2],
+                         "".join(alphabet[(seed + 3 * i) % 32] for i in range(51)) + "a"])
+        text = f"{body}.{_node_start._crc32c(body.encode()):08x}"
+        assert _node_start.cluster_of_sound_token(f" {text}\n") == _native.check_token(text)["cluster_id"]
+        for place in range(0, len(text), 5):
+            changed = text[:place] + ("a" if text[place] != "a" else "b") + text[place + 1:]
+            assert _node_start.cluster_of_sound_token(changed) is None
+    assert _node_start.cluster_of_sound_token("") is None

@@ -103,7 +103,7 @@ def until(condition, what: str) -> None:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    until(lambda: state_of(pid) in "ZX", "its end")
+    until(lambda: not os.path.exists(f"/proc/{pid}"), "its end, and that the zygote has reaped it")
 
 
 @contextlib.contextmanager

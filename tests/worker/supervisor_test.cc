@@ -127,6 +127,16 @@ TEST_F(SupervisorTest, ExecutedProcessBehavesAlike) {
   EXPECT_GT(exit_.peak_rss_kib, 0u);
 }
 
+TEST_F(SupervisorTest, W5_NobodyIsLeftWhenTheNodeEnds) {
+  supervisor_->StartZygote();
+  Start("orphan stubborn");
+  Start("wait", true);
+  ASSERT_TRUE(Until([&] { return order_ == "RankPrepared RankPrepared "; })) << order_;
+  supervisor_->Stop();
+  supervisor_->AwaitEnd(*signals_, std::chrono::seconds(20));
+  EXPECT_TRUE(os::Children().empty());
+}
+
 TEST_F(SupervisorTest, ASignalIsNamed) {
   supervisor_->StartZygote();
   Start("abort");

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import sysconfig
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -17,7 +16,7 @@ __version__ = "0.1.0"
 if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13):
     raise ImportError(f"troupe supports CPython 3.11 to 3.13, not {sys.implementation.name} "
                       f"{sys.version_info.major}.{sys.version_info.minor}")
-if sysconfig.get_config_var("Py_GIL_DISABLED"):
+if "t" in sys.abiflags:  # sysconfig would say the same, after a millisecond
     raise ImportError("troupe does not support free-threaded builds of Python yet; use the ordinary build")
 
 _WHERE = {

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,8 @@ class Embedded:
     """A one-node cluster of this process. `close` ends it and removes what it kept."""
 
     def __init__(self, node_args: list[str]) -> None:
+        import tempfile
+
         self.folder = Path(tempfile.mkdtemp(prefix="troupe-embedded-"))
         self._lifeline_read, self._lifeline_write = os.pipe()
         self._pid = os.getpid()
@@ -50,6 +50,8 @@ class Embedded:
             return
         for started in reversed(self._programs):
             _executables.end([started.process], STOP_GRACE_S)
+        import shutil
+
         for descriptor in (self._lifeline_read, self._lifeline_write):
             os.close(descriptor)
         shutil.rmtree(self.folder, ignore_errors=True)

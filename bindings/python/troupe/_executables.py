@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import time
@@ -36,6 +35,8 @@ def find(name: str) -> str:
     for place in places:
         if os.access(place / name, os.X_OK):
             return str(place / name)
+    import shutil
+
     found = shutil.which(name)
     if found:
         return found

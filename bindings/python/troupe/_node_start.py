@@ -63,8 +63,6 @@ def node_dir(root: Path, cluster_id: str, name: str | None) -> Path:
 
 def cluster_of_token(token_file: str) -> str:
     """The id of the cluster a token is for. Raises JoinError for a file that is none or has none."""
-    from troupe._bridge import native
-
     try:
         with open(token_file, encoding="ascii") as file:
             text = file.read()
@@ -72,11 +70,45 @@ def cluster_of_token(token_file: str) -> str:
         raise exceptions.JoinError(f"the token file {token_file} does not exist") from None
     except ValueError:
         raise exceptions.JoinError(f"{token_file} holds no token") from None
+    sound = cluster_of_sound_token(text)
+    if sound is not None:
+        return sound
+    from troupe._bridge import native
+
     try:
         facts: dict[str, Any] = native.check_token(text)
     except ValueError as error:
         raise exceptions.JoinError(f"{token_file}: {error}") from None
     return facts["cluster_id"]
+
+
+_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def cluster_of_sound_token(text: str) -> str | None:
+    """The cluster id in a token whose check sum is right; None for any other text.
+
+    What is wrong with that one, the native module tells. Loading it takes longer than all else that a
+    command does that starts a worker, and the worker looks at the token again.
+    """
+    parts = text.strip(" \t\r\n").split(".")
+    if len(parts) != 5 or parts[0] != "rt1" or len(parts[2]) != 52 or set(parts[2]) - set(_BASE32):
+        return None
+    if parts[4] != f"{_crc32c('.'.join(parts[:4]).encode()):08x}":
+        return None
+    value = 0
+    for character in parts[2]:
+        value = value << 5 | _BASE32.index(character)
+    return f"{value >> (260 - 128):032x}"
+
+
+def _crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
 
 
 def known_cluster(root: Path, address: str) -> str:

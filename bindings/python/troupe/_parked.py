@@ -99,8 +99,8 @@ def _run(native: Any, base_path: list[str], descriptor: int, parent: int, ahead:
         _leave.forget_inherited_exit_handlers()
         gc.enable()
         if ahead:
-            _os.set_title("troupe: parked")
             _warm_up(native)
+            _os.set_title("troupe: parked")
         _bootstrap.prepare()
         zygote = socket.socket(fileno=descriptor)
         data, fds = receive(zygote)

@@ -5,10 +5,12 @@ With `--json` the only output is one JSON document on stdout, an error included.
 """
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
+import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -49,7 +51,18 @@ def main(args: list[str] | None = None) -> None:
     except (exceptions.TroupeError, OSError, ValueError) as error:
         report(error, as_json="--json" in arguments)
         sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
+    leave(code if isinstance(code, int) else 0)
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process as sys.exit would, without taking the interpreter apart: a tenth of a command's time."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            code = code or 1  # who reads it is gone, or the disk is full
+    os._exit(code)
 
 
 def report(error: BaseException, *, as_json: bool) -> None:

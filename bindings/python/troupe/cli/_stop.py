@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import time
 from collections.abc import Sequence
@@ -83,6 +82,8 @@ def remove_sockets(cluster_id: str) -> None:
         if not socket.is_socket() or _home.is_running(pid, "troupe-"):
             continue
         if socket.parent.name == f"n-{pid}":  # a worker's own folder, with the sockets of its processes
+            import shutil
+
             shutil.rmtree(socket.parent, ignore_errors=True)
         else:
             socket.unlink(missing_ok=True)
