@@ -19,9 +19,19 @@ def all_parked(home: Home) -> set[int]:
 
 
 def test_ranks_and_actors_take_parked_processes_which_are_replaced(idle: Home) -> None:
+    def draw() -> tuple[int, tuple[float, float]]:
+        import random
+
+        try:
+            from torch import rand
+        except ImportError:
+            return os.getpid(), (random.random(), random.random())
+        return os.getpid(), (random.random(), rand(1).item())
+
     before = all_parked(idle)
-    used = set(distributed(processes=2, remote=True)(os.getpid).distributed())
-    assert used < before
+    (first, drawn), (second, drawn_there) = distributed(processes=2, remote=True)(draw).distributed()
+    assert {first, second} < before
+    assert drawn[0] != drawn_there[0] and drawn[1] != drawn_there[1]
     before = all_parked(idle)
 
     class Where:
