@@ -23,6 +23,7 @@ constexpr std::size_t kTailBytes = 4096;
 constexpr int kTailLines = 20;
 constexpr std::uint64_t kBlock = 4096;
 constexpr char kDroppedSuffix[] = ".dropped";
+constexpr char kRemovedPrefix[] = ".removed-";  // no launch's or actor's: those are hexadecimal
 
 std::string ReadAt(int fd, std::uint64_t offset, std::size_t size) {
   std::string text(size, '\0');
@@ -43,7 +44,45 @@ std::uint64_t SizeOf(int fd) {
   return fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
 }
 
+LogFolder Measure(const std::filesystem::path& path) {
+  LogFolder measured;
+  measured.name = path.filename().string();
+  const auto add = [&measured](const std::string& each) {
+    struct stat info{};
+    if (lstat(each.c_str(), &info) != 0) return;
+    const std::uint64_t changed_us =
+        static_cast<std::uint64_t>(info.st_mtim.tv_sec) * 1'000'000 +
+        static_cast<std::uint64_t>(info.st_mtim.tv_nsec) / 1000;
+    measured.changed_us = std::max(measured.changed_us, changed_us);
+    if (S_ISREG(info.st_mode)) measured.bytes += static_cast<std::uint64_t>(info.st_size);
+  };
+  add(path.string());
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator files(path, error);
+  for (; !error && files != std::filesystem::recursive_directory_iterator(); files.increment(error)) {
+    add(files->path().string());
+  }
+  return measured;
+}
+
 }  // namespace
+
+std::vector<LogFolder> ListLogFolders(const std::string& folder) {
+  std::vector<LogFolder> found;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (name.rfind(kRemovedPrefix, 0) == 0) {
+      os::RemoveTree(entries->path().string());
+    } else {
+      found.push_back(Measure(entries->path()));
+    }
+  }
+  return found;
+}
+
+std::uint64_t BytesOfLogFolder(const std::string& path) { return Measure(path).bytes; }
 
 std::string LogFile(const LogPlace& place, bool err) {
   return place.folder + "/" + place.stem + (err ? ".err" : ".out");
@@ -131,6 +170,16 @@ void LogFiles::Trim(const std::string& file) {
   if (note.valid() && write(note.get(), text.data(), text.size()) < 0) {
     Log(LogLevel::kWarning, "the gap of a log could not be noted", {{"file", file}});
   }
+}
+
+StatusOr<std::string> LogFiles::Detach(const std::string& folder) {
+  const std::string away = Path(kRemovedPrefix + folder);
+  if (rename(Path(folder).c_str(), away.c_str()) != 0) {
+    if (errno == ENOENT) return MakeError(ErrorCode::kNotFound, "no logs " + folder);
+    return os::SystemError("rename " + Path(folder));
+  }
+  dropped_.erase(dropped_.lower_bound(folder + "/"), dropped_.lower_bound(folder + "0"));  // '0' is behind '/'
+  return away;
 }
 
 std::uint64_t LogFiles::NewestEpoch(const std::string& launch) const {

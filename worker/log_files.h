@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
@@ -45,7 +46,12 @@ class LogFiles {
   /// The epoch to read when none is named: the highest there is; 0 when there is none.
   std::uint64_t NewestEpoch(const std::string& launch) const;
 
+  /// Takes a top-level folder out of sight and returns the path to remove (os::RemoveTree). Nobody may
+  /// write there any more; who reads a file of it goes on with what is open.
+  StatusOr<std::string> Detach(const std::string& folder);
+
   std::string Path(const std::string& file) const { return folder_ + "/" + file; }
+  const std::string& folder() const { return folder_; }
 
  private:
   LogFiles(std::string folder, UniqueFd directory, std::uint64_t bytes_max);
@@ -56,6 +62,18 @@ class LogFiles {
   std::uint64_t bytes_max_;
   std::map<std::string, std::uint64_t> dropped_;  // bytes cut off at the front, per file
 };
+
+/// A top-level folder of logs: a launch's or an actor's.
+struct LogFolder {
+  std::string name;
+  std::uint64_t changed_us = 0;  // the newest change of a file in it
+  std::uint64_t bytes = 0;
+};
+/// What lies in `folder`; blocking for as long as looking at every file takes. What an earlier life
+/// detached and had no time to remove is removed.
+std::vector<LogFolder> ListLogFolders(const std::string& folder);
+/// Bytes of the files in and beneath `path`; blocking.
+std::uint64_t BytesOfLogFolder(const std::string& path);
 
 /// "<folder>/<stem>.out".
 std::string LogFile(const LogPlace& place, bool err);

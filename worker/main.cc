@@ -26,6 +26,8 @@ ABSL_FLAG(int, lifeline_fd, -1, "the node leaves when this pipe ends");
 ABSL_FLAG(bool, parent_death, false, "end when the parent process ends");
 ABSL_FLAG(bool, force_tcp, false, "talk TLS also to workers of this host");
 ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20, "a log file over this loses its older half");
+ABSL_FLAG(double, log_days, 7, "days for which logs of ended launches and actors are kept");
+ABSL_FLAG(std::uint64_t, ended_log_bytes_max, 4ull << 30, "disk for logs of ended launches and actors; the oldest go");
 ABSL_FLAG(std::uint64_t, blob_bytes_max, 4ull << 30, "disk for payloads and values");
 
 namespace {
@@ -48,6 +50,8 @@ troupe::worker::RawOptions FromFlags() {
   raw.parent_death = absl::GetFlag(FLAGS_parent_death);
   raw.force_tcp = absl::GetFlag(FLAGS_force_tcp);
   raw.log_bytes_max = absl::GetFlag(FLAGS_log_bytes_max);
+  raw.log_days = absl::GetFlag(FLAGS_log_days);
+  raw.ended_log_bytes_max = absl::GetFlag(FLAGS_ended_log_bytes_max);
   raw.blob_bytes_max = absl::GetFlag(FLAGS_blob_bytes_max);
   return raw;
 }

@@ -90,6 +90,8 @@ async::Task<Status> Node::Run() {
 
 Status Node::OpenStores() {
   TROUPE_ASSIGN(logs_, LogFiles::Open(files_.LogDir(), options_.log_bytes_max));
+  log_keeper_ = std::make_unique<LogKeeper>(executor_, helper_.executor(), clock_, *logs_, options_.ended_logs);
+  log_keeper_->Start();
   TROUPE_ASSIGN(blobs_, BlobStore::Open(files_.BlobDir(), options_.blob_bytes_max));
   TROUPE_ASSIGN(log_watch_, LogWatch::Open(executor_));
   ZygoteOptions zygote;
@@ -205,6 +207,7 @@ void Node::BeginLeave(const std::string& reason) {
 
 void Node::Tick() {
   supervisor_->TrimLogs();
+  log_keeper_->Tidy();
   if (link_->RenewalDue()) {
     link_->Drop(MakeError(ErrorCode::kConnection, "the node's certificate is due for renewal"));
   }

@@ -22,6 +22,7 @@
 #include "worker/blob_store.h"
 #include "worker/core/worker_core.h"
 #include "worker/head_link.h"
+#include "worker/log_keeper.h"
 #include "worker/node_files.h"
 #include "worker/options.h"
 #include "worker/peer_server.h"
@@ -76,6 +77,7 @@ class Node {
   async::OsRandom random_;
   async::LoopThread helper_;   // TLS handshakes, hashing
   std::optional<LogFiles> logs_;
+  std::unique_ptr<LogKeeper> log_keeper_;
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<LogWatch> log_watch_;
   std::unique_ptr<Supervisor> supervisor_;

@@ -23,6 +23,7 @@ Supervisor::Events Node::SupervisorEvents() {
   };
   events.forked = [this](ProcessId id, int pid) { Perform(core_->OnForked(id, pid, clock_.Now())); };
   events.failed = [this](ProcessId id, const std::string& error) {
+    log_keeper_->Ended(id);
     Perform(core_->OnStartFailed(id, error, clock_.Now()));
   };
   events.message = [this](ProcessId id, wire::Message message) {
@@ -39,6 +40,7 @@ Supervisor::Events Node::SupervisorEvents() {
       blobs_->AbandonUploads(asker->second);
       askers_.erase(asker);
     }
+    log_keeper_->Ended(id);
     Perform(core_->OnGone(id, clock_.Now()));
   };
   return events;
@@ -131,6 +133,7 @@ void Node::PerformOne(Effect& effect) {
     } else if constexpr (std::is_same_v<Kind, FrameToProcess>) {
       supervisor_->SendFrame(what.process, std::move(what.frame));
     } else if constexpr (std::is_same_v<Kind, StartProcess>) {
+      log_keeper_->Began(what.request.process, what.log);
       supervisor_->Start(std::move(what));
     } else if constexpr (std::is_same_v<Kind, SignalProcess>) {
       supervisor_->Signal(what.process, what.signal);

@@ -155,6 +155,11 @@ StatusOr<WorkerOptions> CheckOptions(const RawOptions& raw) {
   options.lifeline_fd = raw.lifeline_fd;
   options.force_tcp = raw.force_tcp;
   options.log_bytes_max = raw.log_bytes_max;
+  if (!(raw.log_days >= 0 && raw.log_days <= 36500)) {
+    return MakeError(ErrorCode::kInvalid, "--log-days: from 0 to 36500 days, not " + std::to_string(raw.log_days));
+  }
+  options.ended_logs.age_us = static_cast<std::uint64_t>(raw.log_days * 24 * 3600 * 1e6);
+  options.ended_logs.bytes = raw.ended_log_bytes_max;
   options.blob_bytes_max = raw.blob_bytes_max;
   return options;
 }

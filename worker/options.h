@@ -13,6 +13,7 @@
 #include "runtime/net/address.h"
 #include "runtime/wire/messages.h"
 #include "worker/core/amounts.h"
+#include "worker/core/log_shelf.h"
 
 namespace troupe::worker {
 
@@ -34,6 +35,8 @@ struct RawOptions {
   bool parent_death = false;
   bool force_tcp = false;
   std::uint64_t log_bytes_max = 64u << 20;
+  double log_days = 7;
+  std::uint64_t ended_log_bytes_max = 4ull << 30;
   std::uint64_t blob_bytes_max = 4ull << 30;
 };
 
@@ -54,6 +57,7 @@ struct WorkerOptions {
   int lifeline_fd = -1;
   bool force_tcp = false;
   std::uint64_t log_bytes_max = 0;
+  ShelfLimits ended_logs;
   std::uint64_t blob_bytes_max = 0;
 };
 

@@ -8,6 +8,13 @@ namespace {
 
 constexpr Duration kWaitMax = std::chrono::seconds(60);
 
+Status NoOutput(const std::string& file) {
+  return MakeError(ErrorCode::kNotFound,
+                   "this node has no output " + file + ": it never started here, or its logs were removed\n"
+                   "  (logs of what has ended are kept for 7 days and 4 GiB per node, see `troupe start --log-days "
+                   "--log-gib`)");
+}
+
 }  // namespace
 
 wire::Message ErrorAnswer(std::uint64_t id, const Status& status) {
@@ -73,7 +80,9 @@ async::Task<StatusOr<wire::Message>> Service::ReadLog(wire::ReadLog request) {
   LogWatch::Waiter waiter(watch_, logs_.Path(file));
   for (;;) {
     const bool writing = writing_(file);
-    TROUPE_CO_ASSIGN(LogPiece piece, logs_.Read(file, request.offset, request.bytes_max));
+    StatusOr<LogPiece> read = logs_.Read(file, request.offset, request.bytes_max);
+    if (ErrorCodeOf(read.status()) == ErrorCode::kNotFound) co_return NoOutput(file);
+    TROUPE_CO_ASSIGN(LogPiece piece, std::move(read));
     const Duration left = until - clock_.Now();
     const bool nothing = piece.text.empty() && piece.dropped == 0;
     if (nothing && writing && left > Duration::zero()) {

@@ -16,8 +16,9 @@ _JOINED = "joined.json"  # the address a node joined at, so that it can join aga
 
 
 def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
-          resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None) -> list[str]:
-    """Options of a worker for what its node has; nothing given: what the machine has."""
+          resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
+          log_days: float | None = None, log_gib: float | None = None) -> list[str]:
+    """Options of a worker for what its node has and keeps; nothing given: what the machine has, and defaults."""
     args: list[str] = []
     if num_cpus is not None:
         args.append(f"--num_cpus={num_cpus:g}")
@@ -30,6 +31,10 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
             if not key or "," in key + value or "=" in key:
                 raise ValueError(f"label {key!r}={value!r}: a key is not empty, and neither has a comma or = in it")
         args.append("--labels=" + ",".join(f"{key}={value}" for key, value in labels.items()))
+    if log_days is not None:
+        args.append(f"--log_days={log_days:g}")
+    if log_gib is not None:
+        args.append(f"--ended_log_bytes_max={int(log_gib * 2**30)}")
     return args
 
 

@@ -24,6 +24,10 @@ _NODE_OPTIONS = (
     click.option("--num-gpus", type=float, help="GPUs this node offers; more than there are: logical ones."),
     click.option("--resources", metavar="JSON", help='Other resources, e.g. \'{"license": 2}\'.'),
     click.option("--labels", metavar="K=V", multiple=True, help="A label of this node; may be repeated."),
+    click.option("--log-days", type=click.FloatRange(0, 36500), metavar="DAYS",
+                 help="How long logs of ended launches and actors are kept here.  [default: 7]"),
+    click.option("--log-gib", type=click.FloatRange(0, 2**30), metavar="GIB",
+                 help="Disk for them; the oldest go first.  [default: 4]"),
     click.option("--node-name", metavar="NAME", help="Name of this node.  [default: the host's]"),
 )
 
@@ -50,8 +54,8 @@ def _node_options(command: Any) -> Any:
 @_node_options
 def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None, port: int | None,
           cluster: str | None, new: bool, force_tcp: bool, block: bool, as_json: bool, num_cpus: float | None,
-          num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
-          node_name: str | None) -> None:
+          num_gpus: float | None, resources: str | None, labels: tuple[str, ...], log_days: float | None,
+          log_gib: float | None, node_name: str | None) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
@@ -59,7 +63,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         raise click.UsageError("--no-worker, --new, --cluster and --port go with --head")
     if cluster and new:
         raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
-    node = node_args(num_cpus, num_gpus, resources, labels, node_name, force_tcp)
+    node = node_args(num_cpus, num_gpus, resources, labels, node_name, force_tcp, log_days, log_gib)
     if block:
         signal.signal(signal.SIGTERM, _interrupt)  # while things start it ends them, as Ctrl-C does
     if head:
@@ -80,7 +84,8 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
 
 
 def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
-              node_name: str | None, force_tcp: bool) -> list[str]:
+              node_name: str | None, force_tcp: bool, log_days: float | None = None,
+              log_gib: float | None = None) -> list[str]:
     """The worker's options; a usage error names what is malformed."""
     for name, value in (("--num-cpus", num_cpus), ("--num-gpus", num_gpus)):
         if value is not None and value < 0:
@@ -98,7 +103,8 @@ def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | N
             raise click.UsageError(f"--labels {label!r} is not of the form key=value")
     try:
         args = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=amounts,
-                                 labels=dict(label.split("=", 1) for label in labels))
+                                 labels=dict(label.split("=", 1) for label in labels), log_days=log_days,
+                                 log_gib=log_gib)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if node_name:

@@ -1,0 +1,58 @@
+// Which log folders of what has ended are kept, and which are to go: by age, by size and by number.
+//
+// View: one node; pure: times and sizes are given. A folder belongs to a launch or an actor. While a
+// process writes there it is in use and never goes; afterwards it is kept until it is older than
+// `age_us`, and while all kept ones together are within `bytes` and `folders`; the oldest go first. What
+// ended last goes by its age alone: whoever wants to know why it ended must find it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::worker {
+
+struct ShelfLimits {
+  std::uint64_t age_us = 7ull * 24 * 3600 * 1'000'000;
+  std::uint64_t bytes = 4ull << 30;
+  std::size_t folders = 10'000;
+};
+
+class LogShelf {
+ public:
+  explicit LogShelf(ShelfLimits limits) : limits_(limits) {}
+
+  /// One more process writes there.
+  void Take(const std::string& folder);
+  /// One process fewer; true when it was the last and the folder may be Put.
+  bool Release(const std::string& folder);
+  /// Keeps a folder; nothing when it is in use.
+  void Put(const std::string& folder, std::uint64_t ended_us, std::uint64_t bytes);
+  /// The folders to remove, oldest first; they are kept no longer.
+  std::vector<std::string> Overdue(std::uint64_t now_us);
+
+  bool in_use(const std::string& folder) const { return in_use_.count(folder) > 0; }
+  bool keeps(const std::string& folder) const { return kept_.count(folder) > 0; }
+  std::size_t kept() const { return kept_.size(); }
+  std::uint64_t kept_bytes() const { return bytes_; }
+
+ private:
+  struct Kept {
+    std::uint64_t ended_us = 0;
+    std::uint64_t bytes = 0;
+  };
+  void Drop(const std::string& folder);
+
+  const ShelfLimits limits_;
+  std::map<std::string, int> in_use_;  // folder -> processes
+  std::map<std::string, Kept> kept_;
+  std::set<std::pair<std::uint64_t, std::string>> by_age_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace troupe::worker
