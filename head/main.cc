@@ -26,6 +26,7 @@ ABSL_FLAG(std::string, socket_dir, "", "folder of Unix sockets; by default $XDG_
 ABSL_FLAG(int, ready_fd, -1, "descriptor that gets one line of JSON when the head is ready");
 ABSL_FLAG(int, lifeline_fd, -1, "the head ends when this pipe does");
 ABSL_FLAG(bool, parent_death, false, "end with the parent process");
+ABSL_FLAG(double, certificate_days, 7, "life of certificates of nodes and of the head; renewed at two thirds");
 ABSL_FLAG(bool, embedded, false, "the state is thrown away afterwards: do not sync it");
 ABSL_FLAG(std::string, repair, "", "cut the damaged journal in this folder, then exit");
 
@@ -80,6 +81,7 @@ int main(int argc, char** argv) {
   options.socket_dir = SocketDir();
   options.ready_fd = absl::GetFlag(FLAGS_ready_fd);
   options.lifeline_fd = absl::GetFlag(FLAGS_lifeline_fd);
+  options.certificate_days = absl::GetFlag(FLAGS_certificate_days);
   options.embedded = absl::GetFlag(FLAGS_embedded);
   const troupe::Status status = troupe::head::RunHead(options);
   if (status.ok()) return 0;

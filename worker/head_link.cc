@@ -16,6 +16,7 @@ namespace {
 constexpr char kStem[] = "node";
 constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
 constexpr Duration kPauseMax = std::chrono::seconds(2);
+constexpr Duration kRenewalPause = std::chrono::minutes(1);
 constexpr Duration kGoodbyeLimit = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -36,11 +37,11 @@ Status HeadLink::LoadStored() {
 }
 
 bool HeadLink::RenewalDue() const {
-  return credentials_ &&
+  return credentials_ && !renewing_ && clock_.Now() >= next_renewal_ &&
          net::RenewalDue(credentials_->certificate.validity(), clock_.WallTimeUs());
 }
 
-async::Task<Status> HeadLink::Connect() {
+async::Task<StatusOr<net::OpenedSession>> HeadLink::Open(bool new_certificate) {
   net::OpenOptions open(options_.address);
   open.credentials = credentials_;
   open.token = options_.token;
@@ -51,7 +52,7 @@ async::Task<Status> HeadLink::Connect() {
     TROUPE_CO_ASSIGN(const net::Identity before, credentials_->certificate.identity());
     open.hello.subject = NodeId(before.id);
   }
-  if (!credentials_ || RenewalDue()) open.key = net::PrivateKey::Generate();
+  if (new_certificate) open.key = net::PrivateKey::Generate();
   TROUPE_CO_ASSIGN(net::OpenedSession session, co_await net::OpenSession(std::move(open), clock_));
   if (!session.joined.clock_warning.empty()) {
     Log(LogLevel::kWarning, session.joined.clock_warning, {});
@@ -62,12 +63,31 @@ async::Task<Status> HeadLink::Connect() {
     credentials_ = *session.joined.credentials;
     if (renewed) events_.renewed(*credentials_);
   }
+  co_return std::move(session);
+}
+
+async::Task<Status> HeadLink::Connect() {
+  const bool new_certificate = !credentials_ || RenewalDue();
+  TROUPE_CO_ASSIGN(net::OpenedSession session, co_await Open(new_certificate));
   if (!credentials_) {
     co_return MakeError(ErrorCode::kInternal, "the head issued no certificate");
   }
   connection_ = std::move(session.connection);
   welcome_ = std::move(session.joined.welcome);
   co_return absl::OkStatus();
+}
+
+async::Task<void> HeadLink::Renew() {
+  renewing_ = true;
+  StatusOr<net::OpenedSession> session = co_await Open(true);
+  renewing_ = false;
+  if (session.ok()) {
+    session->connection->Close(MakeError(ErrorCode::kConnection, "the certificate was renewed"));
+    co_return;
+  }
+  next_renewal_ = clock_.Now() + kRenewalPause;
+  Log(LogLevel::kWarning, "the node's certificate was not renewed",
+      {{"reason", MessageOf(session.status())}});
 }
 
 std::string HeadLink::LocalHost() const {

@@ -52,11 +52,16 @@ class HeadLink {
   /// This node's address on the session; "127.0.0.1" on a Unix socket. After Connect().
   std::string LocalHost() const;
   const wire::Welcome& welcome() const { return welcome_; }
-  /// Whether the certificate should be renewed: drop the session, the next one does it.
+  /// Whether the certificate should be renewed now: two thirds of its life are over and the last attempt
+  /// was not just before. A session that is dialled then renews it too.
   bool RenewalDue() const;
+  /// Gets a new certificate in a short session of its own; the link's session goes on. The caller calls
+  /// again when this failed and RenewalDue() says so.
+  async::Task<void> Renew();
 
  private:
   async::Task<void> Receive();
+  async::Task<StatusOr<net::OpenedSession>> Open(bool new_certificate);
 
   const Clock& clock_;
   const Options options_;
@@ -65,6 +70,8 @@ class HeadLink {
   std::shared_ptr<net::Connection> connection_;
   wire::Welcome welcome_;
   bool leaving_ = false;
+  bool renewing_ = false;
+  Instant next_renewal_{};
 };
 
 }  // namespace troupe::worker

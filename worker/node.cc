@@ -208,9 +208,7 @@ void Node::BeginLeave(const std::string& reason) {
 void Node::Tick() {
   supervisor_->TrimLogs();
   log_keeper_->Tidy();
-  if (link_->RenewalDue()) {
-    link_->Drop(MakeError(ErrorCode::kConnection, "the node's certificate is due for renewal"));
-  }
+  if (link_->RenewalDue()) scope_.Spawn("renew", link_->Renew());
   tick_.ArmAt(clock_.Now() + kTick);
 }
 

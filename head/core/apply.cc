@@ -34,6 +34,7 @@ class Folder {
     node->second.why = e.cause;
     node->second.holdings.clear();
   }
+  void operator()(const wire::NodeKeyed& e) { s_.node_keys[e.node] = e.key_hash; }
   void operator()(const wire::NodeDrained& e) {
     const auto node = s_.nodes.find(e.node);
     if (node == s_.nodes.end()) return;
@@ -280,6 +281,7 @@ std::string DurableText(const State& state) {
            (node.dead ? " dead" : "") + (node.draining ? " draining" : "") + " " +
            node.total.Text() + "\n";
   }
+  for (const auto& [id, hash] : state.node_keys) out += "key " + id.Hex() + " " + hash + "\n";
   for (const auto& [id, group] : state.groups) {
     out += "group " + id.Hex() + " " + NameOf(group.state) + " " + std::to_string(group.attempt) +
            (group.attempting ? " attempting" : "") + " " + std::to_string(group.places.size()) + "\n";

@@ -70,6 +70,15 @@ void DropRoutes(State& state, const SessionId& session, const ProcessId* process
   for (auto& [id, actor] : state.actors) DropWatchers(actor.watchers, session, process);
 }
 
+// By its newest key alone a node may come back on a certificate that is out of date (decision 18).
+void NoteNodeKey(Turn& turn, const SessionOpened& input) {
+  if (input.role != wire::Role::kWorker || input.issued_key_hash.empty()) return;
+  wire::NodeKeyed keyed;
+  keyed.node = NodeId(input.subject);
+  keyed.key_hash = input.issued_key_hash;
+  turn.Append(std::move(keyed));
+}
+
 }  // namespace
 
 void DropWatches(Turn& turn, const Node& node) {
@@ -107,6 +116,7 @@ void OpenSession(Turn& turn, const SessionOpened& input) {
   session.subject = input.subject;
   session.host = input.host;
   session.local = input.local;
+  NoteNodeKey(turn, input);
   if (input.role == wire::Role::kWorker || Id128(input.subject) == Id128()) return;
   Owner& owner = turn.state.owners[OwnerId(input.subject)];
   owner.session = input.session;

@@ -183,6 +183,7 @@ struct State {
   std::uint64_t incarnation = 0;
   std::uint64_t orders = 0;
   std::map<NodeId, Node> nodes;
+  std::map<NodeId, std::string> node_keys;  // SHA-256 of the key of a node's newest certificate
   std::map<GroupId, Group> groups;
   std::map<LaunchId, Launch> launches;
   std::map<RequestId, LaunchId> requests;

@@ -60,6 +60,8 @@ class HeadProcess {
     folder.cluster = options_.cluster;
     TROUPE_ASSIGN(ClusterFolder opened, OpenClusterFolder(folder, clock_.WallTimeUs()));
     folder_.emplace(std::move(opened));
+    TROUPE_ASSIGN(const std::uint64_t life_us, CertificateLifeUs());
+    folder_->authority.set_node_lifetime_us(life_us);
     TROUPE_ASSIGN(StateLock lock, StateLock::Take(folder_->head));
     lock_.emplace(std::move(lock));
     TROUPE_TRY(OpenJournal());
@@ -73,6 +75,14 @@ class HeadProcess {
   }
 
  private:
+  StatusOr<std::uint64_t> CertificateLifeUs() const {
+    constexpr double kDayUs = 24.0 * 3600 * 1e6;
+    const double life_us = options_.certificate_days * kDayUs;
+    if (life_us >= 5e6 && options_.certificate_days <= 3650) return static_cast<std::uint64_t>(life_us);
+    return MakeError(ErrorCode::kInvalid, "--certificate-days: from 5 seconds to 3650 days, not " +
+                                              std::to_string(options_.certificate_days));
+  }
+
   Status OpenJournal() {
     SqliteOptions sqlite;
     sqlite.folder = folder_->head;

@@ -16,6 +16,7 @@ struct HeadOptions {
   std::string socket_dir;
   int ready_fd = -1;     // gets one line of JSON: how to reach the head, or the error
   int lifeline_fd = -1;  // the head ends when this pipe does
+  double certificate_days = 7;  // life of the certificates of nodes and of the head
   bool embedded = false;  // state is thrown away: nothing is synced
 };
 

@@ -18,6 +18,7 @@ namespace asio = boost::asio;
 using async::Task;
 
 constexpr std::chrono::seconds kFinishLimit{1};
+constexpr std::chrono::minutes kRenewalPause{1};
 
 }  // namespace
 
@@ -35,7 +36,9 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
       timer_(executor, clock, [this] { Feed(Tick()); }),
       renewal_(executor, clock, [this] {
         const Status status = UseNewCertificate();
-        if (!status.ok()) Log(LogLevel::kError, "certificate not renewed", {{"why", MessageOf(status)}});
+        if (status.ok()) return;
+        Log(LogLevel::kError, "certificate not renewed", {{"why", MessageOf(status)}});
+        renewal_.ArmAt(clock_.Now() + kRenewalPause);
       }),
       journal_(
           journal,
@@ -78,7 +81,7 @@ Status Server::Listen() {
 
 Status Server::UseNewCertificate() {
   const std::uint64_t now_us = clock_.WallTimeUs();
-  const std::uint64_t life_us = net::LifetimeUs(wire::Role::kHead);
+  const std::uint64_t life_us = authority_.LifetimeOfUs(wire::Role::kHead);
   const net::PrivateKey key = net::PrivateKey::Generate();
   TROUPE_ASSIGN(const std::string pem,
                 authority_.IssueFor(key, wire::Role::kHead, NodeId::Random(random_), now_us, life_us));
@@ -106,6 +109,7 @@ net::SessionRules Server::RulesNow() const {
   rules.name = options_.host_name;
   rules.ca_pem = authority_.certificate().Pem();
   rules.authority = &authority_;
+  rules.signing = options_.handshakes;
   rules.find_token = [this](const TokenId& id) -> std::optional<net::TokenRecord> {
     const auto found = core_.state().tokens.find(id);
     if (found == core_.state().tokens.end()) return std::nullopt;
@@ -115,9 +119,10 @@ net::SessionRules Server::RulesNow() const {
     // The reducer is const here only because lookups are: the loop is the same.
     const_cast<Server*>(this)->Feed(TokenUsed{id});
   };
-  rules.may_rejoin = [this](const net::Identity& identity, const std::string&) {
-    return identity.role == wire::Role::kWorker &&
-           core_.state().nodes.count(NodeId(identity.id)) > 0;
+  rules.may_rejoin = [this](const net::Identity& identity, const std::string& key_hash) {
+    if (identity.role != wire::Role::kWorker) return false;
+    const auto known = core_.state().node_keys.find(NodeId(identity.id));
+    return known != core_.state().node_keys.end() && known->second == key_hash;
   };
   return rules;
 }
@@ -144,6 +149,7 @@ Task<void> Server::Serve(std::shared_ptr<net::Connection> connection) {
   opened.subject = admitted->subject;
   opened.host = admitted->hello.host;
   opened.local = connection->peer().local;
+  opened.issued_key_hash = admitted->issued_key_hash;
   Feed(opened);
   for (;;) {
     StatusOr<wire::Message> message = co_await connection->Receive();

@@ -105,6 +105,11 @@ StatusOr<Authority> Authority::LoadOrCreate(const std::string& folder, std::uint
   return made;
 }
 
+std::uint64_t Authority::LifetimeOfUs(wire::Role role) const {
+  const bool node = role == wire::Role::kWorker || role == wire::Role::kHead;
+  return node ? node_lifetime_us_ : LifetimeUs(role);
+}
+
 StatusOr<std::string> Authority::Issue(std::string_view signing_request, wire::Role role,
                                        const Id128& id, std::uint64_t now_us) const {
   const auto* der = reinterpret_cast<const unsigned char*>(signing_request.data());
@@ -118,7 +123,7 @@ StatusOr<std::string> Authority::Issue(std::string_view signing_request, wire::R
   identity.cluster = cluster_id();
   identity.role = role;
   identity.id = id;
-  return IssueTo(subject, identity, now_us, LifetimeUs(role));
+  return IssueTo(subject, identity, now_us, LifetimeOfUs(role));
 }
 
 StatusOr<std::string> Authority::IssueFor(const PrivateKey& subject, wire::Role role,

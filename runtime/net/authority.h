@@ -29,6 +29,10 @@ class Authority {
   const std::string& key_hash() const { return key_hash_; }
   const Certificate& certificate() const { return certificate_; }
 
+  /// How long the certificates of nodes and of the head live; by default LifetimeUs(role).
+  void set_node_lifetime_us(std::uint64_t lifetime_us) { node_lifetime_us_ = lifetime_us; }
+  std::uint64_t LifetimeOfUs(wire::Role role) const;
+
   /// A certificate for the key of `signing_request` (DER), in PEM. kInvalid when the request is
   /// malformed, is not signed by its own key, or its key is not Ed25519.
   StatusOr<std::string> Issue(std::string_view signing_request, wire::Role role, const Id128& id,
@@ -46,6 +50,7 @@ class Authority {
   PrivateKey key_;
   Certificate certificate_;
   std::string key_hash_;
+  std::uint64_t node_lifetime_us_ = LifetimeUs(wire::Role::kWorker);
 };
 
 }  // namespace troupe::net

@@ -1,5 +1,7 @@
 #include "runtime/net/session.h"
 
+#include <boost/asio/co_spawn.hpp>
+
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -92,8 +94,9 @@ Task<Status> Refuse(std::shared_ptr<Connection> connection, std::uint64_t reply_
   co_return why;
 }
 
-StatusOr<wire::Welcome> MakeWelcome(const Admitted& admitted, const SessionRules& rules,
-                                    std::uint64_t now_us) {
+// On the executor for signing: it reads what does not change once the rules are in use.
+Task<StatusOr<wire::Welcome>> MakeWelcome(const Admitted& admitted, const SessionRules& rules,
+                                          std::uint64_t now_us) {
   wire::Welcome welcome;
   welcome.version = admitted.version;
   welcome.cluster_id = rules.cluster;
@@ -105,12 +108,19 @@ StatusOr<wire::Welcome> MakeWelcome(const Admitted& admitted, const SessionRules
   welcome.name = rules.name;
   if (!admitted.hello.csr.empty()) {
     if (rules.authority == nullptr) {
-      return MakeError(ErrorCode::kInvalid, "certificates are issued by the head only");
+      co_return MakeError(ErrorCode::kInvalid, "certificates are issued by the head only");
     }
-    TROUPE_ASSIGN(welcome.certificate, rules.authority->Issue(admitted.hello.csr, admitted.role,
-                                                              admitted.subject, now_us));
+    TROUPE_CO_ASSIGN(welcome.certificate, rules.authority->Issue(admitted.hello.csr, admitted.role,
+                                                                 admitted.subject, now_us));
   }
-  return welcome;
+  co_return welcome;
+}
+
+Task<StatusOr<wire::Welcome>> MakeWelcomeBeside(const Admitted& admitted, const SessionRules& rules,
+                                                std::uint64_t now_us) {
+  auto making = MakeWelcome(admitted, rules, now_us);
+  if (!rules.signing || admitted.hello.csr.empty()) co_return co_await std::move(making);
+  co_return co_await async::asio::co_spawn(*rules.signing, std::move(making), async::asio::use_awaitable);
 }
 
 }  // namespace
@@ -159,9 +169,14 @@ Task<StatusOr<Admitted>> Authenticate(std::shared_ptr<Connection> connection, co
   const std::uint64_t now_us = clock.WallTimeUs();
   StatusOr<Admitted> admitted = Decide(*hello, connection->peer(), rules, now_us, random);
   if (!admitted.ok()) co_return co_await Refuse(connection, first->id, admitted.status());
-  StatusOr<wire::Welcome> welcome = MakeWelcome(*admitted, rules, now_us);
-  if (!welcome.ok()) co_return co_await Refuse(connection, first->id, welcome.status());
+  // Before anything waits: another peer may hold the same single-use token.
   if (admitted->proof == Proof::kToken && rules.on_token_used) rules.on_token_used(hello->token_id);
+  StatusOr<wire::Welcome> welcome = co_await MakeWelcomeBeside(*admitted, rules, now_us);
+  if (!welcome.ok()) co_return co_await Refuse(connection, first->id, welcome.status());
+  if (!welcome->certificate.empty()) {
+    TROUPE_CO_ASSIGN(const Certificate issued, Certificate::FromPem(welcome->certificate));
+    admitted->issued_key_hash = issued.KeyHash();
+  }
   connection->Authenticated();
   wire::Message answer = Answer(first->id, *std::move(welcome));
   TROUPE_CO_TRY(connection->Send(answer));

@@ -39,6 +39,9 @@ struct SessionRules {
   std::string ca_pem;  // goes along with every certificate
   /// Signs certificate requests; null on a worker, which signs none.
   const Authority* authority = nullptr;
+  /// Where certificates are signed, so that a storm of joins does not hold up the caller's loop.
+  /// Unset: on that loop.
+  std::optional<async::Executor> signing;
   /// The record of a token, or nullopt. Unset: tokens are not accepted here.
   std::function<std::optional<TokenRecord>(const TokenId&)> find_token;
   /// Told once a token has admitted somebody, before the Welcome leaves (single use).
@@ -55,6 +58,7 @@ struct Admitted {
   Id128 subject;  // the node's or client's id: from its certificate, or new
   Proof proof = Proof::kSameUser;
   SessionId session;
+  std::string issued_key_hash;  // SHA-256 of the key a certificate was issued for; empty: none was
   std::uint16_t version = 0;  // of the protocol, for this session
 };
 

@@ -1,9 +1,13 @@
 """Method: limits and lifetimes so short that what a cluster does over days happens within the test."""
 from __future__ import annotations
 
+import hashlib
+import ssl
 from pathlib import Path
 
 from conftest import Home, eventually
+
+SECOND = 1 / 86400  # in days
 
 SAY = """
 from troupe.launch import distributed
@@ -31,4 +35,42 @@ def test_logs_of_what_has_ended_make_room_for_newer_ones(home: Home) -> None:
     assert "twotwo" in home.run("logs", second, "--rank", "0").stdout
     refused = home.run("logs", first, "--rank", "0", ok=False)
     assert refused.returncode == 1 and "--log-gib" in refused.stderr and "Traceback" not in refused.stderr
+    home.run("stop")
+
+
+def test_certificates_are_renewed_before_they_end(home: Home) -> None:
+    """Those of node and head live 15 s; sessions, processes and names outlast them."""
+    import troupe
+
+    head = home.json("start", "--head", "--no-worker", "--port", "0", "--certificate-days", repr(15 * SECOND))
+    token = home.token()
+    client = home.token("--role", "client")
+    home.run("start", "--address", head["address"], "--token-file", token, "--num-cpus", "2", "--node-name", "n")
+    certificate = Path(head["state"], "nodes", "n", "node.crt")
+    host, port = head["address"].split(":")
+
+    def shown_by_head() -> str:
+        text = ssl.get_server_certificate((host, int(port)), timeout=30)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    of_node, of_head = certificate.read_bytes(), shown_by_head()
+    with troupe.init(head["address"], token_file=client):
+
+        @troupe.remote
+        class Counter:
+            def __init__(self) -> None:
+                self.n = 0
+
+            def add(self) -> int:
+                self.n += 1
+                return self.n
+
+        counter = Counter.options(name="counter").remote()
+        assert troupe.get(counter.add.remote(), timeout=60) == 1
+        eventually(lambda: certificate.read_bytes() != of_node, what="the node's new certificate")
+        eventually(lambda: shown_by_head() != of_head, what="the head's new certificate")
+        assert troupe.get(counter.add.remote(), timeout=60) == 2
+    assert (certificate.parent / "node.key").stat().st_mode & 0o777 == 0o600
+    log = (certificate.parent / "worker.log").read_text()
+    assert "session with the head ended" not in log, "renewal has a session of its own"
     home.run("stop")

@@ -93,6 +93,26 @@ TEST_F(Roster, ARestartedHeadGivesAFullLeaseAndLetsNodesReport) {
   EXPECT_TRUE(NodeOf(a).dead);
 }
 
+TEST_F(Roster, TheNewestKeyOfANodeIsKnownAlsoAfterARestart) {
+  const NodeId node(7, 7);
+  const auto open = [&](wire::Role role, const std::string& key) {
+    SessionOpened opened;
+    opened.session = SessionId(200, key.size());
+    opened.role = role;
+    opened.subject = node;
+    opened.issued_key_hash = key;
+    Feed(opened);
+    Feed(SessionClosed{opened.session});
+  };
+  open(wire::Role::kWorker, "first");
+  open(wire::Role::kWorker, "renewed");
+  open(wire::Role::kWorker, "");  // it came on its certificate: none was issued
+  open(wire::Role::kClient, "of a client");
+  EXPECT_EQ(core_->state().node_keys, (std::map<NodeId, std::string>{{node, "renewed"}}));
+  Boot();
+  EXPECT_EQ(core_->state().node_keys, (std::map<NodeId, std::string>{{node, "renewed"}}));
+}
+
 TEST_F(Roster, ARunningLaunchSurvivesTheHead) {
   FakeNode a = Join(1, 4);
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});

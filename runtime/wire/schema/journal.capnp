@@ -30,6 +30,7 @@ struct HeadStarted { incarnation @0 :UInt64; wallUs @1 :UInt64; version @2 :Text
 
 struct NodeJoined { registration @0 :RegisterNode; name @1 :Text; incarnation @2 :UInt64; wallUs @3 :UInt64; }
 struct NodeDied { node @0 :NodeId; incarnation @1 :UInt64; cause @2 :Text; }
+struct NodeKeyed { node @0 :NodeId; keyHash @1 :Data; }   # SHA-256 of the key of its newest certificate
 struct NodeDrained { node @0 :NodeId; reason @1 :Text; }
 
 # `owner` is whose end takes it along: a client's or a process's id; nil: nobody's (detached).
@@ -101,5 +102,6 @@ struct Event {
     valueWritten @25 :ValueWritten;
     valueErased @26 :ValueErased;
     tokenWritten @27 :TokenWritten;
+    nodeKeyed @28 :NodeKeyed;
   }
 }

@@ -62,7 +62,7 @@ TEST(Certificate, IdentitiesAreReadBackExactlyOrRefused) {
 
 TEST(Certificate, RenewalIsDueAtTwoThirds) {
   Validity validity;
-  validity.not_before_us = kNow;
+  validity.not_before_us = kNow - kBackdateUs;
   validity.not_after_us = kNow + 9 * kDayUs;
   EXPECT_FALSE(RenewalDue(validity, kNow + 6 * kDayUs - 1));
   EXPECT_TRUE(RenewalDue(validity, kNow + 6 * kDayUs));

@@ -3,8 +3,13 @@
 // text read by the test as its user would.
 #include "runtime/net/session.h"
 
+#include <boost/asio/post.hpp>
 #include <gtest/gtest.h>
 
+#include <future>
+#include <optional>
+
+#include "runtime/async/loop_thread.h"
 #include "tests/runtime/net/test_cluster.h"
 
 namespace troupe::net {
@@ -40,6 +45,10 @@ Task<Session> DialAndJoin(DialOptions dial, JoinOptions join, const Clock* clock
   session.connection = *connection;
   session.joined = co_await Join(*connection, std::move(join), *clock);
   co_return session;
+}
+
+Task<void> JoinInto(DialOptions dial, JoinOptions join, const Clock* clock, std::optional<Session>* into) {
+  *into = co_await DialAndJoin(std::move(dial), std::move(join), clock);
 }
 
 Task<StatusOr<wire::Message>> Ask(std::shared_ptr<Connection> connection, wire::Message message) {
@@ -177,6 +186,40 @@ TEST_F(SessionTest, ASingleUseTokenAdmitsOnce) {
   };
   EXPECT_EQ(ErrorOf(JoinWithToken(token)), "joined");
   EXPECT_NE(ErrorOf(JoinWithToken(token)).find("single use"), std::string::npos);
+}
+
+// The thread that signs is held, so that what needs no signature can be seen to pass what waits for one.
+TEST_F(SessionTest, SigningHoldsUpNobodyElseAndASingleUseTokenAdmitsOnceMeanwhile) {
+  async::LoopThread signing("signing");
+  std::promise<void> go;
+  async::asio::post(signing.executor(), [held = go.get_future().share()] { held.wait(); });
+  cluster_.rules.signing = signing.executor();
+  const Token token = cluster_.NewToken();
+  cluster_.record.single_use = true;
+  int used = 0;
+  cluster_.rules.on_token_used = [&](const TokenId&) {
+    ++used;
+    cluster_.record.used_us = cluster_.clock.WallTimeUs();
+  };
+  ListenTcp();
+  std::optional<Session> slow;
+  DialOptions dial(listener_->address());
+  dial.tls = *TlsContext::ForPinnedClient(token.ca_key_hash, cluster_.clock);
+  dial.expected.role = wire::Role::kHead;
+  JoinOptions join = As(wire::Role::kWorker);
+  join.token = token;
+  join.key = PrivateKey::Generate();
+  loop_.scope.Spawn("slow", JoinInto(std::move(dial), std::move(join), &cluster_.clock, &slow));
+  while (used == 0) loop_.context.run_one();
+
+  EXPECT_EQ(ErrorOf(JoinWithCertificate(cluster_.Issue(wire::Role::kWorker))), "joined");
+  EXPECT_NE(ErrorOf(JoinWithToken(token)), "joined");
+  EXPECT_FALSE(slow);
+  go.set_value();
+  while (!slow) loop_.context.run_one();
+  EXPECT_EQ(ErrorOf(*slow), "joined");
+  EXPECT_TRUE(slow->joined->credentials);
+  EXPECT_EQ(used, 1);
 }
 
 TEST_F(SessionTest, AnotherClustersTokenIsRefusedBeforeAnythingIsSentAndNamesBothClusters) {

@@ -48,26 +48,29 @@ def _node_options(command: Any) -> Any:
 @click.option("--port", type=click.IntRange(0, 65535), help="With --head: its port, 0 for a free one.  [default: 6400]")
 @click.option("--cluster", metavar="ID", help="With --head: resume this cluster.")
 @click.option("--new", is_flag=True, help="With --head: make a new cluster, whatever there is.")
+@click.option("--certificate-days", type=click.FloatRange(0, 3650, min_open=True), metavar="DAYS",
+              help="With --head: life of the nodes' certificates, renewed at two thirds.  [default: 7]")
 @click.option("--force-tcp", is_flag=True, help="Never use Unix sockets between nodes of one host.")
 @click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @_node_options
 def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None, port: int | None,
-          cluster: str | None, new: bool, force_tcp: bool, block: bool, as_json: bool, num_cpus: float | None,
+          cluster: str | None, new: bool, certificate_days: float | None, force_tcp: bool, block: bool, as_json: bool, num_cpus: float | None,
           num_gpus: float | None, resources: str | None, labels: tuple[str, ...], log_days: float | None,
           log_gib: float | None, node_name: str | None) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
-    if address and (no_worker or new or cluster or port is not None):
-        raise click.UsageError("--no-worker, --new, --cluster and --port go with --head")
+    if address and (no_worker or new or cluster or port is not None or certificate_days is not None):
+        raise click.UsageError("--no-worker, --new, --cluster, --port and --certificate-days go with --head")
     if cluster and new:
         raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
     node = node_args(num_cpus, num_gpus, resources, labels, node_name, force_tcp, log_days, log_gib)
     if block:
         signal.signal(signal.SIGTERM, _interrupt)  # while things start it ends them, as Ctrl-C does
     if head:
-        started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name)
+        options = [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
+        started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name, options)
     else:
         started, shown = _join(address or "", token_file, listen, node, node_name)
 
@@ -140,13 +143,13 @@ def _address_of(listen: str | None, port: int | None, resumed: _home.ClusterHome
 
 
 def _start_head(listen: str | None, port: int | None, cluster: str | None, new: bool, node: list[str] | None,
-                name: str | None) -> tuple[list[_executables.Started], dict]:
+                name: str | None, options: list[str]) -> tuple[list[_executables.Started], dict]:
     resumed = _state_to_resume(cluster, new)
     listen, port = _address_of(listen, port, resumed)
     root = _home.state_root()
     if root != _home.home():
         click.echo(f"{_home.home()} is on a network file system: state is kept in {root}", err=True)
-    args = [f"--home={root}", f"--listen={listen}", f"--port={port}"]
+    args = [f"--home={root}", f"--listen={listen}", f"--port={port}", *options]
     args.append(f"--cluster={resumed.cluster_id}" if resumed else "--new=true")
     head = _executables.start("troupe-head", args, log=root / "logs" / f"head-{os.getpid()}.log")
     cluster_id = str(head.ready["cluster_id"])
