@@ -43,7 +43,8 @@ CallServer::CallServer(std::string path, GuardedFd listener)
       reserve_(NewReserve()),
       spin_(SpinningAllowed()) {}
 
-StatusOr<std::unique_ptr<CallServer>> CallServer::Listen(const std::string& path) {
+StatusOr<std::unique_ptr<CallServer>> CallServer::Listen(const std::string& path,
+                                                         IdentitySource identity) {
   ForkGuard::Install();
   TROUPE_ASSIGN(GuardedFd listener, ListenUnix(path));
   std::unique_ptr<CallServer> server(new CallServer(path, std::move(listener)));
@@ -57,11 +58,16 @@ StatusOr<std::unique_ptr<CallServer>> CallServer::Listen(const std::string& path
       ::epoll_ctl(server->epoll_.get(), EPOLL_CTL_ADD, server->wake_.get(), &event) != 0) {
     return MakeError(ErrorCode::kConnection, "cannot serve at " + path + ": out of descriptors");
   }
+  if (identity) {
+    TROUPE_ASSIGN(server->door_,
+                  CallDoor::Open(path, std::move(identity), server->wake_.get()));
+  }
   return server;
 }
 
 CallServer::~CallServer() {
   if (generation_ != ForkGuard::generation()) return;  // the parent's: its threads are not here
+  door_.reset();
   delete flusher_;
   for (const auto& [id, peer] : peers_) peer->Close();
   ::unlink(path_.c_str());
@@ -81,6 +87,7 @@ void CallServer::Stop() {
 CallServer::Ended CallServer::Serve(CallExecutor& executor) {
   Ended ended = Ended::kStopped;
   stop_by_call_ = false;
+  TakeFromDoor(executor);  // who came before this thread served
   while (!stop_.load(std::memory_order_relaxed)) {
     if (generation_ != ForkGuard::generation()) return Ended::kForked;
     if (stop_by_call_) {
@@ -116,6 +123,8 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
         std::uint64_t ignored;
         (void)!::read(wake_.get(), &ignored, sizeof ignored);
         ResumePaused();
+        TakeFromDoor(executor);
+        if (generation_ != ForkGuard::generation()) return Ended::kForked;
       } else if (const auto found = peers_.find(id); found != peers_.end()) {
         const std::shared_ptr<Peer> peer = found->second;
         OnEvent(*peer, events[i].events);
@@ -170,17 +179,36 @@ void CallServer::Accept(CallExecutor& executor) {
       Log(LogLevel::kError, "caller refused: no descriptor left", {{"socket", path_}});
       return;
     }
-    UnixStream stream(fd);
+    CallStream stream{UnixStream(fd)};
     const Status same_user = CheckPeerIsSameUser(fd);
-    if (!same_user.ok() || peers_.size() >= kPeersMax) {
-      Log(LogLevel::kWarning, "caller refused",
-          {{"socket", path_},
-           {"why", same_user.ok() ? "4096 callers are connected" : MessageOf(same_user)}});
+    if (!same_user.ok()) {
+      Log(LogLevel::kWarning, "caller refused", {{"socket", path_}, {"why", MessageOf(same_user)}});
       continue;
     }
-    auto peer = std::make_shared<Peer>(std::move(stream), next_peer_, epoll_.get(), wake_.get());
-    peer->session = executor.Open();
-    peers_.emplace(next_peer_++, std::move(peer));
+    Admit(std::move(stream), executor);
+  }
+}
+
+/// nullptr: there are too many.
+std::shared_ptr<Peer> CallServer::Admit(CallStream stream, CallExecutor& executor) {
+  if (peers_.size() >= kPeersMax) {
+    Log(LogLevel::kWarning, "caller refused",
+        {{"socket", path_}, {"who", stream.Peer()}, {"why", "4096 callers are connected"}});
+    return nullptr;
+  }
+  auto peer = std::make_shared<Peer>(std::move(stream), next_peer_, epoll_.get(), wake_.get());
+  peer->session = executor.Open();
+  peers_.emplace(next_peer_++, peer);
+  return peer;
+}
+
+void CallServer::TakeFromDoor(CallExecutor& executor) {
+  if (door_ == nullptr) return;
+  for (CallStream& stream : door_->Take()) {
+    const std::shared_ptr<Peer> peer = Admit(std::move(stream), executor);
+    // Its first calls may have come with the end of the handshake: the socket does not tell of them.
+    if (peer != nullptr) ReadAndRun(*peer);
+    if (stop_by_call_ || generation_ != ForkGuard::generation()) return;
   }
 }
 
@@ -282,7 +310,7 @@ bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
 }
 
 bool CallServer::Refuse(Peer& peer, const std::string& why) {
-  Log(LogLevel::kWarning, "caller dropped", {{"pid", peer.pid()}, {"why", why}});
+  Log(LogLevel::kWarning, "caller dropped", {{"who", peer.who()}, {"why", why}});
   peer.Goodbye("this connection sent " + why);
   Drop(peer);
   return false;

@@ -1,5 +1,5 @@
-// The actor's half: accepts callers on a Unix socket and runs their calls on the thread that
-// serves.
+// The actor's half: accepts callers on a Unix socket, takes those of other hosts from its CallDoor,
+// and runs their calls on the thread that serves.
 //
 // Per connection calls run in the order of arrival. The serving thread reads what is there, runs
 // all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us, then
@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/call_door.h"
 #include "actors/call_frame.h"
 #include "actors/fork_guard.h"
 #include "actors/peer.h"
@@ -51,7 +52,9 @@ class CallExecutor : public WaitHost {
 class CallServer {
  public:
   /// Listens at `path`: callers may connect from now on and wait for Serve.
-  static StatusOr<std::unique_ptr<CallServer>> Listen(const std::string& path);
+  /// With `identity` also for callers of other hosts, which the worker passes on.
+  static StatusOr<std::unique_ptr<CallServer>> Listen(const std::string& path,
+                                                      IdentitySource identity = nullptr);
   CallServer(const CallServer&) = delete;
   CallServer& operator=(const CallServer&) = delete;
   /// Closes all connections and removes the socket file. Not while a thread serves.
@@ -71,6 +74,8 @@ class CallServer {
   CallServer(std::string path, GuardedFd listener);
   bool SpinRead(CallExecutor& executor);
   void Accept(CallExecutor& executor);
+  std::shared_ptr<Peer> Admit(CallStream stream, CallExecutor& executor);
+  void TakeFromDoor(CallExecutor& executor);
   void OnEvent(Peer& peer, std::uint32_t events);
   bool ReadAndRun(Peer& peer);
   void RunBatch(Peer& peer);
@@ -87,6 +92,7 @@ class CallServer {
   GuardedFd listener_;
   GuardedFd epoll_;
   GuardedFd wake_;
+  std::unique_ptr<CallDoor> door_;
   GuardedFd reserve_;  // given up to refuse a connection when no descriptor is left
   std::atomic<bool> stop_{false};
   bool stop_by_call_ = false;

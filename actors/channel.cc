@@ -1,14 +1,16 @@
 #include "actors/channel.h"
 
 #include <absl/strings/str_format.h>
-#include <string.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
+#include "actors/call_dial.h"
 #include "actors/flow_control.h"
 #include "actors/reactor.h"
+#include "actors/tls_loop.h"
 #include "runtime/base/check.h"
 
 namespace troupe::actors {
@@ -20,18 +22,73 @@ constexpr std::uint64_t kNeverSent = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-Channel::Channel(CallReactor& reactor, UnixStream stream, ChannelOptions options)
-    : reactor_(reactor),
-      options_(std::move(options)),
-      id_(reactor.NextChannelId()),
-      stream_(std::move(stream)) {}
+Channel::Channel(CallReactor& reactor, ChannelOptions options)
+    : reactor_(reactor), options_(std::move(options)), id_(reactor.NextChannelId()) {}
 
 StatusOr<std::shared_ptr<Channel>> Channel::Connect(CallReactor& reactor, const std::string& path,
                                                     ChannelOptions options) {
   TROUPE_ASSIGN(UnixStream stream, UnixStream::Connect(path));
-  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(stream), std::move(options)));
+  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options)));
+  channel->stream_ = CallStream(std::move(stream));
+  channel->attached_.store(true);
   TROUPE_TRY(reactor.Add(channel));
   return channel;
+}
+
+StatusOr<std::shared_ptr<Channel>> Channel::Dial(CallReactor& reactor, RemoteActor target,
+                                                 IdentitySource identity, ChannelOptions options) {
+  const Duration limit = options.grace;
+  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options)));
+  TROUPE_TRY(reactor.Add(channel));
+  TlsLoop::Current().Spawn("dial", Reach(channel, std::move(target), std::move(identity), limit));
+  return channel;
+}
+
+async::Task<void> Channel::Reach(std::weak_ptr<Channel> weak, RemoteActor target,
+                                 IdentitySource identity, Duration limit) {
+  std::function<bool()> wanted = [weak] {
+    const std::shared_ptr<Channel> channel = weak.lock();
+    if (channel == nullptr) return false;
+    const std::lock_guard lock(channel->mutex_);
+    return channel->state_ == State::kOpen;
+  };
+  auto dialling = DialActor(std::move(target), std::move(identity), limit, std::move(wanted));
+  StatusOr<CallStream> stream = co_await std::move(dialling);
+  const std::shared_ptr<Channel> channel = weak.lock();
+  if (channel == nullptr) co_return;
+  if (stream.ok()) {
+    channel->Attach(*std::move(stream));
+  } else {
+    channel->GiveUp(stream.status());
+  }
+}
+
+void Channel::Attach(CallStream stream) {
+  SlotList finished;
+  Status watched;
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kOpen) return;
+    stream_ = std::move(stream);
+    attached_.store(true, std::memory_order_release);
+    watched = reactor_.Watch(*this);
+    if (watched.ok()) FlushLocked();
+    finished.swap(finished_);
+  }
+  NotifyFinished(finished, false);
+  if (!watched.ok()) GiveUp(watched);
+}
+
+void Channel::GiveUp(const Status& why) {
+  SlotList finished;
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kOpen) return;
+    EndLocked(MessageOf(why));
+    FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, MessageOf(why));
+    finished.swap(finished_);
+  }
+  NotifyFinished(finished, false);
 }
 
 Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer) {
@@ -121,8 +178,9 @@ void Channel::Flush() {
 }
 
 void Channel::FlushLocked() {
+  if (!attached_.load(std::memory_order_relaxed)) return;
   unflushed_frames_ = 0;
-  while (!out_.empty()) {
+  while (!out_.empty() || stream_.HasUnsent()) {
     const IoResult wrote = stream_.TryWrite(out_.data(), out_.size());
     if (wrote.outcome == IoOutcome::kEnded) {
       // Replies sent before the end may still be unread: only reading tells that the stream is
@@ -147,6 +205,7 @@ void Channel::FlushLocked() {
 }
 
 bool Channel::Read() {
+  if (!attached_.load(std::memory_order_acquire)) return false;
   if (in_.spare() < kReadSpaceMin) {
     Frame frame;
     std::string ignored;
@@ -169,7 +228,7 @@ bool Channel::Read() {
     if (good) return true;
     why = "it sent " + why;
   } else {
-    why = got.error == 0 ? "the other side closed it" : strerror(got.error);
+    why = stream_.WhyEnded(got);
   }
   SlotList finished;
   {
@@ -249,7 +308,7 @@ void Channel::EndLocked(std::string reason) {
   state_ = State::kEnded;
   end_reason_ = absl::StrFormat("the connection ended (%s)", reason);
   out_.Clear();
-  reactor_.Unwatch(*this);
+  if (attached_.load(std::memory_order_relaxed)) reactor_.Unwatch(*this);
   stream_.Shutdown();  // closed by the destructor: the leader may be reading it just now
   if (on_disconnect_ != nullptr) reactor_.Post(std::move(on_disconnect_));
   reactor_.SetGrace(id_, options_.grace);

@@ -1,4 +1,5 @@
-// One connection from this process to one actor: frames out, answers in. Shared by all threads.
+// One connection from this process to one actor, on this host or another: frames out, answers in.
+// Shared by all threads.
 //
 // Issue returns at once with a Slot that is answered later; nothing here blocks. Whoever leads the
 // process's reactor calls Read; any thread may Flush. When the connection ends, outstanding calls
@@ -12,6 +13,7 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -20,9 +22,10 @@
 
 #include "actors/byte_buffer.h"
 #include "actors/call_frame.h"
+#include "actors/call_stream.h"
+#include "actors/call_tls.h"
 #include "actors/slot.h"
 #include "actors/slot_ring.h"
-#include "actors/unix_stream.h"
 #include "actors/waiter.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
@@ -42,6 +45,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// Connects (see UnixStream::Connect) and starts being read by `reactor`, which outlives it.
   static StatusOr<std::shared_ptr<Channel>> Connect(CallReactor& reactor, const std::string& path,
                                                     ChannelOptions options);
+  /// Begins to reach an actor on another host (call_dial.h) and returns at once: calls wait in the
+  /// channel meanwhile. Not reached within the grace period: they end as kNotSent, later ones as
+  /// kActorUnavailable.
+  static StatusOr<std::shared_ptr<Channel>> Dial(CallReactor& reactor, RemoteActor target,
+                                                 IdentitySource identity, ChannelOptions options);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -83,7 +91,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   using SlotList = absl::InlinedVector<Slot*, 8>;
   enum class State { kOpen, kEnded, kFailed };
 
-  Channel(CallReactor& reactor, UnixStream stream, ChannelOptions options);
+  Channel(CallReactor& reactor, ChannelOptions options);
+  static async::Task<void> Reach(std::weak_ptr<Channel> channel, RemoteActor target,
+                                 IdentitySource identity, Duration limit);
+  void Attach(CallStream stream);
+  void GiveUp(const Status& why);
   void FlushLocked();
   void EndLocked(std::string reason);
   void FailLocked(ErrorCode code_if_sent, ErrorCode code_if_unsent, const std::string& text);
@@ -97,7 +109,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   CallReactor& reactor_;
   const ChannelOptions options_;
   const std::uint64_t id_;
-  UnixStream stream_;
+  /// Set with `mutex_` held and before attached_; then the leader's to read, the mutex's to write.
+  CallStream stream_;
+  std::atomic<bool> attached_{false};
 
   std::mutex mutex_;
   State state_ = State::kOpen;

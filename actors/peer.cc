@@ -17,7 +17,7 @@ constexpr std::size_t kReadSpaceMin = 32u << 10;
 
 }  // namespace
 
-Peer::Peer(UnixStream stream, std::uint64_t id, int epoll_fd, int wake_fd)
+Peer::Peer(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd)
     : stream_(std::move(stream)), id_(id), epoll_fd_(epoll_fd), wake_fd_(wake_fd) {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -71,7 +71,7 @@ void Peer::Flush() {
 }
 
 void Peer::FlushLocked() {
-  while (!out_.empty()) {
+  while (!out_.empty() || stream_.HasUnsent()) {
     const IoResult wrote = stream_.TryWrite(out_.data(), out_.size());
     if (wrote.outcome == IoOutcome::kEnded) {
       out_.Clear();  // the serving thread reads the end and closes

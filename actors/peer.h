@@ -10,11 +10,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include "actors/byte_buffer.h"
 #include "actors/call_frame.h"
-#include "actors/unix_stream.h"
+#include "actors/call_stream.h"
 
 namespace troupe::actors {
 
@@ -24,7 +25,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
  public:
   /// `epoll_fd` is where the connection is registered under `id`; `wake_fd` an eventfd that makes
   /// the serving thread look at paused peers. Both outlive the connection being open.
-  Peer(UnixStream stream, std::uint64_t id, int epoll_fd, int wake_fd);
+  Peer(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd);
   ~Peer();
 
   // Any thread:
@@ -50,7 +51,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void Goodbye(std::string_view why);
   void Close();
   std::uint64_t id() const { return id_; }
-  int pid() const { return stream_.PeerPid(); }
+  std::string who() const { return stream_.Peer(); }
 
   std::unique_ptr<CallSession> session;
   std::uint64_t last_sequence = 0;  // of the calls received
@@ -60,7 +61,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void WatchLocked();
   void WakeLocked();
 
-  UnixStream stream_;
+  CallStream stream_;
   const std::uint64_t id_;
   const int epoll_fd_;
   const int wake_fd_;

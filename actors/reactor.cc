@@ -328,17 +328,20 @@ void CallReactor::Post(std::unique_ptr<Completion> completion) {
 
 Status CallReactor::Add(const std::shared_ptr<Channel>& channel) {
   std::lock_guard lock(mutex_);
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
-  event.data.u64 = channel->id();
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel->fd(), &event) != 0) {
-    return MakeError(ErrorCode::kConnection,
-                     absl::StrFormat("%s: cannot watch its connection: %s", channel->description(),
-                                     strerror(errno)));
-  }
+  if (channel->fd() >= 0) TROUPE_TRY(Watch(*channel));  // else once it has a connection
   channels_.emplace(channel->id(), channel);
   StartBackgroundLocked();
   return absl::OkStatus();
+}
+
+Status CallReactor::Watch(Channel& channel) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.u64 = channel.id();
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel.fd(), &event) == 0) return absl::OkStatus();
+  return MakeError(ErrorCode::kConnection,
+                   absl::StrFormat("%s: cannot watch its connection: %s", channel.description(),
+                                   strerror(errno)));
 }
 
 void CallReactor::Remove(std::uint64_t channel_id) {

@@ -75,6 +75,7 @@ class CallReactor {
   std::uint64_t NextChannelId() { return next_channel_.fetch_add(1, std::memory_order_relaxed); }
   Status Add(const std::shared_ptr<Channel>& channel);
   void Remove(std::uint64_t channel_id);
+  Status Watch(Channel& channel);
   void Unwatch(Channel& channel);
   void WatchWrites(Channel& channel, bool on);
   void MarkStranded(std::uint64_t channel_id);

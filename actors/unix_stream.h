@@ -1,30 +1,24 @@
 // A non-blocking stream over a Unix socket, and how one is made. Nothing here blocks but Connect,
 // which waits at most as long as the listener's queue is full.
 //
-// This is the stream a Channel and a CallServer are built on, by static binding: another transport
-// is another class with TryRead, TryWrite and fd.
+// CallStream puts it, or TLS over a socket to another host, under a Channel and a Peer.
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "actors/fork_guard.h"
+#include "actors/io_result.h"
 #include "runtime/base/status.h"
 
 namespace troupe::actors {
-
-enum class IoOutcome { kProgress, kWouldBlock, kEnded };
-
-struct IoResult {
-  IoOutcome outcome = IoOutcome::kWouldBlock;
-  std::size_t bytes = 0;
-  int error = 0;  // of kEnded; 0 is an orderly end of the stream
-};
 
 class UnixStream {
  public:
   UnixStream() = default;
   explicit UnixStream(int fd) : fd_(fd) {}
+  explicit UnixStream(GuardedFd fd) : fd_(std::move(fd)) {}
 
   /// Connects to a listening socket of the same user (SO_PEERCRED; anything else is refused).
   static StatusOr<UnixStream> Connect(const std::string& path);

@@ -6,6 +6,7 @@
 
 #include "actors/cpu_budget.h"
 #include "actors/reactor.h"
+#include "actors/tls_loop.h"
 #include "bindings/call_channel.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_local.h"
@@ -27,7 +28,11 @@ void bind_calls(nb::module_& m) {
   // The background thread completes futures with the GIL: it must be gone before the interpreter
   // is.
   m.def(
-      "_stop_calls", [] { actors::CallReactor::StopCurrent(); },
+      "_stop_calls",
+      [] {
+        actors::TlsLoop::StopCurrent();
+        actors::CallReactor::StopCurrent();
+      },
       nb::call_guard<nb::gil_scoped_release>());
   m.def(
       "_set_spinning",

@@ -7,6 +7,7 @@
 #include "actors/reactor.h"
 #include "bindings/call_bound.h"
 #include "bindings/call_errors.h"
+#include "bindings/control_object.h"
 
 namespace nb = nanobind;
 
@@ -97,15 +98,53 @@ PyObject* Outstanding(PyObject* object, void*) {
 
 PyObject* Description(PyObject* object, void*) { return Py_NewRef(AsChannel(object)->description); }
 
+/// Of an actor on another host: where, and what proves this process there.
+struct RemoteArguments {
+  const char* host = nullptr;
+  int port = 0;
+  const char* process = "";
+  const char* actor = "";
+  PyObject* control = nullptr;
+};
+
+bool TakeRemote(const RemoteArguments& remote, actors::RemoteActor* target,
+                actors::IdentitySource* identity) {
+  const auto id = ActorId::FromHex(remote.actor);
+  const auto process = ProcessId::FromHex(remote.process);
+  ControlObject* control = nullptr;
+  if (!id || !process || remote.port < 1 || remote.port > 65535) {
+    PyErr_SetString(PyExc_ValueError, "host goes with port, process and actor (ids of 32 hex digits)");
+    return false;
+  }
+  if (remote.control == nullptr || !nb::try_cast(nb::handle(remote.control), control) ||
+      control == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "control is this process's ControlClient");
+    return false;
+  }
+  target->host = remote.host;
+  target->port = static_cast<std::uint16_t>(remote.port);
+  target->process = remote.process;
+  target->actor = *id;
+  *identity = control->identity();
+  return true;
+}
+
 PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"unix_path", "description", "grace_s", nullptr};
+  static const char* names[] = {"unix_path", "description", "grace_s", "host", "port",
+                                "process",   "actor",       "control", nullptr};
   const char* path = nullptr;
   PyObject* description = nullptr;
   double grace_s = 5.0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$Ud:CallChannel", const_cast<char**>(names),
-                                   &path, &description, &grace_s)) {
+  RemoteArguments remote;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$UdsissO:CallChannel",
+                                   const_cast<char**>(names), &path, &description, &grace_s,
+                                   &remote.host, &remote.port, &remote.process, &remote.actor,
+                                   &remote.control)) {
     return nullptr;
   }
+  actors::RemoteActor target;
+  actors::IdentitySource identity;
+  if (remote.host != nullptr && !TakeRemote(remote, &target, &identity)) return nullptr;
   if (!(grace_s >= 0 && grace_s <= 86400)) {
     PyErr_SetString(PyExc_ValueError, "grace_s is a number of seconds from 0 to 86400");
     return nullptr;
@@ -123,7 +162,9 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   CallReactor& reactor = CallReactor::Current();
   StatusOr<std::shared_ptr<Channel>> channel = [&] {
     nb::gil_scoped_release released;
-    return Channel::Connect(reactor, where, std::move(options));
+    return target.host.empty() ? Channel::Connect(reactor, where, std::move(options))
+                               : Channel::Dial(reactor, std::move(target), std::move(identity),
+                                               std::move(options));
   }();
   if (!channel.ok()) {
     RaiseRuntimeError(ErrorCode::kActorUnavailable, text + ": " + MessageOf(channel.status()));
@@ -204,7 +245,9 @@ PyType_Slot slots[] = {
     {Py_tp_getset, properties},
     {Py_tp_repr, reinterpret_cast<void*>(Repr)},
     {Py_tp_doc,
-     const_cast<char*>("CallChannel(unix_path, *, description='an actor', grace_s=5.0)")},
+     const_cast<char*>("CallChannel(unix_path, *, description='an actor', grace_s=5.0); to another "
+                       "host: CallChannel('', host=, port=, process=, actor=, control=), which "
+                       "returns at once")},
     {0, nullptr}};
 PyType_Spec spec = {"troupe._native.CallChannel", sizeof(CallChannelObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};

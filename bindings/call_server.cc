@@ -10,6 +10,7 @@
 #include "actors/fork_guard.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_executor.h"
+#include "bindings/control_object.h"
 
 namespace nb = nanobind;
 
@@ -18,8 +19,11 @@ namespace {
 
 class PyCallServer {
  public:
-  explicit PyCallServer(const std::string& path) {
-    StatusOr<std::unique_ptr<actors::CallServer>> server = actors::CallServer::Listen(path);
+  PyCallServer(const std::string& path, const ControlObject* control) {
+    actors::IdentitySource identity;
+    if (control != nullptr) identity = control->identity();
+    StatusOr<std::unique_ptr<actors::CallServer>> server =
+        actors::CallServer::Listen(path, std::move(identity));
     if (!server.ok()) {
       RaiseStatus(server.status());
       throw nb::python_error();
@@ -66,7 +70,9 @@ class PyCallServer {
 void BindCallServer(nb::module_& m) {
   if (!InitDeferred()) throw nb::python_error();
   nb::class_<PyCallServer>(m, "CallServer", "Listens at a Unix socket and runs the calls it gets.")
-      .def(nb::init<const std::string&>(), nb::arg("unix_path"))
+      .def(nb::init<const std::string&, const ControlObject*>(), nb::arg("unix_path"),
+           nb::arg("control").none() = nb::none(),
+           "With `control`, this process's control channel, also callers of other hosts.")
       .def("serve", &PyCallServer::Serve, nb::arg("instance"), nb::arg("max_concurrency") = 1,
            "Runs calls on `instance` until stop(); raises what a method raised as SystemExit or "
            "KeyboardInterrupt.")

@@ -123,9 +123,14 @@ class ControlObject::InWait {
   ControlObject& owner_;
 };
 
+ControlObject::ControlObject(std::shared_ptr<ControlClient> client)
+    : client_(std::move(client)),
+      identity_(std::make_shared<client::ProcessIdentity>(client_, client_->joined().credentials)) {}
+
 ControlObject::~ControlObject() {
   // The last message may still be on its way out: nobody else has to wait for that.
   const nb::gil_scoped_release released;
+  identity_.reset();
   client_.reset();
 }
 
@@ -145,12 +150,16 @@ std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& p
 
 std::unique_ptr<ControlObject> ControlObject::ConnectWorker(const std::string& host, int port,
                                                             const std::string& node, double timeout_s) {
-  const auto& credentials = client_->joined().credentials;
-  if (!credentials) {
-    ThrowStatus(MakeError(ErrorCode::kConnection,
-                          "this process has no certificate to reach the worker at " + host + ":" +
-                              std::to_string(port) + " with: only drivers connect to workers of other hosts"));
+  StatusOr<std::shared_ptr<const client::IdentityShown>> shown = MakeError(ErrorCode::kInternal, "not run");
+  {
+    const nb::gil_scoped_release released;
+    shown = identity_->Get();
   }
+  if (!shown.ok()) {
+    ThrowStatus(MakeError(ErrorCodeOf(shown.status()), "cannot reach the worker at " + host + ":" +
+                                                           std::to_string(port) + ": " + MessageOf(shown.status())));
+  }
+  const net::Credentials& credentials = (*shown)->credentials;
   StatusOr<net::Address> address = net::TcpAddress(host, port);
   if (!address.ok()) ThrowStatus(address.status());
   net::OpenOptions options(*std::move(address));
@@ -161,9 +170,13 @@ std::unique_ptr<ControlObject> ControlObject::ConnectWorker(const std::string& h
     if (!id) ThrowStatus(MakeError(ErrorCode::kInvalid, "'" + node + "' is not a node id"));
     options.expected.id = *id;
   }
-  options.hello = HelloOf(credentials->certificate.identity()->role, "");
+  options.hello = HelloOf(credentials.certificate.identity()->role, "");
   options.limit = LimitOf(timeout_s).value_or(Duration(std::chrono::hours(1)));
   return Open(std::move(options));
+}
+
+actors::IdentitySource ControlObject::identity() const {
+  return [identity = identity_] { return identity->Get(); };
 }
 
 nb::tuple ControlObject::Request(const std::string& kind, nb::object fields, nb::object attachment,

@@ -12,7 +12,9 @@
 #include <optional>
 #include <string>
 
+#include "actors/call_tls.h"
 #include "runtime/client/control_client.h"
+#include "runtime/client/process_identity.h"
 
 namespace troupe::bindings {
 
@@ -28,14 +30,14 @@ struct ConnectArguments {
 
 class ControlObject {
  public:
-  explicit ControlObject(std::shared_ptr<client::ControlClient> client) : client_(std::move(client)) {}
+  explicit ControlObject(std::shared_ptr<client::ControlClient> client);
   ~ControlObject();
   ControlObject(const ControlObject&) = delete;
   ControlObject& operator=(const ControlObject&) = delete;
 
   static std::unique_ptr<ControlObject> Connect(const net::Address& address, const ConnectArguments& arguments);
   static std::unique_ptr<ControlObject> Adopt(int fd, const std::string& peer);
-  /// A connection to another worker of the cluster, by the certificate this one was given.
+  /// A connection to another worker of the cluster, by this process's certificate.
   std::unique_ptr<ControlObject> ConnectWorker(const std::string& host, int port, const std::string& node,
                                                double timeout_s);
 
@@ -48,12 +50,15 @@ class ControlObject {
   void Close();
 
   const client::ControlClient& client() const { return *client_; }
+  /// What this process shows of itself in calls between hosts; made at its first use.
+  actors::IdentitySource identity() const;
 
  private:
   /// Counts a thread from before it releases the GIL until after it has it again.
   class InWait;
 
   std::shared_ptr<client::ControlClient> client_;
+  std::shared_ptr<client::ProcessIdentity> identity_;
   std::mutex waits_mutex_;
   std::condition_variable waits_over_;
   int waits_ = 0;

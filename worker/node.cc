@@ -39,6 +39,11 @@ std::vector<std::string> ZygoteEnvironment() {
   return entries;
 }
 
+/// What tells this host from others. With --force_tcp each node is a host of its own.
+std::string BootIdOf(const WorkerOptions& options) {
+  return options.force_tcp ? os::BootId() + "/" + std::to_string(getpid()) : os::BootId();
+}
+
 }  // namespace
 
 Node::Node(async::Executor executor, const Clock& clock, const WorkerOptions& options,
@@ -136,11 +141,14 @@ Status Node::OpenDoors() {
   if (doors.listen.host.empty()) doors.listen.host = link_->LocalHost();
   doors.handshakes = helper_.executor();
   doors.node_name = options_.name;
+  doors.call_socket_of = [this](const ProcessId& id) {
+    return core_ ? core_->CallSocketOf(id) : std::string();
+  };
   doors_ = std::make_unique<PeerServer>(executor_, clock_, random_, *service_, *blobs_);
   TROUPE_TRY(doors_->Open(doors, link_->credentials()));
   FetchIdentity identity;
   identity.node_name = options_.name;
-  identity.boot_id = os::BootId();
+  identity.boot_id = BootIdOf(options_);
   identity.force_tcp = options_.force_tcp;
   fetcher_ = std::make_unique<BlobFetcher>(
       executor_, clock_, *blobs_, std::move(identity),
@@ -157,7 +165,7 @@ NodeFacts Node::Facts() const {
   NodeFacts facts;
   facts.name = options_.name;
   facts.host = os::HostName();
-  facts.boot_id = os::BootId();
+  facts.boot_id = BootIdOf(options_);
   facts.listen_host = doors_->tcp_address().host;
   facts.listen_port = doors_->tcp_address().port;
   facts.unix_path = options_.force_tcp ? "" : files_.UnixPath();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/net/handover.h"
 #include "runtime/net/tls_context.h"
 
 namespace troupe::worker {
@@ -46,6 +47,10 @@ Status PeerServer::Open(const Options& options, const net::Credentials& credenti
   net::ListenOptions remote;
   remote.address = options.listen;
   remote.handshakes = options.handshakes;
+  call_socket_of_ = options.call_socket_of;
+  remote.on_named = [this](const std::string& name, UniqueFd connection) {
+    PassOn(name, std::move(connection));
+  };
   TROUPE_ASSIGN(remote.tls, net::TlsContext::ForServer(
                                 credentials, net::TlsContext::Clients::kRequired, clock_));
   TROUPE_ASSIGN(tcp_, net::Listener::Open(executor_, std::move(remote)));
@@ -65,6 +70,18 @@ void PeerServer::Stop() {
   if (unix_) unix_->Stop();
   if (tcp_) tcp_->Stop();
   scope_.Cancel();
+}
+
+void PeerServer::PassOn(const std::string& server_name, UniqueFd connection) {
+  const auto process = ProcessId::FromHex(server_name);
+  const std::string socket = process ? call_socket_of_(*process) : "";
+  // Its caller learns of the end from the head; a connection that is closed tells it to wait for that.
+  const Status passed = socket.empty()
+                            ? MakeError(ErrorCode::kNotFound, "no process of this node serves calls there")
+                            : net::HandOver(net::HandoverPath(socket), connection.get());
+  if (passed.ok()) return;
+  Log(LogLevel::kInfo, "a caller of another host was not passed on",
+      {{"process", process ? process->Short() : "no id"}, {"why", MessageOf(passed)}});
 }
 
 void PeerServer::Accept(std::shared_ptr<net::Connection> connection) {

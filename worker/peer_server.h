@@ -1,12 +1,13 @@
 // The worker's door: a Unix socket for this host's processes of the same user, one TLS port for other
 // nodes and drivers. Whoever comes in proves itself first (net/session.h) and may then ask what
-// Service answers.
+// Service answers. A connection that asks for a process of this node is handed over to it (net/handover.h).
 //
 // View: one node; on the worker's loop; TLS handshakes on another. Stop() closes the doors and the
 // connections.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,9 @@ class PeerServer {
     net::Address listen;                // TCP
     async::Executor handshakes;
     std::string node_name;
+    /// Where the process that serves calls at this id is, or "": connections that ask for it by the
+    /// TLS server name are handed over to it, unread.
+    std::function<std::string(const ProcessId&)> call_socket_of;
   };
   /// References must outlive the server.
   PeerServer(async::Executor executor, const Clock& clock, Random& random, Service& service,
@@ -38,6 +42,7 @@ class PeerServer {
   const net::Address& tcp_address() const { return tcp_->address(); }
 
  private:
+  void PassOn(const std::string& server_name, UniqueFd connection);
   void Accept(std::shared_ptr<net::Connection> connection);
   async::Task<void> Serve(std::shared_ptr<net::Connection> connection);
   async::Task<void> AnswerOne(std::shared_ptr<net::Connection> connection, std::uint64_t asker,
@@ -49,6 +54,7 @@ class PeerServer {
   Service& service_;
   BlobStore& blobs_;
   net::SessionRules rules_;
+  std::function<std::string(const ProcessId&)> call_socket_of_;
   std::uint64_t next_asker_ = 1u << 20;  // below: processes of this node
   std::unique_ptr<net::Listener> unix_;
   std::unique_ptr<net::Listener> tcp_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/net/handover.h"
 #include "runtime/os/family.h"
 #include "runtime/os/process.h"
 #include "worker/core/environment.h"
@@ -276,7 +277,11 @@ void Supervisor::SweepOrphans() {
   for (const ProcessId id : gone) {
     const auto found = running_.find(id);
     if (found == running_.end()) continue;
-    if (!found->second.plan.socket_path.empty()) unlink(found->second.plan.socket_path.c_str());
+    const std::string& socket = found->second.plan.socket_path;
+    if (!socket.empty()) {
+      unlink(socket.c_str());
+      unlink(net::HandoverPath(socket).c_str());
+    }
     running_.erase(found);
     events_.gone(id);
   }

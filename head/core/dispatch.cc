@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "head/core/actors.h"
+#include "head/core/certificates.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
@@ -87,6 +88,7 @@ class Writes {
   bool operator()(const wire::KvGet& m) { return OnKvGet(t_, r_, m), true; }
   bool operator()(const wire::KvDelete& m) { return OnKvDelete(t_, r_, m), true; }
   bool operator()(const wire::KvList& m) { return OnKvList(t_, r_, m), true; }
+  bool operator()(const wire::CertifyProcess& m) { return OnCertifyProcess(t_, r_, m), true; }
   bool operator()(const wire::CreateToken& m) { return OnCreateToken(t_, r_, m), true; }
   bool operator()(const wire::ListTokens&) { return OnListTokens(t_, r_), true; }
   bool operator()(const wire::RevokeToken& m) { return OnRevokeToken(t_, r_, m), true; }
@@ -125,6 +127,7 @@ Request RequestFrom(const Turn& turn, const MessageFrom& input, const Session& s
   request.launch = relay.launch;
   request.epoch = relay.epoch;
   request.rank = relay.rank;
+  request.actor = relay.actor;
   // An actor owns by its own id, which outlives a restart of the head. A rank of a driver launch has
   // such an id too, but owns as the process it is: pushes that were lost are told it again by that.
   const bool is_actor = relay.rank < 0 && !relay.actor.IsNil();

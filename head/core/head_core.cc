@@ -77,6 +77,7 @@ Effects HeadCore::Finish(Turn& turn) {
   for (Send& send : turn.sends) held_.push_back({last_sequence_, std::move(send)});
   for (Close& close : turn.closes) held_.push_back({last_sequence_, std::move(close)});
   out.probes = std::move(turn.probes);
+  out.certificates = std::move(turn.certificates);
   while (!held_.empty() && held_.front().after <= durable_) {
     if (auto* send = std::get_if<Send>(&held_.front().effect)) {
       out.sends.push_back(std::move(*send));

@@ -85,12 +85,21 @@ struct Probe {
   NodeId node;
   std::uint64_t incarnation = 0;
 };
+/// Sign the key of a request and answer with the certificate: what it says was decided.
+struct Certify {
+  Route to;
+  std::uint64_t reply_to = 0;
+  wire::Role role = wire::Role::kNone;
+  Id128 subject;
+  std::string request;  // DER, not looked at
+};
 /// In this order: rows to the journal (one batch), sends, closes.
 struct Effects {
   std::vector<Row> append;
   std::vector<Send> sends;
   std::vector<Close> closes;
   std::vector<Probe> probes;
+  std::vector<Certify> certificates;
   std::optional<Instant> wake_at;  // replaces the earlier one
   bool stop = false;               // end this head once the sends are out
 };

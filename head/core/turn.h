@@ -26,6 +26,7 @@ struct Request {
   LaunchId launch;
   std::uint64_t epoch = 0;
   std::int32_t rank = -1;
+  ActorId actor;  // the actor, or the rank as one, that asks through its worker
 };
 
 class Turn {
@@ -65,6 +66,7 @@ class Turn {
   std::vector<head::Send> sends;
   std::vector<head::Close> closes;
   std::vector<Probe> probes;
+  std::vector<head::Certify> certificates;
   bool stop() const { return stop_; }
 
  private:

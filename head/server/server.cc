@@ -191,6 +191,7 @@ void Server::Perform(Effects effects) {
     const auto found = sessions_.find(close.session);
     if (found != sessions_.end()) scope_.Spawn("close", End(found->second));
   }
+  for (const Certify& certify : effects.certificates) Issue(certify);
   for (const Probe& probe : effects.probes) scope_.Spawn("probe", ProbeNode(probe));
   if (effects.wake_at) timer_.ArmAt(*effects.wake_at);
   if (effects.stop && !std::exchange(ended_, true)) scope_.Spawn("stop", EndAll());
@@ -221,6 +222,26 @@ void Server::Deliver(const Send& send) {
          {"to", found->second->peer().address},
          {"why", MessageOf(status)}});
   }
+}
+
+void Server::Issue(const Certify& certify) {
+  Send answer;
+  answer.to = certify.to;
+  answer.message.reply_to = certify.reply_to;
+  const StatusOr<std::string> pem =
+      authority_.Issue(certify.request, certify.role, certify.subject, clock_.WallTimeUs());
+  if (pem.ok()) {
+    wire::ProcessCertificate certificate;
+    certificate.certificate = *pem;
+    certificate.ca_certificate = authority_.certificate().Pem();
+    answer.message.body = std::move(certificate);
+  } else {
+    wire::ErrorReply error;
+    error.code = static_cast<std::uint16_t>(ErrorCodeOf(pem.status()));
+    error.text = MessageOf(pem.status());
+    answer.message.body = std::move(error);
+  }
+  Deliver(answer);
 }
 
 Task<void> Server::End(std::shared_ptr<net::Connection> connection) {

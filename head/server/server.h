@@ -57,6 +57,7 @@ class Server {
   void Deliver(const Send& send);
   async::Task<void> End(std::shared_ptr<net::Connection> connection);
   async::Task<void> EndAll();
+  void Issue(const Certify& certify);
   async::Task<void> ProbeNode(Probe probe);
   net::SessionRules RulesNow() const;
 

@@ -160,6 +160,11 @@ std::string TlsEngine::TakeOutgoing() {
   return bytes;
 }
 
+std::size_t TlsEngine::TakeOutgoing(char* into, std::size_t size) {
+  const int n = BIO_read(SSL_get_wbio(ssl_.get()), into, static_cast<int>(size));
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
 StatusOr<std::string> TlsEngine::Exporter(std::string_view label) const {
   std::string bytes(32, '\0');
   if (SSL_export_keying_material(ssl_.get(), reinterpret_cast<unsigned char*>(bytes.data()),

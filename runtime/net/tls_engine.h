@@ -60,6 +60,8 @@ class TlsEngine {
 
   bool HasOutgoing() const;
   std::string TakeOutgoing();
+  /// The same into a buffer, for a path that must not allocate; how much of it was filled.
+  std::size_t TakeOutgoing(char* into, std::size_t size);
 
   /// Valid once established.
   const PeerVerdict& verdict() const { return verdict_; }

@@ -232,6 +232,7 @@ void ActorsHere::PostStarted(const Actor& actor, Effects* out) {
   address.host = context_.facts.listen_host;
   address.port = context_.facts.listen_port;
   address.incarnation = actor.start.incarnation;
+  address.process = actor.process;
   if (process != nullptr) {
     address.unix_path = process->socket_path;
     address.pid = process->pid;

@@ -2,18 +2,13 @@
 
 #include <utility>
 
+#include "runtime/base/rank_actor.h"
 #include "worker/core/environment.h"
 
 namespace troupe::worker {
 namespace {
 
 constexpr int kFencedExitCode = 76;
-
-// The rank as an actor: the same for every asker, different for every epoch.
-ActorId RankActor(const LaunchId& launch, std::uint64_t epoch, std::uint32_t rank) {
-  Prng mix(launch.hi ^ (launch.lo * 0x9E3779B97F4A7C15ull) ^ (epoch << 32) ^ rank);
-  return ActorId::Random(mix);
-}
 
 std::string RankName(std::uint32_t rank) { return "rank " + std::to_string(rank); }
 
@@ -74,7 +69,7 @@ void Launches::Start(const wire::StartRanks& start, const std::string& payload, 
   for (const wire::RankPlace& place : start.ranks) {
     Rank rank;
     rank.place = place;
-    rank.actor = RankActor(start.launch, start.epoch, place.rank);
+    rank.actor = RankActorId(start.launch, start.epoch, place.rank);
     run.ranks.push_back(std::move(rank));
   }
   run.interface = context_.facts.choose_interface(start.peer_hosts);
@@ -248,6 +243,7 @@ void Launches::PostReady(const Run& run, Effects* out) {
       address.actor = rank.actor;
       address.node = context_.node;
       address.boot_id = context_.facts.boot_id;
+      address.process = rank.process;
       if (process != nullptr) {
         address.unix_path = process->socket_path;
         address.pid = process->pid;

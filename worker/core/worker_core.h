@@ -60,6 +60,9 @@ class WorkerCore {
   /// Ends everything; LeaveNode follows when nothing is left.
   Effects Leave(const std::string& reason, Instant now);
 
+  /// Where a living process of this node serves calls, or "".
+  std::string CallSocketOf(ProcessId id) const;
+
   const LeaseTable& leases() const { return context_.leases; }
   const ProcessTable& processes() const { return context_.processes; }
   const NodeFacts& facts() const { return context_.facts; }

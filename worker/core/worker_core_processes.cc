@@ -92,6 +92,12 @@ void WorkerCore::RemoveIfOver(Process& process, Instant now, Effects* out) {
   PostFreed(out);
 }
 
+std::string WorkerCore::CallSocketOf(ProcessId id) const {
+  const auto found = context_.processes.all().find(id);
+  if (found == context_.processes.all().end() || found->second.exited) return "";
+  return found->second.socket_path;
+}
+
 Effects WorkerCore::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Instant now) {
   Effects out;
   if (!launches_.OnBlob(ticket, path, now, &out) && !actors_.OnBlob(ticket, path, &out)) {

@@ -38,7 +38,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     instance = _construct(channel, begin, attachment)
     from troupe import _calls
 
-    server = _calls.listen(begin["socket_path"])
+    server = _calls.listen(begin["socket_path"], channel.control)
     methods = json.dumps(method_names(type(instance))).encode()
     channel.send("ActorReady", {"failed": False, "methods": methods})
     channel.started()

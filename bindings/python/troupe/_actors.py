@@ -181,7 +181,7 @@ class ActorLink:
             if self._error is not None or (self.channel is not None and incarnation <= self.incarnation):
                 return
             try:
-                channel = _calls.connect(info["address"], self.label)
+                channel = _calls.connect(info["address"], self.label, self.session.control)
             except exceptions.TroupeError as error:
                 pending, self._pending = self._pending, deque()
                 for promise, _, _ in pending:

@@ -124,7 +124,7 @@ def serve(control_fd: int, kind: str, zygote: socket.socket) -> NoReturn:
 
 def become(channel, kind: str) -> NoReturn:
     """Runs the process's role to its end. Any error of ours ends it with a text and code 70."""
-    from troupe import _leave
+    from troupe import _identity, _leave
 
     try:
         if kind == "store":
@@ -133,6 +133,7 @@ def become(channel, kind: str) -> NoReturn:
             channel.read_on()
             _store.run(channel)
         first, fields, attachment = channel.first()
+        _identity.placed_on(fields["boot_id"])
         channel.read_on()
         if first == "RankBegin":
             from troupe import _rank

@@ -14,16 +14,16 @@ _DIED = 11  # ErrorCode::kActorDied
 _CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}
 
 
-def connect(address: dict, description: str) -> Any:
-    """A channel to an actor.
+def connect(address: dict, description: str, control: Any) -> Any:
+    """A channel to an actor: by Unix socket on this host, else over TLS by its worker's port.
 
-    Raises ActorUnavailableError when its process cannot be reached from here.
+    Raises ActorUnavailableError when its process on this host cannot be reached; one on another host is
+    dialled in the background, and calls that cannot reach it end as NotSentError.
     """
-    if address["boot_id"] != boot_id():
-        raise exceptions.ActorUnavailableError(
-            f"{description} runs on another host ({address['host']}); calls between hosts are not part of this "
-            "version: create it on this node")
-    return native.CallChannel(address["unix_path"], description=description)
+    if address["boot_id"] == boot_id():
+        return native.CallChannel(address["unix_path"], description=description)
+    return native.CallChannel("", description=description, host=address["host"], port=address["port"],
+                              process=address["process"], actor=address["actor"], control=control)
 
 
 def fail(channel: Any, error: exceptions.TroupeError) -> None:
@@ -75,6 +75,7 @@ def serve(server: Any, instance: Any, max_concurrency: int) -> None:
         return
 
 
-def listen(path: str) -> Any:
-    """A server that listens on a Unix socket; calls wait until `serve`."""
-    return native.CallServer(path)
+def listen(path: str, control: Any) -> Any:
+    """A server that listens on a Unix socket, and takes callers of other hosts over from the worker, for
+    whom `control` gets it a certificate; calls wait until `serve`."""
+    return native.CallServer(path, control)

@@ -18,7 +18,19 @@ def short(identity: str) -> str:
     return identity[:4]
 
 
+_placed_on: str | None = None
+
+
+def placed_on(boot_id_of_node: str) -> None:
+    """Called once by a process that a worker started: its host is the node's, as that names it."""
+    global _placed_on
+    _placed_on = boot_id_of_node
+
+
 def boot_id() -> str:
-    """Identifies this host's running kernel: two processes with the same one share Unix sockets."""
+    """Identifies this host: two processes with the same one share Unix sockets. The running kernel's,
+    but that a node with --force-tcp is a host of its own."""
+    if _placed_on is not None:
+        return _placed_on
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()

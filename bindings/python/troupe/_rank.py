@@ -150,7 +150,7 @@ def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
     from troupe import _calls
     from troupe.launch._group import RankService
 
-    server = _calls.listen(begin["socket_path"])
+    server = _calls.listen(begin["socket_path"], channel.control)
     channel.send("RankPrepared", {"serving": True})
     start(channel, context)
     _calls.serve(server, RankService(context), 1)

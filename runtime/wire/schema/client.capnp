@@ -153,6 +153,13 @@ struct RevokeToken { id @0 :TokenId; }
 struct StopCluster { reason @0 :Text; }
 struct DrainNode { node @0 :NodeId; reason @1 :Text; }
 
+# ---- certificates of processes, for calls between hosts ----
+# Asks for a certificate for a key made in the asking process: `request` is its signing request (DER). By a
+# client's own session: for that client. Relayed: for the actor or rank that the process is, if the head has
+# put it on the relaying worker's node. Answer: ProcessCertificate.
+struct CertifyProcess { request @0 :Data; }
+struct ProcessCertificate { certificate @0 :Data; caCertificate @1 :Data; }        # PEM
+
 # ---- logs and blobs, answered by a worker ----
 struct ReadLog { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; stderr @3 :Bool; offset @4 :UInt64; bytesMax @5 :UInt32; waitMs @6 :UInt32; epoch @7 :UInt64; }
 struct LogChunk { offset @0 :UInt64; next @1 :UInt64; ended @2 :Bool; droppedBytes @3 :UInt64; }   # attachment: text

@@ -104,5 +104,7 @@ struct Message {
     storeReady @91 :Process.StoreReady;
     readStacks @92 :Client.ReadStacks;
     stackDump @93 :Client.StackDump;
+    certifyProcess @94 :Client.CertifyProcess;
+    processCertificate @95 :Client.ProcessCertificate;
   }
 }

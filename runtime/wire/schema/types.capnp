@@ -68,8 +68,9 @@ struct ActorAddress {
   node @1 :NodeId;
   bootId @2 :Text;
   unixPath @3 :Text;           # on the host with this boot id
-  host @4 :Text;               # the worker's port, for other hosts: TLS, server name = actor id
+  host @4 :Text;               # the worker's port, for other hosts: TLS, server name = `process`
   port @5 :UInt16;
   incarnation @6 :UInt64;
   pid @7 :Int32;
+  process @8 :ProcessId;       # of this incarnation; its certificate says `actor`
 }

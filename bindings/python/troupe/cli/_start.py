@@ -50,7 +50,8 @@ def _node_options(command: Any) -> Any:
 @click.option("--new", is_flag=True, help="With --head: make a new cluster, whatever there is.")
 @click.option("--certificate-days", type=click.FloatRange(0, 3650, min_open=True), metavar="DAYS",
               help="With --head: life of the nodes' certificates, renewed at two thirds.  [default: 7]")
-@click.option("--force-tcp", is_flag=True, help="Never use Unix sockets between nodes of one host.")
+@click.option("--force-tcp", is_flag=True, envvar="TROUPE_FORCE_TCP",
+              help="This node is as a host of its own: others, of this host too, reach it over TLS only.")
 @click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @_node_options

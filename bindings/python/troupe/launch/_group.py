@@ -74,10 +74,10 @@ class RankHandle:
 
     def send(self, payload: bytes, in_group: bool) -> Any:
         """Starts a part; a ref of its pickled value."""
-        from troupe import _calls
+        from troupe import _calls, _session
 
         if self._channel is None:
-            self._channel = _calls.connect(self._address, f"rank {self.rank}")
+            self._channel = _calls.connect(self._address, f"rank {self.rank}", _session.current().control)
         return self._channel.call("run", payload, in_group)
 
     def run(self, fn: Callable[..., Any], *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:

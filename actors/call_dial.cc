@@ -1,0 +1,98 @@
+#include "actors/call_dial.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
+#include <utility>
+
+#include "actors/tls_loop.h"
+#include "runtime/async/deadline.h"
+#include "runtime/async/os_random.h"
+#include "runtime/async/real_clock.h"
+#include "runtime/net/address.h"
+
+namespace troupe::actors {
+namespace {
+
+using async::kTuple;
+using async::Task;
+namespace asio = async::asio;
+using Endpoint = asio::generic::stream_protocol::endpoint;
+using namespace std::chrono_literals;
+
+constexpr Duration kFirstPause = 20ms;
+constexpr Duration kLongestPause = 640ms;
+
+Task<StatusOr<Endpoint>> Resolve(std::string host, std::uint16_t port) {
+  boost::system::error_code not_numeric;
+  const auto number = asio::ip::make_address(host, not_numeric);
+  if (!not_numeric) co_return Endpoint(asio::ip::tcp::endpoint(number, port));
+  asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
+  const std::string service = std::to_string(port);
+  auto [error, results] = co_await resolver.async_resolve(host, service, kTuple);
+  if (error || results.empty()) {
+    co_return MakeError(ErrorCode::kConnection, "the name " + host + " does not resolve: " + error.message());
+  }
+  co_return Endpoint(results.begin()->endpoint());
+}
+
+Task<StatusOr<CallStream>> Attempt(RemoteActor target, IdentitySource identity, std::string where) {
+  TROUPE_CO_ASSIGN(const auto shown, identity());
+  TROUPE_CO_ASSIGN(const Endpoint endpoint, co_await Resolve(target.host, target.port));
+  const async::Executor executor = co_await asio::this_coro::executor;
+  const int number =
+      ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (number < 0) co_return MakeError(ErrorCode::kConnection, "no descriptor is left for a connection");
+  GuardedFd fd(number);
+  TROUPE_CO_ASSIGN(LoopSocket socket, LoopSocket::Wrap(executor, std::move(fd)));
+  auto [error] = co_await socket.get().async_connect(endpoint, kTuple);
+  if (error) co_return MakeError(ErrorCode::kConnection, error.message());
+  net::SetTcpOptions(socket.fd());
+  net::ExpectedPeer expected;
+  expected.role = wire::Role::kProcess;
+  expected.id = target.actor;
+  expected.server_name = target.process;
+  TROUPE_CO_ASSIGN(auto engine, net::TlsEngine::Client(shown->client, std::move(expected), where));
+  TROUPE_CO_TRY(co_await net::TlsHandshake(socket.get(), *engine));
+  co_return CallStream(socket.Release(), std::move(engine), std::move(where));
+}
+
+bool MayHelpToTryAgain(const Status& failed) {
+  const ErrorCode code = ErrorCodeOf(failed);
+  return code == ErrorCode::kConnection || code == ErrorCode::kTimeout;
+}
+
+}  // namespace
+
+Task<StatusOr<CallStream>> DialActor(RemoteActor target, IdentitySource identity, Duration limit,
+                                     std::function<bool()> wanted) {
+  net::Address address;
+  address.host = target.host;
+  address.port = target.port;
+  const std::string where = address.Text();
+  async::RealClock clock;
+  async::OsRandom random;
+  const Instant end = clock.Now() + limit;
+  Duration pause = kFirstPause;
+  Status last = MakeError(ErrorCode::kTimeout, "it did not answer");
+  while (wanted()) {
+    auto attempt = Attempt(target, identity, where);
+    const Duration left = std::max<Duration>(1ms, end - clock.Now());
+    std::string what = "no answer (a firewall, a wrong address, or an overloaded machine)";
+    auto stream = co_await async::WithDeadline(std::move(attempt), left, std::move(what));
+    if (stream.ok()) co_return std::move(stream);
+    // The last attempt often ends for want of time: the one before it says more.
+    if (ErrorCodeOf(stream.status()) != ErrorCode::kTimeout || pause == kFirstPause) last = stream.status();
+    if (!MayHelpToTryAgain(stream.status()) || clock.Now() + pause >= end) {
+      const Status failed = MayHelpToTryAgain(stream.status()) ? last : stream.status();
+      co_return MakeError(ErrorCodeOf(failed), "it cannot be reached at " + where + ": " + MessageOf(failed));
+    }
+    const auto jitter = static_cast<std::int64_t>(random.Next() % static_cast<std::uint64_t>(pause.count()));
+    co_await async::SleepFor(pause / 2 + Duration(jitter / 2));
+    pause = std::min(pause * 2, kLongestPause);
+  }
+  co_return MakeError(ErrorCode::kCancelled, "nobody waits for " + where + " any more");
+}
+
+}  // namespace troupe::actors

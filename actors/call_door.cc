@@ -1,0 +1,171 @@
+#include "actors/call_door.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <utility>
+
+#include "runtime/async/deadline.h"
+#include "runtime/base/log.h"
+#include "runtime/net/address.h"
+#include "runtime/net/admission.h"
+#include "runtime/net/handover.h"
+
+namespace troupe::actors {
+namespace {
+
+using async::kTuple;
+using async::Task;
+using net::Socket;
+
+constexpr Duration kExhaustedPause = std::chrono::milliseconds(20);
+
+net::Address PeerAddress(int fd) {
+  net::Address address;
+  address.host = "an unknown address";
+  sockaddr_storage other{};
+  socklen_t length = sizeof other;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &length) != 0) return address;
+  if (other.ss_family == AF_INET) {
+    const auto* in = reinterpret_cast<const sockaddr_in*>(&other);
+    address.host = ::inet_ntop(AF_INET, &in->sin_addr, text, sizeof text);
+    address.port = ntohs(in->sin_port);
+  } else if (other.ss_family == AF_INET6) {
+    const auto* in = reinterpret_cast<const sockaddr_in6*>(&other);
+    address.host = ::inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof text);
+    address.port = ntohs(in->sin6_port);
+  }
+  return address;
+}
+
+Status MayCall(const net::PeerVerdict& verdict) {
+  if (!verdict.identity) return verdict.problem;
+  const wire::Role role = verdict.identity->role;
+  if (role == wire::Role::kClient || role == wire::Role::kProcess) return absl::OkStatus();
+  return MakeError(ErrorCode::kJoinRefused,
+                   std::string("a certificate for the role ") + wire::NameOf(role) +
+                       " calls no actors: only clients and processes do");
+}
+
+}  // namespace
+
+struct CallDoor::State {
+  State(IdentitySource source, int wake, LoopSocket listening, std::string file)
+      : identity(std::move(source)),
+        path(std::move(file)),
+        admission(kHandshakesPerHostMax, kHandshakesMax),
+        listener(std::move(listening)),
+        wake_fd(wake) {}
+
+  void Deliver(CallStream stream) {
+    const std::lock_guard lock(mutex);
+    if (closed || waiting.size() >= kWaitingMax) return;
+    waiting.push_back(std::move(stream));
+    const std::uint64_t one = 1;
+    (void)!::write(wake_fd, &one, sizeof one);
+  }
+
+  const IdentitySource identity;
+  const std::string path;
+  const std::uint32_t generation = ForkGuard::generation();
+  net::Admission admission;
+  LoopSocket listener;  // the loop's
+
+  std::mutex mutex;
+  bool closed = false;
+  const int wake_fd;
+  std::vector<CallStream> waiting;
+};
+
+StatusOr<std::unique_ptr<CallDoor>> CallDoor::Open(const std::string& call_socket,
+                                                   IdentitySource identity, int wake_fd) {
+  std::string path = net::HandoverPath(call_socket);
+  TROUPE_ASSIGN(UniqueFd fd, net::ListenForHandovers(path));
+  TlsLoop& loop = TlsLoop::Current();
+  TROUPE_ASSIGN(LoopSocket listener, LoopSocket::Wrap(loop.executor(), GuardedFd(fd.Release())));
+  auto state = std::make_shared<State>(std::move(identity), wake_fd, std::move(listener), std::move(path));
+  loop.Spawn("take over", Accept(state));
+  return std::unique_ptr<CallDoor>(new CallDoor(std::move(state)));
+}
+
+CallDoor::~CallDoor() {
+  if (state_->generation != ForkGuard::generation()) return;
+  ::unlink(state_->path.c_str());
+  std::vector<CallStream> unused;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+    unused.swap(state_->waiting);
+  }
+  ::shutdown(state_->listener.fd(), SHUT_RDWR);  // ends Accept, on its own thread
+}
+
+std::vector<CallStream> CallDoor::Take() {
+  const std::lock_guard lock(state_->mutex);
+  return std::exchange(state_->waiting, {});
+}
+
+Task<void> CallDoor::Accept(std::shared_ptr<State> state) {
+  for (;;) {
+    auto [error] = co_await state->listener.get().async_wait(Socket::wait_read, kTuple);
+    {
+      const std::lock_guard lock(state->mutex);
+      if (error || state->closed) co_return;
+    }
+    bool more = true;
+    while (more) {
+      StatusOr<UniqueFd> accepted = net::AcceptHandover(state->listener.fd());
+      more = accepted.ok() && accepted->valid();
+      if (!accepted.ok()) {
+        Log(LogLevel::kError, "a caller from another host waits", {{"why", MessageOf(accepted.status())}});
+        co_await async::SleepFor(kExhaustedPause);
+      }
+      if (!more) continue;
+      TlsLoop& loop = TlsLoop::Current();
+      auto giver = LoopSocket::Wrap(loop.executor(), GuardedFd(accepted->Release()));
+      if (!giver.ok()) continue;
+      auto shared = std::make_shared<LoopSocket>(*std::move(giver));
+      loop.Spawn("greet", Receive(state, std::move(shared)));
+    }
+  }
+}
+
+Task<void> CallDoor::Receive(std::shared_ptr<State> state, std::shared_ptr<LoopSocket> giver) {
+  auto greeting = Greet(state, std::move(giver));
+  std::string what = "the TLS handshake of a caller from another host";
+  const Status greeted =
+      co_await async::WithDeadline(std::move(greeting), Duration(kHandshakeLimit), std::move(what));
+  if (!greeted.ok()) {
+    Log(LogLevel::kWarning, "a caller from another host was not let in", {{"why", MessageOf(greeted)}});
+  }
+}
+
+Task<Status> CallDoor::Greet(std::shared_ptr<State> state, std::shared_ptr<LoopSocket> giver) {
+  auto [error] = co_await giver->get().async_wait(Socket::wait_read, kTuple);
+  if (error) co_return MakeError(ErrorCode::kConnection, error.message());
+  TROUPE_CO_ASSIGN(UniqueFd taken, net::TakeHandover(giver->fd()));
+  const net::Address from = PeerAddress(taken.get());
+  const std::shared_ptr<void> ticket = state->admission.Admit(from.host);
+  if (!ticket) {
+    co_return MakeError(ErrorCode::kConnection, from.Text() + ": too many handshakes are under way");
+  }
+  const async::Executor executor = co_await async::asio::this_coro::executor;
+  GuardedFd fd(taken.Release());
+  TROUPE_CO_ASSIGN(LoopSocket socket, LoopSocket::Wrap(executor, std::move(fd)));
+  net::SetTcpOptions(socket.fd());
+  TROUPE_CO_ASSIGN(const auto shown, state->identity());
+  TROUPE_CO_ASSIGN(auto engine, net::TlsEngine::Server(shown->server, from.Text()));
+  TROUPE_CO_TRY(co_await net::TlsHandshake(socket.get(), *engine));
+  const Status allowed = MayCall(engine->verdict());
+  if (!allowed.ok()) co_return MakeError(ErrorCodeOf(allowed), from.Text() + ": " + MessageOf(allowed));
+  const net::Identity& who = *engine->verdict().identity;
+  std::string peer = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id).substr(0, 8) + " at " + from.Text();
+  state->Deliver(CallStream(socket.Release(), std::move(engine), std::move(peer)));
+  co_return absl::OkStatus();
+}
+
+}  // namespace troupe::actors

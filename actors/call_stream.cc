@@ -1,0 +1,12 @@
+#include "actors/call_stream.h"
+
+#include <string.h>
+
+namespace troupe::actors {
+
+std::string CallStream::WhyEnded(const IoResult& ended) const {
+  if (ended.error == kTlsBroken) return tls_->problem();
+  return ended.error == 0 ? "the other side closed it" : strerror(ended.error);
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,51 @@
+// The stream a Channel and a Peer are built on: a Unix socket of this host, or TLS to another one.
+//
+// Non-blocking; one thread reads, any thread writes under its owner's mutex. The Unix case costs one
+// comparison. Movable; the descriptor is closed with the object, Shutdown ends both directions before.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "actors/fork_guard.h"
+#include "actors/io_result.h"
+#include "actors/tls_pipe.h"
+#include "actors/unix_stream.h"
+
+namespace troupe::actors {
+
+class CallStream {
+ public:
+  CallStream() = default;
+  explicit CallStream(UnixStream socket) : socket_(std::move(socket)) {}
+  /// `peer` is how errors and logs call the other end.
+  CallStream(GuardedFd fd, std::unique_ptr<net::TlsEngine> engine, std::string peer)
+      : socket_(std::move(fd)),
+        tls_(std::make_unique<TlsPipe>(std::move(engine))),
+        peer_(std::move(peer)) {}
+
+  IoResult TryRead(char* into, std::size_t bytes) {
+    return tls_ == nullptr ? socket_.TryRead(into, bytes) : tls_->Read(fd(), into, bytes);
+  }
+  IoResult TryWrite(const char* from, std::size_t bytes) {
+    return tls_ == nullptr ? socket_.TryWrite(from, bytes) : tls_->Write(fd(), from, bytes);
+  }
+  /// Bytes that TryWrite took are still here: call it again when the socket is writable.
+  bool HasUnsent() const { return tls_ != nullptr && tls_->HasUnsent(); }
+  int fd() const { return socket_.fd(); }
+  void Shutdown() { socket_.Shutdown(); }
+  /// "pid 12", or the address and identity of a peer on another host.
+  std::string Peer() const {
+    return tls_ == nullptr ? "pid " + std::to_string(socket_.PeerPid()) : peer_;
+  }
+  /// Words for an IoResult that ended.
+  std::string WhyEnded(const IoResult& ended) const;
+
+ private:
+  UnixStream socket_;
+  std::unique_ptr<TlsPipe> tls_;
+  std::string peer_;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,26 @@
+// What a process needs to call, or be called, across hosts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/base/ids.h"
+#include "runtime/client/process_identity.h"
+
+namespace troupe::actors {
+
+/// Gives the certificate and contexts to use now; may block (ProcessIdentity::Get). Called on the
+/// TlsLoop's thread.
+using IdentitySource = std::function<StatusOr<std::shared_ptr<const client::IdentityShown>>()>;
+
+/// Where an actor is to be found from another host.
+struct RemoteActor {
+  std::string host;         // its worker's port
+  std::uint16_t port = 0;
+  std::string process;      // the TLS server name: the worker passes the connection on by it
+  ActorId actor;            // what its certificate must say
+};
+
+}  // namespace troupe::actors

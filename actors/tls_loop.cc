@@ -1,0 +1,66 @@
+#include "actors/tls_loop.h"
+
+#include <boost/asio/post.hpp>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <utility>
+
+namespace troupe::actors {
+namespace {
+
+std::atomic<TlsLoop*> current{nullptr};
+
+}  // namespace
+
+TlsLoop::TlsLoop()
+    : generation_(ForkGuard::generation()),
+      thread_("troupe-dial"),
+      scope_(thread_.executor(), "calls between hosts") {}
+
+TlsLoop& TlsLoop::Current() {
+  ForkGuard::Install();
+  TlsLoop* seen = current.load(std::memory_order_acquire);
+  if (seen != nullptr && seen->generation_ == ForkGuard::generation()) return *seen;
+  TlsLoop* made = new TlsLoop;
+  if (current.compare_exchange_strong(seen, made)) return *made;
+  delete made;  // another thread of this process was first
+  return *seen;
+}
+
+void TlsLoop::StopCurrent() {
+  TlsLoop* seen = current.load(std::memory_order_acquire);
+  if (seen != nullptr && seen->generation_ == ForkGuard::generation()) seen->thread_.Stop();
+}
+
+void TlsLoop::Spawn(const char* name, async::Task<void> task) {
+  async::asio::post(thread_.executor(),
+                    [this, name, task = std::make_shared<async::Task<void>>(std::move(task))] {
+                      scope_.Spawn(name, std::move(*task));
+                    });
+}
+
+StatusOr<LoopSocket> LoopSocket::Wrap(const async::Executor& executor, GuardedFd fd) {
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  boost::system::error_code error;
+  auto socket = std::make_unique<net::Socket>(executor);
+  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0) {
+    return MakeError(ErrorCode::kInvalid, "a descriptor that is no socket");
+  }
+  socket->assign(async::asio::generic::stream_protocol(own.ss_family, 0), fd.get(), error);
+  if (error) return MakeError(ErrorCode::kConnection, "cannot watch a socket: " + error.message());
+  LoopSocket made(std::move(fd), std::move(socket));
+  made.get().non_blocking(true, error);
+  if (error) return MakeError(ErrorCode::kConnection, error.message());
+  return made;
+}
+
+void LoopSocket::Forget() {
+  if (socket_ == nullptr) return;
+  boost::system::error_code ignored;
+  if (socket_->is_open()) socket_->release(ignored);
+  socket_.reset();
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,63 @@
+// The thread that opens call connections to and from other hosts: dialling, TLS handshakes, nothing
+// after that. Made by the first who needs it, once per process, never carried over a fork.
+//
+// Once a connection is established its bytes are read, written and encrypted by the threads that
+// wait or serve; this one is asleep.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "actors/fork_guard.h"
+#include "runtime/async/loop_thread.h"
+#include "runtime/async/scope.h"
+#include "runtime/net/stream.h"
+
+namespace troupe::actors {
+
+class TlsLoop {
+ public:
+  /// This process's; after a fork the child gets a new one.
+  static TlsLoop& Current();
+  /// Ends the thread of this process's, if there is one: before the interpreter goes away.
+  static void StopCurrent();
+
+  async::Executor executor() { return thread_.executor(); }
+  /// Starts a task; any thread.
+  void Spawn(const char* name, async::Task<void> task);
+
+ private:
+  TlsLoop();
+  ~TlsLoop() = default;  // of one that lost a race only: a loop lives as long as its process
+  const std::uint32_t generation_;
+  async::LoopThread thread_;
+  async::Scope scope_;
+};
+
+/// A guarded socket as the loop's coroutines use it; they never own the descriptor.
+class LoopSocket {
+ public:
+  static StatusOr<LoopSocket> Wrap(const async::Executor& executor, GuardedFd fd);
+  LoopSocket(LoopSocket&&) noexcept = default;
+  LoopSocket& operator=(LoopSocket&&) = delete;
+  ~LoopSocket() { Forget(); }
+
+  net::Socket& get() { return *socket_; }
+  int fd() const { return fd_.get(); }
+  /// The descriptor, for another thread.
+  GuardedFd Release() {
+    Forget();
+    return std::move(fd_);
+  }
+
+ private:
+  LoopSocket(GuardedFd fd, std::unique_ptr<net::Socket> socket)
+      : fd_(std::move(fd)), socket_(std::move(socket)) {}
+  void Forget();
+
+  GuardedFd fd_;
+  std::unique_ptr<net::Socket> socket_;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,75 @@
+#include "runtime/client/process_identity.h"
+
+#include <utility>
+
+#include "runtime/async/real_clock.h"
+#include "runtime/base/log.h"
+
+namespace troupe::client {
+namespace {
+
+const Clock& WallClock() {
+  static const async::RealClock clock;
+  return clock;
+}
+
+StatusOr<std::shared_ptr<const IdentityShown>> Show(net::Credentials credentials) {
+  TROUPE_ASSIGN(auto server, net::TlsContext::ForServer(
+                                 credentials, net::TlsContext::Clients::kRequired, WallClock()));
+  TROUPE_ASSIGN(auto client, net::TlsContext::ForClient(credentials, WallClock()));
+  return std::make_shared<const IdentityShown>(
+      IdentityShown{std::move(credentials), std::move(server), std::move(client)});
+}
+
+}  // namespace
+
+ProcessIdentity::ProcessIdentity(std::shared_ptr<ControlClient> control,
+                                 std::optional<net::Credentials> credentials)
+    : control_(std::move(control)), joined_with_(std::move(credentials)) {}
+
+StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Get() {
+  const std::lock_guard lock(mutex_);
+  if (!shown_ && joined_with_) {
+    TROUPE_ASSIGN(shown_, Show(*std::exchange(joined_with_, std::nullopt)));
+  }
+  if (shown_) {
+    const net::Validity life = shown_->credentials.certificate.validity();
+    const std::uint64_t now_us = WallClock().WallTimeUs();
+    if (!net::RenewalDue(life, now_us) || WallClock().Now() < renew_after_) return shown_;
+    renew_after_ = WallClock().Now() + kRenewPause;
+    auto renewed = Ask();
+    if (!renewed.ok() && now_us < life.not_after_us) {
+      Log(LogLevel::kWarning, "this process's certificate was not renewed",
+          {{"why", MessageOf(renewed.status())}});
+      return shown_;
+    }
+    TROUPE_TRY(renewed.status());
+    shown_ = *std::move(renewed);
+    return shown_;
+  }
+  TROUPE_ASSIGN(shown_, Ask());
+  return shown_;
+}
+
+StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Ask() {
+  net::PrivateKey key = net::PrivateKey::Generate();
+  wire::CertifyProcess ask;
+  TROUPE_ASSIGN(ask.request, key.SigningRequest());
+  wire::Message request;
+  request.body = std::move(ask);
+  StatusOr<wire::Message> answer = control_->Request(std::move(request), Duration(kCertifyLimit));
+  if (!answer.ok()) {
+    return MakeError(ErrorCodeOf(answer.status()),
+                     "no certificate for calls to other hosts: " + MessageOf(answer.status()));
+  }
+  const auto* certificate = std::get_if<wire::ProcessCertificate>(&answer->body);
+  if (certificate == nullptr) {
+    return MakeError(ErrorCode::kInvalid, control_->peer() + " answered CertifyProcess with " +
+                                              std::string(wire::NameOf(answer->body)));
+  }
+  TROUPE_ASSIGN(net::Credentials credentials,
+                net::MakeCredentials(std::move(key), certificate->certificate, certificate->ca_certificate));
+  return Show(std::move(credentials));
+}
+
+}  // namespace troupe::client

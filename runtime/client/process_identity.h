@@ -1,0 +1,51 @@
+// What this process shows of itself to other hosts: a key made here, and the head's certificate for it.
+//
+// View: one process. Thread-safe. Nothing is made until the first Get, which asks the head over the
+// process's control channel (kCertifyLimit at most) while other threads wait for the same answer; the
+// key never leaves this object's memory. At two thirds of its life the next Get renews it; as long as
+// that fails the old one serves until it ends, and kRenewPause passes between attempts. After a fork
+// the child has no use of it: its control channel is inert.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+#include "runtime/client/control_client.h"
+#include "runtime/net/credentials.h"
+#include "runtime/net/tls_context.h"
+
+namespace troupe::client {
+
+inline constexpr std::chrono::seconds kCertifyLimit{10};
+inline constexpr std::chrono::seconds kRenewPause{60};
+
+/// One generation; what is established under it outlives it.
+struct IdentityShown {
+  net::Credentials credentials;
+  std::shared_ptr<const net::TlsContext> server;  // admits only peers with a certificate of the cluster
+  std::shared_ptr<const net::TlsContext> client;
+};
+
+class ProcessIdentity {
+ public:
+  /// `credentials`: what joining brought already, if anything.
+  explicit ProcessIdentity(std::shared_ptr<ControlClient> control,
+                           std::optional<net::Credentials> credentials = std::nullopt);
+
+  /// Errors: those of asking the head (kConnection, kTimeout, kJoinRefused).
+  StatusOr<std::shared_ptr<const IdentityShown>> Get();
+
+ private:
+  StatusOr<std::shared_ptr<const IdentityShown>> Ask();
+
+  const std::shared_ptr<ControlClient> control_;
+  std::mutex mutex_;
+  std::shared_ptr<const IdentityShown> shown_;
+  std::optional<net::Credentials> joined_with_;
+  Instant renew_after_{};
+};
+
+}  // namespace troupe::client
