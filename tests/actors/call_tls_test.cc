@@ -1,0 +1,419 @@
+// Method: Channel and CallServer over TLS on loopback in one process, without Python. A listener that
+// looks at the server name and hands the connection over stands for the worker; an authority of the test
+// for the head. Hostile callers speak to the same port with raw sockets and foreign certificates.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "actors/call_server.h"
+#include "actors/channel.h"
+#include "actors/now.h"
+#include "actors/reactor.h"
+#include "runtime/async/loop_thread.h"
+#include "runtime/async/os_random.h"
+#include "runtime/async/real_clock.h"
+#include "runtime/net/authority.h"
+#include "runtime/net/handover.h"
+#include "runtime/net/listener.h"
+
+namespace troupe::actors {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+const async::RealClock kClock;
+
+class PlainHost : public WaitHost {
+ public:
+  void Suspend() override {}
+  void Resume() override {}
+  bool Interrupted() override { return false; }
+  bool HandlesSignals() const override { return false; }
+};
+
+class EchoSession : public CallSession {
+ public:
+  explicit EchoSession(std::atomic<int>& calls) : calls_(calls) {}
+  StatusOr<Ran> Run(const Frame& frame, Peer&, ByteBuffer& reply, std::uint16_t*) override {
+    CallPrefix call;
+    TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
+    ++calls_;
+    reply.Append(call.values.data(), call.values.size());
+    return Ran::kReplied;
+  }
+
+ private:
+  std::atomic<int>& calls_;
+};
+
+class EchoExecutor : public CallExecutor {
+ public:
+  std::unique_ptr<CallSession> Open() override { return std::make_unique<EchoSession>(calls); }
+  void Suspend() override {}
+  void Resume() override {}
+  bool Interrupted() override { return false; }
+  bool HandlesSignals() const override { return false; }
+  std::atomic<int> calls{0};
+};
+
+/// A cluster's authority, and identities it gave out.
+class TestCluster {
+ public:
+  IdentitySource Identity(wire::Role role, const Id128& id, std::uint64_t life_us = 3600'000'000ull) {
+    const net::PrivateKey key = net::PrivateKey::Generate();
+    const auto pem = authority_.IssueFor(key, role, id, kClock.WallTimeUs(), life_us);
+    const auto made = net::MakeCredentials(key, *pem, authority_.certificate().Pem());
+    auto server = *net::TlsContext::ForServer(*made, net::TlsContext::Clients::kRequired, kClock);
+    auto client = *net::TlsContext::ForClient(*made, kClock);
+    auto shown = std::make_shared<const client::IdentityShown>(client::IdentityShown{*made, server, client});
+    return [shown]() -> StatusOr<std::shared_ptr<const client::IdentityShown>> { return shown; };
+  }
+  net::Credentials Worker() { return (*Identity(wire::Role::kWorker, NodeId(1, 1))())->credentials; }
+
+ private:
+  net::Authority authority_ = *net::Authority::Create(kClock.WallTimeUs());
+};
+
+const ActorId kActor(3, 4);
+const ProcessId kProcess(5, 6);
+
+/// An actor's process and the port of its worker, in one.
+class TlsActor {
+ public:
+  explicit TlsActor(TestCluster& cluster, bool serve = true) {
+    static std::atomic<int> count{0};
+    folder_ = "/tmp/troupe-tls-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+    std::filesystem::create_directory(folder_);
+    path_ = folder_ + "/call";
+    auto server = CallServer::Listen(path_, cluster.Identity(wire::Role::kProcess, kActor));
+    EXPECT_TRUE(server.ok()) << MessageOf(server.status());
+    server_ = *std::move(server);
+    net::ListenOptions options;
+    options.address = *net::TcpAddress("127.0.0.1", 0);
+    options.tls = *net::TlsContext::ForServer(cluster.Worker(), net::TlsContext::Clients::kRequired, kClock);
+    options.on_named = [this](const std::string& name, UniqueFd connection) {
+      if (name != kProcess.Hex()) return;
+      const Status passed = net::HandOver(net::HandoverPath(path_), connection.get());
+      EXPECT_TRUE(passed.ok()) << MessageOf(passed);
+    };
+    listener_ = *net::Listener::Open(loop_.executor(), std::move(options));
+    async::asio::post(loop_.context(), [this] {
+      listener_->Start([](const std::shared_ptr<net::Connection>&) {});
+    });
+    if (serve) Serve();
+  }
+  ~TlsActor() {
+    Stop();
+    std::atomic<bool> stopped{false};
+    async::asio::post(loop_.context(), [this, &stopped] {
+      listener_->Stop();
+      stopped = true;
+      stopped.notify_one();
+    });
+    stopped.wait(false);
+    loop_.Stop();
+    server_.reset();
+    EXPECT_FALSE(std::filesystem::exists(net::HandoverPath(path_)));
+    std::filesystem::remove_all(folder_);
+  }
+  void Serve() {
+    thread_ = std::thread([this] { server_->Serve(executor_); });
+  }
+  void Stop() {
+    if (!thread_.joinable()) return;
+    server_->Stop();
+    thread_.join();
+  }
+  std::uint16_t port() const { return listener_->address().port; }
+  RemoteActor target() const { return {"127.0.0.1", port(), kProcess.Hex(), kActor}; }
+  std::shared_ptr<Channel> Dial(IdentitySource identity, Duration grace = 5s) {
+    ChannelOptions options;
+    options.description = "actor Echo(1)";
+    options.grace = grace;
+    auto channel = Channel::Dial(CallReactor::Current(), target(), std::move(identity), options);
+    EXPECT_TRUE(channel.ok()) << MessageOf(channel.status());
+    return *std::move(channel);
+  }
+  int calls() const { return executor_.calls; }
+
+ private:
+  std::string folder_;
+  std::string path_;
+  async::LoopThread loop_{"test-worker"};
+  std::unique_ptr<net::Listener> listener_;
+  EchoExecutor executor_;
+  std::unique_ptr<CallServer> server_;
+  std::thread thread_;
+};
+
+Slot* Issue(Channel& channel, const std::string& values) {
+  ByteBuffer frame;
+  frame.Extend(kFrameHeadBytes);
+  CallHead head;
+  head.arg_count = 1;
+  frame.AppendValue(head);
+  const std::string method = "repeat";  // with the head 16 bytes: nothing is padded
+  frame.AppendValue(static_cast<std::uint16_t>(method.size()));
+  frame.Append(method.data(), method.size());
+  frame.Append(values.data(), values.size());
+  PlainHost host;
+  while (true) {
+    Slot* answer = nullptr;
+    const Channel::Issued issued = channel.Issue(frame, kFlagNamed, &answer);
+    if (issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
+    if (issued != Channel::Issued::kFull) return answer;
+    if (Slot* room = channel.WhenRoom()) {
+      Channel* where = &channel;
+      CallReactor::Current().Wait({&room, 1, 1, &where, 1, Instant::max()}, host);
+      room->Release();
+    }
+  }
+}
+
+/// The answer's bytes, or "error <code>: <text>".
+std::string Answer(Slot* slot, Channel& channel, Duration limit = 20s) {
+  PlainHost host;
+  Channel* where = &channel;
+  const WaitResult waited =
+      CallReactor::Current().Wait({&slot, 1, 1, &where, 1, Now() + limit}, host);
+  std::string text = "timed out";
+  if (waited == WaitResult::kDone) {
+    text = std::string(slot->bytes());
+    if ((slot->flags() & kFlagRuntimeError) != 0) {
+      const RuntimeErrorView error = ReadRuntimeError(slot->bytes());
+      text = "error " + std::to_string(static_cast<int>(error.code)) + ": " + std::string(error.text);
+    }
+  }
+  slot->Release();
+  return text;
+}
+std::string Call(Channel& channel, const std::string& values) {
+  return Answer(Issue(channel, values), channel);
+}
+std::string Padded(std::size_t size, char fill) { return std::string((size + 7) / 8 * 8, fill); }
+std::string ErrorText(ErrorCode code) { return "error " + std::to_string(static_cast<int>(code)); }
+
+TEST(CallTls, AnActorIsCalledThroughItsWorkersPort) {
+  TestCluster cluster;
+  TlsActor actor(cluster);
+  const auto channel = actor.Dial(cluster.Identity(wire::Role::kClient, NodeId(9, 9)));
+  EXPECT_EQ(Call(*channel, "firstone"), "firstone");
+  for (const std::size_t size : {8u, 16'384u, 16'392u, 65'536u, 300'000u, 5'000'000u}) {
+    const std::string value = Padded(size, 'v');
+    EXPECT_EQ(Call(*channel, value) == value, true) << size;
+  }
+  channel->Close();
+}
+
+TEST(CallTls, CallsMadeWhileItIsDialledArriveInOrder) {
+  TestCluster cluster;
+  TlsActor actor(cluster);
+  const auto channel = actor.Dial(cluster.Identity(wire::Role::kProcess, NodeId(9, 9)));
+  std::vector<Slot*> slots;
+  for (int i = 0; i < 5000; ++i) {
+    std::string value = std::to_string(i);
+    value.resize(8, ' ');
+    slots.push_back(Issue(*channel, value));
+  }
+  for (int i = 0; i < 5000; ++i) {
+    std::string value = std::to_string(i);
+    value.resize(8, ' ');
+    ASSERT_EQ(Answer(slots[static_cast<std::size_t>(i)], *channel), value);
+  }
+  EXPECT_EQ(actor.calls(), 5000);
+  channel->Close();
+}
+
+TEST(CallTls, ManyThreadsAndLargeValuesShareOneChannel) {
+  TestCluster cluster;
+  TlsActor actor(cluster);
+  const auto channel = actor.Dial(cluster.Identity(wire::Role::kClient, NodeId(9, 9)));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const std::string value = Padded(static_cast<std::size_t>(1 + i * 2003), static_cast<char>('a' + t));
+        if (Call(*channel, value) != value) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  channel->Close();
+}
+
+TEST(CallTls, AHandshakeNeedsNoThreadThatServes) {
+  TestCluster cluster;
+  TlsActor actor(cluster, /*serve=*/false);
+  const auto channel = actor.Dial(cluster.Identity(wire::Role::kClient, NodeId(9, 9)));
+  Slot* slot = Issue(*channel, "waiting ");
+  EXPECT_FALSE(slot->done());
+  actor.Serve();
+  EXPECT_EQ(Answer(slot, *channel), "waiting ");
+  channel->Close();
+}
+
+TEST(CallTls, AnotherClusterIsRefusedAndNothingWasSent) {
+  TestCluster cluster;
+  TestCluster other;
+  TlsActor actor(cluster);
+  const auto channel = actor.Dial(other.Identity(wire::Role::kClient, NodeId(9, 9)));
+  EXPECT_THAT(Call(*channel, "secret  "), HasSubstr(ErrorText(ErrorCode::kNotSent)));
+  EXPECT_THAT(Call(*channel, "again   "), HasSubstr(ErrorText(ErrorCode::kActorUnavailable)));
+  EXPECT_EQ(actor.calls(), 0);
+  channel->Close();
+}
+
+TEST(CallTls, WhoAnswersMustBeTheActorThatWasMeant) {
+  TestCluster cluster;
+  TlsActor actor(cluster);
+  ChannelOptions options;
+  options.description = "actor Echo(1)";
+  RemoteActor target = actor.target();
+  target.actor = ActorId(3, 5);
+  const auto channel = *Channel::Dial(CallReactor::Current(), target,
+                                      cluster.Identity(wire::Role::kClient, NodeId(9, 9)), options);
+  const std::string answer = Call(*channel, "secret  ");
+  EXPECT_THAT(answer, HasSubstr(ErrorText(ErrorCode::kNotSent)));
+  EXPECT_THAT(answer, HasSubstr("not the process asked for"));
+  EXPECT_EQ(actor.calls(), 0);
+  channel->Close();
+}
+
+TEST(CallTls, OnlyClientsAndProcessesCallActors) {
+  TestCluster cluster;
+  TlsActor actor(cluster);
+  for (const wire::Role role : {wire::Role::kObserver, wire::Role::kWorker}) {
+    const auto channel = actor.Dial(cluster.Identity(role, NodeId(9, 9)), 300ms);
+    EXPECT_THAT(Call(*channel, "secret  "), HasSubstr("error "));
+    channel->Close();
+  }
+  // A certificate whose time was over an hour ago: the backdating is not its life.
+  const auto late = actor.Dial(cluster.Identity(wire::Role::kClient, NodeId(9, 9), 0), 300ms);
+  EXPECT_THAT(Call(*late, "secret  "), HasSubstr("error "));
+  late->Close();
+  EXPECT_EQ(actor.calls(), 0);
+}
+
+TEST(CallTls, NobodyThereIsNotSentAfterTheGrace) {
+  TestCluster cluster;
+  std::uint16_t port = 0;
+  RemoteActor target;
+  {
+    TlsActor actor(cluster);
+    port = actor.port();
+    target = actor.target();
+  }
+  ChannelOptions options;
+  options.description = "actor Echo(1)";
+  options.grace = 200ms;
+  const auto channel = *Channel::Dial(CallReactor::Current(), target,
+                                      cluster.Identity(wire::Role::kClient, NodeId(9, 9)), options);
+  const std::string answer = Call(*channel, "anybody ");
+  EXPECT_THAT(answer, HasSubstr(ErrorText(ErrorCode::kNotSent)));
+  EXPECT_THAT(answer, HasSubstr("127.0.0.1:" + std::to_string(port)));
+  channel->Close();
+}
+
+TEST(CallTls, AVerdictWhileItIsDialledEndsEveryCall) {
+  TestCluster cluster;
+  TlsActor actor(cluster, /*serve=*/false);
+  RemoteActor target = actor.target();
+  target.process = ProcessId(7, 7).Hex();  // never answered: the connection is closed, again and again
+  ChannelOptions options;
+  options.description = "actor Echo(1)";
+  const auto channel = *Channel::Dial(CallReactor::Current(), target,
+                                      cluster.Identity(wire::Role::kClient, NodeId(9, 9)), options);
+  Slot* slot = Issue(*channel, "anybody ");
+  channel->Fail(ErrorCode::kActorDied, "its process was killed");
+  EXPECT_THAT(Answer(slot, *channel), HasSubstr("its process was killed"));
+  channel->Close();
+}
+
+TEST(CallTls, AnEndedActorIsNoSilence) {
+  TestCluster cluster;
+  TlsActor actor(cluster);
+  const auto channel = actor.Dial(cluster.Identity(wire::Role::kClient, NodeId(9, 9)), 300ms);
+  EXPECT_EQ(Call(*channel, "firstone"), "firstone");
+  actor.Stop();
+  EXPECT_THAT(Call(*channel, "afterend"), HasSubstr("error "));
+  channel->Close();
+}
+
+/// A raw connection to the port, which says `bytes`; "closed" once the other side ends it.
+std::string Speak(std::uint16_t port, const std::string& bytes) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) return "not connected";
+  (void)!::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  std::string end = "closed";
+  while (true) {
+    pollfd watched{fd, POLLIN, 0};
+    char buffer[4096];
+    if (::poll(&watched, 1, 30'000) <= 0) end = "silence";
+    if (end == "silence" || ::recv(fd, buffer, sizeof buffer, 0) <= 0) break;
+  }
+  ::close(fd);
+  return end;
+}
+
+TEST(CallTls, JunkAndHalfAHelloEndTheirConnectionAndNothingElse) {
+  TestCluster cluster;
+  TlsActor actor(cluster);
+  // A ClientHello with the actor's server name, as a real client begins.
+  net::ExpectedPeer expected;
+  expected.server_name = kProcess.Hex();
+  const auto shown = *cluster.Identity(wire::Role::kClient, NodeId(9, 9))();
+  auto engine = *net::TlsEngine::Client(shown->client, expected, "the actor");
+  ASSERT_TRUE(engine->Start().ok());
+  const std::string hello = engine->TakeOutgoing();
+  std::vector<std::thread> speakers;
+  std::atomic<int> closed{0};
+  const std::string call(32, '\x54');
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), call, hello + std::string(64, '\x16'), hello + call, hello}) {
+    speakers.emplace_back([&, bytes] {
+      if (Speak(actor.port(), bytes) == "closed") ++closed;
+    });
+  }
+  const auto channel = actor.Dial(cluster.Identity(wire::Role::kClient, NodeId(9, 9)));
+  EXPECT_EQ(Call(*channel, "firstone"), "firstone");
+  for (std::thread& speaker : speakers) speaker.join();
+  EXPECT_EQ(closed, 5);
+  EXPECT_EQ(actor.calls(), 1);
+  EXPECT_EQ(Call(*channel, "secondly"), "secondly");
+  channel->Close();
+}
+
+TEST(CallTls, ManyCallersComeInThoughFewAtATime) {
+  TestCluster cluster;
+  TlsActor actor(cluster);
+  const IdentitySource identity = cluster.Identity(wire::Role::kClient, NodeId(9, 9));
+  std::vector<std::shared_ptr<Channel>> channels;
+  std::vector<Slot*> slots;
+  for (std::size_t i = 0; i < 3 * CallDoor::kHandshakesPerHostMax; ++i) {
+    channels.push_back(actor.Dial(identity, 30s));
+    slots.push_back(Issue(*channels.back(), "manyhere"));
+  }
+  for (std::size_t i = 0; i < slots.size(); ++i) EXPECT_EQ(Answer(slots[i], *channels[i], 40s), "manyhere");
+  for (const auto& channel : channels) channel->Close();
+}
+
+}  // namespace
+}  // namespace troupe::actors

@@ -1,0 +1,135 @@
+"""Hosts made of network namespaces: each has its own interfaces and addresses, joined by one bridge.
+
+    with Hosts("head", "a", "b") as hosts:
+        hosts["a"].run([...])                      # a command on that host
+        hosts.cut("a", "b")                        # nothing passes between them, either way
+        hosts.cut_one_way("a", "b")                # what a sends to b is lost; what b sends still arrives
+        hosts.isolate("a")                         # its cable is pulled
+        hosts.heal()
+
+A cut drops packets silently, as a network does; nobody is told. The file system, users and processes
+are shared with this machine: whoever wants nodes that share no Unix socket starts them with
+--force-tcp. Needs root; `why_not()` says in a sentence what is missing. At the end the namespaces are
+gone, and with them their interfaces and routes.
+"""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Sequence
+
+_LIMIT_S = 30.0
+# A cut is a wrong entry in the sender's neighbour table: its frames go to an address nobody has. (A
+# blackhole route would tell the sender, at connect and send.)
+_NOWHERE = "02:00:00:00:de:ad"
+
+
+def _ip(*args: str) -> None:
+    subprocess.run(["ip", *args], check=True, capture_output=True, text=True, timeout=_LIMIT_S)
+
+
+def why_not() -> str:
+    """Why there can be no namespaces here, or ""."""
+    if shutil.which("ip") is None:
+        return "the command `ip` (iproute2) is not installed"
+    if os.geteuid() != 0:
+        return "making network namespaces needs root"
+    name = f"tt-probe-{uuid.uuid4().hex[:6]}"
+    try:
+        _ip("netns", "add", name)
+        try:
+            _ip("link", "add", f"{name[-6:]}p", "type", "veth", "peer", "name", f"{name[-6:]}q", "netns", name)
+            _ip("link", "del", f"{name[-6:]}p")
+        finally:
+            _ip("netns", "del", name)
+    except subprocess.CalledProcessError as error:
+        return f"network namespaces or veth pairs are not permitted here: {error.stderr.strip()}"
+    return ""
+
+
+class Host:
+    """One namespace, with the interface eth0."""
+
+    def __init__(self, name: str, namespace: str, address: str) -> None:
+        self.name = name
+        self.namespace = namespace
+        self.address = address
+
+    def command(self, args: Sequence[str]) -> list[str]:
+        """The command line that runs `args` on this host."""
+        return ["ip", "netns", "exec", self.namespace, *args]
+
+    def run(self, args: Sequence[str], *, timeout: float = 60.0,
+            env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        """Runs a command here to its end; AssertionError with its stderr when it fails."""
+        done = subprocess.run(self.command(args), capture_output=True, text=True, timeout=timeout,
+                              env={**os.environ, **(env or {})})
+        assert done.returncode == 0, (f"on host {self.name}: {' '.join(args)} ended with {done.returncode}\n"
+                                      f"{done.stdout}\n{done.stderr}")
+        return done
+
+
+class Hosts:
+    """A context manager of hosts by name, with the addresses 10.77.0.1, .2 and so on."""
+
+    def __init__(self, *names: str) -> None:
+        self._tag = uuid.uuid4().hex[:6]
+        self._hub = f"tt-{self._tag}-hub"  # the bridge has a namespace of its own: nothing of this machine is touched
+        self._hosts = {name: Host(name, f"tt-{self._tag}-{name}", f"10.77.0.{number}")
+                       for number, name in enumerate(names, 1)}
+        self._cuts: list[tuple[Host, str]] = []
+        self._unplugged: list[Host] = []
+
+    def __enter__(self) -> "Hosts":
+        try:
+            self._make()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _make(self) -> None:
+        _ip("netns", "add", self._hub)
+        _ip("-n", self._hub, "link", "add", "bridge0", "type", "bridge")
+        _ip("-n", self._hub, "link", "set", "bridge0", "up")
+        for host in self._hosts.values():
+            _ip("netns", "add", host.namespace)
+            _ip("link", "add", "eth0", "netns", host.namespace, "type", "veth", "peer", "name", f"to-{host.name}",
+                "netns", self._hub)
+            _ip("-n", self._hub, "link", "set", f"to-{host.name}", "master", "bridge0", "up")
+            _ip("-n", host.namespace, "link", "set", "lo", "up")
+            _ip("-n", host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
+            _ip("-n", host.namespace, "link", "set", "eth0", "up")
+
+    def __exit__(self, *_: object) -> None:
+        for namespace in [host.namespace for host in self._hosts.values()] + [self._hub]:
+            subprocess.run(["ip", "netns", "del", namespace], capture_output=True, timeout=_LIMIT_S)
+
+    def __getitem__(self, name: str) -> Host:
+        return self._hosts[name]
+
+    def cut_one_way(self, sender: str, receiver: str) -> None:
+        """What `sender` sends to `receiver` is lost from now on."""
+        host, to = self[sender], self[receiver].address
+        _ip("-n", host.namespace, "neigh", "replace", to, "lladdr", _NOWHERE, "dev", "eth0", "nud", "permanent")
+        self._cuts.append((host, to))
+
+    def cut(self, one: str, other: str) -> None:
+        """Nothing passes between the two, either way."""
+        self.cut_one_way(one, other)
+        self.cut_one_way(other, one)
+
+    def isolate(self, name: str) -> None:
+        """Pulls the host's cable."""
+        _ip("-n", self._hub, "link", "set", f"to-{name}", "down")
+        self._unplugged.append(self[name])
+
+    def heal(self) -> None:
+        """Undoes every cut."""
+        while self._cuts:
+            host, to = self._cuts.pop()
+            _ip("-n", host.namespace, "neigh", "del", to, "dev", "eth0")
+        while self._unplugged:
+            _ip("-n", self._hub, "link", "set", f"to-{self._unplugged.pop().name}", "up")

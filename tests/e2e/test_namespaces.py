@@ -1,0 +1,109 @@
+"""Head, workers and driver on hosts of their own: network namespaces joined by a bridge.
+
+Method: nothing but the bridge connects them (the nodes share no Unix socket: --force-tcp), so whatever
+binds to loopback, or takes the wrong interface, fails. Skipped, with the reason, where namespaces cannot
+be made.
+"""
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Home
+from namespaces import Hosts, why_not
+
+REASON = why_not()
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+ROOT = Path(__file__).resolve().parents[2]
+TROUPE = [sys.executable, "-m", "troupe"]
+
+
+class Network:
+    """A cluster over four hosts; `job` runs a program on the fourth, which has a client's token only."""
+
+    def __init__(self, hosts: Hosts, home: Home) -> None:
+        self.hosts = hosts
+        listen = ["--listen", hosts["head"].address, "--port", "0"]
+        head = hosts["head"].run([*TROUPE, "start", "--head", "--no-worker", *listen, "--json"])
+        self.address = json.loads(head.stdout)["address"]
+        for name in ("a", "b"):
+            hosts[name].run([*TROUPE, "start", "--address", self.address, "--token-file", home.token(), "--node-name",
+                             name, "--num-cpus", "2", "--force-tcp"])
+        self.token = home.token("--role", "client")
+
+    def job(self, *args: str) -> str:
+        """Runs a Python program as a driver; what it printed."""
+        return self.hosts["driver"].run([sys.executable, *args], timeout=180, env={
+            "TROUPE_ADDRESS": self.address, "TROUPE_TOKEN_FILE": self.token}).stdout
+
+
+@pytest.fixture(scope="module")
+def network(shared_home: Home) -> Iterator[Network]:
+    """One for the module's tests."""
+    with Hosts("head", "a", "b", "driver") as hosts:
+        yield Network(hosts, shared_home)
+        shared_home.run("stop", "--all")
+
+
+def test_nodes_join_and_are_seen_by_their_own_addresses(network: Network) -> None:
+    shown = network.job("-c", """
+import json, os, troupe
+troupe.init(os.environ["TROUPE_ADDRESS"])
+print(json.dumps({n["NodeName"]: n["NodeManagerAddress"] for n in troupe.nodes()}))
+""")
+    assert json.loads(shown) == {name: network.hosts[name].address for name in ("a", "b")}
+
+
+def test_ranks_take_the_interface_that_reaches_the_others(network: Network) -> None:
+    pytest.importorskip("torch")
+    shown = network.job("-c", """
+import json, os
+from troupe.launch import distributed
+
+@distributed(processes=4, remote=True, timeout=120)
+def look():
+    import torch
+    import torch.distributed as dist
+    dist.init_process_group()
+    total = torch.ones(1000) * dist.get_rank()
+    dist.all_reduce(total)
+    names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "MASTER_ADDR")
+    return total[0].item(), [os.environ[name] for name in names]
+
+print(json.dumps(look.distributed()))
+""").splitlines()[-1]
+    results = json.loads(shown)
+    addresses = [network.hosts[name].address for name in ("a", "b")]
+    assert [total for total, _ in results] == [6.0] * 4
+    assert all(names[:2] == ["eth0", "eth0"] and names[2] in addresses for _, names in results)
+
+
+def test_actors_on_both_hosts_call_each_other(network: Network) -> None:
+    shown = network.job("-c", """
+import json, os, troupe
+from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+troupe.init(os.environ["TROUPE_ADDRESS"])
+
+class Peer:
+    def name(self):
+        return troupe.get_runtime_context().get_node_name()
+    def ask(self, other, size):
+        return len(troupe.get(other.echo.remote(bytes(size)), timeout=60)), troupe.get(other.name.remote(), timeout=60)
+    def echo(self, value):
+        return value
+
+a, b = [troupe.remote(Peer).options(scheduling_strategy=On(n["NodeID"], soft=False)).remote()
+        for n in sorted(troupe.nodes(), key=lambda n: n["NodeName"])]
+print(json.dumps(troupe.get([a.name.remote(), a.ask.remote(b, 2_000_000), b.ask.remote(a, 10)], timeout=120)))
+""").splitlines()[-1]
+    assert json.loads(shown) == ["a", [2_000_000, "b"], [10, "a"]]
+
+
+@pytest.mark.parametrize("example", ["digits_ddp.py", "driver_on_rank0.py"])
+def test_the_quickstarts_jobs(network: Network, example: str) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("sklearn")
+    network.job(str(ROOT / "examples" / example))
