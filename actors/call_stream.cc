@@ -5,7 +5,7 @@
 namespace troupe::actors {
 
 std::string CallStream::WhyEnded(const IoResult& ended) const {
-  if (ended.error == kTlsBroken) return tls_->problem();
+  if (tls_ != nullptr) return tls_->WhyEnded(ended.error);
   return ended.error == 0 ? "the other side closed it" : strerror(ended.error);
 }
 

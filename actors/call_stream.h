@@ -22,7 +22,7 @@ class CallStream {
   /// `peer` is how errors and logs call the other end.
   CallStream(GuardedFd fd, std::unique_ptr<net::TlsEngine> engine, std::string peer)
       : socket_(std::move(fd)),
-        tls_(std::make_unique<TlsPipe>(std::move(engine))),
+        tls_(std::make_unique<TlsPipe>(socket_.fd(), std::move(engine))),
         peer_(std::move(peer)) {}
 
   IoResult TryRead(char* into, std::size_t bytes) {

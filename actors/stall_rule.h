@@ -31,14 +31,14 @@ class StallRule {
       since_.reset();
       return false;
     }
-    // What was on its way when last looked at may have been answered, and more have been sent since.
+    if (!since_) since_ = now;  // the last answer may be old: nothing was awaited before
     const Instant answered = now - sample.since_answer;
-    if (!since_ || answered > *since_) since_ = std::max(answered, since_.value_or(now));
+    if (answered > *since_) since_ = answered;
     return now - *since_ >= kSilence;
   }
 
  private:
-  std::optional<Instant> since_;  // nothing was answered from then on, though something was awaited
+  std::optional<Instant> since_;  // something is awaited, and nothing has come, since then
 };
 
 }  // namespace troupe::actors

@@ -6,6 +6,9 @@
 #include <atomic>
 #include <utility>
 
+#include "runtime/async/deadline.h"
+#include "runtime/async/real_clock.h"
+
 namespace troupe::actors {
 namespace {
 
@@ -38,6 +41,23 @@ void TlsLoop::Spawn(const char* name, async::Task<void> task) {
                     [this, name, task = std::make_shared<async::Task<void>>(std::move(task))] {
                       scope_.Spawn(name, std::move(*task));
                     });
+}
+
+void TlsLoop::Watch(std::shared_ptr<StallWatch> watch) {
+  async::asio::post(thread_.executor(), [this, watch = std::move(watch)]() mutable {
+    watched_.push_back(std::move(watch));
+    if (!std::exchange(ticking_, true)) scope_.Spawn("watch", Tick(this));
+  });
+}
+
+async::Task<void> TlsLoop::Tick(TlsLoop* loop) {
+  const async::RealClock clock;
+  while (!loop->watched_.empty()) {
+    co_await async::SleepFor(StallWatch::kLookEvery);
+    const Instant now = clock.Now();
+    std::erase_if(loop->watched_, [now](const auto& watch) { return !watch->Look(now); });
+  }
+  loop->ticking_ = false;
 }
 
 StatusOr<LoopSocket> LoopSocket::Wrap(const async::Executor& executor, GuardedFd fd) {

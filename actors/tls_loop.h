@@ -1,15 +1,17 @@
-// The thread that opens call connections to and from other hosts: dialling, TLS handshakes, nothing
-// after that. Made by the first who needs it, once per process, never carried over a fork.
+// The thread that opens call connections to and from other hosts: dialling and TLS handshakes. Made by
+// the first who needs it, once per process, never carried over a fork.
 //
 // Once a connection is established its bytes are read, written and encrypted by the threads that
-// wait or serve; this one is asleep.
+// wait or serve; this one sleeps, but for a look a second at whether the other ends still answer.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/fork_guard.h"
+#include "actors/stall_watch.h"
 #include "runtime/async/loop_thread.h"
 #include "runtime/async/scope.h"
 #include "runtime/net/stream.h"
@@ -26,13 +28,18 @@ class TlsLoop {
   async::Executor executor() { return thread_.executor(); }
   /// Starts a task; any thread.
   void Spawn(const char* name, async::Task<void> task);
+  /// Looks at a connection once a second until it has ended; any thread.
+  void Watch(std::shared_ptr<StallWatch> watch);
 
  private:
   TlsLoop();
+  static async::Task<void> Tick(TlsLoop* loop);
   ~TlsLoop() = default;  // of one that lost a race only: a loop lives as long as its process
   const std::uint32_t generation_;
   async::LoopThread thread_;
   async::Scope scope_;
+  std::vector<std::shared_ptr<StallWatch>> watched_;  // the loop's
+  bool ticking_ = false;                              // the loop's
 };
 
 /// A guarded socket as the loop's coroutines use it; they never own the descriptor.

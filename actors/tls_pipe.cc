@@ -1,6 +1,7 @@
 #include "actors/tls_pipe.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -102,7 +103,10 @@ bool TlsPipe::HasUnsent() {
   return !unsent_.empty() || engine_->HasOutgoing();
 }
 
-std::string TlsPipe::problem() {
+std::string TlsPipe::WhyEnded(int error) {
+  if (watch_->lost()) return "what was sent there has not been answered for 5 s";
+  if (error > 0) return strerror(error);
+  if (error == 0) return "the other side closed it";
   const std::lock_guard lock(mutex_);
   return problem_;
 }

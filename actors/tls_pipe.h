@@ -12,6 +12,7 @@
 #include <string>
 
 #include "actors/io_result.h"
+#include "actors/stall_watch.h"
 #include "runtime/net/tls_engine.h"
 
 namespace troupe::actors {
@@ -21,8 +22,12 @@ class TlsPipe {
   /// What one Read may need beyond what it was asked for: a record that lay there incomplete.
   static constexpr std::size_t kRecordBytesMax = 17u << 10;
 
-  /// `engine` is established.
-  explicit TlsPipe(std::unique_ptr<net::TlsEngine> engine) : engine_(std::move(engine)) {}
+  /// `engine` is established over `fd`, which must outlive the pipe and is watched (stall_rule.h).
+  TlsPipe(int fd, std::unique_ptr<net::TlsEngine> engine)
+      : watch_(StallWatch::Begin(fd)), engine_(std::move(engine)) {}
+  ~TlsPipe() { watch_->End(); }
+  TlsPipe(const TlsPipe&) = delete;
+  TlsPipe& operator=(const TlsPipe&) = delete;
 
   /// `bytes` must exceed kRecordBytesMax: then all that was received is handed out at once, and
   /// nothing is left that the socket's readiness would not tell of.
@@ -31,13 +36,14 @@ class TlsPipe {
   IoResult Write(int fd, const char* from, std::size_t bytes);
   /// Taken, but not by the socket yet.
   bool HasUnsent();
-  /// Why it ended with kTlsBroken.
-  std::string problem();
+  /// Words for an end with this IoResult::error.
+  std::string WhyEnded(int error);
 
  private:
   IoResult Send(int fd);
   IoResult Broken(const Status& why);
 
+  const std::shared_ptr<StallWatch> watch_;
   std::mutex mutex_;
   std::unique_ptr<net::TlsEngine> engine_;
   std::string unsent_;          // ciphertext that the socket did not take

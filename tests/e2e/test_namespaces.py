@@ -97,7 +97,8 @@ class Peer:
 
 a, b = [troupe.remote(Peer).options(scheduling_strategy=On(n["NodeID"], soft=False)).remote()
         for n in sorted(troupe.nodes(), key=lambda n: n["NodeName"])]
-print(json.dumps(troupe.get([a.name.remote(), a.ask.remote(b, 2_000_000), b.ask.remote(a, 10)], timeout=120)))
+print(json.dumps([troupe.get(call(), timeout=120)
+                  for call in (a.name.remote, lambda: a.ask.remote(b, 2_000_000), lambda: b.ask.remote(a, 10))]))
 """).splitlines()[-1]
     assert json.loads(shown) == ["a", [2_000_000, "b"], [10, "a"]]
 

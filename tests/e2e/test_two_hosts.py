@@ -156,6 +156,16 @@ def test_a_caller_gets_in_while_a_method_runs(pair: tuple) -> None:
     assert troupe.get(slow, timeout=30) == 2.0
 
 
+def test_a_busy_actor_with_a_full_socket_is_not_unreachable(pair: tuple) -> None:
+    """Longer than the time after which a silent peer counts as lost: it answers the kernel's probes."""
+    a, b = pair
+    slow = b.sleep.remote(7.0)
+    value = os.urandom(12 << 20)
+    waiting = b.echo.remote(value)
+    assert troupe.get(a.ask.remote(b, "note", bytes(4 << 20)), timeout=60) == 1
+    assert troupe.get(waiting, timeout=60) == value and troupe.get(slow, timeout=1) == 7.0
+
+
 def test_a_killed_callee_is_a_death_with_its_cause_at_every_caller(hosts: dict[str, str], pair: tuple) -> None:
     a, _ = pair
     victim = on(hosts["b"])

@@ -119,6 +119,8 @@ class ActorLink:
         self.channel: Any = None
         self.incarnation = 0
         self._error: exceptions.TroupeError | None = None
+        self._alive: dict | None = None     # the head's last word, while that is "alive"
+        self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
         self._pending: deque[tuple[_calls.Promise, str, Any]] = deque()
         self._lock = threading.RLock()
         session.board.subscribe("actor", actor, self._on_state)
@@ -147,6 +149,8 @@ class ActorLink:
         args, kwargs = resolve_args(args), resolve_kwargs(kwargs)
         promise = _calls.Promise()
         with self._lock:
+            if self.channel is None and self._error is None and self._alive is not None:
+                self._connect(self._alive)  # the connection to its host was lost: try anew
             if self.channel is not None:
                 return self.channel.call(method, *args, **kwargs)
             if self._error is not None:
@@ -159,21 +163,25 @@ class ActorLink:
         """The actor is dead: what waits and what comes ends with `error`."""
         with self._lock:
             self._error = error
-            channel, self.channel = self.channel, None
+            channels, self._ended = self._ended, []
+            if self.channel is not None:
+                channels.append(self.channel)
+            self.channel = None
             pending, self._pending = self._pending, deque()
-        if channel is not None:
+        for channel in channels:
             _calls.fail(channel, error)
         for promise, _, _ in pending:
             promise.set_error(error)
 
     def _on_state(self, info: dict, attachment: bytes) -> None:
         if info["state"] == "alive":
+            self._alive = info
             self._connect(info)
         elif info["state"] == "dead":
             self.fail(death_of(info, attachment, self.label))
         else:
             with self._lock:
-                self.channel = None  # being started again
+                self.channel = self._alive = None  # being started again
 
     def _connect(self, info: dict) -> None:
         with self._lock:
@@ -188,6 +196,7 @@ class ActorLink:
                     promise.set_error(error)
                 return
             self.incarnation = incarnation
+            _calls.on_lost(channel, info["address"], lambda: self._lost(channel))
             while self._pending:
                 promise, method, frozen = self._pending.popleft()
                 args, kwargs = _thawed(frozen)
@@ -196,6 +205,15 @@ class ActorLink:
                 except (exceptions.TroupeError, TypeError, ValueError) as error:
                     promise.set_error(error)
             self.channel = channel
+
+
+    def _lost(self, channel: Any) -> None:
+        """The connection to another host ended. Calls under way wait for a verdict; later ones dial anew."""
+        with self._lock:
+            self._ended = [each for each in self._ended if each.outstanding]
+            self._ended.append(channel)
+            if self.channel is channel:
+                self.channel = None
 
 
 def _frozen(args: tuple, kwargs: dict) -> Any:

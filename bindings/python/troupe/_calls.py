@@ -26,6 +26,13 @@ def connect(address: dict, description: str, control: Any) -> Any:
                               process=address["process"], actor=address["actor"], control=control)
 
 
+def on_lost(channel: Any, address: dict, action: Any) -> None:
+    """Runs `action()` on a thread of the runtime when the connection to another host is lost. On this host
+    nothing is to be done: there an ended connection is the end of the process."""
+    if address["boot_id"] != boot_id():
+        channel.set_on_disconnect(action)
+
+
 def fail(channel: Any, error: exceptions.TroupeError) -> None:
     """Tells a channel that its actor is dead: what is outstanding ends with this text."""
     channel.fail(_DIED, str(error))
