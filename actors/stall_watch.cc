@@ -17,6 +17,7 @@ std::shared_ptr<StallWatch> StallWatch::Begin(int fd) {
 }
 
 void StallWatch::End() {
+  if (generation_ != ForkGuard::generation()) return;
   const std::lock_guard lock(mutex_);
   fd_ = -1;
 }

@@ -1,13 +1,15 @@
 // Applies StallRule to one TCP connection: shuts it down when its other end has fallen silent, so that
 // whoever reads it finds the end.
 //
-// Looked at by the TlsLoop's thread; End and lost from any. End comes before the descriptor is closed.
+// Looked at by the TlsLoop's thread; End and lost from any. End comes before the descriptor is closed,
+// and does nothing in a forked child, where the lock may be held by a thread that is not there.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <mutex>
 
+#include "actors/fork_guard.h"
 #include "actors/stall_rule.h"
 #include "runtime/base/time.h"
 
@@ -28,6 +30,7 @@ class StallWatch {
  private:
   explicit StallWatch(int fd) : fd_(fd) {}
 
+  const std::uint32_t generation_ = ForkGuard::generation();
   std::mutex mutex_;
   int fd_;
   bool lost_ = false;

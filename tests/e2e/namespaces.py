@@ -30,25 +30,6 @@ def _ip(*args: str) -> None:
     subprocess.run(["ip", *args], check=True, capture_output=True, text=True, timeout=_LIMIT_S)
 
 
-def why_not() -> str:
-    """Why there can be no namespaces here, or ""."""
-    if shutil.which("ip") is None:
-        return "the command `ip` (iproute2) is not installed"
-    if os.geteuid() != 0:
-        return "making network namespaces needs root"
-    name = f"tt-probe-{uuid.uuid4().hex[:6]}"
-    try:
-        _ip("netns", "add", name)
-        try:
-            _ip("link", "add", f"{name[-6:]}p", "type", "veth", "peer", "name", f"{name[-6:]}q", "netns", name)
-            _ip("link", "del", f"{name[-6:]}p")
-        finally:
-            _ip("netns", "del", name)
-    except subprocess.CalledProcessError as error:
-        return f"network namespaces or veth pairs are not permitted here: {error.stderr.strip()}"
-    return ""
-
-
 class Host:
     """One namespace, with the interface eth0."""
 
@@ -133,3 +114,22 @@ class Hosts:
             _ip("-n", host.namespace, "neigh", "del", to, "dev", "eth0")
         while self._unplugged:
             _ip("-n", self._hub, "link", "set", f"to-{self._unplugged.pop().name}", "up")
+
+
+def why_not() -> str:
+    """Why there can be no such hosts here, or "": found out by making two."""
+    if shutil.which("ip") is None:
+        return "the command `ip` (iproute2) is not installed"
+    if os.geteuid() != 0:
+        return "making network namespaces needs root"
+    try:
+        with Hosts("one", "two") as hosts:
+            hosts["one"].run(["true"])
+            hosts.cut("one", "two")
+            hosts.isolate("one")
+            hosts.heal()
+    except subprocess.CalledProcessError as error:
+        return f"network namespaces, veth pairs or a bridge are not to be had here: {error.stderr.strip()}"
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        return f"network namespaces do not work here: {error}"
+    return ""

@@ -7,12 +7,14 @@ be made.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Home
+from conftest import Home, eventually
 from namespaces import Hosts, why_not
 
 REASON = why_not()
@@ -101,6 +103,54 @@ print(json.dumps([troupe.get(call(), timeout=120)
                   for call in (a.name.remote, lambda: a.ask.remote(b, 2_000_000), lambda: b.ask.remote(a, 10))]))
 """).splitlines()[-1]
     assert json.loads(shown) == ["a", [2_000_000, "b"], [10, "a"]]
+
+
+CUT_JOB = """
+import os, sys, troupe
+from troupe import exceptions
+from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+troupe.init(os.environ["TROUPE_ADDRESS"])
+
+class Peer:
+    def ask(self, other):
+        try:
+            return troupe.get(other.echo.remote("reached"), timeout=60)
+        except exceptions.ActorUnavailableError as error:
+            return type(error).__name__
+    def echo(self, value):
+        return value
+
+a, b = [troupe.remote(Peer).options(scheduling_strategy=On(n["NodeID"], soft=False)).remote()
+        for n in sorted(troupe.nodes(), key=lambda n: n["NodeName"])]
+for line in sys.stdin:
+    print(troupe.get(a.ask.remote(b), timeout=120), flush=True)
+"""
+
+
+def test_a_call_over_a_cut_ends_by_name_and_one_after_it_gets_through(network: Network) -> None:
+    """Both hosts stay with their head: only between them nothing passes, for as long as the call needs."""
+    hosts = network.hosts
+    with subprocess.Popen(hosts["driver"].command([sys.executable, "-c", CUT_JOB]), stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True, env={
+                              **os.environ, "TROUPE_ADDRESS": network.address,
+                              "TROUPE_TOKEN_FILE": network.token}) as job:
+
+        def ask() -> str:
+            job.stdin.write("\n")
+            job.stdin.flush()
+            return job.stdout.readline().strip()
+
+        try:
+            assert ask() == "reached"
+            hosts.cut("a", "b")
+            assert ask() == "MaybeExecutedError"  # silence after 5 s, no verdict for 5 s more
+            assert ask() == "NotSentError"        # the next dials anew, in vain
+            hosts.heal()
+            eventually(lambda: ask() == "reached", what="a call after the cut was healed")
+        finally:
+            hosts.heal()
+            job.stdin.close()
+            job.wait(60)
 
 
 @pytest.mark.parametrize("example", ["digits_ddp.py", "driver_on_rank0.py"])

@@ -69,6 +69,18 @@ TEST_F(WorkerCoreTest, WhatTheHeadMayHaveMissedIsSentAgain) {
   EXPECT_EQ(Sent<wire::ActorStarted>().size(), 2u) << "acknowledged by the heartbeat after it";
 }
 
+TEST_F(WorkerCoreTest, AnActorsAddressNamesItsProcessAndThatIsWhereCallersArePassedOn) {
+  Join();
+  const ProcessId id = StartActor();
+  FromProcess(id, wire::ActorReady());
+  const wire::ActorAddress address = Last<wire::ActorStarted>().address;
+  EXPECT_EQ(address.process, id);
+  EXPECT_EQ(core_->CallSocketOf(id), address.unix_path);
+  EXPECT_EQ(core_->CallSocketOf(ProcessId(1, 1)), "");
+  Over(id, 0, SIGKILL);
+  EXPECT_EQ(core_->CallSocketOf(id), "");
+}
+
 TEST_F(WorkerCoreTest, AnActorsDeathNamesItsCause) {
   Join();
   const ProcessId id = StartActor();
