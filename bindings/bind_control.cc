@@ -34,8 +34,9 @@ net::Address CheckedAddress(StatusOr<net::Address> address) {
 
 std::unique_ptr<Control> Connect(const std::string& host, std::optional<int> port, nb::object token,
                                  std::optional<std::string> token_file, const std::string& role,
-                                 const std::string& name, double timeout) {
+                                 const std::string& name, double timeout, double return_timeout) {
   ConnectArguments arguments;
+  arguments.return_s = return_timeout;
   arguments.role = role;
   arguments.name = name;
   arguments.token = TextOf(token);
@@ -45,8 +46,9 @@ std::unique_ptr<Control> Connect(const std::string& host, std::optional<int> por
 }
 
 std::unique_ptr<Control> ConnectUnix(const std::string& path, const std::string& role, const std::string& name,
-                                     double timeout, bool certificate) {
+                                     double timeout, bool certificate, double return_timeout) {
   ConnectArguments arguments;
+  arguments.return_s = return_timeout;
   arguments.certificate = certificate;
   arguments.role = role;
   arguments.name = name;
@@ -75,10 +77,11 @@ void BindControlClient(nb::module_& m) {
                       "A control connection: requests from any thread, pushes by next_push().\n"
                       "Waits release the GIL and end at Ctrl-C. A lost connection is a ConnectionError.")
       .def_static("connect", &Connect, "host"_a, "port"_a = nb::none(), nb::kw_only(), "token"_a = nb::none(),
-                  "token_file"_a = nb::none(), "role"_a = "client", "name"_a = "", "timeout"_a = 5.0,
-                  "To a head: `host` and `port`, or an address text (host:port, unix:path) alone.")
+                  "token_file"_a = nb::none(), "role"_a = "client", "name"_a = "", "timeout"_a = 5.0, "return_timeout"_a = 0.0,
+                  "To a head: `host` and `port`, or an address text (host:port, unix:path) alone. A lost connection is\n"
+                  "sought again for `return_timeout` seconds; pushes then tell: ErrorReply when lost, Welcome when back.")
       .def_static("connect_unix", &ConnectUnix, "path"_a, nb::kw_only(), "role"_a = "client", "name"_a = "",
-                  "timeout"_a = 5.0, "certificate"_a = true,
+                  "timeout"_a = 5.0, "certificate"_a = true, "return_timeout"_a = 0.0,
                   "To a head of this user on this host; to a worker with certificate=False, since it issues none.")
       .def_static("adopt", &Control::Adopt, "fd"_a, nb::kw_only(), "peer"_a = "the worker",
                   "Over an inherited Unix stream socket; takes the descriptor.")

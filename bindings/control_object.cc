@@ -94,13 +94,13 @@ StatusOr<net::OpenOptions> OptionsOf(const net::Address& address, const ConnectA
   return options;
 }
 
-std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options) {
+std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options, Duration return_limit = Duration::zero()) {
   if (!options.ok()) ThrowStatus(options.status());
   const PollHook hook = SignalHook();
   StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
   {
     const nb::gil_scoped_release released;
-    client = ControlClient::Connect(*std::move(options), hook);
+    client = ControlClient::Connect(*std::move(options), hook, return_limit);
   }
   if (!client.ok()) Throw(client.status());
   return std::make_unique<ControlObject>(*std::move(client));
@@ -135,7 +135,7 @@ ControlObject::~ControlObject() {
 }
 
 std::unique_ptr<ControlObject> ControlObject::Connect(const net::Address& address, const ConnectArguments& arguments) {
-  return Open(OptionsOf(address, arguments));
+  return Open(OptionsOf(address, arguments), LimitOf(arguments.return_s).value_or(Duration(std::chrono::hours(1))));
 }
 
 std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& peer) {

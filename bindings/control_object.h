@@ -26,6 +26,7 @@ struct ConnectArguments {
   std::string token_file;  // its file
   double timeout_s = 5.0;
   bool certificate = true;  // ask the head for one; a worker issues none
+  double return_s = 0.0;    // how long a lost connection is sought again
 };
 
 class ControlObject {

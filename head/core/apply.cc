@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "head/core/convert.h"
+#include "head/core/snapshot.h"
 
 namespace troupe::head {
 namespace {
@@ -164,10 +165,9 @@ class Folder {
     launch->payload.clear();
   }
   void operator()(const wire::LaunchRetired& e) {
-    Launch* launch = FindLaunch(e.launch);
-    if (launch == nullptr) return;
-    s_.requests.erase(launch->request);
+    // A snapshot has the tombstone alone.
     s_.tombstones[e.launch] = {e.outcome, e.exit_code};
+    if (const Launch* launch = FindLaunch(e.launch)) s_.requests.erase(launch->request);
     s_.launches.erase(e.launch);
   }
   void operator()(const wire::LaunchDisowned& e) {
@@ -232,9 +232,21 @@ class Folder {
 
   void operator()(const wire::ValueWritten& e) {
     s_.values[{e.scope, e.key}] = {e.version, attachment_};
+    s_.recent_writes.Note(e.request);
   }
-  void operator()(const wire::ValueErased& e) { s_.values.erase({e.scope, e.key}); }
+  void operator()(const wire::ValueErased& e) {
+    s_.values.erase({e.scope, e.key});
+    s_.recent_writes.Note(e.request);
+  }
   void operator()(const wire::TokenWritten& e) { s_.tokens[e.id] = e; }
+
+  void operator()(const wire::SnapshotBegun& e) { Restore(s_, e, attachment_); }
+  void operator()(const wire::NodeKept& e) { Restore(s_, e, attachment_); }
+  void operator()(const wire::GroupKept& e) { Restore(s_, e, attachment_); }
+  void operator()(const wire::LaunchKept& e) { Restore(s_, e, attachment_); }
+  void operator()(const wire::RankValueKept& e) { Restore(s_, e, attachment_); }
+  void operator()(const wire::ActorKept& e) { Restore(s_, e, attachment_); }
+  void operator()(const wire::RecentWritesKept& e) { Restore(s_, e, attachment_); }
 
  private:
   Group* FindGroup(const GroupId& id) {

@@ -98,6 +98,12 @@ class Writes {
     end.reason = m.reason.empty() ? "the cluster was stopped" : m.reason;
     for (const auto& [id, node] : t_.state.nodes) t_.ToNode(id, end);
     t_.Reply(r_, wire::Ok());
+    // Clients are told, or they would wait for this head to come back.
+    wire::Goodbye goodbye;
+    goodbye.reason = end.reason;
+    for (const auto& [id, session] : t_.state.sessions) {
+      if (session.role != wire::Role::kWorker) t_.SendTo({id, ProcessId()}, goodbye);
+    }
     t_.Stop();
     return true;
   }

@@ -16,6 +16,10 @@ void OnKvPut(Turn& turn, const Request& request, const wire::KvPut& message,
                     " bytes; the limit is 1 MiB");
     return;
   }
+  if (turn.state.recent_writes.Has(message.request)) {  // a repeat after a lost answer
+    turn.Reply(request, wire::Ok());
+    return;
+  }
   const auto known = turn.state.values.find({message.scope, message.key});
   if (known != turn.state.values.end() && !message.overwrite) {
     turn.Refuse(request, ErrorCode::kAlreadyExists, "'" + message.key + "' already has a value");
@@ -24,6 +28,7 @@ void OnKvPut(Turn& turn, const Request& request, const wire::KvPut& message,
   wire::ValueWritten written;
   written.scope = message.scope;
   written.key = message.key;
+  written.request = message.request;
   written.version = known == turn.state.values.end() ? 1 : known->second.version + 1;
   turn.Append(std::move(written), value);
   turn.Reply(request, wire::Ok());
@@ -42,6 +47,10 @@ void OnKvGet(Turn& turn, const Request& request, const wire::KvGet& message) {
 }
 
 void OnKvDelete(Turn& turn, const Request& request, const wire::KvDelete& message) {
+  if (turn.state.recent_writes.Has(message.request)) {
+    turn.Reply(request, wire::Ok());
+    return;
+  }
   if (turn.state.values.count({message.scope, message.key}) == 0) {
     turn.Refuse(request, ErrorCode::kNotFound, "'" + message.key + "' has no value");
     return;
@@ -49,6 +58,7 @@ void OnKvDelete(Turn& turn, const Request& request, const wire::KvDelete& messag
   wire::ValueErased erased;
   erased.scope = message.scope;
   erased.key = message.key;
+  erased.request = message.request;
   turn.Append(std::move(erased));
   turn.Reply(request, wire::Ok());
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "head/core/io.h"
+#include "head/core/recent.h"
 #include "head/core/timers.h"
 #include "placement/resources.h"
 #include "runtime/base/ids.h"
@@ -194,6 +195,7 @@ struct State {
   std::set<ActorId> pending_actors;  // without a reservation of their own
   std::set<std::pair<std::uint64_t, GroupId>> waiting_groups;  // (order, id)
   std::map<ValueKey, Value> values;
+  RecentWrites recent_writes;  // of values
   std::map<TokenId, wire::TokenWritten> tokens;
   // volatile
   std::map<SessionId, Session> sessions;

@@ -11,12 +11,16 @@
 #include <mutex>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "runtime/async/deadline.h"
 #include "runtime/async/loop_thread.h"
+#include "runtime/async/os_random.h"
 #include "runtime/async/real_clock.h"
 #include "runtime/async/scope.h"
 #include "runtime/client/fork_registry.h"
+#include "runtime/client/redial.h"
+#include "runtime/wire/repeat.h"
 
 namespace troupe::client {
 namespace {
@@ -79,17 +83,24 @@ class ControlClient::Impl {
     return outcome->status;
   }
 
-  Task<Status> Open(net::OpenOptions options) {
-    TROUPE_CO_ASSIGN(net::OpenedSession opened, co_await net::OpenSession(std::move(options), WallClock()));
+  Task<Status> Open(net::OpenOptions options, Duration return_limit) {
+    net::OpenOptions first = options;
+    TROUPE_CO_ASSIGN(net::OpenedSession opened, co_await net::OpenSession(std::move(first), WallClock()));
     joined_ = std::move(opened.joined);
+    peer_ = opened.connection->peer().address;
+    return_limit_ = return_limit;
+    if (return_limit > Duration::zero()) return_options_ = OptionsToReturn(options, joined_);
     Use(std::move(opened.connection));
+    scope_->Spawn("receive", ReceiveLoop(this));
     co_return Status();
   }
 
   Task<Status> Take(UniqueFd fd, std::string peer) {
     const async::Executor executor = loop_->executor();
     TROUPE_CO_ASSIGN(auto connection, net::AdoptUnixSocket(executor, std::move(fd), std::move(peer)));
+    peer_ = connection->peer().address;
     Use(std::move(connection));
+    scope_->Spawn("receive", ReceiveLoop(this));
     co_return Status();
   }
 
@@ -100,13 +111,16 @@ class ControlClient::Impl {
     auto pending = std::make_shared<Pending>();
     const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
     message.id = id;
+    NameIt(message);
+    pending->request = std::move(message);
     std::unique_lock lock(mutex_);
     if (!lost_.ok()) return lost_;
     pending_[id] = pending;
     lock.unlock();
-    Post(std::move(message));
+    asio::post(loop_->executor(), [this, pending] { SendRequest(*pending); });
     lock.lock();
-    Status waited = Await(lock, pending->waiter, limit, poll, [&] { return pending->answer.has_value(); });
+    Status waited = Await(lock, pending->waiter, limit, poll, [&] { return pending->answer.has_value(); },
+                          /*only_while_here=*/true);
     pending_.erase(id);
     if (!waited.ok() && ErrorCodeOf(waited) == ErrorCode::kTimeout && limit) {
       return async::TimeoutError(*limit, "the answer of " + peer_ + " to " + kind);
@@ -169,6 +183,8 @@ class ControlClient::Impl {
   struct Pending {
     Waiter waiter;
     std::optional<StatusOr<Message>> answer;
+    Message request;          // of the loop once posted
+    std::uint64_t sent = 0;   // of the loop: on which connection
   };
   struct Outcome {
     Waiter waiter;
@@ -192,6 +208,7 @@ class ControlClient::Impl {
   }
 
   static Task<void> CloseOnLoop(Impl* self, std::shared_ptr<Outcome> outcome) {
+    self->ended_ = true;
     if (self->connection_) co_await self->connection_->Finish(kCloseLimit);
     self->Lose(MakeError(ErrorCode::kConnection, "the connection to " + self->peer_ + " was closed here"));
     self->scope_->Cancel();
@@ -203,12 +220,16 @@ class ControlClient::Impl {
   /// Waits until `done()`, the limit (kTimeout) or an error of `poll`; `lock` holds the mutex.
   template <class Done>
   Status Await(std::unique_lock<std::mutex>& lock, Waiter& waiter, std::optional<Duration> limit,
-               const PollHook& poll, Done done) {
-    const WaitClock::time_point end = limit ? WaitClock::now() + *limit : WaitClock::time_point::max();
+               const PollHook& poll, Done done, bool only_while_here = false) {
+    const WaitClock::time_point begin = WaitClock::now();
+    const WaitClock::duration away_before = Away(begin);
     while (!done()) {
       const WaitClock::time_point now = WaitClock::now();
+      const bool counts = limit && !(only_while_here && away_since_);
+      WaitClock::time_point end = WaitClock::time_point::max();
+      if (counts) end = begin + *limit + (only_while_here ? Away(now) - away_before : WaitClock::duration());
       if (now >= end) return MakeError(ErrorCode::kTimeout, "timed out");
-      if (!poll && !limit) {
+      if (!poll && !counts) {
         waiter.wake.wait(lock);
         continue;
       }
@@ -224,33 +245,108 @@ class ControlClient::Impl {
 
   void Post(Message message) {
     asio::post(loop_->executor(), [this, message = std::move(message)] {
-      if (!connection_) return;
-      const Status sent = connection_->Send(message);
-      if (!sent.ok() && message.id != 0) Answer(message.id, sent);
+      if (connection_) static_cast<void>(connection_->Send(message));  // its end is told by Receive
     });
+  }
+
+  static void NameIt(Message& message) {
+    async::OsRandom random;
+    wire::NameRequest(message.body, random);
+  }
+
+  /// Time without a connection up to `now`; under the mutex.
+  WaitClock::duration Away(WaitClock::time_point now) const {
+    return away_ + (away_since_ ? now - *away_since_ : WaitClock::duration());
   }
 
   // The rest runs on the loop.
   void Use(std::shared_ptr<Connection> connection) {
     connection_ = std::move(connection);
-    peer_ = connection_->peer().address;
+    ++connections_;
     guarded_fd_ = connection_->native_fd();
     ForkRegistry::Add(guarded_fd_);
-    scope_->Spawn("receive", ReceiveLoop(this, connection_));
   }
 
-  static Task<void> ReceiveLoop(Impl* self, std::shared_ptr<Connection> connection) {
+  void SendRequest(Pending& pending) {
+    if (!connection_ || pending.sent == connections_) return;
+    pending.sent = connections_;
+    const Status sent = connection_->Send(pending.request);
+    if (!sent.ok() && ErrorCodeOf(sent) != ErrorCode::kConnection) Answer(pending.request.id, sent);
+  }
+
+  static Task<void> ReceiveLoop(Impl* self) {
     for (;;) {
-      StatusOr<Message> message = co_await connection->Receive();
-      if (!message.ok()) {
-        self->Lose(message.status());
-        co_return;
+      const std::shared_ptr<Connection> connection = self->connection_;
+      for (;;) {
+        StatusOr<Message> message = co_await connection->Receive();
+        if (!message.ok()) {
+          if (self->final_.ok()) self->final_ = message.status();
+          break;
+        }
+        self->Handle(*std::move(message));
       }
-      self->Handle(*std::move(message));
+      const Status why = std::exchange(self->final_, Status());
+      if (!self->return_options_ || self->ended_) co_return self->Lose(why);
+      self->GoAway(why);
+      net::OpenOptions options = *self->return_options_;
+      auto opened = co_await Redial(std::move(options), why, self->return_limit_, WallClock());
+      if (!opened.ok()) co_return self->Lose(opened.status());
+      self->ComeBack(*std::move(opened));
     }
   }
 
+  /// The peer is gone, perhaps for a while: what must not be repeated ends here.
+  void GoAway(const Status& why) {
+    ForkRegistry::Remove(std::exchange(guarded_fd_, -1));
+    connection_->Close(why);
+    connection_.reset();
+    wire::ErrorReply lost;
+    lost.code = static_cast<std::uint16_t>(ErrorCode::kConnection);
+    lost.text = MessageOf(why);
+    const std::lock_guard lock(mutex_);
+    away_since_ = WaitClock::now();
+    for (auto& [id, pending] : pending_) {
+      if (pending->sent == 0 || pending->answer || wire::Repeatable(pending->request.body)) continue;
+      pending->answer.emplace(MakeError(
+          ErrorCode::kUnknownOutcome, "the connection to " + peer_ + " was lost before " +
+                                          std::string(wire::NameOf(pending->request.body)) +
+                                          " was answered: whether it took effect is not known"));
+      pending->waiter.wake.notify_all();
+    }
+    QueueLocked(std::move(lost));
+  }
+
+  void ComeBack(net::OpenedSession opened) {
+    if (opened.joined.credentials) return_options_->credentials = std::move(opened.joined.credentials);
+    Use(std::move(opened.connection));
+    std::vector<std::shared_ptr<Pending>> again;
+    {
+      const std::lock_guard lock(mutex_);
+      away_ = Away(WaitClock::now());
+      away_since_.reset();
+      for (auto& [id, pending] : pending_) {
+        if (!pending->answer) again.push_back(pending);
+        pending->waiter.wake.notify_all();
+      }
+      QueueLocked(std::move(opened.joined.welcome));
+    }
+    for (const auto& pending : again) SendRequest(*pending);
+  }
+
+  void QueueLocked(wire::Body body) {
+    Message message;
+    message.body = std::move(body);
+    push_bytes_ += Weight(message);
+    pushes_.push_back(std::move(message));
+    push_waiter_.wake.notify_one();
+  }
+
   void Handle(Message message) {
+    if (const auto* goodbye = std::get_if<wire::Goodbye>(&message.body)) {
+      ended_ = true;
+      final_ = MakeError(ErrorCode::kConnection, peer_ + " said goodbye: " + goodbye->reason);
+      return;
+    }
     if (message.reply_to != 0) {
       const std::uint64_t id = message.reply_to;
       if (const auto* error = std::get_if<wire::ErrorReply>(&message.body)) {
@@ -268,7 +364,10 @@ class ControlClient::Impl {
     if (push_bytes_ <= kPushBytesMax) return;
     Status slow = MakeError(ErrorCode::kConnection, "the connection to " + peer_ +
                                                         " was closed: 64 MiB of its messages were not read by this program");
-    asio::post(loop_->executor(), [this, slow] { connection_->Close(slow); });
+    asio::post(loop_->executor(), [this, slow] {
+      ended_ = true;
+      if (connection_) connection_->Close(slow);
+    });
   }
 
   void Answer(std::uint64_t id, StatusOr<Message> answer) {
@@ -301,12 +400,19 @@ class ControlClient::Impl {
   std::shared_ptr<Connection> connection_;
   std::map<std::size_t, PushCallback> callbacks_;
   int guarded_fd_ = -1;
+  std::uint64_t connections_ = 0;  // how many there have been
+  std::optional<net::OpenOptions> return_options_;
+  Duration return_limit_{};
+  bool ended_ = false;  // the peer, or this side, wants no other connection
+  Status final_;        // why the present connection is about to end
   net::Joined joined_;
   std::string peer_;
 
   std::atomic<std::uint64_t> next_id_{2};  // 1 was the Hello's
   mutable std::mutex mutex_;               // guards what follows
   Status lost_;
+  std::optional<WaitClock::time_point> away_since_;
+  WaitClock::duration away_{};  // in all, before that
   std::map<std::uint64_t, std::shared_ptr<Pending>> pending_;
   std::deque<Message> pushes_;
   std::size_t push_bytes_ = 0;
@@ -319,9 +425,10 @@ ControlClient::~ControlClient() {
   if (impl_->Forked()) (void)impl_.release();
 }
 
-StatusOr<std::shared_ptr<ControlClient>> ControlClient::Connect(net::OpenOptions options, const PollHook& poll) {
+StatusOr<std::shared_ptr<ControlClient>> ControlClient::Connect(net::OpenOptions options, const PollHook& poll,
+                                                                 Duration return_limit) {
   auto impl = std::make_unique<Impl>();
-  TROUPE_TRY(impl->OnLoopDo(impl->Open(std::move(options)), poll));
+  TROUPE_TRY(impl->OnLoopDo(impl->Open(std::move(options), return_limit), poll));
   return std::shared_ptr<ControlClient>(new ControlClient(std::move(impl)));
 }
 

@@ -4,8 +4,13 @@
 // thread with one io_context does the I/O; it is started by Connect or Adopt, never at import, and
 // needs no Python lock. Request and NextPush block the calling thread until their deadline, and call
 // its poll hook every 50 ms (Python runs its signal handlers there; an error from it ends the wait).
-// When the connection is lost, every pending and later call ends with kConnection, naming the peer;
-// reconnecting is the caller's business. In a forked child the object is inert.
+// When the connection is lost, every pending and later call ends with kConnection, naming the peer. A
+// client connected with a `return_limit` comes back instead: it dials the same address as the same
+// client (redial.h), sends again what was not answered, in order, and time away does not count against
+// a request's limit. The few requests that may not be repeated (wire/repeat.h) end with
+// kUnknownOutcome. NextPush then gives an ErrorReply (lost) and, once back, the new Welcome: what was
+// watched must be watched again. A peer that says Goodbye is not dialled again. In a forked child the
+// object is inert.
 // What the peer sends unasked is queued for NextPush, or handed to a callback of its kind; a program
 // that lets 64 MiB pile up is disconnected.
 // Example:
@@ -36,9 +41,11 @@ using PushCallback = std::function<void(const wire::Message&)>;
 
 class ControlClient {
  public:
-  /// Dials and joins; blocks until options.limit at most. Errors are OpenSession's.
+  /// Dials and joins; blocks until options.limit at most. Errors are OpenSession's. `return_limit`:
+  /// how long a lost connection is sought again, counted from its loss; zero: not at all.
   static StatusOr<std::shared_ptr<ControlClient>> Connect(net::OpenOptions options,
-                                                          const PollHook& poll = {});
+                                                          const PollHook& poll = {},
+                                                          Duration return_limit = Duration::zero());
   /// Over an inherited Unix stream socket; `peer` is how errors call the other side.
   static StatusOr<std::shared_ptr<ControlClient>> Adopt(UniqueFd fd, std::string peer);
   ~ControlClient();
@@ -49,7 +56,8 @@ class ControlClient {
   /// ErrorReply becomes its Status. After kTimeout a late answer is dropped.
   StatusOr<wire::Message> Request(wire::Message message, std::optional<Duration> limit,
                                   const PollHook& poll = {});
-  /// Queues `message` as it is (one-way, or an answer with reply_to); does not wait.
+  /// Queues `message` as it is (one-way, or an answer with reply_to); does not wait. While the peer is
+  /// away it is dropped.
   Status Send(wire::Message message);
   /// The oldest push, or nullopt when none came within `limit` (nullopt: for ever). Pushes that came
   /// before a lost connection are given out first.
@@ -63,7 +71,7 @@ class ControlClient {
   const net::Joined& joined() const;
   /// How errors call the peer.
   const std::string& peer() const;
-  /// Ok while connected; then why not.
+  /// Ok while connected or coming back; then why not.
   Status status() const;
   /// Sends what is queued (half a second at most) and closes. Idempotent; also done by the destructor.
   void Close();

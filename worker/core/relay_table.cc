@@ -3,14 +3,10 @@
 #include <string_view>
 
 #include "runtime/wire/frame.h"
+#include "runtime/wire/repeat.h"
 
 namespace troupe::worker {
 namespace {
-
-bool Repeatable(const wire::Body& body) {
-  if (const auto* put = std::get_if<wire::KvPut>(&body)) return put->overwrite;
-  return !std::holds_alternative<wire::CreateToken>(body);
-}
 
 void Refuse(ProcessId process, std::uint64_t id, ErrorCode code, std::string text,
             Effects* effects) {
@@ -53,7 +49,7 @@ void RelayTable::Up(const Process& process, wire::Message request, const Outbox&
   Pending pending;
   pending.process = process.id;
   pending.id = id;
-  pending.repeatable = Repeatable(request.body);
+  pending.repeatable = wire::Repeatable(request.body);
   pending.relay.body = std::move(relay);
   pending.relay.attachment = *std::move(frame);
   outbox.SendNow(pending.relay, effects);

@@ -59,7 +59,8 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     `address`: "host:port"; "auto" for the one cluster this user runs on this host; "local" or None for an
     embedded one-node cluster, ended at shutdown or exit (None uses TROUPE_ADDRESS first, where set).
     `num_cpus`, `num_gpus`, `resources`, `labels` describe the embedded node. `token_file` (or
-    TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. Blocks until connected.
+    TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. Blocks until connected. A head that is
+    killed and started again within 30 s is come back to; an embedded cluster ends with its head.
 
     Raises ConnectionError, JoinError; RuntimeError when connected already, unless `ignore_reinit_error`;
     ValueError for node options with an address. Inside a rank or actor it returns the cluster it is in.
@@ -86,7 +87,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
             raise ValueError(f"{', '.join(given)} describe a node; the cluster at {address} has its own")
         if address == "auto":
             address = _cluster.only_local_cluster()
-        session = _cluster.connect(address, token_file, namespace=name)
+        session = _cluster.connect(address, token_file, namespace=name, return_timeout=_cluster.RETURN_TIMEOUT_S)
     session.store["log_to_driver"] = log_to_driver
     session.store["runtime_env"] = dict(runtime_env or {})
     _session.set_current(session)

@@ -1,7 +1,8 @@
 """The latest known state of launches, actors and groups, kept current by pushes from the head.
 
 View: one session of one process. `post` is called by the thread that reads the session, `wait` by any
-other. A state that ends an object stays until `forget`.
+other. A state that ends an object stays until `forget`: nothing later replaces it. `followed` is what
+must be watched again when the session comes back to a head that lost it.
 """
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ from typing import Any
 from troupe import exceptions
 
 Entry = tuple[dict, bytes]
-_ENDED: Entry = ({}, b"")
+_ENDS = {"launch": {"terminal"}, "actor": {"dead"}, "group": {"removed", "infeasible"}}
+
+
+def _has_ended(noun: str, entry: Entry | None) -> bool:
+    return entry is not None and entry[0].get("state") in _ENDS[noun]
 
 
 class Board:
@@ -24,10 +29,24 @@ class Board:
         self._callbacks: dict[tuple[str, str], list[Callable[[dict, bytes], None]]] = {}
         self._changed = threading.Condition()
         self._closed: BaseException | None = None
+        self._followed: set[tuple[str, str]] = set()
+
+    def follow(self, noun: str, identity: str) -> None:
+        """The state of this object is wanted, whether or not any has come yet."""
+        with self._changed:
+            self._followed.add((noun, identity))
+
+    def followed(self) -> list[tuple[str, str]]:
+        """What is followed and has not ended."""
+        with self._changed:
+            wanted = {*self._followed, *self._entries, *self._callbacks}
+            return [key for key in sorted(wanted) if not _has_ended(key[0], self._entries.get(key))]
 
     def post(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
         """A push arrived. Callbacks run here, on the session's reading thread: they must not block."""
         with self._changed:
+            if _has_ended(noun, self._entries.get((noun, identity))):
+                return
             self._entries[noun, identity] = (info, attachment)
             callbacks = list(self._callbacks.get((noun, identity), ()))
             self._changed.notify_all()
@@ -78,6 +97,7 @@ class Board:
         with self._changed:
             self._entries.pop((noun, identity), None)
             self._callbacks.pop((noun, identity), None)
+            self._followed.discard((noun, identity))
 
     def close(self, error: BaseException | None = None) -> None:
         """The session ended: everyone who waits gets `error`."""

@@ -15,6 +15,8 @@ from troupe import _executables, _home, _node_start, _session, exceptions
 from troupe._identity import boot_id
 
 STOP_GRACE_S = 3.0
+HEAD_END_S = 1.0  # from the end of its connection to the end of its process
+RETURN_TIMEOUT_S = 30.0  # a restarted head keeps what a driver owns for as long
 # Ranks on a small machine share its cores, as torchrun's would, so a launch's own cluster offers more.
 EMBEDDED_CPUS_MIN = 32
 _lock = threading.RLock()
@@ -31,6 +33,7 @@ class Embedded:
         self._lifeline_read, self._lifeline_write = os.pipe()
         self._pid = os.getpid()
         self._programs: list[_executables.Started] = []
+        self.socket = self.address = ""
         try:
             head = _executables.start(
                 "troupe-head", [f"--state_dir={self.folder}", "--embedded=true"], log=self.folder / "head.log",
@@ -44,6 +47,16 @@ class Embedded:
             self.close()
             raise
 
+    def obituary(self) -> str:
+        """A sentence about a head that ended by itself; "" while it runs."""
+        head = self._programs[0].process
+        if not _executables.wait([head], HEAD_END_S):
+            return ""
+        code = head.wait()
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return (f"\n  the head of this process's embedded cluster (pid {head.pid}) {how}; such a cluster keeps no "
+                "state, so nothing of it goes on: connect anew with troupe.init()")
+
     def close(self) -> None:
         """Ends worker and head, in this order. Nothing in a forked child."""
         if self._pid != os.getpid() or not self.folder.exists():
@@ -52,6 +65,8 @@ class Embedded:
             _executables.end([started.process], STOP_GRACE_S)
         import shutil
 
+        if self.socket:  # a head that was killed left it
+            Path(self.socket).unlink(missing_ok=True)
         for descriptor in (self._lifeline_read, self._lifeline_write):
             os.close(descriptor)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -69,15 +84,16 @@ def start_embedded(args: list[str], *, namespace: str) -> _session.Session:
     return session
 
 
-def _over_socket(socket: str, address: str, namespace: str) -> _session.Session:
+def _over_socket(socket: str, address: str, namespace: str, return_timeout: float = 0.0) -> _session.Session:
     from troupe._bridge import native
 
-    return _opened(native.ControlClient.connect_unix(socket), address, namespace)
+    control = native.ControlClient.connect_unix(socket, return_timeout=return_timeout)
+    return _opened(control, address, namespace, return_timeout)
 
 
-def _opened(control: Any, address: str, namespace: str) -> _session.Session:
-    session = _session.Session.over_client(control, namespace=namespace)
-    session.address = address
+def _opened(control: Any, address: str, namespace: str, return_timeout: float) -> _session.Session:
+    session = _session.Session.over_client(control, namespace=namespace, address=address,
+                                           return_timeout=return_timeout)
     status = session.request("GetStatus", {})[1]
     here = boot_id()
     session.store["cluster_id"] = status["cluster_id"]
@@ -85,17 +101,18 @@ def _opened(control: Any, address: str, namespace: str) -> _session.Session:
     return session
 
 
-def connect(address: str, token_file: str | None = None, *, namespace: str = "") -> _session.Session:
+def connect(address: str, token_file: str | None = None, *, namespace: str = "",
+            return_timeout: float = 0.0) -> _session.Session:
     """A session with the cluster at `host:port`, or at the head's socket, `unix:/path`.
 
     By its Unix socket where this user runs its head on this host; else over TLS with the token in
-    `token_file` or TROUPE_TOKEN_FILE. Raises ConnectionError when nobody answers, JoinError when the cluster
+    `token_file` or TROUPE_TOKEN_FILE. `return_timeout`: how long a head that is gone is sought again. Raises ConnectionError when nobody answers, JoinError when the cluster
     refuses, ValueError for an address that is none.
     """
     from troupe._bridge import native
 
     if address.startswith("unix:"):  # what TROUPE_ADDRESS is inside a rank on the head's own host
-        return _over_socket(address.removeprefix("unix:"), address, namespace)
+        return _over_socket(address.removeprefix("unix:"), address, namespace, return_timeout)
     host, separator, port = address.rpartition(":")
     if not separator or not host or not port.isdigit():
         raise ValueError(f"{address!r} is no address; it looks like 10.0.0.1:6400")
@@ -103,15 +120,15 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "")
     if token_file is None:
         for cluster in _home.clusters(running_only=True):
             if cluster.address == address and cluster.socket:
-                return _over_socket(cluster.socket, address, namespace)
+                return _over_socket(cluster.socket, address, namespace, return_timeout)
         raise exceptions.JoinError(
             f"connecting to {address} needs a token: no head of this user at that address runs on this host\n"
             "  on the head: troupe token create --role client > token\n"
             "  here: troupe.init(address, token_file='token') or TROUPE_TOKEN_FILE=token")
     if not os.path.isfile(token_file):
         raise exceptions.JoinError(f"the token file {token_file} does not exist")
-    control = native.ControlClient.connect(host, int(port), token_file=token_file)
-    session = _opened(control, address, namespace)
+    control = native.ControlClient.connect(host, int(port), token_file=token_file, return_timeout=return_timeout)
+    session = _opened(control, address, namespace, return_timeout)
     session.token_file = token_file
     return session
 
@@ -135,7 +152,7 @@ def from_environment() -> _session.Session:
         raise exceptions.ConnectionError(
             "remote=True needs a cluster: call troupe.init(\"host:port\") or set TROUPE_ADDRESS; without "
             "remote=True the launch runs on an embedded cluster of this machine")
-    return _kept(address, lambda: connect(address))
+    return _kept(address, lambda: connect(address, return_timeout=RETURN_TIMEOUT_S))
 
 
 def embedded() -> _session.Session:

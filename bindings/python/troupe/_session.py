@@ -3,17 +3,23 @@
 Two kinds: a driver's own connection (`Session.over_client`), and the control channel of a rank or
 actor, whose worker relays (`Session.over_process`). At most one session is the process's current one
 (`current`, `set_current`); it belongs to the process that made it, not to its forked children.
+
+A driver's session outlives its head: the native client comes back to a head that was started again and
+repeats what was not answered; what the board follows is then asked for anew. See `Session._resume`.
 """
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from typing import Any
 
 from troupe import exceptions
 from troupe._board import Board
 
 REQUEST_TIMEOUT_S = 30.0
+_REWATCH = {"launch": ("WatchLaunch", {}), "actor": ("WatchActor", {}), "group": ("GetGroup", {"watch": True})}
 _PUSHES = {"LaunchUpdate": ("launch", "launch"), "ActorUpdate": ("actor", "actor"),
            "GroupUpdate": ("group", "group")}
 
@@ -33,13 +39,19 @@ class Session:
         self.launch = ""                # the launch this process belongs to
         self.epoch = 0
         self.closed = False
+        self.returns = 0                # how often it came back to its head
+        self.return_timeout = 0.0       # how long it looks for a head that is gone
+        self._lost_at = 0.0
+        self._left = False              # closed from this side
         self._on_close: list[Any] = []
         self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
 
     @classmethod
-    def over_client(cls, control: Any, *, namespace: str) -> "Session":
+    def over_client(cls, control: Any, *, namespace: str, address: str = "",
+                    return_timeout: float = 0.0) -> "Session":
         """A session over a connection of its own; starts the thread that reads pushes."""
         session = cls(control, namespace=namespace)
+        session.address, session.return_timeout = address, return_timeout
         threading.Thread(target=session._read, name="troupe-session", daemon=True).start()
         return session
 
@@ -58,14 +70,59 @@ class Session:
         Raises the exception an ErrorReply stands for; GetTimeoutError naming the request after
         `timeout` seconds; ConnectionError when the session ends first.
         """
-        return self.control.request(kind, fields or {}, attachment, timeout)
+        try:
+            return self.control.request(kind, fields or {}, attachment, timeout)
+        except exceptions.ConnectionError as error:
+            if self.embedded is None or self._left:
+                raise
+            raise exceptions.ConnectionError(f"{error}{self.embedded.obituary()}") from None
 
     def push(self, kind: str, fields: dict, attachment: bytes) -> None:
-        """Takes a push from the head."""
+        """Takes a push from the head, or what the native client says about the connection."""
         noun = _PUSHES.get(kind)
         if noun is not None:
             info = fields["info"]
             self.board.post(noun[0], info[noun[1]], info, attachment)
+        elif kind == "ErrorReply" and self.return_timeout:
+            self._lost_at = time.monotonic()
+            print(f"troupe: the head at {self.address} is gone ({fields['text']}); what runs goes on, waiting up to "
+                  f"{self.return_timeout:g} s for the head", file=sys.stderr, flush=True)
+        elif kind == "Welcome" and self.return_timeout:
+            print(f"troupe: the head at {self.address} is back after {time.monotonic() - self._lost_at:.1f} s",
+                  file=sys.stderr, flush=True)
+            self._resume()
+
+    def follow(self, noun: str, identity: str, returns: int) -> None:
+        """Keeps the board's state of an object current over returns of the session.
+
+        `returns` is `Session.returns` before the request that made the head tell of it.
+        """
+        self.board.follow(noun, identity)
+        if returns != self.returns:  # it came back between that request's answer and here
+            self._watch_again(noun, identity)
+
+    def _resume(self) -> None:
+        """After a return: the head's watchers were lost with its memory, so all that is followed is asked for.
+
+        Answers may overtake pushes that wait behind them; those pushes end in the same state.
+        """
+        self.returns += 1
+        for noun, identity in self.board.followed():
+            self._watch_again(noun, identity)
+
+    def _watch_again(self, noun: str, identity: str) -> None:
+        kind, fields = _REWATCH[noun]
+        try:
+            _, update, attachment = self.request(kind, {**fields, noun: identity})
+        except exceptions.NotFoundError as error:
+            known = self.board.get(noun, identity)
+            if noun == "actor" and known is not None:  # its creator was answered, and nobody knows it now
+                info = {**known[0], "state": "dead", "failure": {**known[0]["failure"], "cause": str(error)}}
+                self.board.post(noun, identity, info)
+        except (exceptions.ConnectionError, exceptions.GetTimeoutError):
+            return  # lost once more: the next return asks again, or the session ends
+        else:
+            self.board.post(noun, identity, update["info"], attachment)
 
     def _read(self) -> None:
         error: BaseException | None = None
@@ -79,6 +136,8 @@ class Session:
                 break
             self.push(message[0], message[1], message[2])
         text = f"the connection to the cluster at {self.address} ended" + (f": {error}" if error else "")
+        if self.embedded is not None and not self._left:
+            text += self.embedded.obituary()
         self.closed = True
         self.board.close(exceptions.ConnectionError(text))
 
@@ -90,7 +149,7 @@ class Session:
         """Ends the session; the cluster ends what belonged to it. Idempotent."""
         if self.closed and not self._on_close:
             return
-        self.closed = True
+        self.closed = self._left = True
         while self._on_close:
             self._on_close.pop()()
         self.board.close(exceptions.ConnectionError("troupe.shutdown() was called"))

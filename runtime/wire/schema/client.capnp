@@ -125,10 +125,11 @@ struct ListGroups { none @0 :Bool; }
 struct GroupList { groups @0 :List(GroupInfo); }
 
 # ---- names and values ----
-struct KvPut { scope @0 :Text; key @1 :Text; overwrite @2 :Bool = true; }        # attachment: value. Answer: Ok or ErrorReply(alreadyExists)
+# `request` tells a repeat from a second write: the client mints it.
+struct KvPut { scope @0 :Text; key @1 :Text; overwrite @2 :Bool = true; request @3 :RequestId; }   # attachment: value. Answer: Ok or ErrorReply(alreadyExists)
 struct KvGet { scope @0 :Text; key @1 :Text; }                                    # answer: KvValue, attachment: value
 struct KvValue { found @0 :Bool; version @1 :UInt64; }
-struct KvDelete { scope @0 :Text; key @1 :Text; }
+struct KvDelete { scope @0 :Text; key @1 :Text; request @2 :RequestId; }
 struct KvList { scope @0 :Text; prefix @1 :Text; }
 struct KvKeys { keys @0 :List(Text); }
 

@@ -19,6 +19,10 @@ using import "types.capnp".Bundle;
 using import "types.capnp".BundlePlace;
 using import "types.capnp".Failure;
 using import "types.capnp".Outcome;
+using import "types.capnp".Resource;
+using import "types.capnp".LaunchState;
+using import "types.capnp".ActorState;
+using import "types.capnp".GroupState;
 using import "types.capnp".ActorAddress;
 using import "node.capnp".RegisterNode;
 using import "node.capnp".RankDone;
@@ -64,13 +68,37 @@ struct ActorDoomed { actor @0 :ActorId; reason @1 :Text; }       # kill asked fo
 struct ActorDied { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; restart @3 :Bool; }  # attachment: pickled exception
 struct ActorForgotten { actor @0 :ActorId; }
 
-struct ValueWritten { scope @0 :Text; key @1 :Text; version @2 :UInt64; }   # attachment: the value
-struct ValueErased { scope @0 :Text; key @1 :Text; }
+struct ValueWritten { scope @0 :Text; key @1 :Text; version @2 :UInt64; request @3 :RequestId; }   # attachment: the value
+struct ValueErased { scope @0 :Text; key @1 :Text; request @2 :RequestId; }
 
 struct TokenWritten {
   id @0 :TokenId; role @1 :Role; key @2 :Data; createdUs @3 :UInt64; expiresUs @4 :UInt64;
   revoked @5 :Bool; singleUse @6 :Bool; usedUs @7 :UInt64; uses @8 :UInt32; note @9 :Text;
 }
+
+# ---- snapshots: events that make a state at once, in place of all that led to it ----
+struct SnapshotBegun { incarnation @0 :UInt64; orders @1 :UInt64; }
+struct HoldingKept { group @0 :GroupId; attempt @1 :UInt64; parent @2 :GroupId; held @3 :Bool; amount @4 :List(Resource); }
+struct NodeKept {
+  registration @0 :RegisterNode; name @1 :Text; incarnation @2 :UInt64; dead @3 :Bool; draining @4 :Bool;
+  why @5 :Text; holdings @6 :List(HoldingKept);
+}
+struct GroupKept {
+  spec @0 :GroupSubmitted; order @1 :UInt64; state @2 :GroupState; attempt @3 :UInt64; attempting @4 :Bool;
+  places @5 :List(BundlePlace); reason @6 :Text;
+}
+struct RankKept { node @0 :NodeId; localRank @1 :UInt32; done @2 :RankDone; }
+struct LaunchKept {              # attachment: the payload while it is open, the driver's value after
+  submitted @0 :LaunchSubmitted; order @1 :UInt64; phase @2 :LaunchState; epoch @3 :UInt64; attempt @4 :UInt64;
+  ranks @5 :List(RankKept); nodes @6 :List(NodeId); roster @7 :RosterPublished; driver @8 :RequestId;
+  cancelRequested @9 :Bool; cancelReason @10 :Text; lastFailure @11 :Failure; ended @12 :Bool; marker @13 :Marker;
+}
+struct RankValueKept { launch @0 :LaunchId; rank @1 :UInt32; }   # attachment: the value
+struct ActorKept {               # attachment: the payload while it lives, the pickled exception after
+  created @0 :ActorCreated; state @1 :ActorState; incarnation @2 :UInt64; place @3 :ActorPlaced;
+  address @4 :ActorAddress; methods @5 :Data; failure @6 :Failure; restarts @7 :UInt32; doomed @8 :Bool;
+}
+struct RecentWritesKept { requests @0 :List(RequestId); }
 
 struct Event {
   union {
@@ -103,5 +131,12 @@ struct Event {
     valueErased @26 :ValueErased;
     tokenWritten @27 :TokenWritten;
     nodeKeyed @28 :NodeKeyed;
+    snapshotBegun @29 :SnapshotBegun;
+    nodeKept @30 :NodeKept;
+    groupKept @31 :GroupKept;
+    launchKept @32 :LaunchKept;
+    rankValueKept @33 :RankValueKept;
+    actorKept @34 :ActorKept;
+    recentWritesKept @35 :RecentWritesKept;
   }
 }

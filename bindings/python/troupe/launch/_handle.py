@@ -13,10 +13,12 @@ from troupe.launch._kept import KeptValue
 class LaunchHandle:
     """A launch, seen from the process that submitted it. Methods may be called from any thread."""
 
-    def __init__(self, session: _session.Session, launch: str, *, waiting_for: str = "") -> None:
+    def __init__(self, session: _session.Session, launch: str, *, waiting_for: str = "",
+                 returns: int | None = None) -> None:
         self.id = launch
         self.session = session
         self.waiting_for = waiting_for
+        session.follow("launch", launch, session.returns if returns is None else returns)
         self._values: list[Any] | None = None
         if waiting_for:  # no push says so: nothing has changed
             info = session.request("GetLaunch", {"launch": launch})[1]["info"]

@@ -54,11 +54,12 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
         from troupe import _blobs
 
         spec["payload"], payload = _blobs.put(session, payload), b""
+    returns = session.returns
     try:
         _, accepted, _ = session.request("SubmitLaunch", {"spec": spec, "request": new_id()}, payload)
     except exceptions.PlacementError as error:
         raise exceptions.PlacementError(str(error)) from None
-    return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"])
+    return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns)
 
 
 _STRATEGY_NAMES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack",

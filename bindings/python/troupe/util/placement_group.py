@@ -108,6 +108,7 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PAC
     group = PlacementGroup(new_id(), bundles)
     fields = {"group": group.id, "name": name, "strategy": _STRATEGIES[strategy], "bundles": wire,
               "detached": lifetime == "detached"}
+    session.board.follow("group", group.id)
     info = session.request("CreateGroup", fields)[1]["info"]
     if info["state"] == "infeasible":
         raise exceptions.PlacementError(info["reason"])

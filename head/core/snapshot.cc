@@ -1,0 +1,259 @@
+#include "head/core/snapshot.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "head/core/convert.h"
+
+namespace troupe::head {
+namespace {
+
+constexpr std::size_t kIdsPerEvent = 4096;
+
+class Writer {
+ public:
+  void Put(wire::EventBody body, std::string attachment = {}) {
+    events.push_back({std::move(body), std::move(attachment)});
+  }
+  std::vector<wire::Event> events;
+};
+
+void WriteNode(Writer& out, const Node& node) {
+  wire::NodeKept kept;
+  kept.registration = node.info;
+  kept.registration.node = node.id;
+  kept.name = node.name;
+  kept.incarnation = node.incarnation;
+  kept.dead = node.dead;
+  kept.draining = node.draining;
+  kept.why = node.why;
+  for (const auto& [lease, holding] : node.holdings) {
+    if (holding.state == HoldingState::kReleasing) continue;
+    wire::HoldingKept item;
+    item.group = lease.first;
+    item.attempt = lease.second;
+    item.parent = holding.parent;
+    item.held = holding.state == HoldingState::kHeld;
+    item.amount = ToWire(holding.amount);
+    kept.holdings.push_back(std::move(item));
+  }
+  out.Put(std::move(kept));
+}
+
+void WriteGroup(Writer& out, const Group& group) {
+  wire::GroupKept kept;
+  kept.spec = group.spec;
+  kept.order = group.order;
+  kept.state = group.state;
+  kept.attempt = group.attempt;
+  kept.attempting = group.attempting;
+  kept.places = group.places;
+  kept.reason = group.reason;
+  out.Put(std::move(kept));
+}
+
+void WriteLaunch(Writer& out, const Launch& launch) {
+  wire::LaunchKept kept;
+  kept.submitted.launch = launch.id;
+  kept.submitted.spec = launch.spec;
+  kept.submitted.request = launch.request;
+  kept.submitted.owner = launch.owner;
+  kept.submitted.group = launch.group;
+  kept.submitted.submitted_us = launch.submitted_us;
+  kept.order = launch.order;
+  kept.phase = launch.phase;
+  kept.epoch = launch.epoch;
+  kept.attempt = launch.attempt;
+  for (const Rank& rank : launch.ranks) {
+    wire::RankKept item;
+    item.node = rank.node;
+    item.local_rank = rank.local_rank;
+    item.done = rank.done;
+    kept.ranks.push_back(std::move(item));
+  }
+  kept.nodes = launch.nodes;
+  kept.roster = launch.roster;
+  kept.driver = launch.driver;
+  kept.cancel_requested = launch.cancel_requested;
+  kept.cancel_reason = launch.cancel_reason;
+  kept.last_failure = launch.last_failure;
+  kept.ended = launch.marker.has_value();
+  if (launch.marker) kept.marker = *launch.marker;
+  out.Put(std::move(kept), launch.marker ? launch.value : launch.payload);
+  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+    if (launch.ranks[r].value.empty()) continue;
+    wire::RankValueKept value;
+    value.launch = launch.id;
+    value.rank = r;
+    out.Put(value, launch.ranks[r].value);
+  }
+}
+
+void WriteActor(Writer& out, const Actor& actor) {
+  wire::ActorKept kept;
+  kept.created.spec = actor.spec;
+  kept.created.owner = actor.owner;
+  kept.created.launch = actor.launch;
+  kept.created.epoch = actor.epoch;
+  kept.created.group = actor.own_group;
+  kept.state = actor.state;
+  kept.incarnation = actor.incarnation;
+  kept.place = actor.place;
+  kept.address = actor.address;
+  kept.methods = actor.methods;
+  kept.failure = actor.failure;
+  kept.restarts = actor.restarts;
+  kept.doomed = actor.doomed;
+  out.Put(std::move(kept), actor.live() ? actor.payload : actor.exception);
+}
+
+void WriteRecentWrites(Writer& out, const RecentWrites& recent) {
+  wire::RecentWritesKept kept;
+  for (const RequestId& request : recent.in_order()) {
+    kept.requests.push_back(request);
+    if (kept.requests.size() == kIdsPerEvent) out.Put(std::exchange(kept, {}));
+  }
+  if (!kept.requests.empty()) out.Put(std::move(kept));
+}
+
+}  // namespace
+
+std::vector<wire::Event> SnapshotOf(const State& state) {
+  Writer out;
+  wire::SnapshotBegun begun;
+  begun.incarnation = state.incarnation;
+  begun.orders = state.orders;
+  out.Put(begun);
+  for (const auto& [id, node] : state.nodes) WriteNode(out, node);
+  for (const auto& [id, group] : state.groups) WriteGroup(out, group);
+  for (const auto& [id, launch] : state.launches) WriteLaunch(out, launch);
+  for (const auto& [id, stone] : state.tombstones) {
+    wire::LaunchRetired retired;
+    retired.launch = id;
+    retired.outcome = stone.outcome;
+    retired.exit_code = stone.exit_code;
+    out.Put(retired);
+  }
+  for (const auto& [id, actor] : state.actors) {
+    if (actor.live()) WriteActor(out, actor);
+  }
+  for (const ActorId& id : state.dead_actors) {
+    const auto dead = state.actors.find(id);
+    if (dead != state.actors.end()) WriteActor(out, dead->second);
+  }
+  for (const auto& [key, value] : state.values) {
+    wire::ValueWritten written;
+    written.scope = key.first;
+    written.key = key.second;
+    written.version = value.version;
+    out.Put(std::move(written), value.bytes);
+  }
+  WriteRecentWrites(out, state.recent_writes);
+  for (const auto& [id, token] : state.tokens) out.Put(token);
+  return std::move(out.events);
+}
+
+void Restore(State& state, const wire::SnapshotBegun& event, const std::string&) {
+  state.incarnation = event.incarnation;
+  state.orders = event.orders;
+}
+
+void Restore(State& state, const wire::NodeKept& event, const std::string&) {
+  Node& node = state.nodes[event.registration.node];
+  node.id = event.registration.node;
+  node.name = event.name;
+  node.incarnation = event.incarnation;
+  node.info = event.registration;
+  node.total = FromWire(event.registration.resources);
+  node.dead = event.dead;
+  node.draining = event.draining;
+  node.why = event.why;
+  for (const wire::HoldingKept& item : event.holdings) {
+    Holding& holding = node.holdings[{item.group, item.attempt}];
+    holding.amount = FromWire(item.amount);
+    holding.parent = item.parent;
+    holding.state = item.held ? HoldingState::kHeld : HoldingState::kAsked;
+  }
+}
+
+void Restore(State& state, const wire::GroupKept& event, const std::string&) {
+  Group& group = state.groups[event.spec.group];
+  group.spec = event.spec;
+  group.order = event.order;
+  group.state = event.state;
+  group.attempt = event.attempt;
+  group.attempting = event.attempting;
+  group.places = event.places;
+  group.reason = event.reason;
+  if (group.waiting()) state.waiting_groups.emplace(group.order, event.spec.group);
+}
+
+void Restore(State& state, const wire::LaunchKept& event, const std::string& attachment) {
+  Launch& launch = state.launches[event.submitted.launch];
+  launch.id = event.submitted.launch;
+  launch.spec = event.submitted.spec;
+  launch.request = event.submitted.request;
+  launch.owner = event.submitted.owner;
+  launch.group = event.submitted.group;
+  launch.submitted_us = event.submitted.submitted_us;
+  launch.order = event.order;
+  launch.phase = event.phase;
+  launch.epoch = event.epoch;
+  launch.attempt = event.attempt;
+  launch.ranks.assign(event.ranks.size(), Rank());
+  for (std::size_t r = 0; r < event.ranks.size(); ++r) {
+    launch.ranks[r].node = event.ranks[r].node;
+    launch.ranks[r].local_rank = event.ranks[r].local_rank;
+    launch.ranks[r].done = event.ranks[r].done;
+  }
+  launch.nodes = event.nodes;
+  launch.roster = event.roster;
+  launch.driver = event.driver;
+  launch.cancel_requested = event.cancel_requested;
+  launch.cancel_reason = event.cancel_reason;
+  launch.last_failure = event.last_failure;
+  if (event.ended) launch.marker = event.marker;
+  (event.ended ? launch.value : launch.payload) = attachment;
+  if (!launch.request.IsNil()) state.requests[launch.request] = launch.id;
+}
+
+void Restore(State& state, const wire::RankValueKept& event, const std::string& attachment) {
+  const auto launch = state.launches.find(event.launch);
+  if (launch == state.launches.end() || event.rank >= launch->second.ranks.size()) return;
+  launch->second.ranks[event.rank].value = attachment;
+}
+
+void Restore(State& state, const wire::ActorKept& event, const std::string& attachment) {
+  const wire::ActorSpec& spec = event.created.spec;
+  Actor& actor = state.actors[spec.actor];
+  actor.spec = spec;
+  actor.owner = event.created.owner;
+  actor.launch = event.created.launch;
+  actor.epoch = event.created.epoch;
+  actor.own_group = event.created.group;
+  actor.state = event.state;
+  actor.incarnation = event.incarnation;
+  actor.place = event.place;
+  actor.address = event.address;
+  actor.methods = event.methods;
+  actor.failure = event.failure;
+  actor.restarts = event.restarts;
+  actor.doomed = event.doomed;
+  (actor.live() ? actor.payload : actor.exception) = attachment;
+  if (!actor.live()) {
+    state.dead_actors.push_back(spec.actor);
+    return;
+  }
+  if (!spec.name.empty()) state.names[{actor.launch, spec.namespace_, spec.name}] = spec.actor;
+  if (actor.state == wire::ActorState::kPending && actor.own_group.IsNil()) {
+    state.pending_actors.insert(spec.actor);
+  }
+}
+
+void Restore(State& state, const wire::RecentWritesKept& event, const std::string&) {
+  for (const RequestId& request : event.requests) state.recent_writes.Note(request);
+}
+
+}  // namespace troupe::head
