@@ -10,6 +10,15 @@ function(troupe_library NAME)
   endif()
 endfunction()
 
+# troupe_faults(NAME...): these targets' places of faults by name are compiled in (runtime/base/fault.h).
+function(troupe_faults)
+  if(TROUPE_FAULTS)
+    foreach(NAME ${ARGN})
+      target_compile_definitions(${NAME} PRIVATE TROUPE_WITH_FAULTS)
+    endforeach()
+  endif()
+endfunction()
+
 # troupe_program(NAME SOURCES main.cc DEPS x): an executable, its libraries linked statically.
 function(troupe_program NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +30,8 @@ ABSL_FLAG(bool, parent_death, false, "end with the parent process");
 ABSL_FLAG(double, certificate_days, 7, "life of certificates of nodes and of the head; renewed at two thirds");
 ABSL_FLAG(bool, embedded, false, "the state is thrown away afterwards: do not sync it");
 ABSL_FLAG(std::string, repair, "", "cut the damaged journal in this folder, then exit");
+ABSL_FLAG(std::string, check, "", "check the journal in this folder, then exit");
+ABSL_FLAG(std::uint64_t, snapshot_every, 20000, "events after which a snapshot takes the journal's place");
 
 namespace {
 
@@ -52,8 +55,7 @@ std::vector<char*> WithUnderscores(int argc, char** argv) {
   return args;
 }
 
-int Repair(const std::string& folder) {
-  const auto done = troupe::head::RepairJournal(folder);
+int Report(const troupe::StatusOr<std::string>& done) {
   const std::string text = done.ok() ? *done : troupe::MessageOf(done.status()) + "\n";
   std::fputs(text.c_str(), done.ok() ? stdout : stderr);
   return done.ok() ? 0 : 1;
@@ -69,7 +71,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "troupe-head: unexpected argument '%s'; see --help\n", rest[1]);
     return 2;
   }
-  if (!absl::GetFlag(FLAGS_repair).empty()) return Repair(absl::GetFlag(FLAGS_repair));
+  const std::string repair = absl::GetFlag(FLAGS_repair);
+  if (!repair.empty()) return Report(troupe::head::RepairJournal(repair));
+  const std::string check = absl::GetFlag(FLAGS_check);
+  if (!check.empty()) return Report(troupe::head::CheckJournal(check));
   if (absl::GetFlag(FLAGS_parent_death)) prctl(PR_SET_PDEATHSIG, SIGKILL);
   troupe::SetLogSource("head");
   troupe::head::HeadOptions options;
@@ -83,6 +88,7 @@ int main(int argc, char** argv) {
   options.lifeline_fd = absl::GetFlag(FLAGS_lifeline_fd);
   options.certificate_days = absl::GetFlag(FLAGS_certificate_days);
   options.embedded = absl::GetFlag(FLAGS_embedded);
+  options.snapshot_every = absl::GetFlag(FLAGS_snapshot_every);
   const troupe::Status status = troupe::head::RunHead(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "troupe-head: %s\n", troupe::MessageOf(status).c_str());

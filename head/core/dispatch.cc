@@ -118,6 +118,12 @@ class Writes {
   const std::string& attachment_;
 };
 
+// What would fill a disk that is full already; what ends things is still taken.
+bool IsNew(const wire::Body& body) {
+  return std::holds_alternative<wire::CreateActor>(body) || std::holds_alternative<wire::CreateGroup>(body) ||
+         std::holds_alternative<wire::KvPut>(body) || std::holds_alternative<wire::CreateToken>(body);
+}
+
 Request RequestFrom(const Turn& turn, const MessageFrom& input, const Session& session) {
   Request request;
   request.route.session = input.session;
@@ -170,6 +176,12 @@ void OnMessage(Turn& turn, const MessageFrom& input) {
   if (std::visit(Reads(turn, request), message.body)) return;
   if (session.role == wire::Role::kObserver) {
     turn.Refuse(request, ErrorCode::kInvalid, "an observer may look, not change");
+    return;
+  }
+  if (turn.state.read_only && IsNew(message.body)) {
+    turn.Refuse(request, ErrorCode::kTooLarge,
+                "the head's disk is full: what runs may end, nothing new is taken until there is room in its "
+                "state directory");
     return;
   }
   if (std::visit(Writes(turn, request, message.attachment), message.body)) return;

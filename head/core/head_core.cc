@@ -32,9 +32,9 @@ class Inputs {
 
 }  // namespace
 
-void HeadCore::Replay(const wire::Event& event) {
-  Apply(state_, event);
-  durable_ = ++last_sequence_;
+void HeadCore::Replay(const Row& row) {
+  Apply(state_, row.event);
+  durable_ = last_sequence_ = row.sequence;
 }
 
 Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {

@@ -9,7 +9,7 @@
 // append the rows in order, as one batch; never reorder sends of one session; report Appended; stop
 // for ever if an append fails.
 //   HeadCore core(options, seams);
-//   for (const wire::Event& event : journal) core.Replay(event);
+//   for (const Row& row : journal) core.Replay(row);  // a snapshot's events, then what followed it
 //   Effects first = core.Start(now, wall_us);
 //   Effects next = core.Handle(MessageFrom{session, relay, message}, now, wall_us);
 #pragma once
@@ -31,8 +31,8 @@ class HeadCore {
   HeadCore(const HeadCore&) = delete;
   HeadCore& operator=(const HeadCore&) = delete;
 
-  /// One event of the journal, in order, before Start.
-  void Replay(const wire::Event& event);
+  /// One row of the journal, in order, before Start.
+  void Replay(const Row& row);
   /// A new incarnation begins: everything journaled gets a full lease.
   Effects Start(Instant now, std::uint64_t wall_us);
   /// One input. Never blocks; cost is that of the reducer it reaches.

@@ -61,7 +61,9 @@ Launch* Find(Turn& turn, const Request& request, const LaunchId& id) {
 void ArmTimeout(Turn& turn, const Launch& launch) {
   if (launch.spec.timeout_ms == 0 || !launch.open()) return;
   const std::uint64_t due_us = launch.submitted_us + launch.spec.timeout_ms * 1000;
-  const std::uint64_t left_us = due_us > turn.wall_us ? due_us - turn.wall_us : 0;
+  // A clock that was set back while the head was away must not lengthen it.
+  const std::uint64_t left_us =
+      std::min(due_us > turn.wall_us ? due_us - turn.wall_us : 0, launch.spec.timeout_ms * 1000);
   turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kLaunch, launch.id);
 }
 
@@ -253,7 +255,8 @@ void ResumeLaunchTimers(Turn& turn) {
     }
     if (launch.open()) continue;
     const std::uint64_t due_us = launch.marker->wall_time_us + turn.options.retention_us;
-    const std::uint64_t left_us = due_us > turn.wall_us ? due_us - turn.wall_us : 0;
+    const std::uint64_t left_us =
+        std::min(due_us > turn.wall_us ? due_us - turn.wall_us : 0, turn.options.retention_us);
     turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kRetention, id);
   }
 }

@@ -127,6 +127,12 @@ std::vector<wire::Event> SnapshotOf(const State& state) {
   begun.orders = state.orders;
   out.Put(begun);
   for (const auto& [id, node] : state.nodes) WriteNode(out, node);
+  for (const auto& [id, hash] : state.node_keys) {
+    wire::NodeKeyed keyed;
+    keyed.node = id;
+    keyed.key_hash = hash;
+    out.Put(std::move(keyed));
+  }
   for (const auto& [id, group] : state.groups) WriteGroup(out, group);
   for (const auto& [id, launch] : state.launches) WriteLaunch(out, launch);
   for (const auto& [id, stone] : state.tombstones) {

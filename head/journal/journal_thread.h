@@ -1,14 +1,17 @@
 // Group commit: the journal on a thread of its own.
 //
 // A batch is committed at once when the thread is idle; what comes while a commit is under way is the
-// next batch. No timer. `on_durable(sequence, low_space)` and `on_failure` are called on the thread:
-// they post to the loop. After a failure nothing is committed any more.
+// next batch. `on_durable(sequence, low_space)` and `on_failure` are called on the thread: they post to
+// the loop. After a failure nothing is committed any more. While the disk has no room the batch waits
+// and is tried again every half second: there is no event for room on a disk. What is held back until
+// it is durable waits with it.
 // The destructor finishes what was submitted, then joins.
 #pragma once
 
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -28,9 +31,19 @@ class JournalThread {
 
   /// Returns at once; thread-safe.
   void Submit(std::vector<Row> rows);
+  /// The state after `sequence`, whose rows were submitted before. One at a time: a later one replaces
+  /// one that has not begun.
+  void SubmitSnapshot(std::uint64_t sequence, std::vector<wire::Event> events);
 
  private:
+  struct PendingSnapshot {
+    std::uint64_t sequence = 0;
+    std::vector<wire::Event> events;
+  };
   void Run();
+  /// False when it failed, or when the end came while it waited for room.
+  bool Append(const std::vector<Row>& batch);
+  void Take(const PendingSnapshot& snapshot);
 
   Journal& journal_;
   const OnDurable on_durable_;
@@ -38,6 +51,7 @@ class JournalThread {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Row> waiting_;
+  std::optional<PendingSnapshot> snapshot_;
   bool ending_ = false;
   std::thread thread_;
 };

@@ -4,6 +4,8 @@
 #include <sqlite3.h>
 
 #include "head/journal/row_codec.h"
+#include "head/journal/snapshot_table.h"
+#include "head/journal/state_lock.h"
 #include "head/journal/sqlite_journal.h"
 #include "head/journal/wal_scan.h"
 
@@ -22,9 +24,8 @@ Status KeepCopy(const std::string& path) {
 }
 
 // The first row that is missing or wrong; 0: none.
-std::uint64_t FirstBadRow(sqlite3* db) {
+std::uint64_t FirstBadRow(sqlite3* db, std::uint64_t expected) {
   sqlite3_stmt* rows = nullptr;
-  std::uint64_t expected = 1;
   std::uint64_t bad = 0;
   sqlite3_prepare_v2(db, "SELECT sequence, crc, payload, attachment FROM events ORDER BY sequence", -1,
                      &rows, nullptr);
@@ -46,9 +47,32 @@ std::uint64_t FirstBadRow(sqlite3* db) {
 
 }  // namespace
 
+StatusOr<std::string> CheckJournal(const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/journal.db", error)) {
+    return MakeError(ErrorCode::kNotFound, "there is no journal in " + folder);
+  }
+  TROUPE_ASSIGN(const StateLock lock, StateLock::Take(folder));
+  TROUPE_ASSIGN(const WalVerdict verdict, ScanWalFile(folder + "/journal.db-wal"));
+  TROUPE_ASSIGN(const auto journal, SqliteJournal::Open(SqliteOptions{folder, false}));
+  std::uint64_t events = 0;
+  std::uint64_t last = 0;
+  TROUPE_TRY(journal->Replay([&](const Row& row) {
+    ++events;
+    last = row.sequence;
+  }));
+  return "the journal is sound: " + std::to_string(events) + " events up to number " + std::to_string(last) +
+         ", snapshot included; " + std::to_string(verdict.good_frames) + " frames in the log\n";
+}
+
 StatusOr<std::string> RepairJournal(const std::string& folder) {
   const std::string path = folder + "/journal.db";
   const std::string log = path + "-wal";
+  std::error_code missing;
+  if (!std::filesystem::exists(path, missing)) {
+    return MakeError(ErrorCode::kNotFound, "there is no journal in " + folder);
+  }
+  TROUPE_ASSIGN(const StateLock lock, StateLock::Take(folder));
   TROUPE_TRY(KeepCopy(path));
   TROUPE_TRY(KeepCopy(log));
   TROUPE_ASSIGN(const WalVerdict verdict, ScanWalFile(log));
@@ -65,7 +89,14 @@ StatusOr<std::string> RepairJournal(const std::string& folder) {
     sqlite3_close(db);
     return MakeError(ErrorCode::kInternal, path + " cannot be opened");
   }
-  const std::uint64_t bad = FirstBadRow(db);
+  sqlite3_exec(db, kSnapshotTables, nullptr, nullptr, nullptr);
+  const StatusOr<std::uint64_t> snapshot = ReadSnapshot(db, [](const Row&) {});
+  if (!snapshot.ok()) {
+    sqlite3_close(db);
+    return MakeError(ErrorCode::kInvalid, path + ": " + MessageOf(snapshot.status()) +
+                                              "\n  what it stood for is nowhere else: restore " + folder + " from a copy");
+  }
+  const std::uint64_t bad = FirstBadRow(db, *snapshot + 1);
   int code = SQLITE_OK;
   if (bad != 0) {
     const std::string sql = "DELETE FROM events WHERE sequence >= " + std::to_string(bad);

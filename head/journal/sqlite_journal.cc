@@ -2,14 +2,18 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "head/journal/fault_vfs.h"
 #include "head/journal/row_codec.h"
+#include "head/journal/snapshot_table.h"
 #include "head/journal/wal_scan.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/unique_fd.h"
 
 namespace troupe::head {
@@ -17,7 +21,7 @@ namespace {
 
 std::string RepairHint(const std::string& folder) {
   return "\n  events after that point would be lost without a word, so this head does not start"
-         "\n  restore " + folder + " from a copy, or give those events up: troupe-head --repair " +
+         "\n  restore " + folder + " from a copy, or give those events up: troupe journal repair " +
          folder;
 }
 
@@ -65,10 +69,12 @@ Status SqliteJournal::Execute(const char* sql) {
 Status SqliteJournal::OpenFile() {
   const std::string path = options_.folder + "/journal.db";
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  if (sqlite3_open_v2(path.c_str(), &db_, kFlags, nullptr) != SQLITE_OK) return Error("open");
+  if (sqlite3_open_v2(path.c_str(), &db_, kFlags, JournalVfs()) != SQLITE_OK) return Error("open");
+  // Before the log is first touched: its index then stays in memory, and nobody else can write.
+  TROUPE_TRY(Execute("PRAGMA locking_mode=EXCLUSIVE"));
   TROUPE_TRY(Execute("PRAGMA journal_mode=WAL"));
   TROUPE_TRY(Execute(options_.disposable ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL"));
-  TROUPE_TRY(Execute("PRAGMA locking_mode=EXCLUSIVE"));
+  TROUPE_TRY(Execute(kSnapshotTables));
   TROUPE_TRY(Execute("CREATE TABLE IF NOT EXISTS events(sequence INTEGER PRIMARY KEY, kind TEXT "
                      "NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL, attachment BLOB)"));
   constexpr const char* kInsert =
@@ -110,27 +116,60 @@ Status SqliteJournal::Commit(const std::vector<Row>& rows, int* code) {
   return *code == SQLITE_OK ? absl::OkStatus() : Error("commit");
 }
 
+void SqliteJournal::Undo() {
+  if (sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
 Status SqliteJournal::Append(const std::vector<Row>& rows) {
   if (broken_) return MakeError(ErrorCode::kInternal, "the journal failed before and is closed");
+  FaultAt("journal.append.before");
   int code = SQLITE_OK;
   Status status = Commit(rows, &code);
   if (!status.ok() && (code & 0xff) == SQLITE_FULL) {
-    if (sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+    Undo();
     unlink((options_.folder + "/ballast").c_str());
     low_space_ = true;
     status = Commit(rows, &code);
   }
+  if (!status.ok() && (code & 0xff) == SQLITE_FULL) {
+    Undo();
+    return absl::Status(absl::StatusCode::kOutOfRange, MessageOf(status));
+  }
   broken_ = !status.ok();
+  FaultAt("journal.append.after");
   return status;
 }
 
-Status SqliteJournal::Replay(const std::function<void(const wire::Event&)>& visit) {
+void SqliteJournal::Reclaim() {
+  struct statvfs room {};
+  if (!low_space_ || statvfs(options_.folder.c_str(), &room) != 0) return;
+  if (static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize < 2 * kBallastBytes) return;
+  low_space_ = !MakeBallast().ok();
+}
+
+Status SqliteJournal::Snapshot(std::uint64_t sequence, const std::vector<wire::Event>& events) {
+  if (broken_) return MakeError(ErrorCode::kInternal, "the journal failed before and is closed");
+  FaultAt("journal.snapshot.before");
+  TROUPE_TRY(Execute("BEGIN IMMEDIATE"));
+  Status status = WriteSnapshot(db_, sequence, events);
+  if (status.ok()) status = Execute("COMMIT");
+  if (!status.ok()) Undo();
+  FaultAt("journal.snapshot.after");
+  return status;
+}
+
+Status SqliteJournal::Replay(const std::function<void(const Row&)>& visit) {
+  const StatusOr<std::uint64_t> before = ReadSnapshot(db_, visit);
+  if (!before.ok()) {
+    return MakeError(ErrorCodeOf(before.status()), options_.folder + "/journal.db: " +
+                                                       MessageOf(before.status()) + RepairHint(options_.folder));
+  }
   sqlite3_stmt* raw = nullptr;
   constexpr const char* kSelect =
       "SELECT sequence, crc, payload, attachment FROM events ORDER BY sequence";
   if (sqlite3_prepare_v2(db_, kSelect, -1, &raw, nullptr) != SQLITE_OK) return Error("read");
   const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> rows(raw, sqlite3_finalize);
-  std::uint64_t expected = 1;
+  std::uint64_t expected = *before + 1;
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(raw)) == SQLITE_ROW) {
     const auto sequence = static_cast<std::uint64_t>(sqlite3_column_int64(raw, 0));
@@ -140,13 +179,13 @@ Status SqliteJournal::Replay(const std::function<void(const wire::Event&)>& visi
                            std::to_string(expected) + " is missing" + RepairHint(options_.folder));
     }
     const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(raw, 1));
-    const StatusOr<wire::Event> event = DecodeRow(sequence, Column(raw, 2), Column(raw, 3), crc);
+    StatusOr<wire::Event> event = DecodeRow(sequence, Column(raw, 2), Column(raw, 3), crc);
     if (!event.ok()) {
       return MakeError(ErrorCode::kInvalid, options_.folder + "/journal.db: " +
                                                 MessageOf(event.status()) +
                                                 RepairHint(options_.folder));
     }
-    visit(*event);
+    visit({sequence, *std::move(event)});
     ++expected;
   }
   return code == SQLITE_DONE ? absl::OkStatus() : Error("read");

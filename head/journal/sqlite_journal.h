@@ -2,7 +2,9 @@
 //
 // Opening scans the write-ahead log first and refuses a damaged one, naming the repair command.
 // A ballast file is kept; when the disk is full it is given up, so that markers still commit, and
-// low_space() says so. Any other error of a commit is final. Table, for people with sqlite3:
+// low_space() says so; with room for it again, Reclaim() makes it anew. Without any room Append says so
+// and changes nothing. Any other error of a commit is final. Table, for people with sqlite3 (and the
+// snapshot's, see snapshot_table.h):
 //   events(sequence INTEGER PRIMARY KEY, kind TEXT, crc INTEGER, payload BLOB, attachment BLOB)
 #pragma once
 
@@ -30,13 +32,16 @@ class SqliteJournal final : public Journal {
   ~SqliteJournal() override;
 
   Status Append(const std::vector<Row>& rows) override;
-  Status Replay(const std::function<void(const wire::Event&)>& visit) override;
+  Status Snapshot(std::uint64_t sequence, const std::vector<wire::Event>& events) override;
+  Status Replay(const std::function<void(const Row&)>& visit) override;
   bool low_space() const override { return low_space_; }
+  void Reclaim() override;
 
  private:
   explicit SqliteJournal(SqliteOptions options) : options_(std::move(options)) {}
   Status OpenFile();
   Status MakeBallast();
+  void Undo();
   Status Commit(const std::vector<Row>& rows, int* code);
   Status Execute(const char* sql);
   Status Error(const std::string& doing) const;
@@ -48,7 +53,11 @@ class SqliteJournal final : public Journal {
   bool broken_ = false;
 };
 
-/// What `troupe-head --repair` does: cuts the log at its first bad frame and the rows at the first gap
+/// What `troupe journal check` does: reads everything that a start would, and gives nothing up; the head
+/// must not run. What it found, for people; kInvalid with what is wrong and the repair command.
+StatusOr<std::string> CheckJournal(const std::string& folder);
+
+/// What `troupe journal repair` does: cuts the log at its first bad frame and the rows at the first gap
 /// or bad checksum, keeping copies of both files beside them. Returns what it did, for people.
 StatusOr<std::string> RepairJournal(const std::string& folder);
 

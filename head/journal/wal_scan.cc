@@ -50,7 +50,9 @@ WalVerdict ScanWal(std::string_view bytes) {
   const bool big = magic == kMagicBig;
   const bool usable = (magic == kMagicLittle || big) && page >= 512 && page <= 65536 &&
                       (page & (page - 1)) == 0;
+  // The bad frame's stored checksum may be what is damaged: then the one it should have goes on.
   Sums previous{Big32(p + 24), Big32(p + 28)};
+  Sums should_be = previous;
   if (!usable || !(Continue({}, p, 24, big) == previous)) return verdict;
   const std::string_view salts = bytes.substr(16, 8);
   verdict.good_bytes = kHeaderBytes;
@@ -59,12 +61,14 @@ WalVerdict ScanWal(std::string_view bytes) {
        at += kFrameHeaderBytes + page) {
     const char* frame = p + at;
     const Sums stored{Big32(frame + 16), Big32(frame + 20)};
-    Sums sums = Continue(previous, frame, 8, big);
-    sums = Continue(sums, frame + kFrameHeaderBytes, page, big);
+    const auto after = [&](Sums sums) {
+      return Continue(Continue(sums, frame, 8, big), frame + kFrameHeaderBytes, page, big);
+    };
+    should_be = after(should_be);
     const bool same_salts = std::memcmp(frame + 8, salts.data(), 8) == 0;
-    const bool good = same_salts && sums == stored;
-    if (!good) broken = true;
+    const bool good = same_salts && (stored == should_be || (broken && stored == after(previous)));
     if (good && broken) ++verdict.stranded;
+    if (!good) broken = true;
     if (good && !broken) {
       ++verdict.good_frames;
       verdict.good_bytes = at + kFrameHeaderBytes + page;

@@ -93,7 +93,13 @@ class HeadProcess {
     core.pid = getpid();
     mint_.emplace(folder_->authority.key_hash(), random_);
     core_.emplace(std::move(core), Seams{random_, *mint_});
-    return journal_->Replay([this](const wire::Event& event) { core_->Replay(event); });
+    std::uint64_t replayed = 0;
+    TROUPE_TRY(journal_->Replay([&](const Row& row) {
+      core_->Replay(row);
+      ++replayed;
+    }));
+    replayed_ = replayed;
+    return absl::OkStatus();
   }
 
   Status StartServer() {
@@ -102,6 +108,8 @@ class HeadProcess {
     TROUPE_ASSIGN(server.tcp, net::TcpAddress(options_.listen, options_.port));
     server.socket_path = options_.socket_dir + "/head-" + cluster.Short() + ".sock";
     server.host_name = HostName();
+    server.snapshot_every = options_.snapshot_every;
+    server.replayed = replayed_;
     const std::string socket = server.socket_path;
     server_.emplace(loop_.get_executor(), clock_, random_, folder_->authority, *core_, *journal_,
                     std::move(server), [this](Status status) {
@@ -138,6 +146,7 @@ class HeadProcess {
   std::optional<ClusterFolder> folder_;
   std::optional<StateLock> lock_;
   std::unique_ptr<SqliteJournal> journal_;
+  std::uint64_t replayed_ = 0;  // rows, those of the snapshot included
   std::optional<NetTokenMint> mint_;
   std::optional<HeadCore> core_;
   std::optional<Server> server_;

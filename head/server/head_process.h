@@ -1,6 +1,7 @@
 // A whole head: folder, lock, journal, reducer and server, built in order and run to its end.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "runtime/base/status.h"
@@ -17,6 +18,7 @@ struct HeadOptions {
   int ready_fd = -1;     // gets one line of JSON: how to reach the head, or the error
   int lifeline_fd = -1;  // the head ends when this pipe does
   double certificate_days = 7;  // life of the certificates of nodes and of the head
+  std::uint64_t snapshot_every = 20000;  // events
   bool embedded = false;  // state is thrown away: nothing is synced
 };
 

@@ -6,8 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "head/core/snapshot.h"
 #include "head/server/net_token_mint.h"
 #include "head/server/probe.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/wire/frame.h"
 
@@ -43,15 +45,7 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
       journal_(
           journal,
           [this](std::uint64_t sequence, bool low_space) {
-            asio::post(executor_, [this, sequence, low_space] {
-              if (ended_) return;
-              if (low_space != low_space_) {
-                low_space_ = low_space;
-                Log(LogLevel::kError, "the disk is full: new launches are refused");
-                Feed(DiskFull{low_space});
-              }
-              Feed(Appended{sequence});
-            });
+            asio::post(executor_, [this, sequence, low_space] { OnDurable(sequence, low_space); });
           },
           [this](Status status) {
             asio::post(executor_, [this, status] {
@@ -61,8 +55,29 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
 
 Server::~Server() = default;
 
+void Server::OnDurable(std::uint64_t sequence, bool low_space) {
+  if (ended_) return;
+  if (low_space != low_space_) {
+    low_space_ = low_space;
+    Log(low_space ? LogLevel::kError : LogLevel::kInfo,
+        low_space ? "the disk is full: what is new is refused, what runs may end" : "the disk has room again");
+    Feed(DiskFull{low_space});
+  }
+  FaultAt("head.durable");
+  Feed(Appended{sequence});
+  if (since_snapshot_ >= options_.snapshot_every && !low_space_) TakeSnapshot();
+}
+
+void Server::TakeSnapshot() {
+  std::vector<wire::Event> events = SnapshotOf(core_.state());
+  since_snapshot_ = 0;
+  Log(LogLevel::kInfo, "snapshot", {{"sequence", core_.last_sequence()}, {"events", events.size()}});
+  journal_.SubmitSnapshot(core_.last_sequence(), std::move(events));
+}
+
 Status Server::Start() {
   TROUPE_TRY(Listen());
+  since_snapshot_ = options_.replayed;
   core_.set_address(address());
   Perform(core_.Start(clock_.Now(), clock_.WallTimeUs()));
   rules_ = RulesNow();
@@ -154,7 +169,9 @@ Task<void> Server::Serve(std::shared_ptr<net::Connection> connection) {
   for (;;) {
     StatusOr<wire::Message> message = co_await connection->Receive();
     if (!message.ok()) break;
+    if (FaultAt("head.request.received") != Fault::kNone) continue;
     OnMessage(session, *std::move(message));
+    FaultAt("head.request.handled");
   }
   sessions_.erase(session);
   if (!ended_) Feed(SessionClosed{session});
@@ -185,6 +202,7 @@ void Server::Feed(const Input& input) {
 
 void Server::Perform(Effects effects) {
   std::vector<Row> rows = std::move(effects.append);
+  since_snapshot_ += rows.size();
   journal_.Submit(std::move(rows));
   for (const Send& send : effects.sends) Deliver(send);
   for (const Close& close : effects.closes) {
@@ -200,6 +218,7 @@ void Server::Perform(Effects effects) {
 void Server::Deliver(const Send& send) {
   const auto found = sessions_.find(send.to.session);
   if (found == sessions_.end()) return;
+  if (FaultAt("head.answer") != Fault::kNone) return;
   Status status;
   if (send.to.process.IsNil()) {
     status = found->second->Send(send.message);

@@ -25,6 +25,8 @@ struct ServerOptions {
   std::string socket_path;   // for the same user on this host
   std::string host_name;
   async::Executor handshakes;
+  std::uint64_t snapshot_every = 20000;  // events
+  std::uint64_t replayed = 0;            // at start
 };
 
 class Server {
@@ -55,6 +57,8 @@ class Server {
   void Feed(const Input& input);
   void Perform(Effects effects);
   void Deliver(const Send& send);
+  void OnDurable(std::uint64_t sequence, bool low_space);
+  void TakeSnapshot();
   async::Task<void> End(std::shared_ptr<net::Connection> connection);
   async::Task<void> EndAll();
   void Issue(const Certify& certify);
@@ -77,6 +81,7 @@ class Server {
   async::Timer renewal_;
   bool ended_ = false;
   bool low_space_ = false;
+  std::uint64_t since_snapshot_ = 0;  // rows that a start would read besides one
   JournalThread journal_;  // last: its callbacks post to the members above
 };
 

@@ -37,11 +37,12 @@ class HeadFixture : public ::testing::Test {
   /// A head that has replayed what is durable.
   void Boot() {
     core_ = std::make_unique<HeadCore>(CoreOptions(), Seams{random_, mint_});
-    for (const wire::Event& event : durable_) core_->Replay(event);
+    std::uint64_t sequence = 0;
+    for (const wire::Event& event : durable_) core_->Replay({++sequence, event});
     pending_.clear();
     Take(core_->Start(now_, WallUs()));
   }
-  std::uint64_t WallUs() const { return static_cast<std::uint64_t>((now_ - Instant{}).count() / 1000); }
+  std::uint64_t WallUs() const { return wall_at_zero_us_ + static_cast<std::uint64_t>((now_ - Instant{}).count() / 1000); }
 
   void Feed(const Input& input) { Take(core_->Handle(input, now_, WallUs())); }
   void Take(Effects effects) {
@@ -244,6 +245,7 @@ class HeadFixture : public ::testing::Test {
   }
 
   Instant now_{std::chrono::seconds(1000)};
+  std::uint64_t wall_at_zero_us_ = 100'000'000'000;  // changed by a clock that jumps
   Prng random_{42};
   FakeMint mint_;
   std::unique_ptr<HeadCore> core_;

@@ -2,6 +2,7 @@
 // and it is opened again: what was acknowledged is there, or the head refuses and names the repair.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/mount.h>
 
 #include <filesystem>
 #include <fstream>
@@ -64,9 +65,10 @@ class JournalFiles : public ::testing::Test {
   }
   std::uint64_t Replayed(SqliteJournal& journal, Status* status = nullptr) {
     std::uint64_t count = 0;
-    const Status result = journal.Replay([&count](const wire::Event& event) {
+    const Status result = journal.Replay([&count](const Row& row) {
       ++count;
-      EXPECT_EQ(event, MakeRow(count).event);
+      EXPECT_EQ(row.sequence, count);
+      EXPECT_EQ(row.event, MakeRow(count).event);
     });
     if (status != nullptr) *status = result;
     return count;
@@ -105,7 +107,7 @@ TEST_F(JournalFiles, AFlippedBitInTheMiddleOfTheLogRefusesToStart) {
   Overwrite(Log(), log);
   const auto journal = Open();
   ASSERT_FALSE(journal.ok());
-  EXPECT_NE(MessageOf(journal.status()).find("troupe-head --repair"), std::string::npos);
+  EXPECT_NE(MessageOf(journal.status()).find("troupe journal repair"), std::string::npos);
   const auto repaired = RepairJournal(folder_);
   ASSERT_TRUE(repaired.ok()) << repaired.status();
   auto again = Open();
@@ -126,7 +128,7 @@ TEST_F(JournalFiles, AGapInTheSequenceRefusesToStart) {
   Status status;
   EXPECT_EQ(Replayed(**journal, &status), 2u);
   EXPECT_NE(MessageOf(status).find("event 3 is missing"), std::string::npos);
-  EXPECT_NE(MessageOf(status).find("--repair"), std::string::npos);
+  EXPECT_NE(MessageOf(status).find("journal repair"), std::string::npos);
 }
 
 TEST_F(JournalFiles, AChangedRowDoesNotMatchItsChecksum) {
@@ -162,6 +164,94 @@ TEST_F(JournalFiles, EveryFlippedByteOfTheLogIsSeenOrHarmless) {
   }
 }
 
+std::vector<wire::Event> Events(std::uint64_t count) {
+  std::vector<wire::Event> events;
+  for (std::uint64_t i = 1; i <= count; ++i) events.push_back(MakeRow(i).event);
+  return events;
+}
+
+TEST_F(JournalFiles, S4_ASnapshotStandsForAllRowsUpToIt) {
+  {
+    auto journal = Open();
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    for (std::uint64_t i = 1; i <= 10; ++i) ASSERT_TRUE((*journal)->Append({MakeRow(i)}).ok());
+    ASSERT_TRUE((*journal)->Snapshot(8, Events(3)).ok());
+    ASSERT_TRUE((*journal)->Append({MakeRow(11)}).ok());
+  }
+  auto journal = Open();
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  std::vector<std::uint64_t> sequences;
+  std::vector<wire::Event> events;
+  const Status status = (*journal)->Replay([&](const Row& row) {
+    sequences.push_back(row.sequence);
+    events.push_back(row.event);
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(sequences, (std::vector<std::uint64_t>{8, 8, 8, 9, 10, 11}));
+  EXPECT_EQ(events[2], MakeRow(3).event);
+  EXPECT_EQ(events[3], MakeRow(9).event);
+  ASSERT_TRUE((*journal)->Snapshot(11, Events(2)).ok());
+  sequences.clear();
+  EXPECT_TRUE((*journal)->Replay([&](const Row& row) { sequences.push_back(row.sequence); }).ok());
+  EXPECT_EQ(sequences, (std::vector<std::uint64_t>{11, 11}));
+}
+
+TEST_F(JournalFiles, ADamagedSnapshotRefusesToStart) {
+  const char* const damages[] = {"DELETE FROM snapshot WHERE position = 2", "DELETE FROM snapshot WHERE position = 3",
+                                 "UPDATE snapshot SET attachment = CAST('x' AS BLOB) WHERE position = 1",
+                                 "UPDATE snapshot_of SET sequence = 4", "DELETE FROM events WHERE sequence = 6"};
+  for (const char* damage : damages) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    {
+      auto journal = Open();
+      ASSERT_TRUE(journal.ok()) << journal.status();
+      for (std::uint64_t i = 1; i <= 7; ++i) ASSERT_TRUE((*journal)->Append({MakeRow(i)}).ok());
+      ASSERT_TRUE((*journal)->Snapshot(5, Events(3)).ok());
+    }
+    Sql(damage);
+    auto journal = Open();
+    ASSERT_TRUE(journal.ok());
+    const Status status = (*journal)->Replay([](const Row&) {});
+    EXPECT_NE(MessageOf(status).find("journal repair"), std::string::npos) << damage << ": " << status;
+  }
+}
+
+// A file system of its own, small enough to fill; root only.
+TEST_F(JournalFiles, AFullDiskKeepsWhatWasAcknowledgedAndGoesOnWithRoom) {
+  if (mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=16m") != 0) GTEST_SKIP() << "cannot mount a small file system";
+  {
+    auto journal = Open();
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    EXPECT_FALSE((*journal)->low_space());
+    std::uint64_t next = 1;
+    Row row = MakeRow(next);
+    row.event.attachment = std::string(256 << 10, 'x');
+    Status status;
+    bool warned = false;
+    for (; next < 1000; ++next) {
+      row.sequence = next;
+      status = (*journal)->Append({row});
+      if (!status.ok()) break;
+      warned = warned || (*journal)->low_space();
+    }
+    EXPECT_TRUE(IsDiskFull(status)) << status;
+    EXPECT_TRUE(warned) << "the ballast let it go on for a while";
+    EXPECT_FALSE(fs::exists(folder_ / "ballast"));
+    (*journal)->Reclaim();
+    EXPECT_TRUE((*journal)->low_space()) << "there is no room yet";
+    ASSERT_EQ(mount("tmpfs", folder_.c_str(), "tmpfs", MS_REMOUNT, "size=64m"), 0);
+    EXPECT_TRUE((*journal)->Append({row}).ok()) << "the same row again";
+    (*journal)->Reclaim();
+    EXPECT_FALSE((*journal)->low_space());
+    EXPECT_TRUE(fs::exists(folder_ / "ballast"));
+    std::uint64_t replayed = 0;
+    EXPECT_TRUE((*journal)->Replay([&](const Row&) { ++replayed; }).ok());
+    EXPECT_EQ(replayed, next);
+  }
+  EXPECT_EQ(umount(folder_.c_str()), 0);
+}
+
 TEST_F(JournalFiles, OneHeadPerFolder) {
   const auto first = StateLock::Take(folder_);
   ASSERT_TRUE(first.ok()) << first.status();
@@ -187,6 +277,20 @@ TEST(JournalThread, S5_TellsOfDurabilityInOrderAndBatches) {
     done.get_future().wait();
   }
   EXPECT_EQ(journal.rows().size(), 100u);
+}
+
+TEST(JournalThread, S5_AFullDiskHoldsTheBatchBackUntilThereIsRoom) {
+  MemoryJournal journal;
+  journal.Break(absl::Status(absl::StatusCode::kOutOfRange, "no room"));
+  std::promise<std::uint64_t> durable;
+  std::promise<void> tried;
+  journal.on_refused = [&tried] { tried.set_value(); };
+  JournalThread thread(
+      journal, [&](std::uint64_t sequence, bool) { durable.set_value(sequence); },
+      [](Status status) { ADD_FAILURE() << status; });
+  thread.Submit({MakeRow(1)});
+  tried.get_future().wait();
+  EXPECT_EQ(durable.get_future().get(), 1u);
 }
 
 TEST(JournalThread, AFailureIsFinal) {

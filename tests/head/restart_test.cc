@@ -16,6 +16,12 @@ class Restart : public HeadFixture {
   // Something of everything, in several states.
   void MakeWork() {
     node_ = Join(1, 8);
+    SessionOpened keyed;
+    keyed.session = SessionId(100, ++sessions_);
+    keyed.role = wire::Role::kWorker;
+    keyed.subject = NodeId(7, 2);
+    keyed.issued_key_hash = "hash of a key";
+    Feed(keyed);
     client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
     done_ = Submit(client_, 2);
     Serve(node_);
@@ -81,6 +87,8 @@ TEST_F(Restart, S4_ASnapshotIsTheWholeDurableState) {
   EXPECT_EQ(SnapshotOf(restored), snapshot);
   EXPECT_EQ(restored.orders, whole.orders);
   EXPECT_EQ(restored.names, whole.names);
+  EXPECT_EQ(restored.node_keys, whole.node_keys);
+  EXPECT_EQ(restored.node_keys.size(), 1u);
   EXPECT_EQ(restored.requests, whole.requests);
   EXPECT_EQ(restored.waiting_groups, whole.waiting_groups);
   EXPECT_EQ(restored.pending_actors, whole.pending_actors);
@@ -157,6 +165,66 @@ TEST_F(Restart, ADriverThatStaysAwayLosesWhatItOwned) {
   Boot();
   Advance(std::chrono::seconds(31));
   EXPECT_EQ(LaunchOf(waiting_).marker->outcome, wire::Outcome::kCancelled);
+}
+
+TEST_F(Restart, AClockSetBackNeitherLengthensATimeoutNorKeepsForEver) {
+  Join(1, 8);
+  client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+  wire::SubmitLaunch submit;
+  submit.spec.ranks = 1;
+  submit.spec.per_rank = Amounts(1);
+  submit.spec.timeout_ms = 10'000;
+  submit.request = RequestId(11, 1);
+  Say(client_, submit, 1);
+  const LaunchId launch = Last<wire::LaunchAccepted>(client_).launch;
+  wall_at_zero_us_ -= 3600ull * 1'000'000;
+  Boot();
+  Open(wire::Role::kClient, Id128{9, 1}, true);
+  Advance(std::chrono::seconds(11));
+  EXPECT_EQ(LaunchOf(launch).marker->outcome, wire::Outcome::kCancelled);
+}
+
+TEST_F(Restart, AClockThatJumpsWhileTheHeadRunsEndsNothing) {
+  const FakeNode a = Join(1, 8);
+  client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+  wire::SubmitLaunch submit;
+  submit.spec.ranks = 1;
+  submit.spec.per_rank = Amounts(1);
+  submit.spec.timeout_ms = 10'000;
+  submit.request = RequestId(11, 1);
+  Say(client_, submit, 1);
+  const LaunchId launch = Last<wire::LaunchAccepted>(client_).launch;
+  for (const std::uint64_t jump_us : {7200ull * 1'000'000, std::uint64_t(0) - 14400ull * 1'000'000}) {
+    wall_at_zero_us_ += jump_us;
+    Say(a.session, wire::Heartbeat());
+    Advance(std::chrono::seconds(1));
+    EXPECT_TRUE(LaunchOf(launch).open());
+    EXPECT_FALSE(core_->state().nodes.at(a.id).dead);
+  }
+  Serve(a);
+  Serve(a);
+  Finish(a, launch, 0);
+  EXPECT_EQ(LaunchOf(launch).marker->outcome, wire::Outcome::kSucceeded);
+}
+
+TEST_F(Restart, AFullDiskRefusesWhatIsNewAndLetsWhatRunsEnd) {
+  const FakeNode a = Join(1, 8);
+  client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+  const LaunchId launch = Submit(client_, 1);
+  Serve(a);
+  Serve(a);
+  Feed(DiskFull{true});
+  Put("k", RequestId(21, 1), "v");
+  EXPECT_EQ(LastError(client_), ErrorCode::kTooLarge);
+  wire::CreateActor create;
+  create.spec.actor = ActorId(12, 1);
+  Say(client_, create, 2);
+  EXPECT_TRUE(core_->state().actors.empty());
+  Finish(a, launch, 0);
+  EXPECT_EQ(LaunchOf(launch).marker->outcome, wire::Outcome::kSucceeded);
+  Feed(DiskFull{false});
+  Put("k", RequestId(21, 2), "v");
+  EXPECT_EQ(VersionOf("k"), 1u);
 }
 
 TEST_F(Restart, ClientsAreToldThatTheClusterWasStopped) {
