@@ -1,0 +1,162 @@
+// Many nodes in one process, for benchmarks of the head: each holds a session of its own, registers,
+// sends heartbeats and comes back with a worker's pauses when the head is gone.
+//
+//   head_nodes --nodes=1000 --address=unix:/path                       as the same user, or
+//   head_nodes --nodes=1000 --address=127.0.0.1:6400 --token=FILE      over TLS, by certificate afterwards
+// Prints one line of JSON whenever all nodes are registered: {"registered": 1000, "at_s": MONOTONIC}.
+#include <boost/asio/io_context.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/async/deadline.h"
+#include "runtime/async/os_random.h"
+#include "runtime/async/real_clock.h"
+#include "runtime/async/scope.h"
+#include "runtime/net/files.h"
+#include "runtime/net/open_session.h"
+
+namespace {
+
+using namespace troupe;
+using async::Task;
+using namespace std::chrono_literals;
+
+struct Cluster {
+  net::Address address;
+  std::optional<net::Token> token;
+  std::size_t nodes = 1000;
+  std::size_t registered = 0;
+  async::RealClock clock;
+  async::OsRandom random;
+};
+
+void Report(Cluster& all) {
+  if (all.registered != all.nodes) return;
+  std::printf("{\"registered\": %zu, \"at_s\": %.6f}\n", all.nodes, Seconds(all.clock.Now() - Instant{}));
+  std::fflush(stdout);
+}
+
+struct Node {
+  std::size_t index = 0;
+  std::uint64_t incarnation = 0;
+  std::optional<net::Credentials> credentials;
+};
+
+wire::Message Registration(const Node& node, const NodeId& id) {
+  wire::RegisterNode body;
+  body.node = id;
+  body.name = "node-" + std::to_string(node.index);
+  body.host = body.name;
+  body.boot_id = body.name;
+  body.listen_host = "10.1.0.1";
+  body.listen_port = 7000;
+  body.python_version = "3.11";
+  body.incarnation = node.incarnation;
+  body.resources.resize(2);
+  body.resources[0].name = "CPU";
+  body.resources[0].ten_thousandths = 640000;
+  body.resources[1].name = "GPU";
+  body.resources[1].ten_thousandths = 80000;
+  wire::Message message;
+  message.id = 2;
+  message.body = std::move(body);
+  return message;
+}
+
+Task<void> Beat(std::shared_ptr<net::Connection> connection, std::shared_ptr<bool> open) {
+  while (*open) {
+    wire::Message message;
+    message.body = wire::Heartbeat();
+    if (!connection->Send(message).ok()) co_return;
+    co_await async::SleepFor(500ms);
+  }
+}
+
+Task<Status> Live(Cluster& all, Node& node, async::Scope& scope) {
+  net::OpenOptions options(all.address);
+  options.hello.role = wire::Role::kWorker;
+  options.hello.name = "node-" + std::to_string(node.index);
+  options.hello.subject = NodeId(7, node.index + 1);
+  options.credentials = node.credentials;
+  if (!node.credentials && all.token) {
+    options.token = all.token;
+    options.key = net::PrivateKey::Generate();
+  }
+  TROUPE_CO_ASSIGN(net::OpenedSession session, co_await net::OpenSession(std::move(options), all.clock));
+  if (session.joined.credentials) node.credentials = session.joined.credentials;
+  const NodeId id(session.joined.welcome.subject);
+  wire::Message registration = Registration(node, id);
+  TROUPE_CO_TRY(session.connection->Send(registration));
+  auto open = std::make_shared<bool>(true);
+  bool here = false;
+  for (;;) {
+    StatusOr<wire::Message> message = co_await session.connection->Receive();
+    if (!message.ok()) {
+      *open = false;
+      if (here) --all.registered;
+      co_return message.status();
+    }
+    const auto* registered = std::get_if<wire::NodeRegistered>(&message->body);
+    if (registered == nullptr || here) continue;
+    node.incarnation = registered->incarnation;
+    here = true;
+    ++all.registered;
+    Report(all);
+    scope.Spawn("beat", Beat(session.connection, open));
+  }
+}
+
+// A worker's pauses: 50 ms to 2 s, with jitter.
+Task<void> Stay(Cluster& all, std::size_t index, async::Scope& scope) {
+  Node node;
+  node.index = index;
+  Duration pause = 50ms;
+  for (;;) {
+    const std::uint64_t before = node.incarnation;
+    const Status status = co_await Live(all, node, scope);
+    if (node.incarnation != before) pause = 50ms;
+    const Duration jitter(static_cast<std::int64_t>(all.random.Next() % static_cast<std::uint64_t>(pause.count())));
+    co_await async::SleepFor(pause / 2 + jitter);
+    pause = std::min<Duration>(2 * pause, 2s);
+  }
+}
+
+int Fail(const Status& status) {
+  std::fprintf(stderr, "head_nodes: %s\n", MessageOf(status).c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Cluster all;
+  std::string address;
+  std::string token;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument.rfind("--nodes=", 0) == 0) all.nodes = std::strtoull(argument.c_str() + 8, nullptr, 10);
+    if (argument.rfind("--address=", 0) == 0) address = argument.substr(10);
+    if (argument.rfind("--token=", 0) == 0) token = argument.substr(8);
+  }
+  auto parsed = net::ParseAddress(address);
+  if (!parsed.ok()) return Fail(parsed.status());
+  all.address = *std::move(parsed);
+  if (!token.empty()) {
+    auto text = net::ReadSecretFile(token);
+    if (!text.ok()) return Fail(text.status());
+    auto read = net::ParseToken(*text);
+    if (!read.ok()) return Fail(read.status());
+    all.token = *std::move(read);
+  }
+  boost::asio::io_context loop{1};
+  async::Scope scope(loop.get_executor(), "nodes");
+  for (std::size_t i = 0; i < all.nodes; ++i) scope.Spawn("node", Stay(all, i, scope));
+  loop.run();
+  return 0;
+}
