@@ -107,6 +107,15 @@ void Checker::OnState(const head::State& state) {
   }
 }
 
+void Checker::CheckValues(const head::State& state) {
+  for (const auto& [client, asked] : writing_) {
+    const auto value = state.values.find({"", "of " + std::to_string(client.lo)});
+    const std::uint64_t version = value == state.values.end() ? 0 : value->second.version;
+    Expect(version >= written_[client].size(), "S9: an acknowledged write is lost");
+    Expect(version <= asked.size(), "a write counted twice");
+  }
+}
+
 void Checker::OnReplay(std::uint64_t rows) {
   Expect(rows == durable_, "an acknowledged event did not survive a crash");
 }

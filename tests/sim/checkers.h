@@ -33,6 +33,11 @@ class Checker {
   void OnCompleting(const RequestId& request, std::uint64_t epoch) { completing_[request] = epoch; }
   /// After a turn of the head.
   void OnState(const head::State& state);
+  /// A client asks for a write of its value, for the first time; was told that it is written.
+  void OnWriting(const Id128& client, const RequestId& request) { writing_[client].insert(request); }
+  void OnWritten(const Id128& client, const RequestId& request) { written_[client].insert(request); }
+  /// At the end: every acknowledged write counts once, and none more than once.
+  void CheckValues(const head::State& state);
   /// The journal of a head that starts is what was durable.
   void OnReplay(std::uint64_t rows);
 
@@ -58,6 +63,8 @@ class Checker {
   std::map<LaunchId, std::uint64_t> over_;         // last one that failed
   std::map<RequestId, std::uint64_t> completing_;  // a driver's Complete -> its epoch
   std::map<LaunchId, wire::Outcome> observed_;
+  std::map<Id128, std::set<RequestId>> writing_;
+  std::map<Id128, std::set<RequestId>> written_;
 };
 
 }  // namespace troupe::sim

@@ -16,6 +16,23 @@ void ClientHost::Submit(wire::LaunchSpec spec) {
   Ask(request);
 }
 
+void ClientHost::Write() {
+  if (ended_) return;
+  const RequestId request = RequestId::Random(random_);
+  writes_[request] = request.Hex();
+  checker_.OnWriting(id_, request);
+  AskWrite(request);
+}
+
+// The same id every time: however often it arrives it is one write.
+void ClientHost::AskWrite(const RequestId& request) {
+  asked_writes_[++ids_] = request;
+  wire::KvPut put;
+  put.key = "of " + std::to_string(id_.lo);
+  put.request = request;
+  Say(std::move(put), ids_);
+}
+
 void ClientHost::End() {
   ended_ = true;
   if (link_) link_->Reset();
@@ -52,7 +69,9 @@ void ClientHost::Dial() {
     };
     link->Open(head_.EndPointOf(session), std::move(mine));
     asked_.clear();
+    asked_writes_.clear();
     for (const auto& [request, wanted] : open_) Ask(request);
+    for (const auto& [request, value] : writes_) AskWrite(request);
   });
 }
 
@@ -97,6 +116,14 @@ void ClientHost::OnMessage(const wire::Message& message) {
     if (update->info.state == wire::LaunchState::kTerminal) {
       Learn(update->info.launch, update->info.outcome);
     }
+    return;
+  }
+  const auto write = asked_writes_.find(message.reply_to);
+  if (write != asked_writes_.end()) {
+    checker_.Expect(std::holds_alternative<wire::Ok>(message.body), "a write was refused");
+    checker_.OnWritten(id_, write->second);
+    writes_.erase(write->second);
+    asked_writes_.erase(write);
     return;
   }
   const auto asked = asked_.find(message.reply_to);

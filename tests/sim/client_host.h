@@ -18,6 +18,8 @@ class ClientHost {
         random_(loop.random().Next()) {}
 
   void Start() { Dial(); }
+  /// Writes a value of its own once; repeats the same write until it is answered.
+  void Write();
   /// Asks for a launch; repeats until the head has accepted or refused it.
   void Submit(wire::LaunchSpec spec);
   void End();
@@ -25,7 +27,7 @@ class ClientHost {
     if (link_) link_->Reset();
   }
   /// Every launch it was promised has an outcome it knows of.
-  bool satisfied() const { return ended_ || open_.empty(); }
+  bool satisfied() const { return ended_ || (open_.empty() && writes_.empty()); }
   std::size_t known() const { return outcomes_.size(); }
   std::string Waiting() const;
 
@@ -37,6 +39,7 @@ class ClientHost {
   void Dial();
   void OnMessage(const wire::Message& message);
   void Ask(const RequestId& request);
+  void AskWrite(const RequestId& request);
   void Learn(const LaunchId& launch, wire::Outcome outcome);
   void Say(wire::Body body, std::uint64_t id);
 
@@ -51,6 +54,8 @@ class ClientHost {
   std::uint64_t ids_ = 0;
   std::map<std::uint64_t, RequestId> asked_;
   std::map<RequestId, Wanted> open_;
+  std::map<std::uint64_t, RequestId> asked_writes_;
+  std::map<RequestId, std::string> writes_;  // not answered yet
   std::map<LaunchId, wire::Outcome> outcomes_;
 };
 

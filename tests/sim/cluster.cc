@@ -21,6 +21,7 @@ class Run {
     work_.workers = 1 + random.Below(4);
     work_.clients = 1 + random.Below(3);
     work_.launches = 1 + random.Below(8);
+    work_.writes = random.Below(30);
     work_.chaos = std::chrono::seconds(20);
     plan_ = DrawPlan(random, work_);
     head_ = std::make_unique<HeadHost>(loop_, plan_, checker_);
@@ -41,9 +42,10 @@ class Run {
   RunResult Go() {
     const Instant begin = loop_.Now();
     head_->Start();
-    for (auto& worker : workers_) worker->Start();
+    for (auto& worker : workers_) Join(*worker);
     for (auto& client : clients_) client->Start();
     PlanLaunches();
+    PlanWrites();
     for (const Fault& fault : plan_.faults) {
       loop_.At(begin + fault.at, "fault", [this, fault] { Strike(fault); });
     }
@@ -62,6 +64,23 @@ class Run {
   }
 
  private:
+  // Some are there from the start, others come while work waits.
+  void Join(WorkerHost& worker) {
+    if (plan_.join_most == Duration{} || &worker == workers_[0].get()) return worker.Start();
+    const auto most = static_cast<std::uint64_t>(Millis(plan_.join_most)) + 1;
+    loop_.In(Ms(loop_.random().Below(most)), "join", [&worker] { worker.Start(); });
+  }
+
+  void PlanWrites() {
+    Prng& random = loop_.random();
+    for (auto& client : clients_) {
+      for (std::size_t i = 0; i < work_.writes; ++i) {
+        ClientHost* writer = client.get();
+        loop_.In(Ms(random.Below(20000)), "write", [writer] { writer->Write(); });
+      }
+    }
+  }
+
   void PlanLaunches() {
     Prng& random = loop_.random();
     for (std::size_t i = 0; i < work_.launches; ++i) {
@@ -96,18 +115,28 @@ class Run {
       case FaultKind::kHeadCrash:
         if (!head_->up()) return;
         head_->Crash();
-        return back(fault.lasts, [this] { head_->Start(); });
+        return back(fault.lasts, [this] {
+          if (!head_->up()) head_->Start();
+        });
       case FaultKind::kWorkerCrash:
         if (!worker->up()) return;
         worker->Crash();
-        return back(fault.lasts, [worker] { worker->Start(); });
+        return back(fault.lasts, [worker] {
+          if (!worker->up()) worker->Start();
+        });
       case FaultKind::kWorkerStop:
         return worker->StopUntil(loop_.Now() + fault.lasts);
       case FaultKind::kReset:
         clients_[fault.target % clients_.size()]->ResetLink();
         return worker->ResetLink();
       case FaultKind::kPartition:
-        return worker->HoldLink(loop_.Now() + fault.lasts);
+        return worker->HoldLink(loop_.Now() + fault.lasts, true, true);
+      case FaultKind::kDeaf:
+        return worker->HoldLink(loop_.Now() + fault.lasts, false, true);
+      case FaultKind::kMute:
+        return worker->HoldLink(loop_.Now() + fault.lasts, true, false);
+      case FaultKind::kLeave:
+        return worker->Leave(fault.lasts);
       case FaultKind::kClientEnd:
         return clients_[fault.target % clients_.size()]->End();
     }
@@ -138,6 +167,7 @@ class Run {
       }
     }
     checker_.Note("state", head::DurableText(head_->core().state()));
+    checker_.CheckValues(head_->core().state());
     for (const auto& client : clients_) {
       checker_.Expect(client->satisfied(), "L1: a caller never learnt the outcome of" + client->Waiting());
     }
@@ -154,7 +184,8 @@ class Run {
       checker_.Expect(node.dead || node.holdings.empty(), "P4: the head thinks a node still holds something");
     }
     head::State replayed;
-    for (const head::Row& row : head_->disk().rows()) head::Apply(replayed, row.event);
+    checker_.Expect(head_->disk().Replay([&](const head::Row& row) { head::Apply(replayed, row.event); }).ok(),
+                    "the journal cannot be read");
     checker_.Expect(head::DurableText(replayed) == head::DurableText(head_->core().state()),
                     "replay gives another state");
   }

@@ -6,7 +6,7 @@ namespace troupe::sim {
 namespace {
 
 constexpr const char* kNames[] = {"head-crash", "worker-crash", "worker-stop",
-                                  "reset", "partition", "client-end"};
+                                  "reset", "partition", "client-end", "deaf", "mute", "leave"};
 
 Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
 
@@ -21,7 +21,9 @@ FaultPlan DrawPlan(Prng& random, const Workload& workload) {
   if (random.Chance(200)) plan.fork_failure_permille = static_cast<unsigned>(random.Below(100));
   if (random.Chance(300)) plan.stubborn_permille = static_cast<unsigned>(random.Below(500));
   const auto span = static_cast<std::uint64_t>(Millis(workload.chaos));
-  for (std::size_t kind = 0; kind < 6; ++kind) {
+  if (random.Chance(500)) plan.snapshot_permille = static_cast<unsigned>(random.Below(300));
+  if (random.Chance(300)) plan.join_most = Ms(random.Below(8000));
+  for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
     if (random.Chance(500)) continue;
     const std::uint64_t count = 1 + random.Below(kind == 5 ? 1 : 4);
     for (std::uint64_t i = 0; i < count; ++i) {

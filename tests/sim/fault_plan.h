@@ -12,7 +12,13 @@
 
 namespace troupe::sim {
 
-enum class FaultKind : std::uint8_t { kHeadCrash, kWorkerCrash, kWorkerStop, kReset, kPartition, kClientEnd };
+enum class FaultKind : std::uint8_t {
+  kHeadCrash, kWorkerCrash, kWorkerStop, kReset, kPartition, kClientEnd,
+  kDeaf,   // what the head says to a worker is held; the worker is heard
+  kMute,   // the other way round
+  kLeave,  // a worker says goodbye; it, or its like, joins again later
+};
+inline constexpr std::size_t kFaultKinds = 9;
 
 struct Fault {
   FaultKind kind;
@@ -26,6 +32,8 @@ struct FaultPlan {
   unsigned duplicate_permille = 0;
   unsigned process_crash_permille = 0;
   unsigned fork_failure_permille = 0;
+  unsigned snapshot_permille = 0;  // of commits
+  Duration join_most{};            // the last of the workers joins then
   unsigned stubborn_permille = 0;  // processes that only SIGKILL ends
   Duration commit_most{};          // slowest commit
   Duration latency_most{};
@@ -35,6 +43,7 @@ struct Workload {
   std::size_t workers = 2;
   std::size_t clients = 2;
   std::size_t launches = 4;
+  std::size_t writes = 0;  // of values, by every client
   Duration chaos{};  // no fault begins after it
 };
 

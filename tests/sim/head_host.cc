@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "head/core/snapshot.h"
 #include "runtime/wire/frame.h"
 
 namespace troupe::sim {
@@ -9,8 +10,13 @@ namespace troupe::sim {
 void HeadHost::Start() {
   ++life_;
   core_.emplace(head::CoreOptions(), head::Seams{random_, mint_});
-  for (const head::Row& row : disk_.rows()) core_->Replay(row.event);
-  checker_.OnReplay(disk_.rows().size());
+  std::uint64_t last = 0;
+  const Status replayed = disk_.Replay([&](const head::Row& row) {
+    core_->Replay(row);
+    last = row.sequence;
+  });
+  checker_.Expect(replayed.ok(), "the journal cannot be read");
+  checker_.OnReplay(last);
   Perform(core_->Start(loop_.Now(), loop_.WallTimeUs()));
 }
 
@@ -123,6 +129,10 @@ void HeadHost::Commit() {
     const std::uint64_t sequence = committing_.back().sequence;
     committing_.clear();
     Feed(head::Appended{sequence});
+    // Where nothing is under way, a snapshot now and then takes the place of all rows.
+    if (core_ && committing_.empty() && submitted_.empty() && random_.Chance(plan_.snapshot_permille)) {
+      checker_.Expect(disk_.Snapshot(core_->last_sequence(), head::SnapshotOf(core_->state())).ok(), "the disk failed");
+    }
     if (core_ && committing_.empty() && !submitted_.empty()) Commit();
   });
 }

@@ -48,7 +48,7 @@ class HeadHost {
   std::function<bool(const NodeId&)> worker_lives;
 
   const head::HeadCore& core() const { return *core_; }
-  const head::MemoryJournal& disk() const { return disk_; }
+  head::MemoryJournal& disk() { return disk_; }
 
  private:
   void Feed(const head::Input& input);

@@ -1,14 +1,37 @@
-// troupe_sim: runs seeds of the simulator. Usage: troupe_sim [--seeds N] [--first S] [--trace] [--once]
+// troupe_sim: runs seeds of the simulator.
+// Usage: troupe_sim [--seeds N] [--first S] [--file SEEDS] [--trace] [--once]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "tests/sim/cluster.h"
+
+namespace {
+
+// One seed a line; the rest of a line, and lines that begin with #, are for people.
+std::vector<std::uint64_t> SeedsOf(const char* path) {
+  std::vector<std::uint64_t> seeds;
+  std::ifstream lines(path);
+  if (!lines) {
+    std::fprintf(stderr, "troupe_sim: %s cannot be read\n", path);
+    std::exit(2);
+  }
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] != '#') seeds.push_back(std::strtoull(line.c_str(), nullptr, 10));
+  }
+  return seeds;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::uint64_t seeds = 1000;
   std::uint64_t first = 1;
+  const char* file = nullptr;
   bool trace = false;
   bool once = false;
   for (int i = 1; i < argc; ++i) {
@@ -17,12 +40,14 @@ int main(int argc, char** argv) {
       seeds = number();
     } else if (std::strcmp(argv[i], "--first") == 0) {
       first = number();
+    } else if (std::strcmp(argv[i], "--file") == 0 && i + 1 < argc) {
+      file = argv[++i];
     } else if (std::strcmp(argv[i], "--trace") == 0) {
       trace = true;
     } else if (std::strcmp(argv[i], "--once") == 0) {
       once = true;  // without the second run that checks determinism
     } else {
-      std::fprintf(stderr, "usage: troupe_sim [--seeds N] [--first S] [--trace] [--once]\n");
+      std::fprintf(stderr, "usage: troupe_sim [--seeds N] [--first S] [--file SEEDS] [--trace] [--once]\n");
       return 2;
     }
   }
@@ -31,7 +56,13 @@ int main(int argc, char** argv) {
   std::uint64_t succeeded = 0;
   std::uint64_t failures = 0;
   const auto begin = std::chrono::steady_clock::now();
-  for (std::uint64_t seed = first; seed < first + seeds && failures < 5; ++seed) {
+  std::vector<std::uint64_t> listed;
+  if (file != nullptr) {
+    listed = SeedsOf(file);
+    seeds = listed.size();
+  }
+  for (std::uint64_t n = 0; n < seeds && failures < 5; ++n) {
+    const std::uint64_t seed = file == nullptr ? first + n : listed[n];
     const auto result = once || trace ? troupe::sim::RunSeed(seed, trace) : troupe::sim::CheckDeterminism(seed);
     events += result.events * (once || trace ? 1 : 2);
     markers += result.markers;

@@ -1,7 +1,7 @@
 // Connections to the head: ordered while they live, cut anywhere when they end.
 //
 // A connection has two ends that learn of its end at different times; a new one may be open before
-// the head has seen the old one close. A partition holds both directions; what is in flight when a
+// the head has seen the old one close. A partition holds both directions or one; what is in flight when a
 // connection is reset arrives as a prefix. Duplicates repeat whole messages: every message of the
 // protocol is idempotent, so none may matter.
 #pragma once
@@ -41,13 +41,17 @@ class Link : public std::enable_shared_from_this<Link> {
     Cut(to_head_, head_);
     Cut(to_peer_, peer_);
   }
-  void Hold(Instant until) { held_until_ = std::max(held_until_, until); }
+  void Hold(Instant until, bool to_head, bool to_peer) {
+    if (to_head) to_head_.held_until = std::max(to_head_.held_until, until);
+    if (to_peer) to_peer_.held_until = std::max(to_peer_.held_until, until);
+  }
   bool open() const { return open_; }
 
  private:
   struct Direction {
     Instant last{};        // delivery of the latest message: order is kept
     Instant cut = Instant::max();
+    Instant held_until{};
   };
   Duration Latency() { return loop_.Between(std::chrono::microseconds(50), plan_.latency_most); }
 
@@ -60,7 +64,7 @@ class Link : public std::enable_shared_from_this<Link> {
   }
   void Deliver(wire::Message message, Direction& direction, EndPoint& to) {
     direction.last = std::max({direction.last + Duration(1), loop_.Now() + Latency(),
-                               held_until_ + Latency()});
+                               direction.held_until + Latency()});
     auto self = shared_from_this();
     loop_.At(direction.last, "message", [self, &direction, &to, m = std::move(message)]() mutable {
       if (self->loop_.Now() < direction.cut && to.on_message) to.on_message(std::move(m));
@@ -83,7 +87,6 @@ class Link : public std::enable_shared_from_this<Link> {
   EndPoint peer_;
   Direction to_head_;
   Direction to_peer_;
-  Instant held_until_{};
   bool open_ = false;
 };
 

@@ -56,6 +56,11 @@ void WorkerHost::Crash() {
   link_.reset();
 }
 
+void WorkerHost::Leave(Duration away) {
+  away_ = away;
+  if (core_) Perform(core_->Leave("SIGTERM", loop_.Now()));
+}
+
 void WorkerHost::Later(Duration delay, std::string_view name, std::function<void()> run) {
   const std::uint64_t life = life_;
   loop_.In(delay, name, [this, life, name, run = std::move(run)] {
@@ -155,6 +160,14 @@ void WorkerHost::Perform(worker::Effects effects) {
     } else if (auto* save = std::get_if<worker::SaveState>(&effect)) {
       remembered_.incarnation = save->incarnation;
       remembered_.head_incarnation = save->head_incarnation;
+    } else if (std::holds_alternative<worker::LeaveNode>(effect)) {
+      wire::Message goodbye;
+      goodbye.body = wire::Goodbye();
+      if (link_) link_->ToHead(std::move(goodbye));
+      Crash();
+      return loop_.In(away_, "joins again", [this] {
+        if (!core_) Start();
+      });
     } else if (std::holds_alternative<worker::DropHead>(effect)) {
       if (link_) link_->Reset();
     } else if (auto* keep = std::get_if<worker::KeepValue>(&effect)) {

@@ -27,9 +27,11 @@ class WorkerHost {
   void ResetLink() {
     if (link_) link_->Reset();
   }
-  void HoldLink(Instant until) {
-    if (link_) link_->Hold(until);
+  void HoldLink(Instant until, bool to_head, bool to_peer) {
+    if (link_) link_->Hold(until, to_head, to_peer);
   }
+  /// SIGTERM: ends what runs, says goodbye, is gone for `away`.
+  void Leave(Duration away);
   bool up() const { return core_.has_value(); }
   NodeId id() const { return id_; }
   const worker::WorkerCore* core() const { return core_ ? &*core_ : nullptr; }
@@ -87,6 +89,7 @@ class WorkerHost {
   std::deque<std::function<void()>> arrived_;
   ProcessMap processes_;
   bool healed_ = false;
+  Duration away_{};  // after it has left
 };
 
 }  // namespace troupe::sim
