@@ -57,6 +57,7 @@ WalVerdict ScanWal(std::string_view bytes) {
   const std::string_view salts = bytes.substr(16, 8);
   verdict.good_bytes = kHeaderBytes;
   bool broken = false;
+  std::uint64_t behind = 0;  // good frames behind the bad one
   for (std::size_t at = kHeaderBytes; at + kFrameHeaderBytes + page <= bytes.size();
        at += kFrameHeaderBytes + page) {
     const char* frame = p + at;
@@ -67,7 +68,9 @@ WalVerdict ScanWal(std::string_view bytes) {
     should_be = after(should_be);
     const bool same_salts = std::memcmp(frame + 8, salts.data(), 8) == 0;
     const bool good = same_salts && (stored == should_be || (broken && stored == after(previous)));
-    if (good && broken) ++verdict.stranded;
+    if (good && broken) ++behind;
+    // What was never committed may be stale: a transaction cut off by a crash, half overwritten since.
+    if (good && broken && Big32(frame + 4) != 0) verdict.stranded = behind;
     if (!good) broken = true;
     if (good && !broken) {
       ++verdict.good_frames;

@@ -2,8 +2,8 @@
 //
 // SQLite's recovery stops at the first frame whose checksum is wrong and says nothing: a flipped bit
 // silently drops every later transaction, and integrity_check is content (decision 27). A torn tail is
-// normal after a crash; valid frames of the same generation behind a bad one are not: acknowledged
-// events would be lost. Each frame is checked with its predecessor's stored checksum as the seed, so
+// normal after a crash, and so are frames without a commit behind it; valid frames of the same
+// generation that commit are not: acknowledged events would be lost. Each frame is checked with its predecessor's stored checksum as the seed, so
 // that frames behind a bad one can be told to be good.
 // Blocking (reads the file once).
 #pragma once
@@ -19,7 +19,7 @@ namespace troupe::head {
 struct WalVerdict {
   std::uint64_t good_frames = 0;   // before the first bad one
   std::uint64_t good_bytes = 0;    // of the file, up to there
-  std::uint64_t stranded = 0;      // good frames behind a bad one
+  std::uint64_t stranded = 0;      // good frames behind a bad one, up to the last that commits
   bool sound() const { return stranded == 0; }
 };
 

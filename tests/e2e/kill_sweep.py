@@ -238,6 +238,9 @@ def sweep(kills: int, seed: int, *, writers: int = 3) -> dict[str, Any]:
             head.done.wait()
             for thread in [each.thread for each in clients] + launcher.threads:
                 thread.join(RETURN_TIMEOUT_S)
+            if head.error is not None:
+                log = (folder / "head.log").read_text(errors="replace").splitlines()[-5:]
+                raise RuntimeError("the head did not come back: " + "\n".join([str(head.error), *log])) from head.error
             errors = [each.error for each in (head, *clients) if each.error] + launcher.errors
             wrong = [f"a client failed: {error!r}" for error in errors] + launcher.check() + violations(recorder)
         finally:

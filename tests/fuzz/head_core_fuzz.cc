@@ -74,7 +74,8 @@ class Stage {
 
   void Restart() {
     HeadCore again(CoreOptions(), Seams{random_, mint_});
-    for (const wire::Event& event : journal_) again.Replay(event);
+    std::uint64_t sequence = 0;
+    for (const wire::Event& event : journal_) again.Replay({++sequence, event});
     again.Start(now_, 2);
   }
 
