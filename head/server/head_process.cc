@@ -93,12 +93,13 @@ class HeadProcess {
     core.pid = getpid();
     mint_.emplace(folder_->authority.key_hash(), random_);
     core_.emplace(std::move(core), Seams{random_, *mint_});
-    std::uint64_t replayed = 0;
+    std::uint64_t last = 0;
     TROUPE_TRY(journal_->Replay([&](const Row& row) {
       core_->Replay(row);
-      ++replayed;
+      // A snapshot's events share one number: however large it is, it is no reason for another one.
+      if (row.sequence != last) ++replayed_;
+      last = row.sequence;
     }));
-    replayed_ = replayed;
     return absl::OkStatus();
   }
 
@@ -146,7 +147,7 @@ class HeadProcess {
   std::optional<ClusterFolder> folder_;
   std::optional<StateLock> lock_;
   std::unique_ptr<SqliteJournal> journal_;
-  std::uint64_t replayed_ = 0;  // rows, those of the snapshot included
+  std::uint64_t replayed_ = 0;  // rows, the snapshot as one
   std::optional<NetTokenMint> mint_;
   std::optional<HeadCore> core_;
   std::optional<Server> server_;

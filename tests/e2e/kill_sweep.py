@@ -35,7 +35,8 @@ from history import Recorder, violations
 
 RETURN_TIMEOUT_S = 120.0
 OPERATIONS_PER_KEY = 40
-PASSAGES_MAX = 300
+# Most lives are short; in a longer one a launch gets through all of its steps.
+PASSAGES_MAX = (100, 300, 1000, 3000)
 
 
 class SweptHead:
@@ -68,7 +69,7 @@ class SweptHead:
         from troupe import _executables
 
         args = [f"--state-dir={self.folder / 'cluster'}", f"--port={self._port}", "--snapshot-every=500"]
-        os.environ["TROUPE_FAULTS"] = f"*=kill@{self.random.randint(1, PASSAGES_MAX)}" if fault else ""
+        os.environ["TROUPE_FAULTS"] = f"*=kill@{self.random.randint(1, self.random.choice(PASSAGES_MAX))}" if fault else ""
         began = time.monotonic()
         started = _executables.start("troupe-head", args, log=self.folder / "head.log")
         self.lives.append(time.monotonic() - began)
@@ -167,6 +168,7 @@ class Launcher:
         self.observer = native.ControlClient.connect_unix(socket, return_timeout=RETURN_TIMEOUT_S)
         self.recorder, self.trace, self.done = recorder, trace, done
         self.launches: dict[str, int] = {}
+        self.longest = 0.0
         self.errors: list[BaseException] = []
         self._accepted: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.threads = [threading.Thread(target=run, daemon=True) for run in (self._submit, self._observe)]
@@ -189,7 +191,9 @@ class Launcher:
                 handle = distributed(processes=1, remote=True)(work).submit(token, str(self.trace))
                 self.launches[handle.id] = token
                 self._accepted.put(handle.id)
+                began = time.monotonic()
                 assert handle.result(RETURN_TIMEOUT_S) == [2 * token]
+                self.longest = max(self.longest, time.monotonic() - began)
                 self.recorder.outcome(handle.id, "succeeded")
         except BaseException as error:
             self.errors.append(error)
@@ -255,6 +259,7 @@ def sweep(kills: int, seed: int, *, writers: int = 3) -> dict[str, Any]:
         return {"kills": head.kills, "seed": seed, "seconds": round(time.monotonic() - began, 1),
                 "kills_by_place": dict(sorted(head.places.items())),
                 "operations": len(recorder.operations), "launches": len(launcher.launches),
+                "longest_launch_s": round(launcher.longest, 1),
                 "start_to_ready_ms": {"median": round(1000 * statistics.median(head.lives), 1),
                                       "most": round(1000 * max(head.lives), 1)},
                 "violations": wrong}
