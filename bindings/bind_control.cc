@@ -7,6 +7,7 @@
 #include "bindings/control_convert.h"
 #include "bindings/control_object.h"
 #include "runtime/net/address.h"
+#include "runtime/net/run_secret.h"
 #include "runtime/net/token.h"
 
 namespace nb = nanobind;
@@ -66,6 +67,17 @@ nb::dict CheckToken(nb::object text) {
   return facts;
 }
 
+nb::dict DeriveRun(nb::bytes secret, const std::string& run) {
+  const StatusOr<net::RunSecret> derived = net::DeriveRun(Secret(std::string(secret.c_str(), secret.size())), run);
+  if (!derived.ok()) ThrowStatus(derived.status());
+  nb::dict facts;
+  facts["worker_token"] = std::string(net::FormatToken(derived->worker).Reveal());
+  facts["client_token"] = std::string(net::FormatToken(derived->client).Reveal());
+  facts["cluster_id"] = derived->worker.cluster().Hex();
+  facts["port"] = derived->port;
+  return facts;
+}
+
 nb::object Welcome(const Control& control) {
   wire::Message message;
   message.body = control.client().joined().welcome;
@@ -109,6 +121,8 @@ void bind_control(nb::module_& m) {
   BindControlClient(m);
   m.def("check_token", &CheckToken, "text"_a,
         "Role, cluster_id and id of a join token; ValueError says what is wrong with one that is damaged.");
+  m.def("derive_run", &DeriveRun, "secret"_a, "run"_a,
+        "What the nodes of a `troupe run` derive from its secret: worker_token, client_token, cluster_id, port.");
 }
 
 }  // namespace troupe::bindings

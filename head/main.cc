@@ -29,6 +29,8 @@ ABSL_FLAG(int, lifeline_fd, -1, "the head ends when this pipe does");
 ABSL_FLAG(bool, parent_death, false, "end with the parent process");
 ABSL_FLAG(double, certificate_days, 7, "life of certificates of nodes and of the head; renewed at two thirds");
 ABSL_FLAG(bool, embedded, false, "the state is thrown away afterwards: do not sync it");
+ABSL_FLAG(std::string, run_secret_file, "", "secret of a `troupe run`, from which authority and tokens come");
+ABSL_FLAG(std::string, run, "", "name of the run that the secret is for");
 ABSL_FLAG(std::string, repair, "", "cut the damaged journal in this folder, then exit");
 ABSL_FLAG(std::string, check, "", "check the journal in this folder, then exit");
 ABSL_FLAG(std::uint64_t, snapshot_every, 20000, "events after which a snapshot takes the journal's place");
@@ -87,6 +89,8 @@ int main(int argc, char** argv) {
   options.ready_fd = absl::GetFlag(FLAGS_ready_fd);
   options.lifeline_fd = absl::GetFlag(FLAGS_lifeline_fd);
   options.certificate_days = absl::GetFlag(FLAGS_certificate_days);
+  options.run_secret_file = absl::GetFlag(FLAGS_run_secret_file);
+  options.run = absl::GetFlag(FLAGS_run);
   options.embedded = absl::GetFlag(FLAGS_embedded);
   options.snapshot_every = absl::GetFlag(FLAGS_snapshot_every);
   const troupe::Status status = troupe::head::RunHead(options);

@@ -46,7 +46,7 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
   }
   if (!spec.group.IsNil()) {
     const Group* group = turn.FindGroup(spec.group);
-    if (group == nullptr || !group->live()) {
+    if (group == nullptr || !group->live() || group->spec.shares) {
       text = "no placement group " + spec.group.Hex();
       return ErrorCode::kNotFound;
     }

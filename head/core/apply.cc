@@ -93,8 +93,9 @@ class Folder {
     group->attempting = false;
     group->places.clear();
     group->reason = e.reason;
-    // A group of a launch or of one actor is nobody else's to ask about.
-    if (group->spec.gang || !group->spec.actor.IsNil()) s_.groups.erase(e.group);
+    // A group of a launch, of its ranks or of one actor is nobody else's to ask about.
+    const bool own = group->spec.gang || group->spec.shares || !group->spec.actor.IsNil();
+    if (own) s_.groups.erase(e.group);
   }
 
   void operator()(const wire::LaunchSubmitted& e) {
@@ -119,6 +120,7 @@ class Folder {
     launch->nodes = e.nodes;
     launch->driver = RequestId();
     launch->roster = wire::RosterPublished();
+    if (launch->spec.mode == wire::LaunchMode::kCommand) s_.waiting_runs.insert(e.launch);
     launch->ranks.assign(e.ranks.size(), Rank());
     for (const wire::RankPlacement& place : e.ranks) {
       if (place.rank >= launch->ranks.size()) continue;
@@ -131,6 +133,7 @@ class Folder {
     if (launch == nullptr || launch->epoch != e.epoch) return;
     launch->roster = e;
     launch->phase = wire::LaunchState::kRunning;
+    s_.waiting_runs.erase(e.launch);
   }
   void operator()(const wire::DriverAcquired& e) {
     Launch* launch = FindLaunch(e.launch);
@@ -161,6 +164,7 @@ class Folder {
     if (launch == nullptr || launch->marker) return;  // S6: the first one stands
     launch->marker = e.marker;
     launch->phase = wire::LaunchState::kTerminal;
+    s_.waiting_runs.erase(e.marker.launch);
     launch->value = attachment_;
     launch->payload.clear();
   }

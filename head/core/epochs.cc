@@ -1,5 +1,6 @@
 #include "head/core/epochs.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -136,7 +137,8 @@ void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message) {
     TellEpochEnded(turn, node.id, message.launch, message.epoch);
     return;
   }
-  if (message.generation != kGeneration) return;
+  const bool ours = std::count(launch->nodes.begin(), launch->nodes.end(), node.id) > 0;
+  if (message.generation != kGeneration || !ours) return;  // a run has no ranks, so no nodes that start any
   if (launch->phase == wire::LaunchState::kRunning) {
     SendRoster(turn, *launch, node.id);
     return;

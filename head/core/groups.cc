@@ -7,6 +7,7 @@
 #include "head/core/actors.h"
 #include "head/core/convert.h"
 #include "head/core/epochs.h"
+#include "head/core/shares.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
@@ -72,6 +73,10 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   if (Group* known = turn.FindGroup(message.group)) {
     known->watchers.insert(request.route);
     turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *known)});
+    return;
+  }
+  if (message.shares) {
+    OnLeaseShares(turn, request, message);
     return;
   }
   if (message.group.IsNil() || message.bundles.empty()) {
@@ -140,8 +145,11 @@ void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& 
     turn.Refuse(request, ErrorCode::kInvalid, "a launch's or an actor's own reservation ends with it");
     return;
   }
+  wire::GroupInfo info = InfoOf(turn, *group);
   EndGroup(turn, message.group, "removed");
-  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *turn.FindGroup(message.group))});
+  if (const Group* left = turn.FindGroup(message.group)) info = InfoOf(turn, *left);
+  info.state = wire::GroupState::kRemoved;  // shares are forgotten at once
+  turn.Reply(request, wire::GroupUpdate{std::move(info)});
 }
 
 void StartAttempt(Turn& turn, Group& group, std::vector<wire::BundlePlace> places) {
@@ -289,6 +297,8 @@ wire::GroupInfo InfoOf(Turn& turn, const Group& group) {
   if (group.state == wire::GroupState::kCreated) info.places = group.places;
   info.bundles = group.spec.bundles;
   info.launch = group.spec.launch;
+  info.shares = group.spec.shares;
+  info.share_rank = group.spec.share_rank;
   info.reason = group.waiting() ? WaitingFor(turn, group) : group.reason;
   return info;
 }

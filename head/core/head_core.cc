@@ -46,6 +46,9 @@ Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
   started.wall_us = wall_us;
   started.version = options_.version;
   turn.Append(std::move(started));
+  for (const wire::TokenWritten& token : options_.tokens) {
+    if (state_.tokens.count(token.id) == 0) turn.Append(token);
+  }
   AwaitNodes(turn);
   AwaitOwners(turn);
   ResumeLaunchTimers(turn);

@@ -8,6 +8,7 @@
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/markers.h"
+#include "head/core/runs.h"
 #include "head/core/schedule.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
@@ -23,6 +24,9 @@ std::string Objection(const Turn& turn, const Request& request, const wire::Laun
     return "a launch of " + std::to_string(spec.ranks) + " ranks is over the limit of " +
            std::to_string(turn.options.ranks_max);
   }
+  const bool command = spec.mode == wire::LaunchMode::kCommand;
+  if (command && spec.attempts_max != 1) return "a run has one attempt";
+  if (command && !spec.per_rank.empty()) return "a run reserves nothing: what it drives does";
   if (spec.attempts_max == 0) return "max_attempts must be at least 1";
   if (!request.launch.IsNil()) {
     return "a launch cannot be submitted from inside a launch: use the ranks you have, "
@@ -83,6 +87,10 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
   const std::string objection = Objection(turn, request, spec);
   if (!objection.empty()) {
     turn.Refuse(request, ErrorCode::kInvalid, objection);
+    return;
+  }
+  if (spec.mode == wire::LaunchMode::kCommand) {
+    Accept(turn, request, BeginRun(turn, request, message));
     return;
   }
   const std::vector<placement::NodeView> views = ClusterView(turn);
@@ -294,6 +302,8 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
     info.duration_ms =
         turn.wall_us > launch.submitted_us ? (turn.wall_us - launch.submitted_us) / 1000 : 0;
   }
+  info.watchers = static_cast<std::uint32_t>(launch.watchers.size());
+  if (launch.spec.mode == wire::LaunchMode::kCommand) info.waiting_for = NodesAwaited(turn, launch);
   const Group* gang = turn.FindGroup(launch.group);
   if (launch.phase == wire::LaunchState::kQueued && gang != nullptr) {
     if (gang->attempting) info.state = wire::LaunchState::kReserving;

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/base/ids.h"
 #include "runtime/base/time.h"
+#include "runtime/wire/messages.h"
 
 namespace troupe::head {
 
@@ -36,6 +38,8 @@ struct CoreOptions {
   std::uint64_t retention_us = 7ull * 24 * 3600 * 1'000'000;
   std::size_t dead_actors_max = 1000;
   std::uint32_t ranks_max = 65536;
+  /// Good without having been made here: derived by every node from a secret they share.
+  std::vector<wire::TokenWritten> tokens;
 };
 
 }  // namespace troupe::head

@@ -9,6 +9,7 @@
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/roster.h"
+#include "head/core/runs.h"
 
 namespace troupe::head {
 namespace {
@@ -133,6 +134,7 @@ void CloseSession(Turn& turn, const SessionId& id) {
     return;
   }
   DropRoutes(turn.state, id, nullptr);
+  TellWatchersLeft(turn);
   const OwnerId owner(session.subject);
   const auto entry = turn.state.owners.find(owner);
   if (entry == turn.state.owners.end() || entry->second.session != id) return;

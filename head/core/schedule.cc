@@ -7,6 +7,8 @@
 #include "head/core/actors.h"
 #include "head/core/convert.h"
 #include "head/core/groups.h"
+#include "head/core/runs.h"
+#include "head/core/shares.h"
 #include "head/core/views.h"
 #include "placement/packer.h"
 
@@ -75,6 +77,10 @@ class Pass {
       if (parent == nullptr || parent->state != wire::GroupState::kCreated) return;
       inner = GroupView(turn_, *parent);
     }
+    if (group.spec.shares) {
+      if (auto places = SharePlaces(turn_, group, inner)) StartAttempt(turn_, group, std::move(*places));
+      return;
+    }
     std::vector<NodeView>& views = top ? cluster_ : inner;
     const Shape shape{group.spec.parent, group.spec.strategy, group.spec.gpu_type, group.spec.node,
                       request.bundles};
@@ -103,6 +109,7 @@ class Pass {
 void Schedule(Turn& turn) {
   if (!turn.state.dirty) return;
   turn.state.dirty = false;
+  CountNodesOfRuns(turn);
   const auto waiting = turn.state.waiting_groups;
   if (!waiting.empty()) {
     Pass pass(turn);

@@ -122,6 +122,7 @@ struct Launch {
   std::set<Route> watchers;
   std::vector<Waiter> waiters;
   Instant started{};
+  std::uint32_t nodes_there = 0;  // of a run, last time they were counted
 
   bool open() const { return !marker.has_value(); }
   bool on_nodes() const {
@@ -194,6 +195,7 @@ struct State {
   std::vector<ActorId> dead_actors;  // in the order of their deaths
   std::set<ActorId> pending_actors;  // without a reservation of their own
   std::set<std::pair<std::uint64_t, GroupId>> waiting_groups;  // (order, id)
+  std::set<LaunchId> waiting_runs;  // STARTING, of mode command
   std::map<ValueKey, Value> values;
   RecentWrites recent_writes;  // of values
   std::map<TokenId, wire::TokenWritten> tokens;

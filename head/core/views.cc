@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "head/core/convert.h"
+#include "head/core/shares.h"
 #include "placement/explain.h"
 
 namespace troupe::head {
@@ -98,9 +99,14 @@ placement::Request RequestOf(const wire::LaunchSpec& spec) {
 std::string WaitingFor(Turn& turn, const Group& group) {
   if (!group.waiting()) return {};
   if (!group.spec.parent.IsNil() && turn.FindGroup(group.spec.parent) == nullptr) return "its launch";
-  std::string text =
-      placement::Explain(ViewFor(turn, group), RequestOf(turn, group.spec)).summary;
+  std::string text = group.spec.shares
+                         ? SharesWaitingFor(turn, group)
+                         : placement::Explain(ViewFor(turn, group), RequestOf(turn, group.spec)).summary;
   if (!group.reason.empty()) text += " (" + group.reason + ")";
+  if (const Group* parent = turn.FindGroup(group.spec.parent)) {
+    const std::string holders = HoldersIn(turn, *parent);
+    if (!holders.empty()) text += "; held by " + holders;
+  }
   return text;
 }
 

@@ -21,11 +21,13 @@ Status MakeFolder(const std::string& path) {
   return MakeError(ErrorCode::kInvalid, "cannot make " + path + ": " + std::strerror(errno));
 }
 
-StatusOr<ClusterFolder> OpenAt(std::string path, std::uint64_t now_us) {
+StatusOr<ClusterFolder> OpenAt(std::string path, std::uint64_t now_us, const Secret& seed = {}) {
   std::string head = path + "/head";
   TROUPE_TRY(MakeFolder(path));
   TROUPE_TRY(MakeFolder(head));
-  TROUPE_ASSIGN(net::Authority authority, net::Authority::LoadOrCreate(head, now_us));
+  const bool derived = !seed.Reveal().empty();
+  TROUPE_ASSIGN(net::Authority authority, derived ? net::Authority::FromSeed(seed.Reveal(), now_us)
+                                                  : net::Authority::LoadOrCreate(head, now_us));
   return ClusterFolder{std::move(path), std::move(head), std::move(authority)};
 }
 
@@ -49,7 +51,9 @@ StatusOr<ClusterFolder> MakeNew(const std::string& clusters, std::uint64_t now_u
 }  // namespace
 
 StatusOr<ClusterFolder> OpenClusterFolder(const FolderOptions& options, std::uint64_t now_us) {
-  if (!options.state_dir.empty()) return OpenAt(options.state_dir, now_us);
+  if (!options.state_dir.empty()) {
+    return OpenAt(options.state_dir, now_us, options.authority_seed);
+  }
   if (options.home.empty()) {
     return MakeError(ErrorCode::kInvalid, "say where the state is kept: --state-dir DIR, or --home DIR");
   }

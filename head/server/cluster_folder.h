@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/base/secret.h"
 #include "runtime/base/status.h"
 #include "runtime/net/authority.h"
 
@@ -17,6 +18,7 @@ struct FolderOptions {
   std::string state_dir;  // this very folder; empty: one of `home`/clusters
   std::string home;
   std::string cluster;  // hex id to resume; empty: a new one
+  Secret authority_seed;  // with `state_dir`: the authority of this seed, kept nowhere
 };
 
 struct ClusterFolder {

@@ -22,6 +22,7 @@
 #include "runtime/async/real_clock.h"
 #include "runtime/base/log.h"
 #include "runtime/net/files.h"
+#include "runtime/net/run_secret.h"
 
 namespace troupe::head {
 namespace {
@@ -45,6 +46,18 @@ std::string HostName() {
   return name.data();
 }
 
+// Good as long as the run: its head is not started again.
+wire::TokenWritten TokenOfRun(const net::Token& token, std::uint64_t now_us) {
+  wire::TokenWritten written;
+  written.id = token.id;
+  written.role = token.role;
+  written.key = std::string(net::TokenKey(token).Reveal());
+  written.created_us = now_us;
+  written.expires_us = now_us + 3650 * net::kTokenLifetimeUs;
+  written.note = "of the run's secret";
+  return written;
+}
+
 class HeadProcess {
  public:
   explicit HeadProcess(const HeadOptions& options) : options_(options), signals_(loop_) {}
@@ -55,6 +68,13 @@ class HeadProcess {
     signals_.add(SIGINT);
     std::signal(SIGPIPE, SIG_IGN);
     FolderOptions folder;
+    if (!options_.run_secret_file.empty()) {
+      TROUPE_ASSIGN(const Secret secret, net::ReadSecretFile(options_.run_secret_file));
+      StatusOr<net::RunSecret> run = net::DeriveRun(secret, options_.run);
+      if (!run.ok()) return MakeError(ErrorCode::kInvalid, options_.run_secret_file + ": " + MessageOf(run.status()));
+      run_ = *std::move(run);
+      folder.authority_seed = run_->authority_seed;
+    }
     folder.state_dir = options_.state_dir;
     folder.home = options_.home;
     folder.cluster = options_.cluster;
@@ -91,6 +111,10 @@ class HeadProcess {
     CoreOptions core;
     core.cluster = folder_->authority.cluster_id();
     core.pid = getpid();
+    if (run_) {
+      const std::uint64_t now_us = clock_.WallTimeUs();
+      core.tokens = {TokenOfRun(run_->worker, now_us), TokenOfRun(run_->client, now_us)};
+    }
     mint_.emplace(folder_->authority.key_hash(), random_);
     core_.emplace(std::move(core), Seams{random_, *mint_});
     std::uint64_t last = 0;
@@ -144,6 +168,7 @@ class HeadProcess {
   asio::io_context loop_{1};
   asio::signal_set signals_;
   async::LoopThread handshakes_{"head-tls"};
+  std::optional<net::RunSecret> run_;
   std::optional<ClusterFolder> folder_;
   std::optional<StateLock> lock_;
   std::unique_ptr<SqliteJournal> journal_;

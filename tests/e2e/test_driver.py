@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 
 import pytest
 from conftest import Home
@@ -150,3 +151,101 @@ def test_the_driver_exits(idle: Home) -> None:
     with pytest.raises(exceptions.LaunchError) as caught:
         drive.distributed(5)
     assert caught.value.exit_code == 5
+
+
+class Holder:
+    """An actor that holds what it was given."""
+
+    def ping(self) -> int:
+        """Answers."""
+        return 1
+
+
+def test_a_run_holds_each_ranks_share(idle: Home) -> None:
+    """Decision 3: what runs on the ranks and what the driver places never share a CPU."""
+    @ray_launch(processes=3, remote=True)
+    def drive() -> dict:
+        import threading
+
+        import troupe as ray
+        from troupe.launch import current
+
+        def free() -> float:
+            return ray.available_resources().get("CPU", 0) if current().rank == 0 else -1
+
+        def until_told(begun: int, told: int) -> None:
+            if current().rank == 0:  # in the driver's process: the descriptors are its own
+                os.write(begun, b"x")
+                os.read(told, 1)
+
+        seen = {"before": free(), "inside": current().run(free)[0], "after": free()}
+        (began, begun), (told, tell) = os.pipe(), os.pipe()
+        runner = threading.Thread(target=current().run, args=(until_told, begun, told))
+        runner.start()
+        os.read(began, 1)
+        actor = ray.remote(num_cpus=1)(Holder).remote()
+        answer = actor.ping.remote()
+        seen["beside"] = ray.wait([answer], timeout=0.3)[0]
+        seen["waits for"] = [each["waiting_for"] for each in ray.state.list_actors() if each["waiting_for"]]
+        os.write(tell, b"x")
+        runner.join()
+        seen["then"] = ray.get(answer, timeout=30)
+        try:
+            current().run(free, timeout=0.3)
+        except ray.exceptions.GetTimeoutError as error:
+            seen["timeout"] = str(error)
+        ray.kill(actor)
+        seen["again"] = len(current().run(free, timeout=30))
+        seen["one"] = current().ranks[2].run(lambda: current().rank, timeout=30)
+        return seen
+
+    seen = drive.distributed()[0]
+    assert seen["before"] == 3 and seen["after"] == 3 and seen["inside"] == 0
+    assert seen["beside"] == [] and "held by current().run on all ranks {CPU: 3}" in seen["waits for"][0]
+    assert seen["then"] == 1 and seen["again"] == 3 and seen["one"] == 2
+    assert "waited 0.3 s" in seen["timeout"] and "held by actor Holder" in seen["timeout"]
+
+
+def test_a_share_is_kept_while_a_part_outlasts_its_timeout(idle: Home) -> None:
+    @ray_launch(processes=2, remote=True)
+    def drive(path: str) -> list:
+        import troupe as ray
+        from troupe.launch import current
+
+        def part(fifo: str) -> None:
+            with open(fifo):
+                pass
+
+        try:
+            current().ranks[1].run(part, path, timeout=0.5)
+        except ray.exceptions.GetTimeoutError as error:
+            text = str(error)
+        still = ray.available_resources().get("CPU", 0)
+        with open(path, "w"):
+            pass
+        current().run(lambda: None, timeout=30)  # waits for the share that the part gives back
+        return [text, still]
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkfifo(f"{folder}/fifo")
+        text, still = drive.distributed(f"{folder}/fifo")[0]
+    assert "rank 1 did not finish its part within 0.5 s" in text and still == 1
+
+
+def test_a_run_inside_a_run_is_refused(idle: Home) -> None:
+    @ray_launch(processes=2, remote=True)
+    def drive() -> list:
+        from troupe.launch import current
+
+        def inner() -> str:
+            if current().rank != 0:
+                return ""
+            try:
+                current().ranks[1].run(len, [])
+            except RuntimeError as error:
+                return str(error)
+            return "not refused"
+
+        return current().run(inner)
+
+    assert "inside a function that a run" in drive.distributed()[0][0]

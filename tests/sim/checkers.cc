@@ -4,6 +4,28 @@
 #include <variant>
 
 namespace troupe::sim {
+namespace {
+
+// Parent -> what actors, groups and ranks' shares inside it hold on this node. Of a parent that is on its
+// way out only what is left counts: its children end with it.
+std::map<GroupId, head::Resources> InsideOf(const head::Node& node) {
+  std::map<GroupId, head::Resources> inside;
+  for (const auto& [lease, holding] : node.holdings) {
+    if (!holding.parent.IsNil()) inside[holding.parent].Add(holding.amount);
+  }
+  return inside;
+}
+
+// All attempts: one that drains still holds its children's amounts.
+head::Resources ReservedBy(const head::Node& node, const GroupId& group) {
+  head::Resources reserved;
+  for (const auto& [lease, holding] : node.holdings) {
+    if (lease.first == group) reserved.Add(holding.amount);
+  }
+  return reserved;
+}
+
+}  // namespace
 
 void Checker::Fail(const std::string& what) {
   if (!failure_.empty()) return;
@@ -94,6 +116,10 @@ void Checker::OnState(const head::State& state) {
       if (holding.parent.IsNil()) held.Add(holding.amount);
     }
     Expect(held.FitsIn(node.total), "P1: the head promised more of a node than it has");
+    for (const auto& [parent, amount] : InsideOf(node)) {
+      Expect(amount.FitsIn(ReservedBy(node, parent)),
+             "P1: what is inside a reservation, its ranks' shares included, is more than it");
+    }
   }
   std::map<std::pair<NodeId, std::uint32_t>, GroupId> gpus;
   for (const auto& [id, group] : state.groups) {

@@ -289,7 +289,35 @@ void WorkerHost::Drive(ProcessId id) {
   Say(id, acquire, {}, 1);
 }
 
-// Answers to the driver's requests: 1 acquire, 2 an actor, 3 complete, 4 renew.
+// current().run: the ranks' shares (one rank's, sometimes), given back after a while, or never.
+void WorkerHost::LeaseShares(ProcessId id) {
+  Process& process = processes_.at(id);
+  process.leased = true;
+  process.share = GroupId::Random(random_);
+  wire::CreateGroup create;
+  create.group = process.share;
+  create.shares = true;
+  create.share_rank = random_.Chance(300) ? 0 : -1;
+  Say(id, create, {}, 5);
+}
+
+void WorkerHost::OnShare(ProcessId id, const wire::GroupInfo& info) {
+  Process& process = processes_.at(id);
+  if (info.group != process.share || info.state != wire::GroupState::kCreated) return;
+  if (random_.Chance(800)) {
+    Later(loop_.Between(Ms(1), Ms(500)), "run ends", [this, id, share = process.share] {
+      const auto entry = processes_.find(id);
+      if (entry == processes_.end() || entry->second.ending) return;
+      wire::RemoveGroup remove;
+      remove.group = share;
+      Say(id, remove, {}, 6);
+    });
+  }
+  process.share = GroupId();
+  if (process.child.IsNil() && !process.completing) SendComplete(id);
+}
+
+// Answers to the driver's requests: 1 acquire, 2 an actor, 3 complete, 4 renew, 5 shares, 6 given back.
 void WorkerHost::FromHead(ProcessId id, wire::Message message) {
   const auto entry = processes_.find(id);
   if (entry == processes_.end() || entry->second.ending) return;
@@ -305,11 +333,14 @@ void WorkerHost::FromHead(ProcessId id, wire::Message message) {
     const auto& error = std::get<wire::ErrorReply>(message.body);
     const bool fenced = error.code == static_cast<std::uint16_t>(ErrorCode::kFenced);
     if (fenced) return Exit(id, 76, 0);
-    if (message.reply_to == 2) SendComplete(id);
+    const bool alone = process.child.IsNil() && !process.completing;
+    if (message.reply_to == 2 || (message.reply_to == 5 && alone)) SendComplete(id);
     return;
   }
   if (std::holds_alternative<wire::DriverGranted>(message.body)) {
     if (random_.Chance(300)) Renew(id);
+    // Granted again after a repeat: the lease it has is enough.
+    if (!process.leased && random_.Chance(400)) LeaseShares(id);
     if (random_.Chance(500)) {
       wire::CreateActor create;
       create.spec.actor = ActorId(id.lo, id.hi);
@@ -322,9 +353,11 @@ void WorkerHost::FromHead(ProcessId id, wire::Message message) {
       }
       process.child = create.spec.actor;
       Say(id, create, "class", 2);
-    } else {
+    } else if (process.share.IsNil()) {
       SendComplete(id);
     }
+  } else if (const auto* group = std::get_if<wire::GroupUpdate>(&message.body)) {
+    OnShare(id, group->info);
   } else if (std::holds_alternative<wire::ActorUpdate>(message.body)) {
     const auto& info = std::get<wire::ActorUpdate>(message.body).info;
     const bool settled = info.state == wire::ActorState::kAlive || info.state == wire::ActorState::kDead;

@@ -48,6 +48,8 @@ class WorkerHost {
     bool ending = false;
     RequestId complete;
     ActorId child;
+    GroupId share;
+    bool leased = false;
     bool completing = false;
   };
   using ProcessMap = std::map<ProcessId, Process>;
@@ -66,6 +68,8 @@ class WorkerHost {
   void FromWorker(ProcessId id, const wire::Message& message);
   void Run(ProcessId id);
   void Drive(ProcessId id);
+  void LeaseShares(ProcessId id);
+  void OnShare(ProcessId id, const wire::GroupInfo& info);
   void SendComplete(ProcessId id);
   void Renew(ProcessId id);
   void Exit(ProcessId id, int code, int signal);

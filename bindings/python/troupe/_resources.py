@@ -25,6 +25,11 @@ def from_wire(wire: list[dict]) -> dict[str, float]:
     return {item["name"]: item["ten_thousandths"] / _SCALE for item in wire}
 
 
+def describe(amounts: Mapping[str, float]) -> str:
+    """`{CPU: 1, GPU: 0.5}`, as the head writes it."""
+    return "{" + ", ".join(f"{name}: {amount:g}" for name, amount in sorted(amounts.items())) + "}"
+
+
 def for_actor(num_cpus: float | None, num_gpus: float | None, memory: float | None,
               resources: Mapping[str, float] | None) -> tuple[dict[str, float], dict[str, float]]:
     """(needed to be placed, held while it runs) of an actor, by Ray's rule.

@@ -57,7 +57,7 @@ def list_launches(session: _session.Session | None = None) -> list[dict[str, Any
 def list_placement_groups(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """Placement groups with their bundles and where these lie."""
     infos = (session or _session.current()).request("ListGroups", {})[1]["groups"]
-    return [group_dict(info) for info in infos]
+    return [group_dict(info) for info in infos if not info["shares"]]
 
 
 def group_dict(info: dict) -> dict[str, Any]:

@@ -60,6 +60,7 @@ struct LaunchInfo {
   resultBytes @19 :List(UInt64);
   headIncarnation @20 :UInt64;
   perRank @21 :List(Resource);
+  watchers @22 :UInt32;        # sessions that are told of it
 }
 struct LaunchUpdate { info @0 :LaunchInfo; }
 struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow
@@ -113,10 +114,16 @@ struct ActorList { actors @0 :List(ActorInfo); }
 struct KillActor { actor @0 :ActorId; graceful @1 :Bool; noRestart @2 :Bool = true; }
 
 # ---- placement groups ----
-struct CreateGroup { group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; bundles @3 :List(Bundle); detached @4 :Bool; }
+# With `shares`, by the driver of a launch: instead of bundles, what the launch reserved for its ranks (or
+# for `shareRank` alone), each where its rank is; held while current().run runs there.
+struct CreateGroup {
+  group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; bundles @3 :List(Bundle); detached @4 :Bool;
+  shares @5 :Bool; shareRank @6 :Int32 = -1;
+}
 struct GroupInfo {
   group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; state @3 :GroupState; attempt @4 :UInt64;
   places @5 :List(BundlePlace); bundles @6 :List(Bundle); reason @7 :Text; launch @8 :LaunchId;
+  shares @9 :Bool; shareRank @10 :Int32 = -1;
 }
 struct GroupUpdate { info @0 :GroupInfo; }         # answer to CreateGroup, GetGroup, RemoveGroup; pushed to the creator
 struct GetGroup { group @0 :GroupId; name @1 :Text; watch @2 :Bool; }

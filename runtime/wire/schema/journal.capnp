@@ -43,6 +43,7 @@ struct GroupSubmitted {
   owner @4 :ProcessId; detached @5 :Bool; launch @6 :LaunchId; epoch @7 :UInt64; parent @8 :GroupId;
   actor @9 :ActorId; gang @10 :Bool; gpuType @11 :Text; node @12 :NodeId; nodeSoft @13 :Bool;
   count @14 :UInt32;           # of a gang: that many of bundles[0]
+  shares @15 :Bool; shareRank @16 :Int32 = -1;   # of the launch's ranks: bundle i lies on its node i
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
 struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; }                 # refused, or a node lost

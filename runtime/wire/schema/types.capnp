@@ -17,7 +17,8 @@ using TokenId = Id;
 enum Role { none @0; worker @1; client @2; observer @3; process @4; head @5; }
 enum Strategy { pack @0; spread @1; strictPack @2; strictSpread @3; }
 enum Outcome { none @0; succeeded @1; failed @2; cancelled @3; }
-enum LaunchMode { distributed @0; driver @1; }
+# command: the record of a `troupe run`: no ranks; `ranks` nodes are waited for, its driver is a client.
+enum LaunchMode { distributed @0; driver @1; command @2; }
 enum LaunchState { queued @0; reserving @1; starting @2; running @3; terminal @4; }
 enum ActorState { pending @0; starting @1; alive @2; dead @3; }
 enum GroupState { pending @0; created @1; removed @2; infeasible @3; rescheduling @4; }

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from troupe import _resources
+
 
 @dataclass
 class LaunchContext:
     """One rank's view of its launch. In the driver of a `@ray_launch`, `run` reaches all ranks.
 
     Attributes are plain numbers and texts: `launch` (id), `name`, `epoch`, `rank`, `local_rank`,
-    `world_size`, `local_world_size`, `node_rank`, `node_count`, `node_name`, `mode`.
+    `world_size`, `local_world_size`, `node_rank`, `node_count`, `node_name`, `mode`; and the dict
+    `resources_per_rank`.
     """
 
     launch: str
@@ -28,6 +31,7 @@ class LaunchContext:
     node_name: str
     mode: str
     group: str = ""
+    resources_per_rank: dict[str, float] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
     rank_actors: list[dict] = field(default_factory=list)
     _gang: Any = None
@@ -47,9 +51,11 @@ class LaunchContext:
         """Runs `fn(*args, **kwargs)` on every rank and returns the list of values by rank.
 
         The ranks form a torch.distributed process group at the first use (nccl where each has a GPU,
-        else gloo) and keep it. Rank 0's part runs in the calling thread. Blocks; `timeout` seconds for
-        the other ranks' parts, then GetTimeoutError naming the rank. The first failing rank's exception
-        is raised as its own type; after a failure the group cannot be used again.
+        else gloo) and keep it. Rank 0's part runs in the calling thread. For its duration the ranks hold
+        their share of the launch's resources: what the driver's actors and placement groups hold of it is
+        waited for first, and they wait for this. Blocks; after `timeout` seconds GetTimeoutError, naming who
+        holds the share or the rank that has not finished. The first failing rank's exception is raised as
+        its own type; after a failure the group cannot be used again.
         """
         return self._require_gang("run").run(fn, args, kwargs, timeout)
 
@@ -90,7 +96,8 @@ def enter(begin: dict) -> LaunchContext:
     global _current
     names = ("launch", "name", "epoch", "rank", "local_rank", "world_size", "local_world_size", "node_rank",
              "node_count", "node", "node_name", "mode", "group")
-    _current = LaunchContext(**{name: begin[name] for name in names})
+    _current = LaunchContext(**{name: begin[name] for name in names},
+                             resources_per_rank=_resources.from_wire(begin["per_rank"]))
     for variable, name in (("RANK", "rank"), ("LOCAL_RANK", "local_rank"), ("WORLD_SIZE", "world_size"),
                            ("LOCAL_WORLD_SIZE", "local_world_size"), ("NODE_RANK", "node_rank"),
                            ("GROUP_RANK", "node_rank"), ("TROUPE_EPOCH", "epoch")):

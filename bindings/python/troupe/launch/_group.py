@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import exceptions
+from troupe.launch import _shares
 
 STUCK_GRACE_S = 5.0
 _group_formed = False
@@ -81,13 +82,26 @@ class RankHandle:
         return self._channel.call("run", payload, in_group)
 
     def run(self, fn: Callable[..., Any], *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
-        """Runs `fn` on this rank and returns its value. Blocks."""
+        """Runs `fn` on this rank and returns its value. Blocks.
+
+        The rank holds its share of the launch's resources meanwhile, as in `current().run`; `timeout`
+        seconds for the share and the other rank's part, then GetTimeoutError.
+        """
         import cloudpickle
 
         payload = cloudpickle.dumps((fn, args, kwargs), protocol=5)
-        if self.rank == 0:
-            return run_part(self._gang.context, payload, in_group=False)
-        return self._gang.receive(self, self.send(payload, False), timeout)
+        gang, started = self._gang, time.monotonic()
+        gang.refuse_inside("a rank's run")
+        with _shares.leased(gang.context, self.rank, timeout) as lease:
+            if self.rank == 0:
+                return gang.run_here(payload, in_group=False)
+            lease.parts = [self.send(payload, False)]
+            return gang.receive(self, lease.parts[0], _left(started, timeout), timeout)
+
+
+def _left(started: float, timeout: float | None) -> float | None:
+    """What is left of `timeout` seconds since `started`."""
+    return None if timeout is None else max(0.0, started + timeout - time.monotonic())
 
 
 class Gang:
@@ -98,27 +112,43 @@ class Gang:
         self.ranks = [RankHandle(self, rank, address) for rank, address in enumerate(context.rank_actors)]
         self._broken: BaseException | None = None
         self._one_run = threading.Lock()
+        self._inside = threading.local()
 
     def run(self, fn: Callable[..., Any], args: tuple, kwargs: dict, timeout: float | None) -> list[Any]:
         """See LaunchContext.run."""
         import cloudpickle
 
+        started = time.monotonic()
+        self.refuse_inside("current().run")
         with self._one_run:
             if self._broken is not None:
                 raise exceptions.TroupeError(
                     f"an earlier current().run failed ({self._broken}), so the process group is not usable "
                     "any more") from self._broken
             payload = cloudpickle.dumps((fn, args, kwargs), protocol=5)
-            deadline = None if timeout is None else time.monotonic() + timeout
-            parts = [handle.send(payload, True) for handle in self.ranks[1:]]
-            try:
-                own = self._own_part(payload, parts)
-                return [own] + [self.receive(handle, ref, None if deadline is None else
-                                             max(0.0, deadline - time.monotonic()))
-                                for handle, ref in zip(self.ranks[1:], parts)]
-            except BaseException as error:
-                self._broken = error
-                raise
+            with _shares.leased(self.context, None, timeout) as lease:
+                try:
+                    lease.parts = [handle.send(payload, True) for handle in self.ranks[1:]]
+                    own = self._own_part(payload, lease.parts)
+                    return [own] + [self.receive(handle, ref, _left(started, timeout), timeout)
+                                    for handle, ref in zip(self.ranks[1:], lease.parts)]
+                except BaseException as error:
+                    self._broken = error
+                    raise
+
+    def refuse_inside(self, what: str) -> None:
+        """Refuses a run inside a run of the same thread: it would wait for what the outer one holds."""
+        if getattr(self._inside, "part", False):
+            raise RuntimeError(f"{what} was called inside a function that a run of this launch runs on rank 0: it "
+                               "would wait for resources and ranks that the outer run holds")
+
+    def run_here(self, payload: bytes, *, in_group: bool) -> Any:
+        """Rank 0's own part, in the calling thread."""
+        self._inside.part = True
+        try:
+            return run_part(self.context, payload, in_group=in_group)
+        finally:
+            self._inside.part = False
 
     def _own_part(self, payload: bytes, parts: list[Any]) -> Any:
         """Rank 0's part, watched: a failed peer would leave it in a collective for ever."""
@@ -126,7 +156,7 @@ class Gang:
         watch = threading.Thread(target=self._watch, args=(parts, done), name="troupe-run", daemon=True)
         watch.start()
         try:
-            return run_part(self.context, payload, in_group=True)
+            return self.run_here(payload, in_group=True)
         finally:
             done.set()
 
@@ -144,14 +174,17 @@ class Gang:
                         self.context._abort(error)
                     return
 
-    def receive(self, handle: RankHandle, ref: Any, timeout: float | None) -> Any:
-        """The value of a part. Raises its exception as its own type, or GetTimeoutError."""
+    def receive(self, handle: RankHandle, ref: Any, left: float | None, timeout: float | None) -> Any:
+        """The value of a part, waiting `left` of `timeout` seconds.
+
+        Raises its exception as its own type, or GetTimeoutError.
+        """
         import cloudpickle
 
         from troupe import _calls
 
         try:
-            return cloudpickle.loads(_calls.get(ref, timeout))
+            return cloudpickle.loads(_calls.get(ref, left))
         except exceptions.GetTimeoutError:
             raise exceptions.GetTimeoutError(
                 f"rank {handle.rank} did not finish its part within {timeout:g} s") from None

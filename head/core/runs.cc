@@ -1,0 +1,83 @@
+#include "head/core/runs.h"
+
+#include <utility>
+#include <vector>
+
+#include "head/core/launches.h"
+
+namespace troupe::head {
+namespace {
+
+constexpr std::size_t kNodesNamed = 16;
+
+bool There(const Node& node) {
+  return !node.dead && node.reported && !node.draining && !node.session.IsNil();
+}
+
+std::uint32_t CountNodes(const State& state) {
+  std::uint32_t count = 0;
+  for (const auto& [id, node] : state.nodes) count += There(node) ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+Launch& BeginRun(Turn& turn, const Request& request, const wire::SubmitLaunch& message) {
+  wire::LaunchSubmitted submitted;
+  submitted.launch = LaunchId::Random(turn.random);
+  submitted.spec = message.spec;
+  submitted.request = message.request;
+  submitted.owner = message.spec.detached ? OwnerId() : request.owner;
+  submitted.submitted_us = turn.wall_us;
+  wire::EpochBegun begun;
+  begun.launch = submitted.launch;
+  begun.epoch = 1;
+  turn.Append(std::move(submitted));
+  turn.Append(begun);
+  Launch& launch = *turn.FindLaunch(begun.launch);
+  launch.watchers.insert(request.route);
+  launch.started = turn.now;
+  turn.state.dirty = true;
+  return launch;
+}
+
+void CountNodesOfRuns(Turn& turn) {
+  if (turn.state.waiting_runs.empty()) return;
+  const std::uint32_t count = CountNodes(turn.state);
+  const std::set<LaunchId> waiting = turn.state.waiting_runs;
+  for (const LaunchId& id : waiting) {
+    Launch& launch = *turn.FindLaunch(id);
+    if (count >= launch.spec.ranks) {
+      wire::RosterPublished published;
+      published.launch = id;
+      published.epoch = launch.epoch;
+      published.ready_ms = static_cast<std::uint64_t>(Millis(turn.now - launch.started));
+      turn.Append(std::move(published));
+    } else if (count == launch.nodes_there) {
+      continue;
+    }
+    launch.nodes_there = count;
+    PushLaunch(turn, launch);
+  }
+}
+
+std::string NodesAwaited(Turn& turn, const Launch& launch) {
+  if (launch.phase != wire::LaunchState::kStarting || !launch.open()) return {};
+  std::string names;
+  std::size_t named = 0;
+  for (const auto& [id, node] : turn.state.nodes) {
+    if (!There(node) || ++named > kNodesNamed) continue;
+    names += (names.empty() ? ": " : ", ") + node.name;
+  }
+  if (named > kNodesNamed) names += " and " + std::to_string(named - kNodesNamed) + " more";
+  return std::to_string(named) + " of " + std::to_string(launch.spec.ranks) + " nodes are there" + names;
+}
+
+void TellWatchersLeft(Turn& turn) {
+  for (const auto& [id, launch] : turn.state.launches) {
+    const bool over = launch.spec.mode == wire::LaunchMode::kCommand && !launch.open();
+    if (over) PushLaunch(turn, launch);
+  }
+}
+
+}  // namespace troupe::head
