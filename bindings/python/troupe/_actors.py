@@ -64,7 +64,10 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
         from troupe import _blobs
 
         spec["payload"], payload = _blobs.put(session, payload), b""
-    _, update, data = session.request("CreateActor", {"spec": spec}, payload)
+    try:
+        _, update, data = session.request("CreateActor", {"spec": spec}, payload)
+    except exceptions.AlreadyExistsError as error:
+        raise exceptions.ActorAlreadyExistsError(str(error)) from None
     info = update["info"]
     if info["actor"] != spec["actor"]:  # get_if_exists found another one
         link = ActorLink.of(session, info["actor"], info["class_name"])
@@ -133,8 +136,11 @@ class ActorLink:
     @classmethod
     def of_or_new(cls, session: _session.Session, actor: str, class_name: str) -> tuple["ActorLink", bool]:
         """The same, and whether it was made just now."""
-        links = session.store.setdefault("actor_links", {})
         with _session._lock:
+            links = session.store.get("actor_links")
+            if links is None:
+                links = session.store["actor_links"] = {}
+                session.on_close(lambda: _end_links(session))
             link = links.get(actor)
             if link is not None:
                 return link, False
@@ -206,7 +212,6 @@ class ActorLink:
                     promise.set_error(error)
             self.channel = channel
 
-
     def _lost(self, channel: Any) -> None:
         """The connection to another host ended. Calls under way wait for a verdict; later ones dial anew."""
         with self._lock:
@@ -214,6 +219,13 @@ class ActorLink:
             self._ended.append(channel)
             if self.channel is channel:
                 self.channel = None
+
+
+def _end_links(session: _session.Session) -> None:
+    """The session was shut down here: calls that wait and calls to come end at once, not after a grace."""
+    for link in list(session.store["actor_links"].values()):
+        link.fail(exceptions.ActorUnavailableError(
+            "troupe.shutdown() was called in this process, and the handle belongs to the session that it ended"))
 
 
 def _frozen(args: tuple, kwargs: dict) -> Any:

@@ -34,8 +34,8 @@ def on_lost(channel: Any, address: dict, action: Any) -> None:
 
 
 def fail(channel: Any, error: exceptions.TroupeError) -> None:
-    """Tells a channel that its actor is dead: what is outstanding ends with this text."""
-    channel.fail(_DIED, str(error))
+    """Tells a channel that its actor is dead, or out of reach for good: what is outstanding ends with this text."""
+    channel.fail(_CODES.get(type(error), _DIED), str(error))
 
 
 class Promise:

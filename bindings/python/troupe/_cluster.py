@@ -113,9 +113,7 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "",
 
     if address.startswith("unix:"):  # what TROUPE_ADDRESS is inside a rank on the head's own host
         return _over_socket(address.removeprefix("unix:"), address, namespace, return_timeout)
-    host, separator, port = address.rpartition(":")
-    if not separator or not host or not port.isdigit():
-        raise ValueError(f"{address!r} is no address; it looks like 10.0.0.1:6400")
+    host, port = _home.host_and_port(address)
     token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
     if token_file is None:
         for cluster in _home.clusters(running_only=True):
@@ -125,9 +123,8 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "",
             f"connecting to {address} needs a token: no head of this user at that address runs on this host\n"
             "  on the head: troupe token create --role client > token\n"
             "  here: troupe.init(address, token_file='token') or TROUPE_TOKEN_FILE=token")
-    if not os.path.isfile(token_file):
-        raise exceptions.JoinError(f"the token file {token_file} does not exist")
-    control = native.ControlClient.connect(host, int(port), token_file=token_file, return_timeout=return_timeout)
+    _node_start.cluster_of_token(token_file)
+    control = native.ControlClient.connect(host, port, token_file=token_file, return_timeout=return_timeout)
     session = _opened(control, address, namespace, return_timeout)
     session.token_file = token_file
     return session

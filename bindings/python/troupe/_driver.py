@@ -46,7 +46,7 @@ def _acquire(session: _session.Session, begin: dict) -> int:
     except exceptions.FencedError as error:
         print(f"troupe: not the driver: {error}", flush=True)
         _leave.leave_now(EXIT_FENCED)
-    except exceptions.ActorAlreadyExistsError as error:
+    except exceptions.AlreadyExistsError as error:
         print(f"troupe: another process is the driver: {error}", flush=True)
         _leave.leave_now(EXIT_BUSY)
     if kind == "MarkerReply":

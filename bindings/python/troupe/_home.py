@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +11,32 @@ from pathlib import Path
 def home() -> Path:
     """`$TROUPE_HOME`, by default ~/.troupe; made with mode 0700."""
     path = Path(os.environ.get("TROUPE_HOME") or Path.home() / ".troupe")
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        said = "TROUPE_HOME" if os.environ.get("TROUPE_HOME") else "the default of TROUPE_HOME"
+        raise type(error)(f"{path} ({said}) cannot be made: {error.strerror}\n"
+                          "  set TROUPE_HOME to a folder on this machine that you may write to") from None
     return path
+
+
+def require_writable(root: Path) -> None:
+    """Raises PermissionError when nothing can be kept in `root`, before anything is started."""
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise PermissionError(f"{root} cannot be written to by this user\n"
+                              "  set TROUPE_HOME to a folder on this machine that you may write to")
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The parts of `10.0.0.1:6400` or `[::1]:6400`. Raises ValueError for what is no address."""
+    host, separator, port = address.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    bare = host[1:-1] if bracketed else host
+    if not separator or not bare or re.fullmatch("[0-9]{1,5}", port) is None or (":" in bare and not bracketed):
+        raise ValueError(f"{address!r} is no address; it looks like 10.0.0.1:6400")
+    if not 0 < int(port) < 65536:
+        raise ValueError(f"{address!r} is no address: ports go from 1 to 65535")
+    return bare, int(port)
 
 
 def state_root() -> Path:
@@ -71,6 +96,20 @@ def read_json(path: Path) -> dict | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def remove_socket_of(record: Path) -> None:
+    """Removes the sockets of the program that wrote `record`, if it is dead: one that was killed left them."""
+    told = read_json(record) or {}
+    pid, socket = int(told.get("pid", 0)), Path(str(told.get("socket", "")))
+    if not socket.is_socket() or is_running(pid, "troupe-"):
+        return
+    if socket.parent.name == f"n-{pid}":  # a worker's own folder, with the sockets of its processes
+        import shutil
+
+        shutil.rmtree(socket.parent, ignore_errors=True)
+    else:
+        socket.unlink(missing_ok=True)
 
 
 def clusters(*, running_only: bool = False) -> list[ClusterHome]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +14,10 @@ from typing import Any
 from troupe import _executables, _home, exceptions
 
 
+_TOKEN_BYTES_MAX = 4096
+_AMOUNT_MAX = 1e9
+_NODE_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_OWN_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus"}
 _JOINED = "joined.json"  # the address a node joined at, so that it can join again without a token
 
 
@@ -20,6 +26,7 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
           log_days: float | None = None, log_gib: float | None = None) -> list[str]:
     """Options of a worker for what its node has and keeps; nothing given: what the machine has, and defaults."""
     args: list[str] = []
+    _check_amounts({"num_cpus": num_cpus, "num_gpus": num_gpus, **(resources or {})})
     if num_cpus is not None:
         args.append(f"--num_cpus={num_cpus:g}")
     if num_gpus is not None:
@@ -36,6 +43,25 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
     if log_gib is not None:
         args.append(f"--ended_log_bytes_max={int(log_gib * 2**30)}")
     return args
+
+
+def _check_amounts(amounts: Mapping[str, float | None]) -> None:
+    for name, amount in amounts.items():
+        if amount is None and name in _OWN_OPTIONS.values():
+            continue
+        if name in _OWN_OPTIONS:
+            raise ValueError(f"give {name} as {_OWN_OPTIONS[name]}, not inside resources")
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 <= amount <= _AMOUNT_MAX:
+            raise ValueError(f"{name} must be a number from 0 to {_AMOUNT_MAX:g}, not {amount!r}")
+        if name == "num_gpus" and amount != int(amount):
+            raise ValueError(f"num_gpus must be a whole number, not {amount!r}")
+
+
+def check_name(name: str) -> str:
+    """A node's name, which is also its folder's: letters, digits, dots, dashes and underscores."""
+    if _NODE_NAME.fullmatch(name) is None:
+        raise ValueError(f"{name!r} is no name of a node: up to 63 letters, digits, '.', '-' and '_', a letter or digit first")
+    return name
 
 
 def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: str | None = None,
@@ -70,9 +96,15 @@ def cluster_of_token(token_file: str) -> str:
     """The id of the cluster a token is for. Raises JoinError for a file that is none or has none."""
     try:
         with open(token_file, encoding="ascii") as file:
-            text = file.read()
+            info = os.fstat(file.fileno())
+            if stat.S_ISREG(info.st_mode) and info.st_mode & 0o077:
+                raise exceptions.JoinError(f"{token_file} holds a token, but others than its owner can read it\n"
+                                           f"  chmod 600 {token_file}")
+            text = file.read(_TOKEN_BYTES_MAX)
     except FileNotFoundError:
         raise exceptions.JoinError(f"the token file {token_file} does not exist") from None
+    except OSError as error:
+        raise exceptions.JoinError(f"the token file {token_file} cannot be read: {error.strerror}") from None
     except ValueError:
         raise exceptions.JoinError(f"{token_file} holds no token") from None
     sound = cluster_of_sound_token(text)

@@ -20,6 +20,7 @@ from troupe._board import Board
 
 REQUEST_TIMEOUT_S = 30.0
 _REWATCH = {"launch": ("WatchLaunch", {}), "actor": ("WatchActor", {}), "group": ("GetGroup", {"watch": True})}
+_SHUT_DOWN = "troupe.shutdown() was called in this process: the session that this belongs to has ended"
 _PUSHES = {"LaunchUpdate": ("launch", "launch"), "ActorUpdate": ("actor", "actor"),
            "GroupUpdate": ("group", "group")}
 
@@ -42,8 +43,9 @@ class Session:
         self.returns = 0                # how often it came back to its head
         self.return_timeout = 0.0       # how long it looks for a head that is gone
         self._lost_at = 0.0
-        self._left = False              # closed from this side
+        self.closed_here = False        # closed from this side
         self._on_close: list[Any] = []
+        self._on_end: list[Any] = []
         self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
 
     @classmethod
@@ -70,10 +72,12 @@ class Session:
         Raises the exception an ErrorReply stands for; GetTimeoutError naming the request after
         `timeout` seconds; ConnectionError when the session ends first.
         """
+        if self.closed_here:
+            raise exceptions.ConnectionError(_SHUT_DOWN)
         try:
             return self.control.request(kind, fields or {}, attachment, timeout)
         except exceptions.ConnectionError as error:
-            if self.embedded is None or self._left:
+            if self.embedded is None or self.closed_here:
                 raise
             raise exceptions.ConnectionError(f"{error}{self.embedded.obituary()}") from None
 
@@ -136,10 +140,20 @@ class Session:
                 break
             self.push(message[0], message[1], message[2])
         text = f"the connection to the cluster at {self.address} ended" + (f": {error}" if error else "")
-        if self.embedded is not None and not self._left:
+        if self.closed_here:
+            text = _SHUT_DOWN
+        elif self.embedded is not None:
             text += self.embedded.obituary()
         self.closed = True
         self.board.close(exceptions.ConnectionError(text))
+        for action in self._on_end:
+            action()
+
+    def on_end(self, action: Any) -> None:
+        """Runs `action()` on the session's reading thread when the connection ends, from whichever side."""
+        self._on_end.append(action)
+        if self.closed:
+            action()
 
     def on_close(self, action: Any) -> None:
         """Runs `action()` first thing when the session is closed from this side."""
@@ -149,10 +163,11 @@ class Session:
         """Ends the session; the cluster ends what belonged to it. Idempotent."""
         if self.closed and not self._on_close:
             return
-        self.closed = self._left = True
+        self.closed = True
         while self._on_close:
             self._on_close.pop()()
-        self.board.close(exceptions.ConnectionError("troupe.shutdown() was called"))
+        self.board.close(exceptions.ConnectionError(_SHUT_DOWN))
+        self.closed_here = True
         if not self.in_process:
             self.control.close()
 

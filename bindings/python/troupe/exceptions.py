@@ -143,7 +143,11 @@ class ActorPlacementGroupRemoved(ActorDiedError):
     """The placement group the actor lived in was removed."""
 
 
-class ActorAlreadyExistsError(TroupeError, ValueError):
+class AlreadyExistsError(TroupeError, ValueError):
+    """A name, an id or an address that is taken."""
+
+
+class ActorAlreadyExistsError(AlreadyExistsError):
     """The name is taken in this namespace."""
 
 
@@ -239,7 +243,7 @@ BY_CODE: dict[int, type[TroupeError]] = {
     6: PlacementError, 7: GetTimeoutError, 8: CancelledError, 9: FencedError, 10: TooLargeError,
     11: ActorDiedError, 12: ActorUnavailableError, 13: MaybeExecutedError, 14: NotSentError,
     15: LaunchError, 16: JoinError, 17: VersionError, 18: UnknownOutcomeError,
-    19: ActorAlreadyExistsError,
+    19: AlreadyExistsError,
 }
 
 

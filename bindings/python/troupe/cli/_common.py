@@ -12,13 +12,32 @@ import click
 from troupe import _cluster, _home, _session, exceptions
 
 
+def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """The callback of --address: a usage error for what is no address."""
+    try:
+        if value is not None and not value.startswith("unix:"):
+            _home.host_and_port(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return value
+
+
+def only_prefixed(what: str, prefix: str, identities: list[str], hint: str) -> str:
+    """The one id that starts with `prefix`; a usage error when none does, or several do."""
+    found = [each for each in identities if prefix and each.startswith(prefix.lower())]
+    if len(found) == 1:
+        return found[0]
+    which = f"no {what} has" if not found else f"{len(found)} {what}s have"
+    raise click.UsageError(f"{which} an id that starts with {prefix!r}; see: {hint}")
+
+
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--address, --token-file, --cluster, --json."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
         click.option("--cluster", metavar="ID", help="Which of this user's clusters on this host (a prefix will do)."),
         click.option("--token-file", metavar="FILE", help="Token for a head on another host."),
-        click.option("--address", metavar="HOST:PORT", help="Address of the head.  [default: TROUPE_ADDRESS, else the "
+        click.option("--address", metavar="HOST:PORT", callback=an_address, help="Address of the head.  [default: TROUPE_ADDRESS, else the "
                      "only cluster of TROUPE_HOME]"),
     ):
         command = option(command)

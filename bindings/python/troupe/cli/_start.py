@@ -32,7 +32,8 @@ _NODE_OPTIONS = (
 )
 
 
-def _node_options(command: Any) -> Any:
+def node_options(command: Any) -> Any:
+    """--num-cpus, --num-gpus, --resources, --labels, --node-name."""
     for option in reversed(_NODE_OPTIONS):
         command = option(command)
     return command
@@ -40,7 +41,7 @@ def _node_options(command: Any) -> Any:
 
 @click.command()
 @click.option("--head", is_flag=True, help="Start a head, and a worker on this node.")
-@click.option("--address", metavar="HOST:PORT", help="Join the cluster whose head is there.")
+@click.option("--address", metavar="HOST:PORT", callback=_common.an_address, help="Join the cluster whose head is there.")
 @click.option("--token-file", metavar="FILE", help="The join token; `-` reads it from stdin.")
 @click.option("--no-worker", is_flag=True, help="With --head: this node does no work.")
 @click.option("--listen", metavar="ADDRESS", help="Numeric address to listen on.  [default: 127.0.0.1 for a head; for a "
@@ -54,10 +55,10 @@ def _node_options(command: Any) -> Any:
               help="This node is as a host of its own: others, of this host too, reach it over TLS only.")
 @click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
-@_node_options
+@node_options
 def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None, port: int | None,
-          cluster: str | None, new: bool, certificate_days: float | None, force_tcp: bool, block: bool, as_json: bool, num_cpus: float | None,
-          num_gpus: float | None, resources: str | None, labels: tuple[str, ...], log_days: float | None,
+          cluster: str | None, new: bool, certificate_days: float | None, force_tcp: bool, block: bool,
+          as_json: bool, num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...], log_days: float | None,
           log_gib: float | None, node_name: str | None) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
@@ -91,16 +92,13 @@ def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | N
               node_name: str | None, force_tcp: bool, log_days: float | None = None,
               log_gib: float | None = None) -> list[str]:
     """The worker's options; a usage error names what is malformed."""
-    for name, value in (("--num-cpus", num_cpus), ("--num-gpus", num_gpus)):
-        if value is not None and value < 0:
-            raise click.UsageError(f"{name} must be at least 0")
     amounts: dict[str, float] = {}
     if resources is not None:
         try:
             amounts = json.loads(resources)
         except ValueError as error:
             raise click.UsageError(f"--resources is no JSON: {error}") from None
-        if not isinstance(amounts, dict) or not all(isinstance(v, (int, float)) and v >= 0 for v in amounts.values()):
+        if not isinstance(amounts, dict):
             raise click.UsageError('--resources is an object of numbers, e.g. {"license": 2}')
     for label in labels:
         if "=" not in label:
@@ -109,10 +107,11 @@ def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | N
         args = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=amounts,
                                  labels=dict(label.split("=", 1) for label in labels), log_days=log_days,
                                  log_gib=log_gib)
+        if node_name is not None:
+            args.append(f"--name={_node_start.check_name(node_name)}")
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    if node_name:
-        args.append(f"--name={node_name}")
+        text = str(error).replace("num_cpus", "--num-cpus").replace("num_gpus", "--num-gpus")
+        raise click.UsageError(text) from None
     return [*args, "--force_tcp=true"] if force_tcp else args
 
 
@@ -148,6 +147,7 @@ def _start_head(listen: str | None, port: int | None, cluster: str | None, new: 
     resumed = _state_to_resume(cluster, new)
     listen, port = _address_of(listen, port, resumed)
     root = _home.state_root()
+    _home.require_writable(root)
     if root != _home.home():
         click.echo(f"{_home.home()} is on a network file system: state is kept in {root}", err=True)
     args = [f"--home={root}", f"--listen={listen}", f"--port={port}", *options]
@@ -176,6 +176,7 @@ def _start_head(listen: str | None, port: int | None, cluster: str | None, new: 
 def _join(address: str, token_file: str | None, listen: str | None, node: list[str],
           name: str | None) -> tuple[list[_executables.Started], dict]:
     root = _home.state_root()
+    _home.require_writable(root)
     token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
     if token_file == "-":
         token_file = _token_from_stdin()
@@ -189,6 +190,7 @@ def _join(address: str, token_file: str | None, listen: str | None, node: list[s
 def _token_from_stdin() -> str:
     """The token in a descriptor of memory, so that it never lies in a file or in argv."""
     descriptor = os.memfd_create("token", 0)
+    os.fchmod(descriptor, 0o600)
     os.write(descriptor, click.get_binary_stream("stdin").read())
     os.lseek(descriptor, 0, os.SEEK_SET)
     return f"/proc/{os.getpid()}/fd/{descriptor}"

@@ -28,6 +28,9 @@ def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
         workers = _home.workers()
     else:
         chosen = _local_choice(cluster)
+        if not chosen:
+            _say_nothing_ran(as_json)
+            return
         heads = [each for each in _home.clusters(running_only=True) if each.cluster_id == chosen]
         workers = [(path, record) for path, record in _home.workers() if path.parts[-3] == chosen]
     for head in heads:
@@ -44,19 +47,28 @@ def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
         click.echo(f"stopped {len(heads)} head{'s' * (len(heads) != 1)} and {len(workers)} "
                    f"worker{'s' * (len(workers) != 1)}")
     else:
-        click.echo("nothing was running")
+        _say_nothing_ran(as_json)
+
+
+def _say_nothing_ran(as_json: bool) -> None:
+    """To stop twice is no mistake."""
+    if as_json:
+        _common.echo_json({"stopped": []})
+    else:
+        click.echo(f"nothing of {_home.home()} was running here")
 
 
 def _local_choice(cluster: str | None) -> str:
-    """The id of the cluster that is meant, among those with a head or a worker running here."""
+    """The id of the cluster that is meant, among those with a head or a worker running here; "" for none."""
     ids = {each.cluster_id for each in _home.clusters(running_only=True)}
     ids |= {path.parts[-3] for path, _ in _home.workers()}
     found = sorted(each for each in ids if each.startswith(cluster or ""))
     if len(found) == 1:
         return found[0]
+    if not found and cluster is None:
+        return ""
     if not found:
-        named = f" with the id {cluster}" if cluster else ""
-        raise exceptions.ConnectionError(f"no cluster{named} of {_home.home()} is running here")
+        raise exceptions.ConnectionError(f"no cluster with the id {cluster} of {_home.home()} is running here")
     raise click.UsageError("several clusters run here; say which with --cluster ID, or --all:\n"
                            + "\n".join(f"  {each[:8]}" for each in found))
 
@@ -77,16 +89,7 @@ def remove_sockets(cluster_id: str) -> None:
     """Removes the sockets of this cluster's programs that are dead: one that was killed left its own."""
     folder = _home.state_root() / "clusters" / cluster_id
     for path in (folder / "head.json", *folder.glob("nodes/*/node.json")):
-        record = _home.read_json(path) or {}
-        pid, socket = int(record.get("pid", 0)), Path(str(record.get("socket", "")))
-        if not socket.is_socket() or _home.is_running(pid, "troupe-"):
-            continue
-        if socket.parent.name == f"n-{pid}":  # a worker's own folder, with the sockets of its processes
-            import shutil
-
-            shutil.rmtree(socket.parent, ignore_errors=True)
-        else:
-            socket.unlink(missing_ok=True)
+        _home.remove_socket_of(path)
 
 
 def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_S) -> list[int]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 
@@ -9,15 +10,19 @@ import click
 
 from troupe.cli import _common
 
+_TTL_S_MAX = 366 * 86400
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _seconds(text: str) -> int:
     """`24h` as seconds."""
     number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or not number.isdigit() or int(number) == 0:
+    if unit not in _UNITS or re.fullmatch("[0-9]+", number) is None or not number.strip("0"):
         raise click.BadParameter(f"{text!r} is no duration; it looks like 30m, 24h or 7d")
-    return int(number) * _UNITS[unit]
+    seconds = int(number) * _UNITS[unit] if len(number) < 12 else _TTL_S_MAX + 1
+    if seconds > _TTL_S_MAX:
+        raise click.BadParameter(f"{text!r} is longer than a token may live, {_TTL_S_MAX // 86400}d")
+    return seconds
 
 
 @click.group()
@@ -80,12 +85,9 @@ def revoke(token_id: str, address: str | None, token_file: str | None, cluster: 
     """Make a token useless for further joins; a prefix of its id will do."""
     with _common.session(address, token_file, cluster) as session:
         known = [each["id"] for each in session.request("ListTokens", {})[1]["tokens"]]
-        found = [each for each in known if each.startswith(token_id.lower())]
-        if len(found) != 1:
-            raise click.UsageError(f"{'no token has' if not found else 'several tokens have'} an id that starts with "
-                                   f"{token_id}; see: troupe token list")
-        session.request("RevokeToken", {"id": found[0]})
+        found = _common.only_prefixed("token", token_id, known, "troupe token list")
+        session.request("RevokeToken", {"id": found})
     if as_json:
-        _common.echo_json({"revoked": found[0]})
+        _common.echo_json({"revoked": found})
     else:
-        click.echo(f"token {found[0][:8]} is revoked; nodes that joined with it stay")
+        click.echo(f"token {found[:8]} is revoked; nodes that joined with it stay")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         raise TypeError("inherit_env must be a list of names, not a text")
     if isinstance(cpus_per_rank, bool) or not isinstance(cpus_per_rank, (int, float)) or cpus_per_rank < 0:
         raise TypeError(f"cpus_per_rank must be a number of at least 0, not {cpus_per_rank!r}")
-    if timeout is not None and not timeout > 0:
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
         raise ValueError(f"timeout must be more than 0 seconds, not {timeout!r}")
     if strategy not in _STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}, not {strategy!r}")
@@ -58,6 +59,18 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_environment.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy)
+
+
+def _check_arguments(function: Callable[..., Any], args: tuple, kwargs: dict) -> None:
+    """Raises the TypeError that the ranks would, before there are any."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a builtin that does not tell
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{getattr(function, '__name__', 'the function')}{signature}: {error}") from None
 
 
 class DistributedFunction:
@@ -82,12 +95,13 @@ class DistributedFunction:
     def submit(self, *args: Any, detach: bool = False, **kwargs: Any) -> Any:
         """Starts a launch and returns its LaunchHandle at once.
 
-        What cannot start is refused here, before any rank exists: LaunchError (a capture too large or
-        unpicklable), PlacementError (more than the cluster can ever hold), ConnectionError. The launch is
+        What cannot start is refused here, before any rank exists: TypeError (arguments that the function
+        does not take), LaunchError (a capture too large or unpicklable), PlacementError (more than the cluster can ever hold), ConnectionError. The launch is
         cancelled when this process ends, unless `detach`.
         """
         from troupe.launch import _submit
 
+        _check_arguments(self._function, args, kwargs)
         return _submit.submit(self._function, args, kwargs, self._options, detach=detach)
 
     def distributed(self, *args: Any, **kwargs: Any) -> list[Any]:

@@ -80,9 +80,9 @@ class LaunchHandle:
         return _blobs.get(self.session, result["kept_by"], result["sha256"], result["size_bytes"],
                           what=f"the result of rank {rank} (the launch succeeded)")
 
-    def cancel(self) -> None:
+    def cancel(self, reason: str = "cancel() was called") -> None:
         """Cancels the launch and returns when the head has decided: a marker already there stands."""
-        self.session.request("CancelLaunch", {"launch": self.id, "hard": True, "reason": "cancel() was called"})
+        self.session.request("CancelLaunch", {"launch": self.id, "hard": True, "reason": reason})
 
     def status(self) -> dict[str, Any]:
         """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.

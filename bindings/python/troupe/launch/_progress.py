@@ -19,7 +19,7 @@ def run(handle: Any) -> list[Any]:
         show.follow()
         values = handle.result()
     except KeyboardInterrupt:
-        handle.cancel()
+        handle.cancel("Ctrl-C in the caller")
         raise
     except exceptions.TroupeError:
         show.finish()

@@ -33,6 +33,10 @@ def _refuse_inside_a_rank() -> None:
             f"this is rank {context.rank} of launch {context.launch[:4]} already: a launch inside a launch would "
             "wait for resources its own ranks hold. Use torch.distributed's groups here, or in a @ray_launch "
             "troupe.launch.current().run(...)")
+    session = _session.current_or_none()
+    if session is not None and session.launch:
+        raise RuntimeError(f"this actor belongs to launch {session.launch[:4]}: a launch inside a launch would wait for "
+                           "resources that launch holds. Use actors here, or let the driver call current().run(...)")
 
 
 def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bool) -> LaunchHandle:
