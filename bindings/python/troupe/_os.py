@@ -87,3 +87,39 @@ def collapse_memory() -> Iterator[bool]:
         for address in range(start, end - _HUGE_BYTES + 1, _HUGE_BYTES):
             done = madvise(ctypes.c_void_p(address), ctypes.c_size_t(_HUGE_BYTES), _MADV_COLLAPSE) == 0
             yield done
+
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of its descendants whose own parents have ended."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def kill_children(keep: set[int]) -> None:
+    """Kills and reaps every child of this process but `keep`, and what thereby becomes a child of it."""
+    while True:
+        children = _children() - keep
+        if not children:
+            return
+        for child in children:
+            try:
+                os.kill(child, _SIGKILL)
+                os.waitpid(child, 0)
+            except (ProcessLookupError, ChildProcessError):
+                continue
+
+
+def _children() -> set[int]:
+    here, found = str(os.getpid()), set()
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                if file.read().rpartition(")")[2].split()[1] == here:
+                    found.add(int(name))
+        except (OSError, IndexError):
+            continue
+    return found

@@ -17,8 +17,8 @@ import click
 from troupe import __version__, exceptions
 
 _WHERE = {"journal": ("_journal", "journal"), "list": ("_show", "list_"), "logs": ("_logs", "logs"),
-          "start": ("_start", "start"), "stack": ("_stack", "stack"), "status": ("_show", "status"),
-          "stop": ("_stop", "stop"), "token": ("_token", "token")}
+          "run": ("_run", "run"), "start": ("_start", "start"), "stack": ("_stack", "stack"),
+          "status": ("_show", "status"), "stop": ("_stop", "stop"), "token": ("_token", "token")}
 
 
 class _Commands(click.Group):

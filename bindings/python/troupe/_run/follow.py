@@ -1,0 +1,179 @@
+"""A node that serves a run: joins the head, works, waits for the marker, and ends as it says.
+
+The head may be up long after this node: it is dialled until `--wait` seconds have passed. A session that
+ends is dialled again for `--lost-after` seconds; then nobody knows how the run ended (exit 75).
+"""
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Any
+
+from troupe import _session, exceptions
+from troupe._run import node, secret
+from troupe._run.lead import claim, resolve
+from troupe._run.node import RunOptions, Stopped, say
+
+DIAL_FIRST_S, DIAL_MAX_S = 0.05, 1.0
+
+
+class WrongCluster(Exception):
+    """Somebody else answers at the run's address."""
+
+
+class NotWanted(Exception):
+    """The run has no place for this node."""
+
+
+def follow(options: RunOptions, derived: secret.Derived) -> int:
+    """Serves the run from this node; its exit code."""
+    programs = node.Programs()
+    try:
+        return _Follower(options, derived, programs).run()
+    except WrongCluster as error:
+        say(str(error))
+        return node.EXIT_WRONG_CLUSTER
+    except NotWanted as error:
+        say(str(error))
+        return node.EXIT_USAGE
+    except Stopped as stopped:
+        say(f"{options.node_name} leaves the run at {stopped.name}; the run goes on without it")
+        return node.EXIT_CANCELLED
+    finally:
+        programs.close()
+
+
+class _Follower:
+    def __init__(self, options: RunOptions, derived: secret.Derived, programs: node.Programs) -> None:
+        self._options = options
+        self._derived = derived
+        self._programs = programs
+        self._port = options.place.port or derived.port
+        self._pause = threading.Event()
+        self._rank = options.place.rank
+        self._last_error = ""
+
+    @property
+    def _where(self) -> str:
+        return f"{self._options.place.host}:{self._port}"
+
+    def run(self) -> int:
+        """Everything, in order."""
+        found = self._dial(self._options.wait_s)
+        if found is None:
+            say(f"nobody leads at {self._where}: no answer within {self._options.wait_s:g} s ({self._last_error})\n"
+                f"  node 0 was to lead ({self._options.place.source}); how the run ended is unknown")
+            return node.EXIT_UNKNOWN
+        session, info = found
+        try:
+            if info["state"] != "terminal":
+                self._claim(session, info)
+                self._join()
+                say(f"{self._options.node_name} joined {self._where} as node {self._rank} of {info['ranks']}")
+            return self._serve(session, info)
+        finally:
+            self._programs.end_worker()
+
+    # ---- reaching the head ----
+
+    def _dial(self, seconds: float) -> tuple[_session.Session, dict] | None:
+        """A session and the run's record, tried until `seconds` have passed."""
+        deadline, pause = time.monotonic() + seconds, DIAL_FIRST_S
+        while True:
+            try:
+                return self._open()
+            except exceptions.JoinError as error:
+                raise WrongCluster(f"{self._where} is not the head of this run: {error}") from None
+            except (exceptions.ConnectionError, exceptions.GetTimeoutError, OSError) as error:
+                self._last_error = str(error).splitlines()[0]
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            # Nothing tells that a port of another host has opened: it is dialled, at growing distances.
+            self._pause.wait(min(left, pause * random.uniform(0.5, 1.0)))
+            pause = min(2 * pause, DIAL_MAX_S)
+
+    def _open(self) -> tuple[_session.Session, dict]:
+        from troupe._bridge import native
+
+        control = native.ControlClient.connect(resolve(self._options.place.host), self._port,
+                                               token=self._derived.client_token)
+        session = _session.Session.over_client(control, namespace="")
+        try:
+            for launch in session.request("ListLaunches", {})[1]["launches"]:
+                if launch["mode"] == "command":
+                    info = session.request("WatchLaunch", {"launch": launch["launch"]})[1]["info"]
+                    session.board.post_reply("launch", info["launch"], info)
+                    return session, info
+        except BaseException:
+            session.close()
+            raise
+        session.close()
+        raise exceptions.ConnectionError("the head is up and its run not yet")
+
+    # ---- a place in it ----
+
+    def _claim(self, session: _session.Session, info: dict) -> None:
+        count = info["ranks"]
+        ranks = range(1, count) if self._rank is None else [self._rank]
+        held: list[str] = []
+        for rank in ranks:
+            other = node.claim_rank(session, info["launch"], rank, lambda: claim(self._options))
+            if other is None:
+                self._rank = rank
+                return
+            held.append(f"  node {rank} is {other['name']} (host {other['host']}, pid {other['pid']})")
+        if self._rank is None:
+            raise NotWanted("\n".join([f"all {count} nodes of the run at {self._where} are there already; this one, "
+                                       f"{self._options.node_name}, is one too many and leaves", *held]))
+        raise NotWanted("\n".join([f"two nodes say they are node {self._rank} ({self._options.place.source}); this one, "
+                                   f"{self._options.node_name}, came second and leaves", *held]))
+
+    def _join(self) -> None:
+        args = list(self._options.node_args)
+        if self._options.listen:
+            args.append(f"--listen={self._options.listen}")
+        with secret.TokenFile(self._derived.worker_token) as token:
+            self._programs.start_worker(f"{resolve(self._options.place.host)}:{self._port}", args, token.path)
+
+    # ---- until the marker ----
+
+    def _serve(self, session: _session.Session, info: dict) -> int:
+        launch = info["launch"]
+        while True:
+            end = self._await_end(session, launch)
+            if end is not None:
+                node.say_marker(end)
+                session.close()  # the head stays until every node has said so
+                return end["exit_code"]
+            session.close()
+            say(f"lost the head at {self._where}; dialling it for {self._options.lost_after_s:g} s")
+            found = self._dial(self._options.lost_after_s)
+            if found is None:
+                say(f"the head at {self._where} could not be reached for {self._options.lost_after_s:g} s "
+                    f"({self._last_error}): how the run ended is unknown")
+                return node.EXIT_UNKNOWN
+            session, info = found
+            if info["launch"] != launch:
+                raise WrongCluster(f"another run is led at {self._where} now: how this one ended is unknown")
+
+    def _await_end(self, session: _session.Session, launch: str) -> dict | None:
+        """The run's end, or None when the session ended first."""
+        watch = node.Watch(session, launch)
+        worker: Any = self._programs.worker
+        if worker is not None and worker.process.poll() is None:
+            watch.process(worker.pid, "worker")
+        try:
+            while True:
+                end = node.terminal(session, launch)
+                if end is not None or session.closed:
+                    return end
+                if "worker" in watch.next():
+                    self._note_worker(session, launch)
+        finally:
+            watch.close()
+
+    def _note_worker(self, session: _session.Session, launch: str) -> None:
+        if node.terminal(session, launch) is None and not session.closed:
+            say(f"this node's worker ended; the run goes on without it\n{self._programs.last_words('worker')}")
