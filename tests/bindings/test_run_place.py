@@ -82,6 +82,7 @@ def test_lists_of_hosts(text: str, hosts: tuple) -> None:
 
 def test_names_of_nodes() -> None:
     found = place.read(SLURM)
+    assert found.own_name("host") == "head" and place.read(LWS).own_name("h/1") == "h-1"
     assert found.name_of(1) == "node 1 (gpu09)" and place.read(LWS).name_of(2) == "node 2"
 
 

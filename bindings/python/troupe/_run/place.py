@@ -29,6 +29,11 @@ class Place:
     source: str = "--address"    # what said so, for people
     names: tuple[str, ...] = field(default=())  # of all nodes by rank, where known
 
+    def own_name(self, host: str) -> str:
+        """What this node is called: as its launcher calls it, else as the host does."""
+        known = self.names[self.rank] if self.rank is not None and self.rank < len(self.names) else host
+        return re.sub("[^A-Za-z0-9._-]", "-", known).lstrip("._-")[:63] or "node"
+
     def name_of(self, rank: int) -> str:
         """`node 3 (gpu-07)`."""
         return f"node {rank}" + (f" ({self.names[rank]})" if rank < len(self.names) else "")

@@ -66,7 +66,7 @@ def run(nodes: int | None, secret_file: str | None, make_secret: str | None, add
         derived = secret.derive(secret_file, where.run) if where.nodes > 1 else None
     except (place.PlaceError, secret.SecretError) as error:
         raise click.UsageError(str(error)) from None
-    name = node_name or platform.node() or "node"
+    name = node_name if node_name is not None else where.own_name(platform.node())
     args = node_args(num_cpus, num_gpus, resources, labels, name, False)
     node.raise_on_signals()
     options = node.RunOptions(where, secret_file, command, tuple(args), name, listen or "", wait, lost_after, grace)
