@@ -144,6 +144,7 @@ class _Follower:
         while True:
             end = self._await_end(session, launch)
             if end is not None:
+                node.ignore_signals()
                 node.say_marker(end)
                 session.close()  # the head stays until every node has said so
                 return end["exit_code"]

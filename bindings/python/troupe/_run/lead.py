@@ -59,6 +59,7 @@ class _Leader:
                 code = self._give_up(late) if late else self._run_command()
             except Stopped as stopped:
                 code = self._cancelled(f"{stopped.name} on {self._options.node_name}")
+            node.ignore_signals()
             self._linger()
             return code
         except exceptions.ConnectionError as error:

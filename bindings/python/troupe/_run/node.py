@@ -55,13 +55,18 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def raise_on_signals() -> None:
     """From now on a signal that asks to stop raises Stopped; what is cleaned up then is not interrupted."""
     def stop(number: int, _: object) -> NoReturn:
-        for each in _SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
+        ignore_signals()
         raise Stopped(number)
 
     for each in _SIGNALS:
         if signal.getsignal(each) is not signal.SIG_IGN:  # as nohup leaves it
             signal.signal(each, stop)
+
+
+def ignore_signals() -> None:
+    """The end is decided: what is left is to clean up, which takes no long time."""
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
 
 
 def say(text: str) -> None:
