@@ -54,9 +54,15 @@ class Custom(Exception):
         self.code = code
 
 
-@pytest.mark.parametrize("cause", [KeyError("x"), FileNotFoundError(2, "no such file", "a.txt"), SystemExit(3),
-                                   Custom(7, why="because"), UnicodeDecodeError("utf8", b"x", 0, 1, "bad"),
-                                   KeyboardInterrupt()])
+@pytest.mark.parametrize("cause", [SystemExit(3), KeyboardInterrupt()])
+def test_what_would_end_the_caller_in_silence_does_not(cause: BaseException) -> None:
+    error = exceptions.with_type_of(exceptions.LaunchError, cause, "the text", rank=3)
+    assert isinstance(error, Exception) and not isinstance(error, type(cause))
+    assert str(error) == "the text" and error.rank == 3 and error.cause is cause
+
+
+@pytest.mark.parametrize("cause", [KeyError("x"), FileNotFoundError(2, "no such file", "a.txt"),
+                                   Custom(7, why="because"), UnicodeDecodeError("utf8", b"x", 0, 1, "bad")])
 def test_an_error_is_also_of_its_cause_s_type(cause: BaseException) -> None:
     error = exceptions.with_type_of(exceptions.LaunchError, cause, "the text", rank=3)
     for each in (error, pickle.loads(pickle.dumps(error)) if not isinstance(cause, Custom) else error):

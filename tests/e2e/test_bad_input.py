@@ -112,3 +112,49 @@ def test_init_arguments_that_contradict(idle: Home) -> None:
     assert troupe.init(ignore_reinit_error=True)
     with pytest.raises(TypeError, match="no parameter"):
         troupe.init(nonsense=1)
+
+
+SCRIPTS = {
+    "both": ("distributed(gpus=1, processes=1)", "TypeError: @distributed takes exactly one of gpus= and processes=, both given"),
+    "neither": ("ray_launch()", "TypeError: @ray_launch takes exactly one of gpus= and processes=, neither given"),
+    "too many": ("distributed(processes=100, remote=True)(len).distributed([])", "can never be placed"),
+    "no such GPU": ("distributed(gpus=1, gpu_type='H100', remote=True)(len).distributed([])", "H100"),
+    "200 MB": ("data = bytearray(200 << 20); distributed(processes=2, remote=True)(lambda: len(data)).distributed()",
+               "`data` (bytearray, 200.0 MiB"),
+    "unpicklable": ("lock = threading.Lock(); distributed(processes=2, remote=True)(lambda: lock).distributed()", "`lock`"),
+    "python": ("_environment.PYTHON_VERSION = '3.9'; distributed(processes=1, remote=True)(len).distributed([])", "3.9"),
+    "arguments": ("distributed(processes=1, remote=True)(lambda x: x).distributed()", "missing a required argument: 'x'"),
+    "raises": ("distributed(processes=2, remote=True)(lambda: {}['lr']).distributed()", "KeyError: 'lr'"),
+    "exits": ("distributed(processes=2, remote=True)(lambda: sys.exit(3)).distributed()", "left by sys.exit(3)"),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_ends_with_one_screen_and_a_code(idle: Home, name: str) -> None:
+    """As a user sees it: a process of its own, its exit code, what it printed, what it left."""
+    line, text = SCRIPTS[name]
+    before = set(idle.processes())
+    known = len(troupe.state.list_launches())
+    done = idle.python("import sys, threading, troupe\nfrom troupe import _environment\n"
+                       f"from troupe.launch import distributed, ray_launch\ntroupe.init('auto')\n{line}\n")
+    assert done.returncode == 1, (done.returncode, done.stderr)
+    assert text in done.stderr and len(done.stderr.splitlines()) <= 40, done.stderr
+    if name not in ("raises", "exits", "python"):  # refused before any rank starts
+        assert len(troupe.state.list_launches()) == known
+    eventually(lambda: not [each for each in troupe.state.list_launches() if each["state"] != "terminal"], timeout=10,
+               what="the end of its launches")
+    eventually(lambda: set(idle.processes()) <= before, timeout=10, what="the end of its processes")
+
+
+def test_client_tokens_that_are_refused(idle: Home, tmp_path) -> None:
+    address = troupe.init(ignore_reinit_error=True).address
+    revoked = idle.json("token", "create", "--role", "client")
+    idle.run("token", "revoke", revoked["id"])
+    path = tmp_path / "revoked"
+    path.touch(mode=0o600)
+    path.write_text(revoked["token"])
+    for_workers = idle.token("--role", "worker")
+    for token, text in ((str(path), "revoked"), (for_workers, "worker")):
+        done = idle.python(f"import troupe; troupe.init({address!r}, token_file={token!r})")
+        assert done.returncode == 1 and "JoinError" in done.stderr and text in done.stderr
+        assert revoked["token"] not in done.stderr and len(done.stderr.splitlines()) <= 30

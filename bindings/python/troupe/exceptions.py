@@ -198,9 +198,10 @@ def _dual_class(base: type, cause_type: type) -> type:
 def with_type_of(base: type, cause: BaseException | None, text: str, /, **fields: Any) -> TroupeError:
     """An error of class `base` that is also an instance of `type(cause)` and carries its attributes.
 
-    Falls back to `base` alone where Python allows no such class (two incompatible layouts).
+    Falls back to `base` alone where Python allows no such class (two incompatible layouts), and for
+    SystemExit and its like: a script whose rank called sys.exit(3) would end without a word.
     """
-    if cause is None:
+    if not isinstance(cause, Exception):
         error = base(text)
     else:
         kind = type(cause)
@@ -217,7 +218,7 @@ def with_type_of(base: type, cause: BaseException | None, text: str, /, **fields
 
 
 def _copy_slots(cause: BaseException, error: BaseException) -> None:
-    """Copies what built-in exceptions keep outside their dict (OSError.errno, SystemExit.code...)."""
+    """Copies what built-in exceptions keep outside their dict (OSError.errno, ImportError.name...)."""
     for name in ("errno", "strerror", "filename", "filename2", "code", "name", "path", "msg", "value"):
         if hasattr(cause, name) and hasattr(error, name):
             try:
