@@ -69,8 +69,9 @@ class _Follower:
         try:
             if info["state"] != "terminal":
                 self._claim(session, info)
-                self._join()
-                say(f"{self._options.node_name} joined {self._where} as node {self._rank} of {info['ranks']}")
+                name = self._join()
+                node.note_joined(session, info["launch"], self._rank or 0, {**claim(self._options), "name": name})
+                say(f"{name} joined {self._where} as node {self._rank} of {info['ranks']}")
             return self._serve(session, info)
         finally:
             self._programs.end_worker()
@@ -130,12 +131,14 @@ class _Follower:
         raise NotWanted("\n".join([f"two nodes say they are node {self._rank} ({self._options.place.source}); this one, "
                                    f"{self._options.node_name}, came second and leaves", *held]))
 
-    def _join(self) -> None:
+    def _join(self) -> str:
+        """Starts the worker; the name the head gave it."""
         args = list(self._options.node_args)
         if self._options.listen:
             args.append(f"--listen={self._options.listen}")
         with secret.TokenFile(self._derived.worker_token) as token:
-            self._programs.start_worker(f"{resolve(self._options.place.host)}:{self._port}", args, token.path)
+            worker = self._programs.start_worker(f"{resolve(self._options.place.host)}:{self._port}", args, token.path)
+        return str(worker.ready.get("name", self._options.node_name))
 
     # ---- until the marker ----
 

@@ -135,13 +135,14 @@ class _Leader:
         missing = 0
         for rank in range(1, self._place.nodes):
             claimed = node.claim_of(self._session, self._launch, rank)
-            if claimed is not None and claimed["name"] in alive:
+            if claimed is not None and claimed.get("joined") and claimed["name"] in alive:
                 continue
             missing += 1
             if missing > NAMED_MAX:
                 continue
             lines.append(f"  {self._place.name_of(rank)}: " + (
-                "never came" if claimed is None else f"{claimed['name']} (pid {claimed['pid']}) asked to join and is gone"))
+                "never came" if claimed is None else f"{claimed['name']} (pid {claimed['pid']}) asked to join "
+                    + ("and is gone" if claimed.get("joined") else "and has not joined")))
         if missing > NAMED_MAX:
             lines.append(f"  and {missing - NAMED_MAX} more")
         head = (f"{missing} of {self._place.nodes} nodes did not come within {self._options.wait_s:g} s, counted from "

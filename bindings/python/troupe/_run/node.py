@@ -203,6 +203,14 @@ def claim_rank(session: _session.Session, launch: str, rank: int, holder: Callab
         return claim_of(session, launch, rank)
 
 
+def note_joined(session: _session.Session, launch: str, rank: int, holder: dict) -> None:
+    """Writes down that a rank's node has joined, and under which name."""
+    import json
+
+    session.request("KvPut", {"scope": f"run/{launch}", "key": f"node/{rank}", "overwrite": True},
+                    json.dumps({**holder, "joined": True}).encode())
+
+
 def claim_of(session: _session.Session, launch: str, rank: int) -> dict | None:
     """Who has a rank: host, pid and since when; None when nobody came."""
     import json
