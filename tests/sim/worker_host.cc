@@ -304,7 +304,8 @@ void WorkerHost::LeaseShares(ProcessId id) {
 void WorkerHost::OnShare(ProcessId id, const wire::GroupInfo& info) {
   Process& process = processes_.at(id);
   if (info.group != process.share || info.state != wire::GroupState::kCreated) return;
-  if (random_.Chance(800)) {
+  // A run that never ended would keep the driver's actor waiting, and the driver with it.
+  if (!process.child.IsNil() || random_.Chance(800)) {
     Later(loop_.Between(Ms(1), Ms(500)), "run ends", [this, id, share = process.share] {
       const auto entry = processes_.find(id);
       if (entry == processes_.end() || entry->second.ending) return;
