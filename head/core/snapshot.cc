@@ -223,6 +223,8 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
   if (event.ended) launch.marker = event.marker;
   (event.ended ? launch.value : launch.payload) = attachment;
   if (!launch.request.IsNil()) state.requests[launch.request] = launch.id;
+  const bool run = launch.spec.mode == wire::LaunchMode::kCommand;
+  if (run && launch.phase == wire::LaunchState::kStarting) state.waiting_runs.insert(launch.id);
 }
 
 void Restore(State& state, const wire::RankValueKept& event, const std::string& attachment) {

@@ -2,6 +2,7 @@
 // vanishes, and watchers that come early, late and leave; what each is told is compared.
 #include "head/core/runs.h"
 
+#include "head/core/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {
@@ -126,6 +127,16 @@ TEST_F(Runs, ARestartedHeadGoesOnCounting) {
   Boot();
   EXPECT_EQ(core_->state().waiting_runs.count(run_), 1u);
   EXPECT_EQ(LaunchOf(run_).phase, wire::LaunchState::kStarting);
+}
+
+TEST_F(Runs, AHeadRestartedFromASnapshotGoesOnCounting) {
+  Join(1, 2);
+  durable_ = SnapshotOf(core_->state());
+  Boot();
+  EXPECT_EQ(core_->state().waiting_runs.count(run_), 1u);
+  Join(1, 2);
+  Join(2, 2);
+  EXPECT_EQ(LaunchOf(run_).phase, wire::LaunchState::kRunning);
 }
 
 TEST_F(Runs, WhatARunCannotBeIsRefused) {

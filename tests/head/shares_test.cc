@@ -2,6 +2,7 @@
 // actors beside them. The ledger (holdings of the nodes) and what the driver is told are compared.
 #include "head/core/shares.h"
 
+#include "head/core/snapshot.h"
 #include "head/core/views.h"
 #include "tests/head/head_fixture.h"
 
@@ -162,6 +163,10 @@ TEST_F(Shares, S3_TheyEndWithTheLaunch) {
 TEST_F(Shares, ARestartedHeadKnowsWhatIsLeased) {
   Lease(id_);
   ServeAll();
+  Boot();
+  EXPECT_TRUE(Leased(id_));
+  EXPECT_EQ(core_->state().nodes.at(other_.id).holdings.size(), 2u);
+  durable_ = SnapshotOf(core_->state());
   Boot();
   EXPECT_TRUE(Leased(id_));
   EXPECT_EQ(core_->state().nodes.at(other_.id).holdings.size(), 2u);
