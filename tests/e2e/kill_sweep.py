@@ -150,7 +150,7 @@ class Writer:
             else:
                 self.control.request("KvPut", {**fields, "overwrite": kind == "put"}, value.encode(), RETURN_TIMEOUT_S)
             self.recorder.end(operation, "ok")
-        except exceptions.ActorAlreadyExistsError:
+        except exceptions.AlreadyExistsError:
             self.recorder.end(operation, "exists")
         except exceptions.NotFoundError:
             self.recorder.end(operation, "missing")

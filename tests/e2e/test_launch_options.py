@@ -102,7 +102,8 @@ def test_logs_followed_and_printed(gpus: Home, tmp_path: Path, capsys: pytest.Ca
     @distributed(processes=1, remote=True)
     def speak(path: str) -> None:
         print("before", flush=True)
-        with open(path):
+        with open(path) as gate:
+            gate.read()  # or who writes to it finds nobody
             print("after")
 
     handle = speak.submit(str(tmp_path / "go"))
