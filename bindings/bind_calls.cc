@@ -13,6 +13,7 @@
 #include "bindings/call_ref.h"
 #include "bindings/call_server.h"
 #include "bindings/call_wait.h"
+#include "bindings/gil.h"
 
 namespace nb = nanobind;
 
@@ -33,7 +34,7 @@ void bind_calls(nb::module_& m) {
         actors::TlsLoop::StopCurrent();
         actors::CallReactor::StopCurrent();
       },
-      nb::call_guard<nb::gil_scoped_release>());
+      nb::call_guard<GilReleased>());
   m.def(
       "_set_spinning",
       [](std::optional<bool> on) {

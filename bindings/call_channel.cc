@@ -8,6 +8,7 @@
 #include "bindings/call_bound.h"
 #include "bindings/call_errors.h"
 #include "bindings/control_object.h"
+#include "bindings/gil.h"
 
 namespace nb = nanobind;
 
@@ -44,7 +45,7 @@ class DisconnectCompletion : public actors::Completion {
  public:
   explicit DisconnectCompletion(std::shared_ptr<DisconnectCell> cell) : cell_(std::move(cell)) {}
   void Run() override {
-    const PyGILState_STATE gil = PyGILState_Ensure();
+    const PyGILState_STATE gil = EnsureGil();
     PyObject* callable = Py_XNewRef(cell_->callable);
     if (callable != nullptr) {
       PyObject* result = PyObject_CallNoArgs(callable);
@@ -161,7 +162,7 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const std::string where = path;
   CallReactor& reactor = CallReactor::Current();
   StatusOr<std::shared_ptr<Channel>> channel = [&] {
-    nb::gil_scoped_release released;
+    const GilReleased released;
     return target.host.empty() ? Channel::Connect(reactor, where, std::move(options))
                                : Channel::Dial(reactor, std::move(target), std::move(identity),
                                                std::move(options));

@@ -9,6 +9,7 @@
 
 #include "actors/fork_guard.h"
 #include "actors/waiter.h"
+#include "bindings/gil.h"
 
 namespace troupe::bindings {
 
@@ -29,7 +30,7 @@ template <class Base = actors::WaitHost>
 class GilHostOf : public Base {
  public:
   void Suspend() override { state_ = PyEval_SaveThread(); }
-  void Resume() override { PyEval_RestoreThread(state_); }
+  void Resume() override { RetakeGil(state_); }
   /// True: a signal handler raised, and its exception is set.
   bool Interrupted() override { return PyErr_CheckSignals() != 0; }
   bool HandlesSignals() const override { return OnMainThread(); }

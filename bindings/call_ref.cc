@@ -14,6 +14,7 @@
 #include "bindings/call_host.h"
 #include "bindings/call_pickle.h"
 #include "bindings/call_values.h"
+#include "bindings/gil.h"
 
 namespace nb = nanobind;
 
@@ -96,7 +97,7 @@ class FutureCompletion : public actors::Completion {
   // Not run: only when the process ends, and then without the GIL; the two objects go with it.
   ~FutureCompletion() override = default;
   void Run() override {
-    const PyGILState_STATE gil = PyGILState_Ensure();
+    const PyGILState_STATE gil = EnsureGil();
     if (!CompleteFuture(AsRef(ref_), future_)) PyErr_WriteUnraisable(future_);
     Py_CLEAR(ref_);
     Py_CLEAR(future_);

@@ -11,6 +11,7 @@
 #include "bindings/call_errors.h"
 #include "bindings/call_executor.h"
 #include "bindings/control_object.h"
+#include "bindings/gil.h"
 
 namespace nb = nanobind;
 
@@ -31,7 +32,7 @@ class PyCallServer {
     server_ = *std::move(server);
   }
   ~PyCallServer() {
-    nb::gil_scoped_release released;  // joins a thread
+    const GilReleased released;  // joins a thread
     server_.reset();
   }
 

@@ -15,6 +15,7 @@
 #include "bindings/call_errors.h"
 #include "bindings/call_host.h"
 #include "bindings/call_ref.h"
+#include "bindings/gil.h"
 #include "runtime/base/status.h"
 
 namespace nb = nanobind;
@@ -86,8 +87,7 @@ PyObject* GetOne(RefObject* ref, const Limit& limit, Py_ssize_t number, Py_ssize
 }
 
 bool TakeTurn() {
-  Py_BEGIN_ALLOW_THREADS;
-  Py_END_ALLOW_THREADS;
+  { const GilReleased released; }
   return PyErr_CheckSignals() == 0;
 }
 

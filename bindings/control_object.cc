@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bindings/control_convert.h"
+#include "bindings/gil.h"
 #include "runtime/net/files.h"
 #include "runtime/net/token.h"
 
@@ -32,8 +33,10 @@ std::optional<Duration> LimitOf(std::optional<double> seconds) {
 PollHook SignalHook() {
   if (gettid() != getpid()) return {};
   return [] {
-    const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() == 0) return Status();
+    const PyGILState_STATE gil = EnsureGil();
+    const bool fine = PyErr_CheckSignals() == 0;
+    PyGILState_Release(gil);
+    if (fine) return Status();
     return MakeError(ErrorCode::kCancelled, "a signal handler raised");
   };
 }
@@ -99,7 +102,7 @@ std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options, Duration
   const PollHook hook = SignalHook();
   StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     client = ControlClient::Connect(*std::move(options), hook, return_limit);
   }
   if (!client.ok()) Throw(client.status());
@@ -129,7 +132,7 @@ ControlObject::ControlObject(std::shared_ptr<ControlClient> client)
 
 ControlObject::~ControlObject() {
   // The last message may still be on its way out: nobody else has to wait for that.
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   identity_.reset();
   client_.reset();
 }
@@ -141,7 +144,7 @@ std::unique_ptr<ControlObject> ControlObject::Connect(const net::Address& addres
 std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& peer) {
   StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     client = ControlClient::Adopt(UniqueFd(fd), peer);
   }
   if (!client.ok()) ThrowStatus(client.status());
@@ -152,7 +155,7 @@ std::unique_ptr<ControlObject> ControlObject::ConnectWorker(const std::string& h
                                                             const std::string& node, double timeout_s) {
   StatusOr<std::shared_ptr<const client::IdentityShown>> shown = MakeError(ErrorCode::kInternal, "not run");
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     shown = identity_->Get();
   }
   if (!shown.ok()) {
@@ -186,7 +189,7 @@ nb::tuple ControlObject::Request(const std::string& kind, nb::object fields, nb:
   StatusOr<wire::Message> answer = MakeError(ErrorCode::kInternal, "not run");
   {
     const InWait counted(*this);
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     answer = client_->Request(std::move(message), LimitOf(timeout_s), hook);
   }
   if (!answer.ok()) Throw(answer.status());
@@ -203,7 +206,7 @@ nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
   StatusOr<std::optional<wire::Message>> push = MakeError(ErrorCode::kInternal, "not run");
   {
     const InWait counted(*this);
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     push = client_->NextPush(LimitOf(timeout_s), hook);
   }
   if (!push.ok()) Throw(push.status());
@@ -212,7 +215,7 @@ nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
 }
 
 void ControlObject::Close() {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   client_->Close();
   std::unique_lock lock(waits_mutex_);
   waits_over_.wait_for(lock, kLeaveLimit, [this] { return waits_ == 0; });

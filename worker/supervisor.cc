@@ -50,6 +50,12 @@ Zygote::Events Supervisor::ZygoteEvents() {
   events.forked = [this](ProcessId id, int pid) { OnForked(id, pid); };
   events.refused = [this](ProcessId id, const std::string& error) { Fail(id, error); };
   events.child_exit = [this](int pid, int status, std::uint64_t rss) { OnExit(pid, status, rss); };
+  events.lost = [this](const std::string& why) {
+    for (auto& [id, running] : running_) {
+      const bool child = running.pid != 0 && !running.executed && !running.exited;
+      if (child) running.since = why;  // it ends with its parent
+    }
+  };
   events.given_up = [this] {
     Log(LogLevel::kWarning, "no zygote: every process is executed instead", {});
     ExecuteWaiting();
@@ -90,6 +96,7 @@ void Supervisor::Start(StartProcess effect) {
 
 void Supervisor::Execute(Running& running, ForkOrder order) {
   const ProcessId id = order.request.process;
+  running.executed = true;
   wire::Message request;
   request.body = order.request;
   running.channel->Send(request);
@@ -199,7 +206,11 @@ void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
 }
 
 void Supervisor::OnChildren() {
-  for (const os::Reaped& child : os::ReapChildren()) {
+  std::vector<os::Reaped> ended = os::ReapChildren();
+  // The zygote first: those that end with it are told apart by that.
+  std::stable_partition(ended.begin(), ended.end(),
+                        [this](const os::Reaped& child) { return child.pid == zygote_.pid(); });
+  for (const os::Reaped& child : ended) {
     if (zygote_.OnReaped(child.pid, child.status) || tools_.erase(child.pid) > 0) continue;
     OnExit(child.pid, child.status, child.peak_rss_kib);
   }
@@ -234,6 +245,7 @@ ExitInfo Supervisor::Describe(const Running& running, int status, std::uint64_t 
     const os::OomKills now = os::ReadOomKills();
     if (now.count > oom_.count) exit.out_of_memory = now.source;
     oom_ = now;
+    exit.since = running.since;
   }
   exit.log_tail = logs_.Tail(LogFile(running.plan.log, true));
   return exit;

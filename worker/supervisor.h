@@ -72,6 +72,8 @@ class Supervisor {
     int pid = 0;
     UniqueFd pidfd;
     bool killed = false;   // by us: no question of memory then
+    bool executed = false; // not a child of the zygote
+    std::string since;     // what took it along
     bool drained = false;
     bool exited = false;
   };

@@ -183,6 +183,7 @@ void Zygote::Lost(const std::string& why) {
   const bool was_ready = std::exchange(ready_, false);
   if (stopped_) return;
   Log(LogLevel::kWarning, "zygote lost", {{"reason", why}});
+  events_.lost(why);
   for (const ProcessId process : std::exchange(sent_, {})) events_.refused(process, why);
   failures_ = was_ready ? 0 : failures_ + 1;
   if (failures_ >= kFailuresMax) {

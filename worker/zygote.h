@@ -43,6 +43,7 @@ class Zygote {
     std::function<void(ProcessId, int pid)> forked;
     std::function<void(ProcessId, const std::string& error)> refused;
     std::function<void(int pid, int status, std::uint64_t peak_rss_kib)> child_exit;
+    std::function<void(const std::string& why)> lost;     // its children end with it
     std::function<void()> given_up;                        // unusable() has just become true
   };
 

@@ -29,6 +29,10 @@ placement::Strategy FromWire(wire::Strategy strategy) {
   return placement::Strategy::kPack;
 }
 
+std::int32_t ExitCodeOf(const wire::Failure& end) {
+  return end.signal != 0 ? 128 + end.signal : end.exit_code;
+}
+
 std::map<std::string, std::string> LabelsFromWire(const std::vector<wire::Label>& list) {
   std::map<std::string, std::string> out;
   for (const wire::Label& label : list) out[label.key] = label.value;

@@ -1,6 +1,7 @@
 // Between the wire's lists and placement's amounts.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ namespace troupe::head {
 placement::Resources FromWire(const std::vector<wire::Resource>& list);
 std::vector<wire::Resource> ToWire(const placement::Resources& resources);
 placement::Strategy FromWire(wire::Strategy strategy);
+/// What a shell would say of it: 128 and the signal, or the code.
+std::int32_t ExitCodeOf(const wire::Failure& end);
 std::map<std::string, std::string> LabelsFromWire(const std::vector<wire::Label>& list);
 
 }  // namespace troupe::head

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "head/core/actors.h"
+#include "head/core/convert.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
@@ -97,6 +98,15 @@ void Acknowledge(Turn& turn, const Node& node, const wire::RankDone& message) {
   turn.ToNode(node.id, ack);
 }
 
+// The marker stands; how the other ranks ended is told all the same, as long as this head lives.
+void NoteLateEnd(Launch* launch, const Node& node, const wire::RankDone& message) {
+  if (launch == nullptr || launch->open() || launch->epoch != message.epoch) return;
+  if (message.rank >= launch->ranks.size() || launch->ranks[message.rank].node != node.id) return;
+  Rank& rank = launch->ranks[message.rank];
+  rank.late = message.outcome;
+  rank.late_exit_code = ExitCodeOf(message.failure);
+}
+
 bool AllSucceeded(const Launch& launch) {
   for (const Rank& rank : launch.ranks) {
     if (rank.done.outcome != wire::Outcome::kSucceeded) return false;
@@ -157,6 +167,7 @@ void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std
                        launch->ranks[message.rank].node == node.id;
   // A repeat, a fenced epoch, a launch with its marker: nothing changes, and the worker may forget it.
   if (!current || launch->ranks[message.rank].done.outcome != wire::Outcome::kNone) {
+    NoteLateEnd(launch, node, message);
     Acknowledge(turn, node, message);
     return;
   }
@@ -206,8 +217,8 @@ void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure) {
   if (launch.epoch >= launch.spec.attempts_max) {
     Verdict verdict;
     verdict.outcome = wire::Outcome::kFailed;
-    verdict.exit_code = failure.signal != 0 ? 128 + failure.signal
-                                            : (failure.exit_code != 0 ? failure.exit_code : 1);
+    verdict.exit_code = ExitCodeOf(failure);
+    if (verdict.exit_code == 0) verdict.exit_code = 1;
     verdict.failure = std::move(failure);
     WriteMarker(turn, launch, std::move(verdict));
     return;
@@ -244,7 +255,7 @@ void EndOnNodes(Turn& turn, Launch& launch, wire::Outcome outcome, std::int32_t 
   for (const GroupId& id : inner) EndGroup(turn, id, "its launch ended");
 }
 
-void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why) {
+void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {
   std::vector<std::pair<LaunchId, std::int32_t>> hit;
   for (const auto& [id, launch] : turn.state.launches) {
     if (!launch.on_nodes()) continue;
@@ -259,7 +270,10 @@ void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why) {
   }
   for (const auto& [id, rank] : hit) {
     Launch& launch = *turn.FindLaunch(id);
-    FailEpoch(turn, launch, FailureOn(turn, launch, rank, why));
+    wire::Failure failure = FailureOn(turn, launch, rank, why);
+    failure.exception_type =
+        verdict ? "troupe.exceptions.NodeDiedError" : "troupe.exceptions.NodeUnreachableError";
+    FailEpoch(turn, launch, std::move(failure));
   }
 }
 

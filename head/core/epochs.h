@@ -25,7 +25,8 @@ void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure);
 
 /// Rank `r`'s node, names and host in a Failure.
 wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank, const std::string& cause);
-void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why);
+/// `verdict`: its ranks have ended; otherwise they may still run, and end when it is heard of again.
+void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict);
 /// True when the group was the gang of a launch on nodes, whose epoch now failed.
 bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why);
 void FailMissingRanks(Turn& turn, const NodeId& node);

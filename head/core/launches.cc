@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "head/core/convert.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/markers.h"
@@ -321,7 +322,11 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
     if (const Node* node = turn.FindNode(rank.node)) item.host = node->info.host;
     item.local_rank = rank.local_rank;
     item.outcome = rank.done.outcome;
-    item.exit_code = rank.done.failure.exit_code;
+    item.exit_code = ExitCodeOf(rank.done.failure);
+    if (item.outcome == wire::Outcome::kNone) {
+      item.outcome = rank.late;
+      item.exit_code = rank.late_exit_code;
+    }
     info.rank_infos.push_back(std::move(item));
     info.result_bytes.push_back(rank.value.empty() ? rank.done.size_bytes : rank.value.size());
   }

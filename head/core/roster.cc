@@ -169,7 +169,7 @@ void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
     turn.Close(node.session, text);
     node.session = SessionId();
   }
-  FailLaunchesOn(turn, id, text);
+  FailLaunchesOn(turn, id, text, verdict);
   LoseActorsOn(turn, id, text, verdict);
   for (const GroupId& group : groups) LoseBundles(turn, group, text);
   turn.state.dirty = true;

@@ -84,7 +84,10 @@ struct Rank {
   std::uint32_t local_rank = 0;
   wire::RankDone done;  // outcome kNone until it finished
   std::string value;
-  bool missing = false;  // volatile: its re-joined node did not report it
+  // volatile
+  bool missing = false;  // its re-joined node did not report it
+  wire::Outcome late = wire::Outcome::kNone;  // how it ended after the marker
+  std::int32_t late_exit_code = 0;
 };
 struct Waiter {
   Route route;

@@ -171,7 +171,7 @@ def test_the_text_of_a_failed_launch() -> None:
         "rank 5 was killed by SIGKILL on node-c after 12.4 s (epoch 1 of 1)",
         "  the kernel's out-of-memory killer chose it: 61.2 GiB of 64 GiB used by this rank",
         "  last lines of its stderr:", "    step 410 loss 2.31",
-        "  the other 15 ranks were stopped; nothing of the launch is left on any node",
+        "  the other 15 ranks are stopped; nothing of the launch stays on any node",
         "  logs: troupe logs 7f3a --rank 5"]
 
 

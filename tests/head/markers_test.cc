@@ -188,6 +188,38 @@ TEST_F(Markers, RankDoneTheFirstFailureWritesFailed) {
   EXPECT_NE(LaunchOf(launch_).marker->exit_code, 0);
 }
 
+TEST_F(Markers, S4_HowTheOtherRanksEndedIsToldAndChangesNothing) {
+  const FakeNode a = Join(1, 4);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const LaunchId launch = Submit(client, 3);
+  Serve(a);
+  Serve(a);
+  const auto end = [&](std::uint32_t rank, wire::Outcome outcome, std::int32_t code, std::int32_t signal) {
+    wire::RankDone done;
+    done.launch = launch;
+    done.epoch = 1;
+    done.generation = 1;
+    done.rank = rank;
+    done.outcome = outcome;
+    done.failure.exit_code = code;
+    done.failure.signal = signal;
+    Say(a.session, done);
+  };
+  end(1, wire::Outcome::kFailed, 0, 9);
+  const std::size_t events = durable_.size();
+  end(0, wire::Outcome::kCancelled, 1, 0);
+  end(2, wire::Outcome::kCancelled, 0, 15);
+  EXPECT_EQ(durable_.size(), events) << "the marker stands";
+  EXPECT_EQ(Count<wire::RankDoneAck>(a.session), 3u);
+  Say(client, wire::GetLaunch{launch}, 5);
+  const auto ranks = Last<wire::LaunchUpdate>(client).info.rank_infos;
+  EXPECT_EQ(ranks[0].exit_code, 1);
+  EXPECT_EQ(ranks[0].outcome, wire::Outcome::kCancelled);
+  EXPECT_EQ(ranks[1].exit_code, 137);
+  EXPECT_EQ(ranks[1].outcome, wire::Outcome::kFailed);
+  EXPECT_EQ(ranks[2].exit_code, 143);
+}
+
 TEST_F(Markers, UnknownLaunchIsNeitherSuccessNorFailure) {
   Run();
   wire::WaitMarker wait;

@@ -125,6 +125,72 @@ TEST_F(LaunchesTest, W3_AValueCountsHoweverTheProcessExits) {
   EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
 }
 
+TEST_F(LaunchesTest, W3_ARankThatGaveItsResultAndStaysIsKilledAndTheResultCounts) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  FromProcess(ranks_[0], Value(), "v");
+  wire::RankResult raised;
+  raised.outcome = wire::Outcome::kFailed;
+  raised.failure.exception_type = "builtins.KeyError";
+  raised.failure.exit_code = 1;
+  FromProcess(ranks_[1], raised, "pickled");
+  Advance(std::chrono::seconds(9));
+  EXPECT_TRUE(All<SignalProcess>().empty()) << "its exit handlers may take their time";
+  Advance(std::chrono::seconds(1));
+  EXPECT_EQ(SignalsTo(ranks_[0]), std::vector<int>{SIGKILL});
+  EXPECT_EQ(SignalsTo(ranks_[1]), std::vector<int>{SIGKILL});
+  Over(ranks_[0], 0, SIGKILL);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
+  Over(ranks_[1], 0, SIGKILL);
+  EXPECT_EQ(Last<wire::RankDone>().failure.exit_code, 1);
+  EXPECT_EQ(Last<wire::RankDone>().failure.signal, 0) << "the exception is the cause";
+}
+
+TEST_F(LaunchesTest, ARankThatLeavesCanStillBeToldToEnd) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  FromProcess(ranks_[0], Value(), "v");
+  wire::EndEpoch end;
+  end.launch = launch_;
+  end.epoch = 1;
+  Head(end);
+  EXPECT_EQ(SentToProcesses<wire::ProcessEnd>(), ranks_);
+  Advance(std::chrono::milliseconds(200));
+  EXPECT_EQ(SignalsTo(ranks_[0]), std::vector<int>{SIGTERM});
+}
+
+TEST_F(LaunchesTest, ARankThatIsStoppedForAnothersFailureIsCancelled) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  wire::EndEpoch end;
+  end.launch = launch_;
+  end.epoch = 1;
+  end.outcome = wire::Outcome::kFailed;
+  end.exit_code = 1;
+  end.reason = "KeyError: 'lr'";
+  Head(end);
+  Over(ranks_[0], 1);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kCancelled);
+  EXPECT_EQ(Last<wire::RankDone>().failure.exit_code, 1);
+}
+
+TEST_F(LaunchesTest, W3_AKillForWantOfMemoryHasATypeOfItsOwn) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  ExitInfo exit;
+  exit.signal = SIGKILL;
+  exit.out_of_memory = "cgroup memory.events";
+  Take(core_->OnExited(ranks_[0], exit, now_));
+  Take(core_->OnDrained(ranks_[0], now_));
+  EXPECT_EQ(Last<wire::RankDone>().failure.exception_type, "troupe.exceptions.OutOfMemoryError");
+  EXPECT_EQ(Last<wire::RankDone>().failure.cause,
+            "rank 0 on node-a (host-a), pid 102, ended: SIGKILL, out of memory (cgroup memory.events)");
+}
+
 TEST_F(LaunchesTest, W3_AnExceptionKeepsItsTypeAndExitCode) {
   Join();
   StartLaunch(1);

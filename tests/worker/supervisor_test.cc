@@ -181,10 +181,13 @@ TEST_F(SupervisorTest, AZygoteThatDiesIsReplacedAndItsChildrenAreReported) {
   Start("wait", false, "zygote dies");
   ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
   EXPECT_EQ(exit_.signal, SIGKILL) << "with its parent, the zygote";
+  EXPECT_EQ(exit_.since.rfind("the zygote ended: exit 1; see ", 0), 0u) << exit_.since;
+  EXPECT_EQ(ExitText(exit_).rfind("SIGKILL, since the zygote ended", 0), 0u);
   EXPECT_NE(failed_.find("the zygote ended: exit 1"), std::string::npos) << failed_;
   Start("exit3");
   ASSERT_TRUE(Until([&] { return gone_ == 2; })) << order_;
   EXPECT_EQ(exit_.exit_code, 3);
+  EXPECT_EQ(exit_.since, "");
 }
 
 TEST_F(SupervisorTest, AStartThatStillWaitsCanBeTakenBack) {

@@ -16,7 +16,8 @@ std::string ExitText(const ExitInfo& exit) {
   if (exit.signal == 0) return "exit " + std::to_string(exit.exit_code);
   std::string text = SignalName(exit.signal);
   if (exit.signal != SIGKILL) return text;
-  if (!exit.out_of_memory.empty()) return text + ", out of memory (" + exit.out_of_memory + ")";
+  if (!exit.out_of_memory.empty()) text += ", out of memory (" + exit.out_of_memory + ")";
+  if (!exit.since.empty()) return text + ", since " + exit.since;
   if (exit.peak_rss_kib > 0) {
     char rss[48];
     std::snprintf(rss, sizeof rss, ", peak RSS %.1f MiB", exit.peak_rss_kib / 1024.0);
@@ -34,6 +35,9 @@ void DescribeExit(const NodeFacts& facts, const std::string& who, int pid, const
   if (failure->exit_code == 0) failure->exit_code = exit.exit_code;
   failure->peak_rss_kib = exit.peak_rss_kib;
   failure->log_tail = exit.log_tail;
+  if (!exit.out_of_memory.empty() && failure->exception_type.empty()) {
+    failure->exception_type = "troupe.exceptions.OutOfMemoryError";
+  }
   if (failure->cause.empty()) {
     failure->cause = who + " on " + facts.name + " (" + facts.host + "), pid " +
                      std::to_string(pid) + ", ended: " + ExitText(exit);

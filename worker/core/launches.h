@@ -110,7 +110,7 @@ class Launches {
   void CheckReady(Run& run, Effects* out);
   void PostReady(const Run& run, Effects* out);
   void TakeResult(Run& run, Rank& rank, Process& process, wire::RankResult result,
-                  std::string attachment, Effects* out);
+                  std::string attachment, Instant now, Effects* out);
   void TakePrepared(Run& run, Rank& rank, Process& process, const wire::RankPrepared& prepared,
                     std::string attachment, Instant now, Effects* out);
   void Finish(Run& run, Rank& rank, const Process& process, Instant now, Effects* out);

@@ -42,7 +42,7 @@ bool Launches::OnMessage(Process& process, wire::Message message, Instant now, E
   if (prepared != nullptr) {
     TakePrepared(*run, *rank, process, *prepared, std::move(message.attachment), now, out);
   } else {
-    TakeResult(*run, *rank, process, std::move(*result), std::move(message.attachment), out);
+    TakeResult(*run, *rank, process, std::move(*result), std::move(message.attachment), now, out);
   }
   return true;
 }
@@ -68,7 +68,8 @@ void Launches::TakePrepared(Run& run, Rank& rank, Process& process,
 }
 
 void Launches::TakeResult(Run& run, Rank& rank, Process& process, wire::RankResult message,
-                          std::string attachment, Effects* out) {
+                          std::string attachment, Instant now, Effects* out) {
+  context_.processes.ExpectExit(process, now);
   Result result;
   result.outcome = message.outcome;
   result.failure = std::move(message.failure);
@@ -151,8 +152,9 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     done.kept_by_worker = result.kept;
     attachment = std::move(result.attachment);
   } else if (process.ordered) {
-    const bool named = process.end.outcome != wire::Outcome::kNone;
-    done.outcome = named ? process.end.outcome : wire::Outcome::kCancelled;
+    // Of a launch that failed it is one that was stopped: the failure is another's.
+    const bool served = process.end.outcome == wire::Outcome::kSucceeded;
+    done.outcome = served ? wire::Outcome::kSucceeded : wire::Outcome::kCancelled;
     done.failure.cause = process.end.reason;
   } else {
     done.outcome = wire::Outcome::kFailed;  // W3
@@ -168,7 +170,9 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     done.failure.exit_code = process.exit.exit_code;
     done.failure.peak_rss_kib = process.exit.peak_rss_kib;
   } else {
-    DescribeExit(context_.facts, RankName(process.rank), process.pid, process.exit, &done.failure);
+    ExitInfo exit = process.exit;
+    if (rank.result) exit.signal = 0;  // it had failed before: how it left then is no cause
+    DescribeExit(context_.facts, RankName(process.rank), process.pid, exit, &done.failure);
   }
   Report(run, rank, std::move(done), std::move(attachment), now, out);
 }

@@ -23,7 +23,8 @@ Process* ProcessTable::Find(ProcessId id) {
 
 void ProcessTable::End(Process& process, const wire::ProcessEnd& end, Instant now,
                        Effects* effects) {
-  if (process.ending != Process::Ending::kNo || process.exited) return;
+  const bool begun = process.ending != Process::Ending::kNo && process.ending != Process::Ending::kLeaving;
+  if (begun || process.exited) return;
   process.end = end;
   process.ordered = true;
   if (process.kind == wire::ProcessKind::kStore || process.pid == 0) {
@@ -35,6 +36,12 @@ void ProcessTable::End(Process& process, const wire::ProcessEnd& end, Instant no
   wire::Message message;
   message.body = end;
   effects->push_back(ToProcess{process.id, std::move(message)});
+}
+
+void ProcessTable::ExpectExit(Process& process, Instant now) {
+  if (process.ending != Process::Ending::kNo || process.exited) return;
+  process.ending = Process::Ending::kLeaving;
+  process.due = now + limits_.leave_grace;
 }
 
 void ProcessTable::Kill(Process& process, Instant now, Effects* effects) {

@@ -34,7 +34,7 @@ struct Process {
   bool gone = false;
   ExitInfo exit;
 
-  enum class Ending { kNo, kAsked, kTermed, kKilled };
+  enum class Ending { kNo, kLeaving, kAsked, kTermed, kKilled };
   Ending ending = Ending::kNo;
   bool ordered = false;        // its end was asked for by us, not its own doing
   wire::ProcessEnd end;
@@ -53,6 +53,8 @@ class ProcessTable {
 
   /// Asks it to leave with end.exit_code; no effect when its end has begun.
   void End(Process& process, const wire::ProcessEnd& end, Instant now, Effects* effects);
+  /// It said that it leaves by itself: killed when it has not within `leave_grace`.
+  void ExpectExit(Process& process, Instant now);
   /// SIGKILL at once.
   void Kill(Process& process, Instant now, Effects* effects);
   void OnForked(Process& process, int pid, Instant now, Effects* effects);

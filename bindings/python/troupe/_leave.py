@@ -6,6 +6,7 @@ code destroys, so that no such destructor runs before the process is gone.
 """
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
 import sys
@@ -13,6 +14,7 @@ import threading
 from typing import NoReturn
 
 EXIT_DEADLINE_S = 5.0
+WATCH_DEADLINE_S = 1.0  # for the thread that watches the exit handlers to begin
 _kept: list[object] = []
 _leaving = threading.Lock()
 
@@ -26,14 +28,33 @@ def leave(code: int) -> NoReturn:
     """Runs the exit handlers, flushes, ends the process with `code`; the first caller's code counts."""
     if not _leaving.acquire(blocking=False):
         threading.Event().wait()  # another thread is leaving already
-    watchdog = threading.Timer(EXIT_DEADLINE_S, os._exit, (code,))
-    watchdog.daemon = True
-    watchdog.start()
     try:
-        atexit._run_exitfuncs()
+        if _watched(code):
+            atexit._run_exitfuncs()
     finally:
         flush()
         os._exit(code)
+
+
+def _watched(code: int) -> bool:
+    """Whether something will end this process after EXIT_DEADLINE_S: not where there is no memory for a thread.
+
+    (`threading.Thread.start` would wait for ever for a thread that has died of that.)
+    """
+    begun, never = _thread.allocate_lock(), _thread.allocate_lock()
+    begun.acquire()
+    never.acquire()
+
+    def watch() -> None:
+        begun.release()
+        never.acquire(timeout=EXIT_DEADLINE_S)
+        os._exit(code)
+
+    try:
+        _thread.start_new_thread(watch, ())
+    except (RuntimeError, MemoryError):
+        return False
+    return begun.acquire(timeout=WATCH_DEADLINE_S)
 
 
 def leave_now(code: int) -> NoReturn:

@@ -115,6 +115,10 @@ class NodeDiedError(TroupeError):
     """The node that held the actor or object is gone."""
 
 
+class NodeUnreachableError(NodeDiedError):
+    """Nobody reaches the node: it counts as gone, what runs there ends when it is heard of again."""
+
+
 class OutOfMemoryError(TroupeError):
     """The kernel killed the process for lack of memory."""
 
@@ -207,7 +211,7 @@ def with_type_of(base: type, cause: BaseException | None, text: str, /, **fields
         kind = type(cause)
         kind = getattr(kind, "_dual_of", (None, kind))[1]
         try:
-            error = _dual_class(base, kind).__new__(_dual_class(base, kind), *cause.args)
+            error = _made(_dual_class(base, kind), cause.args)
             error.__dict__.update(getattr(cause, "__dict__", {}))
             error.args = cause.args
             _copy_slots(cause, error)
@@ -215,6 +219,13 @@ def with_type_of(base: type, cause: BaseException | None, text: str, /, **fields
             error = base(text)
     error.__dict__.update(fields, _text=text, cause=fields.get("cause", cause))
     return error
+
+
+def _made(dual: type, args: tuple) -> Any:
+    try:
+        return dual.__new__(dual, *args)
+    except TypeError:  # MemoryError's own constructor is found, which Python then refuses
+        return BaseException.__new__(dual, *args)
 
 
 def _copy_slots(cause: BaseException, error: BaseException) -> None:

@@ -1,6 +1,7 @@
 """The one-screen error of a launch that did not succeed."""
 from __future__ import annotations
 
+import builtins
 import signal
 from typing import Any
 
@@ -16,7 +17,7 @@ def of_launch(handle: Any, info: dict) -> exceptions.TroupeError:
         return _cancelled(info)
     failure = info["failure"]
     rank = failure["rank"]
-    cause = _exception_of(handle, max(rank, 0))
+    cause = _exception_of(handle, max(rank, 0)) or _own_exception(failure)
     return exceptions.with_type_of(
         exceptions.LaunchError, cause, text_of(info), launch=info["launch"],
         rank=rank if rank >= 0 else None, host=failure["node_name"] or failure["host"],
@@ -46,6 +47,19 @@ def _exception_of(handle: Any, rank: int) -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
+def _own_exception(failure: dict) -> BaseException | None:
+    """What happened to the rank, where that has a type of the runtime's own, or one of Python's that did not travel."""
+    module, _, name = failure["exception_type"].rpartition(".")
+    kind = getattr({exceptions.__name__: exceptions, "builtins": builtins}.get(module), name, None)
+    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        return None
+    words = failure["cause"].partition(": ")[2] if module == "builtins" else failure["cause"]
+    try:
+        return kind(words) if words else kind()
+    except TypeError:  # one that is made of more than words
+        return None
+
+
 def text_of(info: dict) -> str:
     """Cause first, then what helps: traceback or last lines, what became of the others, where the logs are."""
     failure = info["failure"]
@@ -54,33 +68,72 @@ def text_of(info: dict) -> str:
     where = f" on {failure['node_name'] or failure['host']}" if failure["node_name"] or failure["host"] else ""
     cause = failure["cause"] or info["cause"] or "no cause is known"
     who = f"rank {rank}" if rank >= 0 else f"launch {short(info['launch'])}"
-    lines = [f"{who} {_what_happened(failure, cause)}{where}{after} {of}"]
-    if failure["signal"] and cause:
+    what, said = _what_happened(failure, cause)
+    lines = [f"{who} {what}{where}{after} {of}"]
+    if not said:
         lines.append(f"  {cause}")
     if failure["traceback"]:
         lines += ["  " + line for line in failure["traceback"].rstrip().splitlines()[-30:]]
     elif failure["log_tail"]:
         lines.append("  last lines of its stderr:")
-        lines += ["    " + line for line in failure["log_tail"].rstrip().splitlines()[-_TAIL_LINES:]]
-    if info["ranks"] > 1 and rank >= 0:
-        lines.append(f"  the other {info['ranks'] - 1} ranks were stopped; nothing of the launch is left on any node"
-                     if info["ranks"] > 2 else "  the other rank was stopped; nothing of the launch is left")
+        lines += ["    " + line for line in _last_lines(failure["log_tail"])]
     if rank >= 0:
+        lines += _what_is_left(info, failure)
         lines.append(f"  logs: troupe logs {short(info['launch'])} --rank {rank}")
-    return "\n".join(lines)
+    hint = _hint(info, failure)
+    return "\n".join(lines + ([f"  try: {hint}"] if hint else []))
 
 
-def _what_happened(failure: dict, cause: str) -> str:
+def _last_lines(tail: str) -> list[str]:
+    """The last lines; of a crash, where the thread was that crashed: what follows its innermost frames is of no use."""
+    lines = tail.rstrip().splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("Current thread 0x"):
+            return lines[number:number + _TAIL_LINES]
+    return lines[-_TAIL_LINES:]
+
+
+def _what_is_left(info: dict, failure: dict) -> list[str]:
+    others = info["ranks"] - 1
+    left = "nothing of the launch stays on any node"
+    if failure["exception_type"] == _UNREACHABLE:
+        left = f"what still runs on {failure['node_name']} ends when that node is heard of again"
+    elif not others:
+        return []
+    stopped = {0: "", 1: "the other rank is stopped; "}.get(others, f"the other {others} ranks are stopped; ")
+    return [f"  {stopped}{left}"]
+
+
+def _hint(info: dict, failure: dict) -> str:
+    if failure["exception_type"] == _OUT_OF_MEMORY:
+        return 'less data held by each rank, fewer DataLoader workers, or fewer ranks on one node (strategy="SPREAD")'
+    if failure["exception_type"] in (_NODE_DIED, _UNREACHABLE) and info["attempts_max"] == 1:
+        return "max_attempts=2, which starts the launch again on the nodes that are left"
+    return ""
+
+
+_NODE_DIED, _UNREACHABLE, _OUT_OF_MEMORY = (
+    f"{kind.__module__}.{kind.__name__}"
+    for kind in (exceptions.NodeDiedError, exceptions.NodeUnreachableError, exceptions.OutOfMemoryError))
+
+
+def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:
+    """What became of the rank, and whether that is all there is to say of the cause."""
     if failure["signal"]:
         try:
             name = signal.Signals(failure["signal"]).name
         except ValueError:
             name = f"signal {failure['signal']}"
-        return f"was killed by {name}"
+        return f"was killed by {name}", False
+    if failure["exception_type"] in (_NODE_DIED, _UNREACHABLE):
+        return "was lost with its node", False
     if failure["exception_type"] == "builtins.SystemExit":
-        return f"left by {cause}"
+        return f"left by {cause}", True
     if failure["exception_type"]:
-        return f"raised {cause}"
-    if failure["exit_code"] and not cause:
-        return f"exited with {failure['exit_code']}"
-    return f"failed: {cause}"
+        return f"raised {cause}", True
+    if failure["pid"] and cause.endswith(f"ended: exit {failure['exit_code']}"):
+        return f"exited with code {failure['exit_code']}", False
+    silent = " exited with code 0 without returning a value"
+    if cause.endswith(silent):
+        return silent.strip(), True
+    return f"failed: {cause}", True

@@ -20,6 +20,7 @@ def run(handle: Any) -> list[Any]:
         values = handle.result()
     except KeyboardInterrupt:
         handle.cancel("Ctrl-C in the caller")
+        show.finish()
         raise
     except exceptions.TroupeError:
         show.finish()

@@ -1,0 +1,32 @@
+#include "bindings/gil.h"
+
+#include <cxxabi.h>
+#include <unistd.h>
+
+namespace troupe::bindings {
+namespace {
+
+// Leaving the handler would go on with the unwinding.
+[[noreturn]] void AwaitTheEnd() {
+  for (;;) ::pause();
+}
+
+}  // namespace
+
+void RetakeGil(PyThreadState* state) {
+  try {
+    PyEval_RestoreThread(state);
+  } catch (abi::__forced_unwind&) {
+    AwaitTheEnd();
+  }
+}
+
+PyGILState_STATE EnsureGil() {
+  try {
+    return PyGILState_Ensure();
+  } catch (abi::__forced_unwind&) {
+    AwaitTheEnd();
+  }
+}
+
+}  // namespace troupe::bindings
