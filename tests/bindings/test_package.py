@@ -5,12 +5,14 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 import types
+from pathlib import Path
 
 import pytest
 
-from troupe import _actor_options, _board, _capture, _environment, _leave, _resources, exceptions
+from troupe import _actor_options, _board, _capture, _environment, _leave, _resources, _scratch, exceptions
 from troupe.launch import _errors, distributed
 
 
@@ -159,6 +161,36 @@ def test_a_board_wakes_who_waits_and_forgets() -> None:
     board.close()
     with pytest.raises(exceptions.ConnectionError):
         board.wait("launch", "b", bool)
+
+
+def test_a_board_hears_of_an_end_once_and_keeps_it_current() -> None:
+    board = _board.Board()
+    seen: list[dict] = []
+    board.subscribe("launch", "a", lambda info, _: seen.append(info))
+    end = {"state": "terminal", "watchers": 2}
+    board.post("launch", "a", end)
+    board.post("launch", "a", {"state": "running", "watchers": 2})  # was overtaken
+    board.post("launch", "a", {**end, "watchers": 1})
+    assert board.wait("launch", "a", lambda info: info["watchers"] == 1, 0.01)[0]["state"] == "terminal"
+    assert seen == [end]
+
+
+def test_folders_of_processes_that_were_killed_go_when_the_next_is_made(tmp_path: Path,
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    owned = _scratch.Folder("troupe-x-")
+    left, young = tmp_path / "troupe-x-left", tmp_path / "troupe-x-young"
+    for folder in (left, young, tmp_path / "troupe-other"):
+        folder.mkdir()
+        (folder / "head.log").write_text("words")
+    for folder in (left, owned.path):
+        os.utime(folder, (1, 1))
+    second = _scratch.Folder("troupe-x-")
+    assert {each.name for each in tmp_path.iterdir()} == {owned.path.name, second.path.name, young.name, "troupe-other"}
+    for folder in (owned, second):
+        folder.remove()
+        folder.remove()
+    assert {each.name for each in tmp_path.iterdir()} == {young.name, "troupe-other"}
 
 
 def test_the_text_of_a_failed_launch() -> None:

@@ -97,6 +97,7 @@ def test_the_same_line_on_every_node(run: Run) -> None:
     assert out[0] == "nodes ['n0', 'n1', 'n2'] 3"
     assert out[1] == str([(str(rank // 2), str(rank)) for rank in range(6)])
     assert "n0 leads at 127.0.0.1:" in run.text(leader) and "3 of 3 nodes in" in run.text(leader)
+    assert "confirmed" not in run.text(leader)  # the others' leaving was seen
     for process in (leader, *followers):
         assert "marker: succeeded, exit 0, epoch 1" in run.text(process)
     assert "joined 127.0.0.1:" in run.text(followers[0]) and run.text(followers[0], "out") == ""
@@ -276,6 +277,8 @@ def test_secret_files(home: Home, tmp_path: Path) -> None:
     path = tmp_path / "secret"
     line = ("run", "--nodes", "2", "--address", "127.0.0.1:1", "--secret-file", str(path), "--", "true")
     assert "does not exist" in home.run(*line, ok=False).stderr
+    alone = home.run("run", "--nodes", "1", "--secret-file", str(path), "--", "true", ok=False)
+    assert alone.returncode == 2 and "does not exist" in alone.stderr
     home.run("run", "--make-secret", str(path))
     assert path.stat().st_mode & 0o777 == 0o600 and len(path.read_bytes()) == 32
     again = home.run("run", "--make-secret", str(path), ok=False)

@@ -1,8 +1,9 @@
 """The latest known state of launches, actors and groups, kept current by pushes from the head.
 
 View: one session of one process. `post` is called by the thread that reads the session, `wait` by any
-other. A state that ends an object stays until `forget`: nothing later replaces it. `followed` is what
-must be watched again when the session comes back to a head that lost it.
+other. A state that ends an object stays until `forget`: only what is told of that end later (how many
+still watch a run) replaces it, and callbacks hear of the end once. `followed` is what must be watched
+again when the session comes back to a head that lost it.
 """
 from __future__ import annotations
 
@@ -45,10 +46,11 @@ class Board:
     def post(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
         """A push arrived. Callbacks run here, on the session's reading thread: they must not block."""
         with self._changed:
-            if _has_ended(noun, self._entries.get((noun, identity))):
+            ended = _has_ended(noun, self._entries.get((noun, identity)))
+            if ended and not _has_ended(noun, (info, attachment)):
                 return
             self._entries[noun, identity] = (info, attachment)
-            callbacks = list(self._callbacks.get((noun, identity), ()))
+            callbacks = [] if ended else list(self._callbacks.get((noun, identity), ()))
             self._changed.notify_all()
         for callback in callbacks:
             callback(info, attachment)

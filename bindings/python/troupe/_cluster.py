@@ -27,9 +27,10 @@ class Embedded:
     """A one-node cluster of this process. `close` ends it and removes what it kept."""
 
     def __init__(self, node_args: list[str]) -> None:
-        import tempfile
+        from troupe import _scratch
 
-        self.folder = Path(tempfile.mkdtemp(prefix="troupe-embedded-"))
+        self._scratch = _scratch.Folder("troupe-embedded-")
+        self.folder = self._scratch.path
         self._lifeline_read, self._lifeline_write = os.pipe()
         self._pid = os.getpid()
         self._programs: list[_executables.Started] = []
@@ -63,13 +64,11 @@ class Embedded:
             return
         for started in reversed(self._programs):
             _executables.end([started.process], STOP_GRACE_S)
-        import shutil
-
         if self.socket:  # a head that was killed left it
             Path(self.socket).unlink(missing_ok=True)
         for descriptor in (self._lifeline_read, self._lifeline_write):
             os.close(descriptor)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._scratch.remove()
 
 
 def start_embedded(args: list[str], *, namespace: str) -> _session.Session:

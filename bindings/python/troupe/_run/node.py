@@ -3,18 +3,16 @@ from __future__ import annotations
 
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from troupe import _executables, _home, _node_start, _session
+from troupe import _executables, _home, _node_start, _scratch, _session
 from troupe._run.place import Place
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN, EXIT_WRONG_CLUSTER, EXIT_CANCELLED = 1, 2, 75, 78, 130
@@ -85,7 +83,8 @@ class Programs:
     """Head and worker of this node: they end with it, in whatever way that ends, and leave no folder."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="troupe-run-"))
+        self._scratch = _scratch.Folder("troupe-run-")
+        self.folder = self._scratch.path
         self._lifeline, self._lifeline_end = os.pipe()
         self.head: _executables.Started | None = None
         self.worker: _executables.Started | None = None
@@ -130,7 +129,7 @@ class Programs:
         for descriptor in (self._lifeline, self._lifeline_end):
             os.close(descriptor)
         self._lifeline = -1
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._scratch.remove()
 
 
 class Watch:

@@ -63,7 +63,8 @@ def run(nodes: int | None, secret_file: str | None, make_secret: str | None, add
         if where.nodes > 1 and not secret_file:
             raise click.UsageError("a run of several nodes needs a secret that they share: --secret-file FILE\n"
                                    "  make one, where all nodes can read it: troupe run --make-secret FILE")
-        derived = secret.derive(secret_file, where.run) if where.nodes > 1 else None
+        derived = secret.derive(secret_file, where.run) if secret_file else None
+        derived = derived if where.nodes > 1 else None  # nobody joins a run of one node
     except (place.PlaceError, secret.SecretError) as error:
         raise click.UsageError(str(error)) from None
     name = node_name if node_name is not None else where.own_name(platform.node())
