@@ -55,7 +55,8 @@ Task<StatusOr<CallStream>> Attempt(RemoteActor target, IdentitySource identity, 
   expected.server_name = target.process;
   TROUPE_CO_ASSIGN(auto engine, net::TlsEngine::Client(shown->client, std::move(expected), where));
   TROUPE_CO_TRY(co_await net::TlsHandshake(socket.get(), *engine));
-  co_return CallStream(socket.Release(), std::move(engine), std::move(where));
+  std::string who = target.actor.Hex();
+  co_return CallStream(socket.Release(), std::move(engine), std::move(where), std::move(who));
 }
 
 bool MayHelpToTryAgain(const Status& failed) {

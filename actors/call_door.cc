@@ -164,7 +164,8 @@ Task<Status> CallDoor::Greet(std::shared_ptr<State> state, std::shared_ptr<LoopS
   if (!allowed.ok()) co_return MakeError(ErrorCodeOf(allowed), from.Text() + ": " + MessageOf(allowed));
   const net::Identity& who = *engine->verdict().identity;
   std::string peer = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id).substr(0, 8) + " at " + from.Text();
-  state->Deliver(CallStream(socket.Release(), std::move(engine), std::move(peer)));
+  std::string shows = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id);
+  state->Deliver(CallStream(socket.Release(), std::move(engine), std::move(peer), std::move(shows)));
   co_return absl::OkStatus();
 }
 

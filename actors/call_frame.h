@@ -3,7 +3,7 @@
 //
 //   offset 0  u16 magic 'TR'   u8 version   u8 kind (1 = call)   u16 flags   u16 extension words
 //          8  u32 body bytes (a multiple of 8)   u32 attachment bytes (always 0 here)
-//         16  u64 sequence     24  u64 acknowledgement
+//         16  u64 sequence of the call     24  u64 acknowledgement: frames received from the other side
 //         32  extension words (8 bytes each, skipped by a receiver that does not know them), body
 //
 // A call's body starts with CallHead; a kNamed call carries its method and keyword names in band
@@ -26,7 +26,7 @@
 namespace troupe::actors {
 
 inline constexpr std::uint16_t kFrameMagic = 0x5254;
-inline constexpr std::uint8_t kFrameVersion = 1;
+inline constexpr std::uint8_t kFrameVersion = 2;
 inline constexpr std::uint8_t kFrameKindCall = 1;
 inline constexpr std::size_t kFrameHeadBytes = 32;
 inline constexpr std::uint16_t kNoShape = 0xFFFF;
@@ -38,6 +38,7 @@ enum FrameFlag : std::uint16_t {
   kFlagTaskError = 4,     // a reply: the method raised
   kFlagRuntimeError = 8,  // a reply: u16 code, u16 0, u32 length, text
   kFlagGoodbye = 16,      // the last frame before the sender closes; body as kFlagRuntimeError
+  kFlagControl = 32,      // neither call nor reply (call_control.h)
 };
 
 struct CallLimits {

@@ -1,5 +1,6 @@
 #include "actors/call_server.h"
 
+#include <absl/strings/str_format.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -8,6 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -106,11 +110,12 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
     if (look) {
       count = ::epoll_wait(epoll_.get(), events, 64, 0);
     } else {
+      const int most_ms = BlockLimitMs(executor.HandlesSignals());
       executor.Suspend();
-      count =
-          ::epoll_wait(epoll_.get(), events, 64, executor.HandlesSignals() ? kSignalSliceMs : -1);
+      count = ::epoll_wait(epoll_.get(), events, 64, most_ms);
       executor.Resume();
     }
+    if (sessions_.detached() != 0) ExpireSessions();
     if (executor.Interrupted()) {
       ended = Ended::kInterrupted;
       break;
@@ -132,14 +137,40 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
       }
     }
   }
+  EndAll();
+  return ended;
+}
+
+void CallServer::EndAll() {
   hot_.reset();
+  for (const std::shared_ptr<Peer>& peer : sessions_.TakeAll()) {
+    peer->EndSession();
+    peer->session.reset();
+  }
   for (const auto& [id, peer] : peers_) {
     peer->Flush();
     peer->Close();
     peer->session.reset();
   }
   peers_.clear();
-  return ended;
+}
+
+int CallServer::BlockLimitMs(bool handles_signals) const {
+  const int signals_ms = handles_signals ? kSignalSliceMs : -1;
+  const std::optional<Instant> expiry = sessions_.next_expiry();
+  if (!expiry) return signals_ms;
+  const std::int64_t left_ms = std::max<std::int64_t>(Millis(*expiry - Now()) + 1, 0);
+  const auto expiry_ms = static_cast<int>(std::min<std::int64_t>(left_ms, INT_MAX));
+  return handles_signals ? std::min(signals_ms, expiry_ms) : expiry_ms;
+}
+
+void CallServer::ExpireSessions() {
+  const auto gone = sessions_.Expire(
+      Now(), [](const std::shared_ptr<Peer>& peer) { return peer->KeptBytes(); });
+  for (const std::shared_ptr<Peer>& peer : gone) {
+    peer->Close();
+    peer->session.reset();
+  }
 }
 
 bool CallServer::SpinRead(CallExecutor& executor) {
@@ -215,7 +246,7 @@ void CallServer::TakeFromDoor(CallExecutor& executor) {
 void CallServer::OnEvent(Peer& peer, std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) peer.Flush();
   if (peer.paused()) {
-    if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(peer);
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Lose(peer);
     return ResumePaused();
   }
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) ReadAndRun(peer);
@@ -226,7 +257,7 @@ bool CallServer::ReadAndRun(Peer& peer) {
   const IoResult got = peer.Read(limits_);
   if (got.outcome == IoOutcome::kWouldBlock) return false;
   if (got.outcome == IoOutcome::kEnded) {
-    Drop(peer);
+    Lose(peer);
     return true;
   }
   if (hot_.get() != &peer) hot_ = peer.shared_from_this();
@@ -293,16 +324,18 @@ void CallServer::RunWhole(Peer& peer) {
 /// False: the connection is over.
 bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
   const std::size_t bytes = frame.bytes;
-  if ((frame.head.flags & ~kFlagNamed) != 0) return Refuse(peer, "a frame that is no call");
-  if (frame.head.sequence != peer.last_sequence + 1) return Refuse(peer, "a call out of sequence");
-  peer.last_sequence = frame.head.sequence;
+  if ((frame.head.flags & ~kFlagNamed) != 0) return TakeControl(peer, frame);
+  if (!peer.TakeCall(frame)) return Refuse(peer, "a call out of sequence");
   reply_.Clear();
   reply_.Extend(kFrameHeadBytes);
   std::uint16_t flags = kFlagReply;
   const StatusOr<Ran> ran = peer.session->Run(frame, peer, reply_, &flags);
   if (generation_ != ForkGuard::generation()) return false;
   if (!ran.ok()) return Refuse(peer, MessageOf(ran.status()));
-  if (*ran != Ran::kDeferred) *unsent = peer.Reply(frame.head.sequence, flags, reply_);
+  if (*ran != Ran::kDeferred) {
+    peer.Told();
+    *unsent = peer.Reply(frame.head.sequence, flags, reply_);
+  }
   if (*ran == Ran::kStop) stop_by_call_ = true;
   reply_.Shrink(1u << 20);
   peer.in().Consume(bytes);
@@ -316,9 +349,76 @@ bool CallServer::Refuse(Peer& peer, const std::string& why) {
   return false;
 }
 
+/// False: this connection is over, or has become another peer's.
+bool CallServer::TakeControl(Peer& peer, const Frame& frame) {
+  if (frame.head.flags != kFlagControl) return Refuse(peer, "a frame that is no call");
+  const StatusOr<CallControl> control = ParseControl(frame);
+  if (!control.ok()) return Refuse(peer, MessageOf(control.status()));
+  switch (control->kind) {
+    case ControlKind::kHello:
+      return Greet(peer, *control, frame);
+    case ControlKind::kAck:
+      if (!peer.Acknowledge(frame.head.ack)) {
+        return Refuse(peer, "an acknowledgement of replies that it was not given");
+      }
+      break;
+    case ControlKind::kEnd:
+      if (peer.session_id) sessions_.End(*peer.session_id);
+      peer.session_id.reset();
+      break;
+    case ControlKind::kWelcome:
+      return Refuse(peer, "a welcome, which is this side's to say");
+  }
+  peer.in().Consume(frame.bytes);
+  return true;
+}
+
+bool CallServer::Greet(Peer& peer, const CallControl& hello, const Frame& frame) {
+  if (peer.session_id || peer.received() != 0) return Refuse(peer, "a hello that does not come first");
+  if (!hello.resumes) {
+    if (!sessions_.Begin(hello.session, peer.identity(), peer.shared_from_this())) {
+      return Refuse(peer, "a hello for a session that exists");
+    }
+    peer.Welcome(hello.session);
+    peer.in().Consume(frame.bytes);
+    return true;
+  }
+  std::shared_ptr<Peer>* const found = sessions_.Find(hello.session, peer.identity());
+  if (found == nullptr) {
+    return Refuse(peer, absl::StrFormat("a session to resume that is not known here (this actor keeps %d "
+                                        "lost ones for %d s)", SessionTable<int>::kDetachedMax,
+                                        SessionTable<int>::kKept.count()));
+  }
+  const std::shared_ptr<Peer> before = *found;
+  if (peer.in().size() != frame.bytes) return Refuse(peer, "more before it was welcomed");
+  const std::string who = peer.who();
+  if (!before->Resume(peer, frame.head.ack)) {
+    Drop(*before);
+    return Refuse(peer, "a session to resume whose replies are not kept any more (32 MiB are)");
+  }
+  sessions_.Attach(hello.session);
+  Drop(peer);
+  peers_[before->id()] = before;
+  hot_ = before;
+  Log(LogLevel::kInfo, "caller came back", {{"who", who}, {"calls", std::to_string(before->received())}});
+  return false;
+}
+
+/// The connection ended: its caller may come back.
+void CallServer::Lose(Peer& peer) {
+  if (!peer.session_id) return Drop(peer);
+  const std::shared_ptr<Peer> keep = peer.shared_from_this();
+  if (hot_ == keep) hot_.reset();
+  peers_.erase(peer.id());
+  peer.Detach();
+  sessions_.Detach(*peer.session_id, Now());
+  ExpireSessions();
+}
+
 void CallServer::Drop(Peer& peer) {
   const std::shared_ptr<Peer> keep = peer.shared_from_this();
   if (hot_ == keep) hot_.reset();
+  if (peer.session_id) sessions_.End(*peer.session_id);
   peer.Close();
   peers_.erase(peer.id());
 }

@@ -5,7 +5,8 @@
 // all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us, then
 // blocks. It never blocks on one peer: replies that do not fit wait in memory, and a peer over the
 // limits of ActorFlow is read no further until it drains. A frame that breaks a rule ends its
-// connection with a named error; other callers notice nothing.
+// connection with a named error; other callers notice nothing. A caller whose connection is lost may
+// come back with another one and go on (SessionTable says for how long it is remembered).
 //
 // A second thread, made when first needed and asleep otherwise, writes replies that are held back
 // by a long call of the same batch.
@@ -21,6 +22,7 @@
 #include "actors/call_frame.h"
 #include "actors/fork_guard.h"
 #include "actors/peer.h"
+#include "actors/session_table.h"
 #include "actors/spin_policy.h"
 #include "actors/waiter.h"
 #include "runtime/base/status.h"
@@ -82,7 +84,13 @@ class CallServer {
   void RunWhole(Peer& peer);
   bool RunOne(Peer& peer, const Frame& frame, std::size_t* unsent);
   bool Refuse(Peer& peer, const std::string& why);  // always false
+  bool TakeControl(Peer& peer, const Frame& frame);
+  bool Greet(Peer& peer, const CallControl& hello, const Frame& frame);
+  void Lose(Peer& peer);
   void Drop(Peer& peer);
+  void ExpireSessions();
+  int BlockLimitMs(bool handles_signals) const;
+  void EndAll();
   void ResumePaused();
   Flusher& flusher();
 
@@ -98,6 +106,7 @@ class CallServer {
   bool stop_by_call_ = false;
   std::uint64_t next_peer_ = 16;
   std::map<std::uint64_t, std::shared_ptr<Peer>> peers_;
+  SessionTable<std::shared_ptr<Peer>> sessions_;  // of those that greeted, detached ones too
   std::shared_ptr<Peer> hot_;  // the one that was read last: polled before blocking
   int polls_in_row_ = 0;       // answered by polling, without a look at the other sockets
   SpinPolicy spin_;

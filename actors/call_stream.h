@@ -19,11 +19,13 @@ class CallStream {
  public:
   CallStream() = default;
   explicit CallStream(UnixStream socket) : socket_(std::move(socket)) {}
-  /// `peer` is how errors and logs call the other end.
-  CallStream(GuardedFd fd, std::unique_ptr<net::TlsEngine> engine, std::string peer)
+  /// `peer` is how errors and logs call the other end, `identity` what its certificate says.
+  CallStream(GuardedFd fd, std::unique_ptr<net::TlsEngine> engine, std::string peer,
+             std::string identity)
       : socket_(std::move(fd)),
         tls_(std::make_unique<TlsPipe>(socket_.fd(), std::move(engine))),
-        peer_(std::move(peer)) {}
+        peer_(std::move(peer)),
+        identity_(std::move(identity)) {}
 
   IoResult TryRead(char* into, std::size_t bytes) {
     return tls_ == nullptr ? socket_.TryRead(into, bytes) : tls_->Read(fd(), into, bytes);
@@ -39,6 +41,9 @@ class CallStream {
   std::string Peer() const {
     return tls_ == nullptr ? "pid " + std::to_string(socket_.PeerPid()) : peer_;
   }
+  /// Who has authenticated at the other end: tells it from all others. A Unix socket admits this user
+  /// alone.
+  const std::string& identity() const { return identity_; }
   /// Words for an IoResult that ended.
   std::string WhyEnded(const IoResult& ended) const;
 
@@ -46,6 +51,7 @@ class CallStream {
   UnixStream socket_;
   std::unique_ptr<TlsPipe> tls_;
   std::string peer_;
+  std::string identity_ = "this user";
 };
 
 }  // namespace troupe::actors

@@ -3,14 +3,11 @@
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <utility>
 
-#include "actors/call_dial.h"
 #include "actors/flow_control.h"
 #include "actors/reactor.h"
-#include "actors/tls_loop.h"
 #include "runtime/base/check.h"
 
 namespace troupe::actors {
@@ -22,79 +19,14 @@ constexpr std::uint64_t kNeverSent = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-Channel::Channel(CallReactor& reactor, ChannelOptions options)
-    : reactor_(reactor), options_(std::move(options)), id_(reactor.NextChannelId()) {}
-
-StatusOr<std::shared_ptr<Channel>> Channel::Connect(CallReactor& reactor, const std::string& path,
-                                                    ChannelOptions options) {
-  TROUPE_ASSIGN(UnixStream stream, UnixStream::Connect(path));
-  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options)));
-  channel->stream_ = CallStream(std::move(stream));
-  channel->attached_.store(true);
-  TROUPE_TRY(reactor.Add(channel));
-  return channel;
-}
-
-StatusOr<std::shared_ptr<Channel>> Channel::Dial(CallReactor& reactor, RemoteActor target,
-                                                 IdentitySource identity, ChannelOptions options) {
-  const Duration limit = options.grace;
-  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options)));
-  TROUPE_TRY(reactor.Add(channel));
-  TlsLoop::Current().Spawn("dial", Reach(channel, std::move(target), std::move(identity), limit));
-  return channel;
-}
-
-async::Task<void> Channel::Reach(std::weak_ptr<Channel> weak, RemoteActor target,
-                                 IdentitySource identity, Duration limit) {
-  std::function<bool()> wanted = [weak] {
-    const std::shared_ptr<Channel> channel = weak.lock();
-    if (channel == nullptr) return false;
-    const std::lock_guard lock(channel->mutex_);
-    return channel->state_ == State::kOpen;
-  };
-  auto dialling = DialActor(std::move(target), std::move(identity), limit, std::move(wanted));
-  StatusOr<CallStream> stream = co_await std::move(dialling);
-  const std::shared_ptr<Channel> channel = weak.lock();
-  if (channel == nullptr) co_return;
-  if (stream.ok()) {
-    channel->Attach(*std::move(stream));
-  } else {
-    channel->GiveUp(stream.status());
-  }
-}
-
-void Channel::Attach(CallStream stream) {
-  SlotList finished;
-  Status watched;
-  {
-    std::lock_guard lock(mutex_);
-    if (state_ != State::kOpen) return;
-    stream_ = std::move(stream);
-    attached_.store(true, std::memory_order_release);
-    watched = reactor_.Watch(*this);
-    if (watched.ok()) FlushLocked();
-    finished.swap(finished_);
-  }
-  NotifyFinished(finished, false);
-  if (!watched.ok()) GiveUp(watched);
-}
-
-void Channel::GiveUp(const Status& why) {
-  SlotList finished;
-  {
-    std::lock_guard lock(mutex_);
-    if (state_ != State::kOpen) return;
-    EndLocked(MessageOf(why));
-    FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, MessageOf(why));
-    finished.swap(finished_);
-  }
-  NotifyFinished(finished, false);
-}
-
 Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer) {
   std::unique_lock lock(mutex_);
   const std::size_t outstanding = ring_.size();
-  if (state_ == State::kOpen && CallerFlow::Full(out_.size(), outstanding)) return Issued::kFull;
+  SendWindow& window = session_.window();
+  if (state_ == State::kOpen &&
+      CallerFlow::Full(window.unsent_bytes(), window.kept_bytes(), outstanding)) {
+    return Issued::kFull;
+  }
   Slot* slot = Slot::New(id_ << 40 | ring_.next_sequence());
   *answer = slot;
   if (state_ == State::kFailed) {
@@ -113,12 +45,11 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
   }
   slot->AddReference();
   const std::uint64_t sequence = ring_.Put(slot);
-  SealFrame(frame, flags, sequence, ring_.acknowledged());
-  out_.Append(frame.data(), frame.size());
-  appended_ += frame.size();
-  slot->end_offset = appended_;
+  SealFrame(frame, flags, sequence, session_.TakeAck());
+  window.Append(frame.view());
+  slot->end_offset = window.end_offset();
   ++unflushed_frames_;
-  if (!CallerFlow::FlushNow(outstanding, unflushed_frames_, out_.size())) {
+  if (!CallerFlow::FlushNow(outstanding, unflushed_frames_, window.unsent_bytes())) {
     if (!stranded_) {
       stranded_ = true;
       reactor_.MarkStranded(id_);
@@ -126,7 +57,7 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
     return Issued::kOk;
   }
   FlushLocked();
-  const bool drain = CallerFlow::Drain(outstanding, !out_.empty());
+  const bool drain = CallerFlow::Drain(outstanding, window.unsent_bytes() != 0);
   if (!finished_.empty()) {
     SlotList finished;
     finished.swap(finished_);
@@ -138,16 +69,21 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
 
 Slot* Channel::WhenRoom() {
   std::lock_guard lock(mutex_);
-  if (state_ != State::kOpen || CallerFlow::HasRoom(out_.size(), ring_.size())) return nullptr;
+  if (state_ != State::kOpen || HasRoomLocked()) return nullptr;
   Slot* slot = Slot::New(0);
   slot->AddReference();
   room_waiters_.push_back(slot);
   return slot;
 }
 
+bool Channel::HasRoomLocked() const {
+  const SendWindow& window = session_.window();
+  return CallerFlow::HasRoom(window.unsent_bytes(), window.kept_bytes(), ring_.size());
+}
+
 void Channel::OpenRoomLocked() {
   if (room_waiters_.empty()) return;
-  if (state_ == State::kOpen && !CallerFlow::HasRoom(out_.size(), ring_.size())) return;
+  if (state_ == State::kOpen && !HasRoomLocked()) return;
   for (Slot* slot : room_waiters_) {
     if (slot->Finish()) {
       finished_.push_back(slot);
@@ -178,14 +114,17 @@ void Channel::Flush() {
 }
 
 void Channel::FlushLocked() {
-  if (!attached_.load(std::memory_order_relaxed)) return;
+  if (!attached_.load(std::memory_order_relaxed) || broken_) return;
   unflushed_frames_ = 0;
-  while (!out_.empty() || stream_.HasUnsent()) {
-    const IoResult wrote = stream_.TryWrite(out_.data(), out_.size());
+  SendWindow& window = session_.window();
+  while (true) {
+    const std::string_view unsent = window.Unsent();
+    if (unsent.empty() && !stream_.HasUnsent()) break;
+    const IoResult wrote = stream_.TryWrite(unsent.data(), unsent.size());
     if (wrote.outcome == IoOutcome::kEnded) {
       // Replies sent before the end may still be unread: only reading tells that the stream is
       // over. The leader's Read finds the end; until then nothing more is written.
-      out_.Clear();
+      broken_ = true;
       reactor_.WatchWrites(*this, false);
       write_armed_ = false;
       return;
@@ -195,13 +134,11 @@ void Channel::FlushLocked() {
       write_armed_ = true;
       return;
     }
-    written_ += wrote.bytes;
-    out_.Consume(wrote.bytes);
+    window.Sent(wrote.bytes);
     OpenRoomLocked();
   }
   if (write_armed_) reactor_.WatchWrites(*this, false);
   write_armed_ = false;
-  out_.Shrink(CallerFlow::kUnsentMax);
 }
 
 bool Channel::Read() {
@@ -233,8 +170,10 @@ bool Channel::Read() {
   SlotList finished;
   {
     std::lock_guard lock(mutex_);
-    EndLocked(why);
-    if (!good) FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, end_reason_);
+    if (!good || !LoseLocked(why)) {
+      EndLocked(why);
+      if (!good) FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, end_reason_);
+    }
     finished.swap(finished_);
   }
   NotifyFinished(finished, true);
@@ -252,15 +191,24 @@ bool Channel::TakeReplies(std::string* why) {
     }
     std::string_view bytes = in_.view();
     std::size_t used = 0;
+    std::uint64_t calls_received = 0;
     Frame frame;
     while (good) {
       const ParseOutcome outcome = ParseFrame(bytes.substr(used), options_.limits, &frame, why);
       if (outcome == ParseOutcome::kNeedMore) break;
-      good = outcome == ParseOutcome::kFrame && TakeReply(frame, why);
+      good = outcome == ParseOutcome::kFrame && TakeReply(frame, &calls_received, why);
       if (good) used += frame.bytes;
     }
     in_.Consume(used);
     in_.Shrink(4 * kReadBytes);
+    if (good && !session_.Acknowledge(calls_received)) {
+      *why = "an acknowledgement of calls that it was not sent";
+      good = false;
+    }
+    if (good && session_.AckDue()) {
+      session_.AppendAck();
+      FlushLocked();
+    }
     OpenRoomLocked();
     finished.swap(finished_);
   }
@@ -268,8 +216,9 @@ bool Channel::TakeReplies(std::string* why) {
   return good;
 }
 
-bool Channel::TakeReply(const Frame& frame, std::string* why) {
+bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why) {
   const std::uint16_t flags = frame.head.flags;
+  if ((flags & kFlagControl) != 0) return TakeControl(frame, why);
   if ((flags & kFlagGoodbye) != 0) {
     *why = absl::StrFormat("'%s' and closed", ReadRuntimeError(frame.body).text);
     return false;
@@ -278,6 +227,11 @@ bool Channel::TakeReply(const Frame& frame, std::string* why) {
     *why = "a call to this side, which serves none";
     return false;
   }
+  if (!session_.Reply(frame.bytes)) {
+    *why = "a reply before it greeted";
+    return false;
+  }
+  *calls_received = std::max(*calls_received, frame.head.ack);
   Slot* slot = ring_.Take(frame.head.sequence);
   if (slot == nullptr) {
     *why = absl::StrFormat("a reply to call %u, which is not outstanding", frame.head.sequence);
@@ -296,6 +250,21 @@ bool Channel::TakeReply(const Frame& frame, std::string* why) {
   return true;
 }
 
+bool Channel::TakeControl(const Frame& frame, std::string* why) {
+  const StatusOr<CallControl> control = ParseControl(frame);
+  const Status taken =
+      control.ok() ? session_.Control(*control, frame.head.ack) : control.status();
+  if (!taken.ok()) {
+    *why = MessageOf(taken);
+    return false;
+  }
+  if (control->kind != ControlKind::kWelcome) return true;
+  redial_.Welcomed();
+  ExpectLocked(false);
+  FlushLocked();
+  return true;
+}
+
 void Channel::Answer(Slot* slot, ErrorCode code, std::string_view text) {
   ByteBuffer body;
   AppendRuntimeError(body, code, text);
@@ -307,7 +276,9 @@ void Channel::EndLocked(std::string reason) {
   if (state_ != State::kOpen) return;
   state_ = State::kEnded;
   end_reason_ = absl::StrFormat("the connection ended (%s)", reason);
-  out_.Clear();
+  written_ = session_.window().sent_offset();
+  session_.window().Clear();
+  ExpectLocked(false);
   if (attached_.load(std::memory_order_relaxed)) reactor_.Unwatch(*this);
   stream_.Shutdown();  // closed by the destructor: the leader may be reading it just now
   if (on_disconnect_ != nullptr) reactor_.Post(std::move(on_disconnect_));
@@ -371,6 +342,10 @@ void Channel::Close() {
   {
     std::lock_guard lock(mutex_);
     unused.swap(on_disconnect_);
+    if (state_ == State::kOpen && session_.window().sent_offset() != 0 && !session_.greeting()) {
+      session_.AppendEnd();
+      FlushLocked();
+    }
     EndLocked("closed by this process");
     FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, "its channel was closed here");
     finished.swap(finished_);

@@ -2,10 +2,11 @@
 // Shared by all threads.
 //
 // Issue returns at once with a Slot that is answered later; nothing here blocks. Whoever leads the
-// process's reactor calls Read; any thread may Flush. When the connection ends, outstanding calls
-// stay pending, because an ended connection alone is not death: Fail (the control plane's verdict)
-// or the end of the grace period answers them. Every call ends in exactly one of: the reply, the
-// verdict's error, kNotSent (its frame never left whole) or kMaybeExecuted.
+// process's reactor calls Read; any thread may Flush. When the connection ends, the actor is reached
+// anew and the session goes on (caller_session.h), calls waiting meanwhile. Where it cannot,
+// outstanding calls stay pending, because an ended connection alone is not death: Fail (the control
+// plane's verdict) or the end of the grace period answers them. Every call ends in exactly one of: the
+// reply, the verdict's error, kNotSent (its frame never left whole) or kMaybeExecuted.
 //
 // Lock order: a channel's mutex, then the reactor's. Neither is held while the GIL is taken or a
 // thread blocks.
@@ -24,6 +25,8 @@
 #include "actors/call_frame.h"
 #include "actors/call_stream.h"
 #include "actors/call_tls.h"
+#include "actors/caller_session.h"
+#include "actors/redial_rule.h"
 #include "actors/slot.h"
 #include "actors/slot_ring.h"
 #include "actors/waiter.h"
@@ -36,6 +39,7 @@ class CallReactor;
 
 struct ChannelOptions {
   std::string description = "an actor";  // as errors name it, e.g. "actor Counter(1234)"
+  /// From the loss of the connection: for reaching the actor anew, and then for a verdict on it.
   Duration grace = std::chrono::seconds(5);
   CallLimits limits;
 };
@@ -73,7 +77,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   /// The verdict: all outstanding and all later calls end with this error.
   void Fail(ErrorCode code, const std::string& text);
-  /// Run once on the background thread when the connection ends; at once if it has ended.
+  /// Run once on the background thread when the connection ends for good; at once if it has.
   void OnDisconnect(std::unique_ptr<Completion> completion);
   /// Ends the connection from this side: outstanding calls end as kMaybeExecuted or kNotSent.
   void Close();
@@ -91,17 +95,31 @@ class Channel : public std::enable_shared_from_this<Channel> {
   using SlotList = absl::InlinedVector<Slot*, 8>;
   enum class State { kOpen, kEnded, kFailed };
 
-  Channel(CallReactor& reactor, ChannelOptions options);
-  static async::Task<void> Reach(std::weak_ptr<Channel> channel, RemoteActor target,
-                                 IdentitySource identity, Duration limit);
+  /// Where the actor is: a socket on this host, or a process on another one.
+  struct Way {
+    std::string unix_path;
+    RemoteActor target;
+    IdentitySource identity;
+    bool here() const { return !unix_path.empty(); }
+  };
+  class Redial;
+
+  Channel(CallReactor& reactor, ChannelOptions options, Way way);
+  static async::Task<void> Reach(std::weak_ptr<Channel> channel, RedialRule::Step step);
+  void ReachHere();
   void Attach(CallStream stream);
+  void BeginLocked(CallStream stream);
   void GiveUp(const Status& why);
+  bool LoseLocked(const std::string& reason);
+  void ExpectLocked(bool expect);
   void FlushLocked();
   void EndLocked(std::string reason);
   void FailLocked(ErrorCode code_if_sent, ErrorCode code_if_unsent, const std::string& text);
   void OpenRoomLocked();
+  bool HasRoomLocked() const;
   bool TakeReplies(std::string* why);
-  bool TakeReply(const Frame& frame, std::string* why);
+  bool TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why);
+  bool TakeControl(const Frame& frame, std::string* why);
   static void Answer(Slot* slot, ErrorCode code, std::string_view text);
   /// Tells those who wait for slots finished under the lock; after it is released.
   void NotifyFinished(const SlotList& finished, bool as_leader);
@@ -109,6 +127,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   CallReactor& reactor_;
   const ChannelOptions options_;
   const std::uint64_t id_;
+  const Way way_;
   /// Set with `mutex_` held and before attached_; then the leader's to read, the mutex's to write.
   CallStream stream_;
   std::atomic<bool> attached_{false};
@@ -116,10 +135,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::mutex mutex_;
   State state_ = State::kOpen;
   SlotRing<Slot*> ring_;
-  ByteBuffer out_;
+  CallerSession session_;
+  RedialRule redial_;
   std::size_t unflushed_frames_ = 0;
-  std::uint64_t appended_ = 0;  // bytes ever put into out_
-  std::uint64_t written_ = 0;   // bytes the socket took
+  std::uint64_t written_ = 0;   // once ended: bytes of the session that a socket took
+  bool broken_ = false;         // nothing more can be written to this connection
+  bool expecting_ = false;      // the reactor knows that a welcome is awaited
+  std::string lost_reason_;     // why the last connection ended
   bool stranded_ = false;       // the reactor knows of unflushed frames
   bool write_armed_ = false;
   std::vector<Slot*> room_waiters_;

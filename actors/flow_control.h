@@ -1,8 +1,9 @@
 // The limits and batching rules of both halves of a channel. Pure values and predicates.
 //
 //   FC-1  A caller holds at most kUnsentMax bytes (plus one frame) that the socket has not taken,
-//         and at most kOutstandingMax calls; over either, issuing waits for room.
-//   FC-2  Room opens again at half the byte limit and three quarters of the call limit, so that a
+//         kKeptMax bytes (plus one frame) of which the actor has not said that it received them, and
+//         kOutstandingMax calls; over any of them, issuing waits for room.
+//   FC-2  Room opens again at half the byte limits and three quarters of the call limit, so that a
 //         waiting issuer is not woken for every frame.
 //   FC-3  An actor reads a peer no further while that peer's unsent replies exceed kRepliesMax, or
 //         its calls in execution reach kRunningMax; other peers are not touched.
@@ -20,16 +21,18 @@ namespace troupe::actors {
 
 struct CallerFlow {
   static constexpr std::size_t kUnsentMax = 1u << 20;
+  static constexpr std::size_t kKeptMax = 32u << 20;
   static constexpr std::size_t kOutstandingMax = 1u << 18;
   static constexpr std::size_t kFramesPerFlush = 32;
   static constexpr std::size_t kBytesPerFlush = 64u << 10;
   static constexpr std::size_t kDrainFrom = 2048;
 
-  static bool Full(std::size_t unsent, std::size_t outstanding) {
-    return unsent >= kUnsentMax || outstanding >= kOutstandingMax;
+  static bool Full(std::size_t unsent, std::size_t kept, std::size_t outstanding) {
+    return unsent >= kUnsentMax || kept >= kKeptMax || outstanding >= kOutstandingMax;
   }
-  static bool HasRoom(std::size_t unsent, std::size_t outstanding) {
-    return unsent <= kUnsentMax / 2 && outstanding <= kOutstandingMax / 4 * 3;
+  static bool HasRoom(std::size_t unsent, std::size_t kept, std::size_t outstanding) {
+    return unsent <= kUnsentMax / 2 && kept <= kKeptMax / 2 &&
+           outstanding <= kOutstandingMax / 4 * 3;
   }
   /// `outstanding` without the call just added; `frames` and `bytes` unflushed, with it.
   static bool FlushNow(std::size_t outstanding, std::size_t frames, std::size_t bytes) {

@@ -22,7 +22,7 @@ Peer::Peer(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd)
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = id_;
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, stream_.fd(), &event) != 0) open_ = false;
+  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, stream_.fd(), &event) != 0) state_ = State::kClosed;
 }
 
 Peer::~Peer() = default;
@@ -39,16 +39,14 @@ void Peer::Pause(bool paused) {
   if (paused_.load(std::memory_order_relaxed) == paused) return;
   std::lock_guard lock(mutex_);
   paused_.store(paused);
-  if (open_) WatchLocked();
+  if (state_ == State::kOpen) WatchLocked();
 }
 
 std::size_t Peer::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
   std::lock_guard lock(mutex_);
-  if (!open_) return 0;
-  acked_ = std::max(acked_, sequence);
-  SealFrame(frame, flags, sequence, acked_);
-  out_.Append(frame.data(), frame.size());
-  return out_.size();
+  if (state_ == State::kClosed) return 0;
+  calls_.Reply(frame, flags, sequence);
+  return calls_.window().unsent_bytes();
 }
 
 void Peer::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
@@ -57,7 +55,7 @@ void Peer::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer
   running_.fetch_sub(1);
   if (!paused()) return;
   std::lock_guard lock(mutex_);
-  if (open_) WakeLocked();
+  if (state_ == State::kOpen) WakeLocked();
 }
 
 void Peer::WakeLocked() {
@@ -67,30 +65,91 @@ void Peer::WakeLocked() {
 
 void Peer::Flush() {
   std::lock_guard lock(mutex_);
-  if (open_) FlushLocked();
+  if (state_ == State::kOpen) FlushLocked();
 }
 
 void Peer::FlushLocked() {
-  while (!out_.empty() || stream_.HasUnsent()) {
-    const IoResult wrote = stream_.TryWrite(out_.data(), out_.size());
+  if (broken_) return;
+  SendWindow& window = calls_.window();
+  while (true) {
+    const std::string_view unsent = window.Unsent();
+    if (unsent.empty() && !stream_.HasUnsent()) break;
+    const IoResult wrote = stream_.TryWrite(unsent.data(), unsent.size());
     if (wrote.outcome == IoOutcome::kEnded) {
-      out_.Clear();  // the serving thread reads the end and closes
+      broken_ = true;  // the serving thread reads the end
       break;
     }
     if (wrote.outcome == IoOutcome::kWouldBlock) {
       if (!std::exchange(write_armed_, true)) WatchLocked();
       return;
     }
-    out_.Consume(wrote.bytes);
+    window.Sent(wrote.bytes);
   }
   if (std::exchange(write_armed_, false)) WatchLocked();
-  out_.Shrink(ActorFlow::kRepliesMax);
   if (paused()) WakeLocked();
 }
 
 std::size_t Peer::Unsent() {
   std::lock_guard lock(mutex_);
-  return out_.size();
+  return broken_ ? 0 : calls_.window().unsent_bytes();
+}
+
+std::size_t Peer::KeptBytes() {
+  std::lock_guard lock(mutex_);
+  return calls_.window().kept_bytes();
+}
+
+bool Peer::TakeCall(const Frame& frame) {
+  if (!calls_.TakeCall(frame.head.sequence, frame.head.ack, frame.bytes)) return false;
+  if (calls_.AckDue()) {
+    calls_.Told();
+    std::lock_guard lock(mutex_);
+    calls_.AppendControl(ControlKind::kAck);
+    if (state_ == State::kOpen) FlushLocked();
+  }
+  return true;
+}
+
+bool Peer::Acknowledge(std::uint64_t replies) {
+  std::lock_guard lock(mutex_);
+  return calls_.Acknowledge(replies);
+}
+
+void Peer::Welcome(const SessionId& id) {
+  session_id = id;
+  std::lock_guard lock(mutex_);
+  calls_.AppendControl(ControlKind::kWelcome);
+}
+
+void Peer::Detach() {
+  in_.Clear();  // what was not taken yet will be sent again
+  in_.Shrink(0);
+  std::lock_guard lock(mutex_);
+  if (state_ != State::kOpen) return;
+  state_ = State::kDetached;
+  paused_.store(false);
+  write_armed_ = false;
+  calls_.Disconnected();
+  ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, stream_.fd(), nullptr);
+  stream_.Shutdown();
+  stream_ = CallStream();  // its descriptor is not kept for a caller that may never come
+}
+
+bool Peer::Resume(Peer& other, std::uint64_t replies) {
+  Detach();
+  std::scoped_lock lock(mutex_, other.mutex_);
+  if (state_ != State::kDetached || other.state_ != State::kOpen) return false;
+  if (calls_.Resume(replies) != SendWindow::Rewound::kOk) return false;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = id_;
+  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, other.stream_.fd(), &event) != 0) return false;
+  stream_ = std::move(other.stream_);
+  other.state_ = State::kClosed;
+  state_ = State::kOpen;
+  broken_ = false;
+  FlushLocked();
+  return true;
 }
 
 IoResult Peer::Read(const CallLimits& limits) {
@@ -112,12 +171,24 @@ void Peer::Goodbye(std::string_view why) {
   Close();
 }
 
+void Peer::EndSession() {
+  {
+    std::lock_guard lock(mutex_);
+    if (session_id && state_ == State::kOpen) calls_.AppendControl(ControlKind::kEnd);
+  }
+  Flush();
+  Close();
+}
+
 void Peer::Close() {
   std::lock_guard lock(mutex_);
-  if (!std::exchange(open_, false)) return;
-  ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, stream_.fd(), nullptr);
-  stream_.Shutdown();
-  out_.Clear();
+  if (state_ == State::kClosed) return;
+  if (state_ == State::kOpen) {
+    ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, stream_.fd(), nullptr);
+    stream_.Shutdown();
+  }
+  state_ = State::kClosed;
+  calls_.window().Clear();
 }
 
 }  // namespace troupe::actors

@@ -1,18 +1,20 @@
-// One caller's connection as the actor's process sees it: what it sent and was not run yet, and the
-// replies its socket has not taken.
+// One caller as the actor's process sees it: what it sent and was not run yet, and the replies it has
+// not said it received. When its connection ends it may come back with another one (actor_session.h).
 //
 // The serving thread alone reads and runs; replies may be added and flushed by any thread (a method
 // that answers later, the flusher), under this object's mutex. Never blocks. Lives in a shared_ptr,
-// because a deferred reply may outlive the connection; it is then dropped.
+// because a deferred reply may outlive it; it is then dropped.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "actors/actor_session.h"
 #include "actors/byte_buffer.h"
 #include "actors/call_frame.h"
 #include "actors/call_stream.h"
@@ -47,14 +49,34 @@ class Peer : public std::enable_shared_from_this<Peer> {
   /// Reads once into in(); see IoOutcome.
   IoResult Read(const CallLimits& limits);
   ByteBuffer& in() { return in_; }
-  /// A last frame that says why, then the end of the connection.
+  /// A last frame that says why, then the end.
   void Goodbye(std::string_view why);
+  /// The same without a fault: serving ends.
+  void EndSession();
   void Close();
   std::uint64_t id() const { return id_; }
   std::string who() const { return stream_.Peer(); }
+  const std::string& identity() const { return stream_.identity(); }
+
+  /// False: not the next call of the session.
+  bool TakeCall(const Frame& frame);
+  /// The call was answered at once.
+  void Told() { calls_.Told(); }
+  std::uint64_t received() const { return calls_.received(); }
+  /// False: of replies that were never sent.
+  bool Acknowledge(std::uint64_t replies);
+  /// Answers the hello that begins a session.
+  void Welcome(const SessionId& id);
+  /// The connection is gone, the caller may come back.
+  void Detach();
+  /// It did, on the connection of `other`, which is closed with it, and has received `replies`. False:
+  /// what it misses is no longer kept; nothing has changed.
+  bool Resume(Peer& other, std::uint64_t replies);
+  /// Of what is kept for the caller.
+  std::size_t KeptBytes();
 
   std::unique_ptr<CallSession> session;
-  std::uint64_t last_sequence = 0;  // of the calls received
+  std::optional<SessionId> session_id;  // once it greeted
 
  private:
   void FlushLocked();
@@ -70,9 +92,9 @@ class Peer : public std::enable_shared_from_this<Peer> {
   std::atomic<bool> paused_{false};
 
   std::mutex mutex_;
-  ByteBuffer out_;
-  std::uint64_t acked_ = 0;  // highest sequence received, for the reply's acknowledgement
-  bool open_ = true;
+  ActorSession calls_;
+  enum class State { kOpen, kDetached, kClosed } state_ = State::kOpen;
+  bool broken_ = false;  // nothing more can be written to this connection
   bool write_armed_ = false;
 };
 

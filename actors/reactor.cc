@@ -344,6 +344,16 @@ Status CallReactor::Watch(Channel& channel) {
                                    strerror(errno)));
 }
 
+void CallReactor::Expect(bool more) {
+  std::lock_guard lock(mutex_);
+  if (more) {
+    ++futures_waiting_;
+    WakeBackgroundLocked(true);
+  } else {
+    --futures_waiting_;
+  }
+}
+
 void CallReactor::Remove(std::uint64_t channel_id) {
   std::shared_ptr<Channel> last;  // its destructor runs after the lock is released
   std::lock_guard lock(mutex_);

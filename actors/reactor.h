@@ -80,6 +80,8 @@ class CallReactor {
   void WatchWrites(Channel& channel, bool on);
   void MarkStranded(std::uint64_t channel_id);
   void SetGrace(std::uint64_t channel_id, Duration grace);
+  /// One channel more, or less, that must be read though nobody may be waiting.
+  void Expect(bool more);
   /// After Slot::Finish returned true.
   void Notify(Slot* slot, bool as_leader);
 
@@ -126,7 +128,7 @@ class CallReactor {
   std::vector<std::uint64_t> stranded_;
   std::multimap<Instant, std::uint64_t> graces_;
   std::vector<std::unique_ptr<Completion>> completions_;
-  std::size_t futures_waiting_ = 0;
+  std::size_t futures_waiting_ = 0;  // and channels by Expect
   WatchPolicy watch_;
   std::condition_variable background_idle_;
   std::thread background_;

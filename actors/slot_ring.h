@@ -3,8 +3,7 @@
 //   SR-1  Put gives sequences 1, 2, 3, ... without a gap.
 //   SR-2  Take returns what was put under a sequence exactly once, in any order; nullptr for a
 //         sequence never given, already taken, or not yet given.
-//   SR-3  acknowledged() is the highest sequence up to which all were taken.
-//   SR-4  Memory is proportional to the span between the oldest untaken and the newest sequence.
+//   SR-3  Memory is proportional to the span between the oldest untaken and the newest sequence.
 //
 // An actor that answers in order makes Take a pop of the front; a concurrent one does not, and the
 // cost stays one array access. T is a pointer type that this does not own.
@@ -43,8 +42,7 @@ class SlotRing {
   std::size_t size() const { return count_; }
   bool empty() const { return count_ == 0; }
   std::uint64_t next_sequence() const { return next_; }
-  std::uint64_t acknowledged() const { return base_ - 1; }
-  /// The width of the window, what SR-4 bounds.
+  /// The width of the window, what SR-3 bounds.
   std::size_t span() const { return next_ - base_; }
 
  private:

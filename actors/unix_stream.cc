@@ -47,9 +47,9 @@ Status CheckPeerIsSameUser(int fd) {
   return absl::OkStatus();
 }
 
-StatusOr<UnixStream> UnixStream::Connect(const std::string& path) {
+StatusOr<UnixStream> UnixStream::Connect(const std::string& path, Wait wait) {
   TROUPE_ASSIGN(const sockaddr_un address, AddressOf(path));
-  const int fd = NewSocket(0);
+  const int fd = NewSocket(wait == Wait::kNo ? SOCK_NONBLOCK : 0);
   if (fd < 0) return Failed("cannot make a socket for", path, errno);
   UnixStream stream(fd);
   int result;

@@ -20,8 +20,9 @@ class UnixStream {
   explicit UnixStream(int fd) : fd_(fd) {}
   explicit UnixStream(GuardedFd fd) : fd_(std::move(fd)) {}
 
+  enum class Wait { kNo, kForTheQueue };
   /// Connects to a listening socket of the same user (SO_PEERCRED; anything else is refused).
-  static StatusOr<UnixStream> Connect(const std::string& path);
+  static StatusOr<UnixStream> Connect(const std::string& path, Wait wait = Wait::kForTheQueue);
 
   IoResult TryRead(char* into, std::size_t bytes);
   IoResult TryWrite(const char* from, std::size_t bytes);

@@ -7,16 +7,19 @@ namespace troupe::actors {
 namespace {
 
 TEST(CallerFlow, FC1_FullByBytesOrByCalls) {
-  EXPECT_FALSE(CallerFlow::Full(CallerFlow::kUnsentMax - 1, CallerFlow::kOutstandingMax - 1));
-  EXPECT_TRUE(CallerFlow::Full(CallerFlow::kUnsentMax, 0));
-  EXPECT_TRUE(CallerFlow::Full(0, CallerFlow::kOutstandingMax));
+  EXPECT_FALSE(CallerFlow::Full(CallerFlow::kUnsentMax - 1, CallerFlow::kKeptMax - 1,
+                                CallerFlow::kOutstandingMax - 1));
+  EXPECT_TRUE(CallerFlow::Full(CallerFlow::kUnsentMax, 0, 0));
+  EXPECT_TRUE(CallerFlow::Full(0, CallerFlow::kKeptMax, 0));
+  EXPECT_TRUE(CallerFlow::Full(0, 0, CallerFlow::kOutstandingMax));
 }
 
 TEST(CallerFlow, FC2_RoomOpensWellBelowFull) {
-  EXPECT_TRUE(CallerFlow::HasRoom(CallerFlow::kUnsentMax / 2, 0));
-  EXPECT_FALSE(CallerFlow::HasRoom(CallerFlow::kUnsentMax / 2 + 1, 0));
-  EXPECT_FALSE(CallerFlow::HasRoom(0, CallerFlow::kOutstandingMax));
-  EXPECT_TRUE(CallerFlow::HasRoom(0, CallerFlow::kOutstandingMax / 4 * 3));
+  EXPECT_TRUE(CallerFlow::HasRoom(CallerFlow::kUnsentMax / 2, CallerFlow::kKeptMax / 2, 0));
+  EXPECT_FALSE(CallerFlow::HasRoom(CallerFlow::kUnsentMax / 2 + 1, 0, 0));
+  EXPECT_FALSE(CallerFlow::HasRoom(0, CallerFlow::kKeptMax / 2 + 1, 0));
+  EXPECT_FALSE(CallerFlow::HasRoom(0, 0, CallerFlow::kOutstandingMax));
+  EXPECT_TRUE(CallerFlow::HasRoom(0, 0, CallerFlow::kOutstandingMax / 4 * 3));
 }
 
 TEST(CallerFlow, FC4_FlushesTheFirstThenInBatches) {

@@ -34,9 +34,6 @@ TEST(SlotRing, SR2_TakesEachOnceInAnyOrder) {
       ASSERT_EQ(ring.Take(sequence), nullptr);
       model.erase(taken);
       ASSERT_EQ(ring.size(), model.size());
-      // SR-3: all before the oldest that is left were taken.
-      ASSERT_EQ(ring.acknowledged(),
-                model.empty() ? ring.next_sequence() - 1 : model.begin()->first - 1);
     }
     while (int* item = ring.TakeFront()) {
       ASSERT_EQ(item, model.begin()->second);
@@ -57,7 +54,7 @@ TEST(SlotRing, SR2_NeverGivenIsNull) {
   EXPECT_EQ(ring.Take(~std::uint64_t{0}), nullptr);
 }
 
-TEST(SlotRing, SR4_SpanFollowsTheOldest) {
+TEST(SlotRing, SR3_SpanFollowsTheOldest) {
   SlotRing<int*> ring;
   int item = 0;
   for (int i = 0; i < 100000; ++i) ring.Take(ring.Put(&item));

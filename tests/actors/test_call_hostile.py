@@ -14,7 +14,7 @@ from call_support import MAYBE_EXECUTED, Counter, code_of, get, native
 # ---- hostile peers -------------------------------------------------------------------------
 
 
-def frame(body=b"", magic=0x5254, version=1, kind=1, flags=0, ext=0, size=None, attach=0, seq=1):
+def frame(body=b"", magic=0x5254, version=2, kind=1, flags=0, ext=0, size=None, attach=0, seq=1):
     size = len(body) if size is None else size
     return struct.pack("<HBBHHIIQQ", magic, version, kind, flags, ext, size, attach, seq, 0) + body
 

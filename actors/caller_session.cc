@@ -1,0 +1,51 @@
+#include "actors/caller_session.h"
+
+namespace troupe::actors {
+
+void CallerSession::Connected(const SessionId& fresh) {
+  CallControl hello;
+  hello.resumes = welcomed_;
+  if (!welcomed_) id_ = fresh;
+  hello.session = id_;
+  std::string opening = ControlFrame(ControlKind::kHello, hello, TakeAck());
+  greeting_ = welcomed_ || waits_;
+  if (greeting_) {
+    window_.Open(std::move(opening), /*held=*/true);
+  } else {
+    window_.AppendControl(opening);  // in one write with the first call
+  }
+}
+
+void CallerSession::Disconnected() {
+  greeting_ = false;
+  window_.Open({}, /*held=*/true);
+}
+
+Status CallerSession::Control(const CallControl& control, std::uint64_t ack) {
+  switch (control.kind) {
+    case ControlKind::kAck:
+      if (greeting_ || !Acknowledge(ack)) break;
+      return absl::OkStatus();
+    case ControlKind::kEnd:
+      over_ = true;
+      return absl::OkStatus();
+    case ControlKind::kWelcome: {
+      if (welcomed_ && !greeting_) break;
+      if (greeting_ && window_.Rewind(ack) != SendWindow::Rewound::kOk) break;
+      if (!greeting_ && ack != 0) break;
+      welcomed_ = true;
+      greeting_ = false;
+      window_.LetGo();
+      return absl::OkStatus();
+    }
+    case ControlKind::kHello:
+      break;
+  }
+  return MakeError(ErrorCode::kInvalid, "a control frame that does not follow from what was said before");
+}
+
+void CallerSession::AppendEnd() {
+  window_.AppendControl(ControlFrame(ControlKind::kEnd, {}, TakeAck()));
+}
+
+}  // namespace troupe::actors
