@@ -343,6 +343,48 @@ TEST(CallSocket, JunkEndsOnlyItsOwnConnection) {
   channel->Close();
 }
 
+TEST(CallSocket, AConnectionThatEndsThoughBothLiveIsResumed) {
+  EchoActor actor;
+  const auto channel = actor.Connect();
+  Slot* first = Call(*channel, "f", "first");
+  ASSERT_EQ(Await(first, channel.get()), WaitResult::kDone);
+  EXPECT_THAT(Answer(first), HasSubstr("first"));
+  Slot* mute = Call(*channel, "mute", "");
+  while (actor.calls() < 2) std::this_thread::yield();
+  for (int i = 3; i < 10; ++i) {
+    ::shutdown(channel->fd(), i % 2 == 0 ? SHUT_RDWR : SHUT_WR);
+    Slot* next = Call(*channel, "f", "next");
+    ASSERT_EQ(Await(next, channel.get()), WaitResult::kDone);
+    EXPECT_EQ(next->flags() & kFlagRuntimeError, 0) << ReadRuntimeError(next->bytes()).text;
+    EXPECT_THAT(Answer(next), HasSubstr("next"));
+    EXPECT_EQ(actor.calls(), i);
+  }
+  EXPECT_FALSE(mute->done());
+  channel->Close();
+  EXPECT_EQ(ErrorOf(mute).code, ErrorCode::kMaybeExecuted);
+  mute->Release();
+}
+
+TEST(CallSocket, ACallUnderWayWhenTheConnectionEndsIsAnswered) {
+  EchoActor actor;
+  const auto channel = actor.Connect();
+  Slot* first = Call(*channel, "f", "first");
+  ASSERT_EQ(Await(first, channel.get()), WaitResult::kDone);
+  first->Release();
+  Slot* slow = Call(*channel, "slow", "");
+  Slot* after = Call(*channel, "f", "after");
+  channel->Flush();
+  while (actor.calls() < 2) std::this_thread::yield();
+  ::shutdown(channel->fd(), SHUT_RDWR);
+  ASSERT_EQ(Await(after, channel.get()), WaitResult::kDone);
+  EXPECT_THAT(Answer(after), HasSubstr("after"));
+  EXPECT_TRUE(slow->done());
+  EXPECT_EQ(slow->flags() & kFlagRuntimeError, 0);
+  EXPECT_EQ(actor.calls(), 3);
+  slow->Release();
+  channel->Close();
+}
+
 TEST(CallSocket, AHeldReplyIsFlushedUnderALongCall) {
   EchoActor actor;
   const auto channel = actor.Connect();
