@@ -1,15 +1,21 @@
 // Fuzzes the first thing that looks at a caller's bytes: call frames, a call's names and arguments, an
-// error reply's text. What is taken as a frame lies within the bytes that came.
+// error reply's text, control frames, which are also put to both halves of a session: it may refuse them,
+// and keeps nothing of them. What is taken as a frame lies within the bytes that came.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
+#include "actors/actor_session.h"
 #include "actors/call_frame.h"
+#include "actors/caller_session.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace actors = troupe::actors;
   const actors::CallLimits limits;
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  actors::CallerSession caller(/*waits=*/true);
+  caller.Connected(troupe::SessionId(1, 1));
+  actors::ActorSession actor;
   for (;;) {
     actors::Frame frame;
     std::string why;
@@ -24,6 +30,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (actors::ParseCall(frame, limits, &call).ok() && call.keywords.size() > limits.keywords_max) {
       std::abort();
     }
+    const auto control = actors::ParseControl(frame);
+    if (control.ok()) {
+      static_cast<void>(caller.Control(*control, frame.head.ack));
+      if (actor.Resume(frame.head.ack) == actors::SendWindow::Rewound::kOk && frame.head.ack != 0) {
+        std::abort();  // it never gave a reply
+      }
+    } else {
+      static_cast<void>(actor.TakeCall(frame.head.sequence, frame.head.ack, frame.bytes));
+      static_cast<void>(caller.Acknowledge(frame.head.ack));
+    }
+    if (caller.window().kept_bytes() + actor.window().kept_bytes() != 0) std::abort();
     bytes.remove_prefix(frame.bytes);
   }
 }
