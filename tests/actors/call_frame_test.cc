@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/call_control.h"
 #include "runtime/base/random.h"
 
 namespace troupe::actors {
@@ -56,6 +57,65 @@ TEST(CallFrame, RoundTrip) {
   EXPECT_EQ(call.method, "step");
   EXPECT_THAT(call.keywords, ElementsAre("lr", "x"));
   EXPECT_EQ(call.values.substr(0, 6), "VALUES");
+}
+
+std::string Hex(std::string_view bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    text += kDigits[static_cast<unsigned char>(c) >> 4];
+    text += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return text;
+}
+
+TEST(CallFrame, GoldenBytes) {
+  CallHead head;
+  head.shape = 3;
+  head.arg_count = 1;
+  EXPECT_EQ(Hex(NamedCall("f", {}, head, "12345")),
+            "54520201" "0200" "0000" "10000000" "00000000" "0700000000000000" "0500000000000000"
+            "0300010000000000" "010066" "3132333435");
+  CallControl hello;
+  hello.session = SessionId(0x1122334455667788, 0x99aabbccddeeff00);
+  hello.resumes = true;
+  EXPECT_EQ(Hex(ControlFrame(ControlKind::kHello, hello, 6)),
+            "54520201" "2000" "0000" "18000000" "00000000" "0000000000000000" "0600000000000000"
+            "01000000" "01000000" "8877665544332211" "00ffeeddccbbaa99");
+  EXPECT_EQ(Hex(ControlFrame(ControlKind::kWelcome, {}, 9)),
+            "54520201" "2000" "0000" "18000000" "00000000" "0000000000000000" "0900000000000000"
+            "02000000" "00000000" "0000000000000000" "0000000000000000");
+}
+
+TEST(CallFrame, EachBrokenRuleOfAControlFrameIsNamed) {
+  CallControl hello;
+  hello.session = SessionId(1, 2);
+  const std::string good = ControlFrame(ControlKind::kHello, hello, 0);
+  struct Case {
+    std::size_t at;
+    char value;
+    const char* why;
+  };
+  const Case cases[] = {{4, 33, "a call or a reply as well"}, {16, 1, "a call or a reply as well"},
+                        {8, 16, "16 bytes"},                  {32, 9, "kind 9"},
+                        {32, 0, "kind 0"},                    {32, 2, "does not go with its kind"},
+                        {36, 2, "does not go with its kind"}};
+  for (const Case& c : cases) {
+    std::string bytes = good;
+    bytes[c.at] = c.value;
+    Frame frame;
+    std::string why;
+    ASSERT_EQ(Parse(bytes, &frame, &why), ParseOutcome::kFrame) << why;
+    EXPECT_THAT(MessageOf(ParseControl(frame).status()), HasSubstr(c.why));
+  }
+  Frame frame;
+  std::string why;
+  ASSERT_EQ(Parse(good, &frame, &why), ParseOutcome::kFrame);
+  ASSERT_TRUE(ParseControl(frame).ok());
+  EXPECT_EQ(ParseControl(frame)->session, hello.session);
+  const std::string nobody = ControlFrame(ControlKind::kHello, {}, 0);
+  ASSERT_EQ(Parse(nobody, &frame, &why), ParseOutcome::kFrame);
+  EXPECT_FALSE(ParseControl(frame).ok());
 }
 
 TEST(CallFrame, AnyPrefixNeedsMore) {
