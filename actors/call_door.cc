@@ -8,11 +8,13 @@
 #include <mutex>
 #include <utility>
 
+#include "actors/now.h"
 #include "runtime/async/deadline.h"
 #include "runtime/base/log.h"
 #include "runtime/net/address.h"
 #include "runtime/net/admission.h"
 #include "runtime/net/handover.h"
+#include "runtime/net/shortage.h"
 
 namespace troupe::actors {
 namespace {
@@ -20,8 +22,6 @@ namespace {
 using async::kTuple;
 using async::Task;
 using net::Socket;
-
-constexpr Duration kExhaustedPause = std::chrono::milliseconds(20);
 
 net::Address PeerAddress(int fd) {
   net::Address address;
@@ -110,6 +110,7 @@ std::vector<CallStream> CallDoor::Take() {
 }
 
 Task<void> CallDoor::Accept(std::shared_ptr<State> state) {
+  net::Shortage shortage;
   for (;;) {
     auto [error] = co_await state->listener.get().async_wait(Socket::wait_read, kTuple);
     {
@@ -121,8 +122,13 @@ Task<void> CallDoor::Accept(std::shared_ptr<State> state) {
       StatusOr<UniqueFd> accepted = net::AcceptHandover(state->listener.fd());
       more = accepted.ok() && accepted->valid();
       if (!accepted.ok()) {
-        Log(LogLevel::kError, "a caller from another host waits", {{"why", MessageOf(accepted.status())}});
-        co_await async::SleepFor(kExhaustedPause);
+        if (shortage.Ran(Now())) {
+          Log(LogLevel::kError, "callers from other hosts wait", {{"why", MessageOf(accepted.status())}});
+        }
+        co_await async::SleepFor(net::Shortage::kPause);
+      }
+      if (accepted.ok() && shortage.lasts() && shortage.Over(Now())) {
+        Log(LogLevel::kInfo, "callers from other hosts are let in again", {});
       }
       if (!more) continue;
       TlsLoop& loop = TlsLoop::Current();

@@ -2,7 +2,7 @@
 
 #include <absl/strings/str_format.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <string.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -32,8 +32,6 @@ constexpr std::size_t kPeersMax = 4096;
 constexpr int kPollsAlone = 32;
 constexpr int kPollsAmongMany = 1;
 
-GuardedFd NewReserve() { return GuardedFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
-
 }  // namespace
 
 class CallServer::Flusher : public ReplyFlusher {};
@@ -44,7 +42,6 @@ CallServer::CallServer(std::string path, GuardedFd listener)
       listener_(std::move(listener)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      reserve_(NewReserve()),
       spin_(SpinningAllowed()) {}
 
 StatusOr<std::unique_ptr<CallServer>> CallServer::Listen(const std::string& path,
@@ -116,6 +113,7 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
       executor.Resume();
     }
     if (sessions_.detached() != 0) ExpireSessions();
+    if (accept_again_ && Now() >= *accept_again_) Accept(executor);
     if (executor.Interrupted()) {
       ended = Ended::kInterrupted;
       break;
@@ -157,7 +155,8 @@ void CallServer::EndAll() {
 
 int CallServer::BlockLimitMs(bool handles_signals) const {
   const int signals_ms = handles_signals ? kSignalSliceMs : -1;
-  const std::optional<Instant> expiry = sessions_.next_expiry();
+  std::optional<Instant> expiry = sessions_.next_expiry();
+  if (accept_again_) expiry = std::min(expiry.value_or(Instant::max()), *accept_again_);
   if (!expiry) return signals_ms;
   const std::int64_t left_ms = std::max<std::int64_t>(Millis(*expiry - Now()) + 1, 0);
   const auto expiry_ms = static_cast<int>(std::min<std::int64_t>(left_ms, INT_MAX));
@@ -199,17 +198,11 @@ bool CallServer::SpinRead(CallExecutor& executor) {
 void CallServer::Accept(CallExecutor& executor) {
   while (true) {
     const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) {
-      if (errno != EMFILE && errno != ENFILE) return;
-      // Without this the listener stays readable and the thread spins: take the connection with the
-      // reserve descriptor and close it.
-      reserve_.Reset();
-      const int refused = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
-      if (refused >= 0) ::close(refused);
-      reserve_ = NewReserve();
-      Log(LogLevel::kError, "caller refused: no descriptor left", {{"socket", path_}});
-      return;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+      return PauseAccepting();
     }
+    ResumeAccepting();  // also where nobody waits: the system looks for a descriptor first
+    if (fd < 0) return;
     CallStream stream{UnixStream(fd)};
     const Status same_user = CheckPeerIsSameUser(fd);
     if (!same_user.ok()) {
@@ -218,6 +211,32 @@ void CallServer::Accept(CallExecutor& executor) {
     }
     Admit(std::move(stream), executor);
   }
+}
+
+/// The listener stays readable: watched on, this thread would spin.
+void CallServer::PauseAccepting() {
+  const int error = errno;
+  const Instant now = Now();
+  if (!accept_again_) WatchListener(false);
+  accept_again_ = now + net::Shortage::kPause;
+  if (!shortage_.Ran(now)) return;
+  Log(LogLevel::kError, "callers wait: no descriptor is left for their connections (raise `ulimit -n`)",
+      {{"socket", path_}, {"why", strerror(error)}});
+}
+
+void CallServer::ResumeAccepting() {
+  if (accept_again_) WatchListener(true);
+  accept_again_.reset();
+  if (shortage_.lasts() && shortage_.Over(Now())) {
+    Log(LogLevel::kInfo, "callers are let in again", {{"socket", path_}});
+  }
+}
+
+void CallServer::WatchListener(bool watch) {
+  epoll_event event{};
+  event.events = watch ? static_cast<unsigned>(EPOLLIN) : 0u;
+  event.data.u64 = kListenerId;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
 }
 
 /// nullptr: there are too many.

@@ -5,7 +5,7 @@
 // all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us, then
 // blocks. It never blocks on one peer: replies that do not fit wait in memory, and a peer over the
 // limits of ActorFlow is read no further until it drains. A frame that breaks a rule ends its
-// connection with a named error; other callers notice nothing. A caller whose connection is lost may
+// connection with a named error; other callers notice nothing. With no descriptor left new callers wait. A caller whose connection is lost may
 // come back with another one and go on (SessionTable says for how long it is remembered).
 //
 // A second thread, made when first needed and asleep otherwise, writes replies that are held back
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/call_door.h"
@@ -25,6 +26,7 @@
 #include "actors/session_table.h"
 #include "actors/spin_policy.h"
 #include "actors/waiter.h"
+#include "runtime/net/shortage.h"
 #include "runtime/base/status.h"
 
 namespace troupe::actors {
@@ -76,6 +78,9 @@ class CallServer {
   CallServer(std::string path, GuardedFd listener);
   bool SpinRead(CallExecutor& executor);
   void Accept(CallExecutor& executor);
+  void PauseAccepting();
+  void ResumeAccepting();
+  void WatchListener(bool watch);
   std::shared_ptr<Peer> Admit(CallStream stream, CallExecutor& executor);
   void TakeFromDoor(CallExecutor& executor);
   void OnEvent(Peer& peer, std::uint32_t events);
@@ -101,7 +106,8 @@ class CallServer {
   GuardedFd epoll_;
   GuardedFd wake_;
   std::unique_ptr<CallDoor> door_;
-  GuardedFd reserve_;  // given up to refuse a connection when no descriptor is left
+  net::Shortage shortage_;               // of descriptors: callers wait in the listener's queue
+  std::optional<Instant> accept_again_;  // set: the listener is not watched until then
   std::atomic<bool> stop_{false};
   bool stop_by_call_ = false;
   std::uint64_t next_peer_ = 16;

@@ -12,11 +12,13 @@
 #include <utility>
 
 #include "runtime/async/deadline.h"
+#include "runtime/async/real_clock.h"
 #include "runtime/async/scope.h"
 #include "runtime/base/log.h"
 #include "runtime/net/admission.h"
 #include "runtime/net/bind.h"
 #include "runtime/net/client_hello.h"
+#include "runtime/net/shortage.h"
 
 namespace troupe::net {
 namespace {
@@ -26,7 +28,6 @@ using async::Task;
 namespace asio = async::asio;
 using namespace std::chrono_literals;
 
-constexpr Duration kExhaustedPause = 20ms;
 constexpr int kAcceptBudget = 64;
 
 PeerInfo PeerOf(int fd) {
@@ -169,7 +170,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
     while (!stopped_) {
       auto [error] = co_await acceptor_.async_wait(Acceptor::wait_read, kTuple);
       if (error || stopped_) co_return;
-      if (!AcceptSome()) co_await async::SleepFor(kExhaustedPause);
+      if (!AcceptSome()) co_await async::SleepFor(Shortage::kPause);
     }
   }
 
@@ -180,8 +181,10 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
       // Not Asio's accept: a descriptor must never exist without close-on-exec.
       UniqueFd fd(accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (fd.valid()) {
+        SayOver();
         Receive(std::move(fd));
       } else if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
+        SayOver();  // a descriptor was there: the system looks for one first
         return true;
       } else if (errno == EMFILE || errno == ENFILE) {
         ShedOne();
@@ -196,12 +199,22 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
 
   // Out of descriptors: a peer that waits in the backlog would hang, one that is closed knows.
   void ShedOne() {
-    Log(LogLevel::kError, "out of file descriptors: a connection was turned away (raise `ulimit -n`)",
-        {{"address", address_.Text()}});
+    if (shortage_.Ran(async::RealClock().Now())) {
+      Log(LogLevel::kError, "out of file descriptors: connections are turned away (raise `ulimit -n`)",
+          {{"address", address_.Text()}});
+    }
     reserve_.Reset();
     UniqueFd turned_away(accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
     turned_away.Reset();
     reserve_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+
+  void SayOver() {
+    if (!shortage_.lasts()) return;
+    const std::optional<std::uint64_t> times = shortage_.Over(async::RealClock().Now());
+    if (!times) return;
+    if (!reserve_.valid()) reserve_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    Log(LogLevel::kInfo, "there are file descriptors again", {{"address", address_.Text()}, {"turned_away", *times}});
   }
 
   void Receive(UniqueFd fd) {
@@ -262,6 +275,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   Acceptor acceptor_;
   Admission admission_;
   UniqueFd reserve_;  // spent at descriptor exhaustion
+  Shortage shortage_;
   OnConnection on_connection_;
   bool stopped_ = false;
   async::Scope accepting_;

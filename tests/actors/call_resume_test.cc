@@ -136,8 +136,8 @@ TEST_P(Resume, WhileTheActorIsInALongMethodItWaitsForIt) {
   channel_->Flush();
   record_.AwaitGate();
   for (int i = 0; i < 3; ++i) {
-    Cut();
     const int before = relay_.accepted();
+    Cut();
     PlainHost host;
     Channel* where = channel_.get();
     while (relay_.accepted() == before) {  // somebody must read, to find the end
