@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Same-host actor calls: latency, rate, and the raw socket's own figures in the same run.
+"""Actor calls on one host and over TLS: latency, rate, and the raw socket's own figures in the same run.
 
-    cmake --build build/release --target _native call_floor
+    cmake --build build/release --target _native call_floor troupe-head troupe-worker
     python benchmarks/call_path.py [--build build/release] [--runs 5] [--json benchmarks/results/x.json]
 
 Placement decides these figures (an idle CPU's wake-up costs more than the call), so every case pins
@@ -186,33 +186,22 @@ def floor(build, cpus, mode, runs, calls):
     return [(float(a), float(b)) for a, b in lines]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default=str(ROOT / "build" / "release"))
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=5000, help="sync calls per run")
-    parser.add_argument("--async-calls", type=int, default=100_000)
-    parser.add_argument("--json", help="write the figures there")
-    options = parser.parse_args()
+def over_tls(build, runs, calls, pipelined):
+    """Rows of call_path_tls.py: a caller and an actor on two nodes of this machine."""
+    build = pathlib.Path(build).resolve()
+    env = {**os.environ, "PYTHONPATH": str(build / "python")}
+    env.setdefault("TROUPE_BIN_DIR", str(build / "bin"))
+    if not (pathlib.Path(env["TROUPE_BIN_DIR"]) / "troupe-worker").exists():
+        sys.exit(f"no troupe-worker in {env['TROUPE_BIN_DIR']}: build troupe-head and troupe-worker, or give --no-tls")
+    done = subprocess.run([sys.executable, ROOT / "benchmarks" / "call_path_tls.py", str(runs), str(calls),
+                           str(pipelined)], capture_output=True, text=True, env=env)
+    if done.returncode != 0:
+        sys.exit(f"the rows over TLS failed\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def on_one_host(options, cpus, show, show_rate):
     native = load(options.build)
-    cpus = sorted(os.sched_getaffinity(0))
-    figures = {"machine": platform.platform(), "python": platform.python_version(),
-               "cpus": len(cpus), "build": options.build}
-
-    def show(name, pairs, base=None):
-        p50, p99 = [p[0] for p in pairs], [p[1] for p in pairs]
-        figures[name] = {"p50_us": p50, "p99_us": p99}
-        ratio = f"{statistics.median(p50) / base:5.2f} x floor" if base else ""
-        print(f"{name:38s} p50 {min(p50):7.2f} / {statistics.median(p50):7.2f} us   "
-              f"p99 {min(p99):7.2f} / {statistics.median(p99):7.2f} us   {ratio}", flush=True)
-        return statistics.median(p50)
-
-    def show_rate(name, rates):
-        figures[name] = {"calls_per_s": rates}
-        print(f"{name:38s} {max(rates) / 1e6:7.2f} / {statistics.median(rates) / 1e6:.2f} M calls/s",
-              flush=True)
-
-    print("best / median of runs")
     with tempfile.TemporaryDirectory(prefix="trp-") as directory:
         placements = [("one CPU, blocking", (cpus[0], cpus[0]), False)]
         if len(cpus) > 1:
@@ -232,6 +221,41 @@ def main():
             stop([pid])
         for n in (2, 4):
             show_rate(f"{n} callers x {n} actors", n_by_n(native, directory, n, 20_000, options.runs))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=str(ROOT / "build" / "release"))
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=5000, help="sync calls per run")
+    parser.add_argument("--async-calls", type=int, default=100_000)
+    parser.add_argument("--no-tls", action="store_true", help="leave out the calls between nodes")
+    parser.add_argument("--only-tls", action="store_true", help="nothing but the calls between nodes")
+    parser.add_argument("--json", help="write the figures there")
+    options = parser.parse_args()
+    cpus = sorted(os.sched_getaffinity(0))
+    figures = {"machine": platform.platform(), "python": platform.python_version(),
+               "cpus": len(cpus), "build": options.build}
+
+    def show(name, pairs, base=None):
+        p50, p99 = [p[0] for p in pairs], [p[1] for p in pairs]
+        figures[name] = {"p50_us": p50, "p99_us": p99}
+        ratio = f"{statistics.median(p50) / base:5.2f} x floor" if base else ""
+        print(f"{name:38s} p50 {min(p50):7.2f} / {statistics.median(p50):7.2f} us   "
+              f"p99 {min(p99):7.2f} / {statistics.median(p99):7.2f} us   {ratio}", flush=True)
+        return statistics.median(p50)
+
+    def show_rate(name, rates):
+        figures[name] = {"calls_per_s": rates}
+        print(f"{name:38s} {max(rates) / 1e6:7.2f} / {statistics.median(rates) / 1e6:.2f} M calls/s",
+              flush=True)
+
+    print("best / median of runs")
+    if not options.only_tls:
+        on_one_host(options, cpus, show, show_rate)
+    if not options.no_tls:
+        for name, row in over_tls(options.build, options.runs, options.calls, options.async_calls).items():
+            (show if name.startswith("sync") else show_rate)(name, row)
     if options.json:
         pathlib.Path(options.json).parent.mkdir(parents=True, exist_ok=True)
         pathlib.Path(options.json).write_text(json.dumps(figures, indent=1) + "\n")

@@ -220,6 +220,33 @@ TEST(ResumeEnds, ACutThatLastsEndsEveryCallByName) {
   channel->Close();
 }
 
+TEST(ResumeEnds, AnotherIncarnationRunsNothingOfTheOneBefore) {
+  TestCluster cluster;
+  Record record;
+  TlsActor actor(cluster, true, record.hook());
+  TlsActor next(cluster);
+  Relay relay(actor.port());
+  RemoteActor target = actor.target();
+  target.port = relay.port();
+  ChannelOptions options;
+  options.description = "actor Echo(1)";
+  options.grace = 30s;
+  const auto channel = *Channel::Dial(CallReactor::Current(), target,
+                                      cluster.Identity(wire::Role::kClient, NodeId(9, 9)), options);
+  EXPECT_EQ(Call(*channel, "firstone"), "firstone");
+  Slot* gate = Issue(*channel, "gate    ");
+  channel->Flush();
+  record.AwaitGate();
+  relay.Turn(next.port());
+  relay.Cut(true, true);
+  const std::string answer = Answer(gate, *channel);
+  EXPECT_THAT(answer, HasSubstr(ErrorText(ErrorCode::kMaybeExecuted)));
+  EXPECT_THAT(answer, HasSubstr("a session to resume that is not known here"));
+  EXPECT_EQ(next.calls(), 0);
+  record.Open();
+  channel->Close();
+}
+
 /// A connection to the actor whose frames a test writes by hand.
 class ByHand {
  public:

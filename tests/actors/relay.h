@@ -24,7 +24,7 @@ namespace troupe::actors {
 
 class Relay {
  public:
-  explicit Relay(std::uint16_t to) : to_(to), wake_(::eventfd(0, EFD_NONBLOCK)) {
+  explicit Relay(std::uint16_t to) : wake_(::eventfd(0, EFD_NONBLOCK)), to_(to) {
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     sockaddr_in address = Loopback(0);
     socklen_t size = sizeof address;
@@ -61,6 +61,10 @@ class Relay {
   /// What the actor sends is not passed on from now on.
   void HoldReplies(bool hold) {
     Do([=, this] { hold_replies_ = hold; });
+  }
+  /// Who connects from now on comes to another port.
+  void Turn(std::uint16_t to) {
+    Do([=, this] { to_ = to; });
   }
   /// Whoever connects is turned away at once.
   void Refuse(bool refuse) {
@@ -153,7 +157,6 @@ class Relay {
     }
   }
 
-  const std::uint16_t to_;
   std::uint16_t port_ = 0;
   int listener_ = -1;
   int wake_ = -1;
@@ -161,6 +164,7 @@ class Relay {
   std::mutex mutex_;
   std::vector<std::function<void()>> commands_;
   bool stopping_ = false;         // the thread's, as all below
+  std::uint16_t to_;
   bool hold_replies_ = false;
   bool refuse_ = false;
   std::list<Pair> pairs_;

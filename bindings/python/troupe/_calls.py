@@ -27,8 +27,9 @@ def connect(address: dict, description: str, control: Any) -> Any:
 
 
 def on_lost(channel: Any, address: dict, action: Any) -> None:
-    """Runs `action()` on a thread of the runtime when the connection to another host is lost. On this host
-    nothing is to be done: there an ended connection is the end of the process."""
+    """Runs `action()` on a thread of the runtime when the connection to another host is lost for good: one
+    whose ends both live is made anew, and calls go on. On this host nothing is to be done: there it is the
+    end of the process."""
     if address["boot_id"] != boot_id():
         channel.set_on_disconnect(action)
 
