@@ -28,7 +28,7 @@ RANK = {"kind": "rank", "env": [{"name": "MINE", "value": "yes"}], "working_dire
 class Worker:
     """A zygote and the worker's end of its socket."""
 
-    def __init__(self, log: Path, parked: int) -> None:
+    def __init__(self, log: Path, parked: int, **environment: str) -> None:
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(LIMIT_S)
         self.log = log
@@ -36,7 +36,7 @@ class Worker:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "troupe._zygote", "--fd", str(theirs.fileno())], stdin=subprocess.DEVNULL,
                 stdout=out, stderr=out, pass_fds=[theirs.fileno()], start_new_session=True,
-                env={**os.environ, "TROUPE_PARKED_PROCESSES": str(parked)})
+                env={**os.environ, "TROUPE_PARKED_PROCESSES": str(parked), **environment})
         theirs.close()
         self.wanted = parked
         assert self.next("ZygoteReady")["usable"]
@@ -107,8 +107,8 @@ def kill(pid: int) -> None:
 
 
 @contextlib.contextmanager
-def zygote(folder: Path, parked: int) -> Iterator[Worker]:
-    worker = Worker(folder / "zygote.log", parked)
+def zygote(folder: Path, parked: int, **environment: str) -> Iterator[Worker]:
+    worker = Worker(folder / "zygote.log", parked, **environment)
     try:
         yield worker
         children = worker.children()
@@ -216,3 +216,50 @@ def test_none_are_parked_where_the_variable_says_so(tmp_path: Path) -> None:
         pid, control = worker.start(tmp_path / "out")
         assert worker.children() == {pid}
         end(worker, pid, control)
+
+
+RECORD_PRCTL = """
+import ctypes, os
+class Recording(ctypes.CDLL):
+    def __getattr__(self, name):
+        function = super().__getattr__(name)
+        if name != "prctl":
+            return function
+        def prctl(option, argument, *rest):
+            with open(os.environ["PRCTL_RECORD"], "a") as file:
+                file.write(f"{os.getpid()} {option} {getattr(argument, 'value', argument)}\\n")
+            return function(option, argument, *rest)
+        return prctl
+ctypes.CDLL = Recording
+"""
+
+
+def test_forked_and_executed_processes_name_their_worker_as_the_one_that_may_read_them(tmp_path: Path) -> None:
+    """Seen at the call, for most kernels that tests run on have no Yama; this process is the worker."""
+    record = tmp_path / "record"
+    (tmp_path / "sitecustomize.py").write_text(RECORD_PRCTL)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    environment = {"PYTHONPATH": path, "PRCTL_RECORD": str(record)}
+
+    def named(pid: int) -> bool:
+        return record.exists() and f"{pid} {0x59616D61} {os.getpid()}" in record.read_text().splitlines()
+
+    with zygote(tmp_path, 1, **environment) as worker:
+        ahead = min(worker.all_parked())
+        until(lambda: named(ahead), "the call of one that is forked ahead")
+    with zygote(tmp_path, 0, **environment) as worker:
+        pid, control = worker.start(tmp_path / "out")
+        until(lambda: named(pid), "the call of one that is forked on demand")
+        end(worker, pid, control)
+    ours, theirs = socket.socketpair()
+    executed = subprocess.Popen(
+        [sys.executable, "-m", "troupe._process", "--fd", str(theirs.fileno())], pass_fds=[theirs.fileno()],
+        stderr=subprocess.DEVNULL, env={**os.environ, **environment})
+    try:
+        ours.sendall(_native.encode_message("ForkRequest", {**RANK, "process": new_id()}, b""))
+        until(lambda: named(executed.pid), "the call of one that is executed")
+    finally:
+        executed.kill()
+        executed.wait()
+        ours.close()
+        theirs.close()

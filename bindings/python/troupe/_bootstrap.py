@@ -1,7 +1,7 @@
 """Makes a fresh process a rank, an actor or a store: one path after fork and after exec.
 
 `become_child` and `take_descriptors` are what only a forked child needs (death signal, session,
-descriptors, stdio). `prepare` (streams, seeds) and then `apply_request` (environment, directory, import
+descriptors, stdio). `prepare` (streams, seeds, who may read it) and then `apply_request` (environment, directory, import
 path, threads) are what both need. Then `serve` reads the first message of the control channel and
 becomes what it says.
 """
@@ -36,8 +36,12 @@ def become_child(keep: int, parent: int) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def prepare() -> None:
-    """What every process needs and no request changes: its streams, faulthandler, seeds."""
+def prepare(worker: int) -> None:
+    """What every process needs and no request changes: its streams, faulthandler, seeds, its reader.
+
+    `worker`: its process id. `troupe stack` reads from a child of the worker.
+    """
+    _os.let_read(worker)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
     faulthandler.enable()

@@ -16,7 +16,7 @@ def die_with_parent() -> None:
 
 
 def let_read(reader: int) -> None:
-    """Lets process `reader` and its descendants look into this one where Yama forbids it to all but parents."""
+    """Lets process `reader` and its descendants look into this one where Yama allows that to ancestors only."""
     try:
         _prctl(_PR_SET_PTRACER, reader)
     except OSError:

@@ -60,10 +60,10 @@ class Child:
         os.close(self.pidfd)
 
 
-def fork(native: Any, base_path: list[str], *, ahead: bool) -> Child:
+def fork(native: Any, base_path: list[str], *, worker: int, ahead: bool) -> Child:
     """Forks a child that waits for its request; `ahead` of one, it also warms itself up.
 
-    Raises OSError when the system refuses.
+    `worker` is the worker's process id. Raises OSError when the system refuses.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for each in (ours, theirs):
@@ -77,7 +77,7 @@ def fork(native: Any, base_path: list[str], *, ahead: bool) -> Child:
         theirs.close()
         raise
     if pid == 0:
-        _run(native, base_path, theirs.detach(), parent, ahead)
+        _run(native, base_path, theirs.detach(), parent, worker, ahead)
     theirs.close()
     return Child(pid, ours)
 
@@ -93,7 +93,7 @@ def receive(sock: socket.socket) -> tuple[bytes, list[int]]:
     return data, list(fds)
 
 
-def _run(native: Any, base_path: list[str], descriptor: int, parent: int, ahead: bool) -> NoReturn:
+def _run(native: Any, base_path: list[str], descriptor: int, parent: int, worker: int, ahead: bool) -> NoReturn:
     try:
         _bootstrap.become_child(descriptor, parent)
         _leave.forget_inherited_exit_handlers()
@@ -101,7 +101,7 @@ def _run(native: Any, base_path: list[str], descriptor: int, parent: int, ahead:
         if ahead:
             _warm_up(native)
             _os.set_title("troupe: parked")
-        _bootstrap.prepare()
+        _bootstrap.prepare(worker)
         zygote = socket.socket(fileno=descriptor)
         data, fds = receive(zygote)
         if not data:

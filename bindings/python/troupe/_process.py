@@ -24,7 +24,7 @@ def main() -> None:
     kind, request, _ = channel.first()
     if kind != "ForkRequest":
         raise SystemExit(f"the worker's first message is {kind}, not ForkRequest")
-    _bootstrap.prepare()
+    _bootstrap.prepare(os.getppid())
     _bootstrap.apply_request(request, base_path)
     _bootstrap.become(channel, request["kind"])
 

@@ -21,11 +21,11 @@ FRAMES_MAX = 200
 NAME_CHARS_MAX = 160
 
 
-def read(pid: int, *, native: bool) -> dict[str, Any]:
+def read(pid: int, *, native: bool, by_worker: bool = False) -> dict[str, Any]:
     """`{pid, threads: [{name, tid, main, active, frames: [{name, file, line}]}]}` or `{pid, error}`.
 
     Blocks for as long as py-spy takes, a minute at most. Frames come innermost first; a file that ends
-    in .so is a native frame's library.
+    in .so is a native frame's library. `by_worker`: this process is a child of the worker that `pid` is of.
     """
     program = _py_spy()
     if program is None:
@@ -37,7 +37,7 @@ def read(pid: int, *, native: bool) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"pid": pid, "error": f"py-spy did not finish within {LIMIT_S:.0f} s of its start"}
     if done.returncode != 0:
-        return {"pid": pid, "error": _reason(done.stderr, pid)}
+        return {"pid": pid, "error": _reason(done.stderr, pid, by_worker)}
     return {"pid": pid, "threads": [_thread(each, pid) for each in json.loads(done.stdout)[:THREADS_MAX]]}
 
 
@@ -46,16 +46,41 @@ def _py_spy() -> str | None:
     return beside if os.access(beside, os.X_OK) else shutil.which("py-spy")
 
 
-def _reason(text: str, pid: int) -> str:
+def _reason(text: str, pid: int, by_worker: bool) -> str:
     """py-spy's error without its own backtrace, and what to do about the usual one."""
     lines = text.split("Stack backtrace")[0].strip().splitlines()
     said = "; ".join(line.strip() for line in lines if line.strip()) or "py-spy failed and said nothing"
     if not os.path.exists(f"/proc/{pid}"):
         return f"there is no process {pid} (any more)"
     if "ermission" in said or "EPERM" in said:
-        said += " - reading another process needs ptrace rights: run it as the worker's user, and in a container " \
-                "allow SYS_PTRACE"
+        said = said.partition(": Try running again")[0] + " - " + _what_to_do(_yama_scope(), by_worker)
     return said
+
+
+def _yama_scope() -> int:
+    """kernel.yama.ptrace_scope; 0 where the kernel has no Yama."""
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope", encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
+
+
+def _what_to_do(scope: int, by_worker: bool) -> str:
+    """Who may read a process here, and how to be one of them."""
+    if scope == 0 or os.geteuid() == 0:
+        return "reading another process needs ptrace rights: run it as the worker's user, and in a container allow " \
+               "SYS_PTRACE"
+    setting = f"this host allows it less than usual (kernel.yama.ptrace_scope is {scope}): "
+    if scope == 3:
+        return setting + "nobody may read another process until it is booted with a smaller one"
+    if scope == 2:
+        return setting + "only root may read another process; as root: sysctl kernel.yama.ptrace_scope=1"
+    if by_worker:
+        return setting + "a process names its worker as the one that may read it, and this one has taken that back " \
+                         "with a prctl(PR_SET_PTRACER) of its own or runs as another user"
+    return setting + "a process may be read by those who started it, and a rank or an actor by its worker: give the " \
+                     "id of the launch or of the actor instead of the pid; for any other process, run this as root"
 
 
 def _thread(thread: dict, pid: int) -> dict[str, Any]:
@@ -88,7 +113,8 @@ def main() -> None:
     native = "--native" in sys.argv
     targets = [each.partition(":") for each in sys.argv[1:] if each != "--native"]
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda each: {"rank": int(each[0]), **read(int(each[2]), native=native)}, targets)
+        found = pool.map(lambda each: {"rank": int(each[0]), **read(int(each[2]), native=native, by_worker=True)},
+                         targets)
         json.dump(list(found), sys.stdout)
 
 

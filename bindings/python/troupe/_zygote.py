@@ -77,6 +77,7 @@ class Zygote:
 
         self._native = _native
         self._socket = sock
+        self._worker = os.getppid()
         self._wanted = parked
         self._parked: deque[_parked.Child] = deque()
         self._starting: dict[int, float] = {}  # pidfd -> when its start counts as over
@@ -144,7 +145,7 @@ class Zygote:
         threads = _os.thread_count()
         if threads != 1:
             raise RuntimeError(f"the zygote has {threads} threads; forking would not be safe")
-        child = _parked.fork(self._native, self._base_path, ahead=ahead)
+        child = _parked.fork(self._native, self._base_path, worker=self._worker, ahead=ahead)
         self._watch(child.pidfd, lambda: self._reap(child))
         return child
 
