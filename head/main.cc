@@ -33,6 +33,7 @@ ABSL_FLAG(std::string, run_secret_file, "", "secret of a `troupe run`, from whic
 ABSL_FLAG(std::string, run, "", "name of the run that the secret is for");
 ABSL_FLAG(std::string, repair, "", "cut the damaged journal in this folder, then exit");
 ABSL_FLAG(std::string, check, "", "check the journal in this folder, then exit");
+ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20, "the log, where it is a file, loses its older half over this");
 ABSL_FLAG(std::uint64_t, snapshot_every, 20000, "events after which a snapshot takes the journal's place");
 
 namespace {
@@ -79,6 +80,7 @@ int main(int argc, char** argv) {
   if (!check.empty()) return Report(troupe::head::CheckJournal(check));
   if (absl::GetFlag(FLAGS_parent_death)) prctl(PR_SET_PDEATHSIG, SIGKILL);
   troupe::SetLogSource("head");
+  troupe::SetLogBytesMax(absl::GetFlag(FLAGS_log_bytes_max));
   troupe::head::HeadOptions options;
   options.state_dir = absl::GetFlag(FLAGS_state_dir);
   options.home = absl::GetFlag(FLAGS_home);

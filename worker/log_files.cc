@@ -1,7 +1,6 @@
 #include "worker/log_files.h"
 
 #include <fcntl.h>
-#include <linux/falloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/log_file.h"
 #include "runtime/os/directory.h"
 #include "runtime/os/text.h"
 
@@ -21,7 +21,6 @@ namespace {
 constexpr std::uint32_t kReadMax = 1u << 20;
 constexpr std::size_t kTailBytes = 4096;
 constexpr int kTailLines = 20;
-constexpr std::uint64_t kBlock = 4096;
 constexpr char kDroppedSuffix[] = ".dropped";
 constexpr char kRemovedPrefix[] = ".removed-";  // no launch's or actor's: those are hexadecimal
 
@@ -94,7 +93,7 @@ LogFiles::LogFiles(std::string folder, UniqueFd directory, std::uint64_t bytes_m
 StatusOr<LogFiles> LogFiles::Open(const std::string& folder, std::uint64_t bytes_max_per_file) {
   TROUPE_TRY(os::MakePrivateDirectory(folder));
   TROUPE_ASSIGN(UniqueFd directory, os::OpenDirectory(folder));
-  return LogFiles(folder, std::move(directory), std::max(bytes_max_per_file, 4 * kBlock));
+  return LogFiles(folder, std::move(directory), bytes_max_per_file);
 }
 
 StatusOr<LogFiles::Pair> LogFiles::Create(const LogPlace& place) {
@@ -152,16 +151,8 @@ std::string LogFiles::Tail(const std::string& file) const {
 void LogFiles::Trim(const std::string& file) {
   const StatusOr<UniqueFd> fd = os::OpenBeneath(directory_, file, O_RDWR);
   if (!fd.ok()) return;
-  const std::uint64_t size = SizeOf(fd->get());
-  if (size <= bytes_max_) return;
-  const std::uint64_t cut = (size - bytes_max_ / 2) / kBlock * kBlock;
-  std::uint64_t dropped = cut;
-  // The file keeps its newer half where the filesystem can cut at the front; elsewhere it begins
-  // anew. What a process appends goes on at the end in either case.
-  if (fallocate(fd->get(), FALLOC_FL_COLLAPSE_RANGE, 0, static_cast<off_t>(cut)) != 0) {
-    dropped = size;
-    if (ftruncate(fd->get(), 0) != 0) return;
-  }
+  const std::uint64_t dropped = HalveLogFile(fd->get(), bytes_max_);
+  if (dropped == 0) return;
   const std::uint64_t total = DroppedOf(file) + dropped;
   dropped_[file] = total;
   const UniqueFd note(open((Path(file) + kDroppedSuffix).c_str(),

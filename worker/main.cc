@@ -25,7 +25,7 @@ ABSL_FLAG(int, ready_fd, -1, "one JSON line is written here when joined, or when
 ABSL_FLAG(int, lifeline_fd, -1, "the node leaves when this pipe ends");
 ABSL_FLAG(bool, parent_death, false, "end when the parent process ends");
 ABSL_FLAG(bool, force_tcp, false, "talk TLS also to workers of this host");
-ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20, "a log file over this loses its older half");
+ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20, "a log file over this loses its older half, this worker's own too");
 ABSL_FLAG(double, log_days, 7, "days for which logs of ended launches and actors are kept");
 ABSL_FLAG(std::uint64_t, ended_log_bytes_max, 4ull << 30, "disk for logs of ended launches and actors; the oldest go");
 ABSL_FLAG(std::uint64_t, blob_bytes_max, 4ull << 30, "disk for payloads and values");

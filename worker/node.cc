@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/log_file.h"
 #include "runtime/net/digest.h"
 #include "runtime/net/files.h"
 #include "runtime/os/host.h"
@@ -215,6 +216,7 @@ void Node::BeginLeave(const std::string& reason) {
 
 void Node::Tick() {
   supervisor_->TrimLogs();
+  HalveLogFile(files_.ZygoteLog(), options_.log_bytes_max);
   log_keeper_->Tidy();
   if (link_->RenewalDue()) scope_.Spawn("renew", link_->Renew());
   tick_.ArmAt(clock_.Now() + kTick);

@@ -33,6 +33,7 @@ Status RunWorker(const RawOptions& raw,
   TROUPE_ASSIGN(os::SignalFd signals, os::SignalFd::Open({SIGTERM, SIGINT, SIGCHLD}));
   signal(SIGPIPE, SIG_IGN);
   SetLogSource("worker " + options.name);
+  SetLogBytesMax(options.log_bytes_max);
   TROUPE_ASSIGN(NodeFiles files, NodeFiles::Open(options.node_dir, options.socket_dir));
   const async::RealClock clock;
   Status status;

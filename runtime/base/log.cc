@@ -1,11 +1,14 @@
 #include "runtime/base/log.h"
 
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <mutex>
+
+#include "runtime/base/log_file.h"
 
 namespace troupe {
 namespace {
@@ -16,6 +19,7 @@ struct LogState {
   std::mutex mutex;
   std::string source = "troupe";
   std::function<void(LogLevel, const std::string&)> sink;
+  std::uint64_t bytes_max = 0;
 };
 LogState& State() {
   static LogState* state = new LogState;  // never destroyed: threads may log during exit
@@ -41,6 +45,23 @@ std::string WallTimeText() {
   const std::size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
   std::snprintf(text + n, sizeof text - n, ".%03ldZ", now.tv_nsec / 1'000'000);
   return text;
+}
+
+std::string LineOf(const std::string& source, LogLevel level, std::string_view event,
+                   std::initializer_list<LogField> fields) {
+  std::string line = "{\"time\":\"" + WallTimeText() + "\",\"level\":\"" + LevelName(level) + "\"";
+  line += ",\"source\":\"" + JsonEscape(source) + "\",\"event\":\"" + JsonEscape(event) + "\"";
+  for (const LogField& field : fields) {
+    line += ",\"" + JsonEscape(field.key) + "\":";
+    line += field.number ? field.value : "\"" + JsonEscape(field.value) + "\"";
+  }
+  return line + "}\n";
+}
+
+void WriteLine(const std::string& line) {
+  if (write(2, line.data(), line.size()) < 0) {
+    // Nowhere left to report it: a closed stderr must not end a daemon.
+  }
 }
 
 }  // namespace
@@ -78,22 +99,26 @@ std::string JsonEscape(std::string_view text) {
   return out;
 }
 
+void SetLogBytesMax(std::uint64_t bytes_max) {
+  std::lock_guard lock(State().mutex);
+  State().bytes_max = bytes_max;
+}
+
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (level < least_level.load(std::memory_order_relaxed)) return;
-  std::string line = "{\"time\":\"" + WallTimeText() + "\",\"level\":\"" + LevelName(level) + "\"";
   LogState& state = State();
   std::lock_guard lock(state.mutex);
-  line += ",\"source\":\"" + JsonEscape(state.source) + "\",\"event\":\"" + JsonEscape(event) + "\"";
-  for (const LogField& field : fields) {
-    line += ",\"" + JsonEscape(field.key) + "\":";
-    line += field.number ? field.value : "\"" + JsonEscape(field.value) + "\"";
-  }
-  line += "}\n";
+  const std::string line = LineOf(state.source, level, event, fields);
   if (state.sink) {
     state.sink(level, line);
-  } else if (write(2, line.data(), line.size()) < 0) {
-    // Nowhere left to report it: a closed stderr must not end a daemon.
+    return;
   }
+  WriteLine(line);
+  if (state.bytes_max == 0 || (fcntl(2, F_GETFL) & O_APPEND) == 0) return;
+  const std::uint64_t dropped = HalveLogFile(2, state.bytes_max);
+  if (dropped == 0) return;
+  WriteLine(LineOf(state.source, LogLevel::kWarning, "this log was over its size and lost its older half",
+                   {{"bytes", dropped}}));
 }
 
 }  // namespace troupe

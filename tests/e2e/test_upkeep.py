@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import ssl
 from pathlib import Path
 
 from conftest import Home, eventually
 
 SECOND = 1 / 86400  # in days
+LOG_BYTES = 64 << 10
 
 SAY = """
 from troupe.launch import distributed
@@ -35,6 +37,30 @@ def test_logs_of_what_has_ended_make_room_for_newer_ones(home: Home) -> None:
     assert "twotwo" in home.run("logs", second, "--rank", "0").stdout
     refused = home.run("logs", first, "--rank", "0", ok=False)
     assert refused.returncode == 1 and "--log-gib" in refused.stderr and "Traceback" not in refused.stderr
+    home.run("stop")
+
+
+def test_the_logs_of_head_worker_and_zygote_lose_their_older_half(home: Home) -> None:
+    """What fills them is written by the test; the programs cut at their next line, the zygote's log at a tick."""
+    head = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "n",
+                     "--log-file-mib", str(LOG_BYTES / 2**20))
+    node = Path(head["state"], "nodes", "n")
+    logs = [Path(head["state"], "head.log"), node / "zygote.log", node / "worker.log"]
+    for log in logs:
+        with log.open("a") as file:
+            file.write("old line\n" * (LOG_BYTES // 9) + "new line\n" * (LOG_BYTES // 18))
+    host, port = head["address"].split(":")
+
+    def all_cut() -> bool:
+        with socket.create_connection((host, int(port)), timeout=30) as stranger:
+            stranger.sendall(b"no TLS at all\n")
+        return all(log.stat().st_size <= LOG_BYTES for log in logs)
+
+    eventually(all_cut, what="the cut of " + ", ".join(log.name for log in logs))
+    assert all("lost its older half" in log.read_text() for log in (logs[0], logs[2])), "they say so"
+    home.run("stop")
+    again = home.json("start", "--head", "--no-worker")
+    assert again["resumed"] and "head ready" in logs[0].read_text().splitlines()[-1], "a head goes on with its log"
     home.run("stop")
 
 

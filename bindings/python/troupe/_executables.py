@@ -122,10 +122,11 @@ def _read_ready(pipe: IO[bytes], process: subprocess.Popen, name: str, timeout: 
 
 
 def tail(log: Path, start_of_log: int = 0) -> str:
-    """The last lines of a log, indented, from `start_of_log` on."""
+    """The last lines of a log, indented, from `start_of_log` on; a log that was cut since then, from its end."""
     try:
         with open(log, "rb") as file:
-            file.seek(max(start_of_log, log.stat().st_size - _TAIL_BYTES))
+            size = log.stat().st_size
+            file.seek(max(start_of_log if start_of_log <= size else 0, size - _TAIL_BYTES))
             text = file.read().decode(errors="replace")
     except OSError:
         return f"  (no log at {log})"

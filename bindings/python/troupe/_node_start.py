@@ -23,7 +23,8 @@ _JOINED = "joined.json"  # the address a node joined at, so that it can join aga
 
 def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
           resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
-          log_days: float | None = None, log_gib: float | None = None) -> list[str]:
+          log_days: float | None = None, log_gib: float | None = None,
+          log_file_mib: float | None = None) -> list[str]:
     """Options of a worker for what its node has and keeps; nothing given: what the machine has, and defaults."""
     args: list[str] = []
     _check_amounts({"num_cpus": num_cpus, "num_gpus": num_gpus, **(resources or {})})
@@ -42,7 +43,12 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
         args.append(f"--log_days={log_days:g}")
     if log_gib is not None:
         args.append(f"--ended_log_bytes_max={int(log_gib * 2**30)}")
-    return args
+    return [*args, *log_file_option(log_file_mib)]
+
+
+def log_file_option(mib: float | None) -> list[str]:
+    """The option of head and worker for the size of a log file; none: their default."""
+    return [f"--log_bytes_max={int(mib * 2**20)}"] if mib is not None else []
 
 
 def _check_amounts(amounts: Mapping[str, float | None]) -> None:

@@ -73,7 +73,7 @@ class _Leader:
     def _start(self) -> None:
         alone = self._place.nodes == 1
         listen = "127.0.0.1" if alone and not self._options.listen else self._options.listen or own_address(self._place.host)
-        args = [f"--listen={listen}", f"--port={self._port()}"]
+        args = [f"--listen={listen}", f"--port={self._port()}", *self._options.head_args]
         if self._derived is not None:
             args += [f"--run_secret_file={os.path.abspath(self._options.secret_file)}", f"--run={self._place.run}"]
         try:

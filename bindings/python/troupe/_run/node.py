@@ -27,6 +27,7 @@ class RunOptions:
     secret_file: str
     command: tuple[str, ...]
     node_args: tuple[str, ...]
+    head_args: tuple[str, ...]
     node_name: str
     listen: str
     wait_s: float

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from troupe import exceptions
+from troupe._node_start import log_file_option
 from troupe.cli._start import node_args, node_options
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _DEFAULT_WAIT_S, _DEFAULT_LOST_S, _DEFAULT_GRACE_S = 600.0, 15.0, 10.0
 def run(nodes: int | None, secret_file: str | None, make_secret: str | None, address: str | None, node_rank: int | None,
         run_id: str | None, wait: float, lost_after: float, grace: float, listen: str | None, num_cpus: float | None,
         num_gpus: float | None, resources: str | None, labels: tuple[str, ...], log_days: float | None,
-        log_gib: float | None, node_name: str | None, command: tuple[str, ...]) -> int:
+        log_gib: float | None, log_file_mib: float | None, node_name: str | None, command: tuple[str, ...]) -> int:
     """Run COMMAND on a cluster made of the nodes that this line is started on.
 
     Start the same line on every node; node 0 leads: it runs the command, with TROUPE_ADDRESS set, so that
@@ -68,9 +69,10 @@ def run(nodes: int | None, secret_file: str | None, make_secret: str | None, add
     except (place.PlaceError, secret.SecretError) as error:
         raise click.UsageError(str(error)) from None
     name = node_name if node_name is not None else where.own_name(platform.node())
-    args = node_args(num_cpus, num_gpus, resources, labels, name, False, log_days, log_gib)
+    args = node_args(num_cpus, num_gpus, resources, labels, name, False, log_days, log_gib, log_file_mib)
     node.raise_on_signals()
-    options = node.RunOptions(where, secret_file, command, tuple(args), name, listen or "", wait, lost_after, grace)
+    options = node.RunOptions(where, secret_file, command, tuple(args), tuple(log_file_option(log_file_mib)), name,
+                              listen or "", wait, lost_after, grace)
     try:
         return _play(options, derived)
     except node.Stopped as stopped:

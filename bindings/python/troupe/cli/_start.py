@@ -19,6 +19,7 @@ import click
 from troupe import _executables, _home, _node_start, exceptions
 from troupe.cli import _common, _stop
 
+_HEAD_LOG = "head.log"
 _NODE_OPTIONS = (
     click.option("--num-cpus", type=float, help="CPUs this node offers.  [default: those of the machine]"),
     click.option("--num-gpus", type=float, help="GPUs this node offers; more than there are: logical ones."),
@@ -28,12 +29,15 @@ _NODE_OPTIONS = (
                  help="How long logs of ended launches and actors are kept here.  [default: 7]"),
     click.option("--log-gib", type=click.FloatRange(0, 2**30), metavar="GIB",
                  help="Disk for them; the oldest go first.  [default: 4]"),
+    click.option("--log-file-mib", type=click.FloatRange(0.015625, 2**30), metavar="MIB",
+                 help="A log file (a rank's, an actor's, the head's, the worker's) over this loses its older half.  "
+                      "[default: 64]"),
     click.option("--node-name", metavar="NAME", help="Name of this node.  [default: the host's]"),
 )
 
 
 def node_options(command: Any) -> Any:
-    """--num-cpus, --num-gpus, --resources, --labels, --node-name."""
+    """--num-cpus, --num-gpus, --resources, --labels, --log-..., --node-name."""
     for option in reversed(_NODE_OPTIONS):
         command = option(command)
     return command
@@ -59,7 +63,7 @@ def node_options(command: Any) -> Any:
 def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None, port: int | None,
           cluster: str | None, new: bool, certificate_days: float | None, force_tcp: bool, block: bool,
           as_json: bool, num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...], log_days: float | None,
-          log_gib: float | None, node_name: str | None) -> None:
+          log_gib: float | None, log_file_mib: float | None, node_name: str | None) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
@@ -67,11 +71,12 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         raise click.UsageError("--no-worker, --new, --cluster, --port and --certificate-days go with --head")
     if cluster and new:
         raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
-    node = node_args(num_cpus, num_gpus, resources, labels, node_name, force_tcp, log_days, log_gib)
+    node = node_args(num_cpus, num_gpus, resources, labels, node_name, force_tcp, log_days, log_gib, log_file_mib)
     if block:
         signal.signal(signal.SIGTERM, _interrupt)  # while things start it ends them, as Ctrl-C does
     if head:
         options = [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
+        options += _node_start.log_file_option(log_file_mib)
         started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name, options)
     else:
         started, shown = _join(address or "", token_file, listen, node, node_name)
@@ -90,7 +95,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
 
 def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
               node_name: str | None, force_tcp: bool, log_days: float | None = None,
-              log_gib: float | None = None) -> list[str]:
+              log_gib: float | None = None, log_file_mib: float | None = None) -> list[str]:
     """The worker's options; a usage error names what is malformed."""
     amounts: dict[str, float] = {}
     if resources is not None:
@@ -106,7 +111,7 @@ def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | N
     try:
         args = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=amounts,
                                  labels=dict(label.split("=", 1) for label in labels), log_days=log_days,
-                                 log_gib=log_gib)
+                                 log_gib=log_gib, log_file_mib=log_file_mib)
         if node_name is not None:
             args.append(f"--name={_node_start.check_name(node_name)}")
     except ValueError as error:
@@ -152,7 +157,7 @@ def _start_head(listen: str | None, port: int | None, cluster: str | None, new: 
         click.echo(f"{_home.home()} is on a network file system: state is kept in {root}", err=True)
     args = [f"--home={root}", f"--listen={listen}", f"--port={port}", *options]
     args.append(f"--cluster={resumed.cluster_id}" if resumed else "--new=true")
-    head = _executables.start("troupe-head", args, log=root / "logs" / f"head-{os.getpid()}.log")
+    head = _run_head(args, root, resumed)
     cluster_id = str(head.ready["cluster_id"])
     shown = {"address": head.ready["address"], "pid": head.pid, "cluster_id": cluster_id,
              "socket": head.ready["socket"], "resumed": bool(resumed), "state": str(root / "clusters" / cluster_id)}
@@ -171,6 +176,16 @@ def _start_head(listen: str | None, port: int | None, cluster: str | None, new: 
         raise
     shown["node"] = {**worker.ready, "pid": worker.pid}
     return [head, worker], shown
+
+
+def _run_head(args: list[str], root: Path, resumed: _home.ClusterHome | None) -> _executables.Started:
+    """Starts it; its log is head.log in the cluster's folder, which a new head has first to make."""
+    if resumed:
+        return _executables.start("troupe-head", args, log=resumed.path / _HEAD_LOG)
+    log = root / "logs" / f"head-{os.getpid()}.log"
+    head = _executables.start("troupe-head", args, log=log)
+    log.rename(root / "clusters" / str(head.ready["cluster_id"]) / _HEAD_LOG)
+    return head
 
 
 def _join(address: str, token_file: str | None, listen: str | None, node: list[str],

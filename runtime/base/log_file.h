@@ -1,0 +1,21 @@
+// A log file within a size: over it, the file loses its older half.
+//
+// Blocking for one system call or two. What other processes append meanwhile is kept where the
+// filesystem can cut at the front; elsewhere (tmpfs, overlay without it) the file begins anew.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+/// The least size a log file is held to: halves are cut by whole blocks of the filesystem.
+inline constexpr std::uint64_t kLogBytesLeast = 16u << 10;
+
+/// Halves the regular file `fd`, open for writing, when it is over `bytes_max` (at least
+/// kLogBytesLeast). Returns how many bytes went; 0 also when the system refused.
+std::uint64_t HalveLogFile(int fd, std::uint64_t bytes_max);
+/// The same for a file that others append to, and a line in this process's own log that says so.
+void HalveLogFile(const std::string& path, std::uint64_t bytes_max);
+
+}  // namespace troupe
