@@ -11,26 +11,12 @@
 
 #include "head/core/head_core.h"
 #include "runtime/wire/frame.h"
+#include "tests/head/counting_mint.h"
 
 namespace troupe::head {
 namespace {
 
 constexpr int kMessagesMax = 64;
-
-class PlainMint final : public TokenMint {
- public:
-  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us, bool) override {
-    Minted minted;
-    minted.record.id = TokenId(5, ++count_);
-    minted.record.role = role;
-    minted.record.created_us = now_us;
-    minted.record.expires_us = now_us + lifetime_us;
-    return minted;
-  }
-
- private:
-  std::uint64_t count_ = 0;
-};
 
 // A head, one node, one client, one observer; every append is durable at once.
 class Stage {
@@ -92,7 +78,7 @@ class Stage {
 
   Instant now_{std::chrono::seconds(1000)};
   Prng random_{42};
-  PlainMint mint_;
+  CountingMint mint_;
   std::deque<wire::Event> journal_;
   HeadCore core_;
 };

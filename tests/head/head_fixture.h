@@ -11,24 +11,9 @@
 
 #include "head/core/apply.h"
 #include "head/core/head_core.h"
+#include "tests/head/counting_mint.h"
 
 namespace troupe::head {
-
-class FakeMint final : public TokenMint {
- public:
-  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us, bool) override {
-    Minted minted;
-    minted.text = "token-text";
-    minted.record.id = TokenId(5, ++count_);
-    minted.record.role = role;
-    minted.record.created_us = now_us;
-    minted.record.expires_us = now_us + lifetime_us;
-    return minted;
-  }
-
- private:
-  std::uint64_t count_ = 0;
-};
 
 class HeadFixture : public ::testing::Test {
  protected:
@@ -247,7 +232,7 @@ class HeadFixture : public ::testing::Test {
   Instant now_{std::chrono::seconds(1000)};
   std::uint64_t wall_at_zero_us_ = 100'000'000'000;  // changed by a clock that jumps
   Prng random_{42};
-  FakeMint mint_;
+  CountingMint mint_;
   std::unique_ptr<HeadCore> core_;
   std::vector<wire::Event> durable_;
   std::vector<Row> pending_;

@@ -11,25 +11,11 @@
 
 #include "head/core/head_core.h"
 #include "head/journal/memory_journal.h"
+#include "tests/head/counting_mint.h"
 #include "tests/sim/checkers.h"
 #include "tests/sim/sim_net.h"
 
 namespace troupe::sim {
-
-class CountingMint final : public head::TokenMint {
- public:
-  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us, bool) override {
-    Minted minted;
-    minted.record.id = TokenId(1, ++count_);
-    minted.record.role = role;
-    minted.record.created_us = now_us;
-    minted.record.expires_us = now_us + lifetime_us;
-    return minted;
-  }
-
- private:
-  std::uint64_t count_ = 0;
-};
 
 class HeadHost {
  public:
@@ -60,7 +46,7 @@ class HeadHost {
   const FaultPlan& plan_;
   Checker& checker_;
   Prng random_;
-  CountingMint mint_;
+  head::CountingMint mint_;
   head::MemoryJournal disk_;
   std::optional<head::HeadCore> core_;
   std::uint64_t life_ = 0;
