@@ -1,16 +1,15 @@
 #include "actors/call_dial.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
 #include <utility>
+#include <vector>
 
 #include "actors/tls_loop.h"
 #include "runtime/async/deadline.h"
 #include "runtime/async/os_random.h"
 #include "runtime/async/real_clock.h"
 #include "runtime/net/address.h"
+#include "runtime/net/endpoint.h"
 
 namespace troupe::actors {
 namespace {
@@ -18,36 +17,34 @@ namespace {
 using async::kTuple;
 using async::Task;
 namespace asio = async::asio;
-using Endpoint = asio::generic::stream_protocol::endpoint;
 using namespace std::chrono_literals;
 
 constexpr Duration kFirstPause = 20ms;
 constexpr Duration kLongestPause = 640ms;
 
-Task<StatusOr<Endpoint>> Resolve(std::string host, std::uint16_t port) {
-  boost::system::error_code not_numeric;
-  const auto number = asio::ip::make_address(host, not_numeric);
-  if (!not_numeric) co_return Endpoint(asio::ip::tcp::endpoint(number, port));
-  asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
-  const std::string service = std::to_string(port);
-  auto [error, results] = co_await resolver.async_resolve(host, service, kTuple);
-  if (error || results.empty()) {
-    co_return MakeError(ErrorCode::kConnection, "the name " + host + " does not resolve: " + error.message());
+Task<StatusOr<LoopSocket>> Connect(net::Address address) {
+  TROUPE_CO_ASSIGN(const std::vector<net::Endpoint> endpoints, co_await net::Resolve(address));
+  const async::Executor executor = co_await asio::this_coro::executor;
+  Status failed;
+  for (const net::Endpoint& endpoint : endpoints) {
+    StatusOr<UniqueFd> fd = net::OpenSocket(endpoint);
+    if (!fd.ok()) {  // of this family there may be none
+      failed = fd.status();
+      continue;
+    }
+    GuardedFd guarded(fd->Release());
+    TROUPE_CO_ASSIGN(LoopSocket socket, LoopSocket::Wrap(executor, std::move(guarded)));
+    auto [error] = co_await socket.get().async_connect(endpoint, kTuple);
+    if (!error) co_return std::move(socket);
+    failed = MakeError(ErrorCode::kConnection, error.message());
   }
-  co_return Endpoint(results.begin()->endpoint());
+  co_return failed;
 }
 
-Task<StatusOr<CallStream>> Attempt(RemoteActor target, IdentitySource identity, std::string where) {
+Task<StatusOr<CallStream>> Attempt(RemoteActor target, net::Address address, IdentitySource identity) {
+  const std::string where = address.Text();
   TROUPE_CO_ASSIGN(const auto shown, identity());
-  TROUPE_CO_ASSIGN(const Endpoint endpoint, co_await Resolve(target.host, target.port));
-  const async::Executor executor = co_await asio::this_coro::executor;
-  const int number =
-      ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (number < 0) co_return MakeError(ErrorCode::kConnection, "no descriptor is left for a connection");
-  GuardedFd fd(number);
-  TROUPE_CO_ASSIGN(LoopSocket socket, LoopSocket::Wrap(executor, std::move(fd)));
-  auto [error] = co_await socket.get().async_connect(endpoint, kTuple);
-  if (error) co_return MakeError(ErrorCode::kConnection, error.message());
+  TROUPE_CO_ASSIGN(LoopSocket socket, co_await Connect(std::move(address)));
   net::SetTcpOptions(socket.fd());
   net::ExpectedPeer expected;
   expected.role = wire::Role::kProcess;
@@ -56,7 +53,7 @@ Task<StatusOr<CallStream>> Attempt(RemoteActor target, IdentitySource identity, 
   TROUPE_CO_ASSIGN(auto engine, net::TlsEngine::Client(shown->client, std::move(expected), where));
   TROUPE_CO_TRY(co_await net::TlsHandshake(socket.get(), *engine));
   std::string who = target.actor.Hex();
-  co_return CallStream(socket.Release(), std::move(engine), std::move(where), std::move(who));
+  co_return CallStream(socket.Release(), std::move(engine), where, std::move(who));
 }
 
 bool MayHelpToTryAgain(const Status& failed) {
@@ -78,7 +75,7 @@ Task<StatusOr<CallStream>> DialActor(RemoteActor target, IdentitySource identity
   Duration pause = kFirstPause;
   Status last = MakeError(ErrorCode::kTimeout, "it did not answer");
   while (wanted()) {
-    auto attempt = Attempt(target, identity, where);
+    auto attempt = Attempt(target, address, identity);
     const Duration left = std::max<Duration>(1ms, end - clock.Now());
     std::string what = "no answer (a firewall, a wrong address, or an overloaded machine)";
     auto stream = co_await async::WithDeadline(std::move(attempt), left, std::move(what));

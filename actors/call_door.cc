@@ -1,7 +1,5 @@
 #include "actors/call_door.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/address.h"
 #include "runtime/net/admission.h"
+#include "runtime/net/endpoint.h"
 #include "runtime/net/handover.h"
 #include "runtime/net/shortage.h"
 
@@ -22,25 +21,6 @@ namespace {
 using async::kTuple;
 using async::Task;
 using net::Socket;
-
-net::Address PeerAddress(int fd) {
-  net::Address address;
-  address.host = "an unknown address";
-  sockaddr_storage other{};
-  socklen_t length = sizeof other;
-  char text[INET6_ADDRSTRLEN] = "";
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &length) != 0) return address;
-  if (other.ss_family == AF_INET) {
-    const auto* in = reinterpret_cast<const sockaddr_in*>(&other);
-    address.host = ::inet_ntop(AF_INET, &in->sin_addr, text, sizeof text);
-    address.port = ntohs(in->sin_port);
-  } else if (other.ss_family == AF_INET6) {
-    const auto* in = reinterpret_cast<const sockaddr_in6*>(&other);
-    address.host = ::inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof text);
-    address.port = ntohs(in->sin6_port);
-  }
-  return address;
-}
 
 Status MayCall(const net::PeerVerdict& verdict) {
   if (!verdict.identity) return verdict.problem;
@@ -154,7 +134,7 @@ Task<Status> CallDoor::Greet(std::shared_ptr<State> state, std::shared_ptr<LoopS
   auto [error] = co_await giver->get().async_wait(Socket::wait_read, kTuple);
   if (error) co_return MakeError(ErrorCode::kConnection, error.message());
   TROUPE_CO_ASSIGN(UniqueFd taken, net::TakeHandover(giver->fd()));
-  const net::Address from = PeerAddress(taken.get());
+  const net::Address from = net::PeerAddress(taken.get());
   const std::shared_ptr<void> ticket = state->admission.Admit(from.host);
   if (!ticket) {
     co_return MakeError(ErrorCode::kConnection, from.Text() + ": too many handshakes are under way");

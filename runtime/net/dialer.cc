@@ -1,9 +1,7 @@
 #include "runtime/net/dialer.h"
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <errno.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "runtime/async/deadline.h"
 #include "runtime/async/os_random.h"
 #include "runtime/async/real_clock.h"
+#include "runtime/net/endpoint.h"
 #include "runtime/net/listener.h"
 
 namespace troupe::net {
@@ -38,43 +37,18 @@ Status CannotConnect(const Address& address, const boost::system::error_code& er
   return MakeError(ErrorCode::kConnection, "cannot connect to " + address.Text() + ": " + error.message());
 }
 
-using Endpoints = std::vector<asio::generic::stream_protocol::endpoint>;
-
-Task<StatusOr<Endpoints>> Resolve(Address address) {
-  Endpoints endpoints;
-  if (address.is_unix()) {
-    endpoints.emplace_back(asio::local::stream_protocol::endpoint(address.path));
-    co_return endpoints;
-  }
-  boost::system::error_code not_numeric;
-  const auto number = asio::ip::make_address(address.host, not_numeric);
-  if (!not_numeric) {
-    endpoints.emplace_back(asio::ip::tcp::endpoint(number, address.port));
-    co_return endpoints;
-  }
-  asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
-  const std::string port = std::to_string(address.port);
-  auto [error, results] = co_await resolver.async_resolve(address.host, port, kTuple);
-  if (error) {
-    co_return MakeError(ErrorCode::kConnection,
-                        "the name " + address.host + " does not resolve: " + error.message());
-  }
-  for (const auto& result : results) endpoints.emplace_back(result.endpoint());
-  co_return endpoints;
-}
-
 Task<StatusOr<Socket>> Connect(Address address) {
-  TROUPE_CO_ASSIGN(const Endpoints endpoints, co_await Resolve(address));
+  TROUPE_CO_ASSIGN(const std::vector<Endpoint> endpoints, co_await Resolve(address));
   const async::Executor executor = co_await asio::this_coro::executor;
   Status failed = CannotConnect(address, asio::error::host_not_found);
   for (const auto& endpoint : endpoints) {
-    // Not Asio's open: a descriptor must never exist without close-on-exec.
-    UniqueFd fd(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd.valid()) {
-      failed = CannotConnect(address, boost::system::error_code(errno, boost::system::system_category()));
+    StatusOr<UniqueFd> fd = OpenSocket(endpoint);
+    if (!fd.ok()) {  // of this family there may be none
+      failed = MakeError(ErrorCode::kConnection,
+                         "cannot connect to " + address.Text() + ": " + MessageOf(fd.status()));
       continue;
     }
-    TROUPE_CO_ASSIGN(Socket socket, WrapSocket(executor, std::move(fd)));
+    TROUPE_CO_ASSIGN(Socket socket, WrapSocket(executor, *std::move(fd)));
     auto [error] = co_await socket.async_connect(endpoint, kTuple);
     if (!error) co_return std::move(socket);
     failed = CannotConnect(address, error);

@@ -1,6 +1,5 @@
 #include "runtime/net/listener.h"
 
-#include <arpa/inet.h>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
@@ -18,6 +17,7 @@
 #include "runtime/net/admission.h"
 #include "runtime/net/bind.h"
 #include "runtime/net/client_hello.h"
+#include "runtime/net/endpoint.h"
 #include "runtime/net/shortage.h"
 
 namespace troupe::net {
@@ -30,35 +30,20 @@ using namespace std::chrono_literals;
 
 constexpr int kAcceptBudget = 64;
 
-PeerInfo PeerOf(int fd) {
+PeerInfo PeerOf(int fd, bool local) {
   PeerInfo peer;
-  sockaddr_storage other{};
-  socklen_t length = sizeof other;
-  getpeername(fd, reinterpret_cast<sockaddr*>(&other), &length);
-  char text[INET6_ADDRSTRLEN] = "?";
-  std::uint16_t port = 0;
-  if (other.ss_family == AF_INET) {
-    const auto* in = reinterpret_cast<const sockaddr_in*>(&other);
-    inet_ntop(AF_INET, &in->sin_addr, text, sizeof text);
-    port = ntohs(in->sin_port);
-  } else if (other.ss_family == AF_INET6) {
-    const auto* in = reinterpret_cast<const sockaddr_in6*>(&other);
-    inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof text);
-    port = ntohs(in->sin6_port);
-  } else {
+  peer.local = local;
+  if (local) {
     ucred who{};
     socklen_t size = sizeof who;
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
-    peer.local = true;
     peer.uid = who.uid;
     peer.pid = who.pid;
     peer.address = "pid " + std::to_string(who.pid);
     return peer;
   }
-  peer.host = text;
-  Address address;
-  address.host = text;
-  address.port = port;
+  const Address address = PeerAddress(fd);
+  peer.host = address.host;
   peer.address = address.Text();
   return peer;
 }
@@ -220,7 +205,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   void Receive(UniqueFd fd) {
     if (stopped_) return;
     auto arrival = std::make_shared<Arrival>();
-    arrival->peer = PeerOf(fd.get());
+    arrival->peer = PeerOf(fd.get(), address_.is_unix());
     arrival->fd = std::move(fd);
     if (arrival->peer.local && arrival->peer.uid != geteuid()) {
       Log(LogLevel::kWarning, "another user's connection was closed",
