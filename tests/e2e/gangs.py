@@ -47,7 +47,7 @@ class Gang:
         self.folder = folder
         self.ranks = ranks
         folder.mkdir(exist_ok=True)
-        self.handle = decorator(processes=ranks, remote=True, **options)(function).submit(str(folder))
+        self.handle = decorator(**{"processes": ranks, **options}, remote=True)(function).submit(str(folder))
         self.begun(1)
 
     def begun(self, epoch: int) -> None:

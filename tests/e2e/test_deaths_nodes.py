@@ -1,0 +1,187 @@
+"""What becomes of a launch when a worker, a zygote or the head ends or stands still; attempts and their zombies.
+
+The second half of docs/deaths.md: two nodes on this machine, rank 0 on `one`, rank 1 on a second node that is a new
+one in each test. Whether a node has been missed is read from what it says or what the head shows, never
+from the time that passed.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import Home, eventually
+from gangs import Gang, running
+
+import troupe
+from troupe import exceptions
+
+
+@dataclass
+class Node:
+    """A worker that joined for one test."""
+
+    name: str
+    pid: int
+    folder: Path
+
+    def log(self) -> str:
+        return (self.folder / "worker.log").read_text()
+
+    def seen(self) -> dict:
+        return next(each for each in troupe.state.list_nodes() if each["name"] == self.name)
+
+    def zygote(self) -> int:
+        return children(self.pid, "troupe._zygote")[0]
+
+
+def children(pid: int, word: str) -> list[int]:
+    """Children of the process whose command holds `word`."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            try:
+                command = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if word in command:
+                found.append(int(child))
+    return found
+
+
+@pytest.fixture
+def second(cluster: Home) -> Iterator[Node]:
+    """A second node with 2 CPUs and a zygote that is ready; gone again afterwards."""
+    address = troupe.init(ignore_reinit_error=True).address
+    name = f"two-{uuid.uuid4().hex[:4]}"
+    joined = cluster.json("start", "--address", address, "--token-file", cluster.token(), "--num-cpus", "2", "--node-name", name)
+    node = Node(name, joined["pid"], next(cluster.path.glob(f"clusters/*/nodes/{name}")))
+    eventually(lambda: node.seen()["zygote_ready"], what="its zygote")
+    try:
+        yield node
+        os.kill(node.pid, signal.SIGTERM) if running(node.pid) else None
+        eventually(lambda: not running(node.pid), what="the end of the second worker")
+        eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), what="the return of all resources")
+    finally:
+        if running(node.pid):
+            os.kill(node.pid, signal.SIGCONT)
+            os.kill(node.pid, signal.SIGKILL)
+
+
+def spread(folder: Path, **options: object) -> Gang:
+    """Two ranks, one on each node; the second of them on the second node."""
+    gang = Gang(folder / "gang", 2, strategy="SPREAD", **options)
+    assert len(set(gang.nodes)) == 2
+    return gang
+
+
+def rank_on(gang: Gang, node: Node) -> int:
+    return gang.nodes.index(node.name)
+
+
+def test_a_worker_is_killed(second: Node, tmp_path: Path) -> None:
+    gang = spread(tmp_path)
+    there = rank_on(gang, second)
+    os.kill(second.pid, signal.SIGKILL)
+    error = gang.failure(exceptions.LaunchError)
+    assert isinstance(error, exceptions.NodeDiedError) and not isinstance(error, exceptions.NodeUnreachableError)
+    assert (error.rank, error.host, error.exit_code, error.signal) == (there, second.name, 1, None)
+    lines = str(error).splitlines()
+    assert lines[0].startswith(f"rank {there} was lost with its node on {second.name} after ")
+    assert lines[1:] == [f"  node {second.name} is lost: its worker ended",
+                         "  the other rank is stopped; nothing of the launch stays on any node",
+                         f"  logs: troupe logs {gang.handle.id[:4]} --rank {there}",
+                         "  try: max_attempts=2, which starts the launch again on the nodes that are left"]
+    eventually(lambda: not gang.alive(), what="the end of both ranks")
+    eventually(lambda: gang.ends() == {1 - there: ("cancelled", 1)}, what="the other rank's exit code")
+
+
+def test_a_zygote_is_killed(second: Node, tmp_path: Path) -> None:
+    gang = spread(tmp_path)
+    there, before = rank_on(gang, second), second.zygote()
+    os.kill(before, signal.SIGKILL)
+    error = gang.failure(exceptions.LaunchError)
+    assert (error.rank, error.host, error.signal) == (there, second.name, 9)
+    assert f"ended: SIGKILL, since the zygote ended: SIGKILL; see {second.folder}/zygote.log" in str(error)
+    assert gang.exit_codes() == [137, 137]
+    eventually(lambda: not gang.alive(), what="the end of both ranks")
+    eventually(lambda: second.seen()["zygote_ready"] and second.zygote() != before, what="another zygote")
+
+
+def test_a_worker_that_stands_still_for_less_than_its_lease(second: Node, tmp_path: Path) -> None:
+    gang = spread(tmp_path)
+    os.kill(second.pid, signal.SIGSTOP)
+    eventually(lambda: second.seen()["state"] == "suspect", what="suspicion")
+    os.kill(second.pid, signal.SIGCONT)
+    eventually(lambda: second.seen()["state"] == "alive", what="the end of it")
+    gang.tell(0, "'first'")
+    gang.tell(1, "'second'")
+    assert gang.handle.result(60) == ["first", "second"]
+
+
+def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, tmp_path: Path) -> None:
+    gang = spread(tmp_path)
+    there = rank_on(gang, second)
+    os.kill(second.pid, signal.SIGSTOP)
+    error = gang.failure(exceptions.LaunchError)
+    assert isinstance(error, exceptions.NodeUnreachableError) and (error.rank, error.host) == (there, second.name)
+    assert f"node {second.name} is lost: not heard of for " in str(error)
+    assert f"  the other rank is stopped; what still runs on {second.name} ends when that node is heard of again" in str(error)
+    eventually(lambda: gang.alive() == [there], what="the end of the rank that can be reached")
+    os.kill(second.pid, signal.SIGCONT)
+    eventually(lambda: not gang.alive(), what="the end of the zombie")
+    eventually(lambda: second.seen()["state"] == "alive", what="the node's return")
+
+
+def test_the_next_attempt_and_the_zombie_of_the_first(second: Node, tmp_path: Path) -> None:
+    """The zombie has its word already: it returns a value of the old epoch when its node goes on."""
+    gang = spread(tmp_path, max_attempts=2)
+    there, old = rank_on(gang, second), list(gang.pids)
+    os.kill(old[there], signal.SIGSTOP)
+    os.kill(second.pid, signal.SIGSTOP)
+    gang.tell(there, "'of the first epoch'")
+    gang.begun(2)
+    assert gang.nodes == ["one", "one"]  # the node that cannot be reached is not used
+    os.kill(old[there], signal.SIGCONT)
+    os.kill(second.pid, signal.SIGCONT)
+    eventually(lambda: not any(map(running, old)), what="the end of the first epoch's processes")
+    assert not gang.handle.done() and len(gang.alive()) == 2
+    gang.tell(0, "os.environ['TROUPE_EPOCH']")
+    gang.tell(1, "os.environ['TORCHELASTIC_RESTART_COUNT']")
+    assert gang.handle.result(60) == ["2", "1"]
+    assert gang.handle.status()["epoch"] == 2
+
+
+def test_an_attempt_after_a_killed_rank(second: Node, tmp_path: Path) -> None:
+    gang = spread(tmp_path, max_attempts=2)
+    old = list(gang.pids)
+    os.kill(old[0], signal.SIGSTOP)  # stands still, so that it could only be killed
+    os.kill(old[1], signal.SIGKILL)
+    gang.begun(2)
+    eventually(lambda: not any(map(running, old)), what="the end of the first epoch's processes")
+    gang.tell(1, "os._exit(3)")
+    error = gang.failure(exceptions.LaunchError)
+    assert (error.epoch, error.rank, error.exit_code) == (2, 1, 3) and "(epoch 2 of 2)" in str(error)
+
+
+@pytest.mark.parametrize("longer", [False, True], ids=["less than a lease", "longer than a lease"])
+def test_the_head_stands_still(cluster: Home, second: Node, tmp_path: Path, longer: bool) -> None:
+    gang = spread(tmp_path)
+    head = cluster.json("status")["pid"]
+    os.kill(head, signal.SIGSTOP)
+    try:
+        if longer:
+            eventually(lambda: "the head has not answered for " in second.log(), what="the end of the session")
+        gang.tell(0, "'first'")  # its end is kept until the head can take it
+        gang.failure(exceptions.GetTimeoutError, timeout=1)
+    finally:
+        os.kill(head, signal.SIGCONT)
+    gang.tell(1, "'second'")
+    assert gang.handle.result(60) == ["first", "second"]
+    assert gang.handle.status()["epoch"] == 1
+    eventually(lambda: all(each["state"] == "alive" for each in troupe.state.list_nodes() if each["name"] in gang.nodes),
+               what="both nodes")
