@@ -76,9 +76,11 @@ def test_a_rank_ends(idle: Home, tmp_path: Path, death: Death) -> None:
 
 def test_ranks_that_sit_in_a_call_with_the_gil_end_all_the_same(idle: Home, tmp_path: Path) -> None:
     gang = Gang(tmp_path / "gang", 3)
-    ignore = "[signal.signal(15, signal.SIG_IGN), __import__('ctypes').PyDLL(None).pause()]"
-    gang.tell(0, ignore)
-    gang.tell(2, "__import__('ctypes').PyDLL(None).pause()")
+    inside = [tmp_path / "0", tmp_path / "2"]  # written by a shell for which the rank waits, without letting go of the GIL
+    calls = [f"__import__('ctypes').PyDLL(None).system({f'echo > {file}; exec sleep 1000'.encode()!r})" for file in inside]
+    gang.tell(0, f"[signal.signal(15, signal.SIG_IGN), {calls[0]}]")
+    gang.tell(2, calls[1])
+    eventually(lambda: all(file.exists() for file in inside), what="both calls")
     gang.tell(1, "os._exit(3)")
     assert gang.failure(exceptions.LaunchError).rank == 1
     assert gang.exit_codes() == [137, 3, 143]  # asked, then SIGTERM, then SIGKILL
@@ -170,15 +172,16 @@ def test_the_caller_ends(idle: Home, tmp_path: Path, number: int, cause: str) ->
     name, folder = f"of-a-caller-{number}", tmp_path / "gang"
     folder.mkdir()
     code = CALLER.format(address=troupe.init(ignore_reinit_error=True).address, name=name, folder=str(folder))
-    caller = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True,
+    caller = subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env={**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"})
     files = [folder / "1-0.pid", folder / "1-1.pid"]
     eventually(lambda: all(file.exists() for file in files), what="both ranks")
     pids = [int(file.read_text()) for file in files]
+    assert caller.stdout is not None and "2 ranks on 1 node" in caller.stdout.readline()  # it follows the launch now
     caller.send_signal(number)
     errors = caller.communicate(timeout=60)[1]
     assert caller.returncode == -number, errors
-    assert number == signal.SIGKILL or errors.rstrip().endswith("KeyboardInterrupt"), errors
+    assert number == signal.SIGKILL or "KeyboardInterrupt" in errors, errors
 
     def ended() -> dict | None:
         return next((each for each in troupe.state.list_launches() if each["name"] == name and each["state"] == "terminal"

@@ -33,6 +33,8 @@ class MemoryGroup:
         self.path = (one if first else two) / f"troupe-test-{uuid.uuid4().hex[:8]}"
         self._used, self._limit = ("memory.usage_in_bytes", "memory.limit_in_bytes") if first else ("memory.current", "memory.max")
         if not first:
+            if not (two / "cgroup.controllers").exists():
+                raise OSError("no cgroup file system")
             (two / "cgroup.subtree_control").write_text("+memory")
         self.path.mkdir()
 
