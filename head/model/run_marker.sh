@@ -4,25 +4,14 @@
 # two, and no liveness of the plain model (about two minutes instead of fifteen).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cp "$here/marker.pml" "$work"
-cd "$work" || exit 1
+. "$here/../../scripts/spin_verdict.sh"
+enter_work_folder "$here/marker.pml"
 quick=0
 small=""
 if [ "${1:-}" = "--quick" ]; then
   quick=1
   small="-DCRASHES=1 -DLOSSES=1"
 fi
-bad=0
-verdict() {  # expected(pass|reject) name output
-  errors=$(printf '%s' "$3" | grep -oE 'errors: [0-9]+' | grep -oE '[0-9]+')
-  got=none
-  [ "${errors:-x}" = 0 ] && got=pass
-  [ "${errors:-0}" -gt 0 ] 2>/dev/null && got=reject
-  echo "$2: expected $1, got $got"
-  [ "$1" = "$got" ] || bad=1
-}
 safety() {  # a first error is enough: a mutant's search stops there
   # shellcheck disable=SC2086
   spin -a $1 marker.pml >/dev/null && gcc -w -O2 -DSAFETY -DNOCLAIM -DMEMLIM=3000 -o pan pan.c &&

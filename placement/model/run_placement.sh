@@ -3,19 +3,8 @@
 # is the expected one.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cp "$here/placement.pml" "$work"
-cd "$work" || exit 1
-bad=0
-verdict() {  # expected(pass|reject) name output
-  errors=$(printf '%s' "$3" | grep -oE 'errors: [0-9]+' | grep -oE '[0-9]+')
-  got=none
-  [ "${errors:-x}" = 0 ] && got=pass
-  [ "${errors:-0}" -gt 0 ] 2>/dev/null && got=reject
-  echo "$2: expected $1, got $got"
-  [ "$1" = "$got" ] || bad=1
-}
+. "$here/../../scripts/spin_verdict.sh"
+enter_work_folder "$here/placement.pml"
 safety() {
   # shellcheck disable=SC2086
   spin -a $1 placement.pml >/dev/null &&
