@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -22,12 +21,17 @@ def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str 
     return value
 
 
-def only_prefixed(what: str, prefix: str, identities: list[str], hint: str) -> str:
+def prefixed(prefix: str, identities: Iterable[str]) -> list[str]:
+    """The ids that start with `prefix`, in whatever case it is written; none for an empty one."""
+    return [each for each in identities if prefix and each.startswith(prefix.lower())]
+
+
+def only_prefixed(what: str, prefix: str, identities: Iterable[str], hint: str) -> str:
     """The one id that starts with `prefix`; a usage error when none does, or several do."""
-    found = [each for each in identities if prefix and each.startswith(prefix.lower())]
+    found = prefixed(prefix, identities)
     if len(found) == 1:
         return found[0]
-    which = f"no {what} has" if not found else f"{len(found)} {what}s have"
+    which = f"{'more than one' if found else 'no'} {what} has"
     raise click.UsageError(f"{which} an id that starts with {prefix!r}; see: {hint}")
 
 

@@ -55,29 +55,24 @@ def _cluster_has(target: str, address: str | None, token_file: str | None, clust
         return True  # no process: let the search among launches say what is wrong
     try:
         with _common.session(address, token_file, cluster) as session:
-            return bool(_found(session, target)[0])
+            return bool(_common.prefixed(target, _known(session)))
     except (exceptions.TroupeError, OSError, click.UsageError):
         return False
 
 
-def _found(session: Any, target: str) -> tuple[list[dict], list[dict]]:
-    """(launches and actors whose ids start so, launches that could be meant)."""
+def _known(session: Any) -> dict[str, dict]:
+    """Launches and actors by their ids."""
     launches = session.request("ListLaunches", {})[1]["launches"]
     actors = session.request("ListActors", {})[1]["actors"]
-    wanted = target.lower()
-    return ([each for each in launches if each["launch"].startswith(wanted)]
-            + [each for each in actors if each["actor"].startswith(wanted)],
-            [each for each in launches if each["state"] != "terminal"])
+    return {each["launch"]: each for each in launches} | {each["actor"]: each for each in actors}
 
 
 def _remote(session: Any, target: str, rank: int, native: bool) -> list[dict]:
-    found, going = _found(session, target)
-    if len(found) != 1:
-        which = "no launch or actor has" if not found else "several launches or actors have"
-        listed = "".join(f"\n  {each['launch'][:8]}  {each['name']}" for each in going)
-        raise click.UsageError(f"{which} an id that starts with {target}"
-                               + (f"; launches that run:{listed}" if listed else "; no launch is running"))
-    info = found[0]
+    known = _known(session)
+    going = "".join(f"\n  {each['launch'][:8]}  {each['name']}" for each in known.values()
+                    if "rank_infos" in each and each["state"] != "terminal")
+    info = known[_common.only_prefixed("launch or actor", target, known, "troupe list launches, troupe list actors"
+                                       + (f"\nlaunches that run:{going}" if going else ""))]
     is_launch = "rank_infos" in info
     if is_launch and rank >= info["ranks"]:
         raise click.UsageError(f"launch {target} has ranks 0 to {info['ranks'] - 1}, not {rank}")
