@@ -405,7 +405,7 @@ bool CallServer::Greet(Peer& peer, const CallControl& hello, const Frame& frame)
   std::shared_ptr<Peer>* const found = sessions_.Find(hello.session, peer.identity());
   if (found == nullptr) {
     return Refuse(peer, absl::StrFormat("a session to resume that is not known here (this actor keeps %d "
-                                        "lost ones for %d s)", SessionTable<int>::kDetachedMax,
+                                        "lost ones for %d min)", SessionTable<int>::kDetachedMax,
                                         SessionTable<int>::kKept.count()));
   }
   const std::shared_ptr<Peer> before = *found;

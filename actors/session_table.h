@@ -26,7 +26,7 @@ namespace troupe::actors {
 template <class T>
 class SessionTable {
  public:
-  static constexpr std::chrono::seconds kKept{60};  // from the end of the connection
+  static constexpr std::chrono::minutes kKept{10};  // from the end of the connection
   static constexpr std::size_t kDetachedMax = 256;
   static constexpr std::size_t kDetachedBytesMax = 64u << 20;
 
