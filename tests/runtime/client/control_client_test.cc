@@ -5,13 +5,13 @@
 
 #include <boost/asio/post.hpp>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <future>
 #include <thread>
 
 #include "runtime/async/loop_thread.h"
+#include "tests/runtime/client/paired_client.h"
 #include "tests/runtime/net/test_cluster.h"
 
 namespace troupe::client {
@@ -76,31 +76,18 @@ Task<void> ServeAndTell(std::shared_ptr<Connection> connection, std::promise<voi
   over->set_value();
 }
 
-class ControlClientTest : public ::testing::Test {
+class ControlClientTest : public PairedClientTest {
  protected:
   void SetUp() override {
-    int ends[2];
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    const int theirs = ends[1];
-    asio::post(server_.executor(), [this, theirs] {
-      scope_ = std::make_unique<async::Scope>(server_.executor(), "server");
-      auto connection = *net::AdoptUnixSocket(server_.executor(), UniqueFd(theirs), "the client");
-      scope_->Spawn("serve", ServeAndTell(std::move(connection), &served_));
+    Pair([this](std::shared_ptr<Connection> connection) {
+      return ServeAndTell(std::move(connection), &served_);
     });
-    client_ = *ControlClient::Adopt(UniqueFd(ends[0]), "the worker");
-  }
-  void TearDown() override {
-    client_.reset();
-    server_.Stop();
   }
   StatusOr<Message> Ask(const std::string& text, std::optional<Duration> limit = 10s) {
     return client_->Request(Note(text), limit);
   }
 
-  async::LoopThread server_{"server"};
-  std::unique_ptr<async::Scope> scope_;
   std::promise<void> served_;
-  std::shared_ptr<ControlClient> client_;
 };
 
 TEST_F(ControlClientTest, AQuestionGetsItsAnswerWithTheAttachment) {

@@ -2,21 +2,18 @@
 // the head, with certificates of a chosen age, or refuses.
 #include "runtime/client/process_identity.h"
 
-#include <boost/asio/post.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <atomic>
 #include <thread>
 
-#include "runtime/async/loop_thread.h"
+#include "tests/runtime/client/paired_client.h"
 #include "tests/runtime/net/test_cluster.h"
 
 namespace troupe::client {
 namespace {
 
-namespace asio = async::asio;
 using async::Task;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
@@ -24,22 +21,10 @@ using namespace std::chrono_literals;
 const ActorId kActor(3, 4);
 constexpr std::uint64_t kHourUs = 3600ull * 1'000'000;
 
-class Identity : public ::testing::Test {
+class Identity : public PairedClientTest {
  protected:
   void SetUp() override {
-    int ends[2];
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    const int theirs = ends[1];
-    asio::post(server_.executor(), [this, theirs] {
-      scope_ = std::make_unique<async::Scope>(server_.executor(), "server");
-      auto connection = *net::AdoptUnixSocket(server_.executor(), UniqueFd(theirs), "the process");
-      scope_->Spawn("serve", Serve(this, std::move(connection)));
-    });
-    control_ = *ControlClient::Adopt(UniqueFd(ends[0]), "the worker");
-  }
-  void TearDown() override {
-    control_.reset();
-    server_.Stop();
+    Pair([this](std::shared_ptr<net::Connection> connection) { return Serve(this, std::move(connection)); });
   }
   static Task<void> Serve(Identity* self, std::shared_ptr<net::Connection> connection) {
     for (;;) {
@@ -73,13 +58,10 @@ class Identity : public ::testing::Test {
   std::atomic<int> asked_{0};
   std::atomic<bool> refuse_{false};
   std::atomic<std::uint64_t> age_hours_{0};
-  async::LoopThread server_{"server"};
-  std::unique_ptr<async::Scope> scope_;
-  std::shared_ptr<ControlClient> control_;
 };
 
 TEST_F(Identity, NothingIsAskedBeforeItIsNeededAndOnceForMany) {
-  ProcessIdentity identity(control_);
+  ProcessIdentity identity(client_);
   EXPECT_EQ(asked_, 0);
   std::vector<std::thread> threads;
   std::atomic<int> good{0};
@@ -95,14 +77,14 @@ TEST_F(Identity, NothingIsAskedBeforeItIsNeededAndOnceForMany) {
 }
 
 TEST_F(Identity, WhatJoiningBroughtServesWithoutAsking) {
-  ProcessIdentity identity(control_, cluster_.Issue(wire::Role::kClient));
+  ProcessIdentity identity(client_, cluster_.Issue(wire::Role::kClient));
   ASSERT_TRUE(identity.Get().ok());
   EXPECT_EQ(asked_, 0);
 }
 
 TEST_F(Identity, ARefusalIsToldAndTheNextNeedAsksAgain) {
   refuse_ = true;
-  ProcessIdentity identity(control_);
+  ProcessIdentity identity(client_);
   EXPECT_THAT(MessageOf(identity.Get().status()), HasSubstr("no such actor here"));
   refuse_ = false;
   EXPECT_TRUE(identity.Get().ok());
@@ -110,7 +92,7 @@ TEST_F(Identity, ARefusalIsToldAndTheNextNeedAsksAgain) {
 
 TEST_F(Identity, AtTwoThirdsOfItsLifeANewOneIsShownWithAnotherKey) {
   age_hours_ = 20;
-  ProcessIdentity identity(control_);
+  ProcessIdentity identity(client_);
   const auto old = identity.Get();
   ASSERT_TRUE(old.ok()) << old.status();
   age_hours_ = 0;
@@ -124,7 +106,7 @@ TEST_F(Identity, AtTwoThirdsOfItsLifeANewOneIsShownWithAnotherKey) {
 
 TEST_F(Identity, TheOldOneServesWhileRenewalFails) {
   age_hours_ = 20;
-  ProcessIdentity identity(control_);
+  ProcessIdentity identity(client_);
   ASSERT_TRUE(identity.Get().ok());
   refuse_ = true;
   EXPECT_TRUE(identity.Get().ok());
@@ -133,8 +115,8 @@ TEST_F(Identity, TheOldOneServesWhileRenewalFails) {
 }
 
 TEST_F(Identity, WithoutItsChannelThereIsNone) {
-  control_->Close();
-  ProcessIdentity identity(control_);
+  client_->Close();
+  ProcessIdentity identity(client_);
   EXPECT_THAT(MessageOf(identity.Get().status()), HasSubstr("no certificate"));
 }
 
