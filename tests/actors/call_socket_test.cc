@@ -19,52 +19,12 @@
 #include "actors/channel.h"
 #include "actors/now.h"
 #include "actors/reactor.h"
+#include "tests/actors/echo_executor.h"
 
 namespace troupe::actors {
 namespace {
 
 using ::testing::HasSubstr;
-
-class PlainHost : public WaitHost {
- public:
-  void Suspend() override {}
-  void Resume() override {}
-  bool Interrupted() override { return false; }
-  bool HandlesSignals() const override { return false; }
-};
-
-/// Answers with the call's values; "slow" first sleeps, "mute" never answers.
-class EchoSession : public CallSession {
- public:
-  explicit EchoSession(std::atomic<int>& calls) : calls_(calls) {}
-  StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer& reply,
-                    std::uint16_t* flags) override {
-    CallPrefix call;
-    TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
-    ++calls_;
-    if (call.method == "mute") {
-      peer.Defer();
-      return Ran::kDeferred;
-    }
-    if (call.method == "slow")
-      std::this_thread::sleep_for(std::chrono::seconds(2));  // lint-ok: a slow method
-    reply.Append(call.values.data(), call.values.size());
-    return Ran::kReplied;
-  }
-
- private:
-  std::atomic<int>& calls_;
-};
-
-class EchoExecutor : public CallExecutor {
- public:
-  std::unique_ptr<CallSession> Open() override { return std::make_unique<EchoSession>(calls); }
-  void Suspend() override {}
-  void Resume() override {}
-  bool Interrupted() override { return false; }
-  bool HandlesSignals() const override { return false; }
-  std::atomic<int> calls{0};
-};
 
 class EchoActor {
  public:

@@ -7,10 +7,8 @@
 
 #include <atomic>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -24,53 +22,13 @@
 #include "runtime/net/authority.h"
 #include "runtime/net/handover.h"
 #include "runtime/net/listener.h"
+#include "tests/actors/echo_executor.h"
 
 namespace troupe::actors {
 
 using namespace std::chrono_literals;
 
 inline const async::RealClock kClock;
-
-class PlainHost : public WaitHost {
- public:
-  void Suspend() override {}
-  void Resume() override {}
-  bool Interrupted() override { return false; }
-  bool HandlesSignals() const override { return false; }
-};
-
-/// Run on the serving thread, in a call.
-using Hook = std::function<void(std::string_view)>;
-
-class EchoSession : public CallSession {
- public:
-  EchoSession(std::atomic<int>& calls, const Hook& on_call) : calls_(calls), on_call_(on_call) {}
-  StatusOr<Ran> Run(const Frame& frame, Peer&, ByteBuffer& reply, std::uint16_t*) override {
-    CallPrefix call;
-    TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
-    ++calls_;
-    if (on_call_) on_call_(call.values);
-    reply.Append(call.values.data(), call.values.size());
-    return Ran::kReplied;
-  }
-
- private:
-  std::atomic<int>& calls_;
-  const Hook& on_call_;
-};
-
-class EchoExecutor : public CallExecutor {
- public:
-  std::unique_ptr<CallSession> Open() override {
-    return std::make_unique<EchoSession>(calls, on_call);
-  }
-  void Suspend() override {}
-  void Resume() override {}
-  bool Interrupted() override { return false; }
-  bool HandlesSignals() const override { return false; }
-  std::atomic<int> calls{0};
-  Hook on_call;  // set before Serve
-};
 
 /// A cluster's authority, and identities it gave out.
 class TestCluster {

@@ -1,0 +1,64 @@
+// An actor for tests of calls that answers with the values it was called with, and who waits for it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+#include "actors/call_server.h"
+#include "actors/reactor.h"
+
+namespace troupe::actors {
+
+class PlainHost : public WaitHost {
+ public:
+  void Suspend() override {}
+  void Resume() override {}
+  bool Interrupted() override { return false; }
+  bool HandlesSignals() const override { return false; }
+};
+
+/// Run on the serving thread, in a call.
+using Hook = std::function<void(std::string_view)>;
+
+/// "slow" first sleeps, "mute" never answers.
+class EchoSession : public CallSession {
+ public:
+  EchoSession(std::atomic<int>& calls, const Hook& on_call) : calls_(calls), on_call_(on_call) {}
+  StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer& reply, std::uint16_t*) override {
+    CallPrefix call;
+    TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
+    ++calls_;
+    if (call.method == "mute") {
+      peer.Defer();
+      return Ran::kDeferred;
+    }
+    if (call.method == "slow")
+      std::this_thread::sleep_for(std::chrono::seconds(2));  // lint-ok: a slow method
+    if (on_call_) on_call_(call.values);
+    reply.Append(call.values.data(), call.values.size());
+    return Ran::kReplied;
+  }
+
+ private:
+  std::atomic<int>& calls_;
+  const Hook& on_call_;
+};
+
+class EchoExecutor : public CallExecutor {
+ public:
+  std::unique_ptr<CallSession> Open() override {
+    return std::make_unique<EchoSession>(calls, on_call);
+  }
+  void Suspend() override {}
+  void Resume() override {}
+  bool Interrupted() override { return false; }
+  bool HandlesSignals() const override { return false; }
+  std::atomic<int> calls{0};
+  Hook on_call;  // set before Serve
+};
+
+}  // namespace troupe::actors
