@@ -71,7 +71,7 @@ class CallReactor {
   /// 16 hex digits that tell this process from all others.
   const std::string& incarnation() const { return incarnation_; }
 
-  // For Channel:
+  // For Channel (reactor_channels.cc):
   std::uint64_t NextChannelId() { return next_channel_.fetch_add(1, std::memory_order_relaxed); }
   Status Add(const std::shared_ptr<Channel>& channel);
   void Remove(std::uint64_t channel_id);
