@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "head/core/actor_places.h"
+#include "head/core/actor_views.h"
 #include "head/core/convert.h"
 #include "head/core/groups.h"
 #include "head/core/owners.h"
@@ -14,17 +15,6 @@
 
 namespace troupe::head {
 namespace {
-
-void ReplyInfo(Turn& turn, const Request& request, const Actor& actor) {
-  turn.Reply(request, wire::ActorUpdate{InfoOf(turn, actor)}, actor.exception);
-}
-
-const Actor* Named(Turn& turn, const LaunchId& scope, const std::string& space,
-                   const std::string& name) {
-  auto found = turn.state.names.find({scope, space, name});
-  if (found == turn.state.names.end()) found = turn.state.names.find({LaunchId(), space, name});
-  return found == turn.state.names.end() ? nullptr : turn.FindActor(found->second);
-}
 
 // Why this can never be; kNone when it can.
 ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& spec,
@@ -158,7 +148,7 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   const wire::ActorSpec& spec = message.spec;
   Actor* known = turn.FindActor(spec.actor);
   if (known == nullptr && !spec.name.empty()) {
-    const Actor* named = Named(turn, request.launch, spec.namespace_, spec.name);
+    const Actor* named = FindNamedActor(turn, request.launch, spec.namespace_, spec.name);
     if (named != nullptr && !spec.get_if_exists && named->launch == request.launch) {
       turn.Refuse(request, ErrorCode::kAlreadyExists,
                   "an actor is already called '" + spec.name + "'" +
@@ -169,7 +159,7 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   }
   if (known != nullptr) {
     if (known->live()) known->watchers.insert(request.route);
-    ReplyInfo(turn, request, *known);
+    ReplyActor(turn, request, *known);
     return;
   }
   std::string text;
@@ -190,35 +180,8 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   if (reserves) turn.Append(OwnGroupOf(turn, spec, own, request.launch, request.epoch));
   Actor& actor = *turn.FindActor(spec.actor);
   actor.watchers.insert(request.route);
-  ReplyInfo(turn, request, actor);
+  ReplyActor(turn, request, actor);
   turn.state.dirty = true;
-}
-
-void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message) {
-  Actor* actor = turn.FindActor(message.actor);
-  if (actor == nullptr) {
-    turn.Refuse(request, ErrorCode::kNotFound, "no actor " + message.actor.Hex());
-    return;
-  }
-  if (actor->live()) actor->watchers.insert(request.route);
-  ReplyInfo(turn, request, *actor);
-}
-
-void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedActor& message) {
-  const Actor* actor = Named(turn, request.launch, message.namespace_, message.name);
-  if (actor == nullptr) {
-    turn.Refuse(request, ErrorCode::kNotFound,
-                "no actor called '" + message.name + "'" +
-                    (message.namespace_.empty() ? "" : " in namespace '" + message.namespace_ + "'"));
-    return;
-  }
-  ReplyInfo(turn, request, *actor);
-}
-
-void OnListActors(Turn& turn, const Request& request) {
-  wire::ActorList list;
-  for (const auto& [id, actor] : turn.state.actors) list.actors.push_back(InfoOf(turn, actor));
-  turn.Reply(request, std::move(list));
 }
 
 void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message) {
@@ -404,44 +367,6 @@ void ResumeActorTimers(Turn& turn) {
     actor.recreate_at = turn.now + turn.options.recreate_after;
     turn.Arm(actor.recreate_at, TimerKind::kActorRecreate, id);
   }
-}
-
-void PushActor(Turn& turn, const Actor& actor) {
-  if (actor.watchers.empty()) return;
-  const wire::ActorInfo info = InfoOf(turn, actor);
-  for (const Route& route : actor.watchers) {
-    turn.SendTo(route, wire::ActorUpdate{info}, actor.exception);
-  }
-}
-
-wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
-  wire::ActorInfo info;
-  info.actor = actor.spec.actor;
-  info.name = actor.spec.name;
-  info.namespace_ = actor.spec.namespace_;
-  info.class_name = actor.spec.class_name;
-  info.state = actor.state;
-  info.address = actor.address;
-  info.address.incarnation = actor.incarnation;
-  info.node = actor.place.node;
-  if (!info.node.IsNil()) info.node_name = turn.NodeName(info.node);
-  info.failure = actor.failure;
-  info.launch = actor.launch;
-  info.restarts = actor.restarts;
-  info.resources = actor.spec.run_resources;
-  info.methods = actor.methods;
-  if (actor.state != wire::ActorState::kPending) return info;
-  info.address = wire::ActorAddress();
-  const Group* own = turn.FindGroup(actor.own_group);
-  const Group* group = turn.FindGroup(actor.spec.group);
-  if (own != nullptr && own->waiting()) {
-    info.waiting_for = WaitingFor(turn, *own);
-  } else if (group != nullptr) {
-    info.waiting_for = "its placement group is " + std::string(NameOf(group->state));
-  } else if (own == nullptr) {
-    info.waiting_for = placement::Explain(ViewOfScope(turn, actor.launch), PlaceRequestOf(actor.spec)).summary;
-  }
-  return info;
 }
 
 }  // namespace troupe::head

@@ -15,9 +15,6 @@ namespace troupe::head {
 
 void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& message,
                    const std::string& payload);
-void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message);
-void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedActor& message);
-void OnListActors(Turn& turn, const Request& request);
 void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message);
 void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message);
 void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
@@ -40,7 +37,5 @@ void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::u
 void OnRecreateTimer(Turn& turn, const ActorId& id);
 /// After replay: who may only be re-created after a silence waits for all of it again.
 void ResumeActorTimers(Turn& turn);
-void PushActor(Turn& turn, const Actor& actor);
-wire::ActorInfo InfoOf(Turn& turn, const Actor& actor);
 
 }  // namespace troupe::head

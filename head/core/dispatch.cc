@@ -3,6 +3,7 @@
 #include <utility>
 #include <variant>
 
+#include "head/core/actor_views.h"
 #include "head/core/actors.h"
 #include "head/core/certificates.h"
 #include "head/core/epochs.h"

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "head/core/actor_views.h"
 #include "head/core/actors.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"

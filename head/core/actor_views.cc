@@ -1,0 +1,88 @@
+#include "head/core/actor_views.h"
+
+#include <utility>
+
+#include "head/core/actor_places.h"
+#include "head/core/groups.h"
+#include "head/core/views.h"
+#include "placement/explain.h"
+
+namespace troupe::head {
+
+const Actor* FindNamedActor(Turn& turn, const LaunchId& scope, const std::string& space,
+                            const std::string& name) {
+  auto found = turn.state.names.find({scope, space, name});
+  if (found == turn.state.names.end()) found = turn.state.names.find({LaunchId(), space, name});
+  return found == turn.state.names.end() ? nullptr : turn.FindActor(found->second);
+}
+
+void ReplyActor(Turn& turn, const Request& request, const Actor& actor) {
+  turn.Reply(request, wire::ActorUpdate{InfoOf(turn, actor)}, actor.exception);
+}
+
+void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message) {
+  Actor* actor = turn.FindActor(message.actor);
+  if (actor == nullptr) {
+    turn.Refuse(request, ErrorCode::kNotFound, "no actor " + message.actor.Hex());
+    return;
+  }
+  if (actor->live()) actor->watchers.insert(request.route);
+  ReplyActor(turn, request, *actor);
+}
+
+void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedActor& message) {
+  const Actor* actor = FindNamedActor(turn, request.launch, message.namespace_, message.name);
+  if (actor == nullptr) {
+    turn.Refuse(request, ErrorCode::kNotFound,
+                "no actor called '" + message.name + "'" +
+                    (message.namespace_.empty() ? "" : " in namespace '" + message.namespace_ + "'"));
+    return;
+  }
+  ReplyActor(turn, request, *actor);
+}
+
+void OnListActors(Turn& turn, const Request& request) {
+  wire::ActorList list;
+  for (const auto& [id, actor] : turn.state.actors) list.actors.push_back(InfoOf(turn, actor));
+  turn.Reply(request, std::move(list));
+}
+
+void PushActor(Turn& turn, const Actor& actor) {
+  if (actor.watchers.empty()) return;
+  const wire::ActorInfo info = InfoOf(turn, actor);
+  for (const Route& route : actor.watchers) {
+    turn.SendTo(route, wire::ActorUpdate{info}, actor.exception);
+  }
+}
+
+wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
+  wire::ActorInfo info;
+  info.actor = actor.spec.actor;
+  info.name = actor.spec.name;
+  info.namespace_ = actor.spec.namespace_;
+  info.class_name = actor.spec.class_name;
+  info.state = actor.state;
+  info.address = actor.address;
+  info.address.incarnation = actor.incarnation;
+  info.node = actor.place.node;
+  if (!info.node.IsNil()) info.node_name = turn.NodeName(info.node);
+  info.failure = actor.failure;
+  info.launch = actor.launch;
+  info.restarts = actor.restarts;
+  info.resources = actor.spec.run_resources;
+  info.methods = actor.methods;
+  if (actor.state != wire::ActorState::kPending) return info;
+  info.address = wire::ActorAddress();
+  const Group* own = turn.FindGroup(actor.own_group);
+  const Group* group = turn.FindGroup(actor.spec.group);
+  if (own != nullptr && own->waiting()) {
+    info.waiting_for = WaitingFor(turn, *own);
+  } else if (group != nullptr) {
+    info.waiting_for = "its placement group is " + std::string(NameOf(group->state));
+  } else if (own == nullptr) {
+    info.waiting_for = placement::Explain(ViewOfScope(turn, actor.launch), PlaceRequestOf(actor.spec)).summary;
+  }
+  return info;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,25 @@
+// What is told of actors: to who asks for one, by id or by name, to who lists them, to who watches one.
+//
+// Pure; nothing here changes an actor but the set of its watchers.
+#pragma once
+
+#include <string>
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message);
+void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedActor& message);
+void OnListActors(Turn& turn, const Request& request);
+
+/// Who holds a name, in the launch `scope` or else outside of launches; null when there is none.
+const Actor* FindNamedActor(Turn& turn, const LaunchId& scope, const std::string& space,
+                            const std::string& name);
+/// Answers a request with what is known of an actor.
+void ReplyActor(Turn& turn, const Request& request, const Actor& actor);
+/// Tells its watchers that it has changed.
+void PushActor(Turn& turn, const Actor& actor);
+wire::ActorInfo InfoOf(Turn& turn, const Actor& actor);
+
+}  // namespace troupe::head
