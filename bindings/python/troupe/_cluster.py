@@ -105,8 +105,9 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "",
     """A session with the cluster at `host:port`, or at the head's socket, `unix:/path`.
 
     By its Unix socket where this user runs its head on this host; else over TLS with the token in
-    `token_file` or TROUPE_TOKEN_FILE. `return_timeout`: how long a head that is gone is sought again. Raises ConnectionError when nobody answers, JoinError when the cluster
-    refuses, ValueError for an address that is none.
+    `token_file` or TROUPE_TOKEN_FILE. `return_timeout`: how long a head that is gone is sought again.
+    Raises ConnectionError when nobody answers, JoinError when the cluster refuses, ValueError for an
+    address that is none.
     """
     from troupe._bridge import native
 

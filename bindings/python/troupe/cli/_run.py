@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,10 +38,9 @@ _DEFAULT_WAIT_S, _DEFAULT_LOST_S, _DEFAULT_GRACE_S = 600.0, 15.0, 10.0
 @click.option("--listen", metavar="ADDRESS", help="Numeric address to listen on.  [default: the one that reaches the others]")
 @node_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def run(nodes: int | None, secret_file: str | None, make_secret: str | None, address: str | None, node_rank: int | None,
-        run_id: str | None, wait: float, lost_after: float, grace: float, listen: str | None, num_cpus: float | None,
-        num_gpus: float | None, resources: str | None, labels: tuple[str, ...], log_days: float | None,
-        log_gib: float | None, log_file_mib: float | None, node_name: str | None, command: tuple[str, ...]) -> int:
+def run(nodes: int | None, secret_file: str | None, make_secret: str | None, address: str | None,
+        node_rank: int | None, run_id: str | None, wait: float, lost_after: float, grace: float, listen: str | None,
+        command: tuple[str, ...], **offered: Any) -> int:
     """Run COMMAND on a cluster made of the nodes that this line is started on.
 
     Start the same line on every node; node 0 leads: it runs the command, with TROUPE_ADDRESS set, so that
@@ -68,11 +67,12 @@ def run(nodes: int | None, secret_file: str | None, make_secret: str | None, add
         derived = derived if where.nodes > 1 else None  # nobody joins a run of one node
     except (place.PlaceError, secret.SecretError) as error:
         raise click.UsageError(str(error)) from None
-    name = node_name if node_name is not None else where.own_name(platform.node())
-    args = node_args(num_cpus, num_gpus, resources, labels, name, False, log_days, log_gib, log_file_mib)
+    name = offered["node_name"] if offered["node_name"] is not None else where.own_name(platform.node())
+    args = node_args(**{**offered, "node_name": name})
     node.raise_on_signals()
-    options = node.RunOptions(where, secret_file, command, tuple(args), tuple(log_file_option(log_file_mib)), name,
-                              listen or "", wait, lost_after, grace)
+    of_head = log_file_option(offered["log_file_mib"])
+    options = node.RunOptions(where, secret_file, command, tuple(args), tuple(of_head), name, listen or "", wait,
+                              lost_after, grace)
     try:
         return _play(options, derived)
     except node.Stopped as stopped:

@@ -60,10 +60,9 @@ def node_options(command: Any) -> Any:
 @click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @node_options
-def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None, port: int | None,
-          cluster: str | None, new: bool, certificate_days: float | None, force_tcp: bool, block: bool,
-          as_json: bool, num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...], log_days: float | None,
-          log_gib: float | None, log_file_mib: float | None, node_name: str | None) -> None:
+def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None,
+          port: int | None, cluster: str | None, new: bool, certificate_days: float | None, force_tcp: bool,
+          block: bool, as_json: bool, **offered: Any) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
@@ -71,12 +70,13 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         raise click.UsageError("--no-worker, --new, --cluster, --port and --certificate-days go with --head")
     if cluster and new:
         raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
-    node = node_args(num_cpus, num_gpus, resources, labels, node_name, force_tcp, log_days, log_gib, log_file_mib)
+    node = node_args(**offered) + (["--force_tcp=true"] if force_tcp else [])
+    node_name = offered["node_name"]
     if block:
         signal.signal(signal.SIGTERM, _interrupt)  # while things start it ends them, as Ctrl-C does
     if head:
         options = [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
-        options += _node_start.log_file_option(log_file_mib)
+        options += _node_start.log_file_option(offered["log_file_mib"])
         started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name, options)
     else:
         started, shown = _join(address or "", token_file, listen, node, node_name)
@@ -93,31 +93,27 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         announce()
 
 
-def node_args(num_cpus: float | None, num_gpus: float | None, resources: str | None, labels: tuple[str, ...],
-              node_name: str | None, force_tcp: bool, log_days: float | None = None,
-              log_gib: float | None = None, log_file_mib: float | None = None) -> list[str]:
-    """The worker's options; a usage error names what is malformed."""
-    amounts: dict[str, float] = {}
+def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str | None, **amounts: Any) -> list[str]:
+    """The worker's options from those of `node_options`; a usage error names what is malformed."""
+    others: dict[str, float] = {}
     if resources is not None:
         try:
-            amounts = json.loads(resources)
+            others = json.loads(resources)
         except ValueError as error:
             raise click.UsageError(f"--resources is no JSON: {error}") from None
-        if not isinstance(amounts, dict):
+        if not isinstance(others, dict):
             raise click.UsageError('--resources is an object of numbers, e.g. {"license": 2}')
     for label in labels:
         if "=" not in label:
             raise click.UsageError(f"--labels {label!r} is not of the form key=value")
     try:
-        args = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=amounts,
-                                 labels=dict(label.split("=", 1) for label in labels), log_days=log_days,
-                                 log_gib=log_gib, log_file_mib=log_file_mib)
+        args = _node_start.offer(resources=others, labels=dict(label.split("=", 1) for label in labels), **amounts)
         if node_name is not None:
             args.append(f"--name={_node_start.check_name(node_name)}")
     except ValueError as error:
         text = str(error).replace("num_cpus", "--num-cpus").replace("num_gpus", "--num-gpus")
         raise click.UsageError(text) from None
-    return [*args, "--force_tcp=true"] if force_tcp else args
+    return args
 
 
 def _state_to_resume(cluster: str | None, new: bool) -> _home.ClusterHome | None:
