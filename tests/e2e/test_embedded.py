@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import TIMEOUT_S, Home, eventually
@@ -47,6 +48,25 @@ def test_nothing_is_left_when_the_driver_is_killed(home: Home) -> None:
     process.wait(TIMEOUT_S)
     process.communicate()
     eventually(lambda: not home.processes(), timeout=10, what="the end of the orphaned cluster")
+
+
+def test_a_launch_runs_without_torch_and_only_its_use_fails(home: Home, tmp_path: Path) -> None:
+    stub = tmp_path / "torch"
+    stub.mkdir()
+    (stub / "__init__.py").write_text("raise ImportError('libcudart.so: cannot open shared object file')")
+    code = """
+import os
+from troupe.launch import distributed
+print(distributed(processes=2)(lambda: (os.environ["RANK"], os.environ["MASTER_ADDR"], "MASTER_PORT" in os.environ)).distributed())
+def train():
+    import torch
+distributed(processes=2)(train).distributed()
+"""
+    path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S,
+                          env={**os.environ, "PYTHONPATH": path})
+    assert "[('0', '127.0.0.1', False), ('1', '127.0.0.1', False)]\n" in done.stdout, done.stderr
+    assert done.returncode == 1 and "ImportError: libcudart.so: cannot open shared object file" in done.stderr
 
 
 def test_an_environment_variable_read_at_import_gets_a_fresh_interpreter(home: Home) -> None:

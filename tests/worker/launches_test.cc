@@ -31,6 +31,21 @@ TEST_F(LaunchesTest, W6_StoreIsForkedFirstAndReadyWaitsForAll) {
   EXPECT_EQ(Last<wire::RanksReady>().store_port, 4242);
 }
 
+TEST_F(LaunchesTest, W6_WithoutTorchThereIsNoStoreAndRanksRun) {
+  Join();
+  StartLaunch(2);
+  FromProcess(ranks_[0], wire::RankPrepared());
+  FromProcess(ranks_[1], wire::RankPrepared());
+  FromProcess(store_, wire::StoreReady());
+  ASSERT_EQ(Sent<wire::RanksReady>().size(), 1u);
+  wire::PublishRoster roster;
+  roster.launch = launch_;
+  roster.epoch = 1;
+  roster.store_host = Last<wire::RanksReady>().store_host;
+  Head(roster);
+  EXPECT_EQ(SentToProcesses<wire::RankRun>(), ranks_);
+}
+
 TEST_F(LaunchesTest, RosterSendsEveryRankOff) {
   Join();
   StartLaunch(2);

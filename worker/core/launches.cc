@@ -219,7 +219,7 @@ void Launches::FailAll(Run& run, const std::string& cause, Instant now, Effects*
 }
 
 void Launches::CheckReady(Run& run, Effects* out) {
-  if (run.ready || (run.start.hosts_store && run.store_port == 0)) return;
+  if (run.ready || (run.start.hosts_store && !run.store_port)) return;
   for (const Rank& rank : run.ranks) {
     if (!rank.prepared || rank.done) return;
   }
@@ -232,9 +232,9 @@ void Launches::PostReady(const Run& run, Effects* out) {
   ready.launch = run.start.launch;
   ready.epoch = run.start.epoch;
   ready.generation = run.start.generation;
-  if (run.start.hosts_store) {
+  if (run.start.hosts_store) {  // and so there is a port: see CheckReady
     ready.store_host = run.interface.address;
-    ready.store_port = run.store_port;
+    ready.store_port = run.store_port.value_or(0);
   }
   if (run.start.mode == wire::LaunchMode::kDriver) {
     for (const Rank& rank : run.ranks) {
@@ -274,10 +274,13 @@ void Launches::Publish(const wire::PublishRoster& roster, Instant now, Effects* 
     wire::EnvVar host;
     host.name = "MASTER_ADDR";
     host.value = roster.store_host;
-    wire::EnvVar port;
-    port.name = "MASTER_PORT";
-    port.value = std::to_string(roster.store_port);
-    go.env = {host, port};
+    go.env.push_back(std::move(host));
+    if (roster.store_port != 0) {
+      wire::EnvVar port;
+      port.name = "MASTER_PORT";
+      port.value = std::to_string(roster.store_port);
+      go.env.push_back(std::move(port));
+    }
     wire::Message message;
     message.body = std::move(go);
     out->push_back(ToProcess{rank.process, std::move(message)});

@@ -87,7 +87,7 @@ class Launches {
     std::vector<Rank> ranks;
     Interface interface;
     ProcessId store;
-    std::uint16_t store_port = 0;
+    std::optional<std::uint16_t> store_port;  // 0: no torch, no store
     bool ready = false;    // RanksReady was sent
     bool roster = false;   // PublishRoster came
     std::uint64_t ticket = 0;

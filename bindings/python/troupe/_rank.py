@@ -72,9 +72,6 @@ def start(channel: ProcessChannel, context) -> dict:
     """Waits until all ranks are there; sets the variables known only now."""
     roster = channel.wait_run()
     os.environ.update({item["name"]: item["value"] for item in roster["env"]})
-    if roster["master_host"]:
-        os.environ["MASTER_ADDR"] = roster["master_host"]
-        os.environ["MASTER_PORT"] = str(roster["master_port"])
     context.published(roster)
     return roster
 

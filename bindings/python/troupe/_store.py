@@ -1,7 +1,8 @@
 """The rendezvous store of a launch, in a process of its own: no rank hosts it, no port is raced for.
 
 Binds the interface named by MASTER_ADDR, port 0, tells the worker the port, serves until the
-worker ends it. Without torch there is nothing to serve: it reports port 0 and waits.
+worker ends it. Without torch there is nothing to serve: it reports port 0 and waits, and
+ranks get no MASTER_PORT.
 """
 from __future__ import annotations
 
