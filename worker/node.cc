@@ -10,6 +10,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/log_file.h"
+#include "runtime/base/test_limit.h"
 #include "runtime/net/digest.h"
 #include "runtime/net/files.h"
 #include "runtime/os/host.h"
@@ -74,7 +75,9 @@ async::Task<Status> Node::Run() {
   TROUPE_CO_TRY(co_await link_->Connect());
   TROUPE_CO_TRY(OpenDoors());
   const RememberedState remembered = remembers_ ? files_.Remembered() : RememberedState();
-  core_ = std::make_unique<WorkerCore>(Facts(), CoreLimits(), remembered, random_);
+  CoreLimits limits;
+  limits.fence_after = TestLimit("fence_after", limits.fence_after);
+  core_ = std::make_unique<WorkerCore>(Facts(), limits, remembered, random_);
   if (!python_version_.empty()) {
     Perform(core_->OnZygote(true, python_version_, clock_.Now()));
   }

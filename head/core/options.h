@@ -21,8 +21,12 @@ struct CoreOptions {
   Duration heartbeat = std::chrono::milliseconds(500);
   Duration suspect_after = std::chrono::seconds(2);
   Duration dead_after = std::chrono::seconds(5);
-  /// Silence after which an actor that may be re-created elsewhere is (decision 19).
+  /// Silence after which an actor that may be re-created elsewhere is (decision 19), and after which nodes
+  /// are lost that fell silent all together: until then it may be this head's own network.
   Duration recreate_after = std::chrono::seconds(75);
+  /// From the first node that is heard after all were silent: what the others have to come back. A dial that
+  /// began in the outage may take as long.
+  Duration return_grace = std::chrono::seconds(15);
   /// How long a rank or actor that a re-joined node did not report may still be heard of.
   Duration report_grace = std::chrono::seconds(2);
   Duration driver_lease = std::chrono::seconds(5);

@@ -1,5 +1,6 @@
 #include "head/core/roster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "head/core/actors.h"
@@ -46,6 +47,30 @@ void Welcome(Turn& turn, const Request& request, const Node& node) {
   turn.Reply(request, std::move(reply));
 }
 
+// Whether it may be this head's network that ended, not the node: of all nodes that the network lies
+// between, nobody is heard. With none but `node` there is nobody to tell.
+bool NobodyElseIsHeard(const Turn& turn, const Node& node) {
+  if (node.local) return false;
+  bool others = false;
+  for (const auto& [id, other] : turn.state.nodes) {
+    if (id == node.id || other.dead || other.local) continue;
+    if (turn.now - other.last_heard < turn.options.suspect_after) return false;
+    others = true;
+  }
+  return others;
+}
+
+// Whether its silence may be this head's, which was cut off, or was until a moment ago.
+bool MayComeBack(Turn& turn, const Node& node) {
+  if (node.local || turn.now - node.last_heard >= turn.options.recreate_after) return false;
+  if (NobodyElseIsHeard(turn, node)) {
+    turn.state.cut_off = true;
+    return true;
+  }
+  return turn.state.heard_again >= node.last_heard &&
+         turn.now - turn.state.heard_again < turn.options.return_grace;
+}
+
 }  // namespace
 
 void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode& message) {
@@ -84,6 +109,7 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   node = turn.FindNode(info.node);
   node->session = request.route.session;
   node->reported = true;
+  node->local = session.local;
   node->zygote_ready = false;
   node->free_version = 0;
   session.node = info.node;
@@ -97,6 +123,10 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
 
 void Heard(Turn& turn, Node& node) {
   node.last_heard = turn.now;
+  if (turn.state.cut_off && !node.local) {
+    turn.state.cut_off = false;
+    turn.state.heard_again = turn.now;
+  }
   if (!node.suspect) return;
   node.suspect = false;
   turn.state.dirty = true;
@@ -113,6 +143,12 @@ void OnNodeTimer(Turn& turn, const NodeId& id) {
   Node* node = turn.FindNode(id);
   if (node == nullptr || node->dead) return;
   const Duration silent = turn.now - node->last_heard;
+  if (silent >= turn.options.dead_after && MayComeBack(turn, *node)) {
+    node->suspect = true;
+    turn.Arm(std::min(turn.now + turn.options.suspect_after, node->last_heard + turn.options.recreate_after),
+             TimerKind::kNode, id);
+    return;
+  }
   if (silent >= turn.options.dead_after) {
     LoseNode(turn, *node, "not heard of for " + std::to_string(Millis(silent)) + " ms", false);
     return;

@@ -51,6 +51,7 @@ struct Node {
   SessionId last_session;  // through which its processes watch
   bool reported = false;  // since this head started
   bool suspect = false;
+  bool local = false;  // on the head's host: no network lies between
   Instant last_heard{};
   bool zygote_ready = false;
   std::uint64_t free_version = 0;
@@ -209,6 +210,8 @@ struct State {
   Instant started{};
   bool replaying = true;  // until the head starts
   bool read_only = false;
+  bool cut_off = false;  // nodes are silent, and nobody is heard over the network
+  Instant heard_again{};  // when that ended
   bool dirty = false;  // something changed that may let a waiting request be placed
 };
 

@@ -21,6 +21,7 @@
 #include "runtime/async/os_random.h"
 #include "runtime/async/real_clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/test_limit.h"
 #include "runtime/net/files.h"
 #include "runtime/net/run_secret.h"
 
@@ -111,6 +112,7 @@ class HeadProcess {
     CoreOptions core;
     core.cluster = folder_->authority.cluster_id();
     core.pid = getpid();
+    core.recreate_after = TestLimit("recreate_after", core.recreate_after);
     if (run_) {
       const std::uint64_t now_us = clock_.WallTimeUs();
       core.tokens = {TokenOfRun(run_->worker, now_us), TokenOfRun(run_->client, now_us)};

@@ -42,6 +42,56 @@ TEST_F(Roster, SilenceMakesSuspectThenDead) {
   EXPECT_TRUE(NodeOf(a).dead);
 }
 
+TEST_F(Roster, WhereAllAreSilentItIsTheHeadsNetwork) {
+  const FakeNode a = Join(1, 2);
+  const FakeNode b = Join(2, 2);
+  Advance(std::chrono::seconds(30));
+  EXPECT_TRUE(NodeOf(a).suspect && NodeOf(b).suspect);
+  EXPECT_FALSE(NodeOf(a).dead || NodeOf(b).dead) << "an outage of the head alone costs nothing";
+  const auto beat = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      Say(b.session, wire::Heartbeat());
+      Advance(std::chrono::milliseconds(500));
+    }
+  };
+  beat(28);
+  EXPECT_FALSE(NodeOf(a).dead) << "it may be on its way back";
+  beat(8);
+  EXPECT_TRUE(NodeOf(a).dead) << "it was not the network alone";
+  EXPECT_FALSE(NodeOf(b).dead);
+}
+
+TEST_F(Roster, OneOfSeveralThatFallsSilentIsLostAfterItsLease) {
+  const FakeNode a = Join(1, 2);
+  const FakeNode b = Join(2, 2);
+  for (int i = 0; i < 12; ++i) {
+    Say(b.session, wire::Heartbeat());
+    Advance(std::chrono::milliseconds(500));
+  }
+  EXPECT_TRUE(NodeOf(a).dead);
+}
+
+TEST_F(Roster, NodesThatAreSilentTogetherAreLostInTheEnd) {
+  const FakeNode a = Join(1, 2);
+  const FakeNode b = Join(2, 2);
+  Advance(std::chrono::seconds(76));
+  EXPECT_TRUE(NodeOf(a).dead && NodeOf(b).dead);
+}
+
+TEST_F(Roster, ANodeOnTheHeadsHostSaysNothingOfTheNetwork) {
+  const FakeNode a = Join(1, 2);
+  Boot();
+  wire::RegisterNode report;
+  const SessionId local = Open(wire::Role::kWorker, NodeId(7, 1), true);
+  report.node = NodeId(7, 1);
+  report.incarnation = a.incarnation;
+  Say(local, report, 1);
+  const FakeNode b = Join(2, 2);
+  Advance(std::chrono::seconds(6));
+  EXPECT_TRUE(NodeOf(b).dead) << "there is no third one to tell";
+  EXPECT_TRUE(NodeOf(a).dead) << "no network lies between";
+}
+
 TEST_F(Roster, TheHeadsOwnDelayKillsNobody) {
   const FakeNode a = Join(1, 2);
   now_ += std::chrono::seconds(8);  // as after SIGSTOP: the timer fires late

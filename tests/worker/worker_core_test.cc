@@ -150,6 +150,28 @@ TEST_F(WorkerCoreTest, OnlyRecreatableActorsAreFencedWithoutAHead) {
   }
 }
 
+TEST_F(WorkerCoreTest, TheFenceCountsFromTheSendingOfTheRegistrationToo) {
+  Join();
+  const ProcessId id = StartActor(true);
+  Take(core_->OnHeadDown(now_));
+  Advance(std::chrono::seconds(1));
+  HeadSession session;
+  session.cluster = ClusterId(1, 1);
+  session.node = NodeId(2, 2);
+  session.head_incarnation = 1;
+  Take(core_->OnHeadUp(session, now_));
+  Advance(std::chrono::seconds(40));  // this node stood still, or the answer did
+  wire::NodeRegistered registered;
+  registered.node = NodeId(2, 2);
+  registered.incarnation = 5;
+  Head(registered);
+  Take(core_->OnHeadDown(now_));
+  Advance(std::chrono::seconds(19));
+  EXPECT_TRUE(SignalsTo(id).empty());
+  Advance(std::chrono::seconds(1));
+  EXPECT_EQ(SignalsTo(id), std::vector<int>{SIGKILL}) << "60 s after the head can have heard of it";
+}
+
 TEST_F(WorkerCoreTest, RequestsOfProcessesAreRelayedAndRepeatedToALaterHead) {
   Join();
   const ProcessId id = StartActor();

@@ -34,6 +34,7 @@ Effects WorkerCore::OnHeadUp(const HeadSession& session, Instant now) {
   context_.cluster = session.cluster;
   context_.node = session.node;
   heard_ = now;
+  registering_ = now;
   Register(&out);
   return Done(std::move(out), now);
 }
@@ -71,7 +72,7 @@ void WorkerCore::OnNodeRegistered(const wire::NodeRegistered& message, Instant n
   if (!message.node.IsNil()) context_.node = message.node;
   if (message.heartbeat_ms > 0) heartbeat_every_ = std::chrono::milliseconds(message.heartbeat_ms);
   if (message.lease_ms > 0) lease_ = std::chrono::milliseconds(message.lease_ms);
-  renewed_ = now;
+  renewed_ = registering_;  // its sending: the answer may be older than it looks
   beats_sent_.clear();
   out->push_back(SaveState{context_.node, message.name, incarnation_, head_incarnation_});
   out->push_back(Joined{context_.node, message.name});

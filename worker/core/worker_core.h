@@ -93,7 +93,8 @@ class WorkerCore {
   Duration lease_ = std::chrono::seconds(5);
   std::optional<Instant> beat_due_;
   std::map<std::uint64_t, Instant> beats_sent_;  // not acknowledged yet
-  Instant renewed_;   // sending of the last acknowledged heartbeat
+  Instant registering_;  // sending of the latest RegisterNode
+  Instant renewed_;   // sending of the last acknowledged heartbeat or registration
   Instant heard_;     // last word of the head
   bool zygote_ready_ = false;
   bool leaving_ = false;
