@@ -1,6 +1,7 @@
 #include "head/core/apply.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <variant>
 
@@ -9,6 +10,8 @@
 
 namespace troupe::head {
 namespace {
+
+constexpr std::size_t kEndedGroupsMax = 1000;
 
 // One overload per kind of event.
 class Folder {
@@ -93,9 +96,15 @@ class Folder {
     group->attempting = false;
     group->places.clear();
     group->reason = e.reason;
-    // A group of a launch, of its ranks or of one actor is nobody else's to ask about.
-    const bool own = group->spec.gang || group->spec.shares || !group->spec.actor.IsNil();
-    if (own) s_.groups.erase(e.group);
+    // A launch's group or one actor's is asked for by nobody else.
+    if (group->spec.gang || !group->spec.actor.IsNil()) {
+      s_.groups.erase(e.group);
+      return;
+    }
+    s_.ended_groups.push_back(e.group);
+    if (s_.ended_groups.size() <= kEndedGroupsMax) return;
+    s_.groups.erase(s_.ended_groups.front());
+    s_.ended_groups.pop_front();
   }
 
   void operator()(const wire::LaunchSubmitted& e) {

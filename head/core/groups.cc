@@ -145,11 +145,8 @@ void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& 
     turn.Refuse(request, ErrorCode::kInvalid, "a launch's or an actor's own reservation ends with it");
     return;
   }
-  wire::GroupInfo info = InfoOf(turn, *group);
   EndGroup(turn, message.group, "removed");
-  if (const Group* left = turn.FindGroup(message.group)) info = InfoOf(turn, *left);
-  info.state = wire::GroupState::kRemoved;  // shares are forgotten at once
-  turn.Reply(request, wire::GroupUpdate{std::move(info)});
+  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *turn.FindGroup(message.group))});
 }
 
 void StartAttempt(Turn& turn, Group& group, std::vector<wire::BundlePlace> places) {
@@ -272,7 +269,9 @@ void EndGroup(Turn& turn, const GroupId& id, const std::string& why) {
   ended.reason = why;
   turn.Append(std::move(ended));
   for (const NodeId& node : nodes) SendRelease(turn, id, attempt, node);
-  if (const Group* left = turn.FindGroup(id)) PushGroup(turn, *left);
+  // Who gives shares back has its answer, and watches them no longer.
+  const Group* left = turn.FindGroup(id);
+  if (left != nullptr && !left->spec.shares) PushGroup(turn, *left);
   turn.state.dirty = true;
 }
 

@@ -133,7 +133,10 @@ std::vector<wire::Event> SnapshotOf(const State& state) {
     keyed.key_hash = hash;
     out.Put(std::move(keyed));
   }
-  for (const auto& [id, group] : state.groups) WriteGroup(out, group);
+  for (const auto& [id, group] : state.groups) {
+    if (group.live()) WriteGroup(out, group);
+  }
+  for (const GroupId& id : state.ended_groups) WriteGroup(out, state.groups.at(id));
   for (const auto& [id, launch] : state.launches) WriteLaunch(out, launch);
   for (const auto& [id, stone] : state.tombstones) {
     wire::LaunchRetired retired;
@@ -194,6 +197,7 @@ void Restore(State& state, const wire::GroupKept& event, const std::string&) {
   group.places = event.places;
   group.reason = event.reason;
   if (group.waiting()) state.waiting_groups.emplace(group.order, event.spec.group);
+  if (!group.live()) state.ended_groups.push_back(event.spec.group);
 }
 
 void Restore(State& state, const wire::LaunchKept& event, const std::string& attachment) {

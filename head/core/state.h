@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -197,6 +198,9 @@ struct State {
   std::map<ActorId, Actor> actors;
   std::map<ActorName, ActorId> names;
   std::vector<ActorId> dead_actors;  // in the order of their deaths
+  /// Placement groups and shares that ended, in that order: a late repeat of the request that made one must
+  /// not make it again, with nobody left to remove it.
+  std::deque<GroupId> ended_groups;
   std::set<ActorId> pending_actors;  // without a reservation of their own
   std::set<std::pair<std::uint64_t, GroupId>> waiting_groups;  // (order, id)
   std::set<LaunchId> waiting_runs;  // STARTING, of mode command

@@ -57,7 +57,9 @@ void OnGetStatus(Turn& turn, const Request& request) {
 
 void OnListGroups(Turn& turn, const Request& request) {
   wire::GroupList list;
-  for (const auto& [id, group] : turn.state.groups) list.groups.push_back(InfoOf(turn, group));
+  for (const auto& [id, group] : turn.state.groups) {
+    if (group.live() || !group.spec.shares) list.groups.push_back(InfoOf(turn, group));
+  }
   turn.Reply(request, std::move(list));
 }
 

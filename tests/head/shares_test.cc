@@ -89,7 +89,7 @@ TEST_F(Shares, P1_AnActorBesideARunWaitsAndNamesIt) {
   EXPECT_NE(info.waiting_for.find("current().run on all ranks {CPU: 3}"), std::string::npos)
       << info.waiting_for;
   GiveBack(id_);
-  EXPECT_EQ(core_->state().groups.count(id_), 0u);
+  EXPECT_FALSE(core_->state().groups.at(id_).live());
   EXPECT_EQ(core_->state().actors.at(ActorId(5, 5)).state, wire::ActorState::kPending)
       << "free only once the node says so";
   ServeAll();
@@ -154,10 +154,35 @@ TEST_F(Shares, S3_TheyEndWithTheLaunch) {
   ServeAll();
   Acquire(first_, launch_, 1, RequestId(12, 1));
   Complete(first_, launch_, 1, RequestId(12, 2));
-  EXPECT_EQ(core_->state().groups.count(id_), 0u);
+  EXPECT_FALSE(core_->state().groups.at(id_).live());
   ServeAll();
   ServeAll();
   EXPECT_EQ(FreeOf(core_->state().nodes.at(first_.id)).Get("CPU"), 20000u);
+}
+
+TEST_F(Shares, ALateRepeatOfTheRequestLeasesNothing) {
+  Lease(id_);
+  ServeAll();
+  GiveBack(id_);
+  ServeAll();
+  Lease(id_);
+  EXPECT_FALSE(Leased(id_));
+  durable_ = SnapshotOf(core_->state());
+  Boot();
+  EXPECT_FALSE(core_->state().groups.at(id_).live()) << "known after a restart from a snapshot too";
+}
+
+TEST_F(Shares, TheLatestThousandThatEndedAreRemembered) {
+  for (std::uint64_t i = 0; i <= 1000; ++i) {
+    const GroupId id(77, i);
+    Lease(id);
+    ServeAll();
+    GiveBack(id);
+    ServeAll();
+  }
+  EXPECT_EQ(core_->state().groups.count(GroupId(77, 0)), 0u);
+  EXPECT_EQ(core_->state().groups.count(GroupId(77, 1)), 1u);
+  EXPECT_EQ(core_->state().ended_groups.size(), 1000u);
 }
 
 TEST_F(Shares, ARestartedHeadKnowsWhatIsLeased) {
