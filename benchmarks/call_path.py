@@ -13,13 +13,14 @@ import importlib.util
 import json
 import os
 import pathlib
-import platform
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -234,8 +235,7 @@ def main():
     parser.add_argument("--json", help="write the figures there")
     options = parser.parse_args()
     cpus = sorted(os.sched_getaffinity(0))
-    figures = {"machine": platform.platform(), "python": platform.python_version(),
-               "cpus": len(cpus), "build": options.build}
+    figures = {"machine": report.machine(), "build": pathlib.Path(options.build).name}
 
     def show(name, pairs, base=None):
         p50, p99 = [p[0] for p in pairs], [p[1] for p in pairs]

@@ -96,7 +96,8 @@ class Caller:
         if self.name == "torchrun":
             _, text = self._process.communicate(timeout=LIMIT_S)
             saw = [line for line in text.splitlines() if "Signal" in line or "exitcode" in line]
-            return time.monotonic(), (saw or text.splitlines() or ["nothing"])[0].strip()
+            first = (saw or text.splitlines() or ["nothing"])[0].strip()
+            return time.monotonic(), first.replace(sys.executable, "python")
         for line in self._process.stdout:
             if line.startswith("told "):
                 _, at, text = line.split(" ", 2)
