@@ -62,18 +62,28 @@ std::string Numbered(int n) {
   return text;
 }
 
+std::shared_ptr<Channel> DialThrough(Relay& relay, TestCluster& cluster, TlsActor& actor, Duration grace) {
+  RemoteActor target = actor.target();
+  target.port = relay.port();
+  ChannelOptions options;
+  options.description = "actor Echo(1)";
+  options.grace = grace;
+  return *Channel::Dial(CallReactor::Current(), target,
+                        cluster.Identity(wire::Role::kClient, NodeId(9, 9)), options);
+}
+
+// A call that the actor has begun and goes on with when the gate opens, after one that was answered.
+Slot* AtTheGate(Channel& channel, Record& record) {
+  EXPECT_EQ(Call(channel, "firstone"), "firstone");
+  Slot* gate = Issue(channel, "gate    ");
+  channel.Flush();
+  record.AwaitGate();
+  return gate;
+}
+
 /// A caller and an actor with the relay between them.
 class Resume : public ::testing::TestWithParam<std::pair<bool, bool>> {
  protected:
-  Resume() {
-    RemoteActor target = actor_.target();
-    target.port = relay_.port();
-    ChannelOptions options;
-    options.description = "actor Echo(1)";
-    options.grace = 30s;
-    channel_ = *Channel::Dial(CallReactor::Current(), target,
-                              cluster_.Identity(wire::Role::kClient, NodeId(9, 9)), options);
-  }
   ~Resume() override { channel_->Close(); }
   void Cut() { relay_.Cut(GetParam().first, GetParam().second); }
 
@@ -81,7 +91,7 @@ class Resume : public ::testing::TestWithParam<std::pair<bool, bool>> {
   Record record_;
   TlsActor actor_{cluster_, true, record_.hook()};
   Relay relay_{actor_.port()};
-  std::shared_ptr<Channel> channel_;
+  std::shared_ptr<Channel> channel_ = DialThrough(relay_, cluster_, actor_, 30s);
 };
 
 TEST_P(Resume, BeforeACallIsSent) {
@@ -94,10 +104,7 @@ TEST_P(Resume, BeforeACallIsSent) {
 }
 
 TEST_P(Resume, SentAndNotRun) {
-  EXPECT_EQ(Call(*channel_, "firstone"), "firstone");
-  Slot* gate = Issue(*channel_, "gate    ");
-  channel_->Flush();
-  record_.AwaitGate();
+  Slot* gate = AtTheGate(*channel_, record_);
   std::vector<Slot*> slots;
   for (int i = 0; i < 100; ++i) slots.push_back(Issue(*channel_, Numbered(i)));
   channel_->Flush();
@@ -199,17 +206,8 @@ TEST(ResumeEnds, ACutThatLastsEndsEveryCallByName) {
   Record record;
   TlsActor actor(cluster, true, record.hook());
   Relay relay(actor.port());
-  RemoteActor target = actor.target();
-  target.port = relay.port();
-  ChannelOptions options;
-  options.description = "actor Echo(1)";
-  options.grace = 300ms;
-  const auto channel = *Channel::Dial(CallReactor::Current(), target,
-                                      cluster.Identity(wire::Role::kClient, NodeId(9, 9)), options);
-  EXPECT_EQ(Call(*channel, "firstone"), "firstone");
-  Slot* gate = Issue(*channel, "gate    ");
-  channel->Flush();
-  record.AwaitGate();
+  const auto channel = DialThrough(relay, cluster, actor, 300ms);
+  Slot* gate = AtTheGate(*channel, record);
   relay.Refuse(true);
   relay.Cut(true, true);
   const std::string answer = Answer(gate, *channel);
@@ -226,17 +224,8 @@ TEST(ResumeEnds, AnotherIncarnationRunsNothingOfTheOneBefore) {
   TlsActor actor(cluster, true, record.hook());
   TlsActor next(cluster);
   Relay relay(actor.port());
-  RemoteActor target = actor.target();
-  target.port = relay.port();
-  ChannelOptions options;
-  options.description = "actor Echo(1)";
-  options.grace = 30s;
-  const auto channel = *Channel::Dial(CallReactor::Current(), target,
-                                      cluster.Identity(wire::Role::kClient, NodeId(9, 9)), options);
-  EXPECT_EQ(Call(*channel, "firstone"), "firstone");
-  Slot* gate = Issue(*channel, "gate    ");
-  channel->Flush();
-  record.AwaitGate();
+  const auto channel = DialThrough(relay, cluster, actor, 30s);
+  Slot* gate = AtTheGate(*channel, record);
   relay.Turn(next.port());
   relay.Cut(true, true);
   const std::string answer = Answer(gate, *channel);
