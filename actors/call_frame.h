@@ -39,6 +39,8 @@ enum FrameFlag : std::uint16_t {
   kFlagRuntimeError = 8,  // a reply: u16 code, u16 0, u32 length, text
   kFlagGoodbye = 16,      // the last frame before the sender closes; body as kFlagRuntimeError
   kFlagControl = 32,      // neither call nor reply (call_control.h)
+  kFlagItem = 64,         // a reply that is not the call's last (item_stream.h)
+  kFlagEnd = 128,         // never sent: in a slot, where a stream of items ends
 };
 
 struct CallLimits {

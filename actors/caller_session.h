@@ -28,6 +28,9 @@ class CallerSession {
 
   /// `waits`: nothing is sent before the first welcome.
   explicit CallerSession(bool waits) : waits_(waits) {}
+  /// Before the first connection: the same, of a session that was begun before its actor was known. What
+  /// was queued since must come after the hello, and so waits as well.
+  void Waits(bool waits) { waits_ = waits || window_.end_offset() != 0; }
 
   /// A connection is there. `fresh` becomes the id unless there is a session to resume.
   void Connected(const SessionId& fresh);
@@ -69,7 +72,7 @@ class CallerSession {
   const SendWindow& window() const { return window_; }
 
  private:
-  const bool waits_;
+  bool waits_;
   SessionId id_;
   SendWindow window_;
   bool welcomed_ = false;  // once: the actor knows the session

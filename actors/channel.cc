@@ -19,23 +19,44 @@ constexpr std::uint64_t kNeverSent = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer) {
+Slot* Channel::NewSlotLocked(std::shared_ptr<ItemStream> items) {
+  const std::uint64_t sequence = ring_.next_sequence();
+  Slot* slot = Slot::New(id_ << 40 | sequence);
+  if (items != nullptr) items_[sequence] = std::move(items);
+  return slot;
+}
+
+/// The call's last frame came, or nothing more will.
+void Channel::EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes) {
+  const auto found = items_.find(sequence);
+  if (found == items_.end()) return;
+  found->second->End(flags, bytes, &finished_);
+  items_.erase(found);
+}
+
+Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
+                               std::shared_ptr<ItemStream> items) {
   std::unique_lock lock(mutex_);
   const std::size_t outstanding = ring_.size();
+  if (outstanding >= options_.outstanding_max) return Issued::kTooMany;
   SendWindow& window = session_.window();
   if (state_ == State::kOpen &&
-      CallerFlow::Full(window.unsent_bytes(), window.kept_bytes(), outstanding)) {
+      (aimless_ ? CallerFlow::FullAimless(window.kept_bytes(), outstanding)
+                : CallerFlow::Full(window.unsent_bytes(), window.kept_bytes(), outstanding))) {
     return Issued::kFull;
   }
-  Slot* slot = Slot::New(id_ << 40 | ring_.next_sequence());
+  Slot* slot = NewSlotLocked(std::move(items));
   *answer = slot;
   if (state_ == State::kFailed) {
-    Answer(slot, verdict_, verdict_text_);
+    slot->Fill(verdict_flags_, verdict_.view());
+    slot->Finish();
+    EndItemsLocked(SequenceOf(slot), slot->flags(), slot->bytes());
     return Issued::kOk;
   }
   if (state_ == State::kEnded) {
     if (outstanding >= CallerFlow::kOutstandingMax) {
       Answer(slot, ErrorCode::kNotSent, options_.description + ": " + end_reason_);
+      EndItemsLocked(SequenceOf(slot), slot->flags(), slot->bytes());
       return Issued::kOk;
     }
     slot->AddReference();
@@ -57,7 +78,8 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
     return Issued::kOk;
   }
   FlushLocked();
-  const bool drain = CallerFlow::Drain(outstanding, window.unsent_bytes() != 0);
+  const bool drain = attached_.load(std::memory_order_relaxed) &&
+                     CallerFlow::Drain(outstanding, window.unsent_bytes() != 0);
   if (!finished_.empty()) {
     SlotList finished;
     finished.swap(finished_);
@@ -172,7 +194,7 @@ bool Channel::Read() {
     std::lock_guard lock(mutex_);
     if (!good || !LoseLocked(why)) {
       EndLocked(why);
-      if (!good) FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, end_reason_);
+      if (!good) FailLocked(end_reason_);
     }
     finished.swap(finished_);
   }
@@ -232,11 +254,13 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
     return false;
   }
   *calls_received = std::max(*calls_received, frame.head.ack);
+  if ((flags & kFlagItem) != 0) return TakeItem(frame, why);
   Slot* slot = ring_.Take(frame.head.sequence);
   if (slot == nullptr) {
     *why = absl::StrFormat("a reply to call %u, which is not outstanding", frame.head.sequence);
     return false;
   }
+  if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
   if (slot->Abandoned()) {
     slot->Release();
     return true;
@@ -247,6 +271,16 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
   } else {
     slot->Release();
   }
+  return true;
+}
+
+bool Channel::TakeItem(const Frame& frame, std::string* why) {
+  const auto found = items_.find(frame.head.sequence);
+  if (found == items_.end() || !ring_.Holds(frame.head.sequence)) {
+    *why = absl::StrFormat("an item for call %u, which expects none", frame.head.sequence);
+    return false;
+  }
+  found->second->Put(frame.head.flags, frame.body, &finished_);
   return true;
 }
 
@@ -280,47 +314,73 @@ void Channel::EndLocked(std::string reason) {
   session_.window().Clear();
   ExpectLocked(false);
   if (attached_.load(std::memory_order_relaxed)) reactor_.Unwatch(*this);
+  aimless_ = false;
   stream_.Shutdown();  // closed by the destructor: the leader may be reading it just now
   if (on_disconnect_ != nullptr) reactor_.Post(std::move(on_disconnect_));
   reactor_.SetGrace(id_, options_.grace);
   OpenRoomLocked();
 }
 
-void Channel::FailLocked(ErrorCode code_if_sent, ErrorCode code_if_unsent,
-                         const std::string& text) {
+void Channel::SetVerdictLocked(ErrorCode code, std::string_view text) {
+  if (verdict_flags_ != 0) return;
+  AppendRuntimeError(verdict_, code, absl::StrFormat("%s: %s", options_.description, text));
+  verdict_flags_ = kFlagReply | kFlagRuntimeError;
+}
+
+/// Without a verdict, a call's own fate is its error.
+void Channel::FailLocked(const std::string& text) {
   if (state_ == State::kFailed) return;
   state_ = State::kFailed;
   while (Slot* slot = ring_.TakeFront()) {
     const bool sent = slot->end_offset <= written_;
     ByteBuffer body;
-    AppendRuntimeError(body, sent ? code_if_sent : code_if_unsent,
-                       options_.description + ": " + text +
-                           (code_if_sent == code_if_unsent ? ""
-                            : sent ? "; the call had been sent and may have run"
+    if (verdict_flags_ == 0) {
+      AppendRuntimeError(body, sent ? ErrorCode::kMaybeExecuted : ErrorCode::kNotSent,
+                         options_.description + ": " + text +
+                             (sent ? "; the call had been sent and may have run"
                                    : "; the call had not been sent"));
-    slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
+    }
+    const std::string_view bytes = verdict_flags_ == 0 ? body.view() : verdict_.view();
+    slot->Fill(verdict_flags_ == 0 ? kFlagReply | kFlagRuntimeError : verdict_flags_, bytes);
+    EndItemsLocked(SequenceOf(slot), slot->flags(), bytes);
     if (slot->Finish()) {
       finished_.push_back(slot);
     } else {
       slot->Release();
     }
   }
-  if (verdict_ == ErrorCode::kNone) {
-    verdict_ = ErrorCode::kActorUnavailable;
-    verdict_text_ = options_.description + ": " + text;
-  }
+  SetVerdictLocked(ErrorCode::kActorUnavailable, text);
   OpenRoomLocked();
 }
 
 void Channel::Fail(ErrorCode code, const std::string& text) {
+  ByteBuffer body;
+  AppendRuntimeError(body, code, options_.description + ": " + text);
+  FailWith(kFlagReply | kFlagRuntimeError, body.view());
+}
+
+void Channel::FailWith(std::uint16_t flags, std::string_view body) {
   reactor_.Drain(*this);  // answers that arrived before the verdict still count
   SlotList finished;
   {
     std::lock_guard lock(mutex_);
     EndLocked("the actor is gone");
-    verdict_ = code;
-    verdict_text_ = options_.description + ": " + text;
-    FailLocked(code, code, text);
+    verdict_flags_ = flags;
+    verdict_.Clear();
+    verdict_.Append(body.data(), body.size());
+    FailLocked("");
+    finished.swap(finished_);
+  }
+  NotifyFinished(finished, false);
+}
+
+void Channel::Lose(const std::string& why) {
+  reactor_.Drain(*this);
+  SlotList finished;
+  {
+    std::lock_guard lock(mutex_);
+    EndLocked(why);
+    FailLocked(why);
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
@@ -347,7 +407,7 @@ void Channel::Close() {
       FlushLocked();
     }
     EndLocked("closed by this process");
-    FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent, "its channel was closed here");
+    FailLocked("its channel was closed here");
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
@@ -359,8 +419,7 @@ void Channel::GraceExpired() {
   {
     std::lock_guard lock(mutex_);
     if (state_ != State::kEnded) return;
-    FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent,
-               absl::StrFormat("%s and no word on the actor came within %g s", end_reason_,
+    FailLocked(absl::StrFormat("%s and no word on the actor came within %g s", end_reason_,
                                Seconds(options_.grace)));
     finished.swap(finished_);
   }

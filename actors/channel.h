@@ -12,13 +12,13 @@
 // thread blocks.
 #pragma once
 
-#include <absl/container/inlined_vector.h>
-
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "actors/byte_buffer.h"
@@ -26,6 +26,7 @@
 #include "actors/call_stream.h"
 #include "actors/call_tls.h"
 #include "actors/caller_session.h"
+#include "actors/item_stream.h"
 #include "actors/redial_rule.h"
 #include "actors/slot.h"
 #include "actors/slot_ring.h"
@@ -42,6 +43,8 @@ struct ChannelOptions {
   /// From the loss of the connection: for reaching the actor anew, and then for a verdict on it.
   Duration grace = std::chrono::seconds(5);
   CallLimits limits;
+  /// A call beyond this many without an answer is refused (kTooMany).
+  std::size_t outstanding_max = std::numeric_limits<std::size_t>::max();
 };
 
 class Channel : public std::enable_shared_from_this<Channel> {
@@ -54,6 +57,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// kActorUnavailable.
   static StatusOr<std::shared_ptr<Channel>> Dial(CallReactor& reactor, RemoteActor target,
                                                  IdentitySource identity, ChannelOptions options);
+  /// The channel to an actor that is not there yet: calls wait in it until Aim or AimAway, once, or Fail.
+  static StatusOr<std::shared_ptr<Channel>> Later(CallReactor& reactor, ChannelOptions options);
+  /// It is there, on this host. An error: it cannot be reached, and all calls have ended with that.
+  Status Aim(const std::string& path);
+  /// It is there, on another one; see Dial.
+  void AimAway(RemoteActor target, IdentitySource identity);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -61,10 +70,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
     kOk,       // `*answer` is set
     kOkDrain,  // the same, and the issuer should let replies be read (CallReactor::Drain)
     kFull,     // over the limits of CallerFlow: wait for WhenRoom, then try again
+    kTooMany,  // outstanding_max calls have no answer
   };
   /// Queues a call. `frame` starts with kFrameHeadBytes of room, then the body; it is sealed here.
-  /// `*answer` comes with one reference for the caller.
-  Issued Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer);
+  /// `*answer` comes with one reference for the caller. `items` gets what comes before the answer.
+  Issued Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
+               std::shared_ptr<ItemStream> items = nullptr);
   /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
   /// reference for the caller.
   Slot* WhenRoom();
@@ -77,6 +88,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   /// The verdict: all outstanding and all later calls end with this error.
   void Fail(ErrorCode code, const std::string& text);
+  /// The same with another answer: its flags and its body.
+  void FailWith(std::uint16_t flags, std::string_view body);
+  /// The actor's process is gone, the actor may not be: what was sent ends as kMaybeExecuted, all else as
+  /// kNotSent.
+  void Lose(const std::string& why);
   /// Run once on the background thread when the connection ends for good; at once if it has.
   void OnDisconnect(std::unique_ptr<Completion> completion);
   /// Ends the connection from this side: outstanding calls end as kMaybeExecuted or kNotSent.
@@ -91,8 +107,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
  private:
   friend class CallReactor;
-  /// Usually one: what a blocked thread waits for.
-  using SlotList = absl::InlinedVector<Slot*, 8>;
+  static constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << 40) - 1;
   enum class State { kOpen, kEnded, kFailed };
 
   /// Where the actor is: a socket on this host, or a process on another one.
@@ -114,20 +129,26 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void ExpectLocked(bool expect);
   void FlushLocked();
   void EndLocked(std::string reason);
-  void FailLocked(ErrorCode code_if_sent, ErrorCode code_if_unsent, const std::string& text);
+  void FailLocked(const std::string& text);
   void OpenRoomLocked();
   bool HasRoomLocked() const;
   bool TakeReplies(std::string* why);
   bool TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why);
+  bool TakeItem(const Frame& frame, std::string* why);
   bool TakeControl(const Frame& frame, std::string* why);
+  std::uint64_t SequenceOf(const Slot* slot) const { return slot->id() & kSequenceMask; }
+  void EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes);
+  Slot* NewSlotLocked(std::shared_ptr<ItemStream> items);
   static void Answer(Slot* slot, ErrorCode code, std::string_view text);
+  void SetVerdictLocked(ErrorCode code, std::string_view text);
   /// Tells those who wait for slots finished under the lock; after it is released.
   void NotifyFinished(const SlotList& finished, bool as_leader);
 
   CallReactor& reactor_;
   const ChannelOptions options_;
   const std::uint64_t id_;
-  const Way way_;
+  Way way_;  // set with `mutex_` held, once, before there is a connection
+  bool aimless_ = false;
   /// Set with `mutex_` held and before attached_; then the leader's to read, the mutex's to write.
   CallStream stream_;
   std::atomic<bool> attached_{false};
@@ -135,6 +156,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::mutex mutex_;
   State state_ = State::kOpen;
   SlotRing<Slot*> ring_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<ItemStream>> items_;  // by sequence
   CallerSession session_;
   RedialRule redial_;
   std::size_t unflushed_frames_ = 0;
@@ -148,8 +170,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   SlotList finished_;  // done, with waiters to notify once the lock is released
   std::unique_ptr<Completion> on_disconnect_;
   std::string end_reason_;
-  ErrorCode verdict_ = ErrorCode::kNone;
-  std::string verdict_text_;
+  std::uint16_t verdict_flags_ = 0;  // 0: none
+  ByteBuffer verdict_;
 
   ByteBuffer in_;  // the leader's alone
 };

@@ -70,6 +70,42 @@ StatusOr<std::shared_ptr<Channel>> Channel::Dial(CallReactor& reactor, RemoteAct
   return channel;
 }
 
+StatusOr<std::shared_ptr<Channel>> Channel::Later(CallReactor& reactor, ChannelOptions options) {
+  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options), Way()));
+  channel->aimless_ = true;
+  TROUPE_TRY(reactor.Add(channel));
+  return channel;
+}
+
+Status Channel::Aim(const std::string& path) {
+  StatusOr<UnixStream> stream = UnixStream::Connect(path);
+  if (!stream.ok()) {
+    GiveUp(stream.status());
+    return stream.status();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(aimless_, false)) return absl::OkStatus();  // it ended meanwhile
+    way_.unix_path = path;
+    session_.Waits(false);
+    redial_ = RedialRule(options_.grace, /*once=*/true);
+  }
+  Attach(CallStream(*std::move(stream)));
+  return absl::OkStatus();
+}
+
+void Channel::AimAway(RemoteActor target, IdentitySource identity) {
+  RedialRule::Step step;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(aimless_, false)) return;
+    way_.target = std::move(target);
+    way_.identity = std::move(identity);
+    step.limit = options_.grace;
+  }
+  TlsLoop::Current().Spawn("dial", Reach(weak_from_this(), step));
+}
+
 async::Task<void> Channel::Reach(std::weak_ptr<Channel> weak, RedialRule::Step step) {
   if (step.pause > Duration::zero()) co_await async::SleepFor(step.pause);
   std::function<bool()> wanted = [weak] {
@@ -161,8 +197,7 @@ void Channel::GiveUp(const Status& why) {
     if (state_ != State::kOpen) return;
     const std::string text = MessageOf(why);
     EndLocked(lost_reason_.empty() ? text : absl::StrFormat("%s; then %s", lost_reason_, text));
-    FailLocked(ErrorCode::kMaybeExecuted, ErrorCode::kNotSent,
-               lost_reason_.empty() ? text : end_reason_);
+    FailLocked(lost_reason_.empty() ? text : end_reason_);
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);

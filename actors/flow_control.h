@@ -3,6 +3,7 @@
 //   FC-1  A caller holds at most kUnsentMax bytes (plus one frame) that the socket has not taken,
 //         kKeptMax bytes (plus one frame) of which the actor has not said that it received them, and
 //         kOutstandingMax calls; over any of them, issuing waits for room.
+//         Before the actor is there it holds kAimlessMax bytes.
 //   FC-2  Room opens again at half the byte limits and three quarters of the call limit, so that a
 //         waiting issuer is not woken for every frame.
 //   FC-3  An actor reads a peer no further while that peer's unsent replies exceed kRepliesMax, or
@@ -22,6 +23,7 @@ namespace troupe::actors {
 struct CallerFlow {
   static constexpr std::size_t kUnsentMax = 1u << 20;
   static constexpr std::size_t kKeptMax = 32u << 20;
+  static constexpr std::size_t kAimlessMax = 128u << 20;
   static constexpr std::size_t kOutstandingMax = 1u << 18;
   static constexpr std::size_t kFramesPerFlush = 32;
   static constexpr std::size_t kBytesPerFlush = 64u << 10;
@@ -29,6 +31,10 @@ struct CallerFlow {
 
   static bool Full(std::size_t unsent, std::size_t kept, std::size_t outstanding) {
     return unsent >= kUnsentMax || kept >= kKeptMax || outstanding >= kOutstandingMax;
+  }
+  /// The same while it is not known where the actor is: nothing can be sent yet.
+  static bool FullAimless(std::size_t kept, std::size_t outstanding) {
+    return kept >= kAimlessMax || outstanding >= kOutstandingMax;
   }
   static bool HasRoom(std::size_t unsent, std::size_t kept, std::size_t outstanding) {
     return unsent <= kUnsentMax / 2 && kept <= kKeptMax / 2 &&

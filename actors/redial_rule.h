@@ -47,8 +47,8 @@ class RedialRule {
   }
 
  private:
-  const Duration limit_;
-  const bool once_;
+  Duration limit_;
+  bool once_;
   int tries_ = 0;
   std::optional<Instant> until_;
   std::optional<Instant> connected_;

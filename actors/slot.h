@@ -6,6 +6,8 @@
 // memory. Slots come from a free list per thread. View of one process; never blocks.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -68,6 +70,9 @@ class Slot {
     char* heap_;
   };
 };
+
+/// Usually one: what a blocked thread waits for.
+using SlotList = absl::InlinedVector<Slot*, 8>;
 
 /// One reference, given back at the end of the scope.
 class SlotHold {

@@ -34,6 +34,10 @@ class SlotRing {
     while (base_ < next_ && items_[base_ & mask_] == nullptr) ++base_;
     return item;
   }
+  /// Whether Take would return something.
+  bool Holds(std::uint64_t sequence) const {
+    return sequence >= base_ && sequence < next_ && items_[sequence & mask_] != nullptr;
+  }
   /// The oldest that is not taken, or nullptr.
   T TakeFront() { return Take(base_); }
   /// Whether `sequence` was ever given out.

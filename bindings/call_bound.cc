@@ -3,7 +3,10 @@
 #include <structmember.h>
 
 #include <cstddef>
+#include <optional>
+#include <string_view>
 
+#include "actors/call_target.h"
 #include "bindings/call_channel.h"
 
 namespace troupe::bindings {
@@ -13,7 +16,7 @@ struct BoundCall {
   PyObject head;
   vectorcallfunc vectorcall;
   CallChannelObject* channel;
-  PyObject* name;
+  CallKind kind;  // two references
 };
 
 PyTypeObject* bound_type = nullptr;
@@ -21,7 +24,7 @@ PyTypeObject* bound_type = nullptr;
 PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObject* keywords) {
   auto* self = reinterpret_cast<BoundCall*>(object);
   if (keywords != nullptr && PyTuple_GET_SIZE(keywords) == 0) keywords = nullptr;
-  return IssueCall(self->channel, self->name, args, PyVectorcall_NARGS(count), keywords);
+  return IssueCall(self->channel, self->kind, args, PyVectorcall_NARGS(count), keywords);
 }
 
 int Traverse(PyObject* object, visitproc visit, void* arg) {
@@ -35,14 +38,15 @@ void Dealloc(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
   Py_XDECREF(reinterpret_cast<PyObject*>(self->channel));
-  Py_XDECREF(self->name);
+  Py_XDECREF(self->kind.target);
+  Py_XDECREF(self->kind.method);
   type->tp_free(object);
   Py_DECREF(type);
 }
 
 PyObject* Repr(PyObject* object) {
   auto* self = reinterpret_cast<BoundCall*>(object);
-  return PyUnicode_FromFormat("<%U() of %U>", self->name, self->channel->description);
+  return PyUnicode_FromFormat("<%U() of %U>", self->kind.method, self->channel->description);
 }
 
 PyMemberDef members[] = {
@@ -61,15 +65,29 @@ PyType_Spec spec = {"troupe._native.BoundCall", sizeof(BoundCall), 0,
 
 }  // namespace
 
-PyObject* NewBoundCall(CallChannelObject* channel, PyObject* name) {
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(target, &size);
+  if (text == nullptr) return nullptr;
+  const std::optional<actors::CallTarget> asked =
+      actors::ParseCallTarget({text, static_cast<std::size_t>(size)});
+  if (!asked) return PyErr_Format(PyExc_ValueError, "%R names no method to call", target);
+  PyObject* method = PyUnicode_FromStringAndSize(asked->method.data(),
+                                                 static_cast<Py_ssize_t>(asked->method.size()));
+  if (method == nullptr) return nullptr;
+  PyUnicode_InternInPlace(&method);
+  Py_INCREF(target);
+  PyUnicode_InternInPlace(&target);
   auto* self = reinterpret_cast<BoundCall*>(bound_type->tp_alloc(bound_type, 0));
-  if (self == nullptr) return nullptr;
+  if (self == nullptr) {
+    Py_DECREF(target);
+    Py_DECREF(method);
+    return nullptr;
+  }
   self->vectorcall = &Call;
   self->channel = channel;
   Py_INCREF(channel);
-  Py_INCREF(name);
-  PyUnicode_InternInPlace(&name);
-  self->name = name;
+  self->kind = {target, method, asked->returns, asked->streams};
   return reinterpret_cast<PyObject*>(self);
 }
 

@@ -8,8 +8,8 @@ namespace troupe::bindings {
 
 struct CallChannelObject;
 
-/// channel.method(name): a new object, or nullptr with an error set.
-PyObject* NewBoundCall(CallChannelObject* channel, PyObject* name);
+/// channel.method(target): a new object, or nullptr with an error set.
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target);
 /// Makes the type; once per process.
 bool InitBoundCall();
 

@@ -32,12 +32,12 @@ PyObject* Call(PyObject* object, PyObject* const* args, Py_ssize_t count, PyObje
     return nullptr;
   }
   if (keywords != nullptr && PyTuple_GET_SIZE(keywords) == 0) keywords = nullptr;
-  return IssueCall(self, args[0], args + 1, count - 1, keywords);
+  return IssueCall(self, {args[0], args[0]}, args + 1, count - 1, keywords);
 }
 
-PyObject* Method(PyObject* object, PyObject* name) {
-  if (PyUnicode_Check(name)) return NewBoundCall(AsChannel(object), name);
-  PyErr_SetString(PyExc_TypeError, "method(name): name is a str");
+PyObject* Method(PyObject* object, PyObject* target) {
+  if (PyUnicode_Check(target)) return NewBoundCall(AsChannel(object), target);
+  PyErr_SetString(PyExc_TypeError, "method(target): target is a str");
   return nullptr;
 }
 
@@ -67,6 +67,31 @@ PyObject* Fail(PyObject* object, PyObject* args) {
   CallChannelObject* self = AsChannel(object);
   if (!CheckGeneration(self)) return nullptr;
   (*self->channel)->Fail(static_cast<ErrorCode>(code), text);
+  Py_RETURN_NONE;
+}
+
+PyObject* FailWith(PyObject* object, PyObject* exception) {
+  CallChannelObject* self = AsChannel(object);
+  if (!CheckGeneration(self)) return nullptr;
+  if (!PyExceptionInstance_Check(exception)) {
+    PyErr_SetString(PyExc_TypeError, "fail_with(exception): an exception instance");
+    return nullptr;
+  }
+  actors::ByteBuffer body;
+  AppendException(body, exception, actors::CallLimits().frame_bytes_max);
+  (*self->channel)->FailWith(actors::kFlagReply | actors::kFlagTaskError, body.view());
+  Py_RETURN_NONE;
+}
+
+PyObject* Lose(PyObject* object, PyObject* why) {
+  CallChannelObject* self = AsChannel(object);
+  const char* text = PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : nullptr;
+  if (text == nullptr) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "lose(why): why is a str");
+    return nullptr;
+  }
+  if (!CheckGeneration(self)) return nullptr;
+  (*self->channel)->Lose(text);
   Py_RETURN_NONE;
 }
 
@@ -130,42 +155,82 @@ bool TakeRemote(const RemoteArguments& remote, actors::RemoteActor* target,
   return true;
 }
 
-PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"unix_path", "description", "grace_s", "host", "port",
-                                "process",   "actor",       "control", nullptr};
+PyObject* Aim(PyObject* object, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"unix_path", "host", "port", "process", "actor", "control", nullptr};
+  CallChannelObject* self = AsChannel(object);
   const char* path = nullptr;
-  PyObject* description = nullptr;
-  double grace_s = 5.0;
   RemoteArguments remote;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$UdsissO:CallChannel",
-                                   const_cast<char**>(names), &path, &description, &grace_s,
+  if (!CheckGeneration(self) ||
+      !PyArg_ParseTupleAndKeywords(args, kwargs, "s|$sissO:aim", const_cast<char**>(names), &path,
                                    &remote.host, &remote.port, &remote.process, &remote.actor,
                                    &remote.control)) {
     return nullptr;
   }
+  const std::shared_ptr<Channel> channel = *self->channel;
+  if (remote.host != nullptr) {
+    actors::RemoteActor target;
+    actors::IdentitySource identity;
+    if (!TakeRemote(remote, &target, &identity)) return nullptr;
+    const GilReleased released;
+    channel->AimAway(std::move(target), std::move(identity));
+  } else {
+    const std::string where = path;
+    const GilReleased released;
+    // What cannot be reached has failed the channel: its calls say so.
+    channel->Aim(where).IgnoreError();
+  }
+  Py_RETURN_NONE;
+}
+
+/// The arguments of CallChannel().
+struct NewArguments {
+  const char* path = nullptr;  // nullptr: not known yet
+  PyObject* description = nullptr;
+  RemoteArguments remote;
+  actors::ChannelOptions options;
+
+  bool Read(PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"unix_path", "description", "grace_s", "host",        "port",
+                                  "process",   "actor",       "control", "pending_max", nullptr};
+    double grace_s = 5.0;
+    Py_ssize_t pending_max = -1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "z|$UdsissOn:CallChannel",
+                                     const_cast<char**>(names), &path, &description, &grace_s,
+                                     &remote.host, &remote.port, &remote.process, &remote.actor,
+                                     &remote.control, &pending_max)) {
+      return false;
+    }
+    if (!(grace_s >= 0 && grace_s <= 86400)) {
+      PyErr_SetString(PyExc_ValueError, "grace_s is a number of seconds from 0 to 86400");
+      return false;
+    }
+    const char* text = description != nullptr ? PyUnicode_AsUTF8(description) : nullptr;
+    if (text == nullptr && PyErr_Occurred()) return false;
+    if (text != nullptr) options.description = text;
+    options.grace = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(grace_s));
+    if (pending_max > 0) options.outstanding_max = static_cast<std::size_t>(pending_max);
+    return true;
+  }
+};
+
+PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  NewArguments given;
+  if (!given.Read(args, kwargs)) return nullptr;
   actors::RemoteActor target;
   actors::IdentitySource identity;
-  if (remote.host != nullptr && !TakeRemote(remote, &target, &identity)) return nullptr;
-  if (!(grace_s >= 0 && grace_s <= 86400)) {
-    PyErr_SetString(PyExc_ValueError, "grace_s is a number of seconds from 0 to 86400");
-    return nullptr;
-  }
-  actors::ChannelOptions options;
-  if (description != nullptr) {
-    const char* text = PyUnicode_AsUTF8(description);
-    if (text == nullptr) return nullptr;
-    options.description = text;
-  }
-  options.grace = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(grace_s));
-  const actors::CallLimits limits = options.limits;
-  const std::string text = options.description;
-  const std::string where = path;
+  if (given.remote.host != nullptr && !TakeRemote(given.remote, &target, &identity)) return nullptr;
+  const actors::CallLimits limits = given.options.limits;
+  const std::string text = given.options.description;
+  const std::string where = given.path != nullptr ? given.path : "";
   CallReactor& reactor = CallReactor::Current();
   StatusOr<std::shared_ptr<Channel>> channel = [&] {
     const GilReleased released;
-    return target.host.empty() ? Channel::Connect(reactor, where, std::move(options))
-                               : Channel::Dial(reactor, std::move(target), std::move(identity),
-                                               std::move(options));
+    if (!target.host.empty()) {
+      return Channel::Dial(reactor, std::move(target), std::move(identity),
+                           std::move(given.options));
+    }
+    return given.path == nullptr ? Channel::Later(reactor, std::move(given.options))
+                                 : Channel::Connect(reactor, where, std::move(given.options));
   }();
   if (!channel.ok()) {
     RaiseRuntimeError(ErrorCode::kActorUnavailable, text + ": " + MessageOf(channel.status()));
@@ -178,8 +243,8 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   self->channel = new std::shared_ptr<Channel>(*std::move(channel));
   self->shapes = new ShapeTable(limits);
-  self->description =
-      description != nullptr ? Py_NewRef(description) : PyUnicode_FromString(text.c_str());
+  self->description = given.description != nullptr ? Py_NewRef(given.description)
+                                                   : PyUnicode_FromString(text.c_str());
   self->on_disconnect = new std::shared_ptr<DisconnectCell>(std::make_shared<DisconnectCell>());
   self->generation = ForkGuard::generation();
   return reinterpret_cast<PyObject*>(self);
@@ -226,9 +291,17 @@ PyMethodDef methods[] = {
      "call(method_name, *args, **kwargs) -> Ref. Returns at once, or waits while too much is "
      "unsent."},
     {"method", Method, METH_O,
-     "method(name) -> a callable: channel.method('f')(*args) is channel.call('f', *args), faster."},
+     "method(target) -> a callable: channel.method('f')(*args) is channel.call('f', *args), faster. "
+     "method('f;returns=2') gives a list of two Refs (actors/call_target.h)."},
     {"fail", Fail, METH_VARARGS,
      "fail(code, text): the actor is dead; all outstanding and later calls end with this error."},
+    {"fail_with", FailWith, METH_O, "fail_with(exception): the same with this as the error."},
+    {"lose", Lose, METH_O,
+     "lose(why): the process is gone, the actor may not be: calls end as NOT_SENT or MAYBE_EXECUTED."},
+    {"aim", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Aim)),
+     METH_VARARGS | METH_KEYWORDS,
+     "aim(unix_path), aim('', host=, port=, process=, actor=, control=): of a CallChannel(None), where "
+     "the actor is."},
     {"set_on_disconnect", SetOnDisconnect, METH_O,
      "set_on_disconnect(callable): run on a background thread when the connection ends."},
     {"close", Close, METH_NOARGS, "Ends the connection; outstanding calls fail."},
@@ -246,9 +319,9 @@ PyType_Slot slots[] = {
     {Py_tp_getset, properties},
     {Py_tp_repr, reinterpret_cast<void*>(Repr)},
     {Py_tp_doc,
-     const_cast<char*>("CallChannel(unix_path, *, description='an actor', grace_s=5.0); to another "
+     const_cast<char*>("CallChannel(unix_path, *, description='an actor', grace_s=5.0, pending_max=-1); to another "
                        "host: CallChannel('', host=, port=, process=, actor=, control=), which "
-                       "returns at once")},
+                       "returns at once; to one that is not there yet: CallChannel(None)")},
     {0, nullptr}};
 PyType_Spec spec = {"troupe._native.CallChannel", sizeof(CallChannelObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};

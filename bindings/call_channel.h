@@ -29,9 +29,17 @@ struct CallChannelObject {
 /// False with an error set in a forked child, whose channel this is not.
 bool CheckGeneration(CallChannelObject* self);
 
+/// What is called, and how it is to answer.
+struct CallKind {
+  PyObject* target;           // str: what travels (actors/call_target.h)
+  PyObject* method;           // str: its method, for people
+  std::uint32_t returns = 1;  // how many values
+  bool streams = false;
+};
+
 /// Issues a call: `args` are `positional` values, then one for each of `keywords` (a tuple or
-/// nullptr). A new Ref, or nullptr with an error set.
-PyObject* IssueCall(CallChannelObject* self, PyObject* method, PyObject* const* args,
+/// nullptr). What its caller gets: a new Ref, a list of them, None, or a RefStream; nullptr with an error set.
+PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
                     Py_ssize_t positional, PyObject* keywords);
 
 void BindCallChannel(nanobind::module_& m);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "bindings/call_answer.h"
 #include "bindings/call_executor.h"
 
 namespace troupe::bindings {
@@ -16,6 +17,7 @@ struct DeferredReply {
   std::shared_ptr<actors::Peer>* peer;
   std::uint64_t sequence;
   PyObject* method_name;
+  AnswerForm form;
   bool answered;
 };
 
@@ -30,7 +32,9 @@ void Answer(DeferredReply* self, PyObject* result) {
   actors::ByteBuffer reply;
   reply.Extend(actors::kFrameHeadBytes);
   std::uint16_t flags = actors::kFlagReply;
-  WriteReply(reply, result, self->method_name, actors::CallLimits(), &flags);
+  const actors::CallLimits limits;
+  const AnswerTo to{**self->peer, self->sequence, self->method_name, self->form, limits};
+  WriteAnswer(to, result, reply, &flags);
   (*self->peer)->ReplyDeferred(self->sequence, flags, reply);
 }
 

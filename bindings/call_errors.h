@@ -11,6 +11,9 @@
 
 namespace troupe::bindings {
 
+/// A code of this process alone, beyond those of the wire: max_pending_calls calls are under way.
+inline constexpr ErrorCode kTooManyPending{100};
+
 /// A new exception for `code`: what the error factory makes, or a builtin one without a factory
 /// (TimeoutError, ConnectionError, ValueError, RuntimeError). nullptr with an error set if that
 /// fails.

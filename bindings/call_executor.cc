@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "actors/call_target.h"
+#include "bindings/call_answer.h"
 #include "bindings/call_deferred.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_pickle.h"
@@ -30,12 +32,14 @@ struct Shape {
   PyObject* method = nullptr;    // nullptr: looked up again at each call, and raises
   PyObject* keywords = nullptr;  // tuple or nullptr
   Py_ssize_t keyword_count = 0;
+  AnswerForm form;
 
   void Clear() {
     Py_CLEAR(name);
     Py_CLEAR(method);
     Py_CLEAR(keywords);
     keyword_count = 0;
+    form = {};
   }
 };
 
@@ -87,6 +91,14 @@ class PySession : public actors::CallSession {
   actors::CallPrefix prefix_;
 };
 
+/// What the call is of, and how it is to be answered; what cannot be read names no method either.
+bool Aim(Shape& shape, std::string_view name) {
+  const actors::CallTarget target = actors::ParseCallTarget(name).value_or(actors::CallTarget{name});
+  shape.form = {target.returns, target.streams, target.ahead};
+  shape.name = NewName(target.method);
+  return shape.name != nullptr;
+}
+
 StatusOr<Shape*> PySession::ShapeOf(const Frame& frame) {
   TROUPE_TRY(actors::ParseCall(frame, executor_.limits(), &prefix_));
   const std::uint16_t id = prefix_.head.shape;
@@ -102,7 +114,7 @@ StatusOr<Shape*> PySession::ShapeOf(const Frame& frame) {
   if (id != actors::kNoShape && id >= shapes_.size()) shapes_.resize(id + 1u);
   Shape& shape = id == actors::kNoShape ? once_ : shapes_[id];
   shape.Clear();
-  bool good = (shape.name = NewName(prefix_.method)) != nullptr;
+  bool good = Aim(shape, prefix_.method);
   const Py_ssize_t count = static_cast<Py_ssize_t>(prefix_.keywords.size());
   if (good && count != 0) good = (shape.keywords = PyTuple_New(count)) != nullptr;
   for (Py_ssize_t i = 0; good && i < count; ++i) {
@@ -116,7 +128,7 @@ StatusOr<Shape*> PySession::ShapeOf(const Frame& frame) {
     return MakeError(ErrorCode::kInvalid, "a name that is not UTF-8");
   }
   shape.keyword_count = count;
-  shape.method = PyObject_GetAttr(executor_.instance(), shape.name);
+  shape.method = executor_.Find(shape.name);
   if (shape.method == nullptr) PyErr_Clear();
   return &shape;
 }
@@ -149,7 +161,8 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
     *flags |= actors::kFlagTaskError;
     return Ran::kStop;
   }
-  WriteReply(reply, result, shape.name, executor_.limits(), flags);
+  const AnswerTo to{peer, frame.head.sequence, shape.name, shape.form, executor_.limits()};
+  WriteAnswer(to, result, reply, flags);
   return Ran::kReplied;
 }
 
@@ -158,7 +171,7 @@ PyObject* PySession::Invoke(Shape& shape, Arguments& arguments, actors::Peer& pe
   if (shape.method == nullptr) {
     // Looked up again: an attribute may have appeared since; if not, this raises the
     // AttributeError.
-    shape.method = PyObject_GetAttr(executor_.instance(), shape.name);
+    shape.method = executor_.Find(shape.name);
     if (shape.method == nullptr) return nullptr;
   }
   const Py_ssize_t positional = static_cast<Py_ssize_t>(arguments.size()) - shape.keyword_count;
@@ -182,36 +195,8 @@ PyObject* PySession::Invoke(Shape& shape, Arguments& arguments, actors::Peer& pe
 
 }  // namespace
 
-void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
-                const actors::CallLimits& limits, std::uint16_t* flags) {
-  bool encoded = result != nullptr && EncodeValue(reply, result);
-  if (result != nullptr && !encoded && TakeNestedRef()) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_TypeError,
-                 "the result of %U() holds a Ref\n  return the value, troupe.get(ref)",
-                 method_name);
-  }
-  Py_XDECREF(result);
-  const std::size_t bytes = reply.size() - actors::kFrameHeadBytes;
-  if (encoded && actors::PaddedTo8(bytes) <= limits.frame_bytes_max) return;
-  reply.Truncate(actors::kFrameHeadBytes);
-  if (encoded) {
-    const char* name = PyUnicode_AsUTF8(method_name);
-    actors::AppendRuntimeError(
-        reply, ErrorCode::kTooLarge,
-        absl::StrFormat("the result of %s() takes %.1f MiB, one answer may take %g MiB\n"
-                        "  return large data in parts",
-                        name != nullptr ? name : "?", bytes / 1048576.0,
-                        limits.frame_bytes_max / 1048576.0));
-    *flags |= actors::kFlagRuntimeError;
-    return;
-  }
-  Py_XDECREF(AppendRaised(reply, limits.frame_bytes_max));
-  *flags |= actors::kFlagTaskError;
-}
-
-PyExecutor::PyExecutor(PyObject* instance, int concurrency, const actors::CallLimits& limits)
-    : instance_(Py_NewRef(instance)), concurrency_(concurrency), limits_(limits) {}
+PyExecutor::PyExecutor(PyObject* find, int concurrency, const actors::CallLimits& limits)
+    : find_(Py_NewRef(find)), concurrency_(concurrency), limits_(limits) {}
 
 PyExecutor::~PyExecutor() {
   if (pool_ != nullptr) {
@@ -230,7 +215,7 @@ PyExecutor::~PyExecutor() {
   Py_XDECREF(loop_thread_);
   Py_XDECREF(loop_);
   Py_XDECREF(exit_);
-  Py_DECREF(instance_);
+  Py_DECREF(find_);
 }
 
 std::unique_ptr<actors::CallSession> PyExecutor::Open() {

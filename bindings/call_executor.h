@@ -16,14 +16,16 @@ namespace troupe::bindings {
 
 class PyExecutor : public GilHostOf<actors::CallExecutor> {
  public:
-  /// `instance` outlives this (a reference is held).
-  PyExecutor(PyObject* instance, int concurrency, const actors::CallLimits& limits);
+  /// `find(name)` gives what a call of that name runs, and raises AttributeError for none. A reference
+  /// is held.
+  PyExecutor(PyObject* find, int concurrency, const actors::CallLimits& limits);
   ~PyExecutor() override;
 
   std::unique_ptr<actors::CallSession> Open() override;
   bool HandlesSignals() const override { return on_main_thread_; }
 
-  PyObject* instance() const { return instance_; }
+  /// What a call of `name` runs: a new reference, or nullptr with an error set.
+  PyObject* Find(PyObject* name) const { return PyObject_CallOneArg(find_, name); }
   const actors::CallLimits& limits() const { return limits_; }
   int concurrency() const { return concurrency_; }
   /// A method raised SystemExit or KeyboardInterrupt: kept to be raised by serve(). Steals.
@@ -40,7 +42,7 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   PyObject* Pool();
   PyObject* Loop();
 
-  PyObject* instance_;
+  PyObject* find_;
   const int concurrency_;
   const actors::CallLimits limits_;
   const bool on_main_thread_ = OnMainThread();
@@ -49,11 +51,6 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   PyObject* loop_ = nullptr;
   PyObject* loop_thread_ = nullptr;
 };
-
-/// Replaces the body in `reply` by one that fits: the result, or an error that says why not. Steals
-/// `result`; nullptr means that an error is set, which becomes the reply.
-void WriteReply(actors::ByteBuffer& reply, PyObject* result, PyObject* method_name,
-                const actors::CallLimits& limits, std::uint16_t* flags);
 
 /// Registers the type of the callbacks that answer later; once per process.
 bool InitDeferred();

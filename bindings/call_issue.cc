@@ -1,9 +1,12 @@
 // Making a call's frame from Python values and queueing it: the hot path of the caller.
 #include <absl/strings/str_format.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "actors/fork_guard.h"
+#include "actors/item_stream.h"
 #include "actors/reactor.h"
 #include "bindings/call_channel.h"
 #include "bindings/call_errors.h"
@@ -99,38 +102,99 @@ bool CheckGeneration(CallChannelObject* self) {
   return false;
 }
 
-PyObject* IssueCall(CallChannelObject* self, PyObject* method, PyObject* const* args,
-                    Py_ssize_t positional, PyObject* keywords) {
-  if (!CheckGeneration(self)) return nullptr;
+namespace {
+
+/// The frame of a call, but for its seal. False: an error is set.
+bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
+               Py_ssize_t positional, PyObject* keywords, ByteBuffer& frame,
+               ShapeTable::Shape* shape) {
   const actors::CallLimits limits;
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
   if (count > limits.args_max) {
-    return PyErr_Format(PyExc_ValueError, "%U() was given %zd arguments, %d are allowed", method,
-                        count, int{limits.args_max});
+    PyErr_Format(PyExc_ValueError, "%U() was given %zd arguments, %d are allowed", kind.method,
+                 count, int{limits.args_max});
+    return false;
   }
-  ShapeTable::Shape shape;
-  if (!self->shapes->Find(method, keywords, &shape)) return nullptr;
-  char space[512];
-  ByteBuffer frame(space, sizeof space);
+  if (!self->shapes->Find(kind.target, keywords, shape)) return false;
   frame.Extend(actors::kFrameHeadBytes);
   actors::CallHead head;
-  head.shape = shape.id;
+  head.shape = shape->id;
   head.arg_count = static_cast<std::uint16_t>(count);
   head.keyword_count = static_cast<std::uint16_t>(count - positional);
   frame.AppendValue(head);
-  if (shape.named) self->shapes->AppendNames(frame, method, keywords);
-  if (!AppendArguments(frame, args, positional, method, keywords)) return nullptr;
-  if (!CheckFrameSize(frame, limits, method)) return nullptr;
-  Channel& channel = **self->channel;
+  if (shape->named) self->shapes->AppendNames(frame, kind.target, keywords);
+  return AppendArguments(frame, args, positional, kind.method, keywords) &&
+         CheckFrameSize(frame, limits, kind.method);
+}
+
+/// Queues the frame, waiting for room. nullptr: an error is set.
+actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, bool named,
+                    const std::shared_ptr<actors::ItemStream>& items) {
   actors::Slot* slot = nullptr;
-  Channel::Issued issued;
-  while ((issued = channel.Issue(frame, shape.named ? actors::kFlagNamed : actors::kFlagNone,
-                                 &slot)) == Channel::Issued::kFull) {
-    if (!AwaitRoom(channel)) return nullptr;
+  bool drained = false;
+  while (true) {
+    switch (channel.Issue(frame, named ? actors::kFlagNamed : actors::kFlagNone, &slot, items)) {
+      case Channel::Issued::kOkDrain:
+        CallReactor::Current().Drain(channel);
+        [[fallthrough]];
+      case Channel::Issued::kOk:
+        return slot;
+      case Channel::Issued::kFull:
+        if (!AwaitRoom(channel)) return nullptr;
+        break;
+      case Channel::Issued::kTooMany:
+        if (std::exchange(drained, true)) {
+          RaiseRuntimeError(kTooManyPending,
+                            absl::StrFormat("%s: %d calls wait for an answer, max_pending_calls allows no more\n"
+                                            "  get some of them first, or create the actor with a higher limit",
+                                            channel.description(), channel.Outstanding()));
+          return nullptr;
+        }
+        channel.Flush();
+        CallReactor::Current().Drain(channel);  // answers that are here count
+        break;
+    }
   }
-  if (shape.named) self->shapes->Defined(method, keywords, shape);
-  if (issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
-  return NewRef(slot, self, method);
+}
+
+std::shared_ptr<actors::ItemStream> NewItems(const CallKind& kind) {
+  if (!kind.streams && kind.returns < 2) return nullptr;
+  CallReactor& reactor = CallReactor::Current();
+  return std::make_shared<actors::ItemStream>(
+      kind.streams ? actors::ItemStream::kOpen : kind.returns,
+      [&reactor] { return reactor.NextLocalId(); });
+}
+
+PyObject* RefsOf(CallChannelObject* self, const CallKind& kind, actors::ItemStream& items) {
+  PyObject* refs = PyList_New(static_cast<Py_ssize_t>(kind.returns));
+  for (std::uint32_t i = 0; refs != nullptr && i < kind.returns; ++i) {
+    PyObject* ref = NewRef(items.At(i), self, kind.method);
+    if (ref == nullptr) {
+      Py_CLEAR(refs);
+    } else {
+      PyList_SET_ITEM(refs, i, ref);
+    }
+  }
+  return refs;
+}
+
+}  // namespace
+
+PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
+                    Py_ssize_t positional, PyObject* keywords) {
+  if (!CheckGeneration(self)) return nullptr;
+  ShapeTable::Shape shape;
+  char space[512];
+  ByteBuffer frame(space, sizeof space);
+  if (!MakeFrame(self, kind, args, positional, keywords, frame, &shape)) return nullptr;
+  const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
+  actors::Slot* slot = Queue(**self->channel, frame, kind, shape.named, items);
+  if (slot == nullptr) return nullptr;
+  if (shape.named) self->shapes->Defined(kind.target, keywords, shape);
+  if (kind.returns == 1 && !kind.streams) return NewRef(slot, self, kind.method);
+  const actors::SlotHold hold(slot);
+  if (kind.returns == 0 && !kind.streams) Py_RETURN_NONE;
+  return RefsOf(self, kind, *items);
 }
 
 }  // namespace troupe::bindings

@@ -36,13 +36,15 @@ class PyCallServer {
     server_.reset();
   }
 
-  void Serve(nb::handle instance, int max_concurrency) {
+  void Serve(nb::handle instance, int max_concurrency, nb::object find) {
     if (max_concurrency < 1) throw nb::value_error("max_concurrency is 1 or more");
     if (std::exchange(serving_, true)) {
       PyErr_SetString(PyExc_RuntimeError, "this CallServer is being served by another thread");
       throw nb::python_error();
     }
-    PyExecutor executor(instance.ptr(), max_concurrency, server_->limits());
+    if (find.is_none()) find = nb::getattr(nb::module_::import_("functools"), "partial")(
+        nb::module_::import_("builtins").attr("getattr"), instance);
+    PyExecutor executor(find.ptr(), max_concurrency, server_->limits());
     const actors::CallServer::Ended ended = server_->Serve(executor);
     serving_ = false;
     if (ended == actors::CallServer::Ended::kInterrupted) throw nb::python_error();
@@ -75,8 +77,9 @@ void BindCallServer(nb::module_& m) {
            nb::arg("control").none() = nb::none(),
            "With `control`, this process's control channel, also callers of other hosts.")
       .def("serve", &PyCallServer::Serve, nb::arg("instance"), nb::arg("max_concurrency") = 1,
+           nb::arg("find").none() = nb::none(),
            "Runs calls on `instance` until stop(); raises what a method raised as SystemExit or "
-           "KeyboardInterrupt.")
+           "KeyboardInterrupt. A call of a name runs find(name), by default that attribute.")
       .def("stop", &PyCallServer::Stop, "Ends serve(), from any thread.")
       .def_prop_ro("path", &PyCallServer::path);
 }

@@ -23,7 +23,8 @@ _WHERE = {
     "init": "_api", "shutdown": "_api", "is_initialized": "_api", "remote": "_api", "get": "_api", "put": "_api",
     "wait": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
     "get_gpu_ids": "_api", "exit_actor": "_api", "ClusterContext": "_api",
-    "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actors",
+    "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actor_handle",
+    "method": "_method_options",
     "get_runtime_context": "_runtime_context", "ObjectRef": "_calls",
     "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
     "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
@@ -33,7 +34,8 @@ __all__ = sorted([*_WHERE, *_MODULES, "__version__"])
 
 if TYPE_CHECKING:
     from troupe import exceptions, launch, state, util  # noqa: F401
-    from troupe._actors import ActorClass, ActorHandle, get_actor, kill  # noqa: F401
+    from troupe._actor_handle import ActorHandle  # noqa: F401
+    from troupe._actors import ActorClass, get_actor, kill  # noqa: F401
     from troupe._api import (  # noqa: F401
         ClusterContext,
         available_resources,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
         shutdown,
         wait,
     )
+    from troupe._method_options import method  # noqa: F401
     from troupe._runtime_context import get_runtime_context  # noqa: F401
     from troupe.exceptions import (  # noqa: F401
         ConnectionError,

@@ -1,10 +1,11 @@
 """An actor's process, from ActorBegin to its end: construct, serve, leave."""
 from __future__ import annotations
 
-import json
+import traceback
 from typing import Any, NoReturn
 
-from troupe import _failures, _leave, _session
+from troupe import _failures, _leave, _session, exceptions
+from troupe._method_options import Traits
 from troupe._process_channel import ProcessChannel
 
 
@@ -23,11 +24,6 @@ class ActorContext:
         self.group = begin["group"]
 
 
-def method_names(cls: type) -> list[str]:
-    """Names of a class's callable attributes that a handle offers."""
-    return [name for name in dir(cls) if not name.startswith("__") and callable(getattr(cls, name, None))]
-
-
 def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     """Lives the actor's life; leaves by os._exit."""
     session = _session.Session.over_process(channel, namespace=begin["namespace_"], launch=begin["launch"],
@@ -35,28 +31,54 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     _session.set_current(session)
     ActorContext.current = ActorContext(begin)
     _leave.keep_groups_alive()
-    instance = _construct(channel, begin, attachment)
+    instance, traits, running = _construct(channel, begin, attachment)
     from troupe import _calls
 
     server = _calls.listen(begin["socket_path"], channel.control)
-    methods = json.dumps(method_names(type(instance))).encode()
-    channel.send("ActorReady", {"failed": False, "methods": methods})
+    channel.send("ActorReady", {"failed": False, "methods": traits.to_json()})
     channel.started()
-    _calls.serve(server, instance, max(1, begin["max_concurrency"]))
-    _leave.leave(0)
+    _calls.serve(server, instance, running["max_concurrency"] or 1, lambda name: find(instance, name))
+    _end(instance)
 
 
-def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> Any:
-    """The instance; a class that cannot be loaded or raises is reported and ends the process."""
+def find(instance: Any, name: str) -> Any:
+    """What a call of `name` runs. Raises AttributeError."""
+    if name == "__ray_ready__":
+        return lambda: True
+    if name == "__ray_call__":
+        return lambda function, *args, **kwargs: function(instance, *args, **kwargs)
+    if name == "__ray_terminate__":
+        return _terminate
+    return getattr(instance, name)
+
+
+def _terminate() -> None:
+    raise exceptions.ActorExit(0)
+
+
+def _end(instance: Any) -> NoReturn:
+    """A method ended the actor: its own last word, then the process."""
+    try:
+        hook = getattr(instance, "__ray_shutdown__", None)
+        if callable(hook):
+            hook()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _leave.leave(0)
+
+
+def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[Any, Traits, dict]:
+    """The instance and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
     import cloudpickle
 
     from troupe import _rank
 
     loaded = False
     try:
-        cls, args, kwargs = cloudpickle.loads(_rank.read_payload(begin, attachment))
+        cls, args, kwargs, traits, running = cloudpickle.loads(_rank.read_payload(begin, attachment))
         loaded = True
-        return cls(*args, **kwargs)
+        return cls(*args, **kwargs), traits, running
     except BaseException as error:
         cause = ""
         if not loaded and isinstance(error, ImportError):

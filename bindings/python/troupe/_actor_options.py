@@ -9,7 +9,7 @@ from troupe import _resources, _session
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
           "accelerator_type", "max_pending_calls"}
-_NEEDS_LATER = {"accelerator_type": None, "max_task_retries": 0, "max_pending_calls": -1}
+_NEEDS_LATER = {"accelerator_type": None, "max_task_retries": 0}
 
 
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,12 +25,20 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     concurrency = options.get("max_concurrency")
     if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
         raise ValueError(f"max_concurrency must be a whole number of at least 1, not {concurrency!r}")
+    pending = options.get("max_pending_calls")
+    if pending is not None and (not isinstance(pending, int) or pending < -1):
+        raise ValueError(f"max_pending_calls must be a whole number of at least 1, or -1 for no limit, not {pending!r}")
     if options.get("get_if_exists") and not options.get("name"):
         raise ValueError("get_if_exists needs a name")
     gpus = options.get("num_gpus")
     if gpus is not None and gpus > 1 and gpus != int(gpus):
         raise ValueError(f"num_gpus must be a fraction of one GPU or whole GPUs, not {gpus!r}")
     return dict(options)
+
+
+def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the actor's own process must know of them."""
+    return {"max_concurrency": options.get("max_concurrency")}
 
 
 def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: str, actor: str,

@@ -10,12 +10,11 @@ from troupe._identity import boot_id
 Ref = ObjectRef = native.Ref
 get = native.get
 wait = native.wait
-_DIED = 11  # ErrorCode::kActorDied
 _CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}
 
 
 def connect(address: dict, description: str, control: Any) -> Any:
-    """A channel to an actor: by Unix socket on this host, else over TLS by its worker's port.
+    """A channel to a process that serves calls: by Unix socket on this host, else over TLS by its worker's port.
 
     Raises ActorUnavailableError when its process on this host cannot be reached; one on another host is
     dialled in the background, and calls that cannot reach it end as NotSentError.
@@ -24,6 +23,24 @@ def connect(address: dict, description: str, control: Any) -> Any:
         return native.CallChannel(address["unix_path"], description=description)
     return native.CallChannel("", description=description, host=address["host"], port=address["port"],
                               process=address["process"], actor=address["actor"], control=control)
+
+
+def channel_later(description: str, pending_max: int) -> Any:
+    """A channel to an actor that is not there yet: calls wait in it until `aim`. More than `pending_max` calls
+    without an answer are refused with PendingCallsLimitExceeded (-1: none)."""
+    return native.CallChannel(None, description=description, pending_max=pending_max)
+
+
+def aim(channel: Any, address: dict, control: Any) -> None:
+    """The actor is there: by Unix socket on this host, else over TLS by its worker's port. Does not block.
+
+    Where its process cannot be reached, the channel's calls end as NotSentError.
+    """
+    if address["boot_id"] == boot_id():
+        channel.aim(address["unix_path"])
+    else:
+        channel.aim("", host=address["host"], port=address["port"], process=address["process"],
+                    actor=address["actor"], control=control)
 
 
 def on_lost(channel: Any, address: dict, action: Any) -> None:
@@ -35,8 +52,9 @@ def on_lost(channel: Any, address: dict, action: Any) -> None:
 
 
 def fail(channel: Any, error: exceptions.TroupeError) -> None:
-    """Tells a channel that its actor is dead, or out of reach for good: what is outstanding ends with this text."""
-    channel.fail(_CODES.get(type(error), _DIED), str(error))
+    """Tells a channel that its actor is dead, or out of reach for good: its calls end with `error`."""
+    error.__dict__["_passed_on"] = True
+    channel.fail_with(error)
 
 
 class Promise:
@@ -58,27 +76,17 @@ class Promise:
         error.__dict__["_passed_on"] = True
         self._resolver.set_exception(error)
 
-    def follow(self, ref: Any) -> None:
-        """Answers with what another ref is answered with."""
-        ref.future().add_done_callback(self._take)
-
-    def _take(self, future: Any) -> None:
-        error = future.exception()
-        if error is not None:
-            self.set_error(error)
-        else:
-            self.set_value(future.result())
-
 
 def when_done(ref: Any, action: Any) -> None:
     """Runs `action()` on a thread of the runtime once the ref has its answer; it must not block."""
     ref.future().add_done_callback(lambda _: action())
 
 
-def serve(server: Any, instance: Any, max_concurrency: int) -> None:
-    """Runs calls on the instance in the calling thread until a method ends the process."""
+def serve(server: Any, instance: Any, max_concurrency: int, find: Any = None) -> None:
+    """Runs calls in the calling thread until a method ends the process: of a name, what `find(name)`
+    gives, by default that attribute of the instance."""
     try:
-        server.serve(instance, max_concurrency=max_concurrency)
+        server.serve(instance, max_concurrency=max_concurrency, find=find)
     except SystemExit:
         return
 

@@ -47,15 +47,15 @@ def size_text(size: int) -> str:
     return f"{size} bytes"
 
 
-def dumps(callable_: Any, args: tuple, kwargs: dict, *, what: str, limit: int = LIMIT_BYTES) -> bytes:
-    """The pickle of (callable, args, kwargs).
+def dumps(callable_: Any, args: tuple, kwargs: dict, *also: Any, what: str, limit: int = LIMIT_BYTES) -> bytes:
+    """The pickle of (callable, args, kwargs, *also).
 
     Raises LaunchError, also an instance of the pickler's own exception, naming the variable or
     argument that is too large or cannot be pickled; `what` is how the text calls the callable.
     """
     sink = _Sink(limit, keep=True)
     try:
-        _pickle_into((callable_, args, kwargs), sink)
+        _pickle_into((callable_, args, kwargs, *also), sink)
     except _OverLimit:
         raise _too_large(callable_, args, kwargs, what, limit) from None
     except Exception as error:

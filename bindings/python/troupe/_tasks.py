@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _actors, _calls, _capture, _session
+from troupe import _actor_handle, _actor_link, _actors, _calls, _capture, _session
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "name", "max_retries",
           "num_returns", "max_calls", "retry_exceptions"}
@@ -51,7 +51,7 @@ class RemoteFunction:
         Raises LaunchError when function or arguments cannot travel, PlacementError when no node can ever
         run it. A process that dies fails the ref with ActorDiedError.
         """
-        payload = _capture.dumps(self._function, _actors.resolve_args(args), _actors.resolve_kwargs(kwargs),
+        payload = _capture.dumps(self._function, _actor_link.resolve_args(args), _actor_link.resolve_kwargs(kwargs),
                                  what=f"the function {self.__name__}")
         options = {name: value for name, value in self._options.items() if name not in _ONLY and name != "name"}
         options.setdefault("num_cpus", 1)
@@ -61,7 +61,7 @@ class RemoteFunction:
         return ref
 
 
-def _end(runner: _actors.ActorHandle) -> None:
+def _end(runner: _actor_handle.ActorHandle) -> None:
     session: _session.Session = runner._link.session
     if not session.closed:
         session.control.send("KillActor", {"actor": runner._actor_id})

@@ -1,0 +1,81 @@
+#include "actors/item_stream.h"
+
+#include <utility>
+
+#include "actors/byte_buffer.h"
+
+namespace troupe::actors {
+
+ItemStream::ItemStream(std::uint32_t count, NextId next_id)
+    : count_(count), next_id_(std::move(next_id)) {
+  for (std::uint32_t i = 0; i < (count_ == kOpen ? 1 : count_); ++i) slots_.push_back(New());
+}
+
+ItemStream::~ItemStream() {
+  for (Slot* slot : slots_) slot->Release();
+}
+
+void ItemStream::FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes,
+                            SlotList* finished) {
+  slot->Fill(flags, bytes);
+  if (!slot->Finish()) return;
+  slot->AddReference();
+  finished->push_back(slot);
+}
+
+void ItemStream::Put(std::uint16_t flags, std::string_view bytes, SlotList* finished) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  if (count_ == kOpen) {
+    Slot* const filled = slots_.back();
+    slots_.push_back(New());  // before it is done: who takes it finds what follows
+    FillLocked(filled, flags, bytes, finished);
+  } else if (filled_ < count_) {
+    FillLocked(slots_[filled_++], flags, bytes, finished);
+  }
+}
+
+void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* finished) {
+  const bool failed = (flags & (kFlagTaskError | kFlagRuntimeError)) != 0;
+  if (count_ == kOpen) {
+    if (failed) Put(flags, bytes, finished);
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    return FillLocked(slots_.back(), kFlagReply | kFlagEnd, {}, finished);
+  }
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(ended_, true)) return;
+  ByteBuffer missing;
+  if (!failed) {
+    AppendRuntimeError(missing, ErrorCode::kInternal, "the actor ended the call without this value");
+    flags = kFlagReply | kFlagRuntimeError;
+    bytes = missing.view();
+  }
+  while (filled_ < count_) FillLocked(slots_[filled_++], flags, bytes, finished);
+}
+
+Slot* ItemStream::At(std::size_t i) {
+  const std::lock_guard lock(mutex_);
+  slots_[i]->AddReference();
+  return slots_[i];
+}
+
+Slot* ItemStream::Front() { return At(0); }
+
+bool ItemStream::Pop() {
+  const std::lock_guard lock(mutex_);
+  Slot* const front = slots_.front();
+  if (!front->done() || (front->flags() & kFlagEnd) != 0) return false;
+  ++taken_.items;
+  taken_.bytes += front->bytes().size();
+  slots_.pop_front();
+  front->Release();
+  return true;
+}
+
+ItemStream::Taken ItemStream::taken() const {
+  const std::lock_guard lock(mutex_);
+  return taken_;
+}
+
+}  // namespace troupe::actors

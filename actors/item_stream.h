@@ -1,0 +1,67 @@
+// The answers of one call that gives several: a fixed number of values, or what a generator gives as
+// it gives it. The caller's half; who makes them is paced by item_window.h.
+//
+//   IS-1  The n-th item fills the n-th slot, in the order of arrival, each once.
+//   IS-2  After End no slot is pending: of a fixed number those without an item hold the error; a stream
+//         has the error as its last item, if there is one, and then a slot with kFlagEnd, for good.
+//   IS-3  A stream's front slot is there before its item is, so that it can be waited for.
+//
+// The channel puts and ends, under its mutex; any thread takes. Never blocks. Slots that are done and
+// waited for are handed back, to be told of (CallReactor::Notify) once no lock is held.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string_view>
+
+#include "actors/call_frame.h"
+#include "actors/slot.h"
+
+namespace troupe::actors {
+
+class ItemStream {
+ public:
+  using NextId = std::function<std::uint64_t()>;
+  static constexpr std::uint32_t kOpen = 0;
+
+  /// `count` values, or kOpen.
+  ItemStream(std::uint32_t count, NextId next_id);
+  ItemStream(const ItemStream&) = delete;
+  ItemStream& operator=(const ItemStream&) = delete;
+  ~ItemStream();
+
+  void Put(std::uint16_t flags, std::string_view bytes, SlotList* finished);
+  /// `flags` and `bytes` of the call's last frame, which are an error's or mean nothing.
+  void End(std::uint16_t flags, std::string_view bytes, SlotList* finished);
+
+  /// Of a fixed number: the slot of value `i`. One reference for the caller.
+  Slot* At(std::size_t i);
+  /// Of a stream: the slot of the next item, done or not. One reference for the caller.
+  Slot* Front();
+  /// The front's item was taken. False: it is not there yet, or the end is.
+  bool Pop();
+
+  struct Taken {
+    std::uint64_t items = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Of all that was popped.
+  Taken taken() const;
+
+ private:
+  Slot* New() { return Slot::New(next_id_()); }
+  void FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes, SlotList* finished);
+
+  const std::uint32_t count_;
+  const NextId next_id_;
+  mutable std::mutex mutex_;
+  std::deque<Slot*> slots_;  // of a stream: the last one is pending, or the end
+  std::size_t filled_ = 0;   // of a fixed number
+  bool ended_ = false;
+  Taken taken_;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,85 @@
+#include "bindings/call_answer.h"
+
+#include <absl/strings/str_format.h>
+
+#include "actors/peer.h"
+#include "bindings/call_errors.h"
+#include "bindings/call_pickle.h"
+#include "bindings/call_values.h"
+
+namespace troupe::bindings {
+namespace {
+
+using actors::ByteBuffer;
+
+/// Sends one of several values; steals it. An error with it is that value's alone.
+void SendItem(const AnswerTo& to, PyObject* value) {
+  ByteBuffer frame;
+  frame.Extend(actors::kFrameHeadBytes);
+  std::uint16_t flags = actors::kFlagReply | actors::kFlagItem;
+  WriteReply(frame, value, to.method, to.limits, &flags);
+  to.peer.Reply(to.sequence, flags, frame);
+}
+
+/// Sends all values of `result` but a single one. False: an error is set.
+bool SendValues(const AnswerTo& to, PyObject* result) {
+  const Py_ssize_t asked = static_cast<Py_ssize_t>(to.form.returns);
+  PyObject* values = PySequence_Fast(result, "");
+  if (values == nullptr) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "Task returned a %s, but num_returns=%zd.",
+                 Py_TYPE(result)->tp_name, asked);
+    return false;
+  }
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(values);
+  if (count != asked) {
+    PyErr_Format(PyExc_ValueError, "Task returned %zd objects, but num_returns=%zd.", count, asked);
+  }
+  for (Py_ssize_t i = 0; count == asked && i < count; ++i) {
+    SendItem(to, Py_NewRef(PySequence_Fast_GET_ITEM(values, i)));
+  }
+  Py_DECREF(values);
+  return count == asked;
+}
+
+}  // namespace
+
+void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
+                const actors::CallLimits& limits, std::uint16_t* flags) {
+  bool encoded = result != nullptr && EncodeValue(reply, result);
+  if (result != nullptr && !encoded && TakeNestedRef()) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError,
+                 "the result of %U() holds a Ref\n  return the value, troupe.get(ref)",
+                 method_name);
+  }
+  Py_XDECREF(result);
+  const std::size_t bytes = reply.size() - actors::kFrameHeadBytes;
+  if (encoded && actors::PaddedTo8(bytes) <= limits.frame_bytes_max) return;
+  reply.Truncate(actors::kFrameHeadBytes);
+  if (encoded) {
+    const char* name = PyUnicode_AsUTF8(method_name);
+    actors::AppendRuntimeError(
+        reply, ErrorCode::kTooLarge,
+        absl::StrFormat("the result of %s() takes %.1f MiB, one answer may take %g MiB\n"
+                        "  return large data in parts",
+                        name != nullptr ? name : "?", bytes / 1048576.0,
+                        limits.frame_bytes_max / 1048576.0));
+    *flags |= actors::kFlagRuntimeError;
+    return;
+  }
+  Py_XDECREF(AppendRaised(reply, limits.frame_bytes_max));
+  *flags |= actors::kFlagTaskError;
+}
+
+void WriteAnswer(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::uint16_t* flags) {
+  if (result != nullptr && to.form.returns != 1) {
+    const bool sent = to.form.returns == 0 || SendValues(to, result);
+    Py_DECREF(result);
+    result = sent ? Py_NewRef(Py_None) : nullptr;
+  }
+  WriteReply(reply, result, to.method, to.limits, flags);
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,42 @@
+// What a method returned or raised, as the frames that answer its call. Needs the GIL.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+#include "actors/byte_buffer.h"
+#include "actors/call_frame.h"
+
+namespace troupe::actors {
+class Peer;
+}
+
+namespace troupe::bindings {
+
+/// How the caller wants its answer (actors/call_target.h).
+struct AnswerForm {
+  std::uint32_t returns = 1;
+  bool streams = false;
+  std::uint32_t ahead = 0;
+};
+
+/// Which call is answered; a view, for the time of the answer.
+struct AnswerTo {
+  actors::Peer& peer;
+  std::uint64_t sequence;
+  PyObject* method;  // str
+  AnswerForm form;
+  const actors::CallLimits& limits;
+};
+
+/// Appends a body to `reply` that fits: the result, or an error that says why not. Steals `result`;
+/// nullptr means that an error is set, which becomes the reply.
+void WriteReply(actors::ByteBuffer& reply, PyObject* result, PyObject* method_name,
+                const actors::CallLimits& limits, std::uint16_t* flags);
+
+/// The same for the call's last frame, after queueing those of its values where there are several.
+void WriteAnswer(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,
+                 std::uint16_t* flags);
+
+}  // namespace troupe::bindings

@@ -1,0 +1,101 @@
+"""Handles of actors and their methods: what `Counter.remote()` and `get_actor()` return."""
+from __future__ import annotations
+
+from typing import Any
+
+from troupe import _session, exceptions
+from troupe._actor_link import ActorLink, Caller
+from troupe._method_options import MethodOptions, Traits
+
+
+class ActorMethod(Caller):
+    """A method of a handle. `remote(...)` calls it and returns a ref of the answer, a list of refs with
+    `num_returns`, or an ObjectRefGenerator of a method that yields.
+
+    `remote` is an attribute: of a method that was called before it is the call path itself.
+    """
+
+    __slots__ = ("_link", "_name", "_options", "_target", "remote")
+
+    def __init__(self, link: ActorLink, name: str, options: MethodOptions) -> None:
+        self._link = link
+        self._name = name
+        self._options = options
+        self._target = options.target(name)
+        self.unbind()
+
+    def unbind(self) -> None:
+        """See Caller."""
+        self.remote = self._first
+
+    def _first(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self._link.bind(self, self._target)
+        self.remote = bound
+        return bound(*args, **kwargs)
+
+    def options(self, **options: Any) -> "ActorMethod":
+        """The same method with options for its calls: num_returns, concurrency_group, max_task_retries,
+        retry_exceptions. Raises ValueError for others."""
+        return ActorMethod(self._link, self._name, self._options.with_given(options))
+
+    def __repr__(self) -> str:
+        return f"<method {self._name} of {self._link.label}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"actor methods are called by .{self._name}.remote(...)")
+
+
+class ActorHandle:
+    """A reference to an actor. Can be passed to other processes of the cluster; equal to every other handle of
+    the same actor."""
+
+    def __init__(self, link: ActorLink, traits: Traits) -> None:
+        self._link = link
+        self._traits = traits
+
+    def __getattr__(self, name: str) -> ActorMethod:
+        if name in ("_link", "_traits"):  # of a handle that is being made
+            raise AttributeError(name)
+        options = self._traits.options_of(name)
+        if options is None:
+            raise AttributeError(f"{self._link.label} has no method {name!r}")
+        method = ActorMethod(self._link, name, options)
+        self.__dict__[name] = method
+        return method
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(self._traits.methods or {})]
+
+    def __repr__(self) -> str:
+        return f"<{self._link.label}>"
+
+    def __hash__(self) -> int:
+        return hash(self._link.actor)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ActorHandle) and other._link.actor == self._link.actor
+
+    def __reduce__(self) -> tuple:
+        return _handle, (self._link.actor, self._link.class_name, self._traits)
+
+    @property
+    def _actor_id(self) -> str:
+        return self._link.actor
+
+
+def watched(session: _session.Session, actor: str, class_name: str, pending_max: int) -> ActorLink:
+    """The link to an actor somebody else created: asks the head to be told of it, once."""
+    link, is_new = ActorLink.of_or_new(session, actor, class_name, pending_max)
+    if is_new:
+        try:
+            _, update, data = session.request("WatchActor", {"actor": actor})
+        except exceptions.NotFoundError as error:
+            link.fail(exceptions.ActorDiedError(f"{link.label}: {error}"))
+        else:
+            session.board.post_reply("actor", actor, update["info"], data)
+    return link
+
+
+def _handle(actor: str, class_name: str, traits: Traits) -> ActorHandle:
+    """What a handle that travelled becomes in the process it arrives in."""
+    return ActorHandle(watched(_session.current(), actor, class_name, traits.max_pending_calls), traits)

@@ -1,0 +1,182 @@
+"""One process's way to one actor: the channel its calls take, its restarts, its death.
+
+Calls made before the actor is alive wait in the channel, encoded, and leave when it is; nothing is kept
+twice. When the actor is started again, calls under way end as the channel says (NotSentError,
+MaybeExecutedError), and later ones wait in the next channel.
+"""
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from troupe import _calls, _session, exceptions
+
+Bound = Callable[..., Any]
+
+
+class Caller:
+    """Something that keeps a bound call of a link, to be dropped when the link's channel changes."""
+
+    __slots__ = ("__weakref__",)
+
+    def unbind(self) -> None:
+        """The next call asks the link anew."""
+        raise NotImplementedError
+
+
+class ActorLink:
+    """See the module's text. Made by `of_or_new`, one per session and actor."""
+
+    def __init__(self, session: _session.Session, actor: str, class_name: str, pending_max: int) -> None:
+        self.session = session
+        self.actor = actor
+        self.label = f"actor {class_name}({actor[:8]})"
+        self.class_name = class_name
+        self.pending_max = pending_max
+        self.incarnation = 0
+        self._channel: Any = None           # None until the next call, which makes one
+        self._alive: dict | None = None     # the head's last word, while that is "alive"
+        self._error: exceptions.TroupeError | None = None
+        self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
+        self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
+        self._lock = threading.RLock()
+        session.board.subscribe("actor", actor, self._on_state)
+
+    @classmethod
+    def of_or_new(cls, session: _session.Session, actor: str, class_name: str,
+                  pending_max: int) -> tuple["ActorLink", bool]:
+        """The session's link to an actor, and whether it was made just now."""
+        with _session._lock:
+            links = session.store.get("actor_links")
+            if links is None:
+                links = session.store["actor_links"] = {}
+                session.on_close(lambda: _end_links(session))
+            link = links.get(actor)
+            if link is not None:
+                return link, False
+            link = links[actor] = cls(session, actor, class_name, pending_max)
+            return link, True
+
+    def bind(self, caller: Caller, target: str) -> Bound:
+        """A callable that starts calls of `target`, until `caller.unbind()`."""
+        with self._lock:
+            self._callers.add(caller)
+            return self._open().method(target)
+
+    @property
+    def error(self) -> exceptions.TroupeError | None:
+        """Why the actor is dead, if it is."""
+        return self._error
+
+    def fail(self, error: exceptions.TroupeError) -> None:
+        """The actor is dead: what waits and what comes ends with `error`."""
+        with self._lock:
+            self._error = error
+            self._alive = None
+            channels, self._ended = self._ended, []
+            if self._channel is not None:
+                channels.append(self._channel)
+        for channel in channels:
+            _calls.fail(channel, error)
+
+    def _open(self) -> Any:
+        if self._channel is None:
+            self._channel = _calls.channel_later(self.label, self.pending_max)
+            if self._error is not None:
+                _calls.fail(self._channel, self._error)
+            elif self._alive is not None:
+                self._aim(self._alive)
+        return self._channel
+
+    def _aim(self, info: dict) -> None:
+        channel = self._channel
+        _calls.on_lost(channel, info["address"], lambda: self._lost(channel))
+        _calls.aim(channel, info["address"], self.session.control)
+
+    def _on_state(self, info: dict, attachment: bytes) -> None:
+        if info["state"] == "dead":
+            return self.fail(death_of(info, attachment, self.label))
+        with self._lock:
+            if self._error is not None:
+                return None
+            if info["state"] != "alive":  # being started again
+                return self._retire("its process is gone; it is being started again") if self._alive else None
+            incarnation = info["address"]["incarnation"]
+            if self._alive is not None and incarnation <= self.incarnation:
+                return None
+            if self._alive is not None:
+                self._retire("its process is gone; it was started again")
+            self.incarnation, self._alive = incarnation, info
+            if self._channel is not None:
+                self._aim(info)
+        return None
+
+    def _retire(self, why: str) -> None:
+        """The process is gone: calls under way end, later ones take another channel."""
+        self._alive = None
+        channels, self._ended = [*self._ended, self._drop()], []
+        for channel in channels:
+            if channel is not None:
+                channel.lose(why)
+
+    def _drop(self) -> Any:
+        channel, self._channel = self._channel, None
+        for caller in list(self._callers):
+            caller.unbind()
+        return channel
+
+    def _lost(self, channel: Any) -> None:
+        """The connection to another host ended. Calls under way wait for a verdict; later ones dial anew."""
+        with self._lock:
+            self._ended = [each for each in self._ended if each.outstanding]
+            self._ended.append(channel)
+            if self._channel is channel:
+                self._drop()
+
+
+def _end_links(session: _session.Session) -> None:
+    """The session was shut down here: calls that wait and calls to come end at once, not after a grace."""
+    for link in list(session.store["actor_links"].values()):
+        link.fail(exceptions.ActorUnavailableError(
+            "troupe.shutdown() was called in this process, and the handle belongs to the session that it ended"))
+
+
+def resolve_args(args: tuple) -> tuple:
+    """Refs among the arguments become their values, as the receiver expects."""
+    if any(type(value) is _calls.Ref for value in args):
+        return tuple(_calls.get(value) if type(value) is _calls.Ref else value for value in args)
+    return args
+
+
+def resolve_kwargs(kwargs: Mapping[str, Any]) -> dict:
+    """The same for keyword arguments."""
+    return {name: _calls.get(value) if type(value) is _calls.Ref else value for name, value in kwargs.items()}
+
+
+def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeError:
+    """The error of a dead actor: its cause, and where its constructor raised, that exception's type."""
+    failure = info["failure"]
+    cause = _loaded(attachment)
+    text = f"{label} is dead: {failure['cause'] or 'its process is gone'}"
+    if failure["node_name"]:
+        text += f" (on {failure['node_name']}, pid {failure['pid']})"
+    if failure["traceback"]:
+        text += "\n  " + "\n  ".join(failure["traceback"].rstrip().splitlines()[-30:])
+    elif failure["log_tail"]:
+        text += "\n  last lines of its stderr:\n    " + "\n    ".join(
+            failure["log_tail"].rstrip().splitlines()[-10:])
+    return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, actor_id=info["actor"])
+
+
+def _loaded(attachment: bytes) -> BaseException | None:
+    if not attachment:
+        return None
+    import cloudpickle
+
+    try:
+        error = cloudpickle.loads(attachment)
+    except Exception:  # its class is not importable here; the text says what happened
+        return None
+    return error if isinstance(error, BaseException) else None

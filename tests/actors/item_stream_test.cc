@@ -1,0 +1,93 @@
+// Method: items, ends and takes in the orders in which they can meet; slots are looked at directly.
+#include "actors/item_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "actors/call_frame.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::uint16_t kItem = kFlagReply | kFlagItem;
+constexpr std::uint16_t kError = kFlagReply | kFlagRuntimeError;
+
+ItemStream::NextId Counting() {
+  return [next = std::uint64_t{0}]() mutable { return ++next; };
+}
+
+TEST(ItemStream, IS1_ValuesFillTheirSlotsInOrder) {
+  ItemStream items(2, Counting());
+  SlotList finished;
+  const SlotHold first(items.At(0)), second(items.At(1));
+  items.Put(kItem, "one", &finished);
+  EXPECT_TRUE(first.get()->done());
+  EXPECT_FALSE(second.get()->done());
+  items.Put(kItem, "two", &finished);
+  items.Put(kItem, "three", &finished);  // nobody asked for it
+  items.End(kFlagReply, "", &finished);
+  EXPECT_EQ(first.get()->bytes(), "one");
+  EXPECT_EQ(second.get()->bytes(), "two");
+  EXPECT_NE(first.get()->id(), second.get()->id());
+  EXPECT_TRUE(finished.empty());  // nobody waited
+}
+
+TEST(ItemStream, IS2_AnErrorIsTheAnswerOfAllThatAreMissing) {
+  ItemStream items(3, Counting());
+  SlotList finished;
+  items.Put(kItem, "one", &finished);
+  items.End(kError, "why", &finished);
+  items.End(kError, "later", &finished);
+  EXPECT_EQ(SlotHold(items.At(0)).get()->bytes(), "one");
+  for (int i : {1, 2}) {
+    const SlotHold slot(items.At(static_cast<std::size_t>(i)));
+    EXPECT_EQ(slot.get()->flags(), kError);
+    EXPECT_EQ(slot.get()->bytes(), "why");
+  }
+}
+
+TEST(ItemStream, IS2_AnEndWithoutAllValuesIsAnError) {
+  ItemStream items(1, Counting());
+  SlotList finished;
+  items.End(kFlagReply, "", &finished);
+  EXPECT_EQ(SlotHold(items.At(0)).get()->flags(), kError);
+}
+
+TEST(ItemStream, IS3_AStreamsFrontIsThereBeforeItsItem) {
+  ItemStream items(ItemStream::kOpen, Counting());
+  SlotList finished;
+  const SlotHold front(items.Front());
+  EXPECT_FALSE(items.Pop());
+  ASSERT_TRUE(front.get()->Watch());  // somebody waits
+  items.Put(kItem, "one", &finished);
+  ASSERT_EQ(finished.size(), 1u);
+  EXPECT_EQ(finished[0], front.get());
+  const SlotHold told(finished[0]);
+  items.Put(kItem, "two", &finished);
+  EXPECT_TRUE(items.Pop());
+  EXPECT_EQ(SlotHold(items.Front()).get()->bytes(), "two");
+  EXPECT_TRUE(items.Pop());
+  EXPECT_FALSE(SlotHold(items.Front()).get()->done());
+  EXPECT_EQ(items.taken().items, 2u);
+  EXPECT_EQ(items.taken().bytes, 6u);
+}
+
+TEST(ItemStream, IS2_AStreamsErrorIsItsLastItemThenTheEnd) {
+  ItemStream items(ItemStream::kOpen, Counting());
+  SlotList finished;
+  items.Put(kItem, "one", &finished);
+  items.End(kError, "why", &finished);
+  items.Put(kItem, "late", &finished);
+  EXPECT_TRUE(items.Pop());
+  EXPECT_EQ(SlotHold(items.Front()).get()->bytes(), "why");
+  EXPECT_TRUE(items.Pop());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(SlotHold(items.Front()).get()->flags(), kFlagReply | kFlagEnd);
+    EXPECT_FALSE(items.Pop());
+  }
+}
+
+}  // namespace
+}  // namespace troupe::actors
