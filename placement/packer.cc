@@ -1,233 +1,219 @@
 #include "placement/packer.h"
 
 #include <algorithm>
-#include <cctype>
-#include <functional>
-#include <map>
-#include <numeric>
-#include <string>
+#include <utility>
+
+#include "placement/demand.h"
+#include "placement/field.h"
+#include "placement/mixed.h"
+#include "placement/nested_fill.h"
+#include "placement/spread.h"
 
 namespace troupe::placement {
 namespace {
 
-bool SameText(const std::string& a, const std::string& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
-           return std::tolower(static_cast<unsigned char>(x)) ==
-                  std::tolower(static_cast<unsigned char>(y));
-         });
-}
-
-bool LabelsMatch(const NodeView& node, const Request& request) {
-  return std::all_of(request.labels.begin(), request.labels.end(), [&node](const auto& wanted) {
-    const auto found = node.labels.find(wanted.first);
-    return found != node.labels.end() && SameText(found->second, wanted.second);
-  });
-}
-
-// A node under consideration: what is left of it while a plan grows.
-struct Slot {
-  NodeId id;
-  std::string name;
-  Resources left;
-  std::size_t used = 0;  // bundles given to it
+// A stretch of the order of places.
+struct Stretch {
+  std::size_t begin = 0;
+  std::size_t end = 0;
 };
-using Slots = std::vector<Slot>;
-using Choice = std::vector<std::size_t>;  // slot of each bundle
 
-Slots SlotsOf(const std::vector<NodeView>& nodes, const Request& request, Using what) {
-  Slots slots;
-  for (const NodeView& node : nodes) {
-    if (what == Using::kFree && !node.closed.empty()) continue;
-    if (!LabelsMatch(node, request)) continue;
-    slots.push_back({node.id, node.name, what == Using::kFree ? node.free : node.total, 0});
+class Planner {
+ public:
+  Planner(ClusterIndex& cluster, const Request& request, const Selector& labels, Using what)
+      : cluster_(cluster), request_(request), demand_(cluster, request, labels), what_(what),
+        levels_(cluster.levels().size()) {
+    const auto& levels = cluster.levels();
+    while (level_ < levels.size() && levels[level_] != request.level) ++level_;
   }
-  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
-    return a.name != b.name ? a.name < b.name : a.id < b.id;
-  });
-  return slots;
-}
 
-Resources Sum(const std::vector<Resources>& bundles) {
-  Resources sum;
-  for (const Resources& bundle : bundles) sum.Add(bundle);
-  return sum;
-}
-
-// How full a node would be: the mean share left over of what is asked for; less is a better fit.
-std::uint64_t Leftover(const Resources& left, const Resources& asked) {
-  std::uint64_t sum = 0;
-  for (const auto& [name, amount] : asked.amounts()) sum += left.Get(name) - amount;
-  return sum;
-}
-
-std::optional<Choice> OneNode(const Slots& slots, const std::vector<Resources>& bundles) {
-  const Resources all = Sum(bundles);
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (!all.FitsIn(slots[i].left)) continue;
-    if (!best || Leftover(slots[i].left, all) < Leftover(slots[*best].left, all)) best = i;
-  }
-  if (!best) return std::nullopt;
-  return Choice(bundles.size(), *best);
-}
-
-// Maximum matching (Kuhn): exact, and near to linear for equal bundles.
-std::optional<Choice> Distinct(const Slots& slots, const std::vector<Resources>& bundles) {
-  if (bundles.size() > slots.size()) return std::nullopt;
-  const std::size_t kNone = bundles.size();
-  std::vector<std::size_t> owner(slots.size(), kNone);
-  std::vector<char> seen;
-  std::function<bool(std::size_t)> place = [&](std::size_t bundle) {
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      if (seen[i] || !bundles[bundle].FitsIn(slots[i].left)) continue;
-      seen[i] = 1;
-      if (owner[i] == kNone || place(owner[i])) {
-        owner[i] = bundle;
-        return true;
+  std::optional<Plan> Run() {
+    if (!demand_.known()) return std::nullopt;
+    if (auto picks = OnNamedNode()) return PlanOf(std::move(*picks));
+    if (!request_.node.IsNil() && !request_.node_soft) return std::nullopt;
+    const bool one = request_.strategy == Strategy::kStrictPack || request_.strategy == Strategy::kPack;
+    if (one) {
+      if (const Host* host = OneNode()) return PlanOf(AllOn(host));
+      if (request_.strategy == Strategy::kStrictPack || demand_.bundles() == 1) return std::nullopt;
+    }
+    if (!request_.level.empty()) {
+      if (auto picks = InOneDomain()) return PlanOf(std::move(*picks));
+      if (request_.level_required) return std::nullopt;
+      if (level_ < levels_ && OnlyEqual() && request_.strategy == Strategy::kPack) {
+        Measure();
+        auto picks = FillNested({0, rows_.size()});
+        return picks ? std::optional(PlanOf(std::move(*picks))) : std::nullopt;
       }
     }
-    return false;
-  };
-  for (std::size_t b = 0; b < bundles.size(); ++b) {
-    seen.assign(slots.size(), 0);
-    if (!place(b)) return std::nullopt;
+    auto picks = On(FieldOf(cluster_.pools(what_), demand_));
+    return picks ? std::optional(PlanOf(std::move(*picks))) : std::nullopt;
   }
-  Choice choice(bundles.size());
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (owner[i] != kNone) choice[owner[i]] = i;
+
+ private:
+  bool OnlyEqual() const { return demand_.items().size() == 1; }
+  bool Labelled(const Host* host) const {
+    return !request_.level_required || request_.level.empty() ||
+           (level_ < levels_ && host->domains[level_] != 0);
   }
-  return choice;
-}
 
-bool AllEqual(const std::vector<Resources>& bundles) {
-  return std::all_of(bundles.begin(), bundles.end(),
-                     [&bundles](const Resources& b) { return b == bundles.front(); });
-}
+  Picks AllOn(const Host* host) const {
+    Picks picks;
+    for (std::size_t i = 0; i < demand_.items().size(); ++i) {
+      picks.push_back({i, host, demand_.items()[i].bundles.size()});
+    }
+    return picks;
+  }
 
-// Equal bundles under PACK: the fewest nodes, each taken in full, the last one the tightest fit.
-std::optional<Choice> FillEqual(const Slots& slots, const std::vector<Resources>& bundles) {
-  const std::size_t wanted = bundles.size();
-  std::vector<std::size_t> room(slots.size());
-  for (std::size_t i = 0; i < slots.size(); ++i) room[i] = bundles[0].TimesIn(slots[i].left, wanted);
-  Choice choice;
-  std::vector<char> taken(slots.size(), 0);
-  while (choice.size() < wanted) {
-    const std::size_t rest = wanted - choice.size();
-    std::optional<std::size_t> best;
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      if (taken[i] || room[i] == 0) continue;
-      if (!best) {
-        best = i;
-      } else if (room[*best] < rest) {
-        if (room[i] > room[*best]) best = i;
-      } else if (room[i] >= rest && Leftover(slots[i].left, bundles[0].Times(rest)) <
-                                        Leftover(slots[*best].left, bundles[0].Times(rest))) {
-        best = i;
+  std::optional<Picks> OnNamedNode() {
+    const Host* host = request_.node.IsNil() ? nullptr : cluster_.Find(request_.node);
+    const Pool* pool = host == nullptr ? nullptr : host->pools[static_cast<std::size_t>(what_)];
+    if (pool == nullptr || !Labelled(host) || !demand_.AdmitsAll(*pool)) return std::nullopt;
+    const bool apart = request_.strategy == Strategy::kStrictSpread && demand_.bundles() > 1;
+    if (apart || !FitsIn(demand_.sum(), pool->amounts)) return std::nullopt;
+    return AllOn(host);
+  }
+
+  // The tightest node that holds all.
+  const Host* OneNode() const {
+    return cluster_.pools(what_).Tightest(demand_.sum(), [this](const Pool& pool) -> const Host* {
+      if (!demand_.AdmitsAll(pool)) return nullptr;
+      const auto at = std::find_if(pool.hosts.begin(), pool.hosts.end(),
+                                   [this](const Host* host) { return Labelled(host); });
+      return at == pool.hosts.end() ? nullptr : *at;
+    });
+  }
+
+  // What each node, in the order of places, has room for.
+  void Measure() {
+    if (!rows_.empty()) return;
+    const std::uint64_t most = request_.strategy == Strategy::kStrictSpread ? 1 : demand_.bundles();
+    rows_.reserve(cluster_.in_place_order().size());
+    for (const Host* host : cluster_.in_place_order()) {
+      const Pool* pool = host->pools[static_cast<std::size_t>(what_)];
+      std::uint64_t room = 0;
+      if (pool != nullptr) {
+        const auto [known, made] = rooms_.try_emplace(pool, 0);
+        if (made) known->second = std::min(most, demand_.RoomIn(*pool));
+        room = known->second;
+      }
+      rows_.push_back({room, host->domains.data()});
+    }
+  }
+
+  // The narrowest domains first, up to the one asked for; at each level the one with least room left.
+  std::optional<Picks> InOneDomain() {
+    if (level_ == levels_) return std::nullopt;
+    Measure();
+    for (std::size_t level = levels_; level-- > level_;) {
+      std::vector<FillRun> runs = RunsOf(rows_, levels_, level, 0, rows_.size());
+      const auto unfit = [&](const FillRun& run) {
+        return run.room < demand_.bundles() || rows_[run.begin].domains[level] == 0 ||
+               rows_[run.begin].domains[level_] == 0;
+      };
+      runs.erase(std::remove_if(runs.begin(), runs.end(), unfit), runs.end());
+      std::stable_sort(runs.begin(), runs.end(),
+                       [](const FillRun& a, const FillRun& b) { return a.room < b.room; });
+      for (const FillRun& run : runs) {
+        auto picks = OnlyEqual() && request_.strategy == Strategy::kPack
+                         ? FillNested({run.begin, run.end})
+                         : On(FieldIn({run.begin, run.end}));
+        if (picks) return picks;
       }
     }
-    if (!best) return std::nullopt;
-    taken[*best] = 1;
-    choice.insert(choice.end(), std::min(rest, room[*best]), *best);
+    return std::nullopt;
   }
-  return choice;
-}
 
-// Largest bundle first, each to the slot `better` prefers among those that hold it.
-using Better = bool (*)(const Slot&, const Slot&, const Resources&);
-std::optional<Choice> Greedy(Slots slots, const std::vector<Resources>& bundles, Better better) {
-  std::vector<std::size_t> order(bundles.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&bundles](std::size_t a, std::size_t b) {
-    return Leftover(bundles[a], {}) > Leftover(bundles[b], {}) || bundles[b] < bundles[a];
-  });
-  Choice choice(bundles.size());
-  for (const std::size_t b : order) {
-    Slot* best = nullptr;
-    for (Slot& slot : slots) {
-      if (!bundles[b].FitsIn(slot.left)) continue;
-      if (best == nullptr || better(slot, *best, bundles[b])) best = &slot;
-    }
-    if (best == nullptr) return std::nullopt;
-    best->left.Subtract(bundles[b]);
-    ++best->used;
-    choice[b] = static_cast<std::size_t>(best - slots.data());
+  Field FieldIn(const Stretch& stretch) const {
+    const auto& order = cluster_.in_place_order();
+    return FieldOf(order.data() + stretch.begin, order.data() + stretch.end, what_, demand_);
   }
-  return choice;
-}
 
-bool Fuller(const Slot& a, const Slot& b, const Resources& bundle) {
-  if ((a.used > 0) != (b.used > 0)) return a.used > 0;
-  return Leftover(a.left, bundle) < Leftover(b.left, bundle);
-}
-bool Emptier(const Slot& a, const Slot& b, const Resources&) { return a.used < b.used; }
-
-// What greed missed: every placement, largest bundles first, up to a bound of steps.
-std::optional<Choice> Search(Slots slots, const std::vector<Resources>& bundles) {
-  std::vector<std::size_t> order(bundles.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&bundles](std::size_t a, std::size_t b) {
-    return bundles[b] < bundles[a];
-  });
-  Choice choice(bundles.size());
-  std::size_t steps = 0;
-  std::function<bool(std::size_t)> place = [&](std::size_t at) {
-    if (at == order.size()) return true;
-    const Resources& bundle = bundles[order[at]];
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      if (++steps > kSearchStepsMax) return false;
-      if (!bundle.FitsIn(slots[i].left)) continue;
-      slots[i].left.Subtract(bundle);
-      choice[order[at]] = i;
-      if (place(at + 1)) return true;
-      slots[i].left.Add(bundle);
-    }
-    return false;
-  };
-  if (!place(0)) return std::nullopt;
-  return choice;
-}
-
-std::optional<Choice> Choose(const Slots& slots, const Request& request) {
-  const std::vector<Resources>& bundles = request.bundles;
-  switch (request.strategy) {
-    case Strategy::kStrictPack:
-      return OneNode(slots, bundles);
-    case Strategy::kStrictSpread:
-      return Distinct(slots, bundles);
-    case Strategy::kSpread: {
-      if (auto choice = Distinct(slots, bundles)) return choice;
-      if (auto choice = Greedy(slots, bundles, Emptier)) return choice;
-      break;
-    }
-    case Strategy::kPack: {
-      if (auto choice = OneNode(slots, bundles)) return choice;
-      if (AllEqual(bundles)) return FillEqual(slots, bundles);
-      if (auto choice = Greedy(slots, bundles, Fuller)) return choice;
-      break;
-    }
+  std::optional<Picks> FillNested(const Stretch& stretch) const {
+    const std::vector<FillRow> rows(rows_.begin() + static_cast<std::ptrdiff_t>(stretch.begin),
+                                    rows_.begin() + static_cast<std::ptrdiff_t>(stretch.end));
+    return Filled(rows, levels_,
+                  [&](std::size_t row) { return cluster_.in_place_order()[stretch.begin + row]; });
   }
-  return Search(slots, bundles);
-}
 
-std::optional<Plan> PlanOn(const std::vector<NodeView>& nodes, const Request& request, Using what) {
-  if (request.bundles.empty()) return Plan{};
-  Slots slots = SlotsOf(nodes, request, what);
-  std::optional<Choice> choice;
-  if (!request.node.IsNil()) {
-    Slots only;
-    for (const Slot& slot : slots) {
-      if (slot.id == request.node) only.push_back(slot);
+  // Equal bundles, PACK, anywhere: nodes are all that counts.
+  std::optional<Picks> FillFlat(const Field& field) const {
+    std::vector<FillRow> rows;
+    std::vector<const Host*> hosts;
+    for (const Lot& lot : field) {
+      const std::uint64_t room = demand_.RoomIn(*lot.pool);
+      rows.resize(rows.size() + lot.hosts.size(), {room, nullptr});
+      hosts.insert(hosts.end(), lot.hosts.begin(), lot.hosts.end());
     }
-    choice = Choose(only, request);
-    if (choice) slots = only;
-    if (!choice && !request.node_soft) return std::nullopt;
+    return Filled(rows, 0, [&](std::size_t row) { return hosts[row]; });
   }
-  if (!choice) choice = Choose(slots, request);
-  if (!choice) return std::nullopt;
-  Plan plan;
-  for (const std::size_t slot : *choice) plan.nodes.push_back(slots[slot].id);
-  return plan;
-}
+
+  template <class HostOf>
+  std::optional<Picks> Filled(const std::vector<FillRow>& rows, std::size_t levels, HostOf host) const {
+    std::uint64_t room = 0;
+    for (const FillRow& row : rows) room += row.room;
+    if (room < demand_.bundles()) return std::nullopt;
+    const auto taken = NestedFill(rows, levels, demand_.bundles());
+    Picks picks;
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      if (taken[i] > 0) picks.push_back({0, host(i), taken[i]});
+    }
+    return picks;
+  }
+
+  std::optional<Picks> On(Field field) const {
+    switch (request_.strategy) {
+      case Strategy::kStrictPack:
+        return std::nullopt;  // OneNode is exact
+      case Strategy::kStrictSpread:
+        return OnDistinctNodes(field, demand_);
+      case Strategy::kSpread:
+        std::stable_sort(field.begin(), field.end(), [this](const Lot& a, const Lot& b) {
+          return demand_.Emptier(a.pool->amounts, b.pool->amounts);
+        });
+        if (auto picks = OnDistinctNodes(field, demand_)) return picks;
+        return Mixed(field, demand_, Prefer::kManyNodes);
+      case Strategy::kPack:
+        return OnlyEqual() ? FillFlat(field) : Mixed(field, demand_, Prefer::kFewNodes);
+    }
+    return std::nullopt;
+  }
+
+  // Equal bundles in the order of ranks: by domain, in one the fullest nodes first, then by name.
+  Plan PlanOf(Picks picks) const {
+    std::stable_sort(picks.begin(), picks.end(), [](const Pick& a, const Pick& b) {
+      return a.item != b.item ? a.item < b.item : a.host->place < b.host->place;
+    });
+    for (auto run = picks.begin(); run != picks.end();) {
+      const auto end = std::find_if(run, picks.end(), [&](const Pick& p) {
+        return p.item != run->item || p.host->domains != run->host->domains;
+      });
+      std::map<const Host*, std::uint64_t> counts;
+      for (auto at = run; at != end; ++at) counts[at->host] += at->count;
+      std::stable_sort(run, end, [&](const Pick& a, const Pick& b) {
+        return counts.at(a.host) > counts.at(b.host);
+      });
+      run = end;
+    }
+    Plan plan;
+    plan.nodes.resize(demand_.bundles());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < picks.size(); ++i) {
+      if (i > 0 && picks[i].item != picks[i - 1].item) next = 0;
+      const auto& bundles = demand_.items()[picks[i].item].bundles;
+      for (std::uint64_t n = 0; n < picks[i].count; ++n) plan.nodes[bundles[next++]] = picks[i].host->view.id;
+    }
+    return plan;
+  }
+
+  ClusterIndex& cluster_;
+  const Request& request_;
+  Demand demand_;
+  const Using what_;
+  const std::size_t levels_;
+  std::size_t level_ = 0;  // the one asked for; levels_: none the cluster has
+  std::vector<FillRow> rows_;
+  std::unordered_map<const Pool*, std::uint64_t> rooms_;
+};
 
 }  // namespace
 
@@ -241,29 +227,39 @@ const char* NameOf(Strategy strategy) {
   return "?";
 }
 
+std::optional<Plan> PackOn(ClusterIndex& cluster, const Request& request, Using what) {
+  if (request.bundles.empty()) return Plan{};
+  auto plan = Planner(cluster, request, request.labels, what).Run();
+  for (auto at = request.fallbacks.begin(); !plan && at != request.fallbacks.end(); ++at) {
+    plan = Planner(cluster, request, *at, what).Run();
+  }
+  return plan;
+}
+
+std::optional<Plan> Pack(ClusterIndex& cluster, const Request& request) {
+  return PackOn(cluster, request, Using::kFree);
+}
+
+bool EverFits(ClusterIndex& cluster, const Request& request) {
+  return PackOn(cluster, request, Using::kTotal).has_value();
+}
+
 std::optional<Plan> Pack(const std::vector<NodeView>& nodes, const Request& request) {
-  return PlanOn(nodes, request, Using::kFree);
+  ClusterIndex cluster(nodes);
+  return Pack(cluster, request);
 }
 
 bool EverFits(const std::vector<NodeView>& nodes, const Request& request) {
-  return PlanOn(nodes, request, Using::kTotal).has_value();
+  ClusterIndex cluster(nodes);
+  return EverFits(cluster, request);
 }
 
-std::optional<Plan> PackOnTotals(const std::vector<NodeView>& nodes, const Request& request) {
-  return PlanOn(nodes, request, Using::kTotal);
-}
-
-Gang GangOf(const std::vector<NodeView>& nodes, const Plan& plan) {
-  std::map<NodeId, std::uint32_t> counts;
-  for (const NodeId& node : plan.nodes) ++counts[node];
-  std::map<NodeId, std::string> names;
-  for (const NodeView& node : nodes) names[node.id] = node.name;
+Gang GangOf(const Plan& plan) {
   Gang gang;
-  for (const auto& [node, count] : counts) gang.parts.push_back({node, count});
-  std::sort(gang.parts.begin(), gang.parts.end(), [&names](const GangPart& a, const GangPart& b) {
-    if (a.count != b.count) return a.count > b.count;
-    return names[a.node] != names[b.node] ? names[a.node] < names[b.node] : a.node < b.node;
-  });
+  for (const NodeId& node : plan.nodes) {
+    if (gang.parts.empty() || gang.parts.back().node != node) gang.parts.push_back({node, 0});
+    ++gang.parts.back().count;
+  }
   return gang;
 }
 

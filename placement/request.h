@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "placement/labels.h"
 #include "placement/resources.h"
 #include "runtime/base/ids.h"
 
@@ -17,12 +17,18 @@ enum class Strategy : std::uint8_t { kPack, kSpread, kStrictPack, kStrictSpread 
 /// "PACK", as users write it.
 const char* NameOf(Strategy strategy);
 
+/// Labels that say where a node stands, widest first. Nodes with equal values up to a level are one
+/// domain of it; a host is the narrowest domain, and needs no label.
+using Levels = std::vector<std::string>;
+/// block, rack, nvlink_domain.
+const Levels& DefaultLevels();
+
 struct NodeView {
   NodeId id;
   std::string name;
   Resources total;
   Resources free;
-  std::map<std::string, std::string> labels;
+  Labels labels;
   /// Why nothing new goes there just now ("suspect: not heard for 2.3 s"); empty: it may.
   std::string closed;
 };
@@ -30,14 +36,23 @@ struct NodeView {
 struct Request {
   std::vector<Resources> bundles;
   Strategy strategy = Strategy::kPack;
-  /// Every node used must carry these; values compare without regard to case.
-  std::map<std::string, std::string> labels;
+  /// Every node used must hold this.
+  Selector labels;
+  /// Instead of `labels`, in this order, when nothing can be placed with those.
+  std::vector<Selector> fallbacks;
+  /// One for each bundle, beside `labels`; or none at all.
+  std::vector<Selector> bundle_labels;
+  /// A level: all bundles go into one domain of it, the smallest that holds them; empty: anywhere.
+  std::string level;
+  /// Otherwise the level is a wish: several domains, as few as will do, are better than waiting.
+  bool level_required = false;
   /// Nil: any. Otherwise only this node, or, when `node_soft`, this one if it can.
   NodeId node;
   bool node_soft = false;
 };
 
-/// The node of each bundle, by the bundle's position in the request.
+/// The node of each bundle, by the bundle's position in the request. Equal bundles are in the order
+/// of ranks: a node's are consecutive, near nodes follow each other.
 struct Plan {
   std::vector<NodeId> nodes;
 };

@@ -1,7 +1,8 @@
 #include "head/core/schedule.h"
 
-#include <set>
-#include <tuple>
+#include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "head/core/actors.h"
@@ -10,7 +11,7 @@
 #include "head/core/runs.h"
 #include "head/core/shares.h"
 #include "head/core/views.h"
-#include "placement/packer.h"
+#include "placement/queue.h"
 
 namespace troupe::head {
 namespace {
@@ -19,11 +20,10 @@ using placement::NodeView;
 
 // One place per bundle; a gang's ranks on one node are one bundle.
 std::vector<wire::BundlePlace> PlacesOf(const Group& group, const placement::Request& request,
-                                        const placement::Plan& plan,
-                                        const std::vector<NodeView>& views) {
+                                        const placement::Plan& plan) {
   std::vector<wire::BundlePlace> places;
   if (group.spec.gang) {
-    for (const placement::GangPart& part : placement::GangOf(views, plan).parts) {
+    for (const placement::GangPart& part : placement::GangOf(plan).parts) {
       wire::BundlePlace place;
       place.index = static_cast<std::uint32_t>(places.size());
       place.node = part.node;
@@ -43,65 +43,46 @@ std::vector<wire::BundlePlace> PlacesOf(const Group& group, const placement::Req
   return places;
 }
 
-void Take(std::vector<NodeView>& views, const NodeId& node, const Resources& amount) {
-  for (NodeView& view : views) {
-    if (view.id == node) view.free.Subtract(amount);
-  }
-}
-
-// What the first waiting request will use is out of reach of those behind it.
-void Shadow(std::vector<NodeView>& views, const placement::Request& request) {
-  const auto plan = placement::PackOnTotals(views, request);
-  if (!plan) return;
-  for (std::size_t i = 0; i < plan->nodes.size(); ++i) {
-    Take(views, plan->nodes[i], request.bundles[i]);
-  }
-}
-
-// A request's shape: what failed once in a pass fails again.
-using Shape = std::tuple<GroupId, wire::Strategy, std::string, NodeId, std::vector<Resources>>;
-
-class Pass {
+class Queue {
  public:
-  explicit Pass(Turn& turn) : turn_(turn), cluster_(ClusterView(turn)) {}
+  explicit Queue(Turn& turn) : turn_(turn), cluster_(ClusterView(turn)), pass_(cluster_) {}
 
   void Try(Group& group) {
-    if (group.retry_at > turn_.now) return;
     const Actor* actor = turn_.FindActor(group.spec.actor);
     if (actor != nullptr && actor->recreate_at > turn_.now) return;
+    const bool ready = group.retry_at <= turn_.now;
     const placement::Request request = RequestOf(turn_, group.spec);
-    const bool top = group.spec.parent.IsNil();
-    std::vector<NodeView> inner;
-    if (!top) {
-      const Group* parent = turn_.FindGroup(group.spec.parent);
-      if (parent == nullptr || parent->state != wire::GroupState::kCreated) return;
-      inner = GroupView(turn_, *parent);
-    }
-    if (group.spec.shares) {
-      if (auto places = SharePlaces(turn_, group, inner)) StartAttempt(turn_, group, std::move(*places));
-      return;
-    }
-    std::vector<NodeView>& views = top ? cluster_ : inner;
-    const Shape shape{group.spec.parent, group.spec.strategy, group.spec.gpu_type, group.spec.node,
-                      request.bundles};
-    if (failed_.count(shape) > 0) return;
-    const auto plan = placement::Pack(views, request);
-    if (!plan) {
-      failed_.insert(shape);
-      if (top && !shadowed_) Shadow(cluster_, request);
-      shadowed_ = shadowed_ || top;
-      return;
-    }
-    std::vector<wire::BundlePlace> places = PlacesOf(group, request, *plan, views);
-    for (const wire::BundlePlace& place : places) Take(views, place.node, FromWire(place.resources));
-    StartAttempt(turn_, group, std::move(places));
+    const auto plan = group.spec.parent.IsNil() ? pass_.Try(request, ready) : InParent(group, request, ready);
+    if (plan) StartAttempt(turn_, group, PlacesOf(group, request, *plan));
   }
 
  private:
+  std::optional<placement::Plan> InParent(Group& group, const placement::Request& request, bool ready) {
+    const Group* parent = turn_.FindGroup(group.spec.parent);
+    if (!ready || parent == nullptr || parent->state != wire::GroupState::kCreated) return std::nullopt;
+    auto& inner = inner_[group.spec.parent];
+    if (group.spec.shares) {
+      if (auto places = SharePlaces(turn_, group, GroupView(turn_, *parent))) {
+        StartAttempt(turn_, group, std::move(*places));
+        inner = nullptr;
+      }
+      return std::nullopt;
+    }
+    if (inner == nullptr) inner = std::make_unique<Inner>(GroupView(turn_, *parent));
+    return inner->pass.Try(request);
+  }
+
+  // What is inside one group, as this pass goes on.
+  struct Inner {
+    explicit Inner(const std::vector<NodeView>& views) : cluster(views), pass(cluster, false) {}
+    placement::ClusterIndex cluster;
+    placement::Pass pass;
+  };
+
   Turn& turn_;
-  std::vector<NodeView> cluster_;
-  std::set<Shape> failed_;
-  bool shadowed_ = false;
+  placement::ClusterIndex cluster_;
+  placement::Pass pass_;
+  std::map<GroupId, std::unique_ptr<Inner>> inner_;
 };
 
 }  // namespace
@@ -112,8 +93,8 @@ void Schedule(Turn& turn) {
   CountNodesOfRuns(turn);
   const auto waiting = turn.state.waiting_groups;
   if (!waiting.empty()) {
-    Pass pass(turn);
-    for (const auto& [order, id] : waiting) pass.Try(*turn.FindGroup(id));
+    Queue queue(turn);
+    for (const auto& [order, id] : waiting) queue.Try(*turn.FindGroup(id));
   }
   PlaceActors(turn);
 }

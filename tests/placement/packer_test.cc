@@ -45,7 +45,7 @@ TEST(Packer, GangFillsNodesOneAfterTheOther) {
   const std::vector<NodeView> nodes = {Node(1, 8), Node(2, 8), Node(3, 4)};
   const auto plan = Pack(nodes, Ask(12, 1));
   ASSERT_TRUE(plan);
-  const Gang gang = GangOf(nodes, *plan);
+  const Gang gang = GangOf(*plan);
   ASSERT_EQ(gang.parts.size(), 2u);
   EXPECT_EQ(gang.parts[0].node, nodes[0].id);
   EXPECT_EQ(gang.parts[0].count, 8u);
@@ -64,7 +64,7 @@ TEST(Packer, P5_SpreadFallsBackEvenly) {
   const std::vector<NodeView> nodes = {Node(1, 8), Node(2, 8)};
   const auto plan = Pack(nodes, Ask(4, 1, Strategy::kSpread));
   ASSERT_TRUE(plan);
-  EXPECT_EQ(GangOf(nodes, *plan).parts[0].count, 2u);
+  EXPECT_EQ(GangOf(*plan).parts[0].count, 2u);
 }
 
 TEST(Packer, P5_StrictPackIsOneNodeOrNone) {
@@ -91,15 +91,14 @@ TEST(Packer, ClosedNodesTakeNothingNewButCountForEver) {
   EXPECT_NE(refusal.summary.find("suspect"), std::string::npos);
 }
 
-TEST(Explain, NeverNamesEachNode) {
+TEST(Explain, NeverSaysItOncePerGroupOfEqualNodes) {
   Request request = Ask(3, 8);
   request.labels["gpu_type"] = "H100";
   const Refusal refusal = Explain({Node(1, 8), Node(2, 8), Node(3, 8, "A10")}, request);
   EXPECT_TRUE(refusal.never);
   EXPECT_EQ(refusal.text,
             "3 x {GPU: 8} with gpu_type=H100 can never be placed\n"
-            "  node-a: 8 GPU free; fits 1\n"
-            "  node-b: 8 GPU free; fits 1\n"
+            "  node-a, node-b: 8 GPU free; fits 1 each\n"
             "  node-c: 8 GPU free; gpu_type is A10, not H100");
 }
 
@@ -108,7 +107,7 @@ TEST(Explain, NotNowSaysWhatIsInUse) {
   nodes[0].free = Resources();
   const Refusal refusal = Explain(nodes, Ask(4, 1));
   EXPECT_FALSE(refusal.never);
-  EXPECT_EQ(refusal.text, "4 x {GPU: 1} must wait\n  node-a: 0 of 8 GPU free; in use");
+  EXPECT_EQ(refusal.text, "4 x {GPU: 1} must wait\n  node-a: 0 of 8 GPU free; in use: 1 more GPU needed");
 }
 
 }  // namespace

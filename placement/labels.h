@@ -1,0 +1,29 @@
+// Labels of nodes, and selectors over them, written as Ray writes them:
+//   "v"        is v                 "in(a,b)"   is one of these
+//   "!v"       is not v             "!in(a,b)"  is none of these
+// A node without the label holds for the two negative forms only. Values compare without regard to
+// case. All terms of a selector must hold; the empty one holds for every node. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace troupe::placement {
+
+using Labels = std::map<std::string, std::string>;
+/// Label key to term.
+using Selector = std::map<std::string, std::string>;
+
+/// Whether `term` holds for a label's value; null: the node has no such label. A malformed term holds
+/// for none.
+bool TermHolds(std::string_view term, const std::string* value);
+bool Holds(const Selector& selector, const Labels& labels);
+/// kInvalid, naming the key, for a term that can never be meant: "", "!", "in()", "in(a", "in(a,)".
+Status CheckSelector(const Selector& selector);
+/// "gpu_type=H100, zone not in(a,b)"; empty for the empty selector.
+std::string SelectorText(const Selector& selector);
+
+}  // namespace troupe::placement
