@@ -85,16 +85,18 @@ void CallServer::Stop() {
   if (generation_ == ForkGuard::generation()) (void)!::write(wake_.get(), &one, sizeof one);
 }
 
+std::optional<CallServer::Ended> CallServer::CheckEnded() const {
+  if (generation_ != ForkGuard::generation()) return Ended::kForked;
+  if (stop_by_call_) return Ended::kStoppedByCall;
+  if (stop_.load(std::memory_order_relaxed)) return Ended::kStopped;
+  return std::nullopt;
+}
+
 CallServer::Ended CallServer::Serve(CallExecutor& executor) {
-  Ended ended = Ended::kStopped;
   stop_by_call_ = false;
   TakeFromDoor(executor);  // who came before this thread served
-  while (!stop_.load(std::memory_order_relaxed)) {
-    if (generation_ != ForkGuard::generation()) return Ended::kForked;
-    if (stop_by_call_) {
-      ended = Ended::kStoppedByCall;
-      break;
-    }
+  std::optional<Ended> ended;
+  while (!(ended = CheckEnded())) {
     // One busy caller must not hide the others, nor a new one: look at all sockets now and then.
     const bool look = polls_in_row_ >= (peers_.size() > 1 ? kPollsAmongMany : kPollsAlone);
     if (!look && hot_ != nullptr && SpinRead(executor)) {
@@ -102,41 +104,48 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
       continue;
     }
     polls_in_row_ = 0;
-    epoll_event events[64];
-    int count = 0;
-    if (look) {
-      count = ::epoll_wait(epoll_.get(), events, 64, 0);
-    } else {
-      const int most_ms = BlockLimitMs(executor.HandlesSignals());
-      executor.Suspend();
-      count = ::epoll_wait(epoll_.get(), events, 64, most_ms);
-      executor.Resume();
-    }
-    if (sessions_.detached() != 0) ExpireSessions();
-    if (accept_again_ && Now() >= *accept_again_) Accept(executor);
-    if (executor.Interrupted()) {
-      ended = Ended::kInterrupted;
-      break;
-    }
-    for (int i = 0; i < count && !stop_by_call_; ++i) {
-      const std::uint64_t id = events[i].data.u64;
-      if (id == kListenerId) {
-        Accept(executor);
-      } else if (id == kWakeId) {
-        std::uint64_t ignored;
-        (void)!::read(wake_.get(), &ignored, sizeof ignored);
-        ResumePaused();
-        TakeFromDoor(executor);
-        if (generation_ != ForkGuard::generation()) return Ended::kForked;
-      } else if (const auto found = peers_.find(id); found != peers_.end()) {
-        const std::shared_ptr<Peer> peer = found->second;
-        OnEvent(*peer, events[i].events);
-        if (generation_ != ForkGuard::generation()) return Ended::kForked;
-      }
-    }
+    const int most_ms = look ? 0 : BlockLimitMs(executor.HandlesSignals());
+    if ((ended = Handle(executor, most_ms, /*blocks=*/!look))) break;
   }
-  EndAll();
+  if (*ended != Ended::kForked) EndAll();
+  return *ended;
+}
+
+std::optional<CallServer::Ended> CallServer::Turn(CallExecutor& executor) {
+  TakeFromDoor(executor);
+  std::optional<Ended> ended = CheckEnded();
+  if (!ended) ended = Handle(executor, 0, /*blocks=*/false);
+  if (!ended) ended = CheckEnded();
+  if (ended && *ended != Ended::kForked) EndAll();
   return ended;
+}
+
+/// Runs what has come, waiting for it if it `blocks`. Something: serving is over.
+std::optional<CallServer::Ended> CallServer::Handle(CallExecutor& executor, int most_ms,
+                                                    bool blocks) {
+  epoll_event events[64];
+  if (blocks) executor.Suspend();
+  const int count = ::epoll_wait(epoll_.get(), events, 64, most_ms);
+  if (blocks) executor.Resume();
+  if (sessions_.detached() != 0) ExpireSessions();
+  if (accept_again_ && Now() >= *accept_again_) Accept(executor);
+  if (executor.Interrupted()) return Ended::kInterrupted;
+  for (int i = 0; i < count && !stop_by_call_; ++i) {
+    const std::uint64_t id = events[i].data.u64;
+    if (id == kListenerId) {
+      Accept(executor);
+    } else if (id == kWakeId) {
+      std::uint64_t ignored;
+      (void)!::read(wake_.get(), &ignored, sizeof ignored);
+      ResumePaused();
+      TakeFromDoor(executor);
+    } else if (const auto found = peers_.find(id); found != peers_.end()) {
+      const std::shared_ptr<Peer> peer = found->second;
+      OnEvent(*peer, events[i].events);
+    }
+    if (generation_ != ForkGuard::generation()) return Ended::kForked;
+  }
+  return std::nullopt;
 }
 
 void CallServer::EndAll() {

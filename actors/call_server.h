@@ -68,6 +68,11 @@ class CallServer {
   /// Serves until Stop, an interruption, or a call that says so. Blocks the calling thread; called
   /// with the host resumed, and returns so.
   Ended Serve(CallExecutor& executor);
+  /// The same for a thread with a loop of its own: it calls Turn when fd() is readable, and after
+  /// NextTurnMs() (-1: not before). Never blocks. Something: that is how it ended, and serving is over.
+  std::optional<Ended> Turn(CallExecutor& executor);
+  int fd() const { return epoll_.get(); }
+  int NextTurnMs() const { return BlockLimitMs(false); }
   /// Any thread, also before Serve.
   void Stop();
   const std::string& path() const { return path_; }
@@ -76,6 +81,8 @@ class CallServer {
  private:
   class Flusher;
   CallServer(std::string path, GuardedFd listener);
+  std::optional<Ended> CheckEnded() const;
+  std::optional<Ended> Handle(CallExecutor& executor, int most_ms, bool blocks);
   bool SpinRead(CallExecutor& executor);
   void Accept(CallExecutor& executor);
   void PauseAccepting();

@@ -49,9 +49,10 @@ std::size_t Peer::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer&
   return calls_.window().unsent_bytes();
 }
 
-void Peer::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
+void Peer::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame,
+                         bool flush) {
   Reply(sequence, flags, frame);
-  Flush();
+  if (flush) Flush();
   running_.fetch_sub(1);
   if (!paused()) return;
   std::lock_guard lock(mutex_);

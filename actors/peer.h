@@ -34,8 +34,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   /// Queues the reply to `sequence`; `frame` is kFrameHeadBytes of room, then the body. Returns the
   /// unsent bytes.
   std::size_t Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame);
-  /// The same for a call that was counted by Defer; flushes at once.
-  void ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame);
+  /// The same for a call that was counted by Defer.
+  void ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame, bool flush);
   /// Writes what the socket takes.
   void Flush();
   std::size_t Unsent();

@@ -9,6 +9,7 @@ both processes: on one CPU nobody polls, on two both poll before they block.
 """
 
 import argparse
+import asyncio
 import importlib.util
 import json
 import os
@@ -41,6 +42,9 @@ class Actor:
     def g(self, i, x=None):
         return b"ok"
 
+    async def later(self):
+        return b"ok"
+
     def inc(self, n=[0]):
         n[0] += 1
         return n[0]
@@ -50,8 +54,8 @@ def pin(cpu):
     os.sched_setaffinity(0, {cpu})
 
 
-def start(native, directory, cpu, spin):
-    """An actor process; (pid, path)."""
+def start(native, directory, cpu, spin, kind="plain"):
+    """An actor process; (pid, path). `kind`: how its methods run."""
     path = os.path.join(directory, f"{time.monotonic_ns()}.sock")
     read, write = os.pipe()
     pid = os.fork()
@@ -61,7 +65,10 @@ def start(native, directory, cpu, spin):
             native._set_spinning(spin)
             server = native.CallServer(path)
             os.write(write, b"x")
-            server.serve(Actor())
+            if kind == "async":
+                server.serve_on_loop(asyncio.new_event_loop(), Actor())
+            else:
+                server.serve(Actor(), 4 if kind == "threaded" else 1)
         finally:
             os._exit(0)
     os.read(read, 1)
@@ -100,7 +107,7 @@ def sync_case(native, path, cpu, spin, runs, calls, method):
         pin(cpu)
         native._set_spinning(spin)
         c, get, clock = native.CallChannel(path), native.get, time.perf_counter_ns
-        args, kwargs = ((), {}) if method == "f" else ((1,), {"x": "a"})
+        args, kwargs = ((), {}) if method != "g" else ((1,), {"x": "a"})
         for _ in range(calls // 4):
             get(c.call(method, *args, **kwargs))
         results = []
@@ -110,6 +117,11 @@ def sync_case(native, path, cpu, spin, runs, calls, method):
                 for i in range(calls):
                     t = clock()
                     get(c.call("f"))
+                    took[i] = clock() - t
+            elif method == "later":
+                for i in range(calls):
+                    t = clock()
+                    get(c.call("later"))
                     took[i] = clock() - t
             else:
                 for i in range(calls):
@@ -123,7 +135,7 @@ def sync_case(native, path, cpu, spin, runs, calls, method):
     return in_child(work)
 
 
-def async_case(native, paths, cpu, spin, runs, n):
+def async_case(native, paths, cpu, spin, runs, n, method="inc"):
     def work():
         pin(cpu)
         native._set_spinning(spin)
@@ -133,13 +145,13 @@ def async_case(native, paths, cpu, spin, runs, n):
             t = time.perf_counter()
             if len(channels) == 1:
                 c = channels[0]
-                refs = [c.call("inc") for _ in range(n)]
+                refs = [c.call(method) for _ in range(n)]
             else:
                 refs = [channels[i % len(channels)].call("f") for i in range(n)]
             values = native.get(refs)
             rates.append(n / (time.perf_counter() - t))
             assert len(values) == n
-            if len(channels) == 1:
+            if len(channels) == 1 and method == "inc":
                 assert values == list(range(values[0], values[0] + n)), "results are not distinct"
         return rates[1:]
 
@@ -220,6 +232,14 @@ def on_one_host(options, cpus, show, show_rate):
                       async_case(native, [path], places[0], spin, options.runs,
                                  options.async_calls))
             stop([pid])
+            for kind, method in (("async", "later"), ("async", "f"), ("threaded", "f")):
+                pid, path = start(native, directory, places[1], spin, kind)
+                what = f"{kind} actor, {'async def' if method == 'later' else 'def'}, {name}"
+                show(f"sync, {what}", sync_case(native, path, places[0], spin, options.runs, options.calls // 2,
+                                                method), base)
+                show_rate(f"pipelined, {what}", async_case(native, [path], places[0], spin, options.runs,
+                                                           options.async_calls // 5, method))
+                stop([pid])
         for n in (2, 4):
             show_rate(f"{n} callers x {n} actors", n_by_n(native, directory, n, 20_000, options.runs))
 
@@ -241,13 +261,13 @@ def main():
         p50, p99 = [p[0] for p in pairs], [p[1] for p in pairs]
         figures[name] = {"p50_us": p50, "p99_us": p99}
         ratio = f"{statistics.median(p50) / base:5.2f} x floor" if base else ""
-        print(f"{name:38s} p50 {min(p50):7.2f} / {statistics.median(p50):7.2f} us   "
+        print(f"{name:52s} p50 {min(p50):7.2f} / {statistics.median(p50):7.2f} us   "
               f"p99 {min(p99):7.2f} / {statistics.median(p99):7.2f} us   {ratio}", flush=True)
         return statistics.median(p50)
 
     def show_rate(name, rates):
         figures[name] = {"calls_per_s": rates}
-        print(f"{name:38s} {max(rates) / 1e6:7.2f} / {statistics.median(rates) / 1e6:.2f} M calls/s",
+        print(f"{name:52s} {max(rates) / 1e6:7.2f} / {statistics.median(rates) / 1e6:.2f} M calls/s",
               flush=True)
 
     print("best / median of runs")

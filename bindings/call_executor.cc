@@ -8,7 +8,6 @@
 
 #include "actors/call_target.h"
 #include "bindings/call_answer.h"
-#include "bindings/call_deferred.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_pickle.h"
 #include "bindings/call_values.h"
@@ -33,6 +32,8 @@ struct Shape {
   PyObject* keywords = nullptr;  // tuple or nullptr
   Py_ssize_t keyword_count = 0;
   AnswerForm form;
+  std::string asked_group;   // empty: the method's own
+  std::size_t group = 0;
 
   void Clear() {
     Py_CLEAR(name);
@@ -40,6 +41,7 @@ struct Shape {
     Py_CLEAR(keywords);
     keyword_count = 0;
     form = {};
+    asked_group.clear();
   }
 };
 
@@ -81,9 +83,11 @@ class PySession : public actors::CallSession {
 
  private:
   StatusOr<Shape*> ShapeOf(const Frame& frame);
-  /// Runs the method. A new reference; nullptr with an error set, or with `*deferred`.
-  PyObject* Invoke(Shape& shape, Arguments& arguments, actors::Peer& peer, std::uint64_t sequence,
-                   bool* deferred);
+  /// Looks the method up, unless it is known. False: an error is set.
+  bool Resolve(Shape& shape);
+  void Defer(const Shape& shape, Arguments& arguments, actors::Peer& peer, std::uint64_t sequence);
+  /// Runs the method here. A new reference, or nullptr with an error set.
+  PyObject* Invoke(const Shape& shape, Arguments& arguments);
 
   PyExecutor& executor_;
   std::vector<Shape> shapes_;
@@ -95,12 +99,13 @@ class PySession : public actors::CallSession {
 bool Aim(Shape& shape, std::string_view name) {
   const actors::CallTarget target = actors::ParseCallTarget(name).value_or(actors::CallTarget{name});
   shape.form = {target.returns, target.streams, target.ahead};
+  shape.asked_group = target.group;
   shape.name = NewName(target.method);
   return shape.name != nullptr;
 }
 
 StatusOr<Shape*> PySession::ShapeOf(const Frame& frame) {
-  TROUPE_TRY(actors::ParseCall(frame, executor_.limits(), &prefix_));
+  TROUPE_TRY(actors::ParseCall(frame, executor_.call_limits(), &prefix_));
   const std::uint16_t id = prefix_.head.shape;
   if ((frame.head.flags & actors::kFlagNamed) == 0) {
     if (id >= shapes_.size() || shapes_[id].name == nullptr) {
@@ -128,8 +133,7 @@ StatusOr<Shape*> PySession::ShapeOf(const Frame& frame) {
     return MakeError(ErrorCode::kInvalid, "a name that is not UTF-8");
   }
   shape.keyword_count = count;
-  shape.method = executor_.Find(shape.name);
-  if (shape.method == nullptr) PyErr_Clear();
+  if (!Resolve(shape)) PyErr_Clear();  // each call says so
   return &shape;
 }
 
@@ -150,80 +154,112 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
     if (good) arguments.Add(value);
   }
   if (values.size() >= 8 && good) return MakeError(ErrorCode::kInvalid, "bytes after a call");
-  bool deferred = false;
-  PyObject* result =
-      good ? Invoke(shape, arguments, peer, frame.head.sequence, &deferred) : nullptr;
-  if (deferred) return Ran::kDeferred;
+  PyObject* result = nullptr;
+  if (good && Resolve(shape)) {
+    if (executor_.defers()) {
+      Defer(shape, arguments, peer, frame.head.sequence);
+      return Ran::kDeferred;
+    }
+    result = Invoke(shape, arguments);
+  }
   const bool leaves = result == nullptr && (PyErr_ExceptionMatches(PyExc_SystemExit) ||
                                             PyErr_ExceptionMatches(PyExc_KeyboardInterrupt));
   if (leaves) {
-    executor_.KeepExit(AppendRaised(reply, executor_.limits().frame_bytes_max));
+    executor_.exit()->Keep(AppendRaised(reply, executor_.call_limits().frame_bytes_max));
     *flags |= actors::kFlagTaskError;
     return Ran::kStop;
   }
-  const AnswerTo to{peer, frame.head.sequence, shape.name, shape.form, executor_.limits()};
+  const AnswerTo to{peer, frame.head.sequence, shape.name, shape.form,
+                    executor_.call_limits()};
   WriteAnswer(to, result, reply, flags);
   return Ran::kReplied;
 }
 
-PyObject* PySession::Invoke(Shape& shape, Arguments& arguments, actors::Peer& peer,
-                            std::uint64_t sequence, bool* deferred) {
-  if (shape.method == nullptr) {
-    // Looked up again: an attribute may have appeared since; if not, this raises the
-    // AttributeError.
-    shape.method = executor_.Find(shape.name);
-    if (shape.method == nullptr) return nullptr;
+bool PySession::Resolve(Shape& shape) {
+  // An attribute may have appeared since the last call; if not, this raises the AttributeError.
+  if (shape.method != nullptr) return true;
+  PyObject* method = executor_.Find(shape.name, &shape.group);
+  if (method == nullptr) return false;
+  if (!shape.asked_group.empty() && !executor_.FindGroup(shape.asked_group, &shape.group)) {
+    Py_DECREF(method);
+    return false;
   }
-  const Py_ssize_t positional = static_cast<Py_ssize_t>(arguments.size()) - shape.keyword_count;
+  shape.method = method;
+  return true;
+}
+
+void PySession::Defer(const Shape& shape, Arguments& arguments, actors::Peer& peer,
+                      std::uint64_t sequence) {
+  executor_.Submit(std::make_unique<DeferredCall>(shape.method, arguments.first(), arguments.size(),
+                                                  shape.keywords, peer, sequence, shape.name,
+                                                  shape.form, shape.group));
+}
+
+PyObject* PySession::Invoke(const Shape& shape, Arguments& arguments) {
+  const std::size_t positional =
+      arguments.size() - static_cast<std::size_t>(shape.keyword_count);
   PyObject* method = Py_NewRef(shape.method);  // a nested call may redefine the shape
-  PyObject* result = nullptr;
-  if (executor_.concurrency() > 1 && !IsCoroutineFunction(method)) {
-    *deferred = executor_.SubmitToPool(method, arguments.first(), positional, shape.keywords, peer,
-                                       sequence);
-  } else {
-    result = PyObject_Vectorcall(
-        method, arguments.first(),
-        static_cast<std::size_t>(positional) | PY_VECTORCALL_ARGUMENTS_OFFSET, shape.keywords);
-    if (result != nullptr && PyCoro_CheckExact(result)) {
-      *deferred = executor_.SubmitCoroutine(result, peer, sequence);
-      Py_CLEAR(result);
-    }
-  }
+  PyObject* result = PyObject_Vectorcall(method, arguments.first(),
+                                         positional | PY_VECTORCALL_ARGUMENTS_OFFSET, shape.keywords);
   Py_DECREF(method);
   return result;
 }
 
 }  // namespace
 
-PyExecutor::PyExecutor(PyObject* find, int concurrency, const actors::CallLimits& limits)
-    : find_(Py_NewRef(find)), concurrency_(concurrency), limits_(limits) {}
+void ActorExit::KeepRaised() {
+  PyObject* type = nullptr;
+  PyObject* exception = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &exception, &traceback);
+  PyErr_NormalizeException(&type, &exception, &traceback);
+  Keep(Py_XNewRef(exception));
+  PyErr_Restore(type, exception, traceback);
+}
+
+PyExecutor::PyExecutor(PyExecutorOptions options)
+    : options_(std::move(options)), exit_(std::make_shared<ActorExit>(options_.stop)) {
+  Py_INCREF(options_.find);
+}
 
 PyExecutor::~PyExecutor() {
-  if (pool_ != nullptr) {
-    Py_XDECREF(PyObject_CallMethod(pool_, "shutdown", "O", Py_False));
-    PyErr_Clear();
-  }
-  if (loop_ != nullptr) {
-    PyObject* stop = PyObject_GetAttrString(loop_, "stop");
-    if (stop != nullptr) {
-      Py_XDECREF(PyObject_CallMethod(loop_, "call_soon_threadsafe", "O", stop));
-      Py_DECREF(stop);
-    }
-    PyErr_Clear();
-  }
-  Py_XDECREF(pool_);
-  Py_XDECREF(loop_thread_);
-  Py_XDECREF(loop_);
-  Py_XDECREF(exit_);
-  Py_DECREF(find_);
+  exit_->Over();
+  Py_DECREF(options_.find);
 }
 
 std::unique_ptr<actors::CallSession> PyExecutor::Open() {
   return std::make_unique<PySession>(*this);
 }
 
-void PyExecutor::KeepExit(PyObject* exception) { Py_XSETREF(exit_, exception); }
+PyObject* PyExecutor::Find(PyObject* name, std::size_t* group) const {
+  PyObject* found = PyObject_CallOneArg(options_.find, name);
+  *group = 0;
+  if (found == nullptr || !PyTuple_CheckExact(found) || PyTuple_GET_SIZE(found) != 2) return found;
+  PyObject* method = Py_NewRef(PyTuple_GET_ITEM(found, 0));
+  PyObject* named = PyTuple_GET_ITEM(found, 1);
+  const char* text = named == Py_None ? "" : PyUnicode_AsUTF8(named);
+  if (text == nullptr || !FindGroup(text, group)) Py_CLEAR(method);
+  Py_DECREF(found);
+  return method;
+}
 
-PyObject* PyExecutor::TakeExit() { return std::exchange(exit_, nullptr); }
+bool PyExecutor::FindGroup(std::string_view name, std::size_t* group) const {
+  std::string known;
+  for (std::size_t i = 0; i < options_.groups.size(); ++i) {
+    const std::string& each = options_.groups[i].first;
+    *group = i;
+    if (each == name) return true;
+    if (!each.empty()) known += (known.empty() ? "" : ", ") + each;
+  }
+  PyErr_Format(PyExc_ValueError, "this actor has no concurrency group '%s'; there are: %s",
+               std::string(name).c_str(), known.empty() ? "none" : known.c_str());
+  return false;
+}
+
+std::vector<int> PyExecutor::limits() const {
+  std::vector<int> limits;
+  for (const auto& [name, limit] : options_.groups) limits.push_back(limit);
+  return limits;
+}
 
 }  // namespace troupe::bindings

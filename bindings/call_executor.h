@@ -1,58 +1,87 @@
 // Runs calls on a Python object: the bindings' half of actors/call_server.h. Used with the GIL.
 //
-// Plain methods run on the serving thread, one after the other. With `concurrency` above one they
-// run on a concurrent.futures.ThreadPoolExecutor of that size; coroutine methods run on an event
-// loop in a thread of its own. Both then answer when they end, in any order.
+// Of itself an executor runs plain methods on the serving thread, one after the other. Those derived from it
+// take calls as DeferredCall: on threads (call_pool.h), on an event loop (call_loop.h).
 #pragma once
 
 #include <Python.h>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "actors/call_server.h"
+#include "bindings/call_deferred.h"
 #include "bindings/call_host.h"
 
 namespace troupe::bindings {
 
+struct PyExecutorOptions {
+  /// find(name) is what a call of that name runs, or (that, its concurrency group); AttributeError: nothing
+  /// is. A reference is held.
+  PyObject* find = nullptr;
+  /// Names of concurrency groups and how many calls of each run at a time; the first is that of methods in
+  /// no other, and has no name.
+  std::vector<std::pair<std::string, int>> groups;
+  actors::CallLimits limits;
+  /// Ends serving, from any thread.
+  std::function<void()> stop;
+};
+
+/// How a method ends its actor: by SystemExit, or KeyboardInterrupt on the serving thread. Shared with what
+/// outlives the executor. Needs the GIL.
+class ActorExit {
+ public:
+  explicit ActorExit(std::function<void()> stop) : stop_(std::move(stop)) {}
+  ~ActorExit() { Py_XDECREF(exception_); }
+  ActorExit(const ActorExit&) = delete;
+  ActorExit& operator=(const ActorExit&) = delete;
+
+  /// Keeps the error that is set, which stays set, to be raised by serve().
+  void KeepRaised();
+  /// Once its call is answered: ends serving.
+  void Stop() {
+    if (stop_) stop_();
+  }
+  void Keep(PyObject* exception) { Py_XSETREF(exception_, exception); }  // steals
+  PyObject* Take() { return std::exchange(exception_, nullptr); }
+  void Over() { stop_ = nullptr; }
+
+ private:
+  std::function<void()> stop_;
+  PyObject* exception_ = nullptr;
+};
+
 class PyExecutor : public GilHostOf<actors::CallExecutor> {
  public:
-  /// `find(name)` gives what a call of that name runs, and raises AttributeError for none. A reference
-  /// is held.
-  PyExecutor(PyObject* find, int concurrency, const actors::CallLimits& limits);
+  explicit PyExecutor(PyExecutorOptions options);
+  PyExecutor(const PyExecutor&) = delete;
+  PyExecutor& operator=(const PyExecutor&) = delete;
   ~PyExecutor() override;
 
   std::unique_ptr<actors::CallSession> Open() override;
   bool HandlesSignals() const override { return on_main_thread_; }
 
-  /// What a call of `name` runs: a new reference, or nullptr with an error set.
-  PyObject* Find(PyObject* name) const { return PyObject_CallOneArg(find_, name); }
-  const actors::CallLimits& limits() const { return limits_; }
-  int concurrency() const { return concurrency_; }
-  /// A method raised SystemExit or KeyboardInterrupt: kept to be raised by serve(). Steals.
-  void KeepExit(PyObject* exception);
-  PyObject* TakeExit();
+  /// Whether calls are for Submit, and not for the serving thread.
+  virtual bool defers() const { return false; }
+  virtual void Submit(DeferredCallPtr) {}
 
-  /// Starts `method` elsewhere and answers `sequence` of `peer` when it ends. False: an error is
-  /// set.
-  bool SubmitToPool(PyObject* method, PyObject* const* args, Py_ssize_t positional,
-                    PyObject* keywords, actors::Peer& peer, std::uint64_t sequence);
-  bool SubmitCoroutine(PyObject* coroutine, actors::Peer& peer, std::uint64_t sequence);
+  /// What a call of `name` runs (a new reference, or nullptr with an error set), and where.
+  PyObject* Find(PyObject* name, std::size_t* group) const;
+  /// The group of that name; false: an error is set.
+  bool FindGroup(std::string_view name, std::size_t* group) const;
+  const actors::CallLimits& call_limits() const { return options_.limits; }
+  std::vector<int> limits() const;
+  const std::shared_ptr<ActorExit>& exit() const { return exit_; }
 
  private:
-  PyObject* Pool();
-  PyObject* Loop();
-
-  PyObject* find_;
-  const int concurrency_;
-  const actors::CallLimits limits_;
+  PyExecutorOptions options_;
+  const std::shared_ptr<ActorExit> exit_;
   const bool on_main_thread_ = OnMainThread();
-  PyObject* exit_ = nullptr;
-  PyObject* pool_ = nullptr;
-  PyObject* loop_ = nullptr;
-  PyObject* loop_thread_ = nullptr;
 };
-
-/// Registers the type of the callbacks that answer later; once per process.
-bool InitDeferred();
 
 }  // namespace troupe::bindings

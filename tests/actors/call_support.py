@@ -1,5 +1,6 @@
 """What the call path's tests share: the extension module, actors as forked processes, one actor class."""
 
+import asyncio
 import importlib.util
 import os
 import pathlib
@@ -111,7 +112,7 @@ _ready = os.pipe()
 class Actor:
     """A process that serves `instance` at a socket; made by fork before any channel exists in it."""
 
-    def __init__(self, directory, make, max_concurrency=1):
+    def __init__(self, directory, make, max_concurrency=1, **serving):
         self.path = os.path.join(directory, f"a{len(os.listdir(directory))}.sock")
         self.pid = os.fork()
         if self.pid == 0:
@@ -119,7 +120,10 @@ class Actor:
             try:
                 server = native.CallServer(self.path)
                 os.write(_ready[1], b"x")
-                server.serve(make(), max_concurrency)
+                if serving.pop("loop", False):
+                    server.serve_on_loop(asyncio.new_event_loop(), make(), max_concurrency, **serving)
+                else:
+                    server.serve(make(), max_concurrency, **serving)
                 code = 0
             except SystemExit as exit:
                 code = exit.code or 0

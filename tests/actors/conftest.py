@@ -22,12 +22,12 @@ def error_factory():
 
 @pytest.fixture
 def start():
-    """start(make, max_concurrency=1) -> Actor; all are killed at the end of the test."""
+    """start(make, max_concurrency=1, groups=[], loop=False) -> Actor; all are killed at the end of the test."""
     actors = []
     with tempfile.TemporaryDirectory(prefix="trp-") as directory:
 
-        def make_actor(make, max_concurrency=1):
-            actors.append(Actor(directory, make, max_concurrency))
+        def make_actor(make, max_concurrency=1, **serving):
+            actors.append(Actor(directory, make, max_concurrency, **serving))
             return actors[-1]
 
         yield make_actor

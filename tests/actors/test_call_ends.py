@@ -224,62 +224,6 @@ def test_ctrl_c_ends_a_wait(start, how):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-# ---- concurrent actors ---------------------------------------------------------------------
-
-
-class Concurrent:
-    def __init__(self):
-        self.gate = threading.Event()
-
-    def hold(self):
-        return self.gate.wait(20)
-
-    def open(self):
-        self.gate.set()
-        return True
-
-    async def nap(self, seconds, value):
-        await asyncio.sleep(seconds)
-        return value
-
-    async def raises(self):
-        await asyncio.sleep(0)
-        raise KeyError("async")
-
-
-def test_threads_answer_out_of_order(start):
-    c = start(Concurrent, max_concurrency=4).connect()
-    held = [c.call("hold") for _ in range(3)]
-    assert get(c.call("open"), 20) is True
-    assert get(held, 20) == [True, True, True]
-
-
-def test_coroutines_run_together(start):
-    c = start(Concurrent).connect()
-    began = time.monotonic()
-    refs = [c.call("nap", 0.5, i) for i in range(50)]
-    assert get(refs, 20) == list(range(50))
-    assert time.monotonic() - began < 5
-    slow, fast = c.call("nap", 5, "slow"), c.call("nap", 0, "fast")
-    assert wait([slow, fast], 1, 20)[0] == [fast]
-    with pytest.raises(KeyError):
-        get(c.call("raises"), 20)
-
-
-def test_exit_in_a_coroutine_is_that_calls_error(start):
-    class Leaver:
-        async def leave(self):
-            sys.exit(4)
-
-        async def f(self):
-            return 1
-
-    c = start(Leaver).connect()
-    with pytest.raises(SystemExit):
-        get(c.call("leave"), 20)
-    assert get(c.call("f"), 20) == 1
-
-
 def test_signal_handlers_run_in_an_idle_actor(start):
     class Handling:
         def __init__(self):

@@ -9,6 +9,9 @@ from troupe._method_options import Traits
 from troupe._process_channel import ProcessChannel
 
 
+ASYNC_CONCURRENCY = 1000
+
+
 class ActorContext:
     """What an actor process knows of itself; `current` is None elsewhere."""
 
@@ -31,44 +34,47 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     _session.set_current(session)
     ActorContext.current = ActorContext(begin)
     _leave.keep_groups_alive()
-    instance, traits, running = _construct(channel, begin, attachment)
+    instance, traits, running, loop = _construct(channel, begin, attachment)
     from troupe import _calls
 
     server = _calls.listen(begin["socket_path"], channel.control)
     channel.send("ActorReady", {"failed": False, "methods": traits.to_json()})
     channel.started()
-    _calls.serve(server, instance, running["max_concurrency"] or 1, lambda name: find(instance, name))
-    _end(instance)
+    _calls.serve(server, instance, find=lambda name: find(instance, traits, name), groups=running["groups"],
+                 max_concurrency=running["max_concurrency"] or (1 if loop is None else ASYNC_CONCURRENCY), loop=loop)
+    _end(instance, loop)
 
 
-def find(instance: Any, name: str) -> Any:
-    """What a call of `name` runs. Raises AttributeError."""
+def find(instance: Any, traits: Traits, name: str) -> Any:
+    """What a call of `name` runs, and its concurrency group. Raises AttributeError."""
     if name == "__ray_ready__":
         return lambda: True
     if name == "__ray_call__":
         return lambda function, *args, **kwargs: function(instance, *args, **kwargs)
     if name == "__ray_terminate__":
         return _terminate
-    return getattr(instance, name)
+    options = traits.options_of(name)
+    return getattr(instance, name), options.concurrency_group if options is not None else None
 
 
 def _terminate() -> None:
     raise exceptions.ActorExit(0)
 
 
-def _end(instance: Any) -> NoReturn:
+def _end(instance: Any, loop: Any) -> NoReturn:
     """A method ended the actor: its own last word, then the process."""
     try:
         hook = getattr(instance, "__ray_shutdown__", None)
-        if callable(hook):
-            hook()
+        said = hook() if callable(hook) else None
+        if loop is not None and hasattr(said, "__await__"):
+            loop.run_until_complete(said)
     except BaseException:
         traceback.print_exc()
     finally:
         _leave.leave(0)
 
 
-def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[Any, Traits, dict]:
+def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[Any, Traits, dict, Any]:
     """The instance and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
     import cloudpickle
 
@@ -78,7 +84,13 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
     try:
         cls, args, kwargs, traits, running = cloudpickle.loads(_rank.read_payload(begin, attachment))
         loaded = True
-        return cls(*args, **kwargs), traits, running
+        loop = None
+        if traits.is_async:
+            import asyncio
+
+            loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(loop)  # for a constructor that asks for it
+        return cls(*args, **kwargs), traits, running, loop
     except BaseException as error:
         cause = ""
         if not loaded and isinstance(error, ImportError):

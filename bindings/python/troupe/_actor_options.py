@@ -8,7 +8,7 @@ from troupe import _resources, _session
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
-          "accelerator_type", "max_pending_calls"}
+          "accelerator_type", "max_pending_calls", "concurrency_groups"}
 _NEEDS_LATER = {"accelerator_type": None, "max_task_retries": 0}
 
 
@@ -25,6 +25,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     concurrency = options.get("max_concurrency")
     if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
         raise ValueError(f"max_concurrency must be a whole number of at least 1, not {concurrency!r}")
+    _check_groups(options.get("concurrency_groups"))
     pending = options.get("max_pending_calls")
     if pending is not None and (not isinstance(pending, int) or pending < -1):
         raise ValueError(f"max_pending_calls must be a whole number of at least 1, or -1 for no limit, not {pending!r}")
@@ -36,9 +37,28 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     return dict(options)
 
 
+def _check_groups(groups: Any) -> None:
+    if groups is None:
+        return
+    if not isinstance(groups, Mapping):
+        raise ValueError(f"concurrency_groups must be a dict of names and limits, not {groups!r}")
+    for name, limit in groups.items():
+        if not isinstance(name, str) or not name or not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"concurrency_groups: {name!r}: {limit!r} is no name of a group with a limit of at least 1")
+
+
+def check_methods(methods: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raises ValueError for a method in a concurrency group that the actor has not."""
+    groups = options.get("concurrency_groups") or {}
+    for name, method in methods.items():
+        if method.concurrency_group is not None and method.concurrency_group not in groups:
+            raise ValueError(f"method {name}() is in the concurrency group {method.concurrency_group!r}, and the actor's "
+                             f"concurrency_groups are {dict(groups)!r}")
+
+
 def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """What the actor's own process must know of them."""
-    return {"max_concurrency": options.get("max_concurrency")}
+    return {"max_concurrency": options.get("max_concurrency"), "groups": dict(options.get("concurrency_groups") or {})}
 
 
 def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: str, actor: str,

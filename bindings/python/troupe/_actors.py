@@ -55,6 +55,7 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     """See ActorClass.remote."""
     session = _session.current()
     traits = Traits.of_class(cls, options)
+    _actor_options.check_methods(traits.methods or {}, options)
     payload = _capture.dumps(cls, resolve_args(args), resolve_kwargs(kwargs), traits,
                              _actor_options.running_of(options), what=f"the actor class {cls.__name__}")
     environment = _environment.build(options.get("runtime_env"),

@@ -1,6 +1,7 @@
 """The one place that touches the native call path: channels, refs, servers and their errors."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from troupe import exceptions
@@ -82,11 +83,20 @@ def when_done(ref: Any, action: Any) -> None:
     ref.future().add_done_callback(lambda _: action())
 
 
-def serve(server: Any, instance: Any, max_concurrency: int, find: Any = None) -> None:
-    """Runs calls in the calling thread until a method ends the process: of a name, what `find(name)`
-    gives, by default that attribute of the instance."""
+def serve(server: Any, instance: Any, *, find: Any = None, max_concurrency: int = 1,
+          groups: Mapping[str, int] | None = None, loop: Any = None) -> None:
+    """Runs calls in the calling thread until a method ends the process: of a name, what `find(name)` gives, by
+    default that attribute of the instance.
+
+    One after the other; on threads where `max_concurrency` is above 1 or there are concurrency groups; as
+    coroutines on `loop`, an asyncio event loop, where that is given.
+    """
+    named = list((groups or {}).items())
     try:
-        server.serve(instance, max_concurrency=max_concurrency, find=find)
+        if loop is not None:
+            server.serve_on_loop(loop, instance, max_concurrency, find, named)
+        else:
+            server.serve(instance, max_concurrency, find, named)
     except SystemExit:
         return
 

@@ -140,8 +140,13 @@ def of_function(function: Any) -> MethodOptions:
 
 
 _DEFAULT = MethodOptions()
-_known: weakref.WeakKeyDictionary[type, dict[str, MethodOptions]] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[type, tuple[dict[str, MethodOptions], bool]] = weakref.WeakKeyDictionary()
 SPECIAL = {"__ray_ready__": _DEFAULT, "__ray_call__": _DEFAULT, "__ray_terminate__": _DEFAULT}
+
+
+def _is_async(function: Any) -> bool:
+    inner = inspect.unwrap(function)
+    return inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,16 +156,20 @@ class Traits:
     methods: Mapping[str, MethodOptions] | None = None
     max_task_retries: int = 0
     max_pending_calls: int = -1
+    is_async: bool = False  # whether its actors run on an event loop: those with an `async def` method do
 
     @classmethod
     def of_class(cls, actor_class: type, options: Mapping[str, Any]) -> "Traits":
         """Those of actors of a class created with these options."""
-        methods = _known.get(actor_class)
-        if methods is None:
-            methods = _known[actor_class] = {
-                name: of_function(getattr(actor_class, name)) for name in dir(actor_class)
-                if not name.startswith("__") and callable(getattr(actor_class, name, None))}
-        return cls(methods, options.get("max_task_retries") or 0, options.get("max_pending_calls") or -1)
+        known = _known.get(actor_class)
+        if known is None:
+            functions = {name: getattr(actor_class, name) for name in dir(actor_class)
+                         if callable(getattr(actor_class, name, None))}
+            methods = {name: of_function(each) for name, each in functions.items() if not name.startswith("__")}
+            known = _known[actor_class] = methods, any(map(_is_async, functions.values()))
+        methods, is_async = known
+        return cls(methods, options.get("max_task_retries") or 0, options.get("max_pending_calls") or -1,
+                   is_async)
 
     def options_of(self, name: str) -> MethodOptions | None:
         """The options of a method; None: there is no such method."""

@@ -150,5 +150,5 @@ def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
     server = _calls.listen(begin["socket_path"], channel.control)
     channel.send("RankPrepared", {"serving": True})
     start(channel, context)
-    _calls.serve(server, RankService(context), 1)
+    _calls.serve(server, RankService(context))
     _leave.leave(0)

@@ -1,0 +1,165 @@
+#include "bindings/call_loop.h"
+
+#include <utility>
+
+#include "actors/flow_control.h"
+#include "actors/fork_guard.h"
+#include "actors/now.h"
+#include "bindings/call_coroutine.h"
+#include "bindings/gil.h"
+#include "bindings/loop_calls.h"
+
+namespace troupe::bindings {
+namespace {
+
+constexpr Duration kHold = actors::ActorFlow::kHold;
+constexpr const char* kCapsule = "troupe.loop_calls";
+
+/// A callable that flushes; holds no reference to what it flushes.
+PyObject* NewFlush(const std::shared_ptr<LoopCalls>& calls) {
+  using Held = std::weak_ptr<LoopCalls>;
+  static PyMethodDef flush_def = {
+      "flush",
+      [](PyObject* self, PyObject*) -> PyObject* {
+        auto* held = static_cast<Held*>(PyCapsule_GetPointer(self, kCapsule));
+        if (held == nullptr) return nullptr;
+        if (const std::shared_ptr<LoopCalls> calls = held->lock()) calls->Flush();
+        Py_RETURN_NONE;
+      },
+      METH_NOARGS, nullptr};
+  PyObject* capsule = PyCapsule_New(new Held(calls), kCapsule, [](PyObject* object) {
+    delete static_cast<Held*>(PyCapsule_GetPointer(object, kCapsule));
+  });
+  PyObject* flush = capsule != nullptr ? PyCFunction_New(&flush_def, capsule) : nullptr;
+  Py_XDECREF(capsule);
+  return flush;
+}
+
+}  // namespace
+
+LoopCalls::LoopCalls(const std::vector<int>& limits, PyObject* loop, std::shared_ptr<ActorExit> exit)
+    : groups_(limits),
+      exit_(std::move(exit)),
+      create_task_(PyObject_GetAttrString(loop, "create_task")),
+      call_soon_(PyObject_GetAttrString(loop, "call_soon")),
+      generation_(actors::ForkGuard::generation()),
+      flusher_(std::make_unique<actors::ReplyFlusher>()) {}
+
+LoopCalls::~LoopCalls() {
+  if (generation_ != actors::ForkGuard::generation()) {
+    flusher_.release();  // the parent's: its thread is not here
+    return;
+  }
+  const GilReleased released;  // joins a thread
+  flusher_.reset();
+}
+
+void LoopCalls::Submit(DeferredCallPtr call) {
+  const std::size_t group = call->group();
+  std::optional<DeferredCallPtr> now = groups_.Begin(group, std::move(call));
+  if (now) Start(*std::move(now));
+}
+
+/// Runs a call's method, and those that wait in its group as long as they end at once.
+void LoopCalls::Start(DeferredCallPtr call) {
+  while (call != nullptr && !over_) {
+    const std::size_t group = call->group();
+    PyObject* result = call->Run();
+    if (result != nullptr && PyCoro_CheckExact(result)) {
+      if (StartTask(call, result)) return;
+      result = nullptr;
+    }
+    Answer(*call, result, /*first_step=*/false);
+    call = groups_.End(group).value_or(nullptr);
+  }
+}
+
+/// Steals `coroutine`. False: an error is set.
+bool LoopCalls::StartTask(DeferredCallPtr& call, PyObject* coroutine) {
+  PyObject* wrapped = NewCallCoroutine(coroutine, call, shared_from_this());
+  if (wrapped == nullptr) return false;
+  ++fresh_;
+  PyObject* task = PyObject_CallOneArg(create_task_, wrapped);
+  if (task == nullptr) {  // its error is the answer
+    PyObject* thrown = PyObject_CallMethod(wrapped, "throw", "O", PyErr_Occurred());
+    Py_XDECREF(thrown);
+    PyErr_Clear();
+  }
+  Py_XDECREF(task);
+  Py_DECREF(wrapped);
+  return true;
+}
+
+void LoopCalls::Ended(DeferredCallPtr call, PyObject* result, bool first_step) {
+  Answer(*call, result, first_step);
+  Start(groups_.End(call->group()).value_or(nullptr));
+}
+
+void LoopCalls::Answer(DeferredCall& call, PyObject* result, bool first_step) {
+  const bool leaves = result == nullptr && PyErr_ExceptionMatches(PyExc_SystemExit);
+  if (leaves) exit_->KeepRaised();
+  if (leaves) over_ = true;
+  call.Answer(result, /*flush=*/false);
+  Hold(call.peer(), first_step);
+  if (leaves) exit_->Stop();
+}
+
+void LoopCalls::Hold(actors::Peer& peer, bool first_step) {
+  if (over_) return peer.Flush();
+  if (held_.get() != &peer) {
+    Flush();
+    held_ = peer.shared_from_this();
+    held_since_ = actors::Now();
+    flusher_->Expose(held_);
+  }
+  if (in_turn_ || fresh_ > 0) {  // its end, or a step that follows, flushes
+    if (actors::Now() - held_since_ >= kHold) Flush();
+  } else if (first_step || (!flush_due_ && !(flush_due_ = CallFlushSoon()))) {
+    Flush();
+  }
+}
+
+void LoopCalls::EndTurn() {
+  in_turn_ = false;
+  if (fresh_ == 0) Flush();
+}
+
+void LoopCalls::Waits(bool first_step) {
+  if (first_step && fresh_ == 0) Flush();
+}
+
+void LoopCalls::Over() {
+  over_ = true;
+  Flush();
+  Py_CLEAR(create_task_);
+  Py_CLEAR(call_soon_);
+  Py_CLEAR(flush_);
+}
+
+bool LoopCalls::CallFlushSoon() {
+  if (flush_ == nullptr) flush_ = NewFlush(shared_from_this());
+  PyObject* soon = flush_ != nullptr ? PyObject_CallOneArg(call_soon_, flush_) : nullptr;
+  if (soon == nullptr) PyErr_Clear();
+  Py_XDECREF(soon);
+  return soon != nullptr;
+}
+
+void LoopCalls::Flush() {
+  flush_due_ = false;
+  if (held_ == nullptr) return;
+  flusher_->Cover();
+  std::exchange(held_, nullptr)->Flush();
+}
+
+LoopExecutor::LoopExecutor(PyExecutorOptions options, PyObject* loop)
+    : PyExecutor(std::move(options)), calls_(std::make_shared<LoopCalls>(limits(), loop, exit())) {}
+
+LoopExecutor::~LoopExecutor() { calls_->Over(); }
+
+void LoopExecutor::Submit(DeferredCallPtr call) { calls_->Submit(std::move(call)); }
+
+void LoopExecutor::BeginTurn() { calls_->BeginTurn(); }
+
+void LoopExecutor::EndTurn() { calls_->EndTurn(); }
+
+}  // namespace troupe::bindings

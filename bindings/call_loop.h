@@ -1,0 +1,35 @@
+// An actor whose methods run on an asyncio event loop: coroutines as tasks, all else in between. Needs the GIL.
+//
+// The loop's own thread reads the calls (CallServer::Turn), so that nothing is handed from thread to thread.
+// A coroutine is wrapped once (call_coroutine.h): its answer leaves within the step that ends it, without a
+// future or a callback. Answers of a batch are written together: with the first step of the last call that
+// was read, or with the next turn of the loop, and by another thread should a step take long.
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+
+#include "bindings/call_executor.h"
+
+namespace troupe::bindings {
+
+class LoopCalls;
+
+class LoopExecutor : public PyExecutor {
+ public:
+  /// `loop` is asyncio's; a reference is held.
+  LoopExecutor(PyExecutorOptions options, PyObject* loop);
+  ~LoopExecutor() override;
+
+  bool defers() const override { return true; }
+  void Submit(DeferredCallPtr call) override;
+  /// Around CallServer::Turn: what is answered meanwhile is flushed by it.
+  void BeginTurn();
+  void EndTurn();
+
+ private:
+  const std::shared_ptr<LoopCalls> calls_;
+};
+
+}  // namespace troupe::bindings

@@ -1,0 +1,137 @@
+#include "bindings/call_pool.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "actors/concurrency_groups.h"
+#include "bindings/call_errors.h"
+#include "bindings/gil.h"
+
+namespace troupe::bindings {
+
+/// What the threads share; it outlives the executor with the last of them.
+class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
+ public:
+  Pool(const std::vector<int>& limits, std::shared_ptr<ActorExit> exit)
+      : groups_(limits), exit_(std::move(exit)) {}
+
+  void Submit(DeferredCallPtr call) {
+    const std::size_t group = call->group();
+    std::optional<DeferredCallPtr> now = groups_.Begin(group, std::move(call));
+    while (now && !Give(*now)) {  // no thread for it: that is its answer
+      (*now)->Answer(nullptr, /*flush=*/true);
+      now = groups_.End(group);
+    }
+  }
+  void Stop() {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  /// A thread's life.
+  void Work() {
+    while (DeferredCallPtr call = Take()) {
+      while (call != nullptr) call = Execute(std::move(call));
+    }
+  }
+
+ private:
+  /// False: an error is set, no thread could be started, and the call is left as it was.
+  bool Give(DeferredCallPtr& call) {
+    bool need_thread = false;
+    {
+      const std::lock_guard lock(mutex_);
+      need_thread = ready_.size() >= idle_;
+    }
+    if (need_thread && !StartThread()) return false;
+    const std::lock_guard lock(mutex_);
+    ready_.push_back(std::move(call));
+    wake_.notify_one();
+    return true;
+  }
+  /// Waits without the GIL. nullptr: the pool is over.
+  DeferredCallPtr Take() {
+    DeferredCallPtr call;
+    {
+      const GilReleased released;
+      std::unique_lock lock(mutex_);
+      ++idle_;
+      wake_.wait(lock, [this] { return stopping_ || !ready_.empty(); });
+      --idle_;
+      if (stopping_) return nullptr;
+      call = std::move(ready_.front());
+      ready_.pop_front();
+    }
+    return call;
+  }
+  /// Runs and answers one; the next of its group, if that waits.
+  DeferredCallPtr Execute(DeferredCallPtr call) {
+    PyObject* result = call->Run();
+    const bool leaves = result == nullptr && PyErr_ExceptionMatches(PyExc_SystemExit);
+    if (leaves) exit_->KeepRaised();
+    call->Answer(result, /*flush=*/true);
+    if (leaves) exit_->Stop();
+    if (leaves) return nullptr;
+    return groups_.End(call->group()).value_or(nullptr);
+  }
+  bool StartThread();
+
+  actors::ConcurrencyGroups<DeferredCallPtr> groups_;  // the GIL's
+  const std::shared_ptr<ActorExit> exit_;
+  std::mutex mutex_;  // never held while the GIL is taken
+  std::condition_variable wake_;
+  std::deque<DeferredCallPtr> ready_;
+  std::size_t idle_ = 0;
+  bool stopping_ = false;
+};
+
+namespace {
+
+constexpr const char* kCapsule = "troupe.pool";
+
+}  // namespace
+
+bool PoolExecutor::Pool::StartThread() {
+  using Held = std::shared_ptr<Pool>;
+  static PyMethodDef work_def = {
+      "work",
+      [](PyObject* self, PyObject*) -> PyObject* {
+        auto* held = static_cast<Held*>(PyCapsule_GetPointer(self, kCapsule));
+        if (held == nullptr) return nullptr;
+        const Held pool = *held;
+        pool->Work();
+        Py_RETURN_NONE;
+      },
+      METH_NOARGS, nullptr};
+  PyObject* capsule =
+      PyCapsule_New(new Held(shared_from_this()), kCapsule, [](PyObject* object) {
+        delete static_cast<Held*>(PyCapsule_GetPointer(object, kCapsule));
+      });
+  PyObject* work = capsule != nullptr ? PyCFunction_New(&work_def, capsule) : nullptr;
+  PyObject* threading = work != nullptr ? PyImport_ImportModule("threading") : nullptr;
+  PyObject* type =
+      threading != nullptr ? PyObject_GetAttrString(threading, "Thread") : nullptr;
+  PyObject* kwargs = type != nullptr ? Py_BuildValue("{sOsssO}", "target", work, "name", "actor",
+                                                     "daemon", Py_True)
+                                     : nullptr;
+  PyObject* none = kwargs != nullptr ? PyTuple_New(0) : nullptr;
+  PyObject* thread = none != nullptr ? PyObject_Call(type, none, kwargs) : nullptr;
+  PyObject* started = thread != nullptr ? PyObject_CallMethod(thread, "start", nullptr) : nullptr;
+  for (PyObject* each : {started, thread, none, kwargs, type, threading, work, capsule}) {
+    Py_XDECREF(each);
+  }
+  return started != nullptr;
+}
+
+PoolExecutor::PoolExecutor(PyExecutorOptions options)
+    : PyExecutor(std::move(options)),
+      pool_(std::make_shared<Pool>(limits(), exit())) {}
+
+PoolExecutor::~PoolExecutor() { pool_->Stop(); }
+
+void PoolExecutor::Submit(DeferredCallPtr call) { pool_->Submit(std::move(call)); }
+
+}  // namespace troupe::bindings

@@ -1,0 +1,28 @@
+// An actor whose methods run on threads: as many at once as its concurrency groups allow. Needs the GIL.
+//
+// The serving thread reads the calls; those that may run go to idle threads, made as they are needed and
+// ordinary Python threads to user code (daemons: what still runs when the actor ends goes with it).
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+
+#include "bindings/call_executor.h"
+
+namespace troupe::bindings {
+
+class PoolExecutor : public PyExecutor {
+ public:
+  explicit PoolExecutor(PyExecutorOptions options);
+  ~PoolExecutor() override;
+
+  bool defers() const override { return true; }
+  void Submit(DeferredCallPtr call) override;
+
+ private:
+  class Pool;
+  const std::shared_ptr<Pool> pool_;
+};
+
+}  // namespace troupe::bindings

@@ -1,0 +1,63 @@
+// The calls that run on one event loop; outlives the executor with the last coroutine. Needs the GIL.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "actors/concurrency_groups.h"
+#include "actors/peer.h"
+#include "actors/reply_flusher.h"
+#include "bindings/call_deferred.h"
+#include "bindings/call_executor.h"
+#include "runtime/base/time.h"
+
+namespace troupe::bindings {
+
+class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
+ public:
+  LoopCalls(const std::vector<int>& limits, PyObject* loop, std::shared_ptr<ActorExit> exit);
+  ~LoopCalls();
+  LoopCalls(const LoopCalls&) = delete;
+  LoopCalls& operator=(const LoopCalls&) = delete;
+
+  void Submit(DeferredCallPtr call);
+  void BeginTurn() { in_turn_ = true; }
+  void EndTurn();
+  /// No more calls are begun, and the loop is let go.
+  void Over();
+
+  /// A coroutine's first step is about to run.
+  void Stepping() { --fresh_; }
+  /// The step is over, the coroutine waits.
+  void Waits(bool first_step);
+  /// A coroutine is over: its result (stolen), or the error that is set, is the answer.
+  void Ended(DeferredCallPtr call, PyObject* result, bool first_step);
+  /// Writes the answers that were held back.
+  void Flush();
+
+ private:
+  void Start(DeferredCallPtr call);
+  bool StartTask(DeferredCallPtr& call, PyObject* coroutine);
+  void Answer(DeferredCall& call, PyObject* result, bool first_step);
+  void Hold(actors::Peer& peer, bool first_step);
+  bool CallFlushSoon();
+
+  actors::ConcurrencyGroups<DeferredCallPtr> groups_;
+  const std::shared_ptr<ActorExit> exit_;
+  PyObject* create_task_ = nullptr;
+  PyObject* call_soon_ = nullptr;
+  PyObject* flush_ = nullptr;  // a callable
+  bool in_turn_ = false;
+  bool over_ = false;
+  int fresh_ = 0;  // tasks that have not made a step
+  bool flush_due_ = false;
+  std::shared_ptr<actors::Peer> held_;  // has answers that are not written
+  Instant held_since_{};
+  const std::uint32_t generation_;
+  std::unique_ptr<actors::ReplyFlusher> flusher_;
+};
+
+}  // namespace troupe::bindings
