@@ -45,6 +45,21 @@ TEST(LeaseTable, P1_PartlyTakenBundlesAreGivenBack) {
   EXPECT_EQ(table.Free(), (Amounts{{kCpu, 4 * kWhole}, {kGpu, 2 * kWhole}}));
 }
 
+TEST(LeaseTable, GpusOfABundleAreOnOneNumaNodeIfTheyCanBe) {
+  std::vector<wire::Device> devices(4);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    devices[i].index = i;
+    devices[i].numa_node = i < 2 ? 0 : 1;
+  }
+  LeaseTable table({{kCpu, 4 * kWhole}, {kGpu, 4 * kWhole}}, {0, 1, 2, 3}, devices);
+  EXPECT_EQ(table.Reserve(MakeReserve(1, 1, kWhole, kWhole)).grants[0].gpu_ids,
+            (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(table.Reserve(MakeReserve(2, 1, kWhole, 2 * kWhole)).grants[0].gpu_ids,
+            (std::vector<std::uint32_t>{2, 3}));
+  EXPECT_EQ(table.Reserve(MakeReserve(3, 1, kWhole, kWhole)).grants[0].gpu_ids,
+            (std::vector<std::uint32_t>{1}));
+}
+
 TEST(LeaseTable, RepeatedReserveIsAnsweredAlike) {
   LeaseTable table = Node();
   const ReserveAnswer first = table.Reserve(MakeReserve(1, 1, kWhole, kWhole));

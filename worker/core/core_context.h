@@ -14,7 +14,7 @@ struct CoreContext {
       : facts(std::move(node_facts)),
         limits(core_limits),
         random(source),
-        leases(facts.capacity, facts.gpu_ids),
+        leases(facts.capacity, facts.gpu_ids, facts.devices),
         processes(limits) {}
   CoreContext(const CoreContext&) = delete;
 

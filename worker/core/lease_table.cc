@@ -8,10 +8,25 @@ namespace {
 // Tombstones kept; a session is ordered, so older ones can only guard against a peer's error.
 constexpr std::size_t kTombstonesMax = 65536;
 
+std::vector<placement::GpuPlace> PlacesOf(const std::vector<std::uint32_t>& gpu_ids,
+                                          const std::vector<wire::Device>& devices) {
+  std::vector<placement::GpuPlace> places;
+  for (const std::uint32_t id : gpu_ids) {
+    placement::GpuPlace place;
+    place.id = place.rail = id;
+    for (const wire::Device& device : devices) {
+      if (device.index == id) place.numa_node = device.numa_node;
+    }
+    places.push_back(place);
+  }
+  return places;
+}
+
 }  // namespace
 
-LeaseTable::LeaseTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids)
-    : capacity_(capacity), node_(std::move(capacity), gpu_ids) {}
+LeaseTable::LeaseTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids,
+                       const std::vector<wire::Device>& devices)
+    : capacity_(capacity), node_(std::move(capacity), PlacesOf(gpu_ids, devices)) {}
 
 ReserveAnswer LeaseTable::Reserve(const wire::Reserve& request) {
   ReserveAnswer answer;
@@ -74,7 +89,7 @@ bool LeaseTable::TakeAll(const wire::Reserve& request, ResourcePool& pool, Lease
     for (const auto& [id, share] : take->gpus) sum.gpus[id] += share;
     lease->bundles.emplace(bundle.index, std::move(*take));
   }
-  lease->inside = ResourcePool(sum);
+  lease->inside = pool.Inside(sum);
   return true;
 }
 

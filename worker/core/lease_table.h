@@ -45,7 +45,9 @@ struct ReserveAnswer {
 
 class LeaseTable {
  public:
-  LeaseTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids);
+  /// `devices` say where the GPUs are; none is needed.
+  LeaseTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids,
+             const std::vector<wire::Device>& devices = {});
 
   ReserveAnswer Reserve(const wire::Reserve& request);
   /// Begins the release of (group, attempt) and of its child leases; idempotent, and a tombstone

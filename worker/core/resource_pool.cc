@@ -1,5 +1,6 @@
 #include "worker/core/resource_pool.h"
 
+#include <set>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -12,14 +13,20 @@ std::vector<std::uint32_t> Take::GpuIds() const {
   return ids;
 }
 
-ResourcePool::ResourcePool(Amounts amounts, const std::vector<std::uint32_t>& gpu_ids)
-    : free_(std::move(amounts)) {
-  TROUPE_CHECK(AmountOf(free_, kGpu) == gpu_ids.size() * kWhole, AmountText(AmountOf(free_, kGpu)));
+ResourcePool::ResourcePool(Amounts amounts, std::vector<placement::GpuPlace> gpus)
+    : free_(std::move(amounts)), places_(std::move(gpus)) {
+  TROUPE_CHECK(AmountOf(free_, kGpu) == places_.size() * kWhole, AmountText(AmountOf(free_, kGpu)));
   free_.erase(kGpu);
-  for (const std::uint32_t id : gpu_ids) gpus_[id] = kWhole;
+  for (const placement::GpuPlace& gpu : places_) gpus_[gpu.id] = kWhole;
 }
 
-ResourcePool::ResourcePool(const Take& take) : free_(take.amounts), gpus_(take.gpus) {}
+ResourcePool ResourcePool::Inside(const Take& take) const {
+  ResourcePool inside;
+  inside.free_ = take.amounts;
+  inside.gpus_ = take.gpus;
+  inside.places_ = places_;
+  return inside;
+}
 
 std::optional<Take> ResourcePool::TakeOut(const Amounts& wanted, std::string* reason) {
   Take take;
@@ -72,10 +79,13 @@ std::optional<std::map<std::uint32_t, std::uint64_t>> ResourcePool::ChooseGpus(
     }
     if (best_share <= kWhole) chosen[best] = wanted;
   } else {
+    std::set<std::uint32_t> whole;
     for (const auto& [id, share] : gpus_) {
-      if (share == kWhole && chosen.size() * kWhole < wanted) chosen[id] = kWhole;
+      if (share == kWhole) whole.insert(id);
     }
-    if (chosen.size() * kWhole < wanted) chosen.clear();
+    if (const auto ids = placement::ChooseGpus(places_, whole, wanted / kWhole)) {
+      for (const std::uint32_t id : *ids) chosen[id] = kWhole;
+    }
   }
   if (chosen.empty()) {
     *reason = "needs " + AmountText(wanted) + " GPU, free: " + AmountText(AmountOf(Free(), kGpu));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "placement/gpu_choice.h"
 #include "worker/core/amounts.h"
 
 namespace troupe::worker {
@@ -25,10 +26,10 @@ struct Take {
 class ResourcePool {
  public:
   ResourcePool() = default;
-  /// `amounts` counts GPUs by number; their ids are `gpu_ids`, which has as many.
-  ResourcePool(Amounts amounts, const std::vector<std::uint32_t>& gpu_ids);
-  /// What a reservation owns and may lend to child leases.
-  explicit ResourcePool(const Take& take);
+  /// `amounts` counts GPUs by number; `gpus` says which and where, and has as many.
+  ResourcePool(Amounts amounts, std::vector<placement::GpuPlace> gpus);
+  /// What a reservation of this pool owns and may lend to child leases.
+  ResourcePool Inside(const Take& take) const;
 
   /// Takes all of `wanted`, or nothing: then `reason` says which resource is short and by how much.
   std::optional<Take> TakeOut(const Amounts& wanted, std::string* reason);
@@ -43,6 +44,7 @@ class ResourcePool {
 
   Amounts free_;                                // all but GPUs
   std::map<std::uint32_t, std::uint64_t> gpus_;  // free share of each device, zero entries kept
+  std::vector<placement::GpuPlace> places_;
 };
 
 }  // namespace troupe::worker
