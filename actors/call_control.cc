@@ -14,14 +14,18 @@ struct ControlBody {
 };
 static_assert(sizeof(ControlBody) == 24);
 
+bool OfCall(ControlKind kind) {
+  return kind == ControlKind::kTaken || kind == ControlKind::kCancel;
+}
+
 }  // namespace
 
 std::string ControlFrame(ControlKind kind, const CallControl& control, std::uint64_t ack) {
   ControlBody body;
   body.kind = static_cast<std::uint32_t>(kind);
   body.resumes = control.resumes ? 1 : 0;
-  body.session[0] = control.session.hi;
-  body.session[1] = control.session.lo;
+  body.session[0] = OfCall(kind) ? control.sequence : control.session.hi;
+  body.session[1] = OfCall(kind) ? control.count : control.session.lo;
   char space[kFrameHeadBytes + sizeof body];
   ByteBuffer frame(space, sizeof space);
   frame.Extend(kFrameHeadBytes);
@@ -43,10 +47,16 @@ StatusOr<CallControl> ParseControl(const Frame& frame) {
   CallControl control;
   control.kind = static_cast<ControlKind>(body.kind);
   control.resumes = body.resumes != 0;
-  control.session = SessionId(body.session[0], body.session[1]);
-  if (body.kind < 1 || body.kind > 4) {
+  if (body.kind < 1 || body.kind > 6) {
     return MakeError(ErrorCode::kInvalid, absl::StrFormat("a control frame of kind %u", body.kind));
   }
+  if (OfCall(control.kind)) {
+    control.sequence = body.session[0];
+    control.count = body.session[1];
+    if (body.resumes == 0 && control.sequence != 0) return control;
+    return MakeError(ErrorCode::kInvalid, "a control frame of a call that names none");
+  }
+  control.session = SessionId(body.session[0], body.session[1]);
   const bool hello = control.kind == ControlKind::kHello;
   if (body.resumes > (hello ? 1 : 0) || control.session.IsNil() == hello) {
     return MakeError(ErrorCode::kInvalid, "a control frame whose session does not go with its kind");

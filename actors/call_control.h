@@ -2,7 +2,8 @@
 //
 // A control frame has kFlagControl and sequence 0, counts as no frame of either direction, and carries in
 // its head how many frames of the other direction its sender has received. Body, 24 bytes:
-//   u32 kind   u32 resumes (of a hello: 1, else 0)   u64 u64 session id (of a hello, else 0)
+//   u32 kind   u32 resumes (of a hello: 1, else 0)   u64 u64 session id (of a hello), or the sequence and the
+//   count (of kTaken and kCancel), else 0
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,16 @@ enum class ControlKind : std::uint32_t {
   kWelcome = 2,  // the actor's answer
   kAck = 3,      // either side: nothing but the acknowledgement
   kEnd = 4,      // either side: the session is over, keep nothing for it
+  kTaken = 5,    // the caller: of the call's items, this many are taken in all (item_window.h)
+  kCancel = 6,   // the caller: the call is not wanted any more
 };
 
 struct CallControl {
   ControlKind kind = ControlKind::kAck;
   bool resumes = false;
   SessionId session;
+  std::uint64_t sequence = 0;  // of a call
+  std::uint64_t count = 0;
 };
 
 /// A whole frame.

@@ -306,6 +306,7 @@ void CallServer::RunBatch(Peer& peer) {
 void CallServer::RunWhole(Peer& peer) {
   Frame frame;
   std::string why;
+  peer.ScanControls(limits_);  // a call that is cancelled behind it must not run
   unsigned calls = 0;
   std::size_t unsent = peer.Unsent();  // an upper bound: another thread may flush
   bool exposed = false;
@@ -393,6 +394,10 @@ bool CallServer::TakeControl(Peer& peer, const Frame& frame) {
     case ControlKind::kEnd:
       if (peer.session_id) sessions_.End(*peer.session_id);
       peer.session_id.reset();
+      break;
+    case ControlKind::kTaken:
+    case ControlKind::kCancel:
+      peer.TellSession(*control);
       break;
     case ControlKind::kWelcome:
       return Refuse(peer, "a welcome, which is this side's to say");

@@ -45,6 +45,11 @@ class CallSession {
   /// is a broken rule of the protocol, not an exception of the method.
   virtual StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer& reply,
                             std::uint16_t* flags) = 0;
+  /// Of a call that was run: its caller has taken this many of its items. Said more than once, also while
+  /// another call runs (Peer::LookAhead).
+  virtual void Taken(std::uint64_t sequence, std::uint64_t items) {}
+  /// A call, run or still to come, is not wanted any more. Likewise.
+  virtual void Cancel(std::uint64_t sequence) {}
 };
 
 /// Who executes: the bindings' with the GIL, the tests' without.

@@ -39,9 +39,18 @@ Status CallerSession::Control(const CallControl& control, std::uint64_t ack) {
       return absl::OkStatus();
     }
     case ControlKind::kHello:
+    case ControlKind::kTaken:
+    case ControlKind::kCancel:
       break;
   }
   return MakeError(ErrorCode::kInvalid, "a control frame that does not follow from what was said before");
+}
+
+void CallerSession::AppendOfCall(ControlKind kind, std::uint64_t sequence, std::uint64_t count) {
+  CallControl control;
+  control.sequence = sequence;
+  control.count = count;
+  window_.AppendControl(ControlFrame(kind, control, TakeAck()));
 }
 
 void CallerSession::AppendEnd() {

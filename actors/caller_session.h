@@ -65,6 +65,8 @@ class CallerSession {
     return received_ - acknowledged_ >= kAckReplies || bytes_since_ack_ >= kAckBytes;
   }
   void AppendAck() { window_.AppendControl(ControlFrame(ControlKind::kAck, {}, TakeAck())); }
+  /// A word on one call: kTaken or kCancel.
+  void AppendOfCall(ControlKind kind, std::uint64_t sequence, std::uint64_t count);
   /// Nobody will ask for more: the actor need not keep it.
   void AppendEnd();
 

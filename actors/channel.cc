@@ -89,6 +89,24 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
   return drain ? Issued::kOkDrain : Issued::kOk;
 }
 
+void Channel::Taken(const Slot* answer, std::uint64_t items) {
+  Tell(ControlKind::kTaken, answer, items);
+}
+
+void Channel::Cancel(const Slot* answer) { Tell(ControlKind::kCancel, answer, 0); }
+
+void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
+  SlotList finished;
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::kOpen || !ring_.Holds(SequenceOf(answer))) return;
+    session_.AppendOfCall(kind, SequenceOf(answer), count);
+    FlushLocked();
+    finished.swap(finished_);
+  }
+  NotifyFinished(finished, false);
+}
+
 Slot* Channel::WhenRoom() {
   std::lock_guard lock(mutex_);
   if (state_ != State::kOpen || HasRoomLocked()) return nullptr;
@@ -295,6 +313,9 @@ bool Channel::TakeControl(const Frame& frame, std::string* why) {
   if (control->kind != ControlKind::kWelcome) return true;
   redial_.Welcomed();
   ExpectLocked(false);
+  for (const auto& [sequence, items] : items_) {  // control frames are not sent again
+    session_.AppendOfCall(ControlKind::kTaken, sequence, items->taken().items);
+  }
   FlushLocked();
   return true;
 }

@@ -80,6 +80,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// reference for the caller.
   Slot* WhenRoom();
 
+  /// Of the call with this answer: how many of its items are taken, in all.
+  void Taken(const Slot* answer, std::uint64_t items);
+  /// It is not wanted any more. Nothing is promised: its answer comes in any case, if only to say that it
+  /// was cancelled.
+  void Cancel(const Slot* answer);
   /// Writes what the socket takes. Any thread.
   void Flush();
   /// Reads what is there and answers slots. Only by who leads the reactor. True: there was
@@ -140,6 +145,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes);
   Slot* NewSlotLocked(std::shared_ptr<ItemStream> items);
   static void Answer(Slot* slot, ErrorCode code, std::string_view text);
+  void Tell(ControlKind kind, const Slot* answer, std::uint64_t count);
   void SetVerdictLocked(ErrorCode code, std::string_view text);
   /// Tells those who wait for slots finished under the lock; after it is released.
   void NotifyFinished(const SlotList& finished, bool as_leader);

@@ -1,5 +1,6 @@
 #include "actors/peer.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::size_t kReadBytes = 256u << 10;
 constexpr std::size_t kReadSpaceMin = 32u << 10;
+constexpr std::size_t kLookAheadMax = 64u << 20;  // a caller keeps less than that under way
+constexpr int kSignalSliceMs = 1000;              // EINTR is the rule
 
 }  // namespace
 
@@ -161,6 +164,44 @@ IoResult Peer::Read(const CallLimits& limits) {
   const IoResult got = stream_.TryRead(in_.tail(), in_.spare());
   if (got.outcome == IoOutcome::kProgress) in_.Commit(got.bytes);
   return got;
+}
+
+void Peer::ScanControls(const CallLimits& limits) {
+  std::string_view bytes = in_.view();
+  Frame frame;
+  std::string ignored;
+  for (bool first = true; ParseFrame(bytes, limits, &frame, &ignored) == ParseOutcome::kFrame;
+       first = false) {
+    bytes.remove_prefix(frame.bytes);
+    if (first || frame.head.flags != kFlagControl) continue;
+    const StatusOr<CallControl> control = ParseControl(frame);
+    if (control.ok()) TellSession(*control);
+  }
+}
+
+void Peer::TellSession(const CallControl& control) {
+  if (session == nullptr) return;
+  if (control.kind == ControlKind::kTaken) session->Taken(control.sequence, control.count);
+  if (control.kind == ControlKind::kCancel) session->Cancel(control.sequence);
+}
+
+Peer::Looked Peer::LookAhead(const CallLimits& limits, WaitHost* host) {
+  IoResult got;
+  while ((got = Read(limits)).outcome == IoOutcome::kWouldBlock && host != nullptr) {
+    Flush();
+    pollfd watched{stream_.fd(), POLLIN, 0};
+    {
+      const std::lock_guard lock(mutex_);
+      if (write_armed_) watched.events |= POLLOUT;
+    }
+    host->Suspend();
+    ::poll(&watched, 1, host->HandlesSignals() ? kSignalSliceMs : -1);
+    host->Resume();
+    if (host->Interrupted()) return Looked::kInterrupted;
+  }
+  if (got.outcome == IoOutcome::kEnded || in_.size() > kLookAheadMax) return Looked::kEnded;
+  if (got.outcome == IoOutcome::kProgress) ScanControls(limits);
+  return Looked::kOn;
 }
 
 void Peer::Goodbye(std::string_view why) {

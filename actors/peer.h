@@ -16,8 +16,10 @@
 
 #include "actors/actor_session.h"
 #include "actors/byte_buffer.h"
+#include "actors/call_control.h"
 #include "actors/call_frame.h"
 #include "actors/call_stream.h"
+#include "actors/waiter.h"
 
 namespace troupe::actors {
 
@@ -49,6 +51,12 @@ class Peer : public std::enable_shared_from_this<Peer> {
   /// Reads once into in(); see IoOutcome.
   IoResult Read(const CallLimits& limits);
   ByteBuffer& in() { return in_; }
+  /// Tells the session of words on calls that have been read and not been come to, behind the first frame.
+  void ScanControls(const CallLimits& limits);
+  void TellSession(const CallControl& control);
+  /// Within a call: reads on, for words on calls; waits for more if there is nothing and `host` is given.
+  enum class Looked { kOn, kEnded, kInterrupted };
+  Looked LookAhead(const CallLimits& limits, WaitHost* host);
   /// A last frame that says why, then the end.
   void Goodbye(std::string_view why);
   /// The same without a fault: serving ends.

@@ -12,8 +12,10 @@
 #include "bindings/call_local.h"
 #include "bindings/call_ref.h"
 #include "bindings/call_server.h"
+#include "bindings/call_stream_object.h"
 #include "bindings/call_wait.h"
 #include "bindings/gil.h"
+#include "bindings/item_sink.h"
 
 namespace nb = nanobind;
 
@@ -22,10 +24,12 @@ namespace troupe::bindings {
 void bind_calls(nb::module_& m) {
   BindCallErrors(m);
   BindCallRef(m);
+  BindRefStream(m);
   BindCallChannel(m);
   BindCallWait(m);
   BindCallLocal(m);
   BindCallServer(m);
+  BindItemSink(m);
   // The background thread completes futures with the GIL: it must be gone before the interpreter
   // is.
   m.def(

@@ -74,7 +74,7 @@ void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
 }
 
 void WriteAnswer(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::uint16_t* flags) {
-  if (result != nullptr && to.form.returns != 1) {
+  if (result != nullptr && to.form.returns != 1 && !to.form.streams) {
     const bool sent = to.form.returns == 0 || SendValues(to, result);
     Py_DECREF(result);
     result = sent ? Py_NewRef(Py_None) : nullptr;

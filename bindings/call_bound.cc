@@ -87,7 +87,7 @@ PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target) {
   self->vectorcall = &Call;
   self->channel = channel;
   Py_INCREF(channel);
-  self->kind = {target, method, asked->returns, asked->streams};
+  self->kind = {target, method, asked->returns, asked->streams, asked->ahead};
   return reinterpret_cast<PyObject*>(self);
 }
 

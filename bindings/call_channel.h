@@ -35,6 +35,7 @@ struct CallKind {
   PyObject* method;           // str: its method, for people
   std::uint32_t returns = 1;  // how many values
   bool streams = false;
+  std::uint32_t ahead = 0;  // of a stream
 };
 
 /// Issues a call: `args` are `positional` values, then one for each of `keywords` (a tuple or

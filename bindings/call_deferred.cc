@@ -6,14 +6,16 @@ namespace troupe::bindings {
 
 DeferredCall::DeferredCall(PyObject* method, PyObject* const* args, std::size_t count,
                            PyObject* keywords, actors::Peer& peer, std::uint64_t sequence,
-                           PyObject* name, const AnswerForm& form, std::size_t group)
+                           PyObject* name, const AnswerForm& form, std::size_t group,
+                           std::shared_ptr<ItemSender> items)
     : method_(Py_NewRef(method)),
       keywords_(Py_XNewRef(keywords)),
       peer_(peer.shared_from_this()),
       sequence_(sequence),
       name_(Py_NewRef(name)),
       form_(form),
-      group_(group) {
+      group_(group),
+      items_(std::move(items)) {
   args_.reserve(count + 1);
   args_.push_back(nullptr);
   for (std::size_t i = 0; i < count; ++i) args_.push_back(Py_NewRef(args[i]));

@@ -10,6 +10,7 @@
 
 #include "actors/peer.h"
 #include "bindings/call_answer.h"
+#include "bindings/item_sender.h"
 
 namespace troupe::bindings {
 
@@ -19,7 +20,7 @@ class DeferredCall {
   /// `args` are `positional` values, then one for each of `keywords` (a tuple or nullptr).
   DeferredCall(PyObject* method, PyObject* const* args, std::size_t count, PyObject* keywords,
                actors::Peer& peer, std::uint64_t sequence, PyObject* name, const AnswerForm& form,
-               std::size_t group);
+               std::size_t group, std::shared_ptr<ItemSender> items);
   DeferredCall(const DeferredCall&) = delete;
   DeferredCall& operator=(const DeferredCall&) = delete;
   ~DeferredCall();
@@ -33,6 +34,8 @@ class DeferredCall {
   std::uint64_t sequence() const { return sequence_; }
   std::size_t group() const { return group_; }
   PyObject* name() const { return name_; }
+  /// Of a call that streams; else nullptr.
+  const std::shared_ptr<ItemSender>& items() const { return items_; }
 
  private:
   PyObject* method_;
@@ -43,6 +46,7 @@ class DeferredCall {
   PyObject* name_;
   const AnswerForm form_;
   const std::size_t group_;
+  const std::shared_ptr<ItemSender> items_;
   bool answered_ = false;
 };
 using DeferredCallPtr = std::unique_ptr<DeferredCall>;

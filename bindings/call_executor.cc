@@ -2,6 +2,8 @@
 
 #include <absl/strings/str_format.h>
 
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "bindings/call_errors.h"
 #include "bindings/call_pickle.h"
 #include "bindings/call_values.h"
+#include "bindings/item_sender.h"
 
 namespace troupe::bindings {
 namespace {
@@ -18,6 +21,8 @@ namespace {
 using actors::ByteBuffer;
 using actors::Frame;
 using actors::Ran;
+
+constexpr unsigned kItemsPerLook = 32;
 
 PyObject* NewName(std::string_view text) {
   PyObject* name = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
@@ -76,10 +81,15 @@ class PySession : public actors::CallSession {
   ~PySession() override {
     for (Shape& shape : shapes_) shape.Clear();
     once_.Clear();
+    for (const auto& [sequence, weak] : streams_) {
+      if (const std::shared_ptr<ItemSender> items = weak.lock()) items->Stop();
+    }
   }
 
   StatusOr<Ran> Run(const Frame& frame, actors::Peer& peer, ByteBuffer& reply,
                     std::uint16_t* flags) override;
+  void Taken(std::uint64_t sequence, std::uint64_t items) override;
+  void Cancel(std::uint64_t sequence) override;
 
  private:
   StatusOr<Shape*> ShapeOf(const Frame& frame);
@@ -88,11 +98,17 @@ class PySession : public actors::CallSession {
   void Defer(const Shape& shape, Arguments& arguments, actors::Peer& peer, std::uint64_t sequence);
   /// Runs the method here. A new reference, or nullptr with an error set.
   PyObject* Invoke(const Shape& shape, Arguments& arguments);
+  /// The same of one that streams: sends its items.
+  PyObject* Stream(const Shape& shape, Arguments& arguments, actors::Peer& peer,
+                   std::uint64_t sequence);
+  std::shared_ptr<ItemSender> NewItems(const Shape& shape, actors::Peer& peer,
+                                       std::uint64_t sequence);
 
   PyExecutor& executor_;
   std::vector<Shape> shapes_;
   Shape once_;  // of a call beyond the shapes the protocol allows
   actors::CallPrefix prefix_;
+  std::map<std::uint64_t, std::weak_ptr<ItemSender>> streams_;  // by sequence
 };
 
 /// What the call is of, and how it is to be answered; what cannot be read names no method either.
@@ -160,7 +176,8 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
       Defer(shape, arguments, peer, frame.head.sequence);
       return Ran::kDeferred;
     }
-    result = Invoke(shape, arguments);
+    result = shape.form.streams ? Stream(shape, arguments, peer, frame.head.sequence)
+                                : Invoke(shape, arguments);
   }
   const bool leaves = result == nullptr && (PyErr_ExceptionMatches(PyExc_SystemExit) ||
                                             PyErr_ExceptionMatches(PyExc_KeyboardInterrupt));
@@ -192,7 +209,48 @@ void PySession::Defer(const Shape& shape, Arguments& arguments, actors::Peer& pe
                       std::uint64_t sequence) {
   executor_.Submit(std::make_unique<DeferredCall>(shape.method, arguments.first(), arguments.size(),
                                                   shape.keywords, peer, sequence, shape.name,
-                                                  shape.form, shape.group));
+                                                  shape.form, shape.group,
+                                                  NewItems(shape, peer, sequence)));
+}
+
+std::shared_ptr<ItemSender> PySession::NewItems(const Shape& shape, actors::Peer& peer,
+                                                std::uint64_t sequence) {
+  if (!shape.form.streams) return nullptr;
+  std::erase_if(streams_, [](const auto& each) { return each.second.expired(); });
+  auto items = std::make_shared<ItemSender>(peer, sequence, shape.name, shape.form.ahead);
+  streams_[sequence] = items;
+  return items;
+}
+
+void PySession::Taken(std::uint64_t sequence, std::uint64_t items) {
+  const auto found = streams_.find(sequence);
+  if (found == streams_.end()) return;
+  if (const std::shared_ptr<ItemSender> sender = found->second.lock()) sender->Taken(items);
+}
+
+void PySession::Cancel(std::uint64_t sequence) {
+  const auto found = streams_.find(sequence);
+  if (found == streams_.end()) return;
+  if (const std::shared_ptr<ItemSender> sender = found->second.lock()) sender->Stop();
+}
+
+PyObject* PySession::Stream(const Shape& shape, Arguments& arguments, actors::Peer& peer,
+                            std::uint64_t sequence) {
+  const std::shared_ptr<ItemSender> items = NewItems(shape, peer, sequence);
+  PyObject* result = Invoke(shape, arguments);
+  if (result == nullptr) return nullptr;
+  unsigned sent = 0;
+  return SendItems(result, *items, [&] {
+    // This thread alone reads what the caller says.
+    if (items->may_send() && ++sent % kItemsPerLook != 0) return true;
+    do {
+      const actors::Peer::Looked looked =
+          peer.LookAhead(executor_.call_limits(), items->may_send() ? nullptr : &executor_);
+      if (looked == actors::Peer::Looked::kInterrupted) return false;
+      if (looked == actors::Peer::Looked::kEnded) items->Stop();
+    } while (!items->may_send() && !items->stopped());
+    return true;
+  });
 }
 
 PyObject* PySession::Invoke(const Shape& shape, Arguments& arguments) {

@@ -13,6 +13,7 @@
 #include "bindings/call_host.h"
 #include "bindings/call_pickle.h"
 #include "bindings/call_ref.h"
+#include "bindings/call_stream_object.h"
 #include "bindings/call_values.h"
 
 namespace troupe::bindings {
@@ -192,8 +193,9 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   if (slot == nullptr) return nullptr;
   if (shape.named) self->shapes->Defined(kind.target, keywords, shape);
   if (kind.returns == 1 && !kind.streams) return NewRef(slot, self, kind.method);
+  if (kind.streams) return NewRefStream(slot, items, self, kind);
   const actors::SlotHold hold(slot);
-  if (kind.returns == 0 && !kind.streams) Py_RETURN_NONE;
+  if (kind.returns == 0) Py_RETURN_NONE;
   return RefsOf(self, kind, *items);
 }
 

@@ -7,6 +7,7 @@
 #include "actors/now.h"
 #include "bindings/call_coroutine.h"
 #include "bindings/gil.h"
+#include "bindings/item_sink.h"
 #include "bindings/loop_calls.h"
 
 namespace troupe::bindings {
@@ -33,6 +34,17 @@ PyObject* NewFlush(const std::shared_ptr<LoopCalls>& calls) {
   PyObject* flush = capsule != nullptr ? PyCFunction_New(&flush_def, capsule) : nullptr;
   Py_XDECREF(capsule);
   return flush;
+}
+
+/// The coroutine that gives what a streaming method returned; steals that. nullptr: an error is set.
+PyObject* NewGiver(PyObject* result, const std::shared_ptr<ItemSender>& items) {
+  PyObject* module = PyImport_ImportModule("troupe._streams");
+  PyObject* sink = module != nullptr ? NewItemSink(items) : nullptr;
+  PyObject* giver = sink != nullptr ? PyObject_CallMethod(module, "give", "OO", result, sink) : nullptr;
+  Py_XDECREF(sink);
+  Py_XDECREF(module);
+  Py_DECREF(result);
+  return giver;
 }
 
 }  // namespace
@@ -65,6 +77,7 @@ void LoopCalls::Start(DeferredCallPtr call) {
   while (call != nullptr && !over_) {
     const std::size_t group = call->group();
     PyObject* result = call->Run();
+    if (result != nullptr && call->items() != nullptr) result = NewGiver(result, call->items());
     if (result != nullptr && PyCoro_CheckExact(result)) {
       if (StartTask(call, result)) return;
       result = nullptr;

@@ -70,6 +70,13 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
   /// Runs and answers one; the next of its group, if that waits.
   DeferredCallPtr Execute(DeferredCallPtr call) {
     PyObject* result = call->Run();
+    if (result != nullptr && call->items() != nullptr) {
+      ItemSender& items = *call->items();
+      result = SendItems(result, items, [&items] {
+        items.AwaitRoom();
+        return true;
+      });
+    }
     const bool leaves = result == nullptr && PyErr_ExceptionMatches(PyExc_SystemExit);
     if (leaves) exit_->KeepRaised();
     call->Answer(result, /*flush=*/true);

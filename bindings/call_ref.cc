@@ -90,15 +90,24 @@ bool CompleteFuture(RefObject* ref, PyObject* future) {
   return result != nullptr;
 }
 
+/// The same, but only says that there is an answer: the result is None.
+bool SettleFuture(RefObject*, PyObject* future) {
+  PyObject* result = PyObject_CallMethod(future, "set_result", "O", Py_None);
+  Py_XDECREF(result);
+  return result != nullptr;
+}
+
+using Complete = bool (*)(RefObject*, PyObject*);
+
 class FutureCompletion : public actors::Completion {
  public:
-  FutureCompletion(PyObject* ref, PyObject* future)
-      : ref_(Py_NewRef(ref)), future_(Py_NewRef(future)) {}
+  FutureCompletion(PyObject* ref, PyObject* future, Complete complete)
+      : ref_(Py_NewRef(ref)), future_(Py_NewRef(future)), complete_(complete) {}
   // Not run: only when the process ends, and then without the GIL; the two objects go with it.
   ~FutureCompletion() override = default;
   void Run() override {
     const PyGILState_STATE gil = EnsureGil();
-    if (!CompleteFuture(AsRef(ref_), future_)) PyErr_WriteUnraisable(future_);
+    if (!complete_(AsRef(ref_), future_)) PyErr_WriteUnraisable(future_);
     Py_CLEAR(ref_);
     Py_CLEAR(future_);
     PyGILState_Release(gil);
@@ -107,6 +116,7 @@ class FutureCompletion : public actors::Completion {
  private:
   PyObject* ref_;
   PyObject* future_;
+  const Complete complete_;
 };
 
 PyObject* NewFuture() {
@@ -127,34 +137,48 @@ PyObject* NewFuture() {
   return future;
 }
 
-PyObject* ToFuture(PyObject* self, PyObject*) {
+PyObject* FutureOf(PyObject* self, Complete complete) {
   RefObject* ref = AsRef(self);
   if (!Usable(ref)) return nullptr;
   PyObject* future = NewFuture();
   if (future == nullptr) return nullptr;
   bool good = true;
   if (ref->slot->done()) {
-    good = CompleteFuture(ref, future);
+    good = complete(ref, future);
   } else {
     if (ref->channel != nullptr) ref->channel->channel->get()->Flush();
-    good =
-        CallReactor::Current().OnDone(ref->slot, std::make_unique<FutureCompletion>(self, future));
+    good = CallReactor::Current().OnDone(
+        ref->slot, std::make_unique<FutureCompletion>(self, future, complete));
     if (!good) PyErr_SetString(PyExc_RuntimeError, "the interpreter is shutting down");
   }
   if (!good) Py_CLEAR(future);
   return future;
 }
 
-PyObject* Await(PyObject* self) {
-  PyObject* future = ToFuture(self, nullptr);
+PyObject* ToFuture(PyObject* self, PyObject*) { return FutureOf(self, &CompleteFuture); }
+
+/// Steals `future`, concurrent.futures': one of the running loop.
+PyObject* Wrapped(PyObject* future) {
   PyObject* asyncio = future != nullptr ? PyImport_ImportModule("asyncio") : nullptr;
   PyObject* wrapped =
       asyncio != nullptr ? PyObject_CallMethod(asyncio, "wrap_future", "O", future) : nullptr;
+  Py_XDECREF(asyncio);
+  Py_XDECREF(future);
+  return wrapped;
+}
+
+PyObject* Settled(PyObject* self, PyObject*) { return Wrapped(FutureOf(self, &SettleFuture)); }
+
+PyObject* IsEnd(PyObject* self, PyObject*) {
+  const actors::Slot* slot = AsRef(self)->slot;
+  return PyBool_FromLong(slot->done() && (slot->flags() & actors::kFlagEnd) != 0);
+}
+
+PyObject* Await(PyObject* self) {
+  PyObject* wrapped = Wrapped(ToFuture(self, nullptr));
   PyObject* iterator =
       wrapped != nullptr ? PyObject_CallMethod(wrapped, "__await__", nullptr) : nullptr;
   Py_XDECREF(wrapped);
-  Py_XDECREF(asyncio);
-  Py_XDECREF(future);
   return iterator;
 }
 
@@ -180,6 +204,8 @@ PyMethodDef methods[] = {
     {"done", Done, METH_NOARGS, "Whether the answer is here; reads what has arrived, never waits."},
     {"future", ToFuture, METH_NOARGS,
      "A concurrent.futures.Future, completed by a background thread. It cannot be cancelled."},
+    {"_settled", Settled, METH_NOARGS, "To be awaited: None once there is an answer."},
+    {"_is_end", IsEnd, METH_NOARGS, "Whether it is what follows the last item of a stream."},
     {"__reduce__", Reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
@@ -249,6 +275,7 @@ PyObject* ValueOf(RefObject* ref) {
     return nullptr;
   }
   std::string_view bytes = ref->slot->bytes();
+  if ((ref->slot->flags() & actors::kFlagEnd) != 0) Py_RETURN_NONE;  // of a stream
   PyObject* value = nullptr;
   if (DecodeValue(&bytes, &value) == Decoded::kMalformed) {
     RaiseRuntimeError(ErrorCode::kInternal, "the actor answered with bytes that are no value");

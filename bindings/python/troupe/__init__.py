@@ -25,7 +25,7 @@ _WHERE = {
     "get_gpu_ids": "_api", "exit_actor": "_api", "ClusterContext": "_api",
     "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actor_handle",
     "method": "_method_options",
-    "get_runtime_context": "_runtime_context", "ObjectRef": "_calls",
+    "get_runtime_context": "_runtime_context", "ObjectRef": "_calls", "ObjectRefGenerator": "_streams",
     "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
     "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
 }

@@ -63,6 +63,8 @@ class ActorLink:
         """A callable that starts calls of `target`, until `caller.unbind()`."""
         with self._lock:
             self._callers.add(caller)
+            if "returns=*" in target:
+                from troupe import _streams  # noqa: F401  (what such a call gives)
             return self._open().method(target)
 
     @property

@@ -151,13 +151,28 @@ def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,
          fetch_local: bool = True) -> tuple[list[Any], list[Any]]:
     """(ready, not ready), both in the order given, once `num_returns` are ready or `timeout` s passed.
 
+    A generator of refs is ready when its next ref, or the end, is there.
     Raises TypeError unless given a list of refs, ValueError for duplicates or a wrong `num_returns`.
     """
     from troupe import _calls
 
     if isinstance(refs, list) and not refs:
         return [], []
+    if isinstance(refs, list) and any(isinstance(each, _calls.RefStream) for each in refs):
+        return _wait_with_streams(refs, num_returns, timeout)
     return _calls.wait(refs, num_returns, timeout)
+
+
+def _wait_with_streams(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:
+    """wait() where generators are among the refs: each is ready when its next ref, or the end, is there."""
+    from troupe import _calls
+
+    if len(set(map(id, refs))) != len(refs):
+        raise ValueError("wait() was given the same generator twice")
+    asked = [each.front() if isinstance(each, _calls.RefStream) else each for each in refs]
+    given = dict(zip(map(id, asked), refs))
+    ready, rest = _calls.wait(asked, num_returns, timeout)
+    return [given[id(each)] for each in ready], [given[id(each)] for each in rest]
 
 
 def nodes() -> list[dict[str, Any]]:

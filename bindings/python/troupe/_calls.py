@@ -9,6 +9,7 @@ from troupe._bridge import native
 from troupe._identity import boot_id
 
 Ref = ObjectRef = native.Ref
+RefStream = native.RefStream
 get = native.get
 wait = native.wait
 _CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}

@@ -1,0 +1,207 @@
+"""Methods that yield, through real processes: plain, threaded and async actors, errors, back-pressure, ends."""
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from conftest import Home, eventually
+
+import troupe
+from troupe import exceptions
+
+
+class Maker:
+    """Yields, and knows how far it got."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.closed = False
+        self.gate = threading.Event()
+
+    def count(self, upto: int) -> Iterator[int]:
+        self.made = 0
+        self.closed = False
+        try:
+            for i in range(upto):
+                self.made += 1
+                yield i
+        finally:
+            self.closed = True
+
+    def gated(self, path: str) -> Iterator[str]:
+        yield "first"
+        while not os.path.exists(path):
+            self.gate.wait(0.01)
+        yield "second"
+
+    def breaks(self) -> Iterator[int]:
+        yield 1
+        raise LookupError("half way")
+
+    def listed(self) -> list[int]:
+        return [1, 2, 3]
+
+    def seen(self) -> tuple[int, bool]:
+        return self.made, self.closed
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def endless(self) -> Iterator[bytes]:
+        while True:
+            self.made += 1
+            yield b"x" * 1000
+
+
+class AsyncMaker:
+    """The same in coroutines."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.closed = False
+
+    async def count(self, upto: int) -> AsyncIterator[int]:
+        self.made = 0
+        self.closed = False
+        try:
+            for i in range(upto):
+                await asyncio.sleep(0)
+                self.made += 1
+                yield i
+        finally:
+            self.closed = True
+
+    async def breaks(self) -> AsyncIterator[int]:
+        yield 1
+        raise LookupError("half way")
+
+    def plain(self) -> Iterator[int]:
+        yield from range(3)
+
+    async def seen(self) -> tuple[int, bool]:
+        return self.made, self.closed
+
+
+KINDS = {"plain": lambda: troupe.remote(Maker).remote(),
+         "threaded": lambda: troupe.remote(max_concurrency=3)(Maker).remote(),
+         "async": lambda: troupe.remote(AsyncMaker).remote()}
+
+
+@pytest.fixture(params=sorted(KINDS))
+def maker(request, idle: Home):
+    """An actor of every kind, killed after the test."""
+    made = KINDS[request.param]()
+    yield made
+    troupe.kill(made)
+
+
+def test_refs_come_one_by_one_in_order(maker) -> None:
+    generator = maker.count.remote(500)
+    assert isinstance(generator, troupe.ObjectRefGenerator)
+    assert [troupe.get(ref) for ref in generator] == list(range(500))
+    assert list(generator) == [] and generator.is_finished()
+    assert troupe.get(generator.completed(), timeout=20) is None
+    assert list(maker.count.remote(0)) == []
+
+
+def test_an_exception_is_the_last_ref(maker) -> None:
+    refs = list(maker.breaks.remote())
+    assert len(refs) == 2 and troupe.get(refs[0]) == 1
+    with pytest.raises(LookupError, match="half way"):
+        troupe.get(refs[1])
+
+
+def test_the_maker_is_no_further_ahead_than_asked(maker) -> None:
+    generator = maker.count.options(_generator_backpressure_num_objects=4).remote(50)
+    assert troupe.get(next(generator), timeout=20) == 0
+    taken = [0] + [troupe.get(ref) for ref in generator]
+    assert taken == list(range(50))
+    assert troupe.get(maker.seen.remote(), timeout=20) == (50, True)
+
+
+def test_async_iteration(maker) -> None:
+    async def collect() -> list:
+        return [await ref async for ref in maker.count.remote(100)]
+
+    assert asyncio.run(collect()) == list(range(100))
+
+
+def test_a_dropped_generator_ends_its_method(maker) -> None:
+    generator = maker.count.options(_generator_backpressure_num_objects=10).remote(1_000_000)
+    assert troupe.get(next(generator), timeout=20) == 0
+    del generator
+    made, closed = eventually(lambda: (lambda seen: seen if seen[1] else None)(
+        troupe.get(maker.seen.remote(), timeout=30)), what="the end of the method")
+    assert closed and made <= 12
+
+
+def test_backpressure_bounds_what_is_made(idle: Home) -> None:
+    made = troupe.remote(AsyncMaker).remote()
+    generator = made.count.options(_generator_backpressure_num_objects=5).remote(1000)
+    next(generator)
+    eventually(lambda: troupe.get(made.seen.remote(), timeout=20)[0] >= 5, what="five items")
+    assert troupe.get([made.seen.remote() for _ in range(50)], timeout=20)[-1][0] <= 6
+    troupe.kill(made)
+
+
+def test_an_endless_generator_is_bounded_by_default(idle: Home) -> None:
+    made = troupe.remote(max_concurrency=2)(Maker).remote()
+    generator = made.endless.remote()
+    assert len(troupe.get(next(generator), timeout=20)) == 1000
+    last, still = -1, 0
+    deadline = time.monotonic() + 60
+    while still < 5 and time.monotonic() < deadline:  # it comes to a stop
+        now = troupe.get(made.seen.remote(), timeout=20)[0]
+        still, last = (still + 1 if now == last else 0), now
+    assert 10_000 < last < 40_000  # 32 MiB of them
+    del generator
+    troupe.kill(made)
+
+
+def test_wait_and_polling(idle: Home, tmp_path) -> None:
+    made = troupe.remote(Maker).remote()
+    gate = tmp_path / "gate"
+    generator = made.gated.remote(str(gate))
+    assert troupe.wait([generator], timeout=20) == ([generator], [])
+    assert generator.next_ready() and troupe.get(next(generator)) == "first"
+    assert troupe.wait([generator], timeout=0.2) == ([], [generator])
+    assert not generator.next_ready() and not generator.is_finished()
+    gate.touch()
+    assert troupe.get(next(generator), timeout=20) == "second"
+    assert list(generator) == []
+    with pytest.raises(ValueError, match="twice"):
+        troupe.wait([generator, generator])
+    troupe.kill(made)
+
+
+def test_streaming_what_is_no_generator(idle: Home) -> None:
+    made = troupe.remote(Maker).remote()
+    streaming = made.listed.options(num_returns="streaming").remote()
+    assert [troupe.get(ref) for ref in streaming] == [1, 2, 3]
+    (broken,) = list(made.pid.options(num_returns="streaming").remote())
+    with pytest.raises(TypeError, match="iterable"):
+        troupe.get(broken)
+    other = troupe.remote(AsyncMaker).remote()
+    assert [troupe.get(ref) for ref in other.plain.remote()] == [0, 1, 2]
+    with pytest.raises(TypeError, match="stays in the process"):
+        made.listed.remote(other.plain.remote())
+    for each in (made, other):
+        troupe.kill(each)
+
+
+def test_an_actor_that_dies_in_mid_stream(idle: Home) -> None:
+    made = troupe.remote(max_concurrency=2)(Maker).remote()
+    pid = troupe.get(made.pid.remote(), timeout=20)
+    generator = made.count.options(_generator_backpressure_num_objects=3).remote(100)
+    assert troupe.get(next(generator), timeout=20) == 0
+    os.kill(pid, 9)
+    rest = list(generator)
+    assert 1 <= len(rest) <= 10
+    with pytest.raises(exceptions.ActorDiedError):
+        troupe.get(rest[-1], timeout=20)
+    with pytest.raises(exceptions.ActorDiedError):
+        troupe.get(generator.completed(), timeout=20)
