@@ -65,6 +65,7 @@ class Node {
   void Perform(Effects effects);
   void PerformOne(Effect& effect);
   void Fetch(const FetchBlob& effect);
+  async::Task<void> Dial(wire::ProbePeer probe);
   void Keep(KeepValue effect);
   void Joined(const worker::Joined& joined);
 

@@ -11,6 +11,7 @@
 #include "runtime/base/log.h"
 #include "worker/hasher.h"
 #include "worker/node.h"
+#include "worker/peer_probe.h"
 
 namespace troupe::worker {
 
@@ -155,6 +156,8 @@ void Node::PerformOne(Effect& effect) {
       link_->Drop(MakeError(ErrorCode::kConnection, what.reason));
     } else if constexpr (std::is_same_v<Kind, worker::Joined>) {
       Joined(what);
+    } else if constexpr (std::is_same_v<Kind, DialPeer>) {
+      scope_.Spawn("probe", Dial(what.probe));
     } else if constexpr (std::is_same_v<Kind, LeaveNode>) {
       scope_.Spawn("leave", link_->Leave());
     }
@@ -168,6 +171,22 @@ void Node::Joined(const worker::Joined& joined) {
   if (!on_joined_) return;  // again, after a lost session
   std::exchange(on_joined_, nullptr)(joined.node, joined.name);
   supervisor_->StartZygote();  // now that whoever waits has been told: its imports take a core for a second
+}
+
+async::Task<void> Node::Dial(wire::ProbePeer probe) {
+  const std::uint64_t question = probe.question;
+  const NodeId node = probe.node;
+  const bool local = !options_.force_tcp && !probe.unix_path.empty() && probe.boot_id == core_->facts().boot_id;
+  PeerToProbe peer{node, net::Address(), link_->credentials(), options_.name};
+  if (local) {
+    peer.address.path = probe.unix_path;
+  } else {
+    peer.address.host = probe.listen_host;
+    peer.address.port = probe.listen_port;
+  }
+  auto answering = PeerAnswers(std::move(peer), clock_);
+  const bool reached = co_await std::move(answering);
+  Perform(core_->OnPeerProbed(question, node, reached, clock_.Now()));
 }
 
 void Node::Fetch(const FetchBlob& effect) {

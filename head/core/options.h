@@ -22,8 +22,13 @@ struct CoreOptions {
   Duration suspect_after = std::chrono::seconds(2);
   Duration dead_after = std::chrono::seconds(5);
   /// Silence after which an actor that may be re-created elsewhere is (decision 19), and after which nodes
-  /// are lost that fell silent all together: until then it may be this head's own network.
+  /// are lost that fell silent all together, or that still answer their peers: until then it may be this
+  /// head's own network.
   Duration recreate_after = std::chrono::seconds(75);
+  /// Other nodes that are asked whether a silent one answers them, and how long they have for it. A peer
+  /// dials for 2 s.
+  std::size_t peers_asked = 3;
+  Duration peers_answer = std::chrono::seconds(3);
   /// From the first node that is heard after all were silent: what the others have to come back. A dial that
   /// began in the outage may take as long.
   Duration return_grace = std::chrono::seconds(15);

@@ -1,7 +1,9 @@
 #include "head/core/roster.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "head/core/actors.h"
 #include "head/core/convert.h"
@@ -62,13 +64,69 @@ bool NobodyElseIsHeard(const Turn& turn, const Node& node) {
 
 // Whether its silence may be this head's, which was cut off, or was until a moment ago.
 bool MayComeBack(Turn& turn, const Node& node) {
-  if (node.local || turn.now - node.last_heard >= turn.options.recreate_after) return false;
+  if (node.local) return false;
   if (NobodyElseIsHeard(turn, node)) {
     turn.state.cut_off = true;
     return true;
   }
   return turn.state.heard_again >= node.last_heard &&
          turn.now - turn.state.heard_again < turn.options.return_grace;
+}
+
+// Some of those that could know; at a node of another host, first those that are not on this host either: what is
+// wrong here concerns them less.
+std::set<NodeId> PeersToAsk(Turn& turn, const Node& node) {
+  std::vector<NodeId> near;
+  std::vector<NodeId> found;
+  for (const auto& [id, other] : turn.state.nodes) {
+    if (id == node.id || other.dead || other.suspect || other.session.IsNil()) continue;
+    (other.local && !node.local ? near : found).push_back(id);
+  }
+  const auto shuffle = [&turn](std::vector<NodeId>& ids) {
+    for (std::size_t i = ids.size(); i > 1; --i) std::swap(ids[i - 1], ids[turn.random.Next() % i]);
+  };
+  shuffle(found);
+  shuffle(near);
+  found.insert(found.end(), near.begin(), near.end());
+  found.resize(std::min(found.size(), turn.options.peers_asked));
+  return std::set<NodeId>(found.begin(), found.end());
+}
+
+void AskPeers(Turn& turn, Node& node) {
+  const std::set<NodeId> peers = PeersToAsk(turn, node);
+  node.inquiry.Ask(++turn.state.questions, peers, turn.now);
+  wire::ProbePeer probe;
+  probe.question = turn.state.questions;
+  probe.node = node.id;
+  probe.boot_id = node.info.boot_id;
+  probe.listen_host = node.info.listen_host;
+  probe.listen_port = node.info.listen_port;
+  probe.unix_path = node.info.unix_path;
+  for (const NodeId& peer : peers) turn.ToNode(peer, probe);
+}
+
+// "a, b and c", by name.
+std::string NamesOf(Turn& turn, const std::set<NodeId>& nodes) {
+  std::set<std::string> names;
+  for (const NodeId& id : nodes) names.insert(turn.NodeName(id));
+  std::string text;
+  std::size_t left = names.size();
+  for (const std::string& name : names) {
+    text += name;
+    --left;
+    if (left > 0) text += left == 1 ? " and " : ", ";
+  }
+  return text;
+}
+
+std::string Silence(Turn& turn, const Node& node, Duration silent) {
+  std::string text = "not heard of for " + std::to_string(Millis(silent)) + " ms";
+  const std::set<NodeId> reached = node.inquiry.WhoSaid(true);
+  const std::set<NodeId> unreached = node.inquiry.WhoSaid(false);
+  if (!reached.empty()) {
+    return text + ", although it answers " + NamesOf(turn, reached) + ": nothing passes between it and the head";
+  }
+  return unreached.empty() ? text : text + ", nor does it answer " + NamesOf(turn, unreached);
 }
 
 }  // namespace
@@ -127,6 +185,7 @@ void Heard(Turn& turn, Node& node) {
     turn.state.cut_off = false;
     turn.state.heard_again = turn.now;
   }
+  node.inquiry.Close();
   if (!node.suspect) return;
   node.suspect = false;
   turn.state.dirty = true;
@@ -142,22 +201,37 @@ void OnHeartbeat(Turn& turn, Node& node, const wire::Heartbeat& message) {
 void OnNodeTimer(Turn& turn, const NodeId& id) {
   Node* node = turn.FindNode(id);
   if (node == nullptr || node->dead) return;
+  const CoreOptions& options = turn.options;
   const Duration silent = turn.now - node->last_heard;
-  if (silent >= turn.options.dead_after && MayComeBack(turn, *node)) {
-    node->suspect = true;
-    turn.Arm(std::min(turn.now + turn.options.suspect_after, node->last_heard + turn.options.recreate_after),
-             TimerKind::kNode, id);
-    return;
+  const auto again = [&](Instant due) { turn.Arm(due, TimerKind::kNode, id); };
+  if (silent < options.suspect_after) return again(node->last_heard + options.suspect_after);
+  node->suspect = true;
+  if (!node->inquiry.open()) AskPeers(turn, *node);
+  if (silent < options.dead_after) return again(node->last_heard + options.dead_after);
+  if (silent < options.recreate_after) {
+    const Instant last = node->last_heard + options.recreate_after;
+    if (MayComeBack(turn, *node)) return again(std::min(turn.now + options.suspect_after, last));
+    switch (node->inquiry.At(turn.now, options.peers_answer)) {
+      case Inquiry::Verdict::kWaiting:
+        return again(node->inquiry.asked_at() + options.peers_answer);
+      case Inquiry::Verdict::kReached:
+        AskPeers(turn, *node);
+        return again(std::min(turn.now + options.suspect_after, last));
+      case Inquiry::Verdict::kNobodyAsked:
+      case Inquiry::Verdict::kUnreached:
+        break;
+    }
   }
-  if (silent >= turn.options.dead_after) {
-    LoseNode(turn, *node, "not heard of for " + std::to_string(Millis(silent)) + " ms", false);
-    return;
-  }
-  if (silent >= turn.options.suspect_after) {
-    node->suspect = true;
-    turn.Arm(node->last_heard + turn.options.dead_after, TimerKind::kNode, id);
-  } else {
-    turn.Arm(node->last_heard + turn.options.suspect_after, TimerKind::kNode, id);
+  LoseNode(turn, *node, Silence(turn, *node, silent), false);
+}
+
+void OnPeerProbed(Turn& turn, const Node& peer, const wire::PeerProbed& message) {
+  Node* node = turn.FindNode(message.node);
+  if (node == nullptr || node->dead || !node->inquiry.open()) return;
+  node->inquiry.Answer(message.question, peer.id, message.reached);
+  const bool due = turn.now - node->last_heard >= turn.options.dead_after;
+  if (due && node->inquiry.At(turn.now, turn.options.peers_answer) == Inquiry::Verdict::kUnreached) {
+    OnNodeTimer(turn, node->id);  // it waited for this
   }
 }
 
@@ -233,7 +307,10 @@ void AwaitNodes(Turn& turn) {
 }
 
 void ExtendLeases(Turn& turn, Duration lag) {
-  for (auto& [id, node] : turn.state.nodes) node.last_heard += lag;
+  for (auto& [id, node] : turn.state.nodes) {
+    node.last_heard += lag;
+    node.inquiry.Extend(lag);
+  }
   for (auto& [id, owner] : turn.state.owners) owner.expires += lag;
   for (auto& [id, launch] : turn.state.launches) launch.driver_due += lag;
 }

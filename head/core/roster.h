@@ -2,6 +2,8 @@
 //
 //   (absent) --register--> alive <--heard-- suspect --silence 5 s / verdict--> dead --register--> alive
 //                            \--silence 2 s--^                                  (incarnation + 1)
+// At the suspicion three peers are asked whether the node answers them. While one says so, or the head's own
+// network may be what ended, the node stays suspect, for 75 s of silence at most.
 // Only this code declares a node dead. A verdict (the worker's socket refuses, it said Goodbye, or it
 // came back as a new process) needs no silence.
 #pragma once
@@ -19,6 +21,8 @@ void Heard(Turn& turn, Node& node);
 void OnNodeTimer(Turn& turn, const NodeId& id);
 void OnWorkerGone(Turn& turn, const Session& session, const SessionId& id);
 void OnProbe(Turn& turn, const ProbeDone& input);
+/// What a peer says of a node that is silent.
+void OnPeerProbed(Turn& turn, const Node& peer, const wire::PeerProbed& message);
 void OnDrainNode(Turn& turn, const Request& request, const wire::DrainNode& message);
 /// `verdict`: its processes are known to be gone, so that nothing waits for a fence.
 void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "head/core/inquiry.h"
 #include "head/core/io.h"
 #include "head/core/recent.h"
 #include "head/core/timers.h"
@@ -54,6 +55,7 @@ struct Node {
   bool suspect = false;
   bool local = false;  // on the head's host: no network lies between
   Instant last_heard{};
+  Inquiry inquiry;  // of its peers, while it is silent
   bool zygote_ready = false;
   std::uint64_t free_version = 0;
   Resources missing;  // what the node lacks beyond this account of it
@@ -216,6 +218,7 @@ struct State {
   bool read_only = false;
   bool cut_off = false;  // nodes are silent, and nobody is heard over the network
   Instant heard_again{};  // when that ended
+  std::uint64_t questions = 0;  // rounds of peers asked, since this head started
   bool dirty = false;  // something changed that may let a waiting request be placed
 };
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import pytest
 from conftest import eventually
@@ -61,19 +61,20 @@ class Gang:
 
     def tell(self, rank: int, word: str) -> None:
         """Lets this rank evaluate `word`."""
-        self._write(self.folder / f"{self.epoch}-{rank}.word", word)
+        with self.listening(rank) as out:
+            out.write(word)
 
-    @staticmethod
-    def _write(fifo: Path, word: str) -> None:
+    def listening(self, rank: int) -> TextIO:
+        """Waits until this rank listens, and returns where its word is to be written: it may be stopped before."""
+        fifo = self.folder / f"{self.epoch}-{rank}.word"
+
         def opened() -> int | None:
             try:
                 return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
             except OSError:  # not in its open yet
                 return None
 
-        descriptor = eventually(opened, what="a rank that listens")
-        os.write(descriptor, word.encode())
-        os.close(descriptor)
+        return os.fdopen(eventually(opened, what="a rank that listens"), "w")
 
     def failure(self, kind: type[Error], timeout: float = 60) -> Error:
         """The error that the caller gets."""

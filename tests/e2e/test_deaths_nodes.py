@@ -135,7 +135,7 @@ def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, tmp_
     os.kill(second.pid, signal.SIGSTOP)
     error = gang.failure(exceptions.LaunchError)
     assert isinstance(error, exceptions.NodeUnreachableError) and (error.rank, error.host) == (there, second.name)
-    assert f"node {second.name} is lost: not heard of for " in str(error)
+    assert f"node {second.name} is lost: not heard of for " in str(error) and ", nor does it answer one\n" in str(error)
     assert f"  the other rank is stopped; what still runs on {second.name} ends when that node is heard of again" in str(error)
     eventually(lambda: gang.alive() == [there], what="the end of the rank that can be reached")
     os.kill(second.pid, signal.SIGCONT)
@@ -147,9 +147,10 @@ def test_the_next_attempt_and_the_zombie_of_the_first(second: Node, tmp_path: Pa
     """The zombie has its word already: it returns a value of the old epoch when its node goes on."""
     gang = spread(tmp_path, max_attempts=2)
     there, old = rank_on(gang, second), list(gang.pids)
-    os.kill(old[there], signal.SIGSTOP)
-    os.kill(second.pid, signal.SIGSTOP)
-    gang.tell(there, "'of the first epoch'")
+    with gang.listening(there) as zombie:
+        os.kill(old[there], signal.SIGSTOP)
+        os.kill(second.pid, signal.SIGSTOP)
+        zombie.write("'of the first epoch'")
     gang.begun(2)
     assert gang.nodes == ["one", "one"]  # the node that cannot be reached is not used
     os.kill(old[there], signal.SIGCONT)

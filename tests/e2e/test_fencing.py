@@ -75,13 +75,10 @@ def spread(folder: Path, **options: object) -> tuple[Gang, int]:
     return gang, gang.nodes.index("b")
 
 
-@pytest.mark.parametrize("cut", [lambda hosts: hosts.isolate("b"), lambda hosts: hosts.cut_one_way("head", "b"),
-                                 lambda hosts: hosts.cut_one_way("b", "head")],
-                         ids=["both ways", "the node hears nothing", "the node is not heard"])
-def test_a_node_that_is_cut_off_is_lost_and_the_next_attempt_runs_elsewhere(healed: Hosts, tmp_path: Path, cut) -> None:
+def test_a_node_that_is_cut_off_is_lost_and_the_next_attempt_runs_elsewhere(healed: Hosts, tmp_path: Path) -> None:
     gang, there = spread(tmp_path, max_attempts=2)
     old = list(gang.pids)
-    cut(healed)
+    healed.isolate("b")
     gang.begun(2)
     assert gang.nodes == ["a", "a"]
     assert running(old[there])  # nobody can tell it; it starts nothing and ends nothing
@@ -91,6 +88,23 @@ def test_a_node_that_is_cut_off_is_lost_and_the_next_attempt_runs_elsewhere(heal
     healed.heal()
     eventually(lambda: not running(old[there]), what="the end of the old epoch's rank")
     assert gang.handle.status()["epoch"] == 2
+
+
+@pytest.mark.parametrize("cut", [lambda hosts: hosts.cut("b", "head"), lambda hosts: hosts.cut_one_way("head", "b"),
+                                 lambda hosts: hosts.cut_one_way("b", "head")],
+                         ids=["both ways", "the node hears nothing", "the node is not heard"])
+def test_a_node_that_still_answers_its_peers_costs_nothing(healed: Hosts, tmp_path: Path, cut) -> None:
+    """What is cut is between it and the head alone: node a is asked, and it answers a."""
+    gang, there = spread(tmp_path)
+    cut(healed)
+    eventually(lambda: seen("b")["heard_s"] > 8, what="a silence longer than a lease")
+    assert seen("b")["state"] == "suspect"
+    gang.tell(there, "'while nobody heard it'")
+    healed.heal()
+    gang.tell(1 - there, "'beside it'")
+    results = gang.handle.result(60)
+    assert (results[there], results[1 - there]) == ("while nobody heard it", "beside it")
+    assert gang.handle.status()["epoch"] == 1
 
 
 def test_an_outage_of_the_head_alone_costs_nothing(healed: Hosts, tmp_path: Path) -> None:

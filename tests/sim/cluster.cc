@@ -31,9 +31,17 @@ class Run {
     for (std::size_t i = 0; i < work_.clients; ++i) {
       clients_.push_back(std::make_unique<ClientHost>(loop_, plan_, checker_, *head_, i));
     }
+    for (auto& worker : workers_) {
+      worker->peer_of = [this](const NodeId& id) -> const WorkerHost* {
+        for (const auto& other : workers_) {
+          if (other->id() == id) return other.get();
+        }
+        return nullptr;
+      };
+    }
     head_->worker_lives = [this](const NodeId& id) {
       for (const auto& worker : workers_) {
-        if (worker->id() == id) return worker->up();
+        if (worker->id() == id) return !worker->Refuses();
       }
       return false;
     };
@@ -137,6 +145,11 @@ class Run {
         return worker->HoldLink(loop_.Now() + fault.lasts, true, false);
       case FaultKind::kLeave:
         return worker->Leave(fault.lasts);
+      case FaultKind::kIsolate:
+        return worker->Isolate(loop_.Now() + fault.lasts);
+      case FaultKind::kHeadCut:
+        for (auto& each : workers_) each->CutFromHead(loop_.Now() + fault.lasts);
+        return;
       case FaultKind::kClientEnd:
         return clients_[fault.target % clients_.size()]->End();
     }

@@ -6,7 +6,7 @@ namespace troupe::sim {
 namespace {
 
 constexpr const char* kNames[] = {"head-crash", "worker-crash", "worker-stop",
-                                  "reset", "partition", "client-end", "deaf", "mute", "leave"};
+                                  "reset", "partition", "client-end", "deaf", "mute", "leave", "isolate", "head-cut"};
 
 Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
 

@@ -17,8 +17,10 @@ enum class FaultKind : std::uint8_t {
   kDeaf,   // what the head says to a worker is held; the worker is heard
   kMute,   // the other way round
   kLeave,  // a worker says goodbye; it, or its like, joins again later
+  kIsolate,  // a worker is cut off from the head and from its peers; the others only from the head
+  kHeadCut,  // all workers are cut off from the head; they reach each other
 };
-inline constexpr std::size_t kFaultKinds = 9;
+inline constexpr std::size_t kFaultKinds = 11;
 
 struct Fault {
   FaultKind kind;

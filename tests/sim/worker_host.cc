@@ -91,7 +91,8 @@ void WorkerHost::Dial() {
   Later(loop_.Between(Ms(1), Ms(200)), "dial", [this] {
     if (link_ && link_->open()) return;
     auto link = std::make_shared<Link>(loop_, plan_);
-    const SessionId session = head_.Accept(link, wire::Role::kWorker, id_);
+    const bool cut = loop_.Now() < cut_until_;
+    const SessionId session = cut ? SessionId() : head_.Accept(link, wire::Role::kWorker, id_);
     if (session.IsNil()) {
       Dial();
       return;
@@ -127,6 +128,18 @@ void WorkerHost::Dial() {
   });
 }
 
+// A peer that does not answer is known after 2 s.
+void WorkerHost::Probe(const wire::ProbePeer& probe) {
+  const auto say = [this, probe](bool reached) {
+    Perform(core_->OnPeerProbed(probe.question, probe.node, reached, loop_.Now()));
+  };
+  Later(loop_.Between(Ms(1), Ms(100)), "probe", [this, probe, say] {
+    const WorkerHost* peer = peer_of(probe.node);
+    if (Answers() && peer != nullptr && peer->Answers()) return say(true);
+    Later(Ms(2000), "no answer", [say] { say(false); });
+  });
+}
+
 void WorkerHost::Perform(worker::Effects effects) {
   const std::uint64_t life = life_;
   checker_.Expect(core_->leases().Conserves(), "P1: a node holds more than it has");
@@ -157,6 +170,8 @@ void WorkerHost::Perform(worker::Effects effects) {
         wake_at_.reset();
         Perform(core_->OnTimer(loop_.Now()));
       });
+    } else if (const auto* dial = std::get_if<worker::DialPeer>(&effect)) {
+      Probe(dial->probe);
     } else if (auto* save = std::get_if<worker::SaveState>(&effect)) {
       remembered_.incarnation = save->incarnation;
       remembered_.head_incarnation = save->head_incarnation;

@@ -30,6 +30,23 @@ class WorkerHost {
   void HoldLink(Instant until, bool to_head, bool to_peer) {
     if (link_) link_->Hold(until, to_head, to_peer);
   }
+  /// Nothing passes between it and the head, over a new connection neither.
+  void CutFromHead(Instant until) {
+    cut_until_ = std::max(cut_until_, until);
+    HoldLink(until, true, true);
+  }
+  void Isolate(Instant until) {
+    isolated_until_ = std::max(isolated_until_, until);
+    CutFromHead(until);
+  }
+  /// Whether it would answer a peer now.
+  bool Answers() const {
+    return core_.has_value() && loop_.Now() >= stopped_until_ && loop_.Now() >= isolated_until_;
+  }
+  /// Nobody listens there, and the head can see that.
+  bool Refuses() const { return !core_.has_value() && loop_.Now() >= cut_until_; }
+  /// The worker of a node: of whom the head may ask another one.
+  std::function<const WorkerHost*(const NodeId&)> peer_of;
   /// SIGTERM: ends what runs, says goodbye, is gone for `away`.
   void Leave(Duration away);
   bool up() const { return core_.has_value(); }
@@ -61,6 +78,7 @@ class WorkerHost {
   /// Runs `run` in this life, later when stopped.
   void Later(Duration delay, std::string_view name, std::function<void()> run);
   void Perform(worker::Effects effects);
+  void Probe(const wire::ProbePeer& probe);
   /// True when it is not to be sent now.
   bool DelayRequest(const wire::Message& message);
   void StartOne(const worker::StartProcess& start);
@@ -90,6 +108,8 @@ class WorkerHost {
   std::shared_ptr<Link> link_;
   std::optional<Instant> wake_at_;
   Instant stopped_until_{};
+  Instant cut_until_{};
+  Instant isolated_until_{};
   std::deque<std::function<void()>> arrived_;
   ProcessMap processes_;
   bool healed_ = false;

@@ -52,6 +52,26 @@ TEST_F(WorkerCoreTest, HeartbeatsBeatAndASilentHeadIsDropped) {
   EXPECT_EQ(All<DropHead>().size(), 1u);
 }
 
+TEST_F(WorkerCoreTest, PeersAreDialledForTheHeadAFewAtATime) {
+  Join();
+  wire::ProbePeer probe;
+  probe.node = NodeId(7, 2);
+  for (int i = 0; i < 100; ++i) {
+    probe.question = static_cast<std::uint64_t>(i + 1);
+    Head(probe);
+  }
+  ASSERT_EQ(All<DialPeer>().size(), 64u);
+  Take(core_->OnPeerProbed(1, probe.node, true, now_));
+  EXPECT_TRUE(Last<wire::PeerProbed>().reached);
+  EXPECT_EQ(Last<wire::PeerProbed>().question, 1u);
+  Head(probe);
+  EXPECT_EQ(All<DialPeer>().size(), 65u) << "there is room for another one";
+  Take(core_->OnHeadDown(now_));
+  log_.clear();
+  Take(core_->OnPeerProbed(2, probe.node, false, now_));
+  EXPECT_TRUE(Sent<wire::PeerProbed>().empty()) << "nobody is there to be told";
+}
+
 TEST_F(WorkerCoreTest, WhatTheHeadMayHaveMissedIsSentAgain) {
   Join();
   const ProcessId id = StartActor();

@@ -86,6 +86,10 @@ struct Joined {
   NodeId node;
   std::string name;
 };
+/// See whether another node's worker answers: answer OnPeerProbed, within 2 s.
+struct DialPeer {
+  wire::ProbePeer probe;
+};
 /// Nothing runs here any more: leave.
 struct LeaveNode {
   std::string reason;
@@ -93,7 +97,7 @@ struct LeaveNode {
 
 using Effect = std::variant<ToHead, ToProcess, FrameToProcess, StartProcess, SignalProcess,
                             FetchBlob, ForgetBlob, KeepValue, WakeAt, SaveState, DropHead, Joined,
-                            LeaveNode>;
+                            DialPeer, LeaveNode>;
 using Effects = std::vector<Effect>;
 
 }  // namespace troupe::worker

@@ -8,6 +8,8 @@ namespace {
 
 // Heartbeats that may wait for their acknowledgement; a session lives a lease at most without one.
 constexpr std::size_t kBeatsMax = 64;
+// Peers dialled for the head at a time; one more is not answered for, and the head waits no longer for that.
+constexpr std::size_t kProbesMax = 64;
 
 }  // namespace
 
@@ -157,11 +159,28 @@ void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* o
     if (context_.processes.Find(down->process) != nullptr) {
       relays_.Down(down->process, message.attachment, out);
     }
+  } else if (const auto* probe = std::get_if<wire::ProbePeer>(&body)) {
+    if (leaving_ || probes_ >= kProbesMax) return;
+    ++probes_;
+    out->push_back(DialPeer{*probe});
   } else if (const auto* leave = std::get_if<wire::EndNode>(&body)) {
     Effects more = Leave(leave->reason, now);
     out->insert(out->end(), std::make_move_iterator(more.begin()),
                 std::make_move_iterator(more.end()));
   }
+}
+
+Effects WorkerCore::OnPeerProbed(std::uint64_t question, const NodeId& node, bool reached, Instant now) {
+  Effects out;
+  --probes_;
+  wire::PeerProbed probed;
+  probed.question = question;
+  probed.node = node;
+  probed.reached = reached;
+  wire::Message message;
+  message.body = probed;
+  context_.outbox.SendNow(std::move(message), &out);
+  return Done(std::move(out), now);
 }
 
 // ---- reservations ----

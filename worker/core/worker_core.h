@@ -56,6 +56,8 @@ class WorkerCore {
 
   Effects OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Instant now);
   Effects OnValueKept(ProcessId id, const StatusOr<KeptValue>& kept, Instant now);
+  /// What DialPeer found.
+  Effects OnPeerProbed(std::uint64_t question, const NodeId& node, bool reached, Instant now);
   Effects OnTimer(Instant now);
   /// Ends everything; LeaveNode follows when nothing is left.
   Effects Leave(const std::string& reason, Instant now);
@@ -96,6 +98,7 @@ class WorkerCore {
   Instant registering_;  // sending of the latest RegisterNode
   Instant renewed_;   // sending of the last acknowledged heartbeat or registration
   Instant heard_;     // last word of the head
+  std::size_t probes_ = 0;  // of peers, under way
   bool zygote_ready_ = false;
   bool leaving_ = false;
   bool left_ = false;

@@ -106,5 +106,8 @@ struct Message {
     stackDump @93 :Client.StackDump;
     certifyProcess @94 :Client.CertifyProcess;
     processCertificate @95 :Client.ProcessCertificate;
+    probePeer @96 :Node.ProbePeer;
+    peerProbed @97 :Node.PeerProbed;
+    actorLease @98 :Process.ActorLease;
   }
 }

@@ -55,6 +55,10 @@ struct NodeRegistered {
 struct Heartbeat { sequence @0 :UInt64; freeVersion @1 :UInt64; zygoteReady @2 :Bool; }
 struct HeartbeatAck { sequence @0 :UInt64; }
 
+# head -> worker: does this node, of which the head hears nothing, answer you? Answer within 2 s: PeerProbed.
+struct ProbePeer { question @0 :UInt64; node @1 :NodeId; bootId @2 :Text; listenHost @3 :Text; listenPort @4 :UInt16; unixPath @5 :Text; }
+struct PeerProbed { question @0 :UInt64; node @1 :NodeId; reached @2 :Bool; }
+
 # Placement groups: one-phase, attempt-fenced reservation (spec: placement-groups).
 struct Reserve { group @0 :GroupId; attempt @1 :UInt64; bundles @2 :List(Bundle); parent @3 :GroupId; }
 struct ReserveReply {

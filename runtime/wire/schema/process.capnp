@@ -67,4 +67,7 @@ struct ActorBegin {              # attachment: pickled class and arguments
   payloadPath @15 :Text;         # as in RankBegin
 }
 struct ActorReady { failed @0 :Bool; failure @1 :Failure; methods @2 :Data; }      # attachment: pickled exception of the constructor
+# worker -> actor that may be re-created elsewhere: it may run until then (CLOCK_BOOTTIME), and ends itself, should its
+# worker be unable to say or do more.
+struct ActorLease { untilNs @0 :UInt64; }
 struct StoreReady { port @0 :UInt16; }

@@ -20,7 +20,7 @@ enum Outcome { none @0; succeeded @1; failed @2; cancelled @3; }
 # command: the record of a `troupe run`: no ranks; `ranks` nodes are waited for, its driver is a client.
 enum LaunchMode { distributed @0; driver @1; command @2; }
 enum LaunchState { queued @0; reserving @1; starting @2; running @3; terminal @4; }
-enum ActorState { pending @0; starting @1; alive @2; dead @3; }
+enum ActorState { pending @0; starting @1; alive @2; dead @3; unavailable @4; }   # unavailable: its node is lost without a verdict, it may still run
 enum GroupState { pending @0; created @1; removed @2; infeasible @3; rescheduling @4; }
 enum NodeState { alive @0; suspect @1; dead @2; draining @3; }
 

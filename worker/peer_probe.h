@@ -1,0 +1,30 @@
+// Whether another node's worker answers this one: for a head that does not hear it (decision 19).
+//
+// View: one process; runs on the loop it is awaited on. A connection alone proves nothing, since the kernel of a worker that
+// stands still takes it: the answer is a session, by the node's own certificate over TLS.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "runtime/async/task.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/time.h"
+#include "runtime/net/address.h"
+#include "runtime/net/credentials.h"
+
+namespace troupe::worker {
+
+inline constexpr std::chrono::seconds kPeerProbeLimit{2};
+
+struct PeerToProbe {
+  NodeId node;
+  net::Address address;
+  net::Credentials credentials;  // this node's
+  std::string own_name;
+};
+
+/// Never an error: what cannot be dialled does not answer. `clock` must outlive the call.
+async::Task<bool> PeerAnswers(PeerToProbe peer, const Clock& clock);
+
+}  // namespace troupe::worker
