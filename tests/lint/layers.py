@@ -22,7 +22,7 @@ EDGES = {
     "bindings": ["actors"] + RUNTIME,
 }
 # Pure code: decides, and touches no loop, wire format, clock or thread.
-PURE = ["placement/", "head/core/", "worker/core/"]
+PURE = ["placement/", "head/core/", "worker/core/", "runtime/store/core/"]
 IMPURE = re.compile(r"#include <(boost/|capnp/|kj/|thread|mutex|chrono_io|sys/|unistd|sqlite3|openssl/)"
                     r"|steady_clock::now|system_clock|random_device|\bgetenv\(|sleep_for")
 ASIO_ALLOWED = ("runtime/async/", "runtime/net/", "runtime/client/", "runtime/obs/", "head/", "worker/",
