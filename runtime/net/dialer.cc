@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "runtime/async/deadline.h"
-#include "runtime/async/os_random.h"
 #include "runtime/async/real_clock.h"
 #include "runtime/net/endpoint.h"
 #include "runtime/net/listener.h"
+#include "runtime/net/retry_pause.h"
 
 namespace troupe::net {
 namespace {
@@ -116,9 +116,8 @@ Task<StatusOr<std::shared_ptr<Connection>>> Dial(DialOptions options) {
     co_return MakeError(ErrorCode::kInternal, "dialling TCP needs a TLS context: there is no insecure mode");
   }
   async::RealClock clock;
-  async::OsRandom random;
   const Instant end = clock.Now() + options.limit;
-  Duration pause = 10ms;
+  RetryPause pause;
   for (;;) {
     auto attempt = options.address.is_unix() ? DialLocal(options.address)
                                              : DialTls(options.address, options.tls, options.expected);
@@ -129,12 +128,10 @@ Task<StatusOr<std::shared_ptr<Connection>>> Dial(DialOptions options) {
       co_return async::TimeoutError(options.limit, "connecting to " + text +
                                                        " (no answer: wrong address, a firewall, or an overloaded machine)");
     }
-    if (connection.ok() || !ClosedAtOnce(connection.status()) || clock.Now() + pause >= end) {
+    if (connection.ok() || !ClosedAtOnce(connection.status()) || !pause.FitsBetween(clock.Now(), end)) {
       co_return connection;
     }
-    const Duration jitter(static_cast<std::int64_t>(random.Next() % static_cast<std::uint64_t>(pause.count())));
-    co_await async::SleepFor(pause / 2 + jitter);
-    pause = std::min<Duration>(pause * 2, 320ms);
+    co_await pause.Wait();
   }
 }
 

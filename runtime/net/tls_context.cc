@@ -116,18 +116,17 @@ PeerVerdict TlsContext::Judge(X509* leaf, const std::vector<X509*>& chain,
     if (Certificate::Share(candidate).KeyHash() == ca_key_hash_) ca = candidate;
   }
   const StatusOr<Identity> identity = Certificate::Share(leaf).identity();
-  if (ca == nullptr) {
+  const std::string own = ShortName(ca_key_hash_);
+  const bool names_cluster = identity.ok() && identity->cluster == cluster();
+  if (ca == nullptr && !(server_ && names_cluster)) {
     const std::string shown = identity.ok() ? identity->cluster.Short()
                               : chain.empty() ? "of no cluster"
                                               : ShortName(Certificate::Share(chain.back()).KeyHash());
-    const std::string own = ShortName(ca_key_hash_);
     verdict.problem = server_ ? NotOurs(shown, own)
                               : NotTheCluster(peer, shown, own, SSL_CTX_get0_certificate(get()) != nullptr);
     return verdict;
   }
-  const bool names_cluster = identity.ok() && identity->cluster == cluster();
-  if (!names_cluster || !SignedBy(leaf, ca, !server_)) {
-    const std::string own = ShortName(ca_key_hash_);
+  if (ca == nullptr || !names_cluster || !SignedBy(leaf, ca, !server_)) {
     verdict.problem = identity.ok() && !names_cluster
                           ? NotOurs(identity->cluster.Short(), own)
                           : MakeError(ErrorCode::kJoinRefused, peer + " shows a certificate that cluster " +
