@@ -26,7 +26,8 @@ _LIMIT_S = 30.0
 _NOWHERE = "02:00:00:00:de:ad"
 
 
-def _ip(*args: str) -> None:
+def ip(*args: str) -> None:
+    """Runs the command `ip`."""
     subprocess.run(["ip", *args], check=True, capture_output=True, text=True, timeout=_LIMIT_S)
 
 
@@ -72,17 +73,17 @@ class Hosts:
         return self
 
     def _make(self) -> None:
-        _ip("netns", "add", self._hub)
-        _ip("-n", self._hub, "link", "add", "bridge0", "type", "bridge")
-        _ip("-n", self._hub, "link", "set", "bridge0", "up")
+        ip("netns", "add", self._hub)
+        ip("-n", self._hub, "link", "add", "bridge0", "type", "bridge")
+        ip("-n", self._hub, "link", "set", "bridge0", "up")
         for host in self._hosts.values():
-            _ip("netns", "add", host.namespace)
-            _ip("link", "add", "eth0", "netns", host.namespace, "type", "veth", "peer", "name", f"to-{host.name}",
+            ip("netns", "add", host.namespace)
+            ip("link", "add", "eth0", "netns", host.namespace, "type", "veth", "peer", "name", f"to-{host.name}",
                 "netns", self._hub)
-            _ip("-n", self._hub, "link", "set", f"to-{host.name}", "master", "bridge0", "up")
-            _ip("-n", host.namespace, "link", "set", "lo", "up")
-            _ip("-n", host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
-            _ip("-n", host.namespace, "link", "set", "eth0", "up")
+            ip("-n", self._hub, "link", "set", f"to-{host.name}", "master", "bridge0", "up")
+            ip("-n", host.namespace, "link", "set", "lo", "up")
+            ip("-n", host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
+            ip("-n", host.namespace, "link", "set", "eth0", "up")
 
     def __exit__(self, *_: object) -> None:
         for namespace in [host.namespace for host in self._hosts.values()] + [self._hub]:
@@ -94,7 +95,7 @@ class Hosts:
     def cut_one_way(self, sender: str, receiver: str) -> None:
         """What `sender` sends to `receiver` is lost from now on."""
         host, to = self[sender], self[receiver].address
-        _ip("-n", host.namespace, "neigh", "replace", to, "lladdr", _NOWHERE, "dev", "eth0", "nud", "permanent")
+        ip("-n", host.namespace, "neigh", "replace", to, "lladdr", _NOWHERE, "dev", "eth0", "nud", "permanent")
         self._cuts.append((host, to))
 
     def cut(self, one: str, other: str) -> None:
@@ -104,16 +105,16 @@ class Hosts:
 
     def isolate(self, name: str) -> None:
         """Pulls the host's cable."""
-        _ip("-n", self._hub, "link", "set", f"to-{name}", "down")
+        ip("-n", self._hub, "link", "set", f"to-{name}", "down")
         self._unplugged.append(self[name])
 
     def heal(self) -> None:
         """Undoes every cut."""
         while self._cuts:
             host, to = self._cuts.pop()
-            _ip("-n", host.namespace, "neigh", "del", to, "dev", "eth0")
+            ip("-n", host.namespace, "neigh", "del", to, "dev", "eth0")
         while self._unplugged:
-            _ip("-n", self._hub, "link", "set", f"to-{self._unplugged.pop().name}", "up")
+            ip("-n", self._hub, "link", "set", f"to-{self._unplugged.pop().name}", "up")
 
 
 def why_not() -> str:
