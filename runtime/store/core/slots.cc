@@ -101,12 +101,17 @@ void Slots::OwnerLost(const ProcessId& owner, bool dead) {
 }
 
 bool Slots::Trim(std::uint32_t number) {
+  if (!Idle(number)) return false;
+  Close(number, /*forget=*/true);
+  return true;
+}
+
+bool Slots::Idle(std::uint32_t number) const {
   const auto found = segments_.find(number);
   if (found == segments_.end()) return false;
   for (const Slot& slot : found->second.slots) {
     if (slot.state != SlotState::kFree) return false;
   }
-  Close(number, /*forget=*/true);
   return true;
 }
 

@@ -80,6 +80,8 @@ class Slots {
   void OwnerLost(const ProcessId& owner, bool dead);
   /// A segment none of whose slots is in use, closed to give memory back. False: one is.
   bool Trim(std::uint32_t segment);
+  /// No slot of it is in use.
+  bool Idle(std::uint32_t segment) const;
 
   SlotState StateOf(const SlotAt& at) const;
   std::uint64_t GenerationOf(const SlotAt& at) const;

@@ -1,0 +1,251 @@
+#include "runtime/store/pool.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "runtime/store/slot_header.h"
+
+namespace troupe::store {
+namespace {
+
+std::uint64_t HalfOfMemory() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  return pages <= 0 || page <= 0
+             ? 1u << 30
+             : static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / 2;
+}
+
+}  // namespace
+
+Pool::Pool(ProcessId self, NodeId node, PoolOptions options)
+    : self_(self), node_(node), options_(options), pid_(getpid()) {
+  if (options_.bytes_max == 0) options_.bytes_max = HalfOfMemory();
+}
+
+Pool::~Pool() {
+  if (Inherited()) {  // the thread is the parent's, the mappings are not here
+    if (spare_maker_.joinable()) spare_maker_.detach();
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+  }
+  spare_wanted_.notify_all();
+  if (spare_maker_.joinable()) spare_maker_.join();
+}
+
+StatusOr<Writing> Pool::Begin(std::uint64_t bytes) {
+  if (Inherited()) {
+    return MakeError(ErrorCode::kInvalid, "a forked child cannot make objects of its parent's");
+  }
+  const auto shape = ShapeFor(bytes);
+  if (!shape)
+    return MakeError(ErrorCode::kTooLarge, "an object of " + std::to_string(bytes) + " bytes");
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto taken = slots_.Take(bytes);
+  if (!taken && making_spare_ && spare_ && *spare_ == *shape) {  // it is on its way: no second one
+    spare_made_.wait(lock, [this] { return !making_spare_; });
+    taken = slots_.Take(bytes);
+  }
+  if (!taken) {
+    ++waited_for_;
+    TROUPE_TRY(Make(*shape, lock));
+    taken = slots_.Take(bytes);
+    if (!taken) return MakeError(ErrorCode::kInternal, "a new segment has no room for its value");
+    if (++misses_[shape->slot_bytes] >= 2) WantSpare(*shape);
+  }
+  const SegmentShape& has = shapes_.at(taken->at.segment);
+  idle_since_.erase(taken->at.segment);
+  Writing writing;
+  writing.bytes = bytes;
+  writing.slot = *taken;
+  writing.offset = taken->at.slot * has.slot_bytes + kSlotHeaderBytes;
+  writing.data = segments_.at(taken->at.segment).data() + writing.offset;
+  lock.unlock();
+  SlotHeader header;
+  header.generation = taken->generation;
+  header.bytes = bytes;
+  std::memcpy(writing.data - kSlotHeaderBytes, &header, sizeof(header));
+  return writing;
+}
+
+Status Pool::Reserve(std::uint64_t bytes) {
+  const auto shape = ShapeFor(bytes);
+  if (!shape)
+    return MakeError(ErrorCode::kTooLarge, "an object of " + std::to_string(bytes) + " bytes");
+  std::unique_lock<std::mutex> lock(mutex_);
+  return slots_.HasFree(*shape) ? Status() : Make(*shape, lock);
+}
+
+// Unlocks while the kernel clears pages.
+Status Pool::Make(const SegmentShape& shape, std::unique_lock<std::mutex>& lock) {
+  const std::uint64_t bytes = shape.bytes();
+  if (!MakeRoom(bytes, shape)) {
+    return MakeError(ErrorCode::kTooLarge,
+                     "no room for an object of up to " + std::to_string(shape.slot_bytes >> 20) +
+                         " MiB: this process holds " + std::to_string(bytes_ >> 20) +
+                         " MiB of objects, of " + std::to_string(options_.bytes_max >> 20) +
+                         " MiB it may\n  drop references to objects, or raise the limit");
+  }
+  bytes_ += bytes;
+  lock.unlock();
+  auto segment = Segment::Create(bytes);
+  lock.lock();
+  if (!segment.ok()) {
+    bytes_ -= bytes;
+    return segment.status();
+  }
+  const std::uint32_t number = slots_.Add(shape);
+  segments_.emplace(number, std::move(segment).value());
+  shapes_[number] = shape;
+  ++made_;
+  return Status();
+}
+
+// Other classes' segments go before a value is refused.
+bool Pool::MakeRoom(std::uint64_t bytes, const SegmentShape& keep) {
+  if (bytes > options_.bytes_max) return false;
+  std::vector<std::uint32_t> others;
+  for (const auto& [number, shape] : shapes_) {
+    if (!(shape == keep)) others.push_back(number);
+  }
+  for (const std::uint32_t number : others) {
+    if (bytes_ + bytes <= options_.bytes_max) return true;
+    if (slots_.Trim(number)) DropClosed();
+  }
+  return bytes_ + bytes <= options_.bytes_max;
+}
+
+void Pool::GiveUp(const Writing& writing) {
+  if (Inherited()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  slots_.GiveUp(writing.slot.at);
+  DropClosed();
+}
+
+Location Pool::Lend(const Writing& writing, const ProcessId& owner) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  slots_.Lend(writing.slot.at, owner);
+  Location location;
+  location.node = node_;
+  location.slot = {self_, writing.slot.at.segment, writing.slot.at.slot};
+  location.generation = writing.slot.generation;
+  location.offset = writing.offset;
+  location.bytes = writing.bytes;
+  return location;
+}
+
+void Pool::Free(const ProcessId& owner, const SlotId& slot, std::uint64_t generation, bool clean) {
+  if (slot.maker != self_ || Inherited()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  slots_.Free(owner, {slot.segment, slot.slot}, generation, clean);
+  DropClosed();
+}
+
+void Pool::OwnerLost(const ProcessId& owner, bool dead) {
+  if (Inherited()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  slots_.OwnerLost(owner, dead);
+  DropClosed();
+}
+
+void Pool::Trim(Instant now) {
+  if (Inherited()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::uint32_t> idle;
+  for (const auto& [number, shape] : shapes_) {
+    if (!slots_.Idle(number)) {
+      idle_since_.erase(number);
+      continue;
+    }
+    const Instant since = idle_since_.try_emplace(number, now).first->second;
+    if (since + options_.idle <= now) idle.push_back(number);
+  }
+  for (const std::uint32_t number : idle) {
+    if (bytes_ <= options_.bytes_max / 2 || segments_.size() == 1) return;
+    if (slots_.Trim(number)) DropClosed();
+  }
+}
+
+void Pool::DropClosed() {
+  for (const CloseSegment& close : slots_.TakeClosed()) {
+    bytes_ -= shapes_.at(close.segment).bytes();
+    shapes_.erase(close.segment);
+    segments_.erase(close.segment);
+    idle_since_.erase(close.segment);
+    closed_.push_back(close);
+  }
+}
+
+std::vector<CloseSegment> Pool::TakeClosed() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(closed_, {});
+}
+
+StatusOr<UniqueFd> Pool::DescriptorOf(std::uint32_t number, std::uint64_t* bytes) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = segments_.find(number);
+  if (found == segments_.end()) {
+    return MakeError(ErrorCode::kFenced, "the memory of the object is closed: it is lost");
+  }
+  UniqueFd copy(fcntl(found->second.descriptor(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) {
+    return MakeError(ErrorCode::kTooLarge,
+                     std::string("a descriptor for an object: ") + std::strerror(errno));
+  }
+  *bytes = found->second.bytes();
+  return copy;
+}
+
+Pool::Figures Pool::figures() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {bytes_, segments_.size(), slots_.InUse(), made_, waited_for_};
+}
+
+void Pool::WantSpare(const SegmentShape& shape) {
+  if (!options_.spares || making_spare_ || slots_.HasFree(shape)) return;
+  if (bytes_ + shape.bytes() > options_.bytes_max / 2) return;
+  spare_ = shape;
+  making_spare_ = true;
+  if (!spare_maker_.joinable()) StartSpareMaker();
+  spare_wanted_.notify_one();
+}
+
+// Signals are for the program's own threads.
+void Pool::StartSpareMaker() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  spare_maker_ = std::thread([this] { MakeSpares(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool Pool::Inherited() const { return getpid() != pid_; }
+
+void Pool::MakeSpares() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    spare_wanted_.wait(lock, [this] { return making_spare_ || closing_; });
+    if (closing_) return;
+    static_cast<void>(Make(*spare_, lock));  // who needs it finds out, and says why
+    making_spare_ = false;
+    spare_.reset();
+    spare_made_.notify_all();
+  }
+}
+
+void Pool::WaitForSpares() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  spare_made_.wait(lock, [this] { return !making_spare_; });
+}
+
+}  // namespace troupe::store

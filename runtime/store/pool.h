@@ -1,0 +1,120 @@
+// The segments of one process: where the values it makes are written, recycled without a system
+// call.
+//
+// Begin gives memory for a value; the caller writes there, without any lock (and without the GIL),
+// then Lend names its owner and gives its location. The owner's Free makes the memory the next
+// value's; see core/slots.h for what else ends it. A class of sizes whose values come faster than
+// they go keeps one spare segment, made in the background, since making one costs ten times the
+// copy into it.
+//
+// Whose view: the maker's process. Every function may be called from any thread; Begin blocks when
+// a segment must be made and no spare is there. In a forked child a pool is of no use: Begin says
+// so. Limits: `bytes_max` of segments, the spare within half of it; over them kTooLarge. A segment
+// of which nothing is in use is closed by Trim, or by Begin when another class needs its room.
+//
+// Example:
+//   TROUPE_ASSIGN(Writing writing, pool.Begin(bytes));
+//   CopyBytes(writing.data, source, bytes);
+//   Location location = pool.Lend(writing, owner);
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+#include "runtime/store/core/object_id.h"
+#include "runtime/store/core/slots.h"
+#include "runtime/store/segment.h"
+
+namespace troupe::store {
+
+/// Memory that is being written. A value: give it back once, by Lend or GiveUp.
+struct Writing {
+  char* data = nullptr;
+  std::uint64_t bytes = 0;
+  Taken slot;
+  std::uint64_t offset = 0;
+};
+
+struct PoolOptions {
+  std::uint64_t bytes_max = 0;  // 0: half of the machine's memory
+  bool spares = true;
+  Duration idle = std::chrono::seconds(10);  // Trim closes what was not used for so long
+};
+
+class Pool {
+ public:
+  Pool(ProcessId self, NodeId node, PoolOptions options = {});
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  /// kTooLarge: over the pool's limit, or the system's memory.
+  StatusOr<Writing> Begin(std::uint64_t bytes);
+  /// Makes the memory for such a value now, so that its Begin does not.
+  Status Reserve(std::uint64_t bytes);
+  void GiveUp(const Writing& writing);
+  Location Lend(const Writing& writing, const ProcessId& owner);
+
+  void Free(const ProcessId& owner, const SlotId& slot, std::uint64_t generation, bool clean);
+  void OwnerLost(const ProcessId& owner, bool dead);
+  /// Closes segments of which nothing was in use since `idle` ago, while the pool holds more than
+  /// half of its limit; one stays.
+  void Trim(Instant now);
+  /// What the worker and the readers are to be told, in this order.
+  std::vector<CloseSegment> TakeClosed();
+
+  /// Of a segment that is open: a duplicate that the caller sends and closes; and its bytes.
+  StatusOr<UniqueFd> DescriptorOf(std::uint32_t segment, std::uint64_t* bytes) const;
+
+  struct Figures {
+    std::uint64_t bytes = 0;  // of segments
+    std::size_t segments = 0;
+    std::size_t in_use = 0;        // slots
+    std::uint64_t made = 0;        // segments ever, spares included
+    std::uint64_t waited_for = 0;  // by a Begin
+  };
+  Figures figures() const;
+  /// Until no spare is being made; for tests and for figures.
+  void WaitForSpares();
+
+ private:
+  Status Make(const SegmentShape& shape, std::unique_lock<std::mutex>& lock);
+  bool MakeRoom(std::uint64_t bytes, const SegmentShape& keep);
+  void DropClosed();
+  void WantSpare(const SegmentShape& shape);
+  void StartSpareMaker();
+  void MakeSpares();
+  bool Inherited() const;
+
+  const ProcessId self_;
+  const NodeId node_;
+  PoolOptions options_;
+  const int pid_;
+
+  mutable std::mutex mutex_;
+  Slots slots_;
+  std::map<std::uint32_t, Segment> segments_;
+  std::map<std::uint32_t, SegmentShape> shapes_;
+  std::map<std::uint32_t, Instant> idle_since_;
+  std::vector<CloseSegment> closed_;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t made_ = 0;
+  std::uint64_t waited_for_ = 0;
+  std::map<std::uint64_t, std::uint64_t> misses_;  // by slot bytes
+
+  std::condition_variable spare_wanted_;
+  std::condition_variable spare_made_;
+  std::optional<SegmentShape> spare_;
+  bool making_spare_ = false;
+  bool closing_ = false;
+  std::thread spare_maker_;
+};
+
+}  // namespace troupe::store
