@@ -99,7 +99,8 @@ void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
   SlotList finished;
   {
     const std::lock_guard lock(mutex_);
-    if (state_ != State::kOpen || !ring_.Holds(SequenceOf(answer))) return;
+    const bool ours = answer->id() >> 40 == id_;  // not an item's
+    if (state_ != State::kOpen || !ours || !ring_.Holds(SequenceOf(answer))) return;
     session_.AppendOfCall(kind, SequenceOf(answer), count);
     FlushLocked();
     finished.swap(finished_);
@@ -445,6 +446,11 @@ void Channel::GraceExpired() {
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
+}
+
+bool Channel::Usable() {
+  std::lock_guard lock(mutex_);
+  return state_ == State::kOpen;
 }
 
 std::size_t Channel::Outstanding() {

@@ -109,6 +109,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::uint64_t id() const { return id_; }
   int fd() const { return stream_.fd(); }
   std::size_t Outstanding();
+  /// Whether a call made now may still be answered by the actor.
+  bool Usable();
 
  private:
   friend class CallReactor;

@@ -11,6 +11,7 @@
 #include "bindings/call_errors.h"
 #include "bindings/call_local.h"
 #include "bindings/call_ref.h"
+#include "bindings/call_running.h"
 #include "bindings/call_server.h"
 #include "bindings/call_stream_object.h"
 #include "bindings/call_wait.h"
@@ -28,6 +29,7 @@ void bind_calls(nb::module_& m) {
   BindCallChannel(m);
   BindCallWait(m);
   BindCallLocal(m);
+  BindCallRunning(m);
   BindCallServer(m);
   BindItemSink(m);
   // The background thread completes futures with the GIL: it must be gone before the interpreter

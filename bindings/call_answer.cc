@@ -82,4 +82,11 @@ void WriteAnswer(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::u
   WriteReply(reply, result, to.method, to.limits, flags);
 }
 
+void WriteCancelled(ByteBuffer& reply, PyObject* method_name, const char* when) {
+  const char* name = PyUnicode_AsUTF8(method_name);
+  actors::AppendRuntimeError(reply, ErrorCode::kCancelled,
+                             absl::StrFormat("%s() was cancelled by its caller %s",
+                                             name != nullptr ? name : "the call", when));
+}
+
 }  // namespace troupe::bindings

@@ -39,4 +39,7 @@ void WriteReply(actors::ByteBuffer& reply, PyObject* result, PyObject* method_na
 void WriteAnswer(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,
                  std::uint16_t* flags);
 
+/// The body of the answer to a call that was cancelled, `when` it was (kFlagRuntimeError).
+void WriteCancelled(actors::ByteBuffer& reply, PyObject* method_name, const char* when);
+
 }  // namespace troupe::bindings

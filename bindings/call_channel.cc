@@ -122,6 +122,12 @@ PyObject* Outstanding(PyObject* object, void*) {
   return PyLong_FromSize_t((*self->channel)->Outstanding());
 }
 
+PyObject* IsUsable(PyObject* object, void*) {
+  CallChannelObject* self = AsChannel(object);
+  if (!CheckGeneration(self)) return nullptr;
+  return PyBool_FromLong((*self->channel)->Usable());
+}
+
 PyObject* Description(PyObject* object, void*) { return Py_NewRef(AsChannel(object)->description); }
 
 /// Of an actor on another host: where, and what proves this process there.
@@ -308,6 +314,7 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"outstanding", Outstanding, nullptr, "Calls without an answer.", nullptr},
+    {"usable", IsUsable, nullptr, "Whether a call made now may still be answered by the actor.", nullptr},
     {"description", Description, nullptr, "As errors name it.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {

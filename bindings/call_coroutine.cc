@@ -5,15 +5,19 @@
 #include "bindings/loop_calls.h"
 
 namespace troupe::bindings {
-namespace {
 
 struct CallCoroutine {
   PyObject head;
   PyObject* inner;
-  DeferredCall* call;  // nullptr: answered
+  DeferredCall* call;  // nullptr: answered, and no longer in the list
   std::shared_ptr<LoopCalls>* calls;
+  PyObject* task;  // not owned: it owns this
+  CallCoroutine* previous;
+  CallCoroutine* next;
   bool stepped;
 };
+
+namespace {
 
 PyTypeObject* coroutine_type = nullptr;
 
@@ -26,9 +30,18 @@ bool Step(CallCoroutine* self) {
   return true;
 }
 
+DeferredCallPtr TakeCall(CallCoroutine* self) {
+  if (self->call == nullptr) return nullptr;
+  CallCoroutine*& before =
+      self->previous != nullptr ? self->previous->next : (*self->calls)->coroutines().first;
+  before = self->next;
+  if (self->next != nullptr) self->next->previous = self->previous;
+  return DeferredCallPtr(std::exchange(self->call, nullptr));
+}
+
 /// The inner coroutine is over; steals `result`, nullptr: with the error that is set.
 void End(CallCoroutine* self, PyObject* result, bool first_step) {
-  DeferredCallPtr call(std::exchange(self->call, nullptr));
+  DeferredCallPtr call = TakeCall(self);
   if (call != nullptr) {
     (*self->calls)->Ended(std::move(call), result, first_step);
   } else {
@@ -116,7 +129,7 @@ void Dealloc(PyObject* object) {
   CallCoroutine* self = As(object);
   PyTypeObject* type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
-  delete std::exchange(self->call, nullptr);  // without an answer: the actor is over
+  TakeCall(self).reset();  // without an answer: the actor is over
   Py_CLEAR(self->inner);
   delete self->calls;
   type->tp_free(object);
@@ -152,7 +165,24 @@ PyObject* NewCallCoroutine(PyObject* inner, DeferredCallPtr& call,
   self->inner = inner;
   self->call = call.release();
   self->calls = new std::shared_ptr<LoopCalls>(calls);
+  self->task = nullptr;
+  self->previous = nullptr;
+  self->next = std::exchange(calls->coroutines().first, self);
+  if (self->next != nullptr) self->next->previous = self;
   return reinterpret_cast<PyObject*>(self);
+}
+
+void SetTask(PyObject* coroutine, PyObject* task) { As(coroutine)->task = task; }
+
+void CancelTask(CoroutineList& coroutines, const actors::Peer& peer, std::uint64_t sequence) {
+  for (CallCoroutine* each = coroutines.first; each != nullptr; each = each->next) {
+    if (!each->call->Is(peer, sequence) || each->task == nullptr) continue;
+    each->call->running().cancelled = true;
+    PyObject* cancelled = PyObject_CallMethod(each->task, "cancel", nullptr);
+    if (cancelled == nullptr) PyErr_WriteUnraisable(each->task);
+    Py_XDECREF(cancelled);
+    return;
+  }
 }
 
 bool InitCallCoroutine() {

@@ -7,6 +7,7 @@
 
 #include <Python.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "bindings/call_deferred.h"
@@ -14,10 +15,20 @@
 namespace troupe::bindings {
 
 class LoopCalls;
+struct CallCoroutine;
+
+/// Those of one loop that are not over; not owned.
+struct CoroutineList {
+  CallCoroutine* first = nullptr;
+};
 
 /// Steals `inner`. A new reference, or nullptr with an error set (and `call` left as it was).
 PyObject* NewCallCoroutine(PyObject* inner, DeferredCallPtr& call,
                            const std::shared_ptr<LoopCalls>& calls);
+/// What NewCallCoroutine gave runs as `task`, which outlives its steps.
+void SetTask(PyObject* coroutine, PyObject* task);
+/// Cancels the task of that call, if it is among these.
+void CancelTask(CoroutineList& coroutines, const actors::Peer& peer, std::uint64_t sequence);
 /// Makes the type; once per process.
 bool InitCallCoroutine();
 

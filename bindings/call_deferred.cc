@@ -11,7 +11,7 @@ DeferredCall::DeferredCall(PyObject* method, PyObject* const* args, std::size_t 
     : method_(Py_NewRef(method)),
       keywords_(Py_XNewRef(keywords)),
       peer_(peer.shared_from_this()),
-      sequence_(sequence),
+      running_{sequence, false, nullptr},
       name_(Py_NewRef(name)),
       form_(form),
       group_(group),
@@ -36,6 +36,14 @@ PyObject* DeferredCall::Run() {
                              (args_.size() - 1 - named) | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords_);
 }
 
+void DeferredCall::AnswerCancelled(const char* when, bool flush) {
+  if (std::exchange(answered_, true)) return;
+  actors::ByteBuffer reply;
+  reply.Extend(actors::kFrameHeadBytes);
+  WriteCancelled(reply, name_, when);
+  peer_->ReplyDeferred(running_.sequence, actors::kFlagReply | actors::kFlagRuntimeError, reply, flush);
+}
+
 void DeferredCall::Answer(PyObject* result, bool flush) {
   if (std::exchange(answered_, true)) {
     Py_XDECREF(result);
@@ -46,8 +54,8 @@ void DeferredCall::Answer(PyObject* result, bool flush) {
   reply.Extend(actors::kFrameHeadBytes);
   std::uint16_t flags = actors::kFlagReply;
   const actors::CallLimits limits;
-  WriteAnswer({*peer_, sequence_, name_, form_, limits}, result, reply, &flags);
-  peer_->ReplyDeferred(sequence_, flags, reply, flush);
+  WriteAnswer({*peer_, running_.sequence, name_, form_, limits}, result, reply, &flags);
+  peer_->ReplyDeferred(running_.sequence, flags, reply, flush);
 }
 
 }  // namespace troupe::bindings

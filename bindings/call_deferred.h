@@ -10,6 +10,7 @@
 
 #include "actors/peer.h"
 #include "bindings/call_answer.h"
+#include "bindings/call_running.h"
 #include "bindings/item_sender.h"
 
 namespace troupe::bindings {
@@ -27,11 +28,16 @@ class DeferredCall {
 
   /// Calls the method. A new reference, or nullptr with an error set.
   PyObject* Run();
+  /// Answers that it was cancelled, `when` it was.
+  void AnswerCancelled(const char* when, bool flush);
   /// Answers with `result` (stolen), or with the error that is set; once. `flush`: at once.
   void Answer(PyObject* result, bool flush);
 
   actors::Peer& peer() { return *peer_; }
-  std::uint64_t sequence() const { return sequence_; }
+  bool Is(const actors::Peer& peer, std::uint64_t sequence) const {
+    return peer_.get() == &peer && running_.sequence == sequence;
+  }
+  RunningCall& running() { return running_; }
   std::size_t group() const { return group_; }
   PyObject* name() const { return name_; }
   /// Of a call that streams; else nullptr.
@@ -42,7 +48,7 @@ class DeferredCall {
   absl::InlinedVector<PyObject*, 6> args_;  // a place before the first, for vectorcall
   PyObject* keywords_;
   const std::shared_ptr<actors::Peer> peer_;
-  const std::uint64_t sequence_;
+  RunningCall running_;
   PyObject* name_;
   const AnswerForm form_;
   const std::size_t group_;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ using actors::Frame;
 using actors::Ran;
 
 constexpr unsigned kItemsPerLook = 32;
+constexpr std::size_t kCancelledMax = 4096;  // what a caller cancels beyond that runs
 
 PyObject* NewName(std::string_view text) {
   PyObject* name = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
@@ -109,6 +111,9 @@ class PySession : public actors::CallSession {
   Shape once_;  // of a call beyond the shapes the protocol allows
   actors::CallPrefix prefix_;
   std::map<std::uint64_t, std::weak_ptr<ItemSender>> streams_;  // by sequence
+  actors::Peer* peer_ = nullptr;     // of the last call
+  RunningCall running_;              // here; its sequence is the last call's, wherever that runs
+  std::set<std::uint64_t> cancelled_;  // calls that have not been come to
 };
 
 /// What the call is of, and how it is to be answered; what cannot be read names no method either.
@@ -157,6 +162,13 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
                              std::uint16_t* flags) {
   TROUPE_ASSIGN(Shape * found, ShapeOf(frame));
   Shape& shape = *found;
+  peer_ = &peer;
+  running_ = {frame.head.sequence, false, &peer};
+  if (!cancelled_.empty() && cancelled_.erase(frame.head.sequence) != 0) {
+    WriteCancelled(reply, shape.name, "before it began");
+    *flags |= actors::kFlagRuntimeError;
+    return Ran::kReplied;
+  }
   Arguments arguments(prefix_.head.arg_count);
   std::string_view values = prefix_.values;
   bool good = true;
@@ -176,6 +188,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
       Defer(shape, arguments, peer, frame.head.sequence);
       return Ran::kDeferred;
     }
+    const Running running(&running_);
     result = shape.form.streams ? Stream(shape, arguments, peer, frame.head.sequence)
                                 : Invoke(shape, arguments);
   }
@@ -229,9 +242,19 @@ void PySession::Taken(std::uint64_t sequence, std::uint64_t items) {
 }
 
 void PySession::Cancel(std::uint64_t sequence) {
+  if (sequence > running_.sequence) {
+    if (cancelled_.size() < kCancelledMax) cancelled_.insert(sequence);
+    return;
+  }
   const auto found = streams_.find(sequence);
-  if (found == streams_.end()) return;
-  if (const std::shared_ptr<ItemSender> sender = found->second.lock()) sender->Stop();
+  if (found != streams_.end()) {
+    if (const std::shared_ptr<ItemSender> sender = found->second.lock()) sender->Stop();
+  }
+  if (executor_.defers()) {
+    executor_.Cancel(*peer_, sequence);
+  } else if (sequence == running_.sequence) {
+    running_.cancelled = true;
+  }
 }
 
 PyObject* PySession::Stream(const Shape& shape, Arguments& arguments, actors::Peer& peer,

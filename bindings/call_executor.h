@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -69,6 +70,8 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   /// Whether calls are for Submit, and not for the serving thread.
   virtual bool defers() const { return false; }
   virtual void Submit(DeferredCallPtr) {}
+  /// A call that was submitted is not wanted any more.
+  virtual void Cancel(const actors::Peer&, std::uint64_t /*sequence*/) {}
 
   /// What a call of `name` runs (a new reference, or nullptr with an error set), and where.
   PyObject* Find(PyObject* name, std::size_t* group) const;

@@ -55,9 +55,14 @@ LoopCalls::LoopCalls(const std::vector<int>& limits, PyObject* loop, std::shared
       create_task_(PyObject_GetAttrString(loop, "create_task")),
       call_soon_(PyObject_GetAttrString(loop, "call_soon")),
       generation_(actors::ForkGuard::generation()),
-      flusher_(std::make_unique<actors::ReplyFlusher>()) {}
+      flusher_(std::make_unique<actors::ReplyFlusher>()) {
+  PyObject* asyncio = PyImport_ImportModule("asyncio");
+  if (asyncio != nullptr) cancelled_error_ = PyObject_GetAttrString(asyncio, "CancelledError");
+  Py_XDECREF(asyncio);
+}
 
 LoopCalls::~LoopCalls() {
+  Py_XDECREF(cancelled_error_);
   if (generation_ != actors::ForkGuard::generation()) {
     flusher_.release();  // the parent's: its thread is not here
     return;
@@ -98,6 +103,7 @@ bool LoopCalls::StartTask(DeferredCallPtr& call, PyObject* coroutine) {
     Py_XDECREF(thrown);
     PyErr_Clear();
   }
+  if (task != nullptr) SetTask(wrapped, task);
   Py_XDECREF(task);
   Py_DECREF(wrapped);
   return true;
@@ -112,6 +118,10 @@ void LoopCalls::Answer(DeferredCall& call, PyObject* result, bool first_step) {
   const bool leaves = result == nullptr && PyErr_ExceptionMatches(PyExc_SystemExit);
   if (leaves) exit_->KeepRaised();
   if (leaves) over_ = true;
+  if (result == nullptr && call.running().cancelled && PyErr_ExceptionMatches(cancelled_error_)) {
+    PyErr_Clear();
+    call.AnswerCancelled("while it ran", /*flush=*/false);
+  }
   call.Answer(result, /*flush=*/false);
   Hold(call.peer(), first_step);
   if (leaves) exit_->Stop();
@@ -135,6 +145,13 @@ void LoopCalls::Hold(actors::Peer& peer, bool first_step) {
 void LoopCalls::EndTurn() {
   in_turn_ = false;
   if (fresh_ == 0) Flush();
+}
+
+void LoopCalls::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+  const std::optional<DeferredCallPtr> waiting = groups_.Withdraw(
+      [&](const DeferredCallPtr& call) { return call->Is(peer, sequence); });
+  if (waiting) return (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
+  CancelTask(coroutines_, peer, sequence);
 }
 
 void LoopCalls::Waits(bool first_step) {
@@ -170,6 +187,10 @@ LoopExecutor::LoopExecutor(PyExecutorOptions options, PyObject* loop)
 LoopExecutor::~LoopExecutor() { calls_->Over(); }
 
 void LoopExecutor::Submit(DeferredCallPtr call) { calls_->Submit(std::move(call)); }
+
+void LoopExecutor::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+  calls_->Cancel(peer, sequence);
+}
 
 void LoopExecutor::BeginTurn() { calls_->BeginTurn(); }
 

@@ -24,6 +24,7 @@ class LoopExecutor : public PyExecutor {
 
   bool defers() const override { return true; }
   void Submit(DeferredCallPtr call) override;
+  void Cancel(const actors::Peer& peer, std::uint64_t sequence) override;
   /// Around CallServer::Turn: what is answered meanwhile is flushed by it.
   void BeginTurn();
   void EndTurn();

@@ -4,6 +4,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "actors/concurrency_groups.h"
@@ -26,6 +27,16 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
       now = groups_.End(group);
     }
   }
+  /// One that waits is answered so; one that runs may ask.
+  void Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+    const auto matches = [&](const auto& call) { return call->Is(peer, sequence); };
+    if (const std::optional<DeferredCallPtr> waiting = groups_.Withdraw(matches)) {
+      return (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
+    }
+    for (DeferredCall* call : begun_) {
+      if (matches(call)) call->running().cancelled = true;
+    }
+  }
   void Stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -41,12 +52,16 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
  private:
   /// False: an error is set, no thread could be started, and the call is left as it was.
   bool Give(DeferredCallPtr& call) {
+    begun_.insert(call.get());
     bool need_thread = false;
     {
       const std::lock_guard lock(mutex_);
       need_thread = ready_.size() >= idle_;
     }
-    if (need_thread && !StartThread()) return false;
+    if (need_thread && !StartThread()) {
+      begun_.erase(call.get());
+      return false;
+    }
     const std::lock_guard lock(mutex_);
     ready_.push_back(std::move(call));
     wake_.notify_one();
@@ -69,6 +84,7 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
   }
   /// Runs and answers one; the next of its group, if that waits.
   DeferredCallPtr Execute(DeferredCallPtr call) {
+    const Running running(&call->running());
     PyObject* result = call->Run();
     if (result != nullptr && call->items() != nullptr) {
       ItemSender& items = *call->items();
@@ -80,13 +96,17 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
     const bool leaves = result == nullptr && PyErr_ExceptionMatches(PyExc_SystemExit);
     if (leaves) exit_->KeepRaised();
     call->Answer(result, /*flush=*/true);
+    begun_.erase(call.get());
     if (leaves) exit_->Stop();
     if (leaves) return nullptr;
-    return groups_.End(call->group()).value_or(nullptr);
+    DeferredCallPtr next = groups_.End(call->group()).value_or(nullptr);
+    if (next != nullptr) begun_.insert(next.get());
+    return next;
   }
   bool StartThread();
 
   actors::ConcurrencyGroups<DeferredCallPtr> groups_;  // the GIL's
+  std::set<DeferredCall*> begun_;                      // likewise: given to a thread, not over
   const std::shared_ptr<ActorExit> exit_;
   std::mutex mutex_;  // never held while the GIL is taken
   std::condition_variable wake_;
@@ -140,5 +160,10 @@ PoolExecutor::PoolExecutor(PyExecutorOptions options)
 PoolExecutor::~PoolExecutor() { pool_->Stop(); }
 
 void PoolExecutor::Submit(DeferredCallPtr call) { pool_->Submit(std::move(call)); }
+
+
+void PoolExecutor::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+  pool_->Cancel(peer, sequence);
+}
 
 }  // namespace troupe::bindings

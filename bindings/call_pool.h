@@ -19,6 +19,7 @@ class PoolExecutor : public PyExecutor {
 
   bool defers() const override { return true; }
   void Submit(DeferredCallPtr call) override;
+  void Cancel(const actors::Peer& peer, std::uint64_t sequence) override;
 
  private:
   class Pool;

@@ -169,6 +169,15 @@ PyObject* Wrapped(PyObject* future) {
 
 PyObject* Settled(PyObject* self, PyObject*) { return Wrapped(FutureOf(self, &SettleFuture)); }
 
+PyObject* Cancel(PyObject* self, PyObject*) {
+  RefObject* ref = AsRef(self);
+  if (!Usable(ref)) return nullptr;
+  if (!ref->slot->done() && ref->channel != nullptr) {
+    ref->channel->channel->get()->Cancel(ref->slot);
+  }
+  Py_RETURN_NONE;
+}
+
 PyObject* IsEnd(PyObject* self, PyObject*) {
   const actors::Slot* slot = AsRef(self)->slot;
   return PyBool_FromLong(slot->done() && (slot->flags() & actors::kFlagEnd) != 0);
@@ -205,6 +214,8 @@ PyMethodDef methods[] = {
     {"future", ToFuture, METH_NOARGS,
      "A concurrent.futures.Future, completed by a background thread. It cannot be cancelled."},
     {"_settled", Settled, METH_NOARGS, "To be awaited: None once there is an answer."},
+    {"_cancel", Cancel, METH_NOARGS,
+     "Asks the actor not to run the call, or to end it; of one of several answers it asks nothing."},
     {"_is_end", IsEnd, METH_NOARGS, "Whether it is what follows the last item of a stream."},
     {"__reduce__", Reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -10,6 +10,7 @@
 #include "actors/concurrency_groups.h"
 #include "actors/peer.h"
 #include "actors/reply_flusher.h"
+#include "bindings/call_coroutine.h"
 #include "bindings/call_deferred.h"
 #include "bindings/call_executor.h"
 #include "runtime/base/time.h"
@@ -24,6 +25,8 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
   LoopCalls& operator=(const LoopCalls&) = delete;
 
   void Submit(DeferredCallPtr call);
+  /// One that waits is answered so; one that runs gets asyncio's cancellation.
+  void Cancel(const actors::Peer& peer, std::uint64_t sequence);
   void BeginTurn() { in_turn_ = true; }
   void EndTurn();
   /// No more calls are begun, and the loop is let go.
@@ -35,6 +38,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
   void Waits(bool first_step);
   /// A coroutine is over: its result (stolen), or the error that is set, is the answer.
   void Ended(DeferredCallPtr call, PyObject* result, bool first_step);
+  CoroutineList& coroutines() { return coroutines_; }
   /// Writes the answers that were held back.
   void Flush();
 
@@ -50,6 +54,8 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
   PyObject* create_task_ = nullptr;
   PyObject* call_soon_ = nullptr;
   PyObject* flush_ = nullptr;  // a callable
+  PyObject* cancelled_error_ = nullptr;
+  CoroutineList coroutines_;
   bool in_turn_ = false;
   bool over_ = false;
   int fresh_ = 0;  // tasks that have not made a step

@@ -21,7 +21,7 @@ if "t" in sys.abiflags:  # sysconfig would say the same, after a millisecond
 
 _WHERE = {
     "init": "_api", "shutdown": "_api", "is_initialized": "_api", "remote": "_api", "get": "_api", "put": "_api",
-    "wait": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
+    "wait": "_api", "cancel": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
     "get_gpu_ids": "_api", "exit_actor": "_api", "ClusterContext": "_api",
     "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actor_handle",
     "method": "_method_options",
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from troupe._api import (  # noqa: F401
         ClusterContext,
         available_resources,
+        cancel,
         cluster_resources,
         exit_actor,
         get,

@@ -5,7 +5,7 @@ from typing import Any
 
 from troupe import _session, exceptions
 from troupe._actor_link import ActorLink, Caller
-from troupe._method_options import MethodOptions, Traits
+from troupe._method_options import STREAMING, MethodOptions, Traits
 
 
 class ActorMethod(Caller):
@@ -15,14 +15,20 @@ class ActorMethod(Caller):
     `remote` is an attribute: of a method that was called before it is the call path itself.
     """
 
-    __slots__ = ("_link", "_name", "_options", "_target", "remote")
+    __slots__ = ("_link", "_name", "_options", "_retries", "_target", "remote")
 
-    def __init__(self, link: ActorLink, name: str, options: MethodOptions) -> None:
+    def __init__(self, link: ActorLink, name: str, options: MethodOptions, retries: int) -> None:
         self._link = link
         self._name = name
         self._options = options
         self._target = options.target(name)
-        self.unbind()
+        self._retries = retries  # of the actor
+        own = options.max_task_retries
+        retries = retries if own is None else own
+        if retries != 0 and options.num_returns != STREAMING:
+            self.remote = self._retried
+        else:
+            self.unbind()
 
     def unbind(self) -> None:
         """See Caller."""
@@ -33,10 +39,17 @@ class ActorMethod(Caller):
         self.remote = bound
         return bound(*args, **kwargs)
 
+    def _retried(self, *args: Any, **kwargs: Any) -> Any:
+        from troupe._retries import RetriedCalls
+
+        own = self._options.max_task_retries
+        return RetriedCalls.of(self._link).call(self._target, self._options, self._retries if own is None else own,
+                                                args, kwargs)
+
     def options(self, **options: Any) -> "ActorMethod":
         """The same method with options for its calls: num_returns, concurrency_group, max_task_retries,
         retry_exceptions. Raises ValueError for others."""
-        return ActorMethod(self._link, self._name, self._options.with_given(options))
+        return ActorMethod(self._link, self._name, self._options.with_given(options), self._retries)
 
     def __repr__(self) -> str:
         return f"<method {self._name} of {self._link.label}>"
@@ -59,7 +72,7 @@ class ActorHandle:
         options = self._traits.options_of(name)
         if options is None:
             raise AttributeError(f"{self._link.label} has no method {name!r}")
-        method = ActorMethod(self._link, name, options)
+        method = ActorMethod(self._link, name, options, self._traits.max_task_retries)
         self.__dict__[name] = method
         return method
 

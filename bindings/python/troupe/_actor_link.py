@@ -42,6 +42,7 @@ class ActorLink:
         self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
         self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
         self._lock = threading.RLock()
+        self.retried: Any = None  # of _retries
         session.board.subscribe("actor", actor, self._on_state)
 
     @classmethod
@@ -67,10 +68,16 @@ class ActorLink:
                 from troupe import _streams  # noqa: F401  (what such a call gives)
             return self._open().method(target)
 
-    @property
-    def error(self) -> exceptions.TroupeError | None:
-        """Why the actor is dead, if it is."""
-        return self._error
+    def suspect(self, error: exceptions.TroupeError) -> None:
+        """A call ended with `error` although the actor is not known to be dead: the next one takes another
+        channel, which on this host waits for the head's word on the actor, for its process is gone."""
+        with self._lock:
+            if self._alive is None or self._channel is None or self._channel.usable:
+                return
+            here = _calls.is_here(self._alive["address"])
+            self._drop()
+            if here:
+                self._alive = None
 
     def fail(self, error: exceptions.TroupeError) -> None:
         """The actor is dead: what waits and what comes ends with `error`."""

@@ -9,7 +9,7 @@ from troupe import _resources, _session
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
           "accelerator_type", "max_pending_calls", "concurrency_groups"}
-_NEEDS_LATER = {"accelerator_type": None, "max_task_retries": 0}
+_NEEDS_LATER = {"accelerator_type": None}
 
 
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,6 +25,9 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     concurrency = options.get("max_concurrency")
     if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
         raise ValueError(f"max_concurrency must be a whole number of at least 1, not {concurrency!r}")
+    retries = options.get("max_task_retries")
+    if retries is not None and (not isinstance(retries, int) or retries < -1):
+        raise ValueError(f"max_task_retries must be a whole number, or -1 for any number, not {retries!r}")
     _check_groups(options.get("concurrency_groups"))
     pending = options.get("max_pending_calls")
     if pending is not None and (not isinstance(pending, int) or pending < -1):

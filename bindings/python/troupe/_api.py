@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -175,6 +176,29 @@ def _wait_with_streams(refs: list[Any], num_returns: int, timeout: float | None)
     return [given[id(each)] for each in ready], [given[id(each)] for each in rest]
 
 
+def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
+    """Asks that the call of a ref, or of a generator, be not run, or ended; returns at once.
+
+    A call that waits for its actor is not run; a coroutine gets asyncio's cancellation; a plain method goes on,
+    and may ask `get_runtime_context().is_canceled()`. `get` of a cancelled call raises TaskCancelledError. What
+    is over, or does not listen, answers as ever. A task's process is ended. Raises TypeError for what is no
+    ref, ValueError for `force=True` with the call of an actor's method.
+    """
+    from troupe import _calls, _tasks
+
+    if isinstance(ref, _calls.RefStream):
+        ref = ref.answer()
+    if type(ref) is not _calls.Ref:
+        raise TypeError(f"cancel() takes an ObjectRef or an ObjectRefGenerator, not {type(ref).__name__}")
+    if _tasks.cancel(ref, force=force):
+        return
+    if not force and "troupe._retries" in sys.modules and sys.modules["troupe._retries"].cancel(ref):
+        return
+    if force:
+        raise ValueError("force=True is not supported for actor tasks: it would end the actor; troupe.kill() does")
+    ref._cancel()
+
+
 def nodes() -> list[dict[str, Any]]:
     """The cluster's nodes, dead ones included, as dicts with Ray's keys; inside a launch, its nodes."""
     return [{"NodeID": view.info["node"], "Alive": view.info["state"] != "dead", "State": view.info["state"],
@@ -249,5 +273,5 @@ def _remote_of(target: Any, options: Mapping[str, Any]) -> Any:
     return RemoteFunction(target, options)
 
 
-__all__ = ["ClusterContext", "available_resources", "cluster_resources", "exit_actor", "get", "get_gpu_ids", "init",
+__all__ = ["ClusterContext", "available_resources", "cancel", "cluster_resources", "exit_actor", "get", "get_gpu_ids", "init",
            "is_initialized", "nodes", "put", "remote", "shutdown", "wait"]

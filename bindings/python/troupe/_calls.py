@@ -45,6 +45,11 @@ def aim(channel: Any, address: dict, control: Any) -> None:
                     actor=address["actor"], control=control)
 
 
+def is_here(address: dict) -> bool:
+    """Whether an actor is on this host."""
+    return address["boot_id"] == boot_id()
+
+
 def on_lost(channel: Any, address: dict, action: Any) -> None:
     """Runs `action()` on a thread of the runtime when the connection to another host is lost for good: one
     whose ends both live is made anew, and calls go on. On this host nothing is to be done: there it is the

@@ -39,6 +39,15 @@ class RuntimeContext:
         """Its name."""
         return ActorContext.current.name if ActorContext.current else None
 
+    def is_canceled(self) -> bool:
+        """Whether the caller of the method that runs here has cancelled it. RuntimeError outside a plain method."""
+        from troupe._bridge import native
+
+        cancelled = native.is_cancelled()
+        if cancelled is None:
+            raise RuntimeError("is_canceled() is for the plain methods of actors; a coroutine is cancelled by asyncio")
+        return cancelled
+
     def get_placement_group_id(self) -> str | None:
         """The placement group of that actor."""
         return (ActorContext.current.group or None) if ActorContext.current else None

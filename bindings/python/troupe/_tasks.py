@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _actor_handle, _actor_link, _actors, _calls, _capture, _session
+from troupe import _actor_handle, _actor_link, _actors, _calls, _capture, _session, exceptions
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "name", "max_retries",
           "num_returns", "max_calls", "retry_exceptions"}
@@ -57,8 +57,23 @@ class RemoteFunction:
         options.setdefault("num_cpus", 1)
         runner = _actors.create(_Runner, (), {}, options)
         ref = runner.run.remote(payload)
-        _calls.when_done(ref, lambda: _end(runner))
+        key = ref.hex()
+        _running[key] = runner
+        _calls.when_done(ref, lambda: _end(_running.pop(key, runner)))
         return ref
+
+
+_running: dict[str, _actor_handle.ActorHandle] = {}  # by the ref of what it runs
+
+
+def cancel(ref: Any, *, force: bool) -> bool:
+    """Ends the process of a task; False: the ref is not that of a task that runs."""
+    runner = _running.get(ref.hex())
+    if runner is None:
+        return False
+    kind = exceptions.WorkerCrashedError if force else exceptions.CancelledError
+    runner._link.fail(kind(f"the task was cancelled by troupe.cancel(force={force})"))
+    return True
 
 
 def _end(runner: _actor_handle.ActorHandle) -> None:

@@ -1,0 +1,26 @@
+#include "bindings/call_running.h"
+
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+namespace nb = nanobind;
+
+namespace troupe::bindings {
+
+void BindCallRunning(nb::module_& m) {
+  m.def(
+      "is_cancelled",
+      []() -> std::optional<bool> {
+        RunningCall* const call = Running::current();
+        if (call == nullptr) return std::nullopt;
+        if (call->reads != nullptr && !call->cancelled) {
+          call->reads->LookAhead(actors::CallLimits(), nullptr);
+        }
+        return call->cancelled;
+      },
+      "Whether the caller of the method that this thread runs has cancelled it; None: it runs none, or "
+      "a coroutine's.");
+}
+
+}  // namespace troupe::bindings

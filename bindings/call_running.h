@@ -1,0 +1,36 @@
+// The call that the current thread runs: what get_runtime_context().is_canceled() asks. Needs the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "actors/peer.h"
+
+namespace troupe::bindings {
+
+struct RunningCall {
+  std::uint64_t sequence = 0;
+  bool cancelled = false;
+  actors::Peer* reads = nullptr;  // on the serving thread: nobody else would read the word
+};
+
+/// Makes a call the current thread's, while it lives.
+class Running {
+ public:
+  explicit Running(RunningCall* call) : before_(std::exchange(current_, call)) {}
+  ~Running() { current_ = before_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  static RunningCall* current() { return current_; }
+
+ private:
+  static inline thread_local RunningCall* current_ = nullptr;
+  RunningCall* const before_;
+};
+
+/// Binds is_cancelled().
+void BindCallRunning(nanobind::module_& m);
+
+}  // namespace troupe::bindings

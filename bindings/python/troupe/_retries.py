@@ -1,0 +1,193 @@
+"""Calls of actors with `max_task_retries`: made again when the actor's process is lost, in the same order.
+
+`RetryLine` decides and is pure; `RetriedCalls` acts. A call is made again at most as often as its method
+allows, so it runs at least once and perhaps more often; without retries nothing of this is on the path.
+"""
+from __future__ import annotations
+
+import threading
+from typing import Any, Generic, TypeVar
+
+from troupe import _calls, exceptions
+from troupe._actor_link import ActorLink, Caller, resolve_args, resolve_kwargs
+from troupe._method_options import MethodOptions
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes)
+Call = TypeVar("Call")
+
+
+class RetryLine(Generic[Call]):
+    """The calls of one process to one actor that may be made again, in the order they were first made.
+
+    After a loss nothing is sent until all that was sent has come back; then what was lost goes again, before
+    what came since. So the order of the first attempts is that of every later one. Not thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._sent: dict[int, Call] = {}
+        self._held: dict[int, Call] = {}  # lost, or begun after a loss
+        self._next = 0
+
+    def begin(self, call: Call) -> tuple[int, list[Call]]:
+        """Its number in the line, and what is to be sent now."""
+        number, self._next = self._next, self._next + 1
+        if self._held:
+            self._held[number] = call
+            return number, []
+        self._sent[number] = call
+        return number, [call]
+
+    def over(self, number: int) -> list[Call]:
+        """A call has its answer, or is given up: what is to be sent now."""
+        self._sent.pop(number, None)
+        self._held.pop(number, None)
+        return self._release()
+
+    def lost(self, number: int) -> list[Call]:
+        """A call that was sent came back without an answer and is to go again: what is to be sent now."""
+        self._held[number] = self._sent.pop(number)
+        return self._release()
+
+    def _release(self) -> list[Call]:
+        if self._sent or not self._held:
+            return []
+        self._sent = dict(sorted(self._held.items()))
+        self._held = {}
+        return list(self._sent.values())
+
+
+class _Call:
+    """One call, over all its attempts."""
+
+    def __init__(self, target: str, options: MethodOptions, retries: int, frozen: Any, promises: list) -> None:
+        self.target = target
+        self.options = options
+        self.left = retries  # -1: any number
+        self.frozen = frozen
+        self.promises = promises
+        self.number = 0
+        self.cancelled = False
+        self.attempt: list[Any] = []
+
+    def may_go_again(self) -> bool:
+        """Counts one more attempt, if there may be one."""
+        if self.left == 0 or self.cancelled:
+            return False
+        self.left -= self.left > 0
+        return True
+
+
+class RetriedCalls(Caller):
+    """Makes the calls of one link again. One per link."""
+
+    __slots__ = ("_bound", "_line", "_link", "_lock")
+
+    def __init__(self, link: ActorLink) -> None:
+        self._link = link
+        self._line: RetryLine[_Call] = RetryLine()
+        self._bound: dict[str, Any] = {}
+        self._lock = threading.RLock()
+
+    @classmethod
+    def of(cls, link: ActorLink) -> "RetriedCalls":
+        """The one of this link."""
+        with link._lock:
+            if link.retried is None:
+                link.retried = cls(link)
+            return link.retried
+
+    def unbind(self) -> None:
+        """See Caller."""
+        self._bound = {}
+
+    def call(self, target: str, options: MethodOptions, retries: int, args: tuple, kwargs: dict) -> Any:
+        """Starts a call; what its caller gets."""
+        promises = [_calls.Promise() for _ in range(max(1, int(options.num_returns)))]
+        call = _Call(target, options, retries, _frozen(resolve_args(args), resolve_kwargs(kwargs)), promises)
+        with self._lock:
+            call.number, now = self._line.begin(call)
+            self._send(now)
+        refs = [promise.ref for promise in promises]
+        _open[refs[0].hex()] = call
+        if all(ref.done() for ref in refs):
+            _open.pop(refs[0].hex(), None)
+        return refs[0] if options.num_returns == 1 else refs if options.num_returns else None
+
+    def _send(self, calls: list[_Call]) -> None:
+        for call in calls:
+            try:
+                bound = self._bound.get(call.target)
+                if bound is None:
+                    bound = self._bound[call.target] = self._link.bind(self, call.target)
+                args, kwargs = _thawed(call.frozen)
+                made = bound(*args, **kwargs)
+            except (exceptions.TroupeError, TypeError, ValueError) as error:
+                self._answer(call, error)
+                continue
+            call.attempt = made if isinstance(made, list) else [made] if made is not None else []
+            if not call.attempt:
+                self._answer(call, None)
+                continue
+            last = call.attempt[-1]
+            last.future().add_done_callback(lambda future, call=call: self._came_back(call, future))
+
+    def _came_back(self, call: _Call, future: Any) -> None:
+        error = future.exception()
+        with self._lock:
+            if isinstance(error, exceptions.ActorUnavailableError) and call.may_go_again():
+                self._link.suspect(error)
+                return self._send(self._line.lost(call.number))
+            if error is not None and _retries(call.options, error) and call.may_go_again():
+                return self._send([call])
+            return self._answer(call, error)
+
+    def _answer(self, call: _Call, error: BaseException | None) -> None:
+        for promise, ref in zip(call.promises, call.attempt):
+            try:
+                promise.set_value(_calls.get(ref))
+            except Exception as raised:
+                promise.set_error(raised)
+        if not call.attempt:
+            for promise in call.promises:
+                promise.set_error(error) if error is not None else promise.set_value(None)
+        _open.pop(call.promises[0].ref.hex(), None)
+        self._send(self._line.over(call.number))
+
+
+_open: dict[str, _Call] = {}  # by the ref that their caller has
+
+
+def cancel(ref: Any) -> bool:
+    """Cancels a call that may be made again; False: the ref is of none."""
+    call = _open.get(ref.hex())
+    if call is None:
+        return False
+    call.cancelled = True
+    for attempt in call.attempt[:1]:
+        attempt._cancel()
+    return True
+
+
+def _retries(options: MethodOptions, error: BaseException) -> bool:
+    """Whether an exception of the method itself is a reason to call it again."""
+    which = options.retry_exceptions
+    if not which or not isinstance(error, exceptions.TaskError):
+        return False
+    return which is True or isinstance(error, which)
+
+
+def _frozen(args: tuple, kwargs: dict) -> Any:
+    """Arguments as they are now: what is changed later must not be seen by another attempt."""
+    if all(type(value) in _ATOMS for value in (*args, *kwargs.values())):
+        return args, kwargs
+    import cloudpickle
+
+    return cloudpickle.dumps((args, kwargs), protocol=5)
+
+
+def _thawed(frozen: Any) -> tuple[tuple, dict]:
+    if isinstance(frozen, tuple):
+        return frozen
+    import cloudpickle
+
+    return cloudpickle.loads(frozen)
