@@ -52,6 +52,17 @@ PyObject* Hex(PyObject* self, PyObject*) {
   return PyUnicode_FromStringAndSize(hex.data(), static_cast<Py_ssize_t>(hex.size()));
 }
 
+PyObject* Binary(PyObject* self, PyObject*) {
+  PyObject* hex = Hex(self, nullptr);
+  PyObject* binary = hex != nullptr ? PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBytes_Type),
+                                                          "fromhex", "O", hex)
+                                    : nullptr;
+  Py_XDECREF(hex);
+  return binary;
+}
+
+PyObject* IsNil(PyObject*, PyObject*) { Py_RETURN_FALSE; }
+
 PyObject* Done(PyObject* self, PyObject*) {
   RefObject* ref = AsRef(self);
   if (!ref->slot->done()) {
@@ -167,6 +178,16 @@ PyObject* Wrapped(PyObject* future) {
   return wrapped;
 }
 
+/// Calls back with the value, or with the exception as it is.
+PyObject* OnCompleted(PyObject* self, PyObject* callback) {
+  PyObject* module = PyImport_ImportModule("troupe._calls");
+  PyObject* done = module != nullptr
+                       ? PyObject_CallMethod(module, "on_completed", "OO", self, callback)
+                       : nullptr;
+  Py_XDECREF(module);
+  return done;
+}
+
 PyObject* Settled(PyObject* self, PyObject*) { return Wrapped(FutureOf(self, &SettleFuture)); }
 
 PyObject* Cancel(PyObject* self, PyObject*) {
@@ -210,6 +231,10 @@ PyObject* Reduce(PyObject*, PyObject*) {
 
 PyMethodDef methods[] = {
     {"hex", Hex, METH_NOARGS, "32 hex digits that no other Ref of any process has."},
+    {"binary", Binary, METH_NOARGS, "hex() as bytes."},
+    {"is_nil", IsNil, METH_NOARGS, "Whether it names nothing: never."},
+    {"_on_completed", OnCompleted, METH_O,
+     "_on_completed(callback): callback(value or exception) on a thread of the runtime, once it is there."},
     {"done", Done, METH_NOARGS, "Whether the answer is here; reads what has arrived, never waits."},
     {"future", ToFuture, METH_NOARGS,
      "A concurrent.futures.Future, completed by a background thread. It cannot be cancelled."},

@@ -25,6 +25,7 @@ class ActorContext:
         self.node_name = begin["node_name"]
         self.gpu_ids = list(begin["gpu_ids"])
         self.group = begin["group"]
+        self.traits = Traits()
 
 
 def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
@@ -35,6 +36,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     ActorContext.current = ActorContext(begin)
     _leave.keep_groups_alive()
     instance, traits, running, loop = _construct(channel, begin, attachment)
+    ActorContext.current.traits = traits
     from troupe import _calls
 
     server = _calls.listen(begin["socket_path"], channel.control)

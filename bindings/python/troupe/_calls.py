@@ -84,6 +84,11 @@ class Promise:
         self._resolver.set_exception(error)
 
 
+def on_completed(ref: Any, callback: Any) -> None:
+    """Runs `callback` with the ref's value, or with its exception, on a thread of the runtime."""
+    ref.future().add_done_callback(lambda future: callback(future.exception() or future.result()))
+
+
 def when_done(ref: Any, action: Any) -> None:
     """Runs `action()` on a thread of the runtime once the ref has its answer; it must not block."""
     ref.future().add_done_callback(lambda _: action())

@@ -52,6 +52,35 @@ class RuntimeContext:
         """The placement group of that actor."""
         return (ActorContext.current.group or None) if ActorContext.current else None
 
+    @property
+    def current_actor(self) -> Any:
+        """The handle of the actor this code runs in. RuntimeError elsewhere."""
+        here = ActorContext.current
+        if here is None:
+            raise RuntimeError("current_actor is for code that runs in an actor")
+        from troupe._actor_handle import ActorHandle, watched
+
+        link = watched(_session.current(), here.actor, here.class_name, here.traits.max_pending_calls)
+        return ActorHandle(link, here.traits)
+
+    def get_worker_id(self) -> str:
+        """Tells this process from all others (hex)."""
+        from troupe._bridge import native
+
+        return native.completed_ref(None).hex()[:16]
+
+    def get_session_name(self) -> str:
+        """The cluster's id; "" inside a launch."""
+        return _session.current().store.get("cluster_id", "")
+
+    def get_node_labels(self) -> dict[str, str]:
+        """Labels of the node this process runs on."""
+        node = self.get_node_id()
+        from troupe import _view
+
+        return next(({label["key"]: label["value"] for label in view.info["labels"]}
+                     for view in _view.nodes() if view.info["node"] == node), {})
+
     def get_job_id(self) -> str:
         """The launch this process belongs to; "" outside of one."""
         return _session.current().launch

@@ -131,6 +131,30 @@ class ObjectLostError(TroupeError):
     """The value existed and is gone."""
 
 
+class ObjectFetchTimedOutError(ObjectLostError):
+    """The value could not be fetched in time."""
+
+
+class ObjectReconstructionFailedError(ObjectLostError):
+    """The value is gone and cannot be made again."""
+
+
+class OutOfDiskError(TroupeError):
+    """The disk is full."""
+
+
+class ObjectStoreFullError(TroupeError):
+    """There is no room for the value."""
+
+
+class CrossLanguageError(TroupeError):
+    """Code of another language failed."""
+
+
+class UnserializableException(TroupeError):
+    """An exception that cannot travel; its text is all that came."""
+
+
 class OwnerDiedError(ObjectLostError):
     """The process that owned the value is gone."""
 
@@ -275,3 +299,5 @@ ReferenceCountingAssertionError = ObjectLostError
 ObjectFreedError = ObjectLostError
 AuthenticationError = JoinError
 LocalRayletDiedError = NodeDiedError
+RpcError = ConnectionError
+AsyncioActorExit = ActorExit
