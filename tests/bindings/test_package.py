@@ -138,7 +138,7 @@ def test_amounts() -> None:
 
 def test_options_of_actors_are_checked() -> None:
     for wrong in ({"num_gpus": 1.5}, {"lifetime": "x"}, {"max_concurrency": 0}, {"get_if_exists": True},
-                  {"max_task_retries": 3}, {"nonsense": 1}):
+                  {"max_task_retries": -3}, {"max_pending_calls": -2}, {"concurrency_groups": {"io": 0}}, {"nonsense": 1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             _actor_options.check(wrong)
 
