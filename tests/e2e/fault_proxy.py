@@ -50,8 +50,8 @@ class Weather:
     loss: float = 0.0             # share of the chunks, of repeats too
     retransmit_ms: float = 200.0
     repeats_max: int = 10         # a chunk arrives after so many losses at the latest
-    pause_s: float = 0.0          # of one host
-    pause_every_s: float = 20.0   # mean time between the pauses of one host
+    pause_s: float = 0.0          # of one host at a time, and as long again without any
+    pause_every_s: float = 5.0    # mean time from there to the next one
     kib_per_s: float = 0.0        # of each direction of each connection; 0: as fast as it can
     user_timeout_s: float = 5.0
 
@@ -114,8 +114,8 @@ class _Network:
         self.figures.longest_stall_ms = max(self.figures.longest_stall_ms, stall)
         return (now.latency_ms + jitter + stall) / 1000
 
-    async def pauses(self, host: str) -> None:
-        """Pauses of one host, one after the other."""
+    async def pauses(self) -> None:
+        """Pauses, never two at once nor one right after the other: those would add up to a longer one."""
         while True:
             changed, now = self.changed, self.weather
             wait = self.random.expovariate(1 / now.pause_every_s) if now.pause_s else None
@@ -123,12 +123,13 @@ class _Network:
                 await asyncio.wait_for(changed.wait(), wait)
             except asyncio.TimeoutError:
                 self.figures.pauses += 1
+                host = self.random.choice(list(self.hosts))
                 self._paused_until[host] = asyncio.get_running_loop().time() + now.pause_s
-                await asyncio.sleep(now.pause_s)  # lint-ok: the next pause begins after this one
+                await asyncio.sleep(2 * now.pause_s)  # lint-ok: the pause, and the calm after it
 
     async def listen(self) -> None:
+        self.spawn(self.pauses())
         for here in self.hosts:
-            self.spawn(self.pauses(here))
             for there in self.hosts:
                 if there != here:
                     enter(self.hosts[here]["namespace"])
