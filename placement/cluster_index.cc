@@ -61,6 +61,7 @@ ClusterIndex::ClusterIndex(const std::vector<NodeView>& nodes, Levels levels)
 
 void ClusterIndex::Put(NodeView node) {
   auto& host = hosts_[node.id];
+  if (host != nullptr && host->view == node) return;
   const bool stands = host != nullptr && host->view.labels == node.labels && host->view.name == node.name;
   if (host != nullptr && !stands) {
     const NodeId id = node.id;

@@ -31,6 +31,8 @@ struct NodeView {
   Labels labels;
   /// Why nothing new goes there just now ("suspect: not heard for 2.3 s"); empty: it may.
   std::string closed;
+
+  friend bool operator==(const NodeView&, const NodeView&) = default;
 };
 
 struct Request {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "head/core/convert.h"
-#include "head/core/views.h"
 #include "placement/packer.h"
 
 namespace troupe::head {
@@ -20,11 +19,11 @@ placement::Request PlaceRequestOf(const wire::ActorSpec& spec) {
   return request;
 }
 
-std::vector<placement::NodeView> ViewOfScope(Turn& turn, const LaunchId& id) {
+Scope ScopeOfLaunch(Turn& turn, const LaunchId& id) {
   const Launch* launch = turn.FindLaunch(id);
-  if (launch == nullptr) return ClusterView(turn);
+  if (launch == nullptr) return Scope(ClusterOf(turn));
   const Group* gang = turn.FindGroup(launch->group);
-  return gang == nullptr ? std::vector<placement::NodeView>{} : GroupView(turn, *gang);
+  return gang == nullptr ? Scope(std::vector<placement::NodeView>{}) : ScopeIn(turn, gang);
 }
 
 bool FitsSomeBundle(const Group& group, const wire::ActorSpec& spec) {
@@ -117,12 +116,13 @@ std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
 std::optional<wire::ActorPlaced> ActorPlacer::OnSomeNode(const Actor& actor) {
   const placement::Request request = PlaceRequestOf(actor.spec);
   const placement::NodeView* best = nullptr;
-  const auto views = ViewOfScope(turn_, actor.launch);
+  const Scope scope = ScopeOfLaunch(turn_, actor.launch);
   const auto rank = [&](const placement::NodeView& view) {
     return std::make_tuple(!(view.id == request.node), !request.bundles[0].FitsIn(view.free),
                            actors_on_[view.id]);
   };
-  for (const placement::NodeView& view : views) {
+  for (const placement::Host* host : scope->in_place_order()) {
+    const placement::NodeView& view = host->view;
     const bool excluded = !request.node.IsNil() && !request.node_soft && view.id != request.node;
     if (excluded || !view.closed.empty() || !request.bundles[0].FitsIn(view.total)) continue;
     if (best == nullptr || rank(view) < rank(*best)) best = &view;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "head/core/turn.h"
+#include "head/core/views.h"
 #include "placement/request.h"
 
 namespace troupe::head {
@@ -13,7 +14,7 @@ namespace troupe::head {
 /// What must fit somewhere: what it holds, or, when it holds nothing, what it is placed by.
 placement::Request PlaceRequestOf(const wire::ActorSpec& spec);
 /// The cluster's nodes, or those of a launch's reservation.
-std::vector<placement::NodeView> ViewOfScope(Turn& turn, const LaunchId& launch);
+Scope ScopeOfLaunch(Turn& turn, const LaunchId& launch);
 /// Whether one of the bundles (the named one, or any) can ever hold it.
 bool FitsSomeBundle(const Group& group, const wire::ActorSpec& spec);
 /// The reservation of an actor that holds something and is in no group.

@@ -80,7 +80,8 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   } else if (group != nullptr) {
     info.waiting_for = "its placement group is " + std::string(NameOf(group->state));
   } else if (own == nullptr) {
-    info.waiting_for = placement::Explain(ViewOfScope(turn, actor.launch), PlaceRequestOf(actor.spec)).summary;
+    info.waiting_for = 
+        placement::Explain(*ScopeOfLaunch(turn, actor.launch), PlaceRequestOf(actor.spec)).summary;
   }
   return info;
 }

@@ -47,9 +47,9 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
     return ErrorCode::kNone;
   }
   const placement::Request wanted = PlaceRequestOf(spec);
-  const auto views = ViewOfScope(turn, request.launch);
-  if (placement::EverFits(views, wanted)) return ErrorCode::kNone;
-  text = placement::Explain(views, wanted).text;
+  const Scope scope = ScopeOfLaunch(turn, request.launch);
+  if (placement::EverFits(*scope, wanted)) return ErrorCode::kNone;
+  text = placement::Explain(*scope, wanted).text;
   return ErrorCode::kInfeasible;
 }
 

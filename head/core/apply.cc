@@ -21,6 +21,7 @@ class Folder {
   void operator()(const wire::HeadStarted& e) { s_.incarnation = e.incarnation; }
 
   void operator()(const wire::NodeJoined& e) {
+    s_.changed_nodes.insert(e.registration.node);
     Node& node = s_.nodes[e.registration.node];
     node.id = e.registration.node;
     node.name = e.name;
@@ -32,18 +33,18 @@ class Folder {
     node.why.clear();
   }
   void operator()(const wire::NodeDied& e) {
-    const auto node = s_.nodes.find(e.node);
-    if (node == s_.nodes.end() || node->second.incarnation != e.incarnation) return;
-    node->second.dead = true;
-    node->second.why = e.cause;
-    node->second.holdings.clear();
+    Node* node = ChangeNode(e.node);
+    if (node == nullptr || node->incarnation != e.incarnation) return;
+    node->dead = true;
+    node->why = e.cause;
+    node->holdings.clear();
   }
   void operator()(const wire::NodeKeyed& e) { s_.node_keys[e.node] = e.key_hash; }
   void operator()(const wire::NodeDrained& e) {
-    const auto node = s_.nodes.find(e.node);
-    if (node == s_.nodes.end()) return;
-    node->second.draining = true;
-    node->second.why = e.reason;
+    Node* node = ChangeNode(e.node);
+    if (node == nullptr) return;
+    node->draining = true;
+    node->why = e.reason;
   }
 
   void operator()(const wire::GroupSubmitted& e) {
@@ -61,9 +62,9 @@ class Folder {
     s_.waiting_groups.erase({group->order, e.group});
     group->places = e.places;
     for (const wire::BundlePlace& place : e.places) {
-      const auto node = s_.nodes.find(place.node);
-      if (node == s_.nodes.end()) continue;
-      Holding& holding = node->second.holdings[{e.group, e.attempt}];
+      Node* node = ChangeNode(place.node);
+      if (node == nullptr) continue;
+      Holding& holding = node->holdings[{e.group, e.attempt}];
       holding.parent = group->spec.parent;
       holding.amount.Add(FromWire(place.resources));
     }
@@ -274,15 +275,21 @@ class Folder {
     const auto found = s_.actors.find(id);
     return found == s_.actors.end() ? nullptr : &found->second;
   }
+  Node* ChangeNode(const NodeId& id) {
+    const auto found = s_.nodes.find(id);
+    if (found == s_.nodes.end()) return nullptr;
+    s_.changed_nodes.insert(id);
+    return &found->second;
+  }
   void Mark(const Group& group, HoldingState state) {
     for (const wire::BundlePlace& place : group.places) {
-      const auto node = s_.nodes.find(place.node);
-      if (node == s_.nodes.end()) continue;
-      const auto holding = node->second.holdings.find({group.spec.group, group.attempt});
-      if (holding == node->second.holdings.end()) continue;
+      Node* node = ChangeNode(place.node);
+      if (node == nullptr) continue;
+      const auto holding = node->holdings.find({group.spec.group, group.attempt});
+      if (holding == node->holdings.end()) continue;
       // In replay what was released is gone: nodes report what they still hold.
       if (s_.replaying && state == HoldingState::kReleasing) {
-        node->second.holdings.erase(holding);
+        node->holdings.erase(holding);
       } else {
         holding->second.state = state;
       }

@@ -104,11 +104,10 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   submitted.launch = request.launch;
   submitted.epoch = request.epoch;
   if (const Launch* launch = turn.FindLaunch(request.launch)) submitted.parent = launch->group;
-  const Group* parent = turn.FindGroup(submitted.parent);
-  const auto views = parent == nullptr ? ClusterView(turn) : GroupView(turn, *parent);
+  const Scope scope = ScopeIn(turn, turn.FindGroup(submitted.parent));
   const placement::Request wanted = RequestOf(turn, submitted);
-  if (!placement::EverFits(views, wanted)) {
-    turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(views, wanted).text);
+  if (!placement::EverFits(*scope, wanted)) {
+    turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(*scope, wanted).text);
     return;
   }
   turn.Append(std::move(submitted));

@@ -94,10 +94,10 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
     Accept(turn, request, BeginRun(turn, request, message));
     return;
   }
-  const std::vector<placement::NodeView> views = ClusterView(turn);
+  placement::ClusterIndex& cluster = ClusterOf(turn);
   const placement::Request wanted = RequestOf(spec);
-  if (!placement::EverFits(views, wanted)) {
-    turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(views, wanted).text);
+  if (!placement::EverFits(cluster, wanted)) {
+    turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(cluster, wanted).text);
     return;
   }
   wire::LaunchSubmitted submitted;

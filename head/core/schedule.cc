@@ -45,7 +45,7 @@ std::vector<wire::BundlePlace> PlacesOf(const Group& group, const placement::Req
 
 class Queue {
  public:
-  explicit Queue(Turn& turn) : turn_(turn), cluster_(ClusterView(turn)), pass_(cluster_) {}
+  explicit Queue(Turn& turn) : turn_(turn), pass_(ClusterOf(turn)) {}
 
   void Try(Group& group) {
     const Actor* actor = turn_.FindActor(group.spec.actor);
@@ -80,7 +80,6 @@ class Queue {
   };
 
   Turn& turn_;
-  placement::ClusterIndex cluster_;
   placement::Pass pass_;
   std::map<GroupId, std::unique_ptr<Inner>> inner_;
 };

@@ -111,7 +111,8 @@ std::optional<std::vector<wire::BundlePlace>> SharePlaces(
 
 std::string SharesWaitingFor(Turn& turn, const Group& shares) {
   const Launch* launch = turn.FindLaunch(shares.spec.launch);
-  const auto views = ViewFor(turn, shares);
+  const Group* parent = turn.FindGroup(shares.spec.parent);
+  const auto views = parent == nullptr ? std::vector<placement::NodeView>{} : GroupView(turn, *parent);
   std::string text;
   for (const wire::Bundle& bundle : shares.spec.bundles) {
     if (launch == nullptr || bundle.index >= launch->nodes.size()) continue;

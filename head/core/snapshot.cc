@@ -170,6 +170,7 @@ void Restore(State& state, const wire::SnapshotBegun& event, const std::string&)
 }
 
 void Restore(State& state, const wire::NodeKept& event, const std::string&) {
+  state.changed_nodes.insert(event.registration.node);
   Node& node = state.nodes[event.registration.node];
   node.id = event.registration.node;
   node.name = event.name;

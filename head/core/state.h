@@ -18,6 +18,7 @@
 #include "head/core/io.h"
 #include "head/core/recent.h"
 #include "head/core/timers.h"
+#include "placement/cluster_index.h"
 #include "placement/resources.h"
 #include "runtime/base/ids.h"
 #include "runtime/wire/messages.h"
@@ -220,6 +221,8 @@ struct State {
   Instant heard_again{};  // when that ended
   std::uint64_t questions = 0;  // rounds of peers asked, since this head started
   bool dirty = false;  // something changed that may let a waiting request be placed
+  placement::ClusterIndex cluster;  // of living nodes, but for those in `changed_nodes`: ask ClusterOf
+  std::set<NodeId> changed_nodes;
 };
 
 }  // namespace troupe::head

@@ -45,7 +45,10 @@ void Turn::ProbeNode(const Node& node) { probes.push_back({node.id, node.incarna
 
 Node* Turn::FindNode(const NodeId& id) {
   const auto found = state.nodes.find(id);
-  return found == state.nodes.end() ? nullptr : &found->second;
+  if (found == state.nodes.end()) return nullptr;
+  touched_nodes.insert(id);
+  state.changed_nodes.insert(id);
+  return &found->second;
 }
 Group* Turn::FindGroup(const GroupId& id) {
   const auto found = state.groups.find(id);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,11 +56,14 @@ class Turn {
   void Arm(Instant due, TimerKind kind, const Id128& id) { state.timers.Arm(due, kind, id); }
   void Stop() { stop_ = true; }
 
+  /// Whoever has it may change it: what placement knows of it is looked up anew (ClusterOf).
   Node* FindNode(const NodeId& id);
   Group* FindGroup(const GroupId& id);
   Launch* FindLaunch(const LaunchId& id);
   Actor* FindActor(const ActorId& id);
   std::string NodeName(const NodeId& id);
+
+  std::set<NodeId> touched_nodes;  // in this turn
 
   // Collected, taken by HeadCore.
   std::vector<wire::Event> events;

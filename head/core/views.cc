@@ -1,6 +1,8 @@
 #include "head/core/views.h"
 
 #include <cstdio>
+#include <set>
+#include <utility>
 
 #include "head/core/convert.h"
 #include "head/core/shares.h"
@@ -41,12 +43,19 @@ Resources FreeOf(const Node& node) {
   return free;
 }
 
-std::vector<placement::NodeView> ClusterView(Turn& turn) {
-  std::vector<placement::NodeView> views;
-  for (const auto& [id, node] : turn.state.nodes) {
-    if (!node.dead) views.push_back(ViewOf(turn, node));
+placement::ClusterIndex& ClusterOf(Turn& turn) {
+  std::set<NodeId> again = turn.touched_nodes;  // they may change yet
+  for (const NodeId& id : turn.state.changed_nodes) {
+    const auto found = turn.state.nodes.find(id);
+    if (found == turn.state.nodes.end() || found->second.dead) {
+      turn.state.cluster.Erase(id);
+      continue;
+    }
+    turn.state.cluster.Put(ViewOf(turn, found->second));
+    if (found->second.suspect) again.insert(id);  // for how long changes
   }
-  return views;
+  turn.state.changed_nodes = std::move(again);
+  return turn.state.cluster;
 }
 
 std::vector<placement::NodeView> GroupView(Turn& turn, const Group& parent) {
@@ -69,10 +78,14 @@ std::vector<placement::NodeView> GroupView(Turn& turn, const Group& parent) {
   return views;
 }
 
-std::vector<placement::NodeView> ViewFor(Turn& turn, const Group& group) {
-  if (group.spec.parent.IsNil()) return ClusterView(turn);
+Scope ScopeIn(Turn& turn, const Group* parent) {
+  return parent == nullptr ? Scope(ClusterOf(turn)) : Scope(GroupView(turn, *parent));
+}
+
+Scope ScopeFor(Turn& turn, const Group& group) {
   const Group* parent = turn.FindGroup(group.spec.parent);
-  return parent == nullptr ? std::vector<placement::NodeView>{} : GroupView(turn, *parent);
+  if (parent == nullptr && !group.spec.parent.IsNil()) return Scope(std::vector<placement::NodeView>{});
+  return ScopeIn(turn, parent);
 }
 
 placement::Request RequestOf(const Turn& turn, const wire::GroupSubmitted& spec) {
@@ -101,7 +114,7 @@ std::string WaitingFor(Turn& turn, const Group& group) {
   if (!group.spec.parent.IsNil() && turn.FindGroup(group.spec.parent) == nullptr) return "its launch";
   std::string text = group.spec.shares
                          ? SharesWaitingFor(turn, group)
-                         : placement::Explain(ViewFor(turn, group), RequestOf(turn, group.spec)).summary;
+                         : placement::Explain(*ScopeFor(turn, group), RequestOf(turn, group.spec)).summary;
   if (!group.reason.empty()) text += " (" + group.reason + ")";
   if (const Group* parent = turn.FindGroup(group.spec.parent)) {
     const std::string holders = HoldersIn(turn, *parent);

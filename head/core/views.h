@@ -1,22 +1,41 @@
 // The cluster as placement sees it, and requests in its terms.
+//
+// What placement knows of the nodes is kept (State::cluster); a node that may have changed is looked up anew when
+// it is next asked, so a decision does not cost a look at every node.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "head/core/turn.h"
-#include "placement/request.h"
+#include "placement/cluster_index.h"
 
 namespace troupe::head {
 
 /// What is free on a node by the head's account: the node alone decides.
 Resources FreeOf(const Node& node);
-/// Nodes a top-level request may use. Dead ones are left out.
-std::vector<placement::NodeView> ClusterView(Turn& turn);
+/// Nodes a top-level request may use, as they are now. Dead ones are left out.
+placement::ClusterIndex& ClusterOf(Turn& turn);
 /// Nodes of a group with its own bundles as totals and what its children left as free.
 std::vector<placement::NodeView> GroupView(Turn& turn, const Group& parent);
-/// The view a group is to be placed on.
-std::vector<placement::NodeView> ViewFor(Turn& turn, const Group& group);
+/// The nodes a request may use: the cluster's, or those of what it is inside.
+class Scope {
+ public:
+  explicit Scope(placement::ClusterIndex& cluster) : nodes_(&cluster) {}
+  explicit Scope(const std::vector<placement::NodeView>& inside)
+      : own_(std::make_unique<placement::ClusterIndex>(inside)), nodes_(own_.get()) {}
+  placement::ClusterIndex& operator*() const { return *nodes_; }
+  placement::ClusterIndex* operator->() const { return nodes_; }
+
+ private:
+  std::unique_ptr<placement::ClusterIndex> own_;
+  placement::ClusterIndex* nodes_;
+};
+/// Of what is inside `parent`; null: of the cluster.
+Scope ScopeIn(Turn& turn, const Group* parent);
+/// What a group is to be placed on.
+Scope ScopeFor(Turn& turn, const Group& group);
 
 placement::Request RequestOf(const Turn& turn, const wire::GroupSubmitted& spec);
 /// Equal per-rank bundles of a launch.

@@ -129,6 +129,24 @@ TEST_F(Groups, P6_ASmallRequestDoesNotStarveALargeOne) {
   EXPECT_EQ(LaunchOf(small).epoch, 0u);
 }
 
+// The first one's node says no and a pause begins: nobody takes what it waits for meanwhile.
+TEST_F(Groups, P6_APauseAfterARefusalCostsNoTurn) {
+  const FakeNode a = Join(1, 4);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  Create(client, id_, 1, 4);
+  Take<wire::Reserve>(a.session);
+  wire::ReserveReply no;
+  no.group = id_;
+  no.attempt = 1;
+  no.reason = "a process has not gone yet";
+  Say(a.session, no);
+  ASSERT_GT(GroupOf(id_).retry_at, Instant());
+  const GroupId small(4, 5);
+  Create(client, small, 1, 1);
+  Serve(a);
+  EXPECT_EQ(GroupOf(small).attempt, 0u) << "it waits behind the one that pauses";
+}
+
 TEST_F(Groups, NodeDeathReschedulesOnTheNodesThatAreLeft) {
   const FakeNode a = Join(1, 2);
   const FakeNode b = Join(2, 2);

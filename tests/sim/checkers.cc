@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <variant>
 
+#include "head/core/views.h"
+
 namespace troupe::sim {
 namespace {
 
@@ -23,6 +25,16 @@ head::Resources ReservedBy(const head::Node& node, const GroupId& group) {
     if (lease.first == group) reserved.Add(holding.amount);
   }
   return reserved;
+}
+
+// Whether placement knows a node as it is, or knows that it must look again.
+bool IsKnown(const head::State& state, const head::Node& node) {
+  if (state.changed_nodes.count(node.id) > 0) return true;
+  const placement::Host* host = state.cluster.Find(node.id);
+  if (node.dead || host == nullptr) return node.dead && host == nullptr;
+  const bool open = node.reported && !node.draining && !node.suspect && !node.session.IsNil();
+  return host->view.total == node.total && host->view.free == head::FreeOf(node) &&
+         host->view.closed.empty() == open;
 }
 
 }  // namespace
@@ -110,6 +122,7 @@ void Checker::OnAcknowledged(const LaunchId& launch, const RequestId& request) {
 
 void Checker::OnState(const head::State& state) {
   for (const auto& [id, node] : state.nodes) {
+    Expect(IsKnown(state, node), "placement plans with what node " + node.name + " no longer is");
     if (node.dead) continue;
     head::Resources held;
     for (const auto& [lease, holding] : node.holdings) {
