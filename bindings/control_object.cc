@@ -9,8 +9,10 @@
 
 #include "bindings/control_convert.h"
 #include "bindings/gil.h"
+#include "runtime/base/log.h"
 #include "runtime/net/files.h"
 #include "runtime/net/token.h"
+#include "runtime/os/self_fence.h"
 
 namespace nb = nanobind;
 
@@ -148,6 +150,13 @@ std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& p
     client = ControlClient::Adopt(UniqueFd(fd), peer);
   }
   if (!client.ok()) ThrowStatus(client.status());
+  const auto fence = std::make_shared<os::SelfFence>();
+  const Status fenced = (*client)->OnPush("ActorLease", [fence](const wire::Message& message) {
+    const auto until_ns = std::get<wire::ActorLease>(message.body).until_ns;
+    const Status armed = fence->Until(Instant(Duration(static_cast<std::int64_t>(until_ns))));
+    if (!armed.ok()) Log(LogLevel::kError, "this actor cannot fence itself", {{"reason", MessageOf(armed)}});
+  });
+  if (!fenced.ok()) ThrowStatus(fenced);
   return std::make_unique<ControlObject>(*std::move(client));
 }
 

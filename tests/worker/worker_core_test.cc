@@ -72,6 +72,38 @@ TEST_F(WorkerCoreTest, PeersAreDialledForTheHeadAFewAtATime) {
   EXPECT_TRUE(Sent<wire::PeerProbed>().empty()) << "nobody is there to be told";
 }
 
+TEST_F(WorkerCoreTest, ActorsThatMayBeMadeElsewhereHearUntilWhenTheyMayRun) {
+  Join();
+  const Instant joined = now_;
+  StartActor(true);
+  const auto leases = [this] {
+    std::vector<Instant> until;
+    for (const ToProcess& to : All<ToProcess>()) {
+      const auto* lease = std::get_if<wire::ActorLease>(&to.message.body);
+      if (lease != nullptr) until.push_back(Instant(Duration(static_cast<std::int64_t>(lease->until_ns))));
+    }
+    return until;
+  };
+  EXPECT_EQ(leases(), (std::vector<Instant>{joined + std::chrono::seconds(65)})) << "the fence, and a twelfth";
+  for (int i = 0; i < 12; ++i) {
+    Advance(std::chrono::seconds(1));
+    wire::HeartbeatAck ack;
+    ack.sequence = Last<wire::Heartbeat>().sequence;
+    Head(ack);
+  }
+  const std::vector<Instant> until = leases();
+  ASSERT_EQ(until.size(), 3u) << "after 5 s each, not at every heartbeat";
+  EXPECT_EQ(until.back(), joined + std::chrono::seconds(75));
+}
+
+TEST_F(WorkerCoreTest, OtherActorsRunForAsLongAsTheyLike) {
+  Join();
+  StartActor(false);
+  for (const ToProcess& to : All<ToProcess>()) {
+    EXPECT_FALSE(std::holds_alternative<wire::ActorLease>(to.message.body));
+  }
+}
+
 TEST_F(WorkerCoreTest, WhatTheHeadMayHaveMissedIsSentAgain) {
   Join();
   const ProcessId id = StartActor();

@@ -9,6 +9,8 @@ namespace troupe::worker {
 namespace {
 
 constexpr std::size_t kSeenMax = 65536;
+// How often within the fence's time an actor's own one is moved; it lies that much later, too.
+constexpr int kLeasesPerFence = 12;
 
 std::string ActorText(const wire::StartActor& start) {
   std::string text = "actor " + start.class_name;
@@ -146,6 +148,7 @@ void ActorsHere::Spawn(Actor& actor, const std::string& payload, const std::stri
   effect.log = LogPlace{start.actor.Hex(), "actor"};
   context_.processes.Add(std::move(process));
   out->push_back(std::move(effect));
+  SendLease(actor, out);
 }
 
 void ActorsHere::End(const wire::EndActor& end, Instant now, Effects* out) {
@@ -280,6 +283,22 @@ void ActorsHere::Fence(Instant now, Effects* out) {
       }
     }
   }
+}
+
+void ActorsHere::Renew(Instant renewed, Effects* out) {
+  if (renewed - renewed_ < context_.limits.fence_after / kLeasesPerFence) return;
+  renewed_ = renewed;
+  for (const auto& [id, actor] : actors_) SendLease(actor, out);
+}
+
+void ActorsHere::SendLease(const Actor& actor, Effects* out) const {
+  if (!actor.start.recreatable || context_.processes.Find(actor.process) == nullptr) return;
+  const Duration fence = context_.limits.fence_after;
+  wire::ActorLease lease;
+  lease.until_ns = static_cast<std::uint64_t>((renewed_ + fence + fence / kLeasesPerFence).time_since_epoch().count());
+  wire::Message message;
+  message.body = lease;
+  out->push_back(ToProcess{actor.process, std::move(message)});
 }
 
 bool ActorsHere::AnyRecreatable() const {

@@ -33,6 +33,9 @@ class ActorsHere {
   /// Kills what may be re-created elsewhere: this node cannot know that it still should run.
   void Fence(Instant now, Effects* out);
   bool AnyRecreatable() const;
+  /// The head has acknowledged what this node sent at `renewed`: those actors hear of it now and then, and end themselves
+  /// soon after the fence, should this worker be unable to.
+  void Renew(Instant renewed, Effects* out);
   std::vector<wire::HeldActor> Held() const;
 
  private:
@@ -54,12 +57,14 @@ class ActorsHere {
   void PostEnded(const Actor& actor, wire::Failure failure, Effects* out);
   void Forget(const ActorId& id, Effects* out);
   Actor* Of(const Process& process);
+  void SendLease(const Actor& actor, Effects* out) const;
   bool Seen(const ActorId& actor, std::uint64_t incarnation);
 
   CoreContext& context_;
   std::map<ActorId, Actor> actors_;
   std::map<ActorId, std::uint64_t> seen_;
   std::deque<ActorId> seen_order_;
+  Instant renewed_{};  // as the actors know it
 };
 
 }  // namespace troupe::worker

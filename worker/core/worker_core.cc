@@ -75,6 +75,7 @@ void WorkerCore::OnNodeRegistered(const wire::NodeRegistered& message, Instant n
   if (message.heartbeat_ms > 0) heartbeat_every_ = std::chrono::milliseconds(message.heartbeat_ms);
   if (message.lease_ms > 0) lease_ = std::chrono::milliseconds(message.lease_ms);
   renewed_ = registering_;  // its sending: the answer may be older than it looks
+  actors_.Renew(renewed_, out);
   beats_sent_.clear();
   out->push_back(SaveState{context_.node, message.name, incarnation_, head_incarnation_});
   out->push_back(Joined{context_.node, message.name});
@@ -136,6 +137,7 @@ void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* o
     const auto sent = beats_sent_.find(ack->sequence);
     if (sent == beats_sent_.end()) return;
     renewed_ = std::max(renewed_, sent->second);
+    actors_.Renew(renewed_, out);
     beats_sent_.erase(beats_sent_.begin(), std::next(sent));
   } else if (const auto* reserve = std::get_if<wire::Reserve>(&body)) {
     OnReserve(message.id, *reserve, now, out);
