@@ -16,6 +16,23 @@ const Actor* FindNamedActor(Turn& turn, const LaunchId& scope, const std::string
   return found == turn.state.names.end() ? nullptr : turn.FindActor(found->second);
 }
 
+wire::Failure FailureAt(Turn& turn, const Actor& actor, const std::string& cause) {
+  wire::Failure failure;
+  failure.cause = cause;
+  failure.node = actor.place.node;
+  if (const Node* node = turn.FindNode(failure.node)) {
+    failure.node_name = node->name;
+    failure.host = node->info.host;
+  }
+  return failure;
+}
+
+bool OutOfReach(Turn& turn, const Actor& actor) {
+  if (!actor.live() || actor.place.node.IsNil()) return false;
+  const Node* node = turn.FindNode(actor.place.node);
+  return node != nullptr && node->dead;
+}
+
 void ReplyActor(Turn& turn, const Request& request, const Actor& actor) {
   turn.Reply(request, wire::ActorUpdate{InfoOf(turn, actor)}, actor.exception);
 }
@@ -71,6 +88,11 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.restarts = actor.restarts;
   info.resources = actor.spec.run_resources;
   info.methods = actor.methods;
+  if (OutOfReach(turn, actor)) {
+    info.state = wire::ActorState::kUnavailable;
+    info.failure = FailureAt(turn, actor, turn.LossOf(actor.place.node));
+    return info;
+  }
   if (actor.state != wire::ActorState::kPending) return info;
   info.address = wire::ActorAddress();
   const Group* own = turn.FindGroup(actor.own_group);

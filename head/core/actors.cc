@@ -80,17 +80,6 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   turn.Append(forgotten);
 }
 
-wire::Failure FailureAt(Turn& turn, const Actor& actor, const std::string& cause) {
-  wire::Failure failure;
-  failure.cause = cause;
-  failure.node = actor.place.node;
-  if (const Node* node = turn.FindNode(failure.node)) {
-    failure.node_name = node->name;
-    failure.host = node->info.host;
-  }
-  return failure;
-}
-
 void SendStart(Turn& turn, const Actor& actor) {
   wire::StartActor start;
   start.actor = actor.spec.actor;
@@ -295,7 +284,7 @@ void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
 void LoseActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
   for (const ActorId& id : Where(turn.state, InThatGroup, group)) {
     Actor* actor = turn.FindActor(id);
-    if (actor == nullptr || actor->place.node.IsNil()) continue;
+    if (actor == nullptr || actor->place.node.IsNil() || OutOfReach(turn, *actor)) continue;
     TellActorEnded(turn, actor->place.node, id, actor->incarnation);
     Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor));
   }
@@ -315,12 +304,28 @@ void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool v
     Actor* actor = turn.FindActor(id);
     if (actor == nullptr || !actor->live()) continue;
     const bool restart = MayRestart(*actor);
-    if (restart && !verdict) {
-      // It may still run there until it fences itself.
+    if (!verdict) {
+      // It may still run there, at the longest until it fences itself.
       actor->recreate_at = heard + turn.options.recreate_after;
       turn.Arm(actor->recreate_at, TimerKind::kActorRecreate, id);
     }
-    Die(turn, *actor, FailureAt(turn, *actor, why), restart);
+    if (verdict || restart) {
+      Die(turn, *actor, FailureAt(turn, *actor, why), restart);
+    } else {
+      PushActor(turn, *actor);
+    }
+  }
+}
+
+void ActorsAreBack(Turn& turn, const NodeId& node) {
+  for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
+    Actor* actor = turn.FindActor(id);
+    if (actor == nullptr || !actor->live()) continue;
+    if (actor->place.group.IsNil() && !actor->doomed) {
+      PushActor(turn, *actor);
+    } else {
+      EndActorNow(turn, *actor, "its node was lost for longer than its lease, and what it had reserved given back");
+    }
   }
 }
 
@@ -356,14 +361,19 @@ void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::u
 }
 
 void OnRecreateTimer(Turn& turn, const ActorId& id) {
-  if (turn.FindActor(id) != nullptr) turn.state.dirty = true;
+  Actor* actor = turn.FindActor(id);
+  if (actor == nullptr || actor->recreate_at > turn.now) return;
+  if (OutOfReach(turn, *actor)) {
+    Die(turn, *actor, FailureAt(turn, *actor, turn.LossOf(actor->place.node) + ", and has not come back"), false);
+  }
+  turn.state.dirty = true;
 }
 
 void ResumeActorTimers(Turn& turn) {
   for (auto& [id, actor] : turn.state.actors) {
-    if (actor.state != wire::ActorState::kPending || actor.restarts == 0) continue;
+    const bool waits = actor.state == wire::ActorState::kPending && actor.restarts > 0;
     const Node* node = turn.FindNode(actor.failure.node);
-    if (node == nullptr || !node->dead) continue;
+    if (!OutOfReach(turn, actor) && (!waits || node == nullptr || !node->dead)) continue;
     actor.recreate_at = turn.now + turn.options.recreate_after;
     turn.Arm(actor.recreate_at, TimerKind::kActorRecreate, id);
   }

@@ -30,6 +30,8 @@ void EndActorsOf(Turn& turn, const LaunchId& launch, const std::string& why);
 void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why);
 void LoseActorsIn(Turn& turn, const GroupId& group, const std::string& why);
 void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why);
+/// Of a node that was lost without a verdict and is heard again: those that reserved nothing go on.
+void ActorsAreBack(Turn& turn, const NodeId& node);
 void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict);
 void LoseMissingActors(Turn& turn, const NodeId& node);
 void ResumeActorsOn(Turn& turn, const NodeId& node);

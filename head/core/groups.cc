@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "head/core/actor_views.h"
 #include "head/core/actors.h"
 #include "head/core/convert.h"
 #include "head/core/epochs.h"
@@ -237,6 +238,8 @@ void LoseBundles(Turn& turn, const GroupId& id, const std::string& why) {
   if (group->spec.gang && FailEpochOfGroup(turn, id, why)) return;
   if (!group->attempting && group->state != wire::GroupState::kCreated) return;
   if (!group->spec.actor.IsNil() && !group->attempting) {
+    const Actor* actor = turn.FindActor(group->spec.actor);
+    if (actor != nullptr && OutOfReach(turn, *actor)) return;  // it may run there: nothing is reserved elsewhere for it
     LoseActorOfGroup(turn, group->spec.actor, why);
     group = turn.FindGroup(id);
     if (group == nullptr || group->places.empty()) return;

@@ -158,6 +158,7 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   if (node != nullptr && !node->dead && !same) {
     LoseNode(turn, *node, "its worker was started anew", true);
   }
+  const bool was_dead = node != nullptr && node->dead;
   wire::NodeJoined joined;
   joined.registration = Lasting(info);
   joined.incarnation = node == nullptr ? 1 : node->incarnation + (same ? 0 : 1);
@@ -174,6 +175,8 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   Heard(turn, *node);
   turn.Arm(turn.now + turn.options.suspect_after, TimerKind::kNode, node->id);
   Welcome(turn, request, *node);
+  if (was_dead) ActorsAreBack(turn, node->id);
+  node = turn.FindNode(info.node);
   Reconcile(turn, *node, message);
   ResumeWatches(turn, *turn.FindNode(info.node), request.route.session);
   turn.state.dirty = true;
@@ -256,7 +259,6 @@ void OnProbe(Turn& turn, const ProbeDone& input) {
 void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
   if (node.dead) return;
   const NodeId id = node.id;
-  const std::string text = "node " + node.name + " is lost: " + cause;
   // Before the node's holdings are forgotten: who had something there.
   std::vector<GroupId> groups;
   for (const auto& [lease, holding] : node.holdings) {
@@ -270,6 +272,7 @@ void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
   died.incarnation = node.incarnation;
   died.cause = cause;
   turn.Append(std::move(died));
+  const std::string text = turn.LossOf(id);
   DropWatches(turn, node);
   node.suspect = false;
   node.reported = false;

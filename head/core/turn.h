@@ -62,6 +62,8 @@ class Turn {
   Launch* FindLaunch(const LaunchId& id);
   Actor* FindActor(const ActorId& id);
   std::string NodeName(const NodeId& id);
+  /// "node a is lost: not heard of for 5000 ms", of one that is.
+  std::string LossOf(const NodeId& id);
 
   std::set<NodeId> touched_nodes;  // in this turn
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,6 +132,13 @@ class Teller:
         Path(folder).mkdir(exist_ok=True)
         Path(folder, str(os.getpid())).touch()
 
+    def pid(self) -> int:
+        return os.getpid()
+
+
+def shown(actor: troupe.ActorHandle) -> dict:
+    return next(each for each in troupe.state.list_actors() if each["actor_id"] == actor._actor_id)
+
 
 def told(folder: Path) -> set[int]:
     return {int(file.name) for file in folder.iterdir()} if folder.exists() else set()
@@ -148,8 +156,46 @@ def test_an_actor_that_is_made_elsewhere_has_ended_before(healed: Hosts, tmp_pat
     healed.isolate("b")
     eventually(lambda: told(tmp_path / "named") - {first}, what="the actor's next life")
     assert not running(first) and running(other)
-    [lost] = [actor for actor in troupe.state.list_actors() if actor["actor_id"] == plain._actor_id]
-    assert lost["state"] == "dead" and "not heard of for" in lost["cause"], lost
+    with pytest.raises(troupe.exceptions.ActorDiedError, match="not heard of for .* and has not come back"):
+        troupe.get(plain.pid.remote(), timeout=60)
     healed.heal()
     eventually(lambda: not running(other), what="the end of the other one")
     troupe.kill(named)
+
+
+def test_an_actor_whose_node_is_lost_is_out_of_reach_and_goes_on_when_it_is_back(healed: Hosts, tmp_path: Path) -> None:
+    """It reserved nothing: its node may keep it. Calls meanwhile fail at once, and say that it may be back."""
+    actor = troupe.remote(Teller).options(scheduling_strategy=On(seen("b")["node_id"], soft=True)).remote(str(tmp_path / "it"))
+    [pid] = eventually(lambda: told(tmp_path / "it"), what="the actor")
+    eventually(lambda: shown(actor)["state"] == "alive", what="its address")
+    healed.isolate("b")
+    eventually(lambda: shown(actor)["state"] == "unavailable", what="the loss of its node")
+    with pytest.raises(troupe.exceptions.ActorUnavailableError, match="out of reach: node b is lost: not heard of for") as caught:
+        troupe.get(actor.pid.remote(), timeout=60)
+    assert not isinstance(caught.value, troupe.exceptions.ActorDiedError)
+    assert running(pid)
+    healed.heal()
+    eventually(lambda: shown(actor)["state"] == "alive", what="its node's return")
+    assert running(pid)
+    troupe.kill(actor)
+    eventually(lambda: not running(pid), what="its end")
+
+
+def test_an_actor_fences_itself_when_its_worker_stands_still(healed: Hosts, tmp_path: Path) -> None:
+    """Nobody else could: the worker that should kill it is stopped, and it may be made anew elsewhere."""
+    b = On(seen("b")["node_id"], soft=True)
+    made = troupe.remote(Teller)
+    named = made.options(name="teller", max_restarts=-1, scheduling_strategy=b).remote(str(tmp_path / "named"))
+    plain = made.options(scheduling_strategy=b).remote(str(tmp_path / "plain"))
+    first, other = (eventually(lambda: told(tmp_path / name), what="an actor").copy().pop() for name in ("named", "plain"))
+    eventually(lambda: all(shown(actor)["state"] == "alive" for actor in (named, plain)), what="both actors")
+    os.kill(seen("b")["pid"], signal.SIGSTOP)
+    try:
+        eventually(lambda: not running(first), what="the end of the one that may be made elsewhere")
+        assert running(other)
+        assert told(tmp_path / "named") == {first}, "it has ended before its next life began"
+    finally:
+        os.kill(seen("b")["pid"], signal.SIGCONT)
+    eventually(lambda: seen("b")["state"] == "alive", what="the node's return")
+    for actor in (named, plain):
+        troupe.kill(actor)

@@ -39,6 +39,7 @@ class ActorLink:
         self._channel: Any = None           # None until the next call, which makes one
         self._alive: dict | None = None     # the head's last word, while that is "alive"
         self._error: exceptions.TroupeError | None = None
+        self._out_of_reach = False          # the error may pass: its node is lost without a verdict
         self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
         self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
         self._lock = threading.RLock()
@@ -107,7 +108,12 @@ class ActorLink:
     def _on_state(self, info: dict, attachment: bytes) -> None:
         if info["state"] == "dead":
             return self.fail(death_of(info, attachment, self.label))
+        if info["state"] == "unavailable":
+            return self._lose_sight(info["failure"]["cause"])
         with self._lock:
+            if self._out_of_reach:
+                self._out_of_reach, self._error = False, None
+                self._drop()
             if self._error is not None:
                 return None
             if info["state"] != "alive":  # being started again
@@ -121,6 +127,15 @@ class ActorLink:
             if self._channel is not None:
                 self._aim(info)
         return None
+
+    def _lose_sight(self, why: str) -> None:
+        """Its node is lost, and nobody knows what runs there: calls end at once, until there is word of it."""
+        with self._lock:
+            if self._error is not None:
+                return
+            self.fail(exceptions.ActorUnavailableError(f"{self.label} is out of reach: {why}; it may be back, and "
+                                                       "what was called may have run"))
+            self._out_of_reach = True
 
     def _retire(self, why: str) -> None:
         """The process is gone: calls under way end, later ones take another channel."""

@@ -1,0 +1,132 @@
+// Method: actors on a node that falls silent for good, for a while, or ends with a verdict, on a clock moved by hand.
+#include "tests/head/head_fixture.h"
+
+namespace troupe::head {
+namespace {
+
+using std::chrono::seconds;
+
+class OutOfReachActors : public HeadFixture {
+ protected:
+  void SetUp() override {
+    node_ = Join(1, 4);
+    client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+  }
+  /// An actor that is alive on the node; `cpus` are reserved for it.
+  ActorId Make(std::uint64_t number, std::uint64_t cpus = 0, const std::string& name = {}) {
+    wire::CreateActor create;
+    create.spec.actor = ActorId(12, number);
+    create.spec.name = name;
+    create.spec.class_name = "Counter";
+    if (cpus > 0) create.spec.run_resources = Amounts(cpus);
+    Say(client_, create, 60 + number);
+    Serve(node_);
+    for (const wire::StartActor& start : Take<wire::StartActor>(node_.session)) {
+      wire::ActorStarted started;
+      started.actor = start.actor;
+      started.incarnation = start.incarnation;
+      Say(node_.session, started);
+    }
+    EXPECT_EQ(Shown(create.spec.actor).state, wire::ActorState::kAlive);
+    return create.spec.actor;
+  }
+  wire::ActorInfo Shown(ActorId actor) {
+    Say(client_, wire::WatchActor{actor}, 90);
+    return Last<wire::ActorUpdate>(client_).info;
+  }
+  /// The node registers again, as the process it was, which still runs `held`.
+  void Return(std::vector<ActorId> held) {
+    wire::RegisterNode report;
+    report.incarnation = node_.incarnation;
+    for (const ActorId& actor : held) report.actors.push_back({actor, 1});
+    node_ = Join(1, 4, 0, report);
+  }
+
+  FakeNode node_;
+  SessionId client_;
+};
+
+TEST_F(OutOfReachActors, OneThatReservedNothingGoesOnWhenItsNodeIsBack) {
+  const ActorId actor = Make(1);
+  Advance(seconds(6));
+  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.state, wire::ActorState::kUnavailable) << "its callers are told";
+  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.failure.cause, "node node-a is lost: not heard of for 5000 ms");
+  Return({actor});
+  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.state, wire::ActorState::kAlive);
+  EXPECT_TRUE(Take<wire::EndActor>(node_.session).empty());
+  for (int i = 0; i < 160; ++i) {
+    Say(node_.session, wire::Heartbeat());
+    Advance(std::chrono::milliseconds(500));
+  }
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kAlive);
+}
+
+TEST_F(OutOfReachActors, OneThatReservedSomethingEndsThen) {
+  const ActorId actor = Make(1, 2);
+  Advance(seconds(6));
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kUnavailable);
+  Return({actor});
+  EXPECT_FALSE(Take<wire::EndActor>(node_.session).empty());
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kDead);
+  Serve(node_);
+  EXPECT_TRUE(core_->state().nodes.at(node_.id).holdings.empty());
+}
+
+TEST_F(OutOfReachActors, OneThatIsNotThereAnyMoreIsDead) {
+  const ActorId actor = Make(1);
+  Advance(seconds(6));
+  Return({});
+  Advance(std::chrono::milliseconds(2100));
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kDead);
+}
+
+TEST_F(OutOfReachActors, WithoutAReturnItIsDeadOnceItMustHaveFencedItself) {
+  const ActorId actor = Make(1, 1, "counter");
+  Advance(seconds(74));
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kUnavailable);
+  wire::CreateActor again;
+  again.spec.actor = ActorId(12, 9);
+  again.spec.name = "counter";
+  Say(client_, again, 70);
+  EXPECT_EQ(LastError(client_), ErrorCode::kAlreadyExists) << "it may still run under its name";
+  Advance(seconds(2));
+  const wire::ActorInfo info = Last<wire::ActorUpdate>(client_).info;
+  EXPECT_EQ(info.state, wire::ActorState::kDead);
+  EXPECT_EQ(info.failure.cause, "node node-a is lost: not heard of for 5000 ms, and has not come back");
+  Join(2, 4);
+  Say(client_, again, 71);
+  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.actor, again.spec.actor);
+}
+
+TEST_F(OutOfReachActors, ARestartedHeadWaitsAsLong) {
+  const ActorId actor = Make(1);
+  Advance(seconds(6));
+  Boot();
+  client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+  Advance(seconds(74));
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kUnavailable);
+  Advance(seconds(2));
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kDead);
+}
+
+TEST_F(OutOfReachActors, OneThatWasKilledMeanwhileEndsWhenItsNodeIsBack) {
+  const ActorId actor = Make(1);
+  Advance(seconds(6));
+  wire::KillActor kill;
+  kill.actor = actor;
+  kill.no_restart = true;
+  Say(client_, kill, 71);
+  Return({actor});
+  EXPECT_FALSE(Take<wire::EndActor>(node_.session).empty());
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kDead);
+}
+
+TEST_F(OutOfReachActors, AVerdictIsADeath) {
+  const ActorId actor = Make(1);
+  Feed(SessionClosed{node_.session});
+  Feed(ProbeDone{node_.id, node_.incarnation, true});
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kDead);
+}
+
+}  // namespace
+}  // namespace troupe::head
