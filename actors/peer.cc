@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "actors/call_server.h"
@@ -167,16 +168,28 @@ IoResult Peer::Read(const CallLimits& limits) {
 }
 
 void Peer::ScanControls(const CallLimits& limits) {
-  std::string_view bytes = in_.view();
+  // From head to head: what is no control frame is looked at when its turn comes.
+  const char* at = in_.data();
+  std::size_t left = in_.size();
+  for (bool first = true; left >= kFrameHeadBytes; first = false) {
+    std::uint64_t head;
+    std::uint32_t body;
+    std::memcpy(&head, at, sizeof head);
+    std::memcpy(&body, at + 8, sizeof body);
+    const std::size_t bytes = kFrameHeadBytes + (head >> 48) * 8 + body;
+    if (bytes > left) return;
+    if (!first && (head >> 32 & 0xFFFF) == kFlagControl) TellOf({at, bytes}, limits);
+    at += bytes;
+    left -= bytes;
+  }
+}
+
+void Peer::TellOf(std::string_view bytes, const CallLimits& limits) {
   Frame frame;
   std::string ignored;
-  for (bool first = true; ParseFrame(bytes, limits, &frame, &ignored) == ParseOutcome::kFrame;
-       first = false) {
-    bytes.remove_prefix(frame.bytes);
-    if (first || frame.head.flags != kFlagControl) continue;
-    const StatusOr<CallControl> control = ParseControl(frame);
-    if (control.ok()) TellSession(*control);
-  }
+  if (ParseFrame(bytes, limits, &frame, &ignored) != ParseOutcome::kFrame) return;
+  const StatusOr<CallControl> control = ParseControl(frame);
+  if (control.ok()) TellSession(*control);
 }
 
 void Peer::TellSession(const CallControl& control) {

@@ -87,6 +87,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   std::optional<SessionId> session_id;  // once it greeted
 
  private:
+  void TellOf(std::string_view bytes, const CallLimits& limits);
   void FlushLocked();
   void WatchLocked();
   void WakeLocked();
