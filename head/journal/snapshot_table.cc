@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "head/journal/row_codec.h"
+#include "runtime/base/fault.h"
 #include "runtime/net/digest.h"
 
 namespace troupe::head {
@@ -72,7 +73,10 @@ Status WriteSnapshot(sqlite3* db, std::uint64_t sequence, const std::vector<wire
   TROUPE_ASSIGN(const Statement insert,
                 Prepare(db, "INSERT INTO snapshot(position, kind, crc, payload, attachment) VALUES(?, ?, ?, ?, ?)"));
   std::uint64_t position = 0;
-  for (const wire::Event& event : events) TROUPE_TRY(InsertEvent(db, insert.get(), ++position, event));
+  for (const wire::Event& event : events) {
+    if (position == events.size() / 2) FaultAt("journal.snapshot.middle");
+    TROUPE_TRY(InsertEvent(db, insert.get(), ++position, event));
+  }
   return Execute(db, "INSERT INTO snapshot_of VALUES(" + std::to_string(sequence) + ", " + std::to_string(position) +
                          ", " + std::to_string(HeaderCrc(sequence, position)) + ")");
 }

@@ -2,7 +2,8 @@
 
 A head, a worker and clients of three kinds run; the head gets TROUPE_FAULTS="*=kill@N" with another N in each
 life, so that it dies at the N-th passage of any place that has a name (before and after a commit, around an
-fsync, a message received, an answer about to leave), and is started again at once. Clients are never told:
+fsync, a message received, an answer about to leave), and is started again at once. Every third life ends in a
+snapshot: before, in the middle of and after its transaction in turn. Clients are never told:
 
 * writers put, create, erase and read values and record what they asked and were answered (history.py);
 * a launcher submits launches, each of which leaves a line in a file, and fetches their results;
@@ -37,6 +38,8 @@ RETURN_TIMEOUT_S = 120.0
 OPERATIONS_PER_KEY = 40
 # Most lives are short; in a longer one a launch gets through all of its steps.
 PASSAGES_MAX = (100, 300, 1000, 3000)
+SNAPSHOT_EVERY = 60  # events: a life has several
+SNAPSHOT_PLACES = ("before", "middle", "after")
 
 
 class SweptHead:
@@ -68,13 +71,20 @@ class SweptHead:
     def _start(self, *, fault: bool) -> None:
         from troupe import _executables
 
-        args = [f"--state-dir={self.folder / 'cluster'}", f"--port={self._port}", "--snapshot-every=500"]
-        os.environ["TROUPE_FAULTS"] = f"*=kill@{self.random.randint(1, self.random.choice(PASSAGES_MAX))}" if fault else ""
+        args = [f"--state-dir={self.folder / 'cluster'}", f"--port={self._port}", f"--snapshot-every={SNAPSHOT_EVERY}"]
+        os.environ["TROUPE_FAULTS"] = self._fault() if fault else ""
         began = time.monotonic()
         started = _executables.start("troupe-head", args, log=self.folder / "head.log")
         self.lives.append(time.monotonic() - began)
         self.process, self.ready = started.process, started.ready
         self._port = int(str(started.ready["address"]).rpartition(":")[2])
+
+    def _fault(self) -> str:
+        """What the next life dies of."""
+        if self.kills % 3 == 0:
+            place = SNAPSHOT_PLACES[self.kills // 3 % len(SNAPSHOT_PLACES)]
+            return f"journal.snapshot.{place}=kill@{self.random.randint(1, 3)}"
+        return f"*=kill@{self.random.randint(1, self.random.choice(PASSAGES_MAX))}"
 
     def _run(self) -> None:
         from troupe import exceptions

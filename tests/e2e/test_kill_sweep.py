@@ -16,4 +16,6 @@ def test_a_head_killed_at_numbered_places_loses_and_doubles_nothing(home: Home) 
 
     result = kill_sweep.sweep(kills=15, seed=7)
     assert result["violations"] == []
+    for place in kill_sweep.SNAPSHOT_PLACES:
+        assert result["kills_by_place"].get(f"journal.snapshot.{place}"), result
     assert result["kills"] >= 15 and result["operations"] > 100, result
