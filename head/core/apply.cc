@@ -180,9 +180,13 @@ class Folder {
   }
   void operator()(const wire::LaunchRetired& e) {
     // A snapshot has the tombstone alone.
-    s_.tombstones[e.launch] = {e.outcome, e.exit_code};
     if (const Launch* launch = FindLaunch(e.launch)) s_.requests.erase(launch->request);
     s_.launches.erase(e.launch);
+    const bool is_new = s_.tombstones.insert_or_assign(e.launch, Tombstone{e.outcome, e.exit_code}).second;
+    if (is_new) s_.tombstone_order.push_back(e.launch);
+    if (s_.tombstone_order.size() <= kTombstonesMax) return;
+    s_.tombstones.erase(s_.tombstone_order.front());
+    s_.tombstone_order.pop_front();
   }
   void operator()(const wire::LaunchDisowned& e) {
     if (Launch* launch = FindLaunch(e.launch)) launch->owner = e.owner;
@@ -252,7 +256,13 @@ class Folder {
     s_.values.erase({e.scope, e.key});
     s_.recent_writes.Note(e.request);
   }
-  void operator()(const wire::TokenWritten& e) { s_.tokens[e.id] = e; }
+  void operator()(const wire::TokenWritten& e) {
+    if (e.role == wire::Role::kNone) {  // forgotten: no token is without a role
+      s_.tokens.erase(e.id);
+    } else {
+      s_.tokens[e.id] = e;
+    }
+  }
 
   void operator()(const wire::SnapshotBegun& e) { Restore(s_, e, attachment_); }
   void operator()(const wire::NodeKept& e) { Restore(s_, e, attachment_); }

@@ -25,13 +25,20 @@ bool AnswerFromTombstone(Turn& turn, const Request& request, const LaunchId& id)
   return true;
 }
 
+// Once outcomes have been forgotten, an unknown launch may be one of those.
+std::string PerhapsForgotten(const Turn& turn) {
+  if (turn.state.tombstone_order.size() < kTombstonesMax) return {};
+  return ", or it ended so long ago that its outcome is no longer kept (that of the latest " +
+         std::to_string(kTombstonesMax) + " is)";
+}
+
 // Answers for launches that are unknown, gone or terminal; null when it did.
 Launch* OpenLaunch(Turn& turn, const Request& request, const LaunchId& id) {
   Launch* launch = turn.FindLaunch(id);
   if (launch == nullptr) {
     if (!AnswerFromTombstone(turn, request, id)) {
       turn.Refuse(request, ErrorCode::kUnknownOutcome,
-                  "this cluster has no launch " + id.Hex() + ": neither success nor failure");
+                  "this cluster has no launch " + id.Hex() + ": neither success nor failure" + PerhapsForgotten(turn));
     }
     return nullptr;
   }

@@ -138,7 +138,8 @@ std::vector<wire::Event> SnapshotOf(const State& state) {
   }
   for (const GroupId& id : state.ended_groups) WriteGroup(out, state.groups.at(id));
   for (const auto& [id, launch] : state.launches) WriteLaunch(out, launch);
-  for (const auto& [id, stone] : state.tombstones) {
+  for (const LaunchId& id : state.tombstone_order) {
+    const Tombstone& stone = state.tombstones.at(id);
     wire::LaunchRetired retired;
     retired.launch = id;
     retired.outcome = stone.outcome;

@@ -137,6 +137,8 @@ struct Launch {
     return open() && (phase == wire::LaunchState::kStarting || phase == wire::LaunchState::kRunning);
   }
 };
+/// Outcomes of launches that are remembered when all else of them is forgotten: of the latest so many.
+inline constexpr std::size_t kTombstonesMax = 100'000;
 struct Tombstone {
   wire::Outcome outcome = wire::Outcome::kNone;
   std::int32_t exit_code = 0;
@@ -198,6 +200,7 @@ struct State {
   std::map<LaunchId, Launch> launches;
   std::map<RequestId, LaunchId> requests;
   std::map<LaunchId, Tombstone> tombstones;
+  std::deque<LaunchId> tombstone_order;  // the oldest first; it goes when there are too many
   std::map<ActorId, Actor> actors;
   std::map<ActorName, ActorId> names;
   std::vector<ActorId> dead_actors;  // in the order of their deaths

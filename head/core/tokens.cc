@@ -1,12 +1,35 @@
 #include "head/core/tokens.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace troupe::head {
 namespace {
 
 constexpr std::uint64_t kLifetimeUs = 24ull * 3600 * 1'000'000;
 constexpr std::uint64_t kSecondUs = 1'000'000;
+constexpr std::uint64_t kKeptUs = 24ull * 3600 * kSecondUs;  // from when it is over
+
+// When it lets nobody in any more.
+std::uint64_t OverAtUs(const wire::TokenWritten& token) {
+  const bool used_up = token.single_use && token.used_us != 0;
+  return used_up ? std::min(token.used_us, token.expires_us) : token.expires_us;
+}
+
+void Forget(Turn& turn) {
+  if (turn.state.read_only) return;  // no room for it
+  std::vector<TokenId> gone;
+  for (const auto& [id, token] : turn.state.tokens) {
+    const std::uint64_t over_us = OverAtUs(token);
+    if (over_us <= turn.wall_us && turn.wall_us - over_us >= kKeptUs) gone.push_back(id);
+  }
+  for (const TokenId& id : gone) {
+    wire::TokenWritten forgotten;  // without a role
+    forgotten.id = id;
+    turn.Append(std::move(forgotten));
+  }
+}
 
 }  // namespace
 
@@ -14,6 +37,13 @@ void OnCreateToken(Turn& turn, const Request& request, const wire::CreateToken& 
   const wire::Role role = message.role == wire::Role::kNone ? wire::Role::kWorker : message.role;
   if (role != wire::Role::kWorker && role != wire::Role::kClient && role != wire::Role::kObserver) {
     turn.Refuse(request, ErrorCode::kInvalid, "a token is for a worker, a client or an observer");
+    return;
+  }
+  Forget(turn);
+  if (turn.state.tokens.size() >= kTokensMax) {
+    turn.Refuse(request, ErrorCode::kTooLarge,
+                "there are " + std::to_string(kTokensMax) + " tokens, which is the limit\n  revoke some (`troupe token list`, "
+                "`troupe token revoke ID`), or make them for a shorter time (--ttl): what is over is forgotten after a day");
     return;
   }
   const std::uint64_t lifetime = message.ttl_s == 0 ? kLifetimeUs : message.ttl_s * kSecondUs;
@@ -28,6 +58,7 @@ void OnCreateToken(Turn& turn, const Request& request, const wire::CreateToken& 
 }
 
 void OnListTokens(Turn& turn, const Request& request) {
+  Forget(turn);
   wire::TokenList list;
   for (const auto& [id, token] : turn.state.tokens) {
     wire::TokenInfo info;
@@ -52,6 +83,7 @@ void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& 
   }
   wire::TokenWritten token = known->second;
   token.revoked = true;
+  token.expires_us = std::min(token.expires_us, turn.wall_us);  // it is over from now on
   turn.Append(std::move(token));
   turn.Reply(request, wire::Ok());
 }

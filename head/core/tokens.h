@@ -1,9 +1,15 @@
-// Join tokens: made, listed, revoked, used. The head keeps a key derived from each, never its text.
+// Join tokens: made, listed, revoked, used, forgotten. The head keeps a key derived from each, never its text.
+//
+// A token that is over (expired, revoked, or used where it was for a single use) is listed for another day, so
+// that it can be said what became of it, and is then forgotten (an event without a role): at the next token that is made or list that is
+// asked for. So there are never more than kTokensMax.
 #pragma once
 
 #include "head/core/turn.h"
 
 namespace troupe::head {
+
+inline constexpr std::size_t kTokensMax = 10'000;
 
 void OnCreateToken(Turn& turn, const Request& request, const wire::CreateToken& message);
 void OnListTokens(Turn& turn, const Request& request);

@@ -9,13 +9,14 @@ namespace troupe::head {
 
 class CountingMint final : public TokenMint {
  public:
-  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us, bool) override {
+  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us, bool single_use) override {
     Minted minted;
     minted.text = "token-text";
     minted.record.id = TokenId(5, ++count_);
     minted.record.role = role;
     minted.record.created_us = now_us;
     minted.record.expires_us = now_us + lifetime_us;
+    minted.record.single_use = single_use;
     return minted;
   }
 

@@ -56,16 +56,24 @@ def _keep_private() -> None:
         os.fchmod(1, 0o600)
 
 
+def _state(token: dict, now: float) -> str:
+    if token["revoked"]:
+        return "revoked"
+    if token["single_use"] and token["uses"]:
+        return "used"
+    return "expired" if token["expires_us"] / 1e6 < now else "good"
+
+
 @token.command("list")
 @_common.cluster_options
 def list_(address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
-    """Tokens the head knows, never their secret."""
+    """Tokens the head knows, never their secret; those that are over for a day more."""
     with _common.session(address, token_file, cluster) as session:
         tokens = session.request("ListTokens", {})[1]["tokens"]
     now = time.time()
     rows = [{"id": each["id"], "role": each["role"], "expires": each["expires_us"] / 1e6, "uses": each["uses"],
              "single_use": each["single_use"], "note": each["note"],
-             "state": "revoked" if each["revoked"] else "expired" if each["expires_us"] / 1e6 < now else "good"}
+             "state": _state(each, now)}
             for each in tokens]
     if as_json:
         _common.echo_json(rows)
