@@ -144,19 +144,19 @@ std::unique_ptr<ControlObject> ControlObject::Connect(const net::Address& addres
 }
 
 std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& peer) {
-  StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
-  {
-    const GilReleased released;
-    client = ControlClient::Adopt(UniqueFd(fd), peer);
-  }
-  if (!client.ok()) ThrowStatus(client.status());
   const auto fence = std::make_shared<os::SelfFence>();
-  const Status fenced = (*client)->OnPush("ActorLease", [fence](const wire::Message& message) {
+  client::PushCallbacks callbacks;
+  callbacks["ActorLease"] = [fence](const wire::Message& message) {
     const auto until_ns = std::get<wire::ActorLease>(message.body).until_ns;
     const Status armed = fence->Until(Instant(Duration(static_cast<std::int64_t>(until_ns))));
     if (!armed.ok()) Log(LogLevel::kError, "this actor cannot fence itself", {{"reason", MessageOf(armed)}});
-  });
-  if (!fenced.ok()) ThrowStatus(fenced);
+  };
+  StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
+  {
+    const GilReleased released;
+    client = ControlClient::Adopt(UniqueFd(fd), peer, std::move(callbacks));
+  }
+  if (!client.ok()) ThrowStatus(client.status());
   return std::make_unique<ControlObject>(*std::move(client));
 }
 

@@ -150,20 +150,8 @@ class ControlClient::Impl {
     return waited;
   }
 
-  void OnPush(std::size_t kind, PushCallback callback) {
-    asio::post(loop_->executor(), [this, kind, callback = std::move(callback)]() mutable {
-      std::deque<Message> ready;
-      {
-        const std::lock_guard lock(mutex_);
-        std::deque<Message> others;
-        for (Message& push : pushes_) (push.body.index() == kind ? ready : others).push_back(std::move(push));
-        pushes_.swap(others);
-        for (const Message& push : ready) push_bytes_ -= Weight(push);
-      }
-      for (const Message& push : ready) callback(push);
-      callbacks_[kind] = std::move(callback);
-    });
-  }
+  /// Before anything is read.
+  void OnPush(std::size_t kind, PushCallback callback) { callbacks_[kind] = std::move(callback); }
 
   void Close() {
     if (Forked()) return;
@@ -396,7 +384,7 @@ class ControlClient::Impl {
   bool closed_ = false;
   std::unique_ptr<async::LoopThread> loop_;
   std::unique_ptr<async::Scope> scope_;
-  // Of the loop; joined_ and peer_ do not change once Connect or Adopt has returned.
+  // Of the loop; callbacks_, joined_ and peer_ do not change once Connect or Adopt has returned.
   std::shared_ptr<Connection> connection_;
   std::map<std::size_t, PushCallback> callbacks_;
   int guarded_fd_ = -1;
@@ -432,8 +420,14 @@ StatusOr<std::shared_ptr<ControlClient>> ControlClient::Connect(net::OpenOptions
   return std::shared_ptr<ControlClient>(new ControlClient(std::move(impl)));
 }
 
-StatusOr<std::shared_ptr<ControlClient>> ControlClient::Adopt(UniqueFd fd, std::string peer) {
+StatusOr<std::shared_ptr<ControlClient>> ControlClient::Adopt(UniqueFd fd, std::string peer,
+                                                               PushCallbacks callbacks) {
   auto impl = std::make_unique<Impl>();
+  for (auto& [kind, callback] : callbacks) {
+    const std::optional<std::size_t> index = KindNamed(kind);
+    if (!index) return MakeError(ErrorCode::kInvalid, "no control message is called " + kind);
+    impl->OnPush(*index, std::move(callback));
+  }
   TROUPE_TRY(impl->OnLoopDo(impl->Take(std::move(fd), std::move(peer)), {}));
   return std::shared_ptr<ControlClient>(new ControlClient(std::move(impl)));
 }
@@ -444,13 +438,6 @@ StatusOr<Message> ControlClient::Request(Message message, std::optional<Duration
 Status ControlClient::Send(Message message) { return impl_->Send(std::move(message)); }
 StatusOr<std::optional<Message>> ControlClient::NextPush(std::optional<Duration> limit, const PollHook& poll) {
   return impl_->NextPush(limit, poll);
-}
-Status ControlClient::OnPush(std::string_view kind, PushCallback callback) {
-  const std::optional<std::size_t> index = KindNamed(kind);
-  if (!index) return MakeError(ErrorCode::kInvalid, "no control message is called " + std::string(kind));
-  TROUPE_TRY(impl_->status());
-  impl_->OnPush(*index, std::move(callback));
-  return {};
 }
 const net::Joined& ControlClient::joined() const { return impl_->joined(); }
 const std::string& ControlClient::peer() const { return impl_->peer(); }

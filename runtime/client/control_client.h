@@ -19,6 +19,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,8 @@ inline constexpr std::chrono::milliseconds kPollSlice{50};
 using PollHook = std::function<Status()>;
 /// Runs on the client's thread: short, and without calling back into the client's waits.
 using PushCallback = std::function<void(const wire::Message&)>;
+/// By kind, a name of wire::kBodyNames.
+using PushCallbacks = std::map<std::string, PushCallback>;
 
 class ControlClient {
  public:
@@ -46,8 +49,9 @@ class ControlClient {
   static StatusOr<std::shared_ptr<ControlClient>> Connect(net::OpenOptions options,
                                                           const PollHook& poll = {},
                                                           Duration return_limit = Duration::zero());
-  /// Over an inherited Unix stream socket; `peer` is how errors call the other side.
-  static StatusOr<std::shared_ptr<ControlClient>> Adopt(UniqueFd fd, std::string peer);
+  /// Over an inherited Unix stream socket; `peer` is how errors call the other side. Pushes of the kinds named
+  /// in `callbacks` go to them, from the first one on, and are not queued. kInvalid: there is no such kind.
+  static StatusOr<std::shared_ptr<ControlClient>> Adopt(UniqueFd fd, std::string peer, PushCallbacks callbacks = {});
   ~ControlClient();
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
@@ -63,9 +67,6 @@ class ControlClient {
   /// before a lost connection are given out first.
   StatusOr<std::optional<wire::Message>> NextPush(std::optional<Duration> limit,
                                                   const PollHook& poll = {});
-  /// Pushes of kind `kind` (a name of wire::kBodyNames) go to `callback` instead of the queue, those
-  /// already queued as well. kInvalid for an unknown kind.
-  Status OnPush(std::string_view kind, PushCallback callback);
 
   /// The Welcome and, if a key was given, the credentials it brought; empty when adopted.
   const net::Joined& joined() const;

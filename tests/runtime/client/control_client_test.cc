@@ -170,18 +170,12 @@ TEST_F(ControlClientTest, PushesAreQueuedInOrder) {
   EXPECT_FALSE(*none);
 }
 
-TEST_F(ControlClientTest, ACallbackTakesItsKindOutOfTheQueue) {
-  ASSERT_TRUE(Ask("pushes 2").ok());
-  std::promise<void> all;
-  int seen = 0;
-  const auto count = [&](const Message&) {
-    if (++seen == 4) all.set_value();
-  };
-  ASSERT_TRUE(client_->OnPush("Ok", count).ok());
-  ASSERT_TRUE(Ask("pushes 2").ok());
-  EXPECT_EQ(all.get_future().wait_for(10s), std::future_status::ready);
-  EXPECT_FALSE(client_->NextPush(Duration(0))->has_value()) << "nothing of that kind is queued";
-  EXPECT_EQ(ErrorCodeOf(client_->OnPush("Nonsense", count)), ErrorCode::kInvalid);
+TEST_F(ControlClientTest, AnUnknownKindIsNotCalledBack) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd theirs(ends[1]);
+  const auto refused = ControlClient::Adopt(UniqueFd(ends[0]), "the worker", {{"Nonsense", [](const Message&) {}}});
+  EXPECT_EQ(ErrorCodeOf(refused.status()), ErrorCode::kInvalid);
 }
 
 TEST_F(ControlClientTest, CloseSendsWhatIsQueuedAndLaterCallsSaySo) {
@@ -296,6 +290,34 @@ TEST_F(ConnectTest, NobodyListens) {
   const auto client = ControlClient::Connect(std::move(options));
   EXPECT_EQ(ErrorCodeOf(client.status()), ErrorCode::kConnection);
   EXPECT_NE(MessageOf(client.status()).find("nobody listens on unix:"), std::string::npos);
+}
+
+// Two pushes of one kind around one of another, before anybody asked anything.
+Task<void> PushAtOnce(std::shared_ptr<Connection> connection) {
+  static_cast<void>(connection->Send(Note("first")));
+  Message other;
+  other.body = wire::ErrorReply();
+  static_cast<void>(connection->Send(other));
+  static_cast<void>(connection->Send(Note("second")));
+  static_cast<void>(co_await connection->Receive());  // its end
+}
+
+class CalledBackTest : public PairedClientTest {};
+
+TEST_F(CalledBackTest, WhatComesFirstIsTakenTooAndNothingOfItsKindIsQueued) {
+  std::vector<std::string> taken;
+  std::promise<void> both;
+  const auto take = [&](const Message& push) {
+    taken.push_back(TextOf(push));
+    if (taken.size() == 2) both.set_value();
+  };
+  Pair(PushAtOnce, {{"Ok", take}});
+  ASSERT_EQ(both.get_future().wait_for(10s), std::future_status::ready);
+  EXPECT_EQ(taken, (std::vector<std::string>{"first", "second"}));
+  const auto queued = client_->NextPush(10s);
+  ASSERT_TRUE(queued.ok() && *queued);
+  EXPECT_TRUE(std::holds_alternative<wire::ErrorReply>((*queued)->body));
+  EXPECT_FALSE(client_->NextPush(Duration(0))->has_value());
 }
 
 }  // namespace

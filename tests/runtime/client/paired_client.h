@@ -21,8 +21,8 @@ class PairedClientTest : public ::testing::Test {
  protected:
   using Server = std::function<async::Task<void>(std::shared_ptr<net::Connection>)>;
 
-  /// Connects `client_` to `serve`, which is called once, on the server's thread.
-  void Pair(Server serve) {
+  /// Connects `client_` to `serve`, which is called once, on the server's thread; callbacks as for Adopt.
+  void Pair(Server serve, PushCallbacks callbacks = {}) {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     async::asio::post(server_.executor(), [this, theirs = ends[1], serve = std::move(serve)] {
@@ -30,7 +30,7 @@ class PairedClientTest : public ::testing::Test {
       auto connection = *net::AdoptUnixSocket(server_.executor(), UniqueFd(theirs), "the client");
       scope_->Spawn("serve", serve(std::move(connection)));
     });
-    client_ = *ControlClient::Adopt(UniqueFd(ends[0]), "the worker");
+    client_ = *ControlClient::Adopt(UniqueFd(ends[0]), "the worker", std::move(callbacks));
   }
   void TearDown() override {
     client_.reset();
