@@ -32,8 +32,8 @@ Message Note(const std::string& text) {
 }
 std::string TextOf(const Message& message) { return std::get<wire::Ok>(message.body).text; }
 
-// Answers "fail" with an error, "silence" never, "die" by closing; "pushes N" by N pushes first; two
-// questions "hold" are answered in the reverse order.
+// Answers "fail" with an error, "silence" never, "heard, then silence" with a push alone, "die" by closing;
+// "pushes N" by N pushes first; two questions "hold" are answered in the reverse order.
 Task<void> Serve(std::shared_ptr<Connection> connection) {
   std::vector<std::uint64_t> held;
   for (;;) {
@@ -44,6 +44,10 @@ Task<void> Serve(std::shared_ptr<Connection> connection) {
     answer.reply_to = question->id;
     answer.attachment = question->attachment;
     if (text == "silence") continue;
+    if (text == "heard, then silence") {
+      if (!connection->Send(Note("heard")).ok()) co_return;
+      continue;
+    }
     if (text == "die") co_return connection->Close(MakeError(ErrorCode::kConnection, "the test closes"));
     if (text == "fail") {
       wire::ErrorReply error;
@@ -148,7 +152,8 @@ TEST_F(ControlClientTest, ThePollHookEndsAWait) {
 }
 
 TEST_F(ControlClientTest, ALostConnectionEndsEveryWaitAndNamesThePeer) {
-  auto waiting = std::async(std::launch::async, [this] { return Ask("silence", std::nullopt); });
+  auto waiting = std::async(std::launch::async, [this] { return Ask("heard, then silence", std::nullopt); });
+  ASSERT_TRUE(client_->NextPush(10s).ok());  // else the server might close on it unread: a reset, not an end
   auto pushes = std::async(std::launch::async, [this] { return client_->NextPush(std::nullopt); });
   const auto dying = Ask("die");
   for (const Status& status : {dying.status(), waiting.get().status(), pushes.get().status(),
