@@ -1,7 +1,5 @@
 #include "worker/blob_fetch.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "runtime/async/deadline.h"
@@ -16,12 +14,12 @@ constexpr Duration kChunkLimit = std::chrono::seconds(30);
 }  // namespace
 
 BlobFetcher::BlobFetcher(async::Executor executor, const Clock& clock, BlobStore& blobs,
-                         FetchIdentity identity,
+                         PeerSelf self,
                          std::function<const net::Credentials&()> credentials)
     : executor_(executor),
       clock_(clock),
       blobs_(blobs),
-      identity_(std::move(identity)),
+      self_(std::move(self)),
       credentials_(std::move(credentials)),
       scope_(executor, "blobs") {}
 
@@ -54,26 +52,12 @@ async::Task<void> BlobFetcher::Run(wire::BlobRef blob) {
 }
 
 async::Task<Status> BlobFetcher::Transfer(wire::BlobRef blob, std::uint64_t uploader) {
-  const bool local =
-      !identity_.force_tcp && !blob.unix_path.empty() && blob.boot_id == identity_.boot_id;
-  if (!local && blob.host.empty()) {
-    co_return MakeError(ErrorCode::kNotFound,
-                        "it is not on node " + identity_.node_name + ", and no holder is named");
+  const PeerPlace place{blob.unix_path, blob.boot_id, blob.host, blob.port};
+  if (!IsLocal(self_, place) && blob.host.empty()) {
+    co_return MakeError(ErrorCode::kNotFound, "it is not on node " + self_.name + ", and no holder is named");
   }
-  net::Address address;
-  if (local) {
-    address.path = blob.unix_path;
-  } else {
-    address.host = blob.host;
-    address.port = blob.port;
-  }
-  net::OpenOptions options(address);
-  options.credentials = credentials_();
-  options.expected.role = wire::Role::kWorker;
-  options.hello.role = wire::Role::kWorker;
-  options.hello.name = identity_.node_name;
-  options.hello.boot_id = identity_.boot_id;
-  options.hello.pid = getpid();
+  net::OpenOptions options = DialOptions(self_, place, credentials_());
+  const std::string where = options.address.Text();
   TROUPE_CO_ASSIGN(net::OpenedSession session,
                    co_await net::OpenSession(std::move(options), clock_));
   std::uint64_t offset = 0;
@@ -88,17 +72,17 @@ async::Task<Status> BlobFetcher::Transfer(wire::BlobRef blob, std::uint64_t uplo
     auto receiving = session.connection->Receive();
     TROUPE_CO_ASSIGN(const wire::Message reply,
                      co_await async::WithDeadline(std::move(receiving), kChunkLimit,
-                                                  "a piece of a blob from " + address.Text()));
+                                                  "a piece of a blob from " + where));
     const auto* chunk = std::get_if<wire::BlobChunk>(&reply.body);
     if (chunk == nullptr || !chunk->found) {
-      co_return MakeError(ErrorCode::kNotFound, address.Text() + " does not have it any more");
+      co_return MakeError(ErrorCode::kNotFound, where + " does not have it any more");
     }
     TROUPE_CO_ASSIGN(const bool complete, blobs_.Put(uploader, blob.sha256, offset,
                                                      chunk->size_bytes, reply.attachment));
     offset += reply.attachment.size();
     if (complete) break;
     if (reply.attachment.empty()) {
-      co_return MakeError(ErrorCode::kInvalid, address.Text() + " sent an empty piece");
+      co_return MakeError(ErrorCode::kInvalid, where + " sent an empty piece");
     }
   }
   session.connection->Close(MakeError(ErrorCode::kConnection, "the blob has arrived"));

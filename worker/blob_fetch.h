@@ -14,16 +14,11 @@
 #include "runtime/async/scope.h"
 #include "runtime/base/time.h"
 #include "runtime/net/credentials.h"
-#include "worker/blob_store.h"
 #include "runtime/wire/messages.h"
+#include "worker/blob_store.h"
+#include "worker/peer_dial.h"
 
 namespace troupe::worker {
-
-struct FetchIdentity {
-  std::string node_name;
-  std::string boot_id;
-  bool force_tcp = false;  // even from a worker of this host
-};
 
 class BlobFetcher {
  public:
@@ -31,7 +26,7 @@ class BlobFetcher {
 
   /// References must outlive the fetcher. `credentials` is asked at each fetch: they are renewed.
   BlobFetcher(async::Executor executor, const Clock& clock, BlobStore& blobs,
-              FetchIdentity identity, std::function<const net::Credentials&()> credentials);
+              PeerSelf self, std::function<const net::Credentials&()> credentials);
 
   /// Calls `done` with the blob's path, at once when it is here. Pins it: Unpin is the caller's.
   void Fetch(const wire::BlobRef& blob, OnDone done);
@@ -44,7 +39,7 @@ class BlobFetcher {
   const async::Executor executor_;
   const Clock& clock_;
   BlobStore& blobs_;
-  const FetchIdentity identity_;
+  const PeerSelf self_;
   const std::function<const net::Credentials&()> credentials_;
   std::map<std::string, std::vector<OnDone>> waiting_;  // by digest
   std::uint64_t next_uploader_ = 1;

@@ -150,15 +150,13 @@ Status Node::OpenDoors() {
   };
   doors_ = std::make_unique<PeerServer>(executor_, clock_, random_, *service_, *blobs_);
   TROUPE_TRY(doors_->Open(doors, link_->credentials()));
-  FetchIdentity identity;
-  identity.node_name = options_.name;
-  identity.boot_id = BootIdOf(options_);
-  identity.force_tcp = options_.force_tcp;
   fetcher_ = std::make_unique<BlobFetcher>(
-      executor_, clock_, *blobs_, std::move(identity),
+      executor_, clock_, *blobs_, Self(),
       [this]() -> const net::Credentials& { return link_->credentials(); });
   return absl::OkStatus();
 }
+
+PeerSelf Node::Self() const { return {options_.name, BootIdOf(options_), options_.force_tcp}; }
 
 NodeFacts Node::Facts() const {
   const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");

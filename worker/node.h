@@ -49,6 +49,8 @@ class Node {
   Status OpenStores();
   Status OpenLink();
   Status OpenDoors();
+  /// How it presents itself to other workers.
+  PeerSelf Self() const;
   NodeFacts Facts() const;
   Supervisor::Events SupervisorEvents();
   HeadLink::Events LinkEvents();

@@ -176,15 +176,8 @@ void Node::Joined(const worker::Joined& joined) {
 async::Task<void> Node::Dial(wire::ProbePeer probe) {
   const std::uint64_t question = probe.question;
   const NodeId node = probe.node;
-  const bool local = !options_.force_tcp && !probe.unix_path.empty() && probe.boot_id == core_->facts().boot_id;
-  PeerToProbe peer{node, net::Address(), link_->credentials(), options_.name};
-  if (local) {
-    peer.address.path = probe.unix_path;
-  } else {
-    peer.address.host = probe.listen_host;
-    peer.address.port = probe.listen_port;
-  }
-  auto answering = PeerAnswers(std::move(peer), clock_);
+  const PeerPlace place{probe.unix_path, probe.boot_id, probe.listen_host, probe.listen_port};
+  auto answering = PeerAnswers(node, DialOptions(Self(), place, link_->credentials()), clock_);
   const bool reached = co_await std::move(answering);
   Perform(core_->OnPeerProbed(question, node, reached, clock_.Now()));
 }

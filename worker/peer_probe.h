@@ -5,26 +5,18 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 
 #include "runtime/async/task.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/time.h"
-#include "runtime/net/address.h"
-#include "runtime/net/credentials.h"
+#include "runtime/net/open_session.h"
 
 namespace troupe::worker {
 
 inline constexpr std::chrono::seconds kPeerProbeLimit{2};
 
-struct PeerToProbe {
-  NodeId node;
-  net::Address address;
-  net::Credentials credentials;  // this node's
-  std::string own_name;
-};
-
-/// Never an error: what cannot be dialled does not answer. `clock` must outlive the call.
-async::Task<bool> PeerAnswers(PeerToProbe peer, const Clock& clock);
+/// Dials as `options` say, kPeerProbeLimit at most, and expects `node` there. Never an error: what cannot be
+/// dialled does not answer. `clock` must outlive the call.
+async::Task<bool> PeerAnswers(NodeId node, net::OpenOptions options, const Clock& clock);
 
 }  // namespace troupe::worker
