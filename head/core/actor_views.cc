@@ -102,7 +102,7 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   } else if (group != nullptr) {
     info.waiting_for = "its placement group is " + std::string(NameOf(group->state));
   } else if (own == nullptr) {
-    info.waiting_for = 
+    info.waiting_for =
         placement::Explain(*ScopeOfLaunch(turn, actor.launch), PlaceRequestOf(actor.spec)).summary;
   }
   return info;

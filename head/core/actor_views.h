@@ -18,12 +18,12 @@ const Actor* FindNamedActor(Turn& turn, const LaunchId& scope, const std::string
                             const std::string& name);
 /// Answers a request with what is known of an actor.
 void ReplyActor(Turn& turn, const Request& request, const Actor& actor);
-/// Tells its watchers that it has changed.
 /// Whether its node was lost without a verdict: it may still run there. Until the node is back, or
 /// `recreate_after` is over, nobody knows.
 bool OutOfReach(Turn& turn, const Actor& actor);
 /// A failure where the actor is placed.
 wire::Failure FailureAt(Turn& turn, const Actor& actor, const std::string& cause);
+/// Tells its watchers that it has changed.
 void PushActor(Turn& turn, const Actor& actor);
 wire::ActorInfo InfoOf(Turn& turn, const Actor& actor);
 

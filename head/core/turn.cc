@@ -62,6 +62,7 @@ Actor* Turn::FindActor(const ActorId& id) {
   const auto found = state.actors.find(id);
   return found == state.actors.end() ? nullptr : &found->second;
 }
+
 std::string Turn::LossOf(const NodeId& id) {
   const Node* node = FindNode(id);
   return "node " + NodeName(id) + " is lost: " + (node == nullptr ? std::string() : node->why);
