@@ -12,15 +12,6 @@ namespace {
 
 using actors::ByteBuffer;
 
-/// Sends one of several values; steals it. An error with it is that value's alone.
-void SendItem(const AnswerTo& to, PyObject* value) {
-  ByteBuffer frame;
-  frame.Extend(actors::kFrameHeadBytes);
-  std::uint16_t flags = actors::kFlagReply | actors::kFlagItem;
-  WriteReply(frame, value, to.method, to.limits, &flags);
-  to.peer.Reply(to.sequence, flags, frame);
-}
-
 /// Sends all values of `result` but a single one. False: an error is set.
 bool SendValues(const AnswerTo& to, PyObject* result) {
   const Py_ssize_t asked = static_cast<Py_ssize_t>(to.form.returns);
@@ -37,7 +28,10 @@ bool SendValues(const AnswerTo& to, PyObject* result) {
     PyErr_Format(PyExc_ValueError, "Task returned %zd objects, but num_returns=%zd.", count, asked);
   }
   for (Py_ssize_t i = 0; count == asked && i < count; ++i) {
-    SendItem(to, Py_NewRef(PySequence_Fast_GET_ITEM(values, i)));
+    ByteBuffer frame;
+    PyObject* value = Py_NewRef(PySequence_Fast_GET_ITEM(values, i));
+    const std::uint16_t flags = WriteItem(frame, value, to.method, to.limits);
+    to.peer.Reply(to.sequence, flags, frame);
   }
   Py_DECREF(values);
   return count == asked;
@@ -71,6 +65,14 @@ void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
   }
   Py_XDECREF(AppendRaised(reply, limits.frame_bytes_max));
   *flags |= actors::kFlagTaskError;
+}
+
+std::uint16_t WriteItem(ByteBuffer& frame, PyObject* value, PyObject* method_name,
+                        const actors::CallLimits& limits) {
+  frame.Extend(actors::kFrameHeadBytes);
+  std::uint16_t flags = actors::kFlagReply | actors::kFlagItem;
+  WriteReply(frame, value, method_name, limits, &flags);
+  return flags;
 }
 
 void WriteAnswer(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::uint16_t* flags) {

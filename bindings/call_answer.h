@@ -35,7 +35,12 @@ struct AnswerTo {
 void WriteReply(actors::ByteBuffer& reply, PyObject* result, PyObject* method_name,
                 const actors::CallLimits& limits, std::uint16_t* flags);
 
-/// The same for the call's last frame, after queueing those of its values where there are several.
+/// One of several values as a frame, into an empty one; steals it. An error with it is that value's alone.
+/// Returns the frame's flags.
+std::uint16_t WriteItem(actors::ByteBuffer& frame, PyObject* value, PyObject* method_name,
+                        const actors::CallLimits& limits);
+
+/// The same as WriteReply for the call's last frame, after queueing those of its values where there are several.
 void WriteAnswer(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,
                  std::uint16_t* flags);
 

@@ -20,12 +20,9 @@ ItemSender::~ItemSender() {
 }
 
 void ItemSender::Send(PyObject* value) {
-  const actors::CallLimits limits;
   char space[512];
   actors::ByteBuffer frame(space, sizeof space);
-  frame.Extend(actors::kFrameHeadBytes);
-  std::uint16_t flags = actors::kFlagReply | actors::kFlagItem;
-  WriteReply(frame, value, method_, limits, &flags);
+  const std::uint16_t flags = WriteItem(frame, value, method_, actors::CallLimits());
   window_.Sent(frame.size());
   peer_->Reply(sequence_, flags, frame);
   peer_->Flush();
@@ -64,10 +61,9 @@ void ItemSender::AwaitRoom() {
   }
 }
 
-bool ItemSender::OnRoom(PyObject* callable) {
+void ItemSender::OnRoom(PyObject* callable) {
   Py_XSETREF(on_room_, Py_NewRef(callable));
   if (may_send() || stopped_) Tell();
-  return true;
 }
 
 PyObject* SendItems(PyObject* result, ItemSender& items, const std::function<bool()>& wait) {

@@ -34,8 +34,8 @@ class ItemSender {
 
   /// Waits without the GIL for room, or the end.
   void AwaitRoom();
-  /// Calls `callable` once there is room, or the end; at once if there is. False: an error is set.
-  bool OnRoom(PyObject* callable);
+  /// Calls `callable` once there is room, or the end; at once if there is.
+  void OnRoom(PyObject* callable);
 
  private:
   void Tell();

@@ -14,9 +14,7 @@ class ItemSink {
     items_->Send(Py_NewRef(value.ptr()));
     return items_->may_send() && !items_->stopped();
   }
-  void OnRoom(nb::handle callable) {
-    if (!items_->OnRoom(callable.ptr())) throw nb::python_error();
-  }
+  void OnRoom(nb::handle callable) { items_->OnRoom(callable.ptr()); }
   bool stopped() const { return items_->stopped(); }
 
  private:
