@@ -1,5 +1,7 @@
 #include "bindings/call_loop.h"
 
+#include <nanobind/nanobind.h>
+
 #include <utility>
 
 #include "actors/flow_control.h"
@@ -10,30 +12,24 @@
 #include "bindings/item_sink.h"
 #include "bindings/loop_calls.h"
 
+namespace nb = nanobind;
+
 namespace troupe::bindings {
 namespace {
 
 constexpr Duration kHold = actors::ActorFlow::kHold;
-constexpr const char* kCapsule = "troupe.loop_calls";
 
-/// A callable that flushes; holds no reference to what it flushes.
+/// A callable that flushes; holds no reference to what it flushes. nullptr: an error is set.
 PyObject* NewFlush(const std::shared_ptr<LoopCalls>& calls) {
-  using Held = std::weak_ptr<LoopCalls>;
-  static PyMethodDef flush_def = {
-      "flush",
-      [](PyObject* self, PyObject*) -> PyObject* {
-        auto* held = static_cast<Held*>(PyCapsule_GetPointer(self, kCapsule));
-        if (held == nullptr) return nullptr;
-        if (const std::shared_ptr<LoopCalls> calls = held->lock()) calls->Flush();
-        Py_RETURN_NONE;
-      },
-      METH_NOARGS, nullptr};
-  PyObject* capsule = PyCapsule_New(new Held(calls), kCapsule, [](PyObject* object) {
-    delete static_cast<Held*>(PyCapsule_GetPointer(object, kCapsule));
-  });
-  PyObject* flush = capsule != nullptr ? PyCFunction_New(&flush_def, capsule) : nullptr;
-  Py_XDECREF(capsule);
-  return flush;
+  try {
+    const auto flush = [held = std::weak_ptr<LoopCalls>(calls)] {
+      if (const std::shared_ptr<LoopCalls> calls = held.lock()) calls->Flush();
+    };
+    return nb::cpp_function(flush).release().ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+    return nullptr;
+  }
 }
 
 /// The coroutine that gives what a streaming method returned; steals that. nullptr: an error is set.

@@ -1,5 +1,7 @@
 #include "bindings/call_pool.h"
 
+#include <nanobind/nanobind.h>
+
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -10,6 +12,8 @@
 #include "actors/concurrency_groups.h"
 #include "bindings/call_errors.h"
 #include "bindings/gil.h"
+
+namespace nb = nanobind;
 
 namespace troupe::bindings {
 
@@ -115,42 +119,16 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
   bool stopping_ = false;
 };
 
-namespace {
-
-constexpr const char* kCapsule = "troupe.pool";
-
-}  // namespace
-
 bool PoolExecutor::Pool::StartThread() {
-  using Held = std::shared_ptr<Pool>;
-  static PyMethodDef work_def = {
-      "work",
-      [](PyObject* self, PyObject*) -> PyObject* {
-        auto* held = static_cast<Held*>(PyCapsule_GetPointer(self, kCapsule));
-        if (held == nullptr) return nullptr;
-        const Held pool = *held;
-        pool->Work();
-        Py_RETURN_NONE;
-      },
-      METH_NOARGS, nullptr};
-  PyObject* capsule =
-      PyCapsule_New(new Held(shared_from_this()), kCapsule, [](PyObject* object) {
-        delete static_cast<Held*>(PyCapsule_GetPointer(object, kCapsule));
-      });
-  PyObject* work = capsule != nullptr ? PyCFunction_New(&work_def, capsule) : nullptr;
-  PyObject* threading = work != nullptr ? PyImport_ImportModule("threading") : nullptr;
-  PyObject* type =
-      threading != nullptr ? PyObject_GetAttrString(threading, "Thread") : nullptr;
-  PyObject* kwargs = type != nullptr ? Py_BuildValue("{sOsssO}", "target", work, "name", "actor",
-                                                     "daemon", Py_True)
-                                     : nullptr;
-  PyObject* none = kwargs != nullptr ? PyTuple_New(0) : nullptr;
-  PyObject* thread = none != nullptr ? PyObject_Call(type, none, kwargs) : nullptr;
-  PyObject* started = thread != nullptr ? PyObject_CallMethod(thread, "start", nullptr) : nullptr;
-  for (PyObject* each : {started, thread, none, kwargs, type, threading, work, capsule}) {
-    Py_XDECREF(each);
+  try {
+    const nb::object work = nb::cpp_function([pool = shared_from_this()] { pool->Work(); });
+    const nb::object type = nb::module_::import_("threading").attr("Thread");
+    type(nb::arg("target") = work, nb::arg("name") = "actor", nb::arg("daemon") = true).attr("start")();
+    return true;
+  } catch (nb::python_error& error) {
+    error.restore();
+    return false;
   }
-  return started != nullptr;
 }
 
 PoolExecutor::PoolExecutor(PyExecutorOptions options)
@@ -160,7 +138,6 @@ PoolExecutor::PoolExecutor(PyExecutorOptions options)
 PoolExecutor::~PoolExecutor() { pool_->Stop(); }
 
 void PoolExecutor::Submit(DeferredCallPtr call) { pool_->Submit(std::move(call)); }
-
 
 void PoolExecutor::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
   pool_->Cancel(peer, sequence);
