@@ -15,16 +15,21 @@ wait = native.wait
 _CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}
 
 
+def _to(address: dict, control: Any) -> dict:
+    """Where a process that serves calls is reached: by Unix socket on this host, else over TLS by its worker's port."""
+    if is_here(address):
+        return {"unix_path": address["unix_path"]}
+    return {"unix_path": "", "host": address["host"], "port": address["port"], "process": address["process"],
+            "actor": address["actor"], "control": control}
+
+
 def connect(address: dict, description: str, control: Any) -> Any:
-    """A channel to a process that serves calls: by Unix socket on this host, else over TLS by its worker's port.
+    """A channel to a process that serves calls.
 
     Raises ActorUnavailableError when its process on this host cannot be reached; one on another host is
     dialled in the background, and calls that cannot reach it end as NotSentError.
     """
-    if address["boot_id"] == boot_id():
-        return native.CallChannel(address["unix_path"], description=description)
-    return native.CallChannel("", description=description, host=address["host"], port=address["port"],
-                              process=address["process"], actor=address["actor"], control=control)
+    return native.CallChannel(description=description, **_to(address, control))
 
 
 def channel_later(description: str, pending_max: int) -> Any:
@@ -34,15 +39,8 @@ def channel_later(description: str, pending_max: int) -> Any:
 
 
 def aim(channel: Any, address: dict, control: Any) -> None:
-    """The actor is there: by Unix socket on this host, else over TLS by its worker's port. Does not block.
-
-    Where its process cannot be reached, the channel's calls end as NotSentError.
-    """
-    if address["boot_id"] == boot_id():
-        channel.aim(address["unix_path"])
-    else:
-        channel.aim("", host=address["host"], port=address["port"], process=address["process"],
-                    actor=address["actor"], control=control)
+    """The actor is there. Does not block; where its process cannot be reached, the channel's calls end as NotSentError."""
+    channel.aim(**_to(address, control))
 
 
 def is_here(address: dict) -> bool:
@@ -54,7 +52,7 @@ def on_lost(channel: Any, address: dict, action: Any) -> None:
     """Runs `action()` on a thread of the runtime when the connection to another host is lost for good: one
     whose ends both live is made anew, and calls go on. On this host nothing is to be done: there it is the
     end of the process."""
-    if address["boot_id"] != boot_id():
+    if not is_here(address):
         channel.set_on_disconnect(action)
 
 
