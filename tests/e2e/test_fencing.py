@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -178,3 +179,24 @@ def test_an_actor_whose_node_is_lost_is_out_of_reach_and_goes_on_when_it_is_back
     assert running(pid)
     troupe.kill(actor)
     eventually(lambda: not running(pid), what="its end")
+
+
+def test_an_actor_fences_itself_when_its_worker_stands_still(healed: Hosts, tmp_path: Path) -> None:
+    """Nobody else could: the worker that should kill it is stopped, and it may be made anew elsewhere."""
+    b = On(seen("b")["node_id"], soft=True)
+    made = troupe.remote(Teller)
+    named = made.options(name="teller", max_restarts=-1, scheduling_strategy=b).remote(str(tmp_path / "named"))
+    plain = made.options(scheduling_strategy=b).remote(str(tmp_path / "plain"))
+    first, other = (eventually(lambda: told(tmp_path / name), what="an actor").copy().pop() for name in ("named", "plain"))
+    eventually(lambda: [(shown(actor)["state"], shown(actor)["node"]) for actor in (named, plain)] == [("alive", "b")] * 2,
+               what="both actors")
+    os.kill(seen("b")["pid"], signal.SIGSTOP)
+    try:
+        eventually(lambda: not running(first), what="the end of the one that may be made elsewhere")
+        assert running(other)
+        assert told(tmp_path / "named") == {first}, "it has ended before its next life began"
+    finally:
+        os.kill(seen("b")["pid"], signal.SIGCONT)
+    eventually(lambda: seen("b")["state"] == "alive", what="the node's return")
+    for actor in (named, plain):
+        troupe.kill(actor)
