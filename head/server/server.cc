@@ -36,12 +36,6 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
       on_end_(std::move(on_end)),
       scope_(executor, "head"),
       timer_(executor, clock, [this] { Feed(Tick()); }),
-      renewal_(executor, clock, [this] {
-        const Status status = UseNewCertificate();
-        if (status.ok()) return;
-        Log(LogLevel::kError, "certificate not renewed", {{"why", MessageOf(status)}});
-        renewal_.ArmAt(clock_.Now() + kRenewalPause);
-      }),
       journal_(
           journal,
           [this](std::uint64_t sequence, bool low_space) {
@@ -104,7 +98,7 @@ Status Server::UseNewCertificate() {
                 net::MakeCredentials(key, pem, authority_.certificate().Pem()));
   TROUPE_ASSIGN(auto tls, net::TlsContext::ForServer(
                               credentials, net::TlsContext::Clients::kOptional, clock_));
-  renewal_.ArmAt(clock_.Now() + std::chrono::microseconds(life_us / 3 * 2));
+  shown_ = credentials.certificate.validity();
   if (tcp_) {
     tcp_->SetTls(std::move(tls));
     return absl::OkStatus();
@@ -113,8 +107,18 @@ Status Server::UseNewCertificate() {
   listen.address = options_.tcp;
   listen.tls = std::move(tls);
   listen.handshakes = options_.handshakes;
+  listen.before_handshake = [this] { RenewIfDue(); };
   TROUPE_ASSIGN(tcp_, net::Listener::Open(executor_, std::move(listen)));
   return absl::OkStatus();
+}
+
+/// Asked when the certificate is to be shown, so that no timer has to follow a clock that jumps.
+void Server::RenewIfDue() {
+  if (!net::RenewalDue(shown_, clock_.WallTimeUs()) || clock_.Now() < next_renewal_) return;
+  const Status status = UseNewCertificate();
+  if (status.ok()) return;
+  next_renewal_ = clock_.Now() + kRenewalPause;
+  Log(LogLevel::kError, "certificate not renewed", {{"why", MessageOf(status)}});
 }
 
 net::SessionRules Server::RulesNow() const {

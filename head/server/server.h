@@ -58,6 +58,7 @@ class Server {
   void Perform(Effects effects);
   void Deliver(const Send& send);
   void OnDurable(std::uint64_t sequence, bool low_space);
+  void RenewIfDue();
   void TakeSnapshot();
   async::Task<void> End(std::shared_ptr<net::Connection> connection);
   async::Task<void> EndAll();
@@ -78,7 +79,8 @@ class Server {
   std::map<SessionId, std::shared_ptr<net::Connection>> sessions_;
   async::Scope scope_;
   async::Timer timer_;
-  async::Timer renewal_;
+  net::Validity shown_;   // of the certificate that new connections see
+  Instant next_renewal_;  // after one that failed
   bool ended_ = false;
   bool low_space_ = false;
   std::uint64_t since_snapshot_ = 0;  // rows that a start would read besides one

@@ -36,15 +36,15 @@ StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Get() {
     const net::Validity life = shown_->credentials.certificate.validity();
     const std::uint64_t now_us = WallClock().WallTimeUs();
     if (!net::RenewalDue(life, now_us) || WallClock().Now() < renew_after_) return shown_;
-    renew_after_ = WallClock().Now() + kRenewPause;
     auto renewed = Ask();
-    if (!renewed.ok() && now_us < life.not_after_us) {
-      Log(LogLevel::kWarning, "this process's certificate was not renewed",
-          {{"why", MessageOf(renewed.status())}});
-      return shown_;
+    if (renewed.ok()) shown_ = *renewed;
+    // One that is due again already was issued by a clock that is far from this one.
+    if (net::RenewalDue(shown_->credentials.certificate.validity(), now_us)) {
+      renew_after_ = WallClock().Now() + kRenewPause;
     }
-    TROUPE_TRY(renewed.status());
-    shown_ = *std::move(renewed);
+    if (renewed.ok()) return shown_;
+    if (net::ValidityProblem(life, now_us)) return renewed.status();
+    Log(LogLevel::kWarning, "this process's certificate was not renewed", {{"why", MessageOf(renewed.status())}});
     return shown_;
   }
   TROUPE_ASSIGN(shown_, Ask());

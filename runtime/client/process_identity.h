@@ -3,7 +3,7 @@
 // View: one process. Thread-safe. Nothing is made until the first Get, which asks the head over the
 // process's control channel (kCertifyLimit at most) while other threads wait for the same answer; the
 // key never leaves this object's memory. At two thirds of its life the next Get renews it; as long as
-// that fails the old one serves until it ends, and kRenewPause passes between attempts. After a fork
+// that fails the old one serves until it ends, and kRenewPause passes before the next attempt. After a fork
 // the child has no use of it: its control channel is inert.
 #pragma once
 

@@ -68,7 +68,7 @@ std::uint64_t LifetimeUs(wire::Role role) {
 
 bool RenewalDue(const Validity& validity, std::uint64_t now_us) {
   const std::uint64_t issued_us = validity.not_before_us + kBackdateUs;
-  if (issued_us >= validity.not_after_us) return true;
+  if (issued_us >= validity.not_after_us || now_us < validity.not_before_us) return true;
   return now_us >= issued_us + (validity.not_after_us - issued_us) / 3 * 2;
 }
 

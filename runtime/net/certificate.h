@@ -41,7 +41,7 @@ struct Validity {
 inline constexpr std::uint64_t kBackdateUs = 3600ull * 1'000'000;
 /// Nodes and the head: 7 days; clients, observers, processes of a launch: 24 h.
 std::uint64_t LifetimeUs(wire::Role role);
-/// Two thirds of the life, counted from the issue, are over.
+/// Two thirds of the life, counted from the issue, are over; or it has not begun: the clock was set back since.
 bool RenewalDue(const Validity& validity, std::uint64_t now_us);
 /// nullopt when `now_us` lies within. Otherwise a clause for an error, which names the clock skew
 /// when a clock must be wrong: "is valid only from ...; this machine's clock reads ..., ...".

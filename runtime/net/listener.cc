@@ -220,6 +220,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
     }
     if (arrival->peer.local) return Deliver(std::move(arrival));
     SetTcpOptions(arrival->fd.get());
+    if (options_.before_handshake) options_.before_handshake();
     arrival->tls = options_.tls;
     asio::post(handshake_executor_, [self = shared_from_this(), arrival, scope = handshaking_.get()] {
       // The scope lives until a later post on this same executor.

@@ -27,6 +27,8 @@ struct ListenOptions {
   Address address;  // TCP: port 0 takes any free one
   std::shared_ptr<const TlsContext> tls;  // required for TCP
   std::optional<async::Executor> handshakes;
+  /// Called on the listener's loop before each handshake: the place to renew the certificate.
+  std::function<void()> before_handshake;
   /// Given: a TLS connection with a server name is not answered but handed over raw, nothing read
   /// from it (decision 23: the worker passes it on to the actor with that id).
   std::function<void(std::string server_name, UniqueFd socket)> on_named;

@@ -66,6 +66,8 @@ TEST(Certificate, RenewalIsDueAtTwoThirds) {
   validity.not_after_us = kNow + 9 * kDayUs;
   EXPECT_FALSE(RenewalDue(validity, kNow + 6 * kDayUs - 1));
   EXPECT_TRUE(RenewalDue(validity, kNow + 6 * kDayUs));
+  EXPECT_FALSE(RenewalDue(validity, kNow - kBackdateUs));
+  EXPECT_TRUE(RenewalDue(validity, kNow - kBackdateUs - 1)) << "the clock was set back since it was issued";
 }
 
 TEST(Certificate, AClockProblemIsNamedWithItsSize) {
