@@ -1,4 +1,4 @@
-"""Descriptors run out in a worker and in an actor: said once, no spinning, and all goes on afterwards.
+"""Descriptors run out in a head, a worker and an actor: said once, no spinning, and all goes on afterwards.
 
 Method: the limit of a running process is set to what it has open (prlimit), connections are made to it,
 and its log and the processor time it takes are looked at; then the limit is lifted.
@@ -19,6 +19,7 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
+from troupe.launch import distributed
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors would not find this file
 
@@ -67,7 +68,7 @@ def node(home: Home) -> Iterator[dict]:
              "--num-cpus", "4", "--force-tcp")
     troupe.init(head["address"])
     eventually(lambda: all(each["zygote_ready"] for each in troupe.state.list_nodes()), what="the zygote")
-    yield troupe.nodes()[0] | troupe.state.list_nodes()[0]
+    yield troupe.nodes()[0] | troupe.state.list_nodes()[0] | {"head": head}
     troupe.shutdown()
 
 
@@ -117,3 +118,33 @@ def test_callers_wait_for_an_actor_without_descriptors(home: Home, node: dict) -
         assert troupe.wait([waiting], timeout=0)[0] == []
     assert troupe.get(waiting, timeout=60) == "asked"
     assert logs(home, "").count(WAITS) == 1
+
+
+def test_a_head_out_of_descriptors_serves_who_is_connected_and_later_the_others(home: Home, node: dict) -> None:
+    """What is journaled is still written; who comes is refused at once, and told by its own command."""
+
+    @distributed(processes=2, remote=True)
+    def gang() -> int:
+        return 7
+
+    actor = troupe.remote(Echo).remote()
+    assert troupe.get(actor.echo.remote(1), timeout=60) == 1
+    head, (host, port) = node["head"]["pid"], node["head"]["address"].rsplit(":", 1)
+    with no_descriptor_left(head), ExitStack() as opened:
+        for _ in range(12):
+            one = opened.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            one.settimeout(30)
+            try:
+                assert one.recv(1) == b""
+            except ConnectionResetError:
+                pass
+        assert busy_share(head) < 0.25
+        named = troupe.remote(Echo).options(name="made meanwhile").remote()
+        assert troupe.get(named.echo.remote(2), timeout=60) == 2
+        assert gang.distributed() == [7, 7]
+        refused = home.run("status", ok=False)
+        assert refused.returncode != 0 and refused.stderr.strip(), "who comes is not left waiting"
+    assert [each["alive"] for each in home.json("status")["nodes"]] == [True]
+    assert troupe.get(troupe.get_actor("made meanwhile").echo.remote(3), timeout=60) == 3
+    home.run("start", "--address", f"{host}:{port}", "--token-file", home.token(), "--node-name", "two", "--num-cpus", "1")
+    assert logs(home, "head").count(SAID) == 2, "once by each of its listeners"
