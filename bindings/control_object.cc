@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <utility>
 
 #include "bindings/control_convert.h"
@@ -12,6 +11,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/files.h"
 #include "runtime/net/token.h"
+#include "runtime/os/host.h"
 #include "runtime/os/self_fence.h"
 
 namespace nb = nanobind;
@@ -56,13 +56,6 @@ StatusOr<wire::Role> RoleOf(const std::string& name) {
   return MakeError(ErrorCode::kInvalid, "role is 'client', 'observer', 'worker' or 'process', not '" + name + "'");
 }
 
-std::string BootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 wire::Hello HelloOf(wire::Role role, const std::string& name) {
   wire::Hello hello;
   hello.role = role;
@@ -70,7 +63,7 @@ wire::Hello HelloOf(wire::Role role, const std::string& name) {
   gethostname(host, sizeof host - 1);
   hello.host = host;
   hello.name = name.empty() ? hello.host + ":" + std::to_string(getpid()) : name;
-  hello.boot_id = BootId();
+  hello.boot_id = os::BootId();
   hello.pid = getpid();
   hello.python_version = std::to_string(PY_MAJOR_VERSION) + "." + std::to_string(PY_MINOR_VERSION);
   return hello;

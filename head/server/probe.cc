@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 
 #include "runtime/async/deadline.h"
 #include "runtime/base/unique_fd.h"
+#include "runtime/os/host.h"
 
 namespace troupe::head {
 namespace {
@@ -43,20 +43,13 @@ Task<StatusOr<bool>> TcpRefuses(std::string host, std::uint16_t port) {
 }  // namespace
 
 Task<bool> NobodyListens(wire::RegisterNode node) {
-  if (!node.unix_path.empty() && node.boot_id == BootId()) co_return UnixRefuses(node.unix_path);
+  if (!node.unix_path.empty() && node.boot_id == os::BootId()) co_return UnixRefuses(node.unix_path);
   if (node.listen_host.empty() || node.listen_port == 0) co_return false;
   auto connecting = TcpRefuses(node.listen_host, node.listen_port);
   std::string what = "a probe of " + node.name;
   const StatusOr<bool> refused =
       co_await async::WithDeadline(std::move(connecting), Duration(std::chrono::seconds(1)), std::move(what));
   co_return refused.ok() && *refused;
-}
-
-std::string BootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
 }
 
 }  // namespace troupe::head

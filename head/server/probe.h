@@ -8,10 +8,7 @@
 
 namespace troupe::head {
 
-/// True only when the node's own socket (same boot) or port refuses connections.
+/// True only when the node's own socket (on this host) or port refuses connections.
 async::Task<bool> NobodyListens(wire::RegisterNode node);
-
-/// The kernel's id of this boot.
-std::string BootId();
 
 }  // namespace troupe::head

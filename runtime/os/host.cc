@@ -82,6 +82,11 @@ bool IsLoopback(const std::string& address) {
 std::string BootId() {
   std::string id = ReadText("/proc/sys/kernel/random/boot_id").value_or("");
   while (!id.empty() && id.back() == '\n') id.pop_back();
+  for (const char* space : {"/proc/self/ns/mnt", "/proc/self/ns/net"}) {
+    char name[64];
+    const ssize_t size = readlink(space, name, sizeof name);
+    if (size > 0) id.append("/").append(name, static_cast<std::size_t>(size));
+  }
   return id;
 }
 

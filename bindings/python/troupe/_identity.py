@@ -1,6 +1,7 @@
 """Ids and names of this process and host, as the control messages carry them."""
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 
@@ -28,9 +29,13 @@ def placed_on(boot_id_of_node: str) -> None:
 
 
 def boot_id() -> str:
-    """Identifies this host: two processes with the same one share Unix sockets. The running kernel's,
-    but that a node with --force-tcp is a host of its own."""
+    """Identifies this host: two processes with the same one share files and Unix sockets. The running kernel's,
+    with the namespaces of both (os::BootId), but that a node with --force-tcp is a host of its own."""
     if _placed_on is not None:
         return _placed_on
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+        parts = [file.read().strip()]
+    for space in ("mnt", "net"):
+        with contextlib.suppress(OSError):
+            parts.append(os.readlink(f"/proc/self/ns/{space}"))
+    return "/".join(parts)

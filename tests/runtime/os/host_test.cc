@@ -10,7 +10,8 @@ namespace troupe::os {
 namespace {
 
 TEST(Host, SaysWhoItIs) {
-  EXPECT_EQ(BootId().size(), 36u);
+  EXPECT_EQ(BootId().find("/mnt:["), 36u) << BootId();
+  EXPECT_NE(BootId().find("]/net:["), std::string::npos) << BootId();
   EXPECT_FALSE(HostName().empty());
   EXPECT_GE(UsableCpus(), 1u);
   EXPECT_LE(UsableCpus(), static_cast<unsigned>(sysconf(_SC_NPROCESSORS_CONF)));
