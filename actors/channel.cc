@@ -34,17 +34,39 @@ void Channel::EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::s
   items_.erase(found);
 }
 
+bool Channel::FullLocked() const {
+  const SendWindow& window = session_.window();
+  return aimless_ ? CallerFlow::FullAimless(window.kept_bytes(), ring_.size())
+                  : CallerFlow::Full(window.unsent_bytes(), window.kept_bytes(), ring_.size());
+}
+
+bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
+  SendWindow& window = session_.window();
+  const std::size_t outstanding = ring_.size();
+  slot->AddReference();
+  const std::uint64_t sequence = ring_.Put(slot);
+  SealFrame(frame, flags, sequence, session_.TakeAck());
+  window.Append(frame.view());
+  slot->end_offset = window.end_offset();
+  ++unflushed_frames_;
+  if (!CallerFlow::FlushNow(outstanding, unflushed_frames_, window.unsent_bytes())) {
+    if (!stranded_) {
+      stranded_ = true;
+      reactor_.MarkStranded(id_);
+    }
+    return false;
+  }
+  FlushLocked();
+  return attached_.load(std::memory_order_relaxed) &&
+         CallerFlow::Drain(outstanding, window.unsent_bytes() != 0);
+}
+
 Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
                                std::shared_ptr<ItemStream> items) {
   std::unique_lock lock(mutex_);
   const std::size_t outstanding = ring_.size();
   if (outstanding >= options_.outstanding_max) return Issued::kTooMany;
-  SendWindow& window = session_.window();
-  if (state_ == State::kOpen &&
-      (aimless_ ? CallerFlow::FullAimless(window.kept_bytes(), outstanding)
-                : CallerFlow::Full(window.unsent_bytes(), window.kept_bytes(), outstanding))) {
-    return Issued::kFull;
-  }
+  if (state_ == State::kOpen && FullLocked()) return Issued::kFull;
   Slot* slot = NewSlotLocked(std::move(items));
   *answer = slot;
   if (state_ == State::kFailed) {
@@ -64,22 +86,7 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
     slot->end_offset = kNeverSent;
     return Issued::kOk;
   }
-  slot->AddReference();
-  const std::uint64_t sequence = ring_.Put(slot);
-  SealFrame(frame, flags, sequence, session_.TakeAck());
-  window.Append(frame.view());
-  slot->end_offset = window.end_offset();
-  ++unflushed_frames_;
-  if (!CallerFlow::FlushNow(outstanding, unflushed_frames_, window.unsent_bytes())) {
-    if (!stranded_) {
-      stranded_ = true;
-      reactor_.MarkStranded(id_);
-    }
-    return Issued::kOk;
-  }
-  FlushLocked();
-  const bool drain = attached_.load(std::memory_order_relaxed) &&
-                     CallerFlow::Drain(outstanding, window.unsent_bytes() != 0);
+  const bool drain = QueueLocked(frame, flags, slot);
   if (!finished_.empty()) {
     SlotList finished;
     finished.swap(finished_);
@@ -87,6 +94,18 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
     NotifyFinished(finished, false);
   }
   return drain ? Issued::kOkDrain : Issued::kOk;
+}
+
+Channel::Issued Channel::IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+                                   std::shared_ptr<ItemStream> items) {
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kOpen) return Issued::kEnded;
+  if (FullLocked()) return Issued::kFull;
+  const std::uint64_t sequence = ring_.next_sequence();
+  answer->set_call(id_ << 40 | sequence);
+  if (items != nullptr) items_[sequence] = std::move(items);
+  QueueLocked(frame, flags, answer);
+  return Issued::kOk;
 }
 
 void Channel::Taken(const Slot* answer, std::uint64_t items) {
@@ -99,7 +118,7 @@ void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
   SlotList finished;
   {
     const std::lock_guard lock(mutex_);
-    const bool ours = answer->id() >> 40 == id_;  // not an item's
+    const bool ours = answer->call() >> 40 == id_;  // not an item's
     if (state_ != State::kOpen || !ours || !ring_.Holds(SequenceOf(answer))) return;
     session_.AppendOfCall(kind, SequenceOf(answer), count);
     FlushLocked();
@@ -140,6 +159,16 @@ void Channel::NotifyFinished(const SlotList& finished, bool as_leader) {
     reactor_.Notify(slot, as_leader);
     slot->Release();
   }
+}
+
+void Channel::TellObserver(bool as_leader) {
+  if (options_.observer == nullptr) return;
+  std::vector<ObservedAnswer> answers;
+  {
+    const std::lock_guard lock(mutex_);
+    answers.swap(observed_);
+  }
+  if (!answers.empty()) options_.observer->Answered(id_, answers, as_leader);
 }
 
 void Channel::Flush() {
@@ -218,6 +247,7 @@ bool Channel::Read() {
     finished.swap(finished_);
   }
   NotifyFinished(finished, true);
+  TellObserver(true);
   return true;
 }
 
@@ -254,6 +284,7 @@ bool Channel::TakeReplies(std::string* why) {
     finished.swap(finished_);
   }
   NotifyFinished(finished, true);
+  TellObserver(true);
   return good;
 }
 
@@ -279,18 +310,29 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
     *why = absl::StrFormat("a reply to call %u, which is not outstanding", frame.head.sequence);
     return false;
   }
-  if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
-  if (slot->Abandoned()) {
+  if (slot->Abandoned() && options_.observer == nullptr) {
+    if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
     slot->Release();
     return true;
   }
   slot->Fill(flags, frame.body);
+  FinishLocked(slot, frame.head.sequence, ObservedAnswer::Lost::kNo);
+  return true;
+}
+
+/// It is filled: those who wait for it, or the observer, are to hear of it.
+void Channel::FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::Lost lost) {
+  if (options_.observer != nullptr) {
+    items_.erase(sequence);
+    observed_.push_back({slot, lost});
+    return;
+  }
+  if (!items_.empty()) EndItemsLocked(sequence, slot->flags(), slot->bytes());
   if (slot->Finish()) {
     finished_.push_back(slot);
   } else {
     slot->Release();
   }
-  return true;
 }
 
 bool Channel::TakeItem(const Frame& frame, std::string* why) {
@@ -364,12 +406,8 @@ void Channel::FailLocked(const std::string& text) {
     }
     const std::string_view bytes = verdict_flags_ == 0 ? body.view() : verdict_.view();
     slot->Fill(verdict_flags_ == 0 ? kFlagReply | kFlagRuntimeError : verdict_flags_, bytes);
-    EndItemsLocked(SequenceOf(slot), slot->flags(), bytes);
-    if (slot->Finish()) {
-      finished_.push_back(slot);
-    } else {
-      slot->Release();
-    }
+    FinishLocked(slot, SequenceOf(slot),
+                 sent ? ObservedAnswer::Lost::kMaybeExecuted : ObservedAnswer::Lost::kNotSent);
   }
   SetVerdictLocked(ErrorCode::kActorUnavailable, text);
   OpenRoomLocked();
@@ -394,6 +432,7 @@ void Channel::FailWith(std::uint16_t flags, std::string_view body) {
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
+  TellObserver(false);
 }
 
 void Channel::Lose(const std::string& why) {
@@ -406,6 +445,7 @@ void Channel::Lose(const std::string& why) {
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
+  TellObserver(false);
 }
 
 void Channel::OnDisconnect(std::unique_ptr<Completion> completion) {
@@ -433,6 +473,7 @@ void Channel::Close() {
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
+  TellObserver(false);
   reactor_.Remove(id_);
 }
 
@@ -446,6 +487,7 @@ void Channel::GraceExpired() {
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
+  TellObserver(false);
 }
 
 bool Channel::Usable() {

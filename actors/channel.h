@@ -23,6 +23,7 @@
 
 #include "actors/byte_buffer.h"
 #include "actors/call_frame.h"
+#include "actors/call_observer.h"
 #include "actors/call_stream.h"
 #include "actors/call_tls.h"
 #include "actors/caller_session.h"
@@ -45,6 +46,8 @@ struct ChannelOptions {
   CallLimits limits;
   /// A call beyond this many without an answer is refused (kTooMany).
   std::size_t outstanding_max = std::numeric_limits<std::size_t>::max();
+  /// Set: all answers are given to it, not to those who wait.
+  std::shared_ptr<CallObserver> observer;
 };
 
 class Channel : public std::enable_shared_from_this<Channel> {
@@ -71,11 +74,15 @@ class Channel : public std::enable_shared_from_this<Channel> {
     kOkDrain,  // the same, and the issuer should let replies be read (CallReactor::Drain)
     kFull,     // over the limits of CallerFlow: wait for WhenRoom, then try again
     kTooMany,  // outstanding_max calls have no answer
+    kEnded,    // IssueInto alone: the connection is over
   };
   /// Queues a call. `frame` starts with kFrameHeadBytes of room, then the body; it is sealed here.
   /// `*answer` comes with one reference for the caller. `items` gets what comes before the answer.
   Issued Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
                std::shared_ptr<ItemStream> items = nullptr);
+  /// The same with a slot that is there, to which one reference is added; of a channel with an observer.
+  Issued IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+                   std::shared_ptr<ItemStream> items = nullptr);
   /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
   /// reference for the caller.
   Slot* WhenRoom();
@@ -143,7 +150,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why);
   bool TakeItem(const Frame& frame, std::string* why);
   bool TakeControl(const Frame& frame, std::string* why);
-  std::uint64_t SequenceOf(const Slot* slot) const { return slot->id() & kSequenceMask; }
+  std::uint64_t SequenceOf(const Slot* slot) const { return slot->call() & kSequenceMask; }
+  bool FullLocked() const;
+  /// Seals and queues the frame of the call that `slot` answers. True: replies should be read.
+  bool QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot);
+  void FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::Lost lost);
   void EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes);
   Slot* NewSlotLocked(std::shared_ptr<ItemStream> items);
   static void Answer(Slot* slot, ErrorCode code, std::string_view text);
@@ -151,6 +162,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void SetVerdictLocked(ErrorCode code, std::string_view text);
   /// Tells those who wait for slots finished under the lock; after it is released.
   void NotifyFinished(const SlotList& finished, bool as_leader);
+  /// Where answers are made or read, and nowhere else: the observer may hold a lock of its own when it flushes.
+  void TellObserver(bool as_leader);
 
   CallReactor& reactor_;
   const ChannelOptions options_;
@@ -176,6 +189,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool write_armed_ = false;
   std::vector<Slot*> room_waiters_;
   SlotList finished_;  // done, with waiters to notify once the lock is released
+  std::vector<ObservedAnswer> observed_;  // likewise, for the observer
   std::unique_ptr<Completion> on_disconnect_;
   std::string end_reason_;
   std::uint16_t verdict_flags_ = 0;  // 0: none

@@ -201,6 +201,7 @@ void Channel::GiveUp(const Status& why) {
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
+  TellObserver(false);
 }
 
 /// Somebody must read the welcome, though nobody waits for an answer.

@@ -1,5 +1,6 @@
 #include "actors/item_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/byte_buffer.h"
@@ -25,7 +26,7 @@ void ItemStream::FillLocked(Slot* slot, std::uint16_t flags, std::string_view by
 
 void ItemStream::Put(std::uint16_t flags, std::string_view bytes, SlotList* finished) {
   const std::lock_guard lock(mutex_);
-  if (ended_) return;
+  if (ended_ || ++given_ <= given_max_) return;
   if (count_ == kOpen) {
     Slot* const filled = slots_.back();
     slots_.push_back(New());  // before it is done: who takes it finds what follows
@@ -33,6 +34,12 @@ void ItemStream::Put(std::uint16_t flags, std::string_view bytes, SlotList* fini
   } else if (filled_ < count_) {
     FillLocked(slots_[filled_++], flags, bytes, finished);
   }
+}
+
+void ItemStream::Again() {
+  const std::lock_guard lock(mutex_);
+  given_max_ = std::max(given_max_, given_);
+  given_ = 0;
 }
 
 void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* finished) {

@@ -4,7 +4,8 @@
 //   IS-1  The n-th item fills the n-th slot, in the order of arrival, each once.
 //   IS-2  After End no slot is pending: of a fixed number those without an item hold the error; a stream
 //         has the error as its last item, if there is one, and then a slot with kFlagEnd, for good.
-//   IS-3  A stream's front slot is there before its item is, so that it can be waited for.
+//   IS-3  A call that is made again gives what it gave before once more, and that is left out.
+//   IS-4  A stream's front slot is there before its item is, so that it can be waited for.
 //
 // The channel puts and ends, under its mutex; any thread takes. Never blocks. Slots that are done and
 // waited for are handed back, to be told of (CallReactor::Notify) once no lock is held.
@@ -34,6 +35,10 @@ class ItemStream {
   ~ItemStream();
 
   void Put(std::uint16_t flags, std::string_view bytes, SlotList* finished);
+  /// The call is made again, from its beginning; not after End.
+  void Again();
+  /// How many values were asked for; kOpen.
+  std::uint32_t count() const { return count_; }
   /// `flags` and `bytes` of the call's last frame, which are an error's or mean nothing.
   void End(std::uint16_t flags, std::string_view bytes, SlotList* finished);
 
@@ -61,6 +66,8 @@ class ItemStream {
   std::deque<Slot*> slots_;  // of a stream: the last one is pending, or the end
   std::size_t filled_ = 0;   // of a fixed number
   bool ended_ = false;
+  std::size_t given_ = 0;     // by this making of the call
+  std::size_t given_max_ = 0;  // by those before it
   Taken taken_;
 };
 

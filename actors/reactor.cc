@@ -321,6 +321,7 @@ void CallReactor::Post(std::unique_ptr<Completion> completion) {
     return;
   }
   completions_.push_back(std::move(completion));
+  StartBackgroundLocked();
   WakeBackgroundLocked(true);
 }
 

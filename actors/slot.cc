@@ -66,4 +66,10 @@ void Slot::Fill(std::uint16_t flags, std::string_view bytes) {
   if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
 }
 
+void Slot::Unfill() {
+  if (size_ > kInlineBytes) std::free(heap_);
+  size_ = 0;
+  flags_ = 0;
+}
+
 }  // namespace troupe::actors

@@ -38,17 +38,24 @@ class Slot {
   bool Claim() { return (state_.fetch_or(kClaimed, std::memory_order_relaxed) & kClaimed) == 0; }
   /// Keeps a copy of the answer; before Finish. `flags` are frame flags.
   void Fill(std::uint16_t flags, std::string_view bytes);
+  /// Undoes Fill; before Finish.
+  void Unfill();
   /// Publishes the answer. True: somebody waits and must be told (CallReactor::Notify).
   bool Finish() { return (state_.fetch_or(kDone, std::memory_order_acq_rel) & kWaited) != 0; }
   /// A wait node was hung on the slot. False: it is done, and nobody will be told.
   bool Watch() { return (state_.fetch_or(kWaited, std::memory_order_acq_rel) & kDone) == 0; }
 
-  /// After done():
+  /// After done(), or after Fill by who filled it:
   std::uint16_t flags() const { return flags_; }
   std::string_view bytes() const { return {size_ > kInlineBytes ? heap_ : inline_, size_}; }
 
   std::uint64_t id() const { return id_; }
+  /// Channel and sequence of the call that is to answer it; of a slot that a channel made, its id.
+  std::uint64_t call() const { return call_.load(std::memory_order_relaxed); }
+  void set_call(std::uint64_t call) { call_.store(call, std::memory_order_relaxed); }
 
+  /// Its channel's observer's own; nullptr: not of a call that it knows.
+  void* observed = nullptr;
   /// Bytes the channel had been given when this call's frame ended: what was handed to the socket
   /// tells whether the call was sent. Guarded by the channel's mutex.
   std::uint64_t end_offset = 0;
@@ -57,12 +64,13 @@ class Slot {
 
  private:
   enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4 };
-  explicit Slot(std::uint64_t id) : id_(id) {}
+  explicit Slot(std::uint64_t id) : id_(id), call_(id) {}
   void Destroy();
 
   std::atomic<std::uint32_t> references_{1};
   std::atomic<std::uint32_t> state_{0};
   std::uint64_t id_;
+  std::atomic<std::uint64_t> call_;
   std::uint32_t size_ = 0;
   std::uint16_t flags_ = 0;
   union {

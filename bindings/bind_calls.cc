@@ -14,6 +14,7 @@
 #include "bindings/call_running.h"
 #include "bindings/call_server.h"
 #include "bindings/call_stream_object.h"
+#include "bindings/call_tasks.h"
 #include "bindings/call_wait.h"
 #include "bindings/gil.h"
 #include "bindings/item_sink.h"
@@ -31,6 +32,7 @@ void bind_calls(nb::module_& m) {
   BindCallLocal(m);
   BindCallRunning(m);
   BindCallServer(m);
+  BindTasks(m);
   BindItemSink(m);
   // The background thread completes futures with the GIL: it must be gone before the interpreter
   // is.

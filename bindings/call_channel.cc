@@ -7,6 +7,7 @@
 #include "actors/reactor.h"
 #include "bindings/call_bound.h"
 #include "bindings/call_errors.h"
+#include "bindings/call_tasks.h"
 #include "bindings/control_object.h"
 #include "bindings/gil.h"
 
@@ -197,15 +198,18 @@ struct NewArguments {
 
   bool Read(PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"unix_path", "description", "grace_s", "host",        "port",
-                                  "process",   "actor",       "control", "pending_max", nullptr};
+                                  "process",   "actor",       "control", "pending_max", "tasks",
+                                  nullptr};
     double grace_s = 5.0;
     Py_ssize_t pending_max = -1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "z|$UdsissOn:CallChannel",
+    PyObject* tasks = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "z|$UdsissOnO:CallChannel",
                                      const_cast<char**>(names), &path, &description, &grace_s,
                                      &remote.host, &remote.port, &remote.process, &remote.actor,
-                                     &remote.control, &pending_max)) {
+                                     &remote.control, &pending_max, &tasks)) {
       return false;
     }
+    if (tasks != nullptr && (options.observer = TaskPoolOf(tasks)) == nullptr) return false;
     if (!(grace_s >= 0 && grace_s <= 86400)) {
       PyErr_SetString(PyExc_ValueError, "grace_s is a number of seconds from 0 to 86400");
       return false;
@@ -328,7 +332,7 @@ PyType_Slot slots[] = {
     {Py_tp_doc,
      const_cast<char*>("CallChannel(unix_path, *, description='an actor', grace_s=5.0, pending_max=-1); to another "
                        "host: CallChannel('', host=, port=, process=, actor=, control=), which "
-                       "returns at once; to one that is not there yet: CallChannel(None)")},
+                       "returns at once; to one that is not there yet: CallChannel(None); for tasks: tasks=a TaskPool")},
     {0, nullptr}};
 PyType_Spec spec = {"troupe._native.CallChannel", sizeof(CallChannelObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};

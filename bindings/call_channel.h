@@ -43,6 +43,14 @@ struct CallKind {
 PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
                     Py_ssize_t positional, PyObject* keywords);
 
+/// Appends the values of a call, as they travel; checks their number and size. False: an error is set.
+bool AppendCallValues(actors::ByteBuffer& out, PyObject* const* args, Py_ssize_t positional,
+                      PyObject* method, PyObject* keywords);
+/// The slots of a call's several answers, nullptr for one answer.
+std::shared_ptr<actors::ItemStream> NewItems(const CallKind& kind);
+/// What the caller of a call with several values gets.
+PyObject* RefsOf(CallChannelObject* channel, const CallKind& kind, actors::ItemStream& items);
+
 void BindCallChannel(nanobind::module_& m);
 
 }  // namespace troupe::bindings

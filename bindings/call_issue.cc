@@ -66,7 +66,7 @@ bool AppendArguments(ByteBuffer& out, PyObject* const* args, Py_ssize_t position
 }
 
 bool CheckFrameSize(const ByteBuffer& frame, const actors::CallLimits& limits, PyObject* method) {
-  const std::size_t body = frame.size() - actors::kFrameHeadBytes;
+  const std::size_t body = frame.size();
   if (actors::PaddedTo8(body) <= limits.frame_bytes_max) return true;
   const char* name = PyUnicode_AsUTF8(method);
   RaiseRuntimeError(
@@ -95,6 +95,19 @@ bool AwaitRoom(Channel& channel) {
 
 }  // namespace
 
+bool AppendCallValues(ByteBuffer& out, PyObject* const* args, Py_ssize_t positional, PyObject* method,
+                      PyObject* keywords) {
+  const actors::CallLimits limits;
+  const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
+  if (count > limits.args_max) {
+    PyErr_Format(PyExc_ValueError, "%U() was given %zd arguments, %d are allowed", method, count,
+                 int{limits.args_max});
+    return false;
+  }
+  return AppendArguments(out, args, positional, method, keywords) &&
+         CheckFrameSize(out, limits, method);
+}
+
 bool CheckGeneration(CallChannelObject* self) {
   if (self->generation == actors::ForkGuard::generation()) return true;
   RaiseRuntimeError(ErrorCode::kConnection,
@@ -109,14 +122,8 @@ namespace {
 bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
                Py_ssize_t positional, PyObject* keywords, ByteBuffer& frame,
                ShapeTable::Shape* shape) {
-  const actors::CallLimits limits;
-  const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
-  if (count > limits.args_max) {
-    PyErr_Format(PyExc_ValueError, "%U() was given %zd arguments, %d are allowed", kind.method,
-                 count, int{limits.args_max});
-    return false;
-  }
   if (!self->shapes->Find(kind.target, keywords, shape)) return false;
+  const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
   frame.Extend(actors::kFrameHeadBytes);
   actors::CallHead head;
   head.shape = shape->id;
@@ -124,8 +131,7 @@ bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* a
   head.keyword_count = static_cast<std::uint16_t>(count - positional);
   frame.AppendValue(head);
   if (shape->named) self->shapes->AppendNames(frame, kind.target, keywords);
-  return AppendArguments(frame, args, positional, kind.method, keywords) &&
-         CheckFrameSize(frame, limits, kind.method);
+  return AppendCallValues(frame, args, positional, kind.method, keywords);
 }
 
 /// Queues the frame, waiting for room. nullptr: an error is set.
@@ -154,9 +160,13 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, b
         channel.Flush();
         CallReactor::Current().Drain(channel);  // answers that are here count
         break;
+      case Channel::Issued::kEnded:
+        break;  // of IssueInto alone
     }
   }
 }
+
+}  // namespace
 
 std::shared_ptr<actors::ItemStream> NewItems(const CallKind& kind) {
   if (!kind.streams && kind.returns < 2) return nullptr;
@@ -166,10 +176,10 @@ std::shared_ptr<actors::ItemStream> NewItems(const CallKind& kind) {
       [&reactor] { return reactor.NextLocalId(); });
 }
 
-PyObject* RefsOf(CallChannelObject* self, const CallKind& kind, actors::ItemStream& items) {
+PyObject* RefsOf(CallChannelObject* channel, const CallKind& kind, actors::ItemStream& items) {
   PyObject* refs = PyList_New(static_cast<Py_ssize_t>(kind.returns));
   for (std::uint32_t i = 0; refs != nullptr && i < kind.returns; ++i) {
-    PyObject* ref = NewRef(items.At(i), self, kind.method);
+    PyObject* ref = NewRef(items.At(i), channel, kind.method);
     if (ref == nullptr) {
       Py_CLEAR(refs);
     } else {
@@ -178,8 +188,6 @@ PyObject* RefsOf(CallChannelObject* self, const CallKind& kind, actors::ItemStre
   }
   return refs;
 }
-
-}  // namespace
 
 PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
                     Py_ssize_t positional, PyObject* keywords) {

@@ -4,6 +4,7 @@
 
 #include "actors/fork_guard.h"
 #include "actors/item_window.h"
+#include "actors/task_pool.h"
 #include "bindings/call_channel.h"
 #include "bindings/call_ref.h"
 
@@ -17,6 +18,7 @@ struct RefStream {
   RefObject* answer;  // its channel and method are the items'
   std::shared_ptr<actors::ItemStream>* items;
   actors::TakenReport* report;
+  bool of_task;  // whose process may change
 };
 
 PyTypeObject* base_type = nullptr;
@@ -44,7 +46,11 @@ PyObject* TakeFront(RefStream* self, PyObject* ref) {
   }
   const actors::ItemStream::Taken taken = (*self->items)->taken();
   if (self->report->Due(taken.items, taken.bytes) && Usable(self->answer)) {
-    (*self->answer->channel->channel)->Taken(self->answer->slot, taken.items);
+    if (self->of_task) {
+      actors::TaskPool::Taken(self->answer->slot, taken.items);
+    } else {
+      (*self->answer->channel->channel)->Taken(self->answer->slot, taken.items);
+    }
   }
   return ref;
 }
@@ -72,11 +78,17 @@ PyObject* Take(PyObject* object, PyObject*) {
 /// Nobody will take what is left: the actor need not make it.
 void Abandon(RefStream* self) {
   RefObject* answer = self->answer;
-  if (answer == nullptr || answer->slot->done() || answer->channel == nullptr ||
+  if (answer == nullptr || answer->slot->done() ||
       answer->generation != actors::ForkGuard::generation()) {
     return;
   }
-  (*answer->channel->channel)->Cancel(answer->slot);
+  if (self->of_task) {
+    actors::LaneId lane = 0;
+    std::uint64_t sequence = 0;
+    actors::TaskPool::Cancel(answer->slot, false, &lane, &sequence);
+  } else if (answer->channel != nullptr) {
+    (*answer->channel->channel)->Cancel(answer->slot);
+  }
 }
 
 void Dealloc(PyObject* object) {
@@ -122,7 +134,7 @@ PyType_Spec spec = {"troupe._native.RefStream", sizeof(RefStream), 0,
 }  // namespace
 
 PyObject* NewRefStream(actors::Slot* answer, std::shared_ptr<actors::ItemStream> items,
-                       CallChannelObject* channel, const CallKind& kind) {
+                       CallChannelObject* channel, const CallKind& kind, bool of_task) {
   PyObject* ref = NewRef(answer, channel, kind.method);
   if (ref == nullptr) return nullptr;
   auto* type = reinterpret_cast<PyTypeObject*>(stream_type);
@@ -134,6 +146,7 @@ PyObject* NewRefStream(actors::Slot* answer, std::shared_ptr<actors::ItemStream>
   self->answer = AsRef(ref);
   self->items = new std::shared_ptr<actors::ItemStream>(std::move(items));
   self->report = new actors::TakenReport(kind.ahead);
+  self->of_task = of_task;
   return reinterpret_cast<PyObject*>(self);
 }
 

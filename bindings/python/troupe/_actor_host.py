@@ -49,6 +49,9 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
 
 def find(instance: Any, traits: Traits, name: str) -> Any:
     """What a call of `name` runs, and its concurrency group. Raises AttributeError."""
+    own = getattr(type(instance), "__troupe_find__", None)
+    if own is not None:
+        return own(instance, name)
     if name == "__ray_ready__":
         return lambda: True
     if name == "__ray_call__":

@@ -15,7 +15,7 @@ def _task_error(cause: BaseException | None, type_name: str, text: str, tracebac
         return cause
     if isinstance(cause, exceptions.ActorExit):
         return exceptions.ActorDiedError(f"{description} ended itself by exit_actor() in {method}()")
-    where = f"{method}() of {description}" if method else "the call"
+    where = f"{method}()" + (f" of {description}" if description else "") if method else "the call"
     body = "\n  ".join((traceback or f"{type_name}: {text}").rstrip().splitlines())
     return exceptions.with_type_of(exceptions.TaskError, cause, f"{where} raised {type_name}: {text}\n  {body}",
                                    remote_traceback=traceback or "")

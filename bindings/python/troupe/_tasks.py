@@ -1,39 +1,33 @@
-"""Remote functions: each call runs in a process of its own, forked for it and ended after it."""
+"""Remote functions: tasks on processes that this process leases, for a while, and uses again and again."""
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _actor_handle, _actor_link, _actors, _calls, _capture, _session, exceptions
+from troupe import _blobs, _capture, _session, _task_options, exceptions
+from troupe._bridge import native
 
-_KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "name", "max_retries",
-          "num_returns", "max_calls", "retry_exceptions"}
-_ONLY = {"num_returns": (1,), "max_retries": (0, 3), "max_calls": (0, 1), "retry_exceptions": (False,)}
-
-
-class _Runner:
-    """The actor that runs one task."""
-
-    def run(self, payload: bytes) -> Any:
-        import cloudpickle
-
-        function, args, kwargs = cloudpickle.loads(payload)
-        return function(*args, **kwargs)
+INLINE_BYTES_MAX = 4 << 20
 
 
 class RemoteFunction:
-    """What `@troupe.remote` makes of a function. `remote(...)` starts it; nothing is retried."""
+    """What `@troupe.remote` makes of a function. `remote(...)` starts a task: a ref of what it returns, a list of
+    refs with `num_returns`, or an ObjectRefGenerator of a function that yields.
+
+    `remote` is an attribute: of a function that was called before it is the native call path itself. It raises
+    LaunchError when the function cannot travel, TypeError or ValueError when its arguments cannot.
+    """
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-        for name, value in options.items():
-            if name not in _KNOWN:
-                raise ValueError(f"{name!r} is no option of a task; there are: {', '.join(sorted(_KNOWN))}")
-            if name in _ONLY and value not in _ONLY[name]:
-                raise ValueError(f"the task option {name}={value!r} is not supported by this version")
         self._function = function
         self._options = dict(options)
+        self._checked = _task_options.check(function, options)
+        self._payload: bytes | None = None
         self.__name__ = getattr(function, "__name__", "task")
         self.__doc__ = function.__doc__
+        self.remote: Callable[..., Any] = self._first
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"remote functions are started by {self.__name__}.remote(...), not by calling them")
@@ -41,42 +35,51 @@ class RemoteFunction:
     def __reduce__(self) -> tuple:
         return RemoteFunction, (self._function, self._options)
 
+    def __repr__(self) -> str:
+        return f"<remote function {self.__name__}>"
+
     def options(self, **options: Any) -> "RemoteFunction":
         """The same function with other options."""
         return RemoteFunction(self._function, {**self._options, **options})
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Starts the task; a ref of what it returns.
+    def unbind(self) -> None:
+        """The next task asks for the session anew."""
+        self.remote = self._first
 
-        Raises LaunchError when function or arguments cannot travel, PlacementError when no node can ever
-        run it. A process that dies fails the ref with ActorDiedError.
-        """
-        payload = _capture.dumps(self._function, _actor_link.resolve_args(args), _actor_link.resolve_kwargs(kwargs),
-                                 what=f"the function {self.__name__}")
-        options = {name: value for name, value in self._options.items() if name not in _ONLY and name != "name"}
-        options.setdefault("num_cpus", 1)
-        runner = _actors.create(_Runner, (), {}, options)
-        ref = runner.run.remote(payload)
-        key = ref.hex()
-        _running[key] = runner
-        _calls.when_done(ref, lambda: _end(_running.pop(key, runner)))
-        return ref
+    def _first(self, *args: Any, **kwargs: Any) -> Any:
+        from troupe._task_leases import Leases
 
-
-_running: dict[str, _actor_handle.ActorHandle] = {}  # by the ref of what it runs
+        session = _session.current()
+        if self._checked.returns.num_returns == "streaming":
+            from troupe import _streams  # noqa: F401  (what such a call gives)
+        leases = Leases.of(session)
+        pool = leases.pool(_task_options.placing(self._options))
+        if self._payload is None:
+            self._payload = _capture.dumps(self._function, (), {}, self._checked.name,
+                                           what=f"the function {self.__name__}")
+        key = hashlib.sha256(self._payload).hexdigest()[:32]
+        definition = self._payload
+        if len(definition) > INLINE_BYTES_MAX:
+            blob = _blobs.put(session, definition)
+            definition = json.dumps({**blob, "sha256": blob["sha256"].hex()}).encode()
+        checked = self._checked
+        classes = checked.retry_exceptions if isinstance(checked.retry_exceptions, tuple) else ()
+        pool.retried.append(classes)
+        started = native.TaskFunction(pool.native, checked.target(key), self.__name__, key, definition,
+                                      checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1)
+        leases.bound.add(self)
+        self.remote = started
+        return started(*args, **kwargs)
 
 
 def cancel(ref: Any, *, force: bool) -> bool:
-    """Ends the process of a task; False: the ref is not that of a task that runs."""
-    runner = _running.get(ref.hex())
-    if runner is None:
+    """Cancels a task; False: the ref is not that of a task that is not over."""
+    how, lane, _ = native.cancel_task(ref, force)
+    if how == 0:
         return False
-    kind = exceptions.WorkerCrashedError if force else exceptions.CancelledError
-    runner._link.fail(kind(f"the task was cancelled by troupe.cancel(force={force})"))
+    session = _session.current_or_none()
+    leases = session.store.get("task_leases") if session is not None else None
+    if how == 2 and leases is not None:
+        leases.end_lane(lane, exceptions.WorkerCrashedError(
+            f"the process of the task was ended by troupe.cancel(force={force})"))
     return True
-
-
-def _end(runner: _actor_handle.ActorHandle) -> None:
-    session: _session.Session = runner._link.session
-    if not session.closed:
-        session.control.send("KillActor", {"actor": runner._actor_id})

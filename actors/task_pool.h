@@ -1,0 +1,144 @@
+// The tasks that this process runs on processes of one kind: TaskLine decides, this acts.
+//
+// A task is kept, encoded, until it is answered, so that it can be made again when its process is lost, without
+// Python. What a lane answers sends it the next tasks, on the thread that read the answer. A function's
+// definition precedes its first call on each lane.
+//
+// Thread-safe: one lock for all pools of the process, taken before a channel's. Never blocks, runs no Python;
+// `wake` is called without the lock and must do neither.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/call_observer.h"
+#include "actors/channel.h"
+#include "actors/item_stream.h"
+#include "actors/task_line.h"
+
+namespace troupe::actors {
+
+class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPool> {
+ public:
+  static constexpr std::size_t kWaitingMax = 1u << 20;
+  static constexpr std::size_t kWaitingBytesMax = 256u << 20;
+  static constexpr std::string_view kDefine = "__define__";
+
+  enum class Retried : std::uint8_t { kNone, kAll, kSome };  // exceptions of a task
+  struct Function {
+    std::string definition;  // encoded arguments of kDefine: the key of its calls, and what it is
+    std::uint16_t definition_arguments = 2;
+    std::int32_t retries = 0;  // when its process is lost; -1: any number
+    Retried retried = Retried::kNone;
+    std::uint64_t calls_max = 0;  // in one process; 0: any number
+    std::uint64_t number = 0;     // for who judges
+    TaskLine::Kind kind;
+  };
+  /// Method and keyword names of calls, encoded. As long-lived as its function.
+  struct Shape {
+    std::string names;
+    std::uint16_t keyword_count = 0;
+  };
+  struct Call {
+    std::shared_ptr<Function> function;
+    const Shape* shape = nullptr;
+    std::uint16_t argument_count = 0;
+    std::string values;
+    std::shared_ptr<ItemStream> items;
+  };
+
+  explicit TaskPool(std::function<void()> wake);
+  ~TaskPool() override;
+  TaskPool(const TaskPool&) = delete;
+  TaskPool& operator=(const TaskPool&) = delete;
+
+  struct Begun {
+    Slot* slot;     // one reference for the caller
+    LaneId lane;    // 0: it waits
+  };
+  Begun Begin(Call call);
+  /// Too much waits; see Channel::WhenRoom.
+  bool Full() const;
+  Slot* WhenRoom();
+
+  /// A process that is there: `channel` was made with this as its observer, and gets nothing else to send.
+  LaneId Open(std::shared_ptr<Channel> channel);
+  /// It gets no more tasks. True: nothing is with it, and it is forgotten.
+  bool Close(LaneId lane);
+
+  enum class Cancelled { kOver, kDropped, kAsked };
+  /// Of any pool of this process; it is not made again. kAsked: a process has it (`*lane`, `*sequence`), which was
+  /// asked not to begin it, or is to be ended (`force`): then its end is the task's error.
+  static Cancelled Cancel(Slot* slot, bool force, LaneId* lane, std::uint64_t* sequence);
+  /// Of a streaming call: see Channel::Taken.
+  static void Taken(Slot* slot, std::uint64_t items);
+  /// Ends all that waits, with this answer.
+  void FailWaiting(std::uint16_t flags, std::string_view body);
+
+  struct View {
+    std::vector<TaskLine::LaneView> lanes;
+    std::size_t waiting = 0;
+    Duration work{};
+    Instant now{};
+  };
+  View Look();
+  /// `wake` is called once more than this many wait, once; -1: it is not.
+  void WakeAbove(std::int64_t waiting);
+
+  struct Doubtful {
+    Slot* slot;  // one reference
+    std::uint64_t function;
+  };
+  /// Answers that raised and may be a reason to go again: that is for Judge to say.
+  std::vector<Doubtful> TakeDoubtful();
+  void Judge(Slot* slot, bool again);
+
+  void Answered(std::uint64_t channel_id, const std::vector<ObservedAnswer>& answers,
+                bool as_leader) override;
+
+ private:
+  struct Task;
+  struct Lane {
+    std::shared_ptr<Channel> channel;
+    std::unordered_map<const Shape*, std::uint16_t> shapes;
+    std::unordered_map<const Function*, std::uint64_t> functions;  // and how often called
+    bool used_up = false;  // some function's calls_max
+  };
+
+  enum class Sent { kYes, kLater, kNever };
+  Sent SendLocked(Task& task);
+  bool DefineLocked(Lane& lane, const std::shared_ptr<Function>& function, Sent* why);
+  Sent IssueLocked(Lane& lane, ByteBuffer& frame, std::uint16_t flags, Slot* slot,
+                   std::shared_ptr<ItemStream> items);
+  void FillLaneLocked(LaneId lane, Instant now);
+  void FillAllLocked();
+  void SettleLocked(Task& task, ObservedAnswer::Lost lost, SlotList* finished);
+  void DeliverLocked(Task& task, SlotList* finished);
+  void AnswerLocked(Task& task, std::uint16_t flags, std::string_view body, SlotList* finished);
+  bool TryAgainLocked(Task& task);
+  void NoteWaitingLocked(SlotList* finished);
+  void ObserveItems(Task& task, bool on);
+  void Tell(const SlotList& finished, bool as_leader);
+  bool TakeWake();
+
+  const std::function<void()> wake_;
+  TaskLine line_;
+  std::map<LaneId, Lane> lanes_;
+  std::unordered_map<std::uint64_t, LaneId> by_channel_;
+  std::size_t waiting_bytes_ = 0;
+  std::vector<Slot*> room_waiters_;
+  std::vector<Doubtful> doubtful_;
+  std::int64_t wake_above_ = 0;
+  bool wake_due_ = false;
+  bool expecting_ = false;
+  std::vector<TaskLine::Task*> answered_;  // scratch
+};
+
+}  // namespace troupe::actors

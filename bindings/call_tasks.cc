@@ -1,0 +1,158 @@
+#include "bindings/call_tasks.h"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <utility>
+
+#include "actors/reactor.h"
+#include "bindings/call_channel.h"
+#include "bindings/call_errors.h"
+#include "bindings/call_ref.h"
+#include "bindings/gil.h"
+
+namespace nb = nanobind;
+
+namespace troupe::bindings {
+
+using actors::CallReactor;
+using actors::LaneId;
+using actors::TaskPool;
+
+/// What is run when the pool wants a look: the Python object owns the callable, the background thread
+/// only looks.
+struct PyTaskPool::WakeCell {
+  PyObject* callable = nullptr;
+};
+
+class PyTaskPool::Wake : public actors::Completion {
+ public:
+  explicit Wake(std::shared_ptr<WakeCell> cell) : cell_(std::move(cell)) {}
+  void Run() override {
+    const PyGILState_STATE gil = EnsureGil();
+    PyObject* callable = Py_XNewRef(cell_->callable);
+    if (callable != nullptr) {
+      PyObject* result = PyObject_CallNoArgs(callable);
+      if (result == nullptr) PyErr_WriteUnraisable(callable);
+      Py_XDECREF(result);
+      Py_DECREF(callable);
+    }
+    PyGILState_Release(gil);
+  }
+
+ private:
+  const std::shared_ptr<WakeCell> cell_;
+};
+
+PyTaskPool::PyTaskPool(nb::object wake) : cell_(std::make_shared<WakeCell>()) {
+  cell_->callable = wake.release().ptr();
+  pool_ = std::make_shared<TaskPool>(
+      [cell = cell_] { CallReactor::Current().Post(std::make_unique<Wake>(cell)); });
+}
+
+PyTaskPool::~PyTaskPool() { Py_CLEAR(cell_->callable); }
+
+CallChannelObject* PyTaskPool::ChannelOf(LaneId lane) const {
+  const auto found = channels_.find(lane);
+  return found == channels_.end() ? nullptr
+                                  : reinterpret_cast<CallChannelObject*>(found->second.ptr());
+}
+
+LaneId PyTaskPool::Open(nb::handle channel) {
+  auto* object = reinterpret_cast<CallChannelObject*>(channel.ptr());
+  if (!nb::isinstance(channel, nb::module_::import_("troupe._native").attr("CallChannel"))) {
+    throw nb::type_error("open(channel): a CallChannel made with tasks=");
+  }
+  const LaneId lane = pool_->Open(*object->channel);
+  channels_[lane] = nb::borrow(channel);
+  return lane;
+}
+
+bool PyTaskPool::Close(LaneId lane) {
+  if (!pool_->Close(lane)) return false;
+  channels_.erase(lane);
+  return true;
+}
+
+nb::tuple PyTaskPool::Look() {
+  for (const auto& [lane, channel] : channels_) {
+    CallReactor::Current().Drain(**reinterpret_cast<CallChannelObject*>(channel.ptr())->channel);
+  }
+  const TaskPool::View view = pool_->Look();
+  nb::list lanes;
+  for (const actors::TaskLine::LaneView& lane : view.lanes) {
+    lanes.append(nb::make_tuple(lane.lane, lane.tasks, lane.open, Seconds(view.now - lane.since)));
+  }
+  return nb::make_tuple(view.waiting, Seconds(view.work), lanes);
+}
+
+void PyTaskPool::FailWaiting(nb::handle exception) {
+  if (!PyExceptionInstance_Check(exception.ptr())) {
+    throw nb::type_error("fail_waiting(exception): an exception instance");
+  }
+  actors::ByteBuffer body;
+  AppendException(body, exception.ptr(), actors::CallLimits().frame_bytes_max);
+  pool_->FailWaiting(actors::kFlagReply | actors::kFlagTaskError, body.view());
+}
+
+nb::list PyTaskPool::TakeDoubtful() {
+  nb::list doubtful;
+  for (const TaskPool::Doubtful& each : pool_->TakeDoubtful()) {
+    PyObject* ref = NewRef(each.slot, nullptr, nullptr);
+    PyObject* exception = ref != nullptr ? ExceptionOf(AsRef(ref)) : nullptr;
+    if (exception == nullptr) {
+      PyErr_Clear();
+      exception = Py_NewRef(Py_None);
+    }
+    if (ref != nullptr) {
+      doubtful.append(nb::make_tuple(nb::steal(ref), nb::steal(exception), each.function));
+    }
+  }
+  return doubtful;
+}
+
+void PyTaskPool::Judge(nb::handle ref, bool again) {
+  if (!IsRef(ref.ptr())) throw nb::type_error("judge(ref, again): one of take_doubtful()");
+  pool_->Judge(AsRef(ref.ptr())->slot, again);
+}
+
+std::shared_ptr<TaskPool> TaskPoolOf(PyObject* object) {
+  PyTaskPool* pool = nullptr;
+  if (nb::try_cast(nb::handle(object), pool) && pool != nullptr) return pool->pool();
+  PyErr_SetString(PyExc_TypeError, "tasks is a TaskPool");
+  return nullptr;
+}
+
+namespace {
+
+/// (how, lane, sequence); how: 0 it is over, or no task's; 1 it will not run; 2 a process has it.
+nb::tuple CancelTask(nb::handle ref, bool force) {
+  if (!IsRef(ref.ptr())) throw nb::type_error("cancel_task(ref): a Ref");
+  LaneId lane = 0;
+  std::uint64_t sequence = 0;
+  const TaskPool::Cancelled how = TaskPool::Cancel(AsRef(ref.ptr())->slot, force, &lane, &sequence);
+  return nb::make_tuple(static_cast<int>(how), lane, sequence);
+}
+
+}  // namespace
+
+void BindTasks(nb::module_& m) {
+  BindTaskFunction(m);
+  nb::class_<PyTaskPool>(m, "TaskPool", "The tasks of this process on processes of one kind.")
+      .def(nb::init<nb::object>(), nb::arg("wake"), "`wake()` is run on a background thread.")
+      .def("open", &PyTaskPool::Open, nb::arg("channel"), "A process that is there; its lane.")
+      .def("close", &PyTaskPool::Close, nb::arg("lane"),
+           "It gets no more tasks. True: it has none, and is forgotten.")
+      .def("look", &PyTaskPool::Look,
+           "(waiting, seconds they would take one process, [(lane, tasks, open, seconds so)])")
+      .def("wake_above", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAbove(n); },
+           nb::arg("waiting"), "wake() once more than this many wait, once; -1: not for that.")
+      .def("fail_waiting", &PyTaskPool::FailWaiting, nb::arg("exception"))
+      .def("take_doubtful", &PyTaskPool::TakeDoubtful,
+           "[(ref, exception, number of the function)] of tasks that raised, for judge().")
+      .def("judge", &PyTaskPool::Judge, nb::arg("ref"), nb::arg("again"));
+  m.def("cancel_task", &CancelTask, nb::arg("ref"), nb::arg("force"),
+        "(how, lane, sequence): 0 it is over, or no task's; 1 it will not run; 2 a process has it.");
+}
+
+}  // namespace troupe::bindings

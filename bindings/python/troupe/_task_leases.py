@@ -1,0 +1,244 @@
+"""Processes for tasks, as this session holds them: one thread asks for them, watches them, gives them back.
+
+`_task_plan` decides. A process for tasks is an actor of the class TaskHost, whose only caller is this process;
+calls take the native pool (`TaskPool`), which sends them on without this module.
+"""
+from __future__ import annotations
+
+import json
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from troupe import _actor_options, _calls, _environment, _session, _task_plan, exceptions
+from troupe._actor_link import death_of
+from troupe._bridge import native
+from troupe._identity import new_id
+from troupe._task_host import CLASS_NAME, TaskHost
+
+if TYPE_CHECKING:
+    from troupe._tasks import RemoteFunction
+
+STARTS_LOST_MAX = 3
+
+
+class _Lease:
+    """One process, from its request on."""
+
+    def __init__(self, pool: "Pool", actor: str) -> None:
+        self.pool = pool
+        self.actor = actor
+        self.lane = 0
+        self.channel: Any = None
+        self.over = False
+
+
+class Pool:
+    """Tasks of one kind: what they need, and the processes that run them."""
+
+    def __init__(self, leases: "Leases", options: Mapping[str, Any]) -> None:
+        self.options = dict(options)
+        self.native = native.TaskPool(leases.wake)
+        self.asked: dict[str, _Lease] = {}  # by actor
+        self.here: dict[int, _Lease] = {}   # by lane
+        self.starts_lost = 0
+        self.retried: list[tuple[type[BaseException], ...]] = []  # by the number of a function
+        self.due: float | None = None
+
+
+class Leases:
+    """Of one session."""
+
+    def __init__(self, session: _session.Session) -> None:
+        self._session = session
+        self._pools: dict[str, Pool] = {}
+        self._news: deque[tuple[_Lease, dict, bytes]] = deque()
+        self._signal = threading.Event()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._payload: bytes | None = None
+        self.bound: weakref.WeakSet[RemoteFunction] = weakref.WeakSet()  # functions that know a pool of this session
+        self._thread = threading.Thread(target=self._run, name="troupe-tasks", daemon=True)
+        self._thread.start()
+        session.on_close(self.close)
+        session.on_end(self.close)
+
+    @classmethod
+    def of(cls, session: _session.Session) -> "Leases":
+        """The one of this session."""
+        with _session._lock:
+            leases = session.store.get("task_leases")
+            if leases is None:
+                leases = session.store["task_leases"] = cls(session)
+            return leases
+
+    def pool(self, options: Mapping[str, Any]) -> Pool:
+        """That of tasks with these options of placement. Raises ValueError or TypeError for wrong ones."""
+        spec = _actor_options.spec_of(options, self._session, CLASS_NAME, "", {})
+        _environment.check(options.get("runtime_env"))
+        key = json.dumps([spec, options.get("runtime_env")], sort_keys=True, default=str)
+        with self._lock:
+            pool = self._pools.get(key)
+            if pool is None:
+                pool = self._pools[key] = Pool(self, options)
+            return pool
+
+    def wake(self) -> None:
+        """Something is to be looked at. Any thread; does not block."""
+        self._signal.set()
+
+    def end_lane(self, lane: int, error: exceptions.TroupeError) -> None:
+        """Ends the process behind a lane at once; what it runs ends with `error`."""
+        for pool in self.pools():
+            lease = pool.here.get(lane)
+            if lease is not None:
+                self._session.control.send("KillActor", {"actor": lease.actor})
+                _calls.fail(lease.channel, error)
+                self.wake()
+
+    def pools(self) -> list[Pool]:
+        """All of them."""
+        with self._lock:
+            return list(self._pools.values())
+
+    def close(self) -> None:
+        """The session is over: what waits ends, and functions ask for another session."""
+        if self._closed:
+            return
+        self._closed = True
+        self.wake()
+        for function in list(self.bound):
+            function.unbind()
+        error = exceptions.ConnectionError("the session to the cluster has ended, and this task with it")
+        error.__dict__["_passed_on"] = True
+        for pool in self.pools():
+            pool.native.fail_waiting(error)
+            for lease in list(pool.here.values()):
+                lease.channel.fail_with(error)
+
+    # ---- the thread ----------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._closed:
+            due = min((pool.due for pool in self.pools() if pool.due is not None), default=None)
+            self._signal.wait(None if due is None else max(due - time.monotonic(), 0))
+            self._signal.clear()
+            try:
+                self._take_news()
+                for pool in self.pools():
+                    self._judge(pool)
+                    self._look(pool)
+            except exceptions.ConnectionError:
+                continue  # the session's end, or its head's: what is asked is asked again
+
+    def _take_news(self) -> None:
+        while self._news:
+            lease, info, attachment = self._news.popleft()
+            if lease.over:
+                continue
+            if info["state"] == "alive" and not lease.lane:
+                self._arrived(lease, info)
+            elif info["state"] == "dead":
+                self._died(lease, info, attachment)
+
+    def _arrived(self, lease: _Lease, info: dict) -> None:
+        pool = lease.pool
+        pool.asked.pop(lease.actor, None)
+        pool.starts_lost = 0
+        lease.channel = native.CallChannel(None, description=f"task process {lease.actor[:8]}", tasks=pool.native)
+        _calls.aim(lease.channel, info["address"], self._session.control)
+        lease.lane = pool.native.open(lease.channel)
+        pool.here[lease.lane] = lease
+
+    def _died(self, lease: _Lease, info: dict, attachment: bytes) -> None:
+        pool = lease.pool
+        lease.over = True
+        died = death_of(info, attachment, "the process of the task")
+        error = exceptions.WorkerCrashedError(str(died))
+        if lease.lane:
+            _calls.fail(lease.channel, error)
+            if pool.native.close(lease.lane):
+                pool.here.pop(lease.lane, None)
+            return
+        pool.asked.pop(lease.actor, None)
+        pool.starts_lost += 1
+        if pool.starts_lost >= STARTS_LOST_MAX:
+            pool.starts_lost = 0
+            _fail_waiting(pool, error)
+
+    def _judge(self, pool: Pool) -> None:
+        """Tasks that raised, of functions with a list of exceptions to run again for."""
+        for ref, error, function in pool.native.take_doubtful():
+            pool.native.judge(ref, isinstance(error, pool.retried[function]))
+
+    def _look(self, pool: Pool) -> None:
+        waiting, work, lanes = pool.native.look()
+        others_wait = any(each is not pool and each.asked for each in self.pools())
+        view = _task_plan.View(waiting, work, [_task_plan.Lane(*lane) for lane in lanes], len(pool.asked), others_wait)
+        orders = _task_plan.decide(view)
+        for lane in orders.give_back:
+            self._give_back(pool, lane)
+        for lease in list(pool.asked.values())[:orders.withdraw]:
+            self._end(lease)
+        for _ in range(orders.ask):
+            if not self._ask(pool):
+                break
+        pool.due = None if orders.look_again is None else time.monotonic() + orders.look_again
+        pool.native.wake_above(0 if waiting == 0 else -1)
+
+    def _give_back(self, pool: Pool, lane: int) -> None:
+        lease = pool.here.get(lane)
+        if not pool.native.close(lane):
+            return  # a task came first: it goes once that is over
+        pool.here.pop(lane, None)
+        if lease is not None and not lease.over:
+            lease.channel.close()
+            self._end(lease)
+
+    def _end(self, lease: _Lease) -> None:
+        lease.over = True
+        lease.pool.asked.pop(lease.actor, None)
+        self._session.board.forget("actor", lease.actor)
+        if not self._session.closed:
+            self._session.control.send("KillActor", {"actor": lease.actor})
+
+    def _ask(self, pool: Pool) -> bool:
+        """Asks for one more process. False: there will be none."""
+        lease = _Lease(pool, new_id())
+        environment = _environment.build(pool.options.get("runtime_env"),
+                                         same_host=bool(self._session.store.get("same_host", True)))
+        spec = _actor_options.spec_of(pool.options, self._session, CLASS_NAME, lease.actor, environment)
+        pool.asked[lease.actor] = lease
+        board = self._session.board
+        board.subscribe("actor", lease.actor, lambda info, data: self._tell(lease, info, data))
+        try:
+            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload())
+        except exceptions.TroupeError as error:
+            self._end(lease)
+            if isinstance(error, exceptions.PlacementError):
+                error = exceptions.TaskUnschedulableError(str(error))
+            _fail_waiting(pool, error)
+            return False
+        board.post_reply("actor", lease.actor, update["info"], data)
+        return True
+
+    def _tell(self, lease: _Lease, info: dict, attachment: bytes) -> None:
+        self._news.append((lease, info, attachment))
+        self.wake()
+
+    def _host_payload(self) -> bytes:
+        if self._payload is None:
+            from troupe import _capture
+            from troupe._method_options import Traits
+
+            self._payload = _capture.dumps(TaskHost, (), {}, Traits(), _actor_options.running_of({}),
+                                           what="the runtime's class for tasks")
+        return self._payload
+
+
+def _fail_waiting(pool: Pool, error: exceptions.TroupeError) -> None:
+    error.__dict__["_passed_on"] = True
+    pool.native.fail_waiting(error)

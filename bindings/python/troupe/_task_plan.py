@@ -1,0 +1,70 @@
+"""When processes for tasks are asked for and given back. Pure: a clock's readings come in, orders go out.
+
+* While tasks wait, processes are asked for: one for each task, but for quick ones no more than would still find
+  work by the time they come (COMES_S). ASKED_MAX at a time; the cluster places them as it has room.
+* One that has been idle for IDLE_S goes back; at once if tasks of another kind wait here, who may need its room.
+* What was asked for and has not come is withdrawn when nothing waits any more.
+* One that takes no more tasks (its function's max_calls, a lost connection) goes once nothing is with it.
+"""
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+IDLE_S = 1.0
+COMES_S = 0.02
+ASKED_MAX = 8
+LOOK_S = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Lane:
+    """A process that is there."""
+
+    lane: int
+    tasks: int
+    open: bool
+    since: float  # seconds: since it became idle, or since its last answer
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What is known of the tasks of one kind, and of the processes for them."""
+
+    waiting: int
+    work: float  # seconds that one process would take for what waits
+    lanes: Sequence[Lane]
+    asked: int            # processes that have not come
+    others_wait: bool     # tasks of another kind of this process wait
+
+
+@dataclasses.dataclass(frozen=True)
+class Orders:
+    """What is to be done."""
+
+    ask: int
+    withdraw: int
+    give_back: tuple[int, ...]
+    look_again: float | None  # seconds; None: not before something happens
+
+
+def decide(view: View) -> Orders:
+    """See the module's text."""
+    give_back = tuple(lane.lane for lane in view.lanes if lane.tasks == 0 and (
+        not lane.open or (view.waiting == 0 and (view.others_wait or lane.since >= IDLE_S))))
+    if view.waiting == 0:
+        return Orders(0, view.asked, give_back, _next_look(view, give_back))
+    moving = sum(lane.open and lane.since < COMES_S for lane in view.lanes)
+    wanted = min(view.waiting, max(math.ceil(view.work / COMES_S) - moving, 0 if moving else 1))
+    ask = max(0, min(wanted, ASKED_MAX) - view.asked)
+    full = view.asked + ask >= ASKED_MAX
+    return Orders(ask, 0, give_back, LOOK_S if full else COMES_S)
+
+
+def _next_look(view: View, gone: tuple[int, ...]) -> float | None:
+    left = [lane for lane in view.lanes if lane.lane not in gone]
+    if not left:
+        return None
+    idle = [max(IDLE_S - lane.since, 0.001) for lane in left if lane.open and lane.tasks == 0]
+    return min(idle, default=LOOK_S)
