@@ -6,7 +6,6 @@ from typing import Any
 
 from troupe import _failures, _session, exceptions
 
-CLASS_NAME = "troupe.task"
 DEFINE = "__define__"
 
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 import json
 import threading
 import time
-import weakref
+import traceback
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from troupe import _actor_options, _calls, _environment, _session, _task_plan, exceptions
+from troupe import _actor_options, _calls, _environment, _session, _task_plan, _tasks, exceptions
 from troupe._actor_link import death_of
 from troupe._bridge import native
 from troupe._identity import new_id
-from troupe._task_host import CLASS_NAME, TaskHost
-
-if TYPE_CHECKING:
-    from troupe._tasks import RemoteFunction
+from troupe._task_host import TaskHost
+from troupe.state import TASKS_CLASS
 
 STARTS_LOST_MAX = 3
 
@@ -60,7 +58,6 @@ class Leases:
         self._lock = threading.Lock()
         self._closed = False
         self._payload: bytes | None = None
-        self.bound: weakref.WeakSet[RemoteFunction] = weakref.WeakSet()  # functions that know a pool of this session
         self._thread = threading.Thread(target=self._run, name="troupe-tasks", daemon=True)
         self._thread.start()
         session.on_close(self.close)
@@ -77,7 +74,7 @@ class Leases:
 
     def pool(self, options: Mapping[str, Any]) -> Pool:
         """That of tasks with these options of placement. Raises ValueError or TypeError for wrong ones."""
-        spec = _actor_options.spec_of(options, self._session, CLASS_NAME, "", {})
+        spec = _actor_options.spec_of(options, self._session, TASKS_CLASS, "", {})
         _environment.check(options.get("runtime_env"))
         key = json.dumps([spec, options.get("runtime_env")], sort_keys=True, default=str)
         with self._lock:
@@ -110,8 +107,7 @@ class Leases:
             return
         self._closed = True
         self.wake()
-        for function in list(self.bound):
-            function.unbind()
+        _tasks.unbind()
         error = exceptions.ConnectionError("the session to the cluster has ended, and this task with it")
         error.__dict__["_passed_on"] = True
         for pool in self.pools():
@@ -126,13 +122,16 @@ class Leases:
             due = min((pool.due for pool in self.pools() if pool.due is not None), default=None)
             self._signal.wait(None if due is None else max(due - time.monotonic(), 0))
             self._signal.clear()
-            try:
-                self._take_news()
-                for pool in self.pools():
+            self._take_news()
+            for pool in self.pools():
+                try:
                     self._judge(pool)
                     self._look(pool)
-            except exceptions.ConnectionError:
-                continue  # the session's end, or its head's: what is asked is asked again
+                except exceptions.ConnectionError as error:  # the session's end: close() says so to all
+                    _fail_waiting(pool, error)
+                except Exception as error:  # ours: nobody waits for ever because of it
+                    traceback.print_exc()
+                    _fail_waiting(pool, exceptions.SystemError_(f"the runtime could not get processes for tasks: {error}"))
 
     def _take_news(self) -> None:
         while self._news:
@@ -210,7 +209,7 @@ class Leases:
         lease = _Lease(pool, new_id())
         environment = _environment.build(pool.options.get("runtime_env"),
                                          same_host=bool(self._session.store.get("same_host", True)))
-        spec = _actor_options.spec_of(pool.options, self._session, CLASS_NAME, lease.actor, environment)
+        spec = _actor_options.spec_of(pool.options, self._session, TASKS_CLASS, lease.actor, environment)
         pool.asked[lease.actor] = lease
         board = self._session.board
         board.subscribe("actor", lease.actor, lambda info, data: self._tell(lease, info, data))

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -67,9 +69,22 @@ class RemoteFunction:
         pool.retried.append(classes)
         started = native.TaskFunction(pool.native, checked.target(key), self.__name__, key, definition,
                                       checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1)
-        leases.bound.add(self)
+        _bound.add(self)
         self.remote = started
         return started(*args, **kwargs)
+
+
+_bound: weakref.WeakSet[RemoteFunction] = weakref.WeakSet()  # that know a pool
+
+
+def unbind() -> None:
+    """Their session is over, or this is a forked child of its process."""
+    for function in list(_bound):
+        function.unbind()
+    _bound.clear()
+
+
+os.register_at_fork(after_in_child=unbind)
 
 
 def cancel(ref: Any, *, force: bool) -> bool:

@@ -6,6 +6,8 @@ from typing import Any
 from troupe import _resources, _session, _view
 from troupe._identity import short
 
+TASKS_CLASS = "troupe.task"  # of actors that are processes for tasks
+
 
 def available_resources_per_node() -> dict[str, dict[str, float]]:
     """Free resources by node id (hex). Inside a launch: its nodes, and the unused part of what it reserved."""
@@ -37,13 +39,14 @@ def node_dict(info: dict) -> dict[str, Any]:
 
 
 def list_actors(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """Actors, dead ones included while the head remembers them."""
+    """Actors, dead ones included while the head remembers them; without processes for tasks."""
     infos = (session or _session.current()).request("ListActors", {})[1]["actors"]
     return [{"actor_id": info["actor"], "class_name": info["class_name"], "name": info["name"],
              "namespace": info["namespace_"], "state": info["state"], "node": info["node_name"],
              "pid": info["address"]["pid"], "launch": info["launch"], "restarts": info["restarts"],
              "waiting_for": info["waiting_for"], "cause": info["failure"]["cause"],
-             "resources": _resources.from_wire(info["resources"])} for info in infos]
+             "resources": _resources.from_wire(info["resources"])} for info in infos
+            if info["class_name"] != TASKS_CLASS]
 
 
 def list_launches(session: _session.Session | None = None) -> list[dict[str, Any]]:
