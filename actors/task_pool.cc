@@ -1,6 +1,7 @@
 #include "actors/task_pool.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -25,6 +26,11 @@ struct TaskPool::Task : TaskLine::Task {
   Call call;
   bool cancelled = false;
 };
+
+std::uint64_t TaskPool::NewId() {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
 
 TaskPool::TaskPool(std::function<void()> wake) : wake_(std::move(wake)) {}
 
@@ -144,11 +150,11 @@ bool TaskPool::Close(LaneId id) {
 TaskPool::Sent TaskPool::SendLocked(Task& task) {
   Lane& lane = lanes_.at(task.lane);
   const LaneId id = task.lane;
-  Function& function = *task.call.function;
+  const Function& function = *task.call.function;
   Sent sent = Sent::kYes;
-  if (DefineLocked(lane, task.call.function, &sent)) {
+  if (DefineLocked(lane, function, &sent)) {
     const Shape* shape = task.call.shape;
-    const auto known = lane.shapes.find(shape);
+    const auto known = lane.shapes.find(shape->id);
     const bool named = known == lane.shapes.end();
     CallHead head;
     const bool room = lane.shapes.size() < CallLimits().shapes_max;
@@ -162,15 +168,14 @@ TaskPool::Sent TaskPool::SendLocked(Task& task) {
     if (named) frame.Append(shape->names.data(), shape->names.size());
     frame.Append(task.call.values.data(), task.call.values.size());
     sent = IssueLocked(lane, frame, named ? kFlagNamed : kFlagNone, task.slot, task.call.items);
-    if (sent == Sent::kYes && named && room) lane.shapes.emplace(shape, head.shape);
+    if (sent == Sent::kYes && named && room) lane.shapes.emplace(shape->id, head.shape);
   }
   if (sent == Sent::kYes) {
     if (task.call.items != nullptr) {
       const std::uint64_t taken = task.call.items->taken().items;
       if (taken != 0) lane.channel->Taken(task.slot, taken);
     }
-    if (function.calls_max == 0 || ++lane.functions[&function] < function.calls_max) return sent;
-    lane.used_up = true;
+    if (function.calls_max == 0 || ++lane.functions[function.id] < function.calls_max) return sent;
     line_.Close(id);
     wake_due_ = true;
     return sent;
@@ -184,20 +189,20 @@ TaskPool::Sent TaskPool::SendLocked(Task& task) {
 }
 
 /// The lane knows the function.
-bool TaskPool::DefineLocked(Lane& lane, const std::shared_ptr<Function>& function, Sent* why) {
-  if (lane.functions.contains(function.get())) return true;
+bool TaskPool::DefineLocked(Lane& lane, const Function& function, Sent* why) {
+  if (lane.functions.contains(function.id)) return true;
   ByteBuffer frame;
   frame.Extend(kFrameHeadBytes);
   CallHead head;
-  head.arg_count = function->definition_arguments;
+  head.arg_count = function.definition_arguments;
   frame.AppendValue(head);
   frame.AppendValue(static_cast<std::uint16_t>(kDefine.size()));
   frame.Append(kDefine.data(), kDefine.size());
-  frame.Append(function->definition.data(), function->definition.size());
+  frame.Append(function.definition.data(), function.definition.size());
   const SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
   *why = IssueLocked(lane, frame, kFlagNamed, slot.get(), nullptr);
   if (*why != Sent::kYes) return false;
-  lane.functions.emplace(function.get(), 0);
+  lane.functions.emplace(function.id, 0);
   return true;
 }
 

@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,7 +31,10 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   static constexpr std::string_view kDefine = "__define__";
 
   enum class Retried : std::uint8_t { kNone, kAll, kSome };  // exceptions of a task
+  /// Tells functions and shapes from all others of this process, also from those that are gone.
+  static std::uint64_t NewId();
   struct Function {
+    const std::uint64_t id = NewId();
     std::string definition;  // encoded arguments of kDefine: the key of its calls, and what it is
     std::uint16_t definition_arguments = 2;
     std::int32_t retries = 0;  // when its process is lost; -1: any number
@@ -43,6 +45,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   };
   /// Method and keyword names of calls, encoded. As long-lived as its function.
   struct Shape {
+    const std::uint64_t id = NewId();
     std::string names;
     std::uint16_t keyword_count = 0;
   };
@@ -107,14 +110,13 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   struct Task;
   struct Lane {
     std::shared_ptr<Channel> channel;
-    std::unordered_map<const Shape*, std::uint16_t> shapes;
-    std::unordered_map<const Function*, std::uint64_t> functions;  // and how often called
-    bool used_up = false;  // some function's calls_max
+    std::unordered_map<std::uint64_t, std::uint16_t> shapes;         // by id
+    std::unordered_map<std::uint64_t, std::uint64_t> functions;  // by id: how often called
   };
 
   enum class Sent { kYes, kLater, kNever };
   Sent SendLocked(Task& task);
-  bool DefineLocked(Lane& lane, const std::shared_ptr<Function>& function, Sent* why);
+  bool DefineLocked(Lane& lane, const Function& function, Sent* why);
   Sent IssueLocked(Lane& lane, ByteBuffer& frame, std::uint16_t flags, Slot* slot,
                    std::shared_ptr<ItemStream> items);
   void FillLaneLocked(LaneId lane, Instant now);

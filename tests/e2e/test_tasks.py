@@ -89,6 +89,11 @@ def test_a_function_that_is_large_travels_once(idle: Home) -> None:
         assert troupe.get([length.remote() for _ in range(100)], timeout=WAIT_S) == [size] * 100
 
 
+def test_functions_that_come_and_go_are_not_taken_for_each_other(idle: Home) -> None:
+    for number in range(200):
+        assert troupe.get(troupe.remote(lambda: number).remote(), timeout=WAIT_S) == number  # noqa: B023
+
+
 def test_tasks_that_wait_for_each_other_run_beside_each_other(idle: Home, tmp_path: Path) -> None:
     until, marks = tmp_path / "until", tmp_path / "marks"
     troupe.get([echo.remote(i) for i in range(100)], timeout=WAIT_S)  # a quick function before it
