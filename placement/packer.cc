@@ -12,12 +12,6 @@
 namespace troupe::placement {
 namespace {
 
-// A stretch of the order of places.
-struct Stretch {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-
 class Planner {
  public:
   Planner(ClusterIndex& cluster, const Request& request, const Selector& labels, Using what)
@@ -41,7 +35,7 @@ class Planner {
       if (request_.level_required) return std::nullopt;
       if (level_ < levels_ && OnlyEqual() && request_.strategy == Strategy::kPack) {
         Measure();
-        auto picks = FillNested({0, rows_.size()});
+        auto picks = FillNested({0, rows_.size(), 0});
         return picks ? std::optional(PlanOf(std::move(*picks))) : std::nullopt;
       }
     }
@@ -115,24 +109,24 @@ class Planner {
                        [](const FillRun& a, const FillRun& b) { return a.room < b.room; });
       for (const FillRun& run : runs) {
         auto picks = OnlyEqual() && request_.strategy == Strategy::kPack
-                         ? FillNested({run.begin, run.end})
-                         : On(FieldIn({run.begin, run.end}));
+                         ? FillNested(run)
+                         : On(FieldIn(run));
         if (picks) return picks;
       }
     }
     return std::nullopt;
   }
 
-  Field FieldIn(const Stretch& stretch) const {
+  Field FieldIn(const FillRun& run) const {
     const auto& order = cluster_.in_place_order();
-    return FieldOf(order.data() + stretch.begin, order.data() + stretch.end, what_, demand_);
+    return FieldOf(order.data() + run.begin, order.data() + run.end, what_, demand_);
   }
 
-  std::optional<Picks> FillNested(const Stretch& stretch) const {
-    const std::vector<FillRow> rows(rows_.begin() + static_cast<std::ptrdiff_t>(stretch.begin),
-                                    rows_.begin() + static_cast<std::ptrdiff_t>(stretch.end));
+  std::optional<Picks> FillNested(const FillRun& run) const {
+    const std::vector<FillRow> rows(rows_.begin() + static_cast<std::ptrdiff_t>(run.begin),
+                                    rows_.begin() + static_cast<std::ptrdiff_t>(run.end));
     return Filled(rows, levels_,
-                  [&](std::size_t row) { return cluster_.in_place_order()[stretch.begin + row]; });
+                  [&](std::size_t row) { return cluster_.in_place_order()[run.begin + row]; });
   }
 
   // Equal bundles, PACK, anywhere: nodes are all that counts.

@@ -7,26 +7,11 @@
 #include "placement/explain.h"
 #include "placement/packer.h"
 #include "runtime/base/random.h"
+#include "tests/placement/clusters.h"
 
 namespace troupe::placement {
 namespace {
 
-Resources Gpus(std::uint64_t count) { return Resources::Of({{"GPU", count * kUnit}}); }
-
-NodeView Node(std::uint64_t number, std::uint64_t gpus, const Labels& labels = {}) {
-  NodeView node;
-  node.id = NodeId(7, number);
-  node.name = "node-" + std::to_string(number);
-  node.total = node.free = Gpus(gpus);
-  node.labels = labels;
-  return node;
-}
-Request Ask(std::size_t bundles, std::uint64_t gpus, Strategy strategy = Strategy::kPack) {
-  Request request;
-  request.bundles.assign(bundles, Gpus(gpus));
-  request.strategy = strategy;
-  return request;
-}
 std::vector<std::uint64_t> Numbers(const std::optional<Plan>& plan) {
   std::vector<std::uint64_t> numbers;
   if (plan) {

@@ -6,26 +6,12 @@
 #include <set>
 
 #include "placement/explain.h"
+#include "tests/placement/clusters.h"
 
 namespace troupe::placement {
 namespace {
 
-Resources Gpus(std::uint64_t count) { return Resources::Of({{"GPU", count * kUnit}}); }
-
-NodeView Node(std::uint64_t number, std::uint64_t gpus, const std::string& type = "H100") {
-  NodeView node;
-  node.id = NodeId(7, number);
-  node.name = "node-" + std::string(1, static_cast<char>('a' + number - 1));
-  node.total = node.free = Gpus(gpus);
-  node.labels["gpu_type"] = type;
-  return node;
-}
-Request Ask(std::size_t bundles, std::uint64_t gpus, Strategy strategy = Strategy::kPack) {
-  Request request;
-  request.bundles.assign(bundles, Gpus(gpus));
-  request.strategy = strategy;
-  return request;
-}
+const Labels kH100 = {{"gpu_type", "H100"}};
 
 TEST(Resources, TenTenthsAreOne) {
   Resources sum;
@@ -76,9 +62,9 @@ TEST(Packer, P5_StrictPackIsOneNodeOrNone) {
 TEST(Packer, LabelsCompareWithoutRegardToCase) {
   Request request = Ask(1, 1);
   request.labels["gpu_type"] = "h100";
-  EXPECT_TRUE(Pack({Node(1, 1)}, request));
+  EXPECT_TRUE(Pack({Node(1, 1, kH100)}, request));
   request.labels["gpu_type"] = "A10";
-  EXPECT_FALSE(EverFits({Node(1, 1)}, request));
+  EXPECT_FALSE(EverFits({Node(1, 1, kH100)}, request));
 }
 
 TEST(Packer, ClosedNodesTakeNothingNewButCountForEver) {
@@ -94,12 +80,12 @@ TEST(Packer, ClosedNodesTakeNothingNewButCountForEver) {
 TEST(Explain, NeverSaysItOncePerGroupOfEqualNodes) {
   Request request = Ask(3, 8);
   request.labels["gpu_type"] = "H100";
-  const Refusal refusal = Explain({Node(1, 8), Node(2, 8), Node(3, 8, "A10")}, request);
+  const Refusal refusal = Explain({Node(1, 8, kH100), Node(2, 8, kH100), Node(3, 8, {{"gpu_type", "A10"}})}, request);
   EXPECT_TRUE(refusal.never);
   EXPECT_EQ(refusal.text,
             "3 x {GPU: 8} with gpu_type=H100 can never be placed\n"
-            "  node-a, node-b: 8 GPU free; fits 1 each\n"
-            "  node-c: 8 GPU free; gpu_type is A10, not H100");
+            "  node-1, node-2: 8 GPU free; fits 1 each\n"
+            "  node-3: 8 GPU free; gpu_type is A10, not H100");
 }
 
 TEST(Explain, NotNowSaysWhatIsInUse) {
@@ -107,7 +93,7 @@ TEST(Explain, NotNowSaysWhatIsInUse) {
   nodes[0].free = Resources();
   const Refusal refusal = Explain(nodes, Ask(4, 1));
   EXPECT_FALSE(refusal.never);
-  EXPECT_EQ(refusal.text, "4 x {GPU: 1} must wait\n  node-a: 0 of 8 GPU free; in use: 1 more GPU needed");
+  EXPECT_EQ(refusal.text, "4 x {GPU: 1} must wait\n  node-1: 0 of 8 GPU free; in use: 1 more GPU needed");
 }
 
 }  // namespace

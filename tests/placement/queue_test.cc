@@ -7,26 +7,11 @@
 
 #include "placement/preempt.h"
 #include "runtime/base/random.h"
+#include "tests/placement/clusters.h"
 
 namespace troupe::placement {
 namespace {
 
-Resources Gpus(std::uint64_t count) { return Resources::Of({{"GPU", count * kUnit}}); }
-
-NodeView Node(std::uint64_t number, std::uint64_t total, std::uint64_t free) {
-  NodeView node;
-  node.id = NodeId(7, number);
-  node.name = "node-" + std::to_string(number);
-  node.total = Gpus(total);
-  node.free = Gpus(free);
-  return node;
-}
-Request Ask(std::size_t bundles, std::uint64_t gpus, Strategy strategy = Strategy::kPack) {
-  Request request;
-  request.bundles.assign(bundles, Gpus(gpus));
-  request.strategy = strategy;
-  return request;
-}
 std::uint64_t Free(const ClusterIndex& cluster, std::uint64_t node) {
   return cluster.Find(NodeId(7, node))->view.free.Get("GPU") / kUnit;
 }
