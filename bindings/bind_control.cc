@@ -102,10 +102,13 @@ void BindControlClient(nb::module_& m) {
       .def("request", &Control::Request, "kind"_a, "fields"_a, "attachment"_a = nb::bytes("", 0),
            "timeout"_a = nb::none(),
            "Sends a request and returns its answer: (kind, fields, attachment). Raises what an ErrorReply says.")
+      .def("ask", &Control::Ask, "kind"_a, "fields"_a, "attachment"_a = nb::bytes("", 0),
+           "Sends a request and does not wait: returns its id; the answer comes by next_push, with that id behind it.")
       .def("send", &Control::Send, "kind"_a, "fields"_a, "attachment"_a = nb::bytes("", 0),
            "Queues a one-way message; does not wait.")
       .def("next_push", &Control::NextPush, "timeout"_a = nb::none(),
-           "The oldest message that is no answer: (kind, fields, attachment), or None after `timeout` seconds.")
+           "The oldest message that is no answer: (kind, fields, attachment), or None after `timeout` seconds.\n"
+           "Answers of ask() come here too: (kind, fields, attachment, id), refusals as ErrorReply.")
       .def("close", &Control::Close, "Sends what is queued and closes. Idempotent.")
       .def_prop_ro("peer", [](const Control& self) { return self.client().peer(); })
       .def_prop_ro("connected", [](const Control& self) { return self.client().status().ok(); })

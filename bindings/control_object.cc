@@ -198,6 +198,12 @@ nb::tuple ControlObject::Request(const std::string& kind, nb::object fields, nb:
   return MessageToPython(*answer);
 }
 
+std::uint64_t ControlObject::Ask(const std::string& kind, nb::object fields, nb::object attachment) {
+  const StatusOr<std::uint64_t> asked = client_->Ask(MessageFromPython(kind, std::move(fields), std::move(attachment)));
+  if (!asked.ok()) ThrowStatus(asked.status());
+  return *asked;
+}
+
 void ControlObject::Send(const std::string& kind, nb::object fields, nb::object attachment) {
   const Status sent = client_->Send(MessageFromPython(kind, std::move(fields), std::move(attachment)));
   if (!sent.ok()) ThrowStatus(sent);
@@ -213,7 +219,9 @@ nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
   }
   if (!push.ok()) Throw(push.status());
   if (!*push) return nb::none();
-  return MessageToPython(**push);
+  const nb::tuple message = MessageToPython(**push);
+  if ((*push)->reply_to == 0) return message;
+  return nb::make_tuple(message[0], message[1], message[2], (*push)->reply_to);
 }
 
 void ControlObject::Close() {

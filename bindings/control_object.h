@@ -44,6 +44,7 @@ class ControlObject {
 
   nanobind::tuple Request(const std::string& kind, nanobind::object fields, nanobind::object attachment,
                           std::optional<double> timeout_s);
+  std::uint64_t Ask(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   void Send(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   nanobind::object NextPush(std::optional<double> timeout_s);
   /// Also waits (a second at most) until every other thread has left its wait with the GIL in hand: one

@@ -129,6 +129,23 @@ class ControlClient::Impl {
     return *std::move(pending->answer);
   }
 
+  StatusOr<std::uint64_t> Ask(Message message) {
+    if (Forked()) return ForkedError();
+    auto pending = std::make_shared<Pending>();
+    pending->as_push = true;
+    const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
+    message.id = id;
+    NameIt(message);
+    pending->request = std::move(message);
+    {
+      const std::lock_guard lock(mutex_);
+      if (!lost_.ok()) return lost_;
+      pending_[id] = pending;
+    }
+    asio::post(loop_->executor(), [this, pending] { SendRequest(*pending); });
+    return id;
+  }
+
   Status Send(Message message) {
     TROUPE_TRY(status());
     Post(std::move(message));
@@ -171,6 +188,7 @@ class ControlClient::Impl {
   struct Pending {
     Waiter waiter;
     std::optional<StatusOr<Message>> answer;
+    bool as_push = false;     // nobody waits: the answer goes where pushes go
     Message request;          // of the loop once posted
     std::uint64_t sent = 0;   // of the loop: on which connection
   };
@@ -293,15 +311,16 @@ class ControlClient::Impl {
     lost.text = MessageOf(why);
     const std::lock_guard lock(mutex_);
     away_since_ = WaitClock::now();
-    for (auto& [id, pending] : pending_) {
-      if (pending->sent == 0 || pending->answer || wire::Repeatable(pending->request.body)) continue;
-      pending->answer.emplace(MakeError(
-          ErrorCode::kUnknownOutcome, "the connection to " + peer_ + " was lost before " +
-                                          std::string(wire::NameOf(pending->request.body)) +
-                                          " was answered: whether it took effect is not known"));
-      pending->waiter.wake.notify_all();
-    }
     QueueLocked(std::move(lost));
+    std::vector<std::uint64_t> unknown;
+    for (const auto& [id, pending] : pending_) {
+      if (pending->sent != 0 && !pending->answer && !wire::Repeatable(pending->request.body)) unknown.push_back(id);
+    }
+    for (const std::uint64_t id : unknown) {
+      const std::string what(wire::NameOf(pending_.at(id)->request.body));
+      AnswerLocked(id, MakeError(ErrorCode::kUnknownOutcome, "the connection to " + peer_ + " was lost before " + what +
+                                                                 " was answered: whether it took effect is not known"));
+    }
   }
 
   void ComeBack(net::OpenedSession opened) {
@@ -324,6 +343,9 @@ class ControlClient::Impl {
   void QueueLocked(wire::Body body) {
     Message message;
     message.body = std::move(body);
+    QueueLocked(std::move(message));
+  }
+  void QueueLocked(Message message) {
     push_bytes_ += Weight(message);
     pushes_.push_back(std::move(message));
     push_waiter_.wake.notify_one();
@@ -346,9 +368,7 @@ class ControlClient::Impl {
     const auto callback = callbacks_.find(message.body.index());
     if (callback != callbacks_.end()) return callback->second(message);
     const std::lock_guard lock(mutex_);
-    push_bytes_ += Weight(message);
-    pushes_.push_back(std::move(message));
-    push_waiter_.wake.notify_one();
+    QueueLocked(std::move(message));
     if (push_bytes_ <= kPushBytesMax) return;
     Status slow = MakeError(ErrorCode::kConnection, "the connection to " + peer_ +
                                                         " was closed: 64 MiB of its messages were not read by this program");
@@ -360,10 +380,25 @@ class ControlClient::Impl {
 
   void Answer(std::uint64_t id, StatusOr<Message> answer) {
     const std::lock_guard lock(mutex_);
+    AnswerLocked(id, std::move(answer));
+  }
+  void AnswerLocked(std::uint64_t id, StatusOr<Message> answer) {
     const auto it = pending_.find(id);
     if (it == pending_.end()) return;  // its caller has given up
-    it->second->answer.emplace(std::move(answer));
-    it->second->waiter.wake.notify_all();
+    if (!it->second->as_push) {
+      it->second->answer.emplace(std::move(answer));
+      it->second->waiter.wake.notify_all();
+      return;
+    }
+    pending_.erase(it);
+    if (!answer.ok()) {
+      wire::ErrorReply error;
+      error.code = static_cast<std::uint16_t>(ErrorCodeOf(answer.status()));
+      error.text = MessageOf(answer.status());
+      answer.emplace().body = std::move(error);
+    }
+    answer->reply_to = id;
+    QueueLocked(*std::move(answer));
   }
 
   void Lose(const Status& why) {
@@ -435,6 +470,7 @@ StatusOr<std::shared_ptr<ControlClient>> ControlClient::Adopt(UniqueFd fd, std::
 StatusOr<Message> ControlClient::Request(Message message, std::optional<Duration> limit, const PollHook& poll) {
   return impl_->Request(std::move(message), limit, poll);
 }
+StatusOr<std::uint64_t> ControlClient::Ask(Message message) { return impl_->Ask(std::move(message)); }
 Status ControlClient::Send(Message message) { return impl_->Send(std::move(message)); }
 StatusOr<std::optional<Message>> ControlClient::NextPush(std::optional<Duration> limit, const PollHook& poll) {
   return impl_->NextPush(limit, poll);

@@ -60,6 +60,9 @@ class ControlClient {
   /// ErrorReply becomes its Status. After kTimeout a late answer is dropped.
   StatusOr<wire::Message> Request(wire::Message message, std::optional<Duration> limit,
                                   const PollHook& poll = {});
+  /// Sends `message` as Request does, sent again after a return like it, and does not wait: the answer
+  /// comes as a push whose reply_to is the id that is returned; what went wrong, as an ErrorReply.
+  StatusOr<std::uint64_t> Ask(wire::Message message);
   /// Queues `message` as it is (one-way, or an answer with reply_to); does not wait. While the peer is
   /// away it is dropped.
   Status Send(wire::Message message);

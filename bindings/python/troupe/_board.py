@@ -3,18 +3,22 @@
 View: one session of one process. `post` is called by the thread that reads the session, `wait` by any
 other. A state that ends an object stays until `forget`: only what is told of that end later (how many
 still watch a run) replaces it, and callbacks hear of the end once. `followed` is what must be watched
-again when the session comes back to a head that lost it.
+again when the session comes back to a head that lost it. Of groups that ended the latest ENDED_GROUPS_MAX
+are kept.
 """
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from troupe import exceptions
 
 Entry = tuple[dict, bytes]
+ENDED_GROUPS_MAX = 1000
+"""As many as the head remembers."""
 _ENDS = {"launch": {"terminal"}, "actor": {"dead"}, "group": {"removed", "infeasible"}}
 
 
@@ -31,6 +35,7 @@ class Board:
         self._changed = threading.Condition()
         self._closed: BaseException | None = None
         self._followed: set[tuple[str, str]] = set()
+        self._ended_groups: deque[str] = deque()
 
     def follow(self, noun: str, identity: str) -> None:
         """The state of this object is wanted, whether or not any has come yet."""
@@ -51,6 +56,10 @@ class Board:
                 return
             self._entries[noun, identity] = (info, attachment)
             callbacks = [] if ended else list(self._callbacks.get((noun, identity), ()))
+            if noun == "group" and not ended and _has_ended(noun, (info, attachment)):
+                self._ended_groups.append(identity)
+                if len(self._ended_groups) > ENDED_GROUPS_MAX:
+                    self._drop(noun, self._ended_groups.popleft())
             self._changed.notify_all()
         for callback in callbacks:
             callback(info, attachment)
@@ -97,9 +106,12 @@ class Board:
     def forget(self, noun: str, identity: str) -> None:
         """Drops what is kept of an object."""
         with self._changed:
-            self._entries.pop((noun, identity), None)
-            self._callbacks.pop((noun, identity), None)
-            self._followed.discard((noun, identity))
+            self._drop(noun, identity)
+
+    def _drop(self, noun: str, identity: str) -> None:
+        self._entries.pop((noun, identity), None)
+        self._callbacks.pop((noun, identity), None)
+        self._followed.discard((noun, identity))
 
     def close(self, error: BaseException | None = None) -> None:
         """The session ended: everyone who waits gets `error`."""

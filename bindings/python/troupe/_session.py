@@ -13,12 +13,15 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from troupe import exceptions
 from troupe._board import Board
 
 REQUEST_TIMEOUT_S = 30.0
+ASKED_MAX = 1000
+"""Requests of `ask` that are under way at a time."""
 _REWATCH = {"launch": ("WatchLaunch", {}), "actor": ("WatchActor", {}), "group": ("GetGroup", {"watch": True})}
 _SHUT_DOWN = "troupe.shutdown() was called in this process: the session that this belongs to has ended"
 _PUSHES = {"LaunchUpdate": ("launch", "launch"), "ActorUpdate": ("actor", "actor"),
@@ -44,6 +47,8 @@ class Session:
         self.return_timeout = 0.0       # how long it looks for a head that is gone
         self._lost_at = 0.0
         self.closed_here = False        # closed from this side
+        self._asked: dict[int, Callable[[exceptions.TroupeError], None]] = {}
+        self._asked_lock = threading.Lock()
         self._on_close: list[Any] = []
         self._on_end: list[Any] = []
         self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
@@ -81,9 +86,34 @@ class Session:
                 raise
             raise exceptions.ConnectionError(f"{error}{self.embedded.obituary()}") from None
 
-    def push(self, kind: str, fields: dict, attachment: bytes) -> None:
-        """Takes a push from the head, or what the native client says about the connection."""
+    def ask(self, kind: str, fields: dict, refused: Callable[[exceptions.TroupeError], None]) -> None:
+        """Sends a request and does not wait: the board learns its answer, `refused` what an ErrorReply says.
+
+        `refused` runs on the session's reading thread. When ASKED_MAX are unanswered, or the process has no
+        connection of its own, this one is waited for.
+        """
+        if self.in_process or len(self._asked) >= ASKED_MAX:
+            try:
+                self.push(*self.request(kind, fields))
+            except exceptions.ConnectionError:
+                raise
+            except exceptions.TroupeError as error:
+                refused(error)
+            return
+        if self.closed_here:
+            raise exceptions.ConnectionError(_SHUT_DOWN)
+        with self._asked_lock:  # its answer must not come before it is known
+            self._asked[self.control.ask(kind, fields)] = refused
+
+    def push(self, kind: str, fields: dict, attachment: bytes, reply_to: int = 0) -> None:
+        """Takes a push from the head, an answer of `ask`, or what the native client says about the connection."""
         noun = _PUSHES.get(kind)
+        if reply_to:
+            with self._asked_lock:
+                refused = self._asked.pop(reply_to)
+            if kind == "ErrorReply":
+                refused(exceptions.from_code(fields["code"], fields["text"]))
+                return
         if noun is not None:
             info = fields["info"]
             self.board.post(noun[0], info[noun[1]], info, attachment)
@@ -138,7 +168,7 @@ class Session:
                 break
             if message is None:
                 break
-            self.push(message[0], message[1], message[2])
+            self.push(*message)
         text = f"the connection to the cluster at {self.address} ended" + (f": {error}" if error else "")
         if self.closed_here:
             text = _SHUT_DOWN

@@ -134,6 +134,20 @@ TEST_F(ControlClientTest, AnErrorReplyBecomesItsStatus) {
   EXPECT_EQ(MessageOf(answer.status()), "no such actor");
 }
 
+TEST_F(ControlClientTest, AnAnswerNobodyWaitsForComesAsAPushWithItsId) {
+  const auto asked = client_->Ask(Note("hello"));
+  const auto refused = client_->Ask(Note("fail"));
+  ASSERT_TRUE(asked.ok() && refused.ok());
+  const auto answer = client_->NextPush(10s);
+  ASSERT_TRUE(answer.ok() && *answer);
+  EXPECT_EQ((*answer)->reply_to, *asked);
+  EXPECT_EQ(TextOf(**answer), "re: hello");
+  const auto error = client_->NextPush(10s);
+  ASSERT_TRUE(error.ok() && *error);
+  EXPECT_EQ((*error)->reply_to, *refused);
+  EXPECT_EQ(std::get<wire::ErrorReply>((*error)->body).text, "no such actor");
+}
+
 TEST_F(ControlClientTest, ADeadlineEndsAWaitAndNamesWhatWasAsked) {
   const auto answer = Ask("silence", 30ms);
   EXPECT_EQ(ErrorCodeOf(answer.status()), ErrorCode::kTimeout);

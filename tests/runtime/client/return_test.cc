@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <future>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -172,6 +173,30 @@ TEST_F(ReturnTest, WhatWasNotAnsweredIsAskedAgainByTheSameClient) {
   EXPECT_EQ(got->attachment, "bytes");
   EXPECT_EQ(heard_.Times("GetStatus"), 2u);
   EXPECT_EQ(heard_.clients(), 1u);
+}
+
+TEST_F(ReturnTest, WhatNobodyWaitsForIsAskedAgainToo) {
+  StartHead(Unix(), false);
+  StartClient(net::OpenOptions(Unix()));
+  Message message;
+  message.body = wire::GetStatus();
+  const auto asked = client_->Ask(message);
+  message.body = wire::CreateToken();
+  const auto once = client_->Ask(message);
+  ASSERT_TRUE(asked.ok() && once.ok());
+  ASSERT_TRUE(heard_.WaitFor("CreateToken", 1));
+  head_.reset();
+  StartHead(Unix(), true);
+  std::map<std::uint64_t, Message> pushes;  // by what they answer; the loss and the return answer nothing
+  while (pushes.count(*asked) == 0 || pushes.count(*once) == 0) {
+    auto push = client_->NextPush(60s);
+    ASSERT_TRUE(push.ok() && *push);
+    pushes[(*push)->reply_to] = **push;
+  }
+  EXPECT_TRUE(std::holds_alternative<wire::Ok>(pushes[*asked].body));
+  EXPECT_EQ(std::get<wire::ErrorReply>(pushes[*once].body).code, static_cast<std::uint16_t>(ErrorCode::kUnknownOutcome));
+  EXPECT_EQ(heard_.Times("GetStatus"), 2u);
+  EXPECT_EQ(heard_.Times("CreateToken"), 1u);
 }
 
 TEST_F(ReturnTest, OverTlsTheCertificateProvesTheSameClient) {
