@@ -40,13 +40,19 @@ std::optional<Preemption> WhomToPreempt(ClusterIndex& cluster, const Request& re
                                         const std::vector<Running>& running) {
   std::vector<const Running*> candidates;
   for (const Running& group : running) {
-    if (group.may_be_ended && group.priority < priority) candidates.push_back(&group);
+    if (!group.ending && group.may_be_ended && group.priority < priority) candidates.push_back(&group);
   }
   std::sort(candidates.begin(), candidates.end(), [](const Running* a, const Running* b) {
     return std::tie(a->priority, b->order) < std::tie(b->priority, a->order);
   });
   Chooser chooser(cluster, request);
+  Preemption result;
   std::optional<Plan> plan = chooser.Try();
+  if (plan) return Preemption{{}, std::move(*plan), true};
+  for (const Running& group : running) {
+    if (group.ending) chooser.End(group);
+  }
+  plan = chooser.Try();
   std::size_t ended = 0;
   for (std::size_t step = 1; !plan && ended < candidates.size(); step *= 2) {
     const std::size_t until = std::min(candidates.size(), ended + step);
@@ -54,7 +60,6 @@ std::optional<Preemption> WhomToPreempt(ClusterIndex& cluster, const Request& re
     plan = chooser.Try();
   }
   if (!plan) return std::nullopt;
-  Preemption result;
   for (std::size_t i = ended; i-- > 0;) {
     chooser.Spare(*candidates[i]);
     if (auto without = chooser.Try()) {

@@ -1,8 +1,9 @@
 // Whom to end so that a request of higher priority gets a place: a decision, not the deed.
 //
 // Only groups of lower priority that may be ended; the lowest first, of equals the youngest, and no more
-// than it takes: whoever the request would also fit beside is spared, the highest first. Pure; the index
-// is as before afterwards.
+// than it takes: whoever the request would also fit beside is spared, the highest first. What is on its
+// way out already is as good as free: nobody is ended for room that comes anyway. Pure; the index is as
+// before afterwards.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +21,17 @@ struct Running {
   int priority = 0;
   std::uint64_t order = 0;  // of submission
   bool may_be_ended = true;
+  bool ending = false;  // its processes are being ended: whatever its priority, its room comes
   std::vector<std::pair<NodeId, Resources>> holds;
 };
 
 struct Preemption {
   std::vector<GroupId> victims;
-  Plan plan;
+  Plan plan;  // where it goes once they, and those that are ending, are gone
+  bool fits_now = false;  // as things are
 };
 
-/// nullopt: not even with all of them gone. No victims: it fits as things are.
+/// nullopt: not even with all of them gone.
 std::optional<Preemption> WhomToPreempt(ClusterIndex& cluster, const Request& request, int priority,
                                         const std::vector<Running>& running);
 

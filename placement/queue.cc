@@ -128,16 +128,21 @@ Pass::~Pass() {
 void Pass::Keep(const Request& request, bool urgent) {
   const auto plan = PlanAhead(cluster_, request);
   if (!plan) return;
-  keeps_ = true;
   if (urgent) {
+    keeps_ = true;
     const Useful useful(cluster_, request);
     for (const Host* host : cluster_.in_place_order()) {
       if (useful(host)) KeepOf(host->view.id, host->view.free);
     }
     return;
   }
+  KeepPlan(request, *plan);
+}
+
+void Pass::KeepPlan(const Request& request, const Plan& plan) {
+  keeps_ = true;
   std::map<NodeId, Resources> amounts;
-  for (std::size_t i = 0; i < plan->nodes.size(); ++i) amounts[plan->nodes[i]].Add(request.bundles[i]);
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) amounts[plan.nodes[i]].Add(request.bundles[i]);
   for (const auto& [node, amount] : amounts) KeepOf(node, amount);
 }
 

@@ -37,6 +37,10 @@ class Pass {
 
   /// The next in the queue. `ready` false: it waits in any case (for a pause to end), but keeps its turn.
   std::optional<Plan> Try(const Request& request, bool ready = true, bool urgent = false);
+  /// Whether somebody who must wait keeps a place already.
+  bool keeps() const { return keeps_; }
+  /// Keeps what this plan uses, as far as it is free, for one whose room is on its way.
+  void KeepPlan(const Request& request, const Plan& plan);
 
  private:
   struct Shape {

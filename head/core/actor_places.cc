@@ -15,6 +15,7 @@ placement::Request PlaceRequestOf(const wire::ActorSpec& spec) {
   request.strategy = FromWire(spec.strategy);
   request.node = spec.node;
   request.node_soft = spec.node_soft;
+  Restrict(request, spec.where, {});
   request.bundles = {FromWire(spec.run_resources.empty() ? spec.resources : spec.run_resources)};
   return request;
 }
@@ -46,6 +47,8 @@ wire::GroupSubmitted OwnGroupOf(Turn& turn, const wire::ActorSpec& spec, const G
   group.strategy = spec.strategy;
   group.node = spec.node;
   group.node_soft = spec.node_soft;
+  group.where = spec.where;
+  group.priority = spec.priority;
   group.bundles.emplace_back();
   group.bundles.back().resources = spec.run_resources;
   if (const Launch* launch = turn.FindLaunch(launch_id)) group.parent = launch->group;
@@ -117,13 +120,21 @@ std::optional<wire::ActorPlaced> ActorPlacer::OnSomeNode(const Actor& actor) {
   const placement::Request request = PlaceRequestOf(actor.spec);
   const placement::NodeView* best = nullptr;
   const Scope scope = ScopeOfLaunch(turn_, actor.launch);
+  // The first of its selectors that holds, before all else.
+  const auto preference = [&](const placement::NodeView& view) {
+    if (placement::Holds(request.labels, view.labels)) return std::size_t{0};
+    std::size_t at = 0;
+    while (at < request.fallbacks.size() && !placement::Holds(request.fallbacks[at], view.labels)) ++at;
+    return at + 1;
+  };
   const auto rank = [&](const placement::NodeView& view) {
-    return std::make_tuple(!(view.id == request.node), !request.bundles[0].FitsIn(view.free),
-                           actors_on_[view.id]);
+    return std::make_tuple(preference(view), !(view.id == request.node),
+                           !request.bundles[0].FitsIn(view.free), actors_on_[view.id]);
   };
   for (const placement::Host* host : scope->in_place_order()) {
     const placement::NodeView& view = host->view;
-    const bool excluded = !request.node.IsNil() && !request.node_soft && view.id != request.node;
+    const bool excluded = (!request.node.IsNil() && !request.node_soft && view.id != request.node) ||
+                          preference(view) > request.fallbacks.size();
     if (excluded || !view.closed.empty() || !request.bundles[0].FitsIn(view.total)) continue;
     if (best == nullptr || rank(view) < rank(*best)) best = &view;
   }

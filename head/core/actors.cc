@@ -23,6 +23,8 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
     text = "an actor needs an id";
     return ErrorCode::kInvalid;
   }
+  text = ObjectionTo(spec.where, {});
+  if (!text.empty()) return ErrorCode::kInvalid;
   if (!request.launch.IsNil()) {
     if (spec.detached) {
       text = "lifetime=\"detached\" is not possible inside a launch: what its driver makes ends with it";
@@ -51,11 +53,6 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
   if (placement::EverFits(*scope, wanted)) return ErrorCode::kNone;
   text = placement::Explain(*scope, wanted).text;
   return ErrorCode::kInfeasible;
-}
-
-bool MayRestart(const Actor& actor) {
-  return !actor.doomed && (actor.spec.max_restarts < 0 ||
-                           actor.restarts < static_cast<std::uint32_t>(actor.spec.max_restarts));
 }
 
 // Journals the death, tells who watches, and what follows from it.
@@ -131,6 +128,11 @@ bool InThatGroup(const Actor& actor, const Id128& group) {
 bool OfThatLaunch(const Actor& actor, const Id128& launch) { return Id128(actor.launch) == launch; }
 
 }  // namespace
+
+bool MayRestart(const Actor& actor) {
+  return !actor.doomed && (actor.spec.max_restarts < 0 ||
+                           actor.restarts < static_cast<std::uint32_t>(actor.spec.max_restarts));
+}
 
 void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& message,
                    const std::string& payload) {

@@ -17,6 +17,8 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
                    const std::string& payload);
 void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message);
 void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message);
+/// Its next end is not its last.
+bool MayRestart(const Actor& actor);
 void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
                   const std::string& exception);
 

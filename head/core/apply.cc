@@ -23,6 +23,8 @@ class Folder {
   void operator()(const wire::NodeJoined& e) {
     s_.changed_nodes.insert(e.registration.node);
     Node& node = s_.nodes[e.registration.node];
+    FreeName(node);
+    s_.node_names[e.name] = e.registration.node;
     node.id = e.registration.node;
     node.name = e.name;
     node.incarnation = e.incarnation;
@@ -36,6 +38,7 @@ class Folder {
     Node* node = ChangeNode(e.node);
     if (node == nullptr || node->incarnation != e.incarnation) return;
     node->dead = true;
+    FreeName(*node);
     node->why = e.cause;
     node->holdings.clear();
   }
@@ -51,7 +54,7 @@ class Folder {
     Group group;
     group.spec = e;
     group.order = ++s_.orders;
-    s_.waiting_groups.emplace(group.order, e.group);
+    s_.waiting_groups.insert(group.key());
     s_.groups.emplace(e.group, std::move(group));
   }
   void operator()(const wire::GroupAttempted& e) {
@@ -59,7 +62,7 @@ class Folder {
     if (group == nullptr) return;
     group->attempt = e.attempt;
     group->attempting = true;
-    s_.waiting_groups.erase({group->order, e.group});
+    s_.waiting_groups.erase(group->key());
     group->places = e.places;
     for (const wire::BundlePlace& place : e.places) {
       Node* node = ChangeNode(place.node);
@@ -84,7 +87,7 @@ class Folder {
     if (group->state == wire::GroupState::kCreated) group->state = wire::GroupState::kRescheduling;
     Mark(*group, HoldingState::kReleasing);
     group->attempting = false;
-    s_.waiting_groups.emplace(group->order, e.group);
+    s_.waiting_groups.insert(group->key());
     group->places.clear();
     group->reason = e.reason;
   }
@@ -92,7 +95,7 @@ class Folder {
     Group* group = FindGroup(e.group);
     if (group == nullptr) return;
     Mark(*group, HoldingState::kReleasing);
-    s_.waiting_groups.erase({group->order, e.group});
+    s_.waiting_groups.erase(group->key());
     group->state = wire::GroupState::kRemoved;
     group->attempting = false;
     group->places.clear();
@@ -160,6 +163,7 @@ class Folder {
     Launch* launch = FindLaunch(e.launch);
     if (launch == nullptr || launch->epoch != e.epoch) return;
     launch->last_failure = e.failure;
+    launch->preemptions += e.preempted ? 1 : 0;
     launch->phase = wire::LaunchState::kQueued;
     launch->driver = RequestId();
   }
@@ -290,6 +294,10 @@ class Folder {
     if (found == s_.nodes.end()) return nullptr;
     s_.changed_nodes.insert(id);
     return &found->second;
+  }
+  void FreeName(const Node& node) {
+    const auto found = s_.node_names.find(node.name);
+    if (found != s_.node_names.end() && found->second == node.id) s_.node_names.erase(found);
   }
   void Mark(const Group& group, HoldingState state) {
     for (const wire::BundlePlace& place : group.places) {

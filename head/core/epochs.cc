@@ -114,6 +114,23 @@ bool AllSucceeded(const Launch& launch) {
   return true;
 }
 
+// The epoch is over, the launch waits for another one.
+void QueueAgain(Turn& turn, Launch& launch, wire::Failure failure, bool preempted) {
+  EndOnNodes(turn, launch, wire::Outcome::kFailed, 1, failure.cause, false);
+  wire::EpochFailed failed;
+  failed.launch = launch.id;
+  failed.epoch = launch.epoch;
+  failed.failure = std::move(failure);
+  failed.preempted = preempted;
+  turn.Append(std::move(failed));
+  if (Group* gang = turn.FindGroup(launch.group)) {
+    Unplace(turn, *gang, launch.last_failure.cause);
+    gang->refusals = 0;
+    gang->retry_at = turn.now;
+  }
+  PushLaunch(turn, launch);
+}
+
 }  // namespace
 
 void BeginEpoch(Turn& turn, const Group& gang) {
@@ -214,7 +231,7 @@ wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
 
 void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure) {
   if (!launch.open()) return;
-  if (launch.epoch >= launch.spec.attempts_max) {
+  if (launch.epoch - launch.preemptions >= launch.spec.attempts_max) {
     Verdict verdict;
     verdict.outcome = wire::Outcome::kFailed;
     verdict.exit_code = ExitCodeOf(failure);
@@ -223,18 +240,11 @@ void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure) {
     WriteMarker(turn, launch, std::move(verdict));
     return;
   }
-  EndOnNodes(turn, launch, wire::Outcome::kFailed, 1, failure.cause, false);
-  wire::EpochFailed failed;
-  failed.launch = launch.id;
-  failed.epoch = launch.epoch;
-  failed.failure = std::move(failure);
-  turn.Append(std::move(failed));
-  if (Group* gang = turn.FindGroup(launch.group)) {
-    Unplace(turn, *gang, launch.last_failure.cause);
-    gang->refusals = 0;
-    gang->retry_at = turn.now;
-  }
-  PushLaunch(turn, launch);
+  QueueAgain(turn, launch, std::move(failure), false);
+}
+
+void PreemptEpoch(Turn& turn, Launch& launch, const std::string& why) {
+  QueueAgain(turn, launch, FailureOn(turn, launch, -1, why), true);
 }
 
 void EndOnNodes(Turn& turn, Launch& launch, wire::Outcome outcome, std::int32_t exit_code,

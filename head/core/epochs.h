@@ -22,6 +22,8 @@ void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message);
 void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std::string& value);
 /// The current epoch is over without a marker, or with one when no attempt is left.
 void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure);
+/// The same for the sake of others: another epoch follows in any case, and is not counted as an attempt.
+void PreemptEpoch(Turn& turn, Launch& launch, const std::string& why);
 
 /// Rank `r`'s node, names and host in a Failure.
 wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank, const std::string& cause);

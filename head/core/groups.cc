@@ -8,6 +8,7 @@
 #include "head/core/actors.h"
 #include "head/core/convert.h"
 #include "head/core/epochs.h"
+#include "head/core/schedule.h"
 #include "head/core/shares.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
@@ -62,8 +63,9 @@ void Placed(Turn& turn, Group& group) {
 }
 
 const Group* FindByName(const State& state, const std::string& name) {
+  if (name.empty()) return nullptr;
   for (const auto& [id, group] : state.groups) {
-    if (group.live() && !name.empty() && group.spec.name == name) return &group;
+    if (group.live() && group.spec.name == name) return &group;
   }
   return nullptr;
 }
@@ -90,6 +92,11 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
                 "with it");
     return;
   }
+  const std::string objection = ObjectionTo(message.where, message.bundles);
+  if (!objection.empty()) {
+    turn.Refuse(request, ErrorCode::kInvalid, objection);
+    return;
+  }
   if (FindByName(turn.state, message.name) != nullptr) {
     turn.Refuse(request, ErrorCode::kAlreadyExists,
                 "a placement group is already called '" + message.name + "'");
@@ -100,6 +107,8 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   submitted.name = message.name;
   submitted.strategy = message.strategy;
   submitted.bundles = message.bundles;
+  submitted.where = message.where;
+  submitted.priority = message.priority;
   submitted.owner = message.detached ? OwnerId() : request.owner;
   submitted.detached = message.detached;
   submitted.launch = request.launch;
@@ -114,17 +123,21 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   turn.Append(std::move(submitted));
   Group& group = *turn.FindGroup(message.group);
   group.watchers.insert(request.route);
-  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, group)});
   turn.state.dirty = true;
+  Schedule(turn);  // so that the answer need not say why it waits when it does not
+  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, group)});
 }
 
 void OnGetGroup(Turn& turn, const Request& request, const wire::GetGroup& message) {
-  Group* group = turn.FindGroup(message.group);
-  if (group == nullptr && !message.name.empty()) {
-    if (const Group* named = FindByName(turn.state, message.name)) {
-      group = turn.FindGroup(named->spec.group);
-    }
+  GroupId id = message.group;
+  if (const Launch* launch = turn.FindLaunch(message.launch)) id = launch->group;
+  if (const Actor* actor = turn.FindActor(message.actor)) {
+    id = actor->own_group.IsNil() ? actor->spec.group : actor->own_group;
   }
+  if (const Group* named = FindByName(turn.state, message.name); id.IsNil() && named != nullptr) {
+    id = named->spec.group;
+  }
+  Group* group = turn.FindGroup(id);
   if (group == nullptr) {
     turn.Refuse(request, ErrorCode::kNotFound,
                 "no placement group " +
@@ -132,7 +145,9 @@ void OnGetGroup(Turn& turn, const Request& request, const wire::GetGroup& messag
     return;
   }
   if (message.watch) group->watchers.insert(request.route);
-  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *group)});
+  wire::GroupInfo info = InfoOf(turn, *group);
+  if (message.explain) info.reason = WhyWaiting(turn, *group);
+  turn.Reply(request, wire::GroupUpdate{std::move(info)});
 }
 
 void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& message) {
@@ -254,14 +269,14 @@ void LoseBundles(Turn& turn, const GroupId& id, const std::string& why) {
 void EndGroup(Turn& turn, const GroupId& id, const std::string& why) {
   Group* group = turn.FindGroup(id);
   if (group == nullptr || !group->live()) return;
-  if (group->spec.actor.IsNil()) {  // one actor's own reservation has nothing inside
+  if (group->spec.gang) {  // nothing else has reservations inside
     std::vector<GroupId> children;
     for (const auto& [child_id, child] : turn.state.groups) {
       if (child.spec.parent == id && child.live()) children.push_back(child_id);
     }
     for (const GroupId& child : children) EndGroup(turn, child, why);
-    EndActorsIn(turn, id, why);
   }
+  if (group->spec.actor.IsNil()) EndActorsIn(turn, id, why);
   group = turn.FindGroup(id);
   if (group == nullptr || !group->live()) return;
   const std::set<NodeId> nodes = NodesOf(group->places);
@@ -300,6 +315,10 @@ wire::GroupInfo InfoOf(Turn& turn, const Group& group) {
   info.launch = group.spec.launch;
   info.shares = group.spec.shares;
   info.share_rank = group.spec.share_rank;
+  info.priority = group.spec.priority;
+  info.gang = group.spec.gang;
+  info.actor = group.spec.actor;
+  if (group.waiting() && group.spec.parent.IsNil()) info.queue_place = QueuePlace(turn, group) + 1;
   info.reason = group.waiting() ? WaitingFor(turn, group) : group.reason;
   return info;
 }

@@ -37,7 +37,7 @@ std::string Objection(const Turn& turn, const Request& request, const wire::Laun
     return "the head's disk is full: running launches finish, new ones are refused until there is "
            "room in its state directory";
   }
-  return {};
+  return ObjectionTo(spec.where, {});
 }
 
 void Accept(Turn& turn, const Request& request, const Launch& launch) {
@@ -113,6 +113,8 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
   gang.gang = true;
   gang.strategy = spec.strategy;
   gang.gpu_type = spec.gpu_type;
+  gang.where = spec.where;
+  gang.priority = spec.priority;
   gang.count = spec.ranks;
   gang.bundles.emplace_back();
   gang.bundles.back().resources = spec.per_rank;
@@ -285,6 +287,8 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
   info.state = launch.phase;
   info.epoch = launch.epoch;
   info.attempts_max = launch.spec.attempts_max;
+  info.priority = launch.spec.priority;
+  info.preemptions = launch.preemptions;
   info.submitted_us = launch.submitted_us;
   info.ready_ms = launch.roster.ready_ms;
   info.nodes = launch.nodes;

@@ -12,6 +12,12 @@
 
 namespace troupe::head {
 
+/// Whom a request may end that waits and has a higher priority.
+enum class Preemption : std::uint8_t {
+  kNever,        // nobody: priorities are the order of the queue
+  kRestartable,  // what can start again: launches with attempts, actors with restarts
+};
+
 struct CoreOptions {
   ClusterId cluster;
   std::string address;  // host:port, shown by status
@@ -47,6 +53,7 @@ struct CoreOptions {
   std::uint64_t retention_us = 7ull * 24 * 3600 * 1'000'000;
   std::size_t dead_actors_max = 1000;
   std::uint32_t ranks_max = 65536;
+  Preemption preemption = Preemption::kNever;
   /// Good without having been made here: derived by every node from a secret they share.
   std::vector<wire::TokenWritten> tokens;
 };

@@ -20,11 +20,8 @@ std::string UniqueName(const State& state, const NodeId& id, const std::string& 
   const std::string base = wanted.empty() ? "node-" + id.Short() : wanted;
   for (int i = 1;; ++i) {
     const std::string name = i == 1 ? base : base + "-" + std::to_string(i);
-    bool taken = false;
-    for (const auto& [other, node] : state.nodes) {
-      taken = taken || (other != id && node.name == name && !node.dead);
-    }
-    if (!taken) return name;
+    const auto taken = state.node_names.find(name);
+    if (taken == state.node_names.end() || taken->second == id) return name;
   }
 }
 

@@ -8,6 +8,7 @@
 #include "head/core/actors.h"
 #include "head/core/convert.h"
 #include "head/core/groups.h"
+#include "head/core/preempt.h"
 #include "head/core/runs.h"
 #include "head/core/shares.h"
 #include "head/core/views.h"
@@ -52,11 +53,26 @@ class Queue {
     if (actor != nullptr && actor->recreate_at > turn_.now) return;
     const bool ready = group.retry_at <= turn_.now;
     const placement::Request request = RequestOf(turn_, group.spec);
+    if (ready && group.spec.parent.IsNil() && MakesRoom(group, request)) return;
     const auto plan = group.spec.parent.IsNil() ? pass_.Try(request, ready) : InParent(group, request, ready);
     if (plan) StartAttempt(turn_, group, PlacesOf(group, request, *plan));
   }
 
+  /// Whom to end, and for whom: when the pass is over.
+  const std::vector<std::pair<GroupId, GroupId>>& victims() const { return victims_; }
+
  private:
+  // By policy the first that must wait ends others, and keeps the place it will have then.
+  bool MakesRoom(const Group& group, const placement::Request& request) {
+    if (turn_.options.preemption == Preemption::kNever || pass_.keeps()) return false;
+    if (!reservations_) reservations_ = TopLevelReservations(turn_);
+    const auto decision = placement::WhomToPreempt(turn_.state.cluster, request, group.spec.priority, *reservations_);
+    if (!decision || decision->fits_now) return false;
+    for (const GroupId& victim : decision->victims) victims_.emplace_back(victim, group.spec.group);
+    pass_.KeepPlan(request, decision->plan);
+    return true;
+  }
+
   std::optional<placement::Plan> InParent(Group& group, const placement::Request& request, bool ready) {
     const Group* parent = turn_.FindGroup(group.spec.parent);
     if (!ready || parent == nullptr || parent->state != wire::GroupState::kCreated) return std::nullopt;
@@ -81,6 +97,8 @@ class Queue {
 
   Turn& turn_;
   placement::Pass pass_;
+  std::optional<std::vector<placement::Running>> reservations_;
+  std::vector<std::pair<GroupId, GroupId>> victims_;
   std::map<GroupId, std::unique_ptr<Inner>> inner_;
 };
 
@@ -91,10 +109,13 @@ void Schedule(Turn& turn) {
   turn.state.dirty = false;
   CountNodesOfRuns(turn);
   const auto waiting = turn.state.waiting_groups;
+  std::vector<std::pair<GroupId, GroupId>> victims;
   if (!waiting.empty()) {
     Queue queue(turn);
-    for (const auto& [order, id] : waiting) queue.Try(*turn.FindGroup(id));
+    for (const auto& [less, order, id] : waiting) queue.Try(*turn.FindGroup(id));
+    victims = queue.victims();
   }
+  for (const auto& [victim, by] : victims) Preempt(turn, victim, by);
   PlaceActors(turn);
 }
 

@@ -1,6 +1,6 @@
 // The queue: which waiting requests get a place now.
 //
-// In order of submission. The first top-level request that must wait keeps what it will need: later
+// The highest priority first, of equals in order of submission. The first top-level request that must wait keeps what it will need: later
 // ones may pass it only with what is left beside that (P6: no starvation). Requests inside a launch
 // compete only among themselves.
 #pragma once

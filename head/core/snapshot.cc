@@ -79,6 +79,7 @@ void WriteLaunch(Writer& out, const Launch& launch) {
   kept.cancel_requested = launch.cancel_requested;
   kept.cancel_reason = launch.cancel_reason;
   kept.last_failure = launch.last_failure;
+  kept.preemptions = launch.preemptions;
   kept.ended = launch.marker.has_value();
   if (launch.marker) kept.marker = *launch.marker;
   out.Put(std::move(kept), launch.marker ? launch.value : launch.payload);
@@ -179,6 +180,7 @@ void Restore(State& state, const wire::NodeKept& event, const std::string&) {
   node.info = event.registration;
   node.total = FromWire(event.registration.resources);
   node.dead = event.dead;
+  if (!node.dead) state.node_names[node.name] = node.id;
   node.draining = event.draining;
   node.why = event.why;
   for (const wire::HoldingKept& item : event.holdings) {
@@ -198,7 +200,7 @@ void Restore(State& state, const wire::GroupKept& event, const std::string&) {
   group.attempting = event.attempting;
   group.places = event.places;
   group.reason = event.reason;
-  if (group.waiting()) state.waiting_groups.emplace(group.order, event.spec.group);
+  if (group.waiting()) state.waiting_groups.insert(group.key());
   if (!group.live()) state.ended_groups.push_back(event.spec.group);
 }
 
@@ -226,6 +228,7 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
   launch.cancel_requested = event.cancel_requested;
   launch.cancel_reason = event.cancel_reason;
   launch.last_failure = event.last_failure;
+  launch.preemptions = event.preemptions;
   if (event.ended) launch.marker = event.marker;
   (event.ended ? launch.value : launch.payload) = attachment;
   if (!launch.request.IsNil()) state.requests[launch.request] = launch.id;

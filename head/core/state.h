@@ -63,10 +63,12 @@ struct Node {
   Instant report_due{};
 };
 
+/// In the queue: the highest priority first, of equals the earliest.
+using QueueKey = std::tuple<std::int64_t, std::uint64_t, GroupId>;  // less the priority, order, id
 struct Group {
   // durable
   wire::GroupSubmitted spec;
-  std::uint64_t order = 0;  // place in the queue
+  std::uint64_t order = 0;  // of submission
   wire::GroupState state = wire::GroupState::kPending;
   std::uint64_t attempt = 0;
   bool attempting = false;
@@ -81,6 +83,7 @@ struct Group {
   bool live() const {
     return state != wire::GroupState::kRemoved && state != wire::GroupState::kInfeasible;
   }
+  QueueKey key() const { return {-std::int64_t{spec.priority}, order, spec.group}; }
   bool waiting() const { return live() && !attempting && state != wire::GroupState::kCreated; }
 };
 
@@ -120,6 +123,7 @@ struct Launch {
   bool cancel_requested = false;
   std::string cancel_reason;
   wire::Failure last_failure;
+  std::uint32_t preemptions = 0;  // epochs that ended so
   std::optional<wire::Marker> marker;
   std::string value;  // the driver's
   // volatile
@@ -195,6 +199,7 @@ struct State {
   std::uint64_t incarnation = 0;
   std::uint64_t orders = 0;
   std::map<NodeId, Node> nodes;
+  std::map<std::string, NodeId> node_names;  // of the living
   std::map<NodeId, std::string> node_keys;  // SHA-256 of the key of a node's newest certificate
   std::map<GroupId, Group> groups;
   std::map<LaunchId, Launch> launches;
@@ -208,7 +213,7 @@ struct State {
   /// not make it again, with nobody left to remove it.
   std::deque<GroupId> ended_groups;
   std::set<ActorId> pending_actors;  // without a reservation of their own
-  std::set<std::pair<std::uint64_t, GroupId>> waiting_groups;  // (order, id)
+  std::set<QueueKey> waiting_groups;
   std::set<LaunchId> waiting_runs;  // STARTING, of mode command
   std::map<ValueKey, Value> values;
   RecentWrites recent_writes;  // of values

@@ -7,6 +7,7 @@
 #include "head/core/convert.h"
 #include "head/core/shares.h"
 #include "placement/explain.h"
+#include "placement/packer.h"
 
 namespace troupe::head {
 namespace {
@@ -97,6 +98,7 @@ placement::Request RequestOf(const Turn& turn, const wire::GroupSubmitted& spec)
   for (const wire::Bundle& bundle : spec.bundles) {
     request.bundles.push_back(FromWire(bundle.resources));
   }
+  Restrict(request, spec.where, spec.bundles);
   if (spec.gang && !spec.bundles.empty()) request.bundles.resize(spec.count, request.bundles[0]);
   return request;
 }
@@ -105,6 +107,7 @@ placement::Request RequestOf(const wire::LaunchSpec& spec) {
   placement::Request request;
   request.strategy = FromWire(spec.strategy);
   if (!spec.gpu_type.empty()) request.labels["gpu_type"] = spec.gpu_type;
+  Restrict(request, spec.where, {});
   request.bundles.assign(spec.ranks, FromWire(spec.per_rank));
   return request;
 }
@@ -123,11 +126,30 @@ std::string WaitingFor(Turn& turn, const Group& group) {
   return text;
 }
 
+std::string WhyWaiting(Turn& turn, const Group& group) {
+  const Group* parent = turn.FindGroup(group.spec.parent);
+  if (!group.waiting() || group.spec.shares || (parent == nullptr && !group.spec.parent.IsNil())) {
+    return WaitingFor(turn, group);
+  }
+  const placement::Request request = RequestOf(turn, group.spec);
+  const Scope scope = ScopeFor(turn, group);
+  std::string text = placement::Explain(*scope, request).text;
+  const std::uint32_t before = parent == nullptr ? QueuePlace(turn, group) : 0;
+  if (before > 0) {
+    text += "\n  before it in the queue: " + std::to_string(before);
+    if (placement::Pack(*scope, request)) text += "; what would do is kept for the first of them";
+  }
+  if (!group.reason.empty()) text += "\n  last attempt: " + group.reason;
+  const std::string holders = parent == nullptr ? "" : HoldersIn(turn, *parent);
+  if (!holders.empty()) text += "\n  held by " + holders;
+  return text;
+}
+
 std::uint32_t QueuePlace(const Turn& turn, const Group& group) {
   std::uint32_t before = 0;
-  for (const auto& [order, id] : turn.state.waiting_groups) {
-    const auto other = turn.state.groups.find(id);
-    if (order >= group.order) break;
+  for (const QueueKey& key : turn.state.waiting_groups) {
+    const auto other = turn.state.groups.find(std::get<GroupId>(key));
+    if (key >= group.key()) break;
     if (other != turn.state.groups.end() && other->second.spec.parent.IsNil()) ++before;
   }
   return before;

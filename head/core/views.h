@@ -43,6 +43,8 @@ placement::Request RequestOf(const wire::LaunchSpec& spec);
 
 /// Why a waiting group waits, in one line; empty when it does not.
 std::string WaitingFor(Turn& turn, const Group& group);
+/// The same in full: a line per group of equal nodes, who is before it, what its last attempt met.
+std::string WhyWaiting(Turn& turn, const Group& group);
 /// How many top-level requests are before it in the queue.
 std::uint32_t QueuePlace(const Turn& turn, const Group& group);
 

@@ -112,6 +112,10 @@ class HeadProcess {
     CoreOptions core;
     core.cluster = folder_->authority.cluster_id();
     core.pid = getpid();
+    if (options_.preemption != "never" && options_.preemption != "restartable") {
+      return MakeError(ErrorCode::kInvalid, "--preemption: never or restartable, not " + options_.preemption);
+    }
+    if (options_.preemption == "restartable") core.preemption = Preemption::kRestartable;
     core.recreate_after = TestLimit("recreate_after", core.recreate_after);
     if (run_) {
       const std::uint64_t now_us = clock_.WallTimeUs();

@@ -21,6 +21,7 @@ struct HeadOptions {
   std::uint64_t snapshot_every = 20000;  // events
   std::string run_secret_file;  // of a `troupe run`: authority and tokens are derived from it
   std::string run;              // its name
+  std::string preemption = "never";  // or "restartable": whom a higher priority may end
   bool embedded = false;  // state is thrown away: nothing is synced
 };
 

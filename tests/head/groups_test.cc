@@ -145,6 +145,56 @@ TEST_F(Groups, P6_APauseAfterARefusalCostsNoTurn) {
   Create(client, small, 1, 1);
   Serve(a);
   EXPECT_EQ(GroupOf(small).attempt, 0u) << "it waits behind the one that pauses";
+  wire::GetGroup ask;
+  ask.group = small;
+  ask.explain = true;
+  Say(client, ask, 51);
+  EXPECT_EQ(Last<wire::GroupUpdate>(client).info.reason,
+            "{CPU: 1} must wait\n  node-a: 4 CPU free; fits 1\n"
+            "  before it in the queue: 1; what would do is kept for the first of them");
+}
+
+TEST_F(Groups, BundlesGoWhereTheirLabelsAndTheLevelSay) {
+  wire::RegisterNode report;
+  report.labels = {{"rack", "r1"}, {"disk", "ssd"}};
+  const FakeNode a = Join(1, 2, 0, report);
+  report.labels = {{"rack", "r1"}, {"disk", "hdd"}};
+  const FakeNode b = Join(2, 2, 0, report);
+  report.labels = {{"rack", "r2"}};
+  const FakeNode c = Join(3, 2, 0, report);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  wire::CreateGroup create;
+  create.group = id_;
+  create.bundles.resize(3);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    create.bundles[i].index = i;
+    create.bundles[i].resources = Amounts(1);
+  }
+  create.bundles[0].labels = {{"disk", "!in(ssd,hdd)"}};
+  create.bundles[1].labels = {{"disk", "hdd"}};
+  create.bundles[2].labels = {{"rack", "r1"}, {"disk", "!hdd"}};
+  Say(client, create, 50);
+  EXPECT_EQ(GroupOf(id_).places[0].node, c.id);
+  EXPECT_EQ(GroupOf(id_).places[1].node, b.id);
+  EXPECT_EQ(GroupOf(id_).places[2].node, a.id);
+
+  wire::CreateGroup rack;
+  rack.group = GroupId(4, 5);
+  rack.bundles.assign(5, create.bundles[0]);
+  for (wire::Bundle& bundle : rack.bundles) bundle.labels.clear();
+  rack.where.level = "rack";
+  rack.where.level_required = true;
+  Say(client, rack, 51);
+  const wire::ErrorReply never = Last<wire::ErrorReply>(client);
+  EXPECT_EQ(never.code, static_cast<std::uint16_t>(ErrorCode::kInfeasible));
+  EXPECT_NE(never.text.find("no rack holds all: the roomiest, r1, has room for 4 of 5"), std::string::npos);
+  rack.where.level = "floor";
+  Say(client, rack, 52);
+  EXPECT_EQ(Last<wire::ErrorReply>(client).code, static_cast<std::uint16_t>(ErrorCode::kInvalid));
+  rack.where = {};
+  rack.where.labels = {{"disk", "in(ssd"}};
+  Say(client, rack, 53);
+  EXPECT_EQ(Last<wire::ErrorReply>(client).code, static_cast<std::uint16_t>(ErrorCode::kInvalid));
 }
 
 TEST_F(Groups, NodeDeathReschedulesOnTheNodesThatAreLeft) {

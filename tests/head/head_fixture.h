@@ -21,7 +21,7 @@ class HeadFixture : public ::testing::Test {
 
   /// A head that has replayed what is durable.
   void Boot() {
-    core_ = std::make_unique<HeadCore>(CoreOptions(), Seams{random_, mint_});
+    core_ = std::make_unique<HeadCore>(options_, Seams{random_, mint_});
     std::uint64_t sequence = 0;
     for (const wire::Event& event : durable_) core_->Replay({++sequence, event});
     pending_.clear();
@@ -141,8 +141,9 @@ class HeadFixture : public ::testing::Test {
     }
   }
   LaunchId Submit(SessionId client, std::uint32_t ranks, std::uint32_t attempts = 1,
-                  wire::LaunchMode mode = wire::LaunchMode::kDistributed) {
+                  wire::LaunchMode mode = wire::LaunchMode::kDistributed, std::int32_t priority = 0) {
     wire::SubmitLaunch submit;
+    submit.spec.priority = priority;
     submit.spec.ranks = ranks;
     submit.spec.mode = mode;
     submit.spec.per_rank = Amounts(1);
@@ -220,6 +221,11 @@ class HeadFixture : public ::testing::Test {
     }
     return found;
   }
+  static State Folded(const std::vector<wire::Event>& events) {
+    State state;
+    for (const wire::Event& event : events) Apply(state, event);
+    return state;
+  }
   const Launch& LaunchOf(LaunchId id) const { return core_->state().launches.at(id); }
   std::size_t Markers() const {
     std::size_t count = 0;
@@ -233,6 +239,7 @@ class HeadFixture : public ::testing::Test {
   std::uint64_t wall_at_zero_us_ = 100'000'000'000;  // changed by a clock that jumps
   Prng random_{42};
   CountingMint mint_;
+  CoreOptions options_;  // of the next Boot
   std::unique_ptr<HeadCore> core_;
   std::vector<wire::Event> durable_;
   std::vector<Row> pending_;

@@ -8,11 +8,6 @@ namespace {
 
 class Restart : public HeadFixture {
  protected:
-  State Folded(const std::vector<wire::Event>& events) {
-    State state;
-    for (const wire::Event& event : events) Apply(state, event);
-    return state;
-  }
   // Something of everything, in several states.
   void MakeWork() {
     node_ = Join(1, 8);

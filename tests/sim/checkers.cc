@@ -58,7 +58,11 @@ void Checker::OnDurable(const head::Row& row) {
   Expect(row.sequence == durable_ + 1, "the journal has a gap");
   durable_ = row.sequence;
   const wire::EventBody& body = row.event.body;
-  if (const auto* begun = std::get_if<wire::EpochBegun>(&body)) {
+  if (const auto* submitted = std::get_if<wire::LaunchSubmitted>(&body)) {
+    specs_[submitted->launch] = submitted->spec;
+  } else if (const auto* begun = std::get_if<wire::EpochBegun>(&body)) {
+    Expect(begun->epoch - preempted_[begun->launch] <= specs_[begun->launch].attempts_max,
+           "a launch had more attempts than it may have");
     Expect(begun->epoch > epochs_[begun->launch], "S8: an epoch began twice");
     Expect(markers_.count(begun->launch) == 0, "S4: an epoch began after the marker");
     epochs_[begun->launch] = begun->epoch;
@@ -73,6 +77,11 @@ void Checker::OnDurable(const head::Row& row) {
   } else if (const auto* failed = std::get_if<wire::EpochFailed>(&body)) {
     Expect(failed->epoch == epochs_[failed->launch], "S3: an epoch that is not the current one failed");
     over_[failed->launch] = failed->epoch;
+    if (failed->preempted) {
+      Expect(preempts_, "a launch was preempted without a policy that says so");
+      Expect(specs_[failed->launch].attempts_max > 1, "a launch was preempted that may start only once");
+      ++preempted_[failed->launch];
+    }
   } else if (const auto* written = std::get_if<wire::MarkerWritten>(&body)) {
     const wire::Marker& marker = written->marker;
     Expect(markers_.count(marker.launch) == 0, "S6: a second marker for one launch");
@@ -86,6 +95,12 @@ void Checker::OnDurable(const head::Row& row) {
     }
     markers_.emplace(marker.launch, marker);
   }
+}
+
+std::uint64_t Checker::preemptions() const {
+  std::uint64_t sum = 0;
+  for (const auto& [launch, count] : preempted_) sum += count;
+  return sum;
 }
 
 void Checker::OnSent(const wire::Message& message) {

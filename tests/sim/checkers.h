@@ -44,6 +44,8 @@ class Checker {
   /// One line of the trace, when it is wanted.
   void Note(std::string_view what, std::string_view detail);
   void set_verbose(bool verbose) { verbose_ = verbose; }
+  /// Whether the head's policy lets it end launches for others.
+  void set_preempts(bool preempts) { preempts_ = preempts; }
 
   void Fail(const std::string& what);
   void Expect(bool holds, const std::string& what) {
@@ -51,6 +53,7 @@ class Checker {
   }
   const std::string& failure() const { return failure_; }
   std::uint64_t markers() const { return markers_.size(); }
+  std::uint64_t preemptions() const;
   const std::map<LaunchId, wire::Marker>& all_markers() const { return markers_; }
 
  private:
@@ -58,6 +61,9 @@ class Checker {
   bool verbose_ = false;
   std::string failure_;
   std::uint64_t durable_ = 0;
+  bool preempts_ = false;
+  std::map<LaunchId, wire::LaunchSpec> specs_;
+  std::map<LaunchId, std::uint64_t> preempted_;    // so many of its epochs
   std::map<LaunchId, wire::Marker> markers_;       // in the journal
   std::map<LaunchId, std::uint64_t> epochs_;       // last one begun
   std::map<LaunchId, std::uint64_t> over_;         // last one that failed

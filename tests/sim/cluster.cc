@@ -24,6 +24,10 @@ class Run {
     work_.writes = random.Below(30);
     work_.chaos = std::chrono::seconds(20);
     plan_ = DrawPlan(random, work_);
+    Prng others(seed ^ 0x70726965);  // beside the draws of older seeds
+    work_.priorities = others.Chance(500) ? 3 : 1;
+    plan_.preempts = others.Chance(700);
+    checker_.set_preempts(plan_.preempts);
     head_ = std::make_unique<HeadHost>(loop_, plan_, checker_);
     for (std::size_t i = 0; i < work_.workers; ++i) {
       workers_.push_back(std::make_unique<WorkerHost>(loop_, plan_, checker_, *head_, i));
@@ -91,6 +95,7 @@ class Run {
 
   void PlanLaunches() {
     Prng& random = loop_.random();
+    Prng others(seed_ ^ 0x6f72646572);
     for (std::size_t i = 0; i < work_.launches; ++i) {
       wire::LaunchSpec spec;
       spec.function_name = "train";
@@ -109,6 +114,7 @@ class Run {
       spec.attempts_max = static_cast<std::uint32_t>(1 + random.Below(3));
       if (random.Chance(150)) spec.timeout_ms = 500 + random.Below(20000);
       spec.detached = random.Chance(200);
+      spec.priority = static_cast<std::int32_t>(others.Below(work_.priorities));
       ClientHost* client = clients_[random.Below(clients_.size())].get();
       loop_.In(Ms(random.Below(15000)), "submit", [client, spec] { client->Submit(spec); });
     }
@@ -209,6 +215,7 @@ class Run {
     result.trace = loop_.trace();
     result.events = loop_.events();
     result.markers = checker_.markers();
+    result.preemptions = checker_.preemptions();
     for (const auto& [id, marker] : checker_.all_markers()) {
       result.succeeded += marker.outcome == wire::Outcome::kSucceeded ? 1 : 0;
     }

@@ -17,6 +17,7 @@ struct RunResult {
   std::uint64_t events = 0;
   std::uint64_t markers = 0;
   std::uint64_t succeeded = 0;
+  std::uint64_t preemptions = 0;
   std::string plan;
   std::string failure;  // empty: all held
 };

@@ -37,6 +37,7 @@ struct FaultPlan {
   unsigned snapshot_permille = 0;  // of commits
   Duration join_most{};            // the last of the workers joins then
   unsigned stubborn_permille = 0;  // processes that only SIGKILL ends
+  bool preempts = false;           // the head, by priority
   Duration commit_most{};          // slowest commit
   Duration latency_most{};
 };
@@ -46,6 +47,7 @@ struct Workload {
   std::size_t clients = 2;
   std::size_t launches = 4;
   std::size_t writes = 0;  // of values, by every client
+  std::uint64_t priorities = 1;  // of launches: so many different ones
   Duration chaos{};  // no fault begins after it
 };
 

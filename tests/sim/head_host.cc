@@ -9,7 +9,9 @@ namespace troupe::sim {
 
 void HeadHost::Start() {
   ++life_;
-  core_.emplace(head::CoreOptions(), head::Seams{random_, mint_});
+  head::CoreOptions options;
+  if (plan_.preempts) options.preemption = head::Preemption::kRestartable;
+  core_.emplace(options, head::Seams{random_, mint_});
   std::uint64_t last = 0;
   const Status replayed = disk_.Replay([&](const head::Row& row) {
     core_->Replay(row);

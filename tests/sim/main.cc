@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   std::uint64_t events = 0;
   std::uint64_t markers = 0;
   std::uint64_t succeeded = 0;
+  std::uint64_t preemptions = 0;
   std::uint64_t failures = 0;
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::uint64_t> listed;
@@ -67,6 +68,7 @@ int main(int argc, char** argv) {
     events += result.events * (once || trace ? 1 : 2);
     markers += result.markers;
     succeeded += result.succeeded;
+    preemptions += result.preemptions;
     if (trace) {
       std::printf("seed %llu: %llu events, trace %016llx, %llu markers\n%s",
                   static_cast<unsigned long long>(seed), static_cast<unsigned long long>(result.events),
@@ -79,9 +81,9 @@ int main(int argc, char** argv) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("%llu seeds, %llu events, %llu launches ended (%llu succeeded), %.2f s, %.0f events/s\n",
+  std::printf("%llu seeds, %llu events, %llu launches ended (%llu succeeded), %llu preemptions, %.2f s, %.0f events/s\n",
               static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(events),
-              static_cast<unsigned long long>(markers), static_cast<unsigned long long>(succeeded),
+              static_cast<unsigned long long>(markers), static_cast<unsigned long long>(succeeded), static_cast<unsigned long long>(preemptions),
               seconds, static_cast<double>(events) / seconds);
   return failures == 0 ? 0 : 1;
 }

@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _resources, _session
+from troupe import _resources, _selectors, _session
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
-          "accelerator_type", "max_pending_calls", "concurrency_groups"}
+          "accelerator_type", "max_pending_calls", "concurrency_groups", "label_selector", "fallback_strategy", "priority"}
 _NEEDS_LATER = {"accelerator_type": None}
 
 
@@ -34,6 +34,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"max_pending_calls must be a whole number of at least 1, or -1 for no limit, not {pending!r}")
     if options.get("get_if_exists") and not options.get("name"):
         raise ValueError("get_if_exists needs a name")
+    _resources.check_priority(options.get("priority") or 0)
     gpus = options.get("num_gpus")
     if gpus is not None and gpus > 1 and gpus != int(gpus):
         raise ValueError(f"num_gpus must be a fraction of one GPU or whole GPUs, not {gpus!r}")
@@ -80,8 +81,14 @@ def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: s
         "detached": detached, "max_concurrency": options.get("max_concurrency") or 1,
         "max_restarts": options.get("max_restarts") or 0, "environment": environment,
         "get_if_exists": bool(options.get("get_if_exists")),
+        "priority": _resources.check_priority(options.get("priority") or 0),
     }
     spec.update(_placement(options.get("scheduling_strategy")))
+    if options.get("label_selector") or options.get("fallback_strategy"):
+        if "group" in spec or "where" in spec:
+            raise ValueError(f"label_selector does not go with {options['scheduling_strategy']!r}: it says where already; "
+                             "a placement group takes bundle_label_selector")
+        spec["where"] = _selectors.where(options.get("label_selector"), options.get("fallback_strategy"))
     return spec
 
 
@@ -94,8 +101,12 @@ def _placement(strategy: Any) -> dict[str, Any]:
     if strategy == "SPREAD":
         return {"strategy": "spread"}
     if isinstance(strategy, known.PlacementGroupSchedulingStrategy):
+        strategy.placement_group.used = True
         return {"group": strategy.placement_group.id, "bundle": strategy.placement_group_bundle_index}
     if isinstance(strategy, known.NodeAffinitySchedulingStrategy):
         return {"node": strategy.node_id, "node_soft": strategy.soft}
+    if isinstance(strategy, known.NodeLabelSchedulingStrategy):
+        hard, soft = strategy.selectors()
+        return {"where": _selectors.where({**hard, **soft}, [{"label_selector": hard}] if soft else None)}
     raise ValueError(f"scheduling_strategy {strategy!r} is not known; there are: DEFAULT, SPREAD, "
-                     "PlacementGroupSchedulingStrategy, NodeAffinitySchedulingStrategy")
+                     "PlacementGroupSchedulingStrategy, NodeAffinitySchedulingStrategy, NodeLabelSchedulingStrategy")

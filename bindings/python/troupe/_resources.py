@@ -1,4 +1,4 @@
-"""Amounts of resources: a dict of floats for people, ten-thousandths on the wire."""
+"""Amounts of resources: a dict of floats for people, ten-thousandths on the wire; the priority of who asks for them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -23,6 +23,13 @@ def to_wire(amounts: Mapping[str, float]) -> list[dict]:
 def from_wire(wire: list[dict]) -> dict[str, float]:
     """The inverse of `to_wire`; whole amounts come back as whole floats."""
     return {item["name"]: item["ten_thousandths"] / _SCALE for item in wire}
+
+
+def check_priority(priority: object) -> int:
+    """The priority; ValueError for what is no whole number of 32 bits."""
+    if isinstance(priority, bool) or not isinstance(priority, int) or not -(2**31) <= priority < 2**31:
+        raise ValueError(f"priority must be a whole number between -2147483648 and 2147483647, not {priority!r}")
+    return priority
 
 
 def describe(amounts: Mapping[str, float]) -> str:

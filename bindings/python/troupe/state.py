@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _resources, _session, _view
+from troupe import _resources, _session, _view, exceptions
 from troupe._identity import short
 
 TASKS_CLASS = "troupe.task"  # of actors that are processes for tasks
@@ -60,7 +60,7 @@ def list_launches(session: _session.Session | None = None) -> list[dict[str, Any
 def list_placement_groups(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """Placement groups with their bundles and where these lie."""
     infos = (session or _session.current()).request("ListGroups", {})[1]["groups"]
-    return [group_dict(info) for info in infos if not info["shares"]]
+    return [group_dict(info) for info in infos if not info["shares"] and not info["gang"] and not info["actor"]]
 
 
 def group_dict(info: dict) -> dict[str, Any]:
@@ -70,5 +70,39 @@ def group_dict(info: dict) -> dict[str, Any]:
         "state": info["state"].upper(), "launch": short(info["launch"]) if info["launch"] else "",
         "bundles": {bundle["index"]: _resources.from_wire(bundle["resources"]) for bundle in info["bundles"]},
         "bundles_to_node_id": {place["index"]: place["node"] for place in info["places"]},
-        "reason": info["reason"],
+        "reason": info["reason"], "priority": info["priority"], "queue_place": info["queue_place"],
     }
+
+
+def explain(identity: str, session: _session.Session | None = None) -> str:
+    """Where a launch, an actor or a placement group is, or why it waits: a line per group of equal nodes.
+
+    `identity` may be the first digits of an id. Raises ValueError when it names none or several.
+    """
+    session = session or _session.current()
+    kinds = {**{each["placement_group_id"]: "group" for each in list_placement_groups(session)},
+             **{each["id"]: "launch" for each in list_launches(session)},
+             **{each["actor_id"]: "actor" for each in list_actors(session)}}
+    found = [each for each in kinds if identity and each.startswith(identity.lower())]
+    if len(found) != 1:
+        raise ValueError(f"{'more than one' if found else 'no'} launch, actor or placement group has an id that starts "
+                         f"with {identity!r}")
+    try:
+        info = session.request("GetGroup", {kinds[found[0]]: found[0], "explain": True})[1]["info"]
+    except exceptions.NotFoundError:
+        return _without_reservation(found[0], kinds[found[0]], session)
+    if info["state"] != "created":
+        return f"{info['state']}: {info['reason']}" if info["reason"] else info["state"]
+    names = {node["node_id"]: node["name"] for node in list_nodes(session)}
+    lines = [f"  bundle {place['index']} {_resources.describe(_resources.from_wire(place['resources']))} on "
+             f"{names.get(place['node'], place['node'])}"
+             + (f", GPUs {', '.join(map(str, place['gpu_ids']))}" if place["gpu_ids"] else "") for place in info["places"]]
+    return "\n".join(["created", *lines])
+
+
+def _without_reservation(identity: str, kind: str, session: _session.Session) -> str:
+    """Of what holds nothing: its own state."""
+    if kind == "actor":
+        actor = next(each for each in list_actors(session) if each["actor_id"] == identity)
+        return f"{actor['state']}: {actor['waiting_for'] or actor['cause'] or 'on ' + actor['node']}"
+    return "it reserves nothing"

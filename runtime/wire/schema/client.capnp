@@ -13,6 +13,7 @@ using import "types.capnp".Role;
 using import "types.capnp".Resource;
 using import "types.capnp".Label;
 using import "types.capnp".Bundle;
+using import "types.capnp".Where;
 using import "types.capnp".BundlePlace;
 using import "types.capnp".Failure;
 using import "types.capnp".Outcome;
@@ -41,6 +42,8 @@ struct LaunchSpec {
   detached @9 :Bool;
   payload @10 :BlobRef;        # empty sha256: the payload is the attachment
   functionName @11 :Text;
+  where @12 :Where;
+  priority @13 :Int32;         # in the queue: the highest first
 }
 # Answer: LaunchAccepted, or ErrorReply (infeasible: reason per node). The submitting session then
 # receives LaunchUpdate pushes until TERMINAL.
@@ -61,6 +64,8 @@ struct LaunchInfo {
   headIncarnation @20 :UInt64;
   perRank @21 :List(Resource);
   watchers @22 :UInt32;        # sessions that are told of it
+  priority @23 :Int32;
+  preemptions @24 :UInt32;     # epochs that ended for a higher priority: not counted as attempts
 }
 struct LaunchUpdate { info @0 :LaunchInfo; }
 struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow
@@ -99,6 +104,8 @@ struct ActorSpec {
   payload @14 :BlobRef;
   getIfExists @15 :Bool;
   strategy @16 :Strategy;
+  where @17 :Where;
+  priority @18 :Int32;
 }
 struct CreateActor { spec @0 :ActorSpec; }         # attachment: pickled class and arguments. Answer: ActorUpdate (pending)
 struct ActorInfo {
@@ -119,14 +126,19 @@ struct KillActor { actor @0 :ActorId; graceful @1 :Bool; noRestart @2 :Bool = tr
 struct CreateGroup {
   group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; bundles @3 :List(Bundle); detached @4 :Bool;
   shares @5 :Bool; shareRank @6 :Int32 = -1;
+  where @7 :Where;
+  priority @8 :Int32;
 }
 struct GroupInfo {
   group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; state @3 :GroupState; attempt @4 :UInt64;
   places @5 :List(BundlePlace); bundles @6 :List(Bundle); reason @7 :Text; launch @8 :LaunchId;
   shares @9 :Bool; shareRank @10 :Int32 = -1;
+  priority @11 :Int32; queuePlace @12 :UInt32;   # 1: the first; 0: it does not wait there
+  gang @13 :Bool; actor @14 :ActorId;            # a launch's ranks', or what one actor holds
 }
 struct GroupUpdate { info @0 :GroupInfo; }         # answer to CreateGroup, GetGroup, RemoveGroup; pushed to the creator
-struct GetGroup { group @0 :GroupId; name @1 :Text; watch @2 :Bool; }
+# `explain`: `reason` is all of why it waits, a line per group of nodes. With `launch` or `actor`: what that one reserved.
+struct GetGroup { group @0 :GroupId; name @1 :Text; watch @2 :Bool; explain @3 :Bool; launch @4 :LaunchId; actor @5 :ActorId; }
 struct RemoveGroup { group @0 :GroupId; }
 struct ListGroups { none @0 :Bool; }
 struct GroupList { groups @0 :List(GroupInfo); }

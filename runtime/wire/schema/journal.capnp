@@ -16,6 +16,7 @@ using import "types.capnp".ProcessId;
 using import "types.capnp".Role;
 using import "types.capnp".Strategy;
 using import "types.capnp".Bundle;
+using import "types.capnp".Where;
 using import "types.capnp".BundlePlace;
 using import "types.capnp".Failure;
 using import "types.capnp".Outcome;
@@ -44,6 +45,8 @@ struct GroupSubmitted {
   actor @9 :ActorId; gang @10 :Bool; gpuType @11 :Text; node @12 :NodeId; nodeSoft @13 :Bool;
   count @14 :UInt32;           # of a gang: that many of bundles[0]
   shares @15 :Bool; shareRank @16 :Int32 = -1;   # of the launch's ranks: bundle i lies on its node i
+  where @17 :Where;
+  priority @18 :Int32;
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
 struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; }                 # refused, or a node lost
@@ -56,7 +59,7 @@ struct EpochBegun { launch @0 :LaunchId; epoch @1 :UInt64; attempt @2 :UInt64; r
 struct RosterPublished { launch @0 :LaunchId; epoch @1 :UInt64; storeHost @2 :Text; storePort @3 :UInt16; rankActors @4 :List(ActorAddress); readyMs @5 :UInt64; }
 struct DriverAcquired { launch @0 :LaunchId; epoch @1 :UInt64; nonce @2 :RequestId; }
 struct RankFinished { done @0 :RankDone; }                       # attachment: the value
-struct EpochFailed { launch @0 :LaunchId; epoch @1 :UInt64; failure @2 :Failure; }
+struct EpochFailed { launch @0 :LaunchId; epoch @1 :UInt64; failure @2 :Failure; preempted @3 :Bool; }
 struct CancelRequested { launch @0 :LaunchId; reason @1 :Text; }
 struct MarkerWritten { marker @0 :Marker; manifestSha256 @1 :Data; }   # write-once. Attachment: the driver's value
 struct LaunchRetired { launch @0 :LaunchId; outcome @1 :Outcome; exitCode @2 :Int32; }            # leaves a tombstone
@@ -93,6 +96,7 @@ struct LaunchKept {              # attachment: the payload while it is open, the
   submitted @0 :LaunchSubmitted; order @1 :UInt64; phase @2 :LaunchState; epoch @3 :UInt64; attempt @4 :UInt64;
   ranks @5 :List(RankKept); nodes @6 :List(NodeId); roster @7 :RosterPublished; driver @8 :RequestId;
   cancelRequested @9 :Bool; cancelReason @10 :Text; lastFailure @11 :Failure; ended @12 :Bool; marker @13 :Marker;
+  preemptions @14 :UInt32;
 }
 struct RankValueKept { launch @0 :LaunchId; rank @1 :UInt32; }   # attachment: the value
 struct ActorKept {               # attachment: the payload while it lives, the pickled exception after

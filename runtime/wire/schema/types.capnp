@@ -29,7 +29,12 @@ struct Resource { name @0 :Text; tenThousandths @1 :UInt64; }
 struct Label { key @0 :Text; value @1 :Text; }
 struct EnvVar { name @0 :Text; value @1 :Text; }
 
-struct Bundle { index @0 :UInt32; resources @1 :List(Resource); }
+struct Bundle { index @0 :UInt32; resources @1 :List(Resource); labels @2 :List(Label); }   # labels: a selector of its own
+# Selectors: key and term, "v", "!v", "in(a,b)" or "!in(a,b)".
+struct Selector { terms @0 :List(Label); }
+# Which nodes may be used: where all of `labels` hold; when nothing can be placed so, of the first of `fallbacks` with
+# which it can. `level`: in one domain of it (a rack), or, unless required, in as few as will do.
+struct Where { labels @0 :List(Label); fallbacks @1 :List(Selector); level @2 :Text; levelRequired @3 :Bool; }
 struct BundleGrant { index @0 :UInt32; gpuIds @1 :List(UInt32); }
 struct BundlePlace { index @0 :UInt32; node @1 :NodeId; resources @2 :List(Resource); gpuIds @3 :List(UInt32); ranks @4 :UInt32; }   # ranks: of a gang, there
 

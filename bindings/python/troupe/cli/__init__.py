@@ -16,7 +16,8 @@ import click
 
 from troupe import __version__, exceptions
 
-_WHERE = {"journal": ("_journal", "journal"), "list": ("_show", "list_"), "logs": ("_logs", "logs"),
+_WHERE = {"explain": ("_show", "explain"), "journal": ("_journal", "journal"), "list": ("_show", "list_"),
+          "logs": ("_logs", "logs"),
           "run": ("_run", "run"), "start": ("_start", "start"), "stack": ("_stack", "stack"),
           "status": ("_show", "status"), "stop": ("_stop", "stop"), "token": ("_token", "token")}
 

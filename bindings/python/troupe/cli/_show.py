@@ -17,6 +17,7 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
     """Nodes, launches and what waits."""
     with _common.session(address, token_file, cluster) as session:
         info = session.request("GetStatus", {})[1]
+        groups = [] if as_json else session.request("ListGroups", {})[1]["groups"]
     nodes = [state.node_dict(each) for each in info["nodes"]]
     launches = [describe(each) for each in info["launches"]]
     if as_json:
@@ -35,7 +36,18 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
         _launch_table(going)
     for launch in going:
         if launch["waiting_for"]:
-            click.echo(f"waiting: launch {short(launch['id'])}: {launch['waiting_for']}")
+            click.echo(f"waiting{_place(launch)}: launch {short(launch['id'])}: {launch['waiting_for']}")
+    for group in sorted((each for each in groups if each["queue_place"] and not each["gang"]),
+                        key=lambda each: each["queue_place"]):
+        what = f"actor {short(group['actor'])}" if group["actor"] else f"placement group {group['name'] or short(group['group'])}"
+        click.echo(f"waiting{_place(group)}: {what}: {group['reason']}")
+
+
+def _place(waiting: dict[str, Any]) -> str:
+    """Where it stands in the queue, and by what priority."""
+    if not waiting["queue_place"]:
+        return ""
+    return f" (place {waiting['queue_place']}" + (f", priority {waiting['priority']})" if waiting["priority"] else ")")
 
 
 def _node_row(node: dict[str, Any]) -> list[str]:
@@ -84,3 +96,16 @@ def _bundle(bundle: dict[str, float]) -> str:
     return "{" + ", ".join(f"{name}: {_tables.amount(value)}" for name, value in bundle.items()) + "}"
 
 
+
+
+@click.command()
+@click.argument("identity", metavar="ID")
+@_common.cluster_options
+def explain(identity: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+    """Where a launch, an actor or a placement group is, or why it waits."""
+    with _common.session(address, token_file, cluster) as session:
+        text = state.explain(identity, session)
+    if as_json:
+        _common.echo_json({"id": identity, "text": text})
+    else:
+        click.echo(text)

@@ -24,7 +24,7 @@ _NODE_OPTIONS = (
     click.option("--num-cpus", type=float, help="CPUs this node offers.  [default: those of the machine]"),
     click.option("--num-gpus", type=float, help="GPUs this node offers; more than there are: logical ones."),
     click.option("--resources", metavar="JSON", help='Other resources, e.g. \'{"license": 2}\'.'),
-    click.option("--labels", metavar="K=V", multiple=True, help="A label of this node; may be repeated."),
+    click.option("--labels", metavar="K=V", multiple=True, help="A label of this node, or several: K=V,K=V; may be repeated."),
     click.option("--log-days", type=click.FloatRange(0, 36500), metavar="DAYS",
                  help="How long logs of ended launches and actors are kept here.  [default: 7]"),
     click.option("--log-gib", type=click.FloatRange(0, 2**30), metavar="GIB",
@@ -55,19 +55,22 @@ def node_options(command: Any) -> Any:
 @click.option("--new", is_flag=True, help="With --head: make a new cluster, whatever there is.")
 @click.option("--certificate-days", type=click.FloatRange(0, 3650, min_open=True), metavar="DAYS",
               help="With --head: life of the nodes' certificates, renewed at two thirds.  [default: 7]")
+@click.option("--preemption", type=click.Choice(["never", "restartable"]),
+              help="With --head: whom a request of higher priority may end so that it gets a place: nobody, or what can "
+              "start again (launches with attempts, actors with restarts).  [default: never]")
 @click.option("--force-tcp", is_flag=True, envvar="TROUPE_FORCE_TCP",
               help="This node is as a host of its own: others, of this host too, reach it over TLS only.")
 @click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @node_options
 def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None,
-          port: int | None, cluster: str | None, new: bool, certificate_days: float | None, force_tcp: bool,
-          block: bool, as_json: bool, **offered: Any) -> None:
+          port: int | None, cluster: str | None, new: bool, certificate_days: float | None,
+          preemption: str | None, force_tcp: bool, block: bool, as_json: bool, **offered: Any) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
-    if address and (no_worker or new or cluster or port is not None or certificate_days is not None):
-        raise click.UsageError("--no-worker, --new, --cluster, --port and --certificate-days go with --head")
+    if address and (no_worker or new or cluster or port is not None or certificate_days is not None or preemption):
+        raise click.UsageError("--no-worker, --new, --cluster, --port, --certificate-days and --preemption go with --head")
     if cluster and new:
         raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
     node = node_args(**offered) + (["--force_tcp=true"] if force_tcp else [])
@@ -76,6 +79,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         signal.signal(signal.SIGTERM, _interrupt)  # while things start it ends them, as Ctrl-C does
     if head:
         options = [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
+        options += [f"--preemption={preemption}"] if preemption else []
         options += _node_start.log_file_option(offered["log_file_mib"])
         started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name, options)
     else:
@@ -103,11 +107,12 @@ def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str 
             raise click.UsageError(f"--resources is no JSON: {error}") from None
         if not isinstance(others, dict):
             raise click.UsageError('--resources is an object of numbers, e.g. {"license": 2}')
-    for label in labels:
-        if "=" not in label:
-            raise click.UsageError(f"--labels {label!r} is not of the form key=value")
+    pairs = [pair for label in labels for pair in label.split(",")]
+    for pair in pairs:
+        if "=" not in pair:
+            raise click.UsageError(f"--labels {pair!r} is not of the form key=value")
     try:
-        args = _node_start.offer(resources=others, labels=dict(label.split("=", 1) for label in labels), **amounts)
+        args = _node_start.offer(resources=others, labels=dict(pair.split("=", 1) for pair in pairs), **amounts)
         if node_name is not None:
             args.append(f"--name={_node_start.check_name(node_name)}")
     except ValueError as error:

@@ -60,6 +60,11 @@ def _own_exception(failure: dict) -> BaseException | None:
         return None
 
 
+def attempt(info: dict) -> int:
+    """Which attempt the launch's epoch is: those that were preempted are not counted."""
+    return info["epoch"] - info["preemptions"]
+
+
 def text_of(info: dict) -> str:
     """Cause first, then what helps: traceback or last lines, what became of the others, where the logs are."""
     failure = info["failure"]

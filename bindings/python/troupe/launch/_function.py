@@ -4,10 +4,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _environment
+from troupe import _environment, _resources, _selectors
 
 _STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 
@@ -28,6 +28,8 @@ class LaunchOptions:
     inherit_env: tuple[str, ...]
     name: str
     strategy: str
+    priority: int = 0
+    where: dict[str, Any] = field(default_factory=dict)
 
 
 def _count(what: str, value: Any) -> int:
@@ -38,7 +40,8 @@ def _count(what: str, value: Any) -> int:
 
 def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
              remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
-             inherit_env: Iterable[str], name: str | None, strategy: str) -> LaunchOptions:
+             inherit_env: Iterable[str], name: str | None, strategy: str, priority: int,
+             **where: Any) -> LaunchOptions:
     decorator = "distributed" if mode == "distributed" else "ray_launch"
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
@@ -58,7 +61,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank, remote=bool(remote),
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_environment.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
-        strategy=strategy)
+        strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where))
 
 
 def _check_arguments(function: Callable[..., Any], args: tuple, kwargs: dict) -> None:
@@ -120,20 +123,25 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 gpu_type: str | None = None, cpus_per_rank: float = 1, remote: bool = False,
                 max_attempts: int = 1, timeout: float | None = None,
                 runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
-                name: str | None = None, strategy: str = "PACK") -> Any:
+                name: str | None = None, strategy: str = "PACK", priority: int = 0,
+                label_selector: Mapping[str, str] | None = None, within: str | None = None,
+                near: str | None = None) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
     the number of ranks over all nodes. `remote=True` uses the cluster of `troupe.init()` or TROUPE_ADDRESS,
     else an embedded one on this machine. `max_attempts`: the whole gang is started again after a failure.
-    `timeout` in seconds from submission to the end, queueing included.
+    `timeout` in seconds from submission to the end, queueing included. `priority`: of what waits the highest
+    is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
+    nodes, and how near to each other (docs/placement.md).
 
         @distributed(processes=4)
         def train(epochs): ...
     """
     options = _options("distributed", gpus=gpus, processes=processes, gpu_type=gpu_type,
                        cpus_per_rank=cpus_per_rank, remote=remote, max_attempts=max_attempts, timeout=timeout,
-                       runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy)
+                       runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
+                       label_selector=label_selector, within=within, near=near)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
@@ -143,7 +151,9 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                gpu_type: str | None = None, cpus_per_rank: float = 1, remote: bool = False,
                max_attempts: int = 1, timeout: float | None = None,
                runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
-               name: str | None = None, strategy: str = "PACK") -> Any:
+               name: str | None = None, strategy: str = "PACK", priority: int = 0,
+               label_selector: Mapping[str, str] | None = None, within: str | None = None,
+               near: str | None = None) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -152,7 +162,8 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
     """
     options = _options("driver", gpus=gpus, processes=processes, gpu_type=gpu_type,
                        cpus_per_rank=cpus_per_rank, remote=remote, max_attempts=max_attempts, timeout=timeout,
-                       runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy)
+                       runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
+                       label_selector=label_selector, within=within, near=near)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

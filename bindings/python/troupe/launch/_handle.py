@@ -114,7 +114,8 @@ def describe(info: dict) -> dict[str, Any]:
     return {
         "id": info["launch"], "name": info["name"], "mode": info["mode"], "state": info["state"],
         "outcome": info["outcome"], "exit_code": info["exit_code"], "cause": info["cause"],
-        "epoch": info["epoch"], "max_attempts": info["attempts_max"], "ranks": info["ranks"],
+        "epoch": info["epoch"], "max_attempts": info["attempts_max"], "preemptions": info["preemptions"],
+        "priority": info["priority"], "ranks": info["ranks"],
         "resources_per_rank": _resources.from_wire(info["per_rank"]),
         "queue_place": info["queue_place"], "waiting_for": info["waiting_for"],
         "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,

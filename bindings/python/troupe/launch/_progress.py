@@ -7,7 +7,7 @@ from typing import Any
 
 from troupe import exceptions
 from troupe._identity import short
-from troupe.launch import _logs
+from troupe.launch import _errors, _logs
 
 DRAIN_DEADLINE_S = 2.0
 
@@ -64,7 +64,7 @@ class Display:
         if begun and info["rank_infos"] and info["epoch"] != self._shown_epoch:
             self._shown_epoch = info["epoch"]
             nodes = len(set(each["node"] for each in info["rank_infos"]))
-            again = f" · attempt {info['epoch']} of {info['attempts_max']}" if info["epoch"] > 1 else ""
+            again = f" · attempt {_errors.attempt(info)} of {info['attempts_max']}" if info["epoch"] > 1 else ""
             self._say(f"{_many(info['ranks'], 'rank')} on {_many(nodes, 'node')}{again} · "
                       f"ready in {info['ready_ms'] / 1000:.2f} s")
             if self._handle.session.store.get("log_to_driver", True):

@@ -51,6 +51,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
         "mode": options.mode, "ranks": options.ranks, "gpu_type": options.gpu_type,
         "per_rank": _resources.to_wire({"CPU": options.cpus_per_rank, "GPU": 1 if options.gpus else 0}),
         "strategy": _STRATEGY_NAMES[options.strategy], "attempts_max": options.max_attempts,
+        "priority": options.priority, "where": options.where,
         "timeout_ms": round((options.timeout or 0) * 1000), "detached": detach,
         "environment": _environment.build(options.runtime_env, options.inherit_env, same_host=same_host),
     }

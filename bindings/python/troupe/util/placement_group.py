@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from troupe import _resources, _session, exceptions
+from troupe import _resources, _selectors, _session, exceptions
 from troupe._identity import new_id
 
 _STRATEGIES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack", "STRICT_SPREAD": "strict_spread"}
@@ -16,9 +16,14 @@ class PlacementGroup:
     def __init__(self, identity: str, bundles: Sequence[Mapping[str, float]]) -> None:
         self.id = identity
         self._bundles = [dict(bundle) for bundle in bundles]
+        self.used = True  # somebody else may know it, or something be in it
 
     def __repr__(self) -> str:
         return f"<placement group {self.id[:8]}, {self.bundle_count} bundles>"
+
+    def __reduce__(self) -> tuple:
+        self.used = True
+        return PlacementGroup, (self.id, self._bundles)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PlacementGroup) and other.id == self.id
@@ -85,13 +90,66 @@ def _watch(session: _session.Session, identity: str) -> None:
 
 
 def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PACK", name: str = "",
-                    lifetime: str | None = None) -> PlacementGroup:
+                    lifetime: str | None = None, bundle_label_selector: Sequence[Mapping[str, str]] | None = None, *,
+                    within: str | None = None, near: str | None = None, priority: int = 0) -> PlacementGroup:
     """Asks for a group and returns its handle at once; `ready()` or `wait()` tell when it is there.
 
     Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node. Strategies: PACK (few nodes), SPREAD (many),
-    STRICT_PACK (one), STRICT_SPREAD (all different). Raises PlacementError at once, with the reason per
-    node, when the cluster can never hold it; ValueError for empty bundles or an unknown strategy.
+    STRICT_PACK (one), STRICT_SPREAD (all different). `bundle_label_selector`: for each bundle what the labels
+    of its node must be, `{"gpu_type": "H100"}`, `"!H100"`, `"in(H100,H200)"` or `"!in(A10)"`; one alone is for
+    all. `within="rack"`: all in one rack (by the nodes' labels: block, rack, nvlink_domain); `near="rack"`: in as
+    few as will do. `priority`: of what waits the highest is first.
+
+    Raises ValueError for empty bundles, an unknown strategy or what is no selector, and PlacementError at
+    once, with the reason per group of nodes, when the cluster can never hold it. For this the head's answer is
+    awaited, but not for a group without a name that is like one it has taken before: should it be refused all
+    the same (nodes may have left), `ready()` says so.
     """
+    session = _session.current()
+    if lifetime == "detached" and session.launch:
+        raise ValueError("lifetime='detached' inside a launch: everything its driver creates ends with the launch")
+    wanted = _asked_for(bundles, strategy, lifetime, bundle_label_selector, within, near, priority)
+    group = PlacementGroup(new_id(), bundles)
+    group.used = bool(name) or lifetime == "detached"
+    fields = {"group": group.id, "name": name, **wanted}
+    session.board.follow("group", group.id)
+    taken = session.store.setdefault("groups_taken", _Taken())
+    if not name and wanted in taken:
+        session.ask("CreateGroup", fields, lambda error: _refused(session, group.id, error))
+        return group
+    info = session.request("CreateGroup", fields)[1]["info"]
+    if info["state"] == "infeasible":
+        raise exceptions.PlacementError(info["reason"])
+    session.board.post_reply("group", group.id, info)
+    taken.add(wanted)
+    return group
+
+
+class _Taken:
+    """The latest kinds of groups that the head took."""
+
+    KINDS_MAX = 100
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, None] = {}
+
+    def __contains__(self, wanted: dict[str, Any]) -> bool:
+        return repr(wanted) in self._kinds
+
+    def add(self, wanted: dict[str, Any]) -> None:
+        self._kinds[repr(wanted)] = None
+        if len(self._kinds) > self.KINDS_MAX:
+            del self._kinds[next(iter(self._kinds))]
+
+
+def _refused(session: _session.Session, identity: str, error: exceptions.TroupeError) -> None:
+    session.board.post("group", identity, {"group": identity, "state": "infeasible", "reason": str(error)})
+
+
+def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: str | None,
+               bundle_label_selector: Sequence[Mapping[str, str]] | None, within: str | None, near: str | None,
+               priority: int) -> dict[str, Any]:
+    """The message, but for what tells groups apart."""
     if strategy not in _STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}, not {strategy!r}")
     if lifetime not in (None, "detached"):
@@ -102,27 +160,33 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PAC
     for bundle in wire:
         if not bundle["resources"]:
             raise ValueError(f"bundle {bundle['index']} asks for nothing: {dict(bundles[bundle['index']])}")
-    session = _session.current()
-    if lifetime == "detached" and session.launch:
-        raise ValueError("lifetime='detached' inside a launch: everything its driver creates ends with the launch")
-    group = PlacementGroup(new_id(), bundles)
-    fields = {"group": group.id, "name": name, "strategy": _STRATEGIES[strategy], "bundles": wire,
-              "detached": lifetime == "detached"}
-    session.board.follow("group", group.id)
-    info = session.request("CreateGroup", fields)[1]["info"]
-    if info["state"] == "infeasible":
-        raise exceptions.PlacementError(info["reason"])
-    session.board.post_reply("group", group.id, info)
-    return group
+    if bundle_label_selector:
+        if len(bundle_label_selector) not in (1, len(wire)):
+            raise ValueError(f"bundle_label_selector has {len(bundle_label_selector)} selectors for {len(wire)} bundles: "
+                             "one for each, or one for all")
+        selectors = list(bundle_label_selector) * (len(wire) if len(bundle_label_selector) == 1 else 1)
+        for bundle, selector in zip(wire, selectors, strict=True):
+            bundle["labels"] = _selectors.terms(selector, "bundle_label_selector")
+    return {"strategy": _STRATEGIES[strategy], "bundles": wire, "detached": lifetime == "detached",
+            "where": _selectors.where(within=within, near=near), "priority": _resources.check_priority(priority)}
 
 
 def remove_placement_group(placement_group: PlacementGroup) -> None:
-    """Removes a group; actors inside it are ended. Returns when the head has recorded it."""
+    """Removes a group; actors inside it are ended.
+
+    Returns when the head has recorded it; at once for one without a name that nothing was placed in and nobody
+    else knows. Whatever this process asks of the cluster afterwards finds it removed.
+    """
     if not isinstance(placement_group, PlacementGroup):
         raise ValueError(f"remove_placement_group() takes a placement group, not {type(placement_group).__name__}")
     session = _session.current()
-    info = session.request("RemoveGroup", {"group": placement_group.id})[1]["info"]
-    session.board.post("group", placement_group.id, info)
+    fields = {"group": placement_group.id}
+    known = session.board.get("group", placement_group.id)
+    if not placement_group.used and known is not None:
+        session.ask("RemoveGroup", fields, lambda _: None)
+        session.board.post("group", placement_group.id, {**known[0], "state": "removed"})
+        return
+    session.board.post("group", placement_group.id, session.request("RemoveGroup", fields)[1]["info"])
 
 
 def get_placement_group(name: str) -> PlacementGroup:

@@ -1,6 +1,7 @@
 """Where an actor is to run, as values for its `scheduling_strategy` option."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,3 +27,38 @@ class NodeAffinitySchedulingStrategy:
 
     node_id: str
     soft: bool = False
+
+
+class In:
+    """A label whose value is one of these."""
+
+    def __init__(self, *values: str) -> None:
+        self.term = f"in({','.join(values)})"
+
+
+class NotIn:
+    """A label that is missing, or whose value is none of these."""
+
+    def __init__(self, *values: str) -> None:
+        self.term = f"!in({','.join(values)})"
+
+
+class NodeLabelSchedulingStrategy:
+    """On a node whose labels hold all of `hard`, and all of `soft` as well if such a node can take it."""
+
+    def __init__(self, hard: Mapping[str, In | NotIn] | None = None, *,
+                 soft: Mapping[str, In | NotIn] | None = None) -> None:
+        if not hard and not soft:
+            raise ValueError("NodeLabelSchedulingStrategy needs hard= or soft=")
+        for key, term in {**(hard or {}), **(soft or {})}.items():
+            if not isinstance(term, (In, NotIn)):
+                raise ValueError(f"label {key!r} must be In(...) or NotIn(...), not {term!r}")
+        if set(hard or {}) & set(soft or {}):
+            raise ValueError("a label is in both hard= and soft=")
+        self.hard = dict(hard or {})
+        self.soft = dict(soft or {})
+
+    def selectors(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Both as label selectors."""
+        return ({key: term.term for key, term in self.hard.items()},
+                {key: term.term for key, term in self.soft.items()})

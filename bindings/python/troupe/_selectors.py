@@ -1,0 +1,31 @@
+"""Which nodes may be used: label selectors and levels, checked here for their types, by the head for their meaning."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def terms(selector: Mapping[str, str] | None, what: str) -> list[dict[str, str]]:
+    """`{"gpu_type": "in(H100,H200)", "zone": "!a"}` as the message's list."""
+    if selector is None:
+        return []
+    if not isinstance(selector, Mapping):
+        raise ValueError(f"{what} must be a dict of label keys and values, not {selector!r}")
+    for key, value in selector.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise ValueError(f"{what}: {key!r}: {value!r}: a label's key and what it must be are strings")
+    return [{"key": key, "value": value} for key, value in selector.items()]
+
+
+def where(label_selector: Mapping[str, str] | None = None, fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
+          within: str | None = None, near: str | None = None) -> dict[str, Any]:
+    """The Where message."""
+    if within and near:
+        raise ValueError(f"within={within!r} is required, near={near!r} a wish: give one of them")
+    fallbacks = []
+    for each in fallback_strategy or []:
+        if not isinstance(each, Mapping) or set(each) != {"label_selector"}:
+            raise ValueError(f"fallback_strategy is a list of {{'label_selector': {{...}}}}, not of {each!r}")
+        fallbacks.append({"terms": terms(each["label_selector"], "fallback_strategy")})
+    return {"labels": terms(label_selector, "label_selector"), "fallbacks": fallbacks,
+            "level": within or near or "", "level_required": bool(within)}
