@@ -29,7 +29,7 @@ std::size_t TaskLine::DepthOf(const Task& task) {
 }
 
 bool TaskLine::Takes(const Lane& lane, const Task& task) {
-  if (!lane.open) return false;
+  if (!lane.open || lane.paused) return false;
   return lane.tasks == 0 || (!lane.exclusive && lane.tasks < DepthOf(task));
 }
 
@@ -125,6 +125,11 @@ void TaskLine::Open(LaneId lane, Instant now) {
 void TaskLine::Close(LaneId lane) {
   const auto found = lanes_.find(lane);
   if (found != lanes_.end()) found->second.open = false;
+}
+
+void TaskLine::Pause(LaneId lane, bool paused) {
+  const auto found = lanes_.find(lane);
+  if (found != lanes_.end()) found->second.paused = paused;
 }
 
 bool TaskLine::Forget(LaneId lane) {

@@ -9,7 +9,8 @@
 //         end of a process is never the end of a task that did not run in it and may not be repeated.
 //   TL-3  What a lane lost and may go again comes before all that waits, in its order, and from then on goes
 //         to empty lanes only: what ends its process takes no other task with it twice.
-//   TL-4  A closed lane takes nothing; what is with it stays until it is answered or lost.
+//   TL-4  A closed lane takes nothing; what is with it stays until it is answered or lost. Likewise one that is
+//         paused, until it is not.
 #pragma once
 
 #include <cstddef>
@@ -71,6 +72,7 @@ class TaskLine {
 
   void Open(LaneId lane, Instant now);
   void Close(LaneId lane);
+  void Pause(LaneId lane, bool paused);
   /// Closed, and nothing is with it: it is forgotten.
   bool Forget(LaneId lane);
 
@@ -90,6 +92,7 @@ class TaskLine {
     std::size_t tasks = 0;
     bool exclusive = false;  // what is with it wants no other beside it
     bool open = true;
+    bool paused = false;
     Instant since{};
   };
   static std::size_t DepthOf(const Task& task);

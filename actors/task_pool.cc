@@ -146,6 +146,25 @@ bool TaskPool::Close(LaneId id) {
   return true;
 }
 
+void TaskPool::Pause(LaneId lane, bool paused) {
+  SlotList finished;
+  bool wake;
+  {
+    const std::lock_guard lock(mutex);
+    line_.Pause(lane, paused);
+    if (!paused) FillLaneLocked(lane, Now());
+    NoteWaitingLocked(&finished);
+    wake = TakeWake();
+  }
+  Tell(finished, false);
+  if (wake) wake_();
+}
+
+std::size_t TaskPool::waiting() const {
+  const std::lock_guard lock(mutex);
+  return line_.waiting();
+}
+
 /// To the lane that it is with. Not kYes: it waits again.
 TaskPool::Sent TaskPool::SendLocked(Task& task) {
   Lane& lane = lanes_.at(task.lane);
@@ -317,7 +336,7 @@ void TaskPool::DeliverLocked(Task& task, SlotList* finished) {
   Slot* const slot = task.slot;
   if (task.cancelled && (slot->flags() & kErrors) != 0) {
     ByteBuffer body;
-    AppendRuntimeError(body, ErrorCode::kCancelled, "the task was cancelled while it ran");
+    AppendRuntimeError(body, ErrorCode::kCancelled, "the task was cancelled");
     slot->Unfill();
     slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
   }
@@ -389,6 +408,7 @@ TaskPool::Cancelled TaskPool::Cancel(Slot* slot, bool force, LaneId* lane,
     *sequence = task->slot->call() & kSequenceMask;
     if (task->waits) {
       pool->line_.Drop(*task);
+      task->cancelled = false;  // the answer says it
       ByteBuffer body;
       AppendRuntimeError(body, ErrorCode::kCancelled, "the task was cancelled before it began");
       pool->AnswerLocked(*task, kFlagReply | kFlagRuntimeError, body.view(), &finished);

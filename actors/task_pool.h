@@ -76,6 +76,11 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   /// It gets no more tasks. True: nothing is with it, and it is forgotten.
   bool Close(LaneId lane);
 
+  /// For a while it gets no more tasks.
+  void Pause(LaneId lane, bool paused);
+  /// Tasks that are with no process.
+  std::size_t waiting() const;
+
   enum class Cancelled { kOver, kDropped, kAsked };
   /// Of any pool of this process; it is not made again. kAsked: a process has it (`*lane`, `*sequence`), which was
   /// asked not to begin it, or is to be ended (`force`): then its end is the task's error.

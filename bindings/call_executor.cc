@@ -163,7 +163,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
   TROUPE_ASSIGN(Shape * found, ShapeOf(frame));
   Shape& shape = *found;
   peer_ = &peer;
-  running_ = {frame.head.sequence, false, &peer};
+  running_ = {frame.head.sequence, false, &peer, shape.name};
   if (!cancelled_.empty() && cancelled_.erase(frame.head.sequence) != 0) {
     WriteCancelled(reply, shape.name, "before it began");
     *flags |= actors::kFlagRuntimeError;
@@ -192,8 +192,10 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
     result = shape.form.streams ? Stream(shape, arguments, peer, frame.head.sequence)
                                 : Invoke(shape, arguments);
   }
+  // An interrupt is how a task is cancelled: its process goes on.
   const bool leaves = result == nullptr && (PyErr_ExceptionMatches(PyExc_SystemExit) ||
-                                            PyErr_ExceptionMatches(PyExc_KeyboardInterrupt));
+                                            (!running_.cancelled &&
+                                             PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)));
   if (leaves) {
     executor_.exit()->Keep(AppendRaised(reply, executor_.call_limits().frame_bytes_max));
     *flags |= actors::kFlagTaskError;

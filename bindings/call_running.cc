@@ -10,6 +10,14 @@ namespace troupe::bindings {
 
 void BindCallRunning(nb::module_& m) {
   m.def(
+      "running_call",
+      []() -> nb::object {
+        const RunningCall* const call = Running::current();
+        if (call == nullptr || call->method == nullptr) return nb::none();
+        return nb::make_tuple(nb::borrow(call->method), call->sequence);
+      },
+      "(method, sequence) of the call that the serving thread runs, on that thread; else None.");
+  m.def(
       "is_cancelled",
       []() -> std::optional<bool> {
         RunningCall* const call = Running::current();

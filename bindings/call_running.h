@@ -14,6 +14,7 @@ struct RunningCall {
   std::uint64_t sequence = 0;
   bool cancelled = false;
   actors::Peer* reads = nullptr;  // on the serving thread: nobody else would read the word
+  PyObject* method = nullptr;     // str, borrowed; of a call on the serving thread
 };
 
 /// Makes a call the current thread's, while it lives.
@@ -30,7 +31,7 @@ class Running {
   RunningCall* const before_;
 };
 
-/// Binds is_cancelled().
+/// Binds is_cancelled() and running_call().
 void BindCallRunning(nanobind::module_& m);
 
 }  // namespace troupe::bindings

@@ -143,6 +143,9 @@ void BindTasks(nb::module_& m) {
       .def("open", &PyTaskPool::Open, nb::arg("channel"), "A process that is there; its lane.")
       .def("close", &PyTaskPool::Close, nb::arg("lane"),
            "It gets no more tasks. True: it has none, and is forgotten.")
+      .def("pause", [](PyTaskPool& self, LaneId lane, bool on) { self.pool()->Pause(lane, on); },
+           nb::arg("lane"), nb::arg("on"), "For a while it gets no more tasks.")
+      .def_prop_ro("waiting", [](const PyTaskPool& self) { return self.pool()->waiting(); })
       .def("look", &PyTaskPool::Look,
            "(waiting, seconds they would take one process, [(lane, tasks, open, seconds so)])")
       .def("wake_above", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAbove(n); },

@@ -125,6 +125,17 @@ TEST(TaskLine, TL4_AClosedLaneTakesNothingAndIsForgottenWhenItIsEmpty) {
   EXPECT_TRUE(line.Forget(1));
 }
 
+TEST(TaskLine, TL4_APausedLaneTakesNothingUntilItIsNot) {
+  TaskLine line;
+  Tasks tasks(1);
+  line.Open(1, At(0));
+  line.Pause(1, true);
+  EXPECT_EQ(line.Begin(tasks[0], At(0)), 0u);
+  EXPECT_EQ(line.Next(1, At(0)), nullptr);
+  line.Pause(1, false);
+  EXPECT_EQ(line.Next(1, At(0)), &tasks[0]);
+}
+
 TEST(TaskLine, WhatDidNotLeaveWaitsBeforeAllOthers) {
   TaskLine line;
   Tasks tasks(2);

@@ -43,6 +43,13 @@ def test_the_closed_go_once_they_are_empty() -> None:
     assert decide(view(7, lanes=lanes)).give_back == (1,)
 
 
+def test_a_task_that_waits_lends_its_cpu_before_others_are_asked_for() -> None:
+    orders = decide(View(3, 3.0, (), 0, False, may_borrow=2))
+    assert orders.borrow == 2 and orders.ask == 0 and orders.look_again == COMES_S
+    assert decide(View(1, 1.0, (), 0, False, may_borrow=2)).borrow == 1
+    assert decide(View(0, 0.0, (), 0, False, may_borrow=2)).borrow == 0
+
+
 def test_what_was_asked_for_in_vain_is_withdrawn() -> None:
     assert decide(view(asked=4)).withdraw == 4
     assert decide(view(1, asked=4)).withdraw == 0

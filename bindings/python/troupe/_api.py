@@ -124,6 +124,9 @@ def is_initialized() -> bool:
     return _session.current_or_none() is not None
 
 
+around_wait: Any = None  # in a process for tasks: a context for waits (_task_host)
+
+
 def get(refs: Any, *, timeout: float | None = None) -> Any:
     """The value of a ref, or the list of values of a list of refs, in order. Blocks.
 
@@ -132,7 +135,11 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
     """
     from troupe import _calls
 
-    return _calls.get(list(refs) if isinstance(refs, tuple) else refs, timeout)
+    refs = list(refs) if isinstance(refs, tuple) else refs
+    if around_wait is None or (type(refs) is _calls.Ref and refs.done()):
+        return _calls.get(refs, timeout)
+    with around_wait():
+        return _calls.get(refs, timeout)
 
 
 def put(value: Any) -> Any:
@@ -155,10 +162,17 @@ def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,
     A generator of refs is ready when its next ref, or the end, is there.
     Raises TypeError unless given a list of refs, ValueError for duplicates or a wrong `num_returns`.
     """
-    from troupe import _calls
-
     if isinstance(refs, list) and not refs:
         return [], []
+    if around_wait is None:
+        return _wait(refs, num_returns, timeout)
+    with around_wait():
+        return _wait(refs, num_returns, timeout)
+
+
+def _wait(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:
+    from troupe import _calls
+
     if isinstance(refs, list) and any(isinstance(each, _calls.RefStream) for each in refs):
         return _wait_with_streams(refs, num_returns, timeout)
     return _calls.wait(refs, num_returns, timeout)
@@ -181,7 +195,8 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
 
     A call that waits for its actor is not run; a coroutine gets asyncio's cancellation; a plain method goes on,
     and may ask `get_runtime_context().is_canceled()`. `get` of a cancelled call raises TaskCancelledError. What
-    is over, or does not listen, answers as ever. A task's process is ended. Raises TypeError for what is no
+    is over, or does not listen, answers as ever. A task that runs gets KeyboardInterrupt, with `force=True` its
+    process is ended. Raises TypeError for what is no
     ref, ValueError for `force=True` with the call of an actor's method.
     """
     from troupe import _calls, _tasks

@@ -39,6 +39,27 @@ class RuntimeContext:
         """Its name."""
         return ActorContext.current.name if ActorContext.current else None
 
+    def get_task_id(self) -> str | None:
+        """Id (hex) of the task, or of the call of an actor's plain method, that this thread runs."""
+        from troupe._bridge import native
+
+        running = native.running_call()
+        if running is None or ActorContext.current is None:
+            return None
+        return f"{ActorContext.current.actor}{running[1]:016x}"
+
+    def get_task_name(self) -> str | None:
+        """Its name: `name=` of a remote function, or the function's own; `Class.method` of an actor's method."""
+        from troupe._bridge import native
+        from troupe._task_host import TaskHost
+
+        running = native.running_call()
+        if running is None or ActorContext.current is None:
+            return None
+        if TaskHost.current is not None:
+            return TaskHost.current.names.get(running[0], "")
+        return f"{ActorContext.current.class_name}.{running[0]}"
+
     def is_canceled(self) -> bool:
         """Whether the caller of the method that runs here has cancelled it. RuntimeError outside a plain method."""
         from troupe._bridge import native

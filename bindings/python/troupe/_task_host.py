@@ -1,12 +1,16 @@
 """A process that runs tasks: functions by the key their callers know them by."""
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from troupe import _failures, _session, exceptions
+from troupe import _api, _bridge, _failures, _session, exceptions
 
 DEFINE = "__define__"
+LOOKS = 64  # reads; the word may lie behind other calls
 
 
 class TaskHost:
@@ -14,10 +18,13 @@ class TaskHost:
 
     current: "TaskHost | None" = None
 
-    def __init__(self) -> None:
+    def __init__(self, cpus: float) -> None:
         TaskHost.current = self
+        self.cpus = cpus  # that it holds, or that its caller lends it
         self._functions: dict[str, Callable[..., Any]] = {}
         self.names: dict[str, str] = {}
+        _api.around_wait = waiting
+        signal.signal(signal.SIGINT, _on_interrupt)
 
     def __troupe_find__(self, key: str) -> Callable[..., Any]:
         """What a call of `key` runs. Raises RuntimeError."""
@@ -31,6 +38,46 @@ class TaskHost:
     def _define(self, key: str, payload: bytes) -> None:
         if key not in self._functions:
             self._functions[key], self.names[key] = _loaded(payload)
+
+
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Around a wait of the task: its CPU is for tasks that it started."""
+    session = _session.current_or_none()
+    leases = session.store.get("task_leases") if session is not None else None
+    if leases is None or not _bridge.native.running_call():
+        yield  # it started none; or it is a thread of the user's
+        return
+    leases.lend(True)
+    try:
+        yield
+    finally:
+        leases.lend(False)
+
+
+def _on_interrupt(number: int, frame: Any) -> None:
+    """Somebody wants the task to look whether it is cancelled; that may have been another one."""
+    for _ in range(LOOKS):
+        if _bridge.native.is_cancelled():
+            raise KeyboardInterrupt("the task was cancelled")
+
+
+class Interrupter:
+    """On a node where tasks of a caller elsewhere run."""
+
+    def interrupt(self, pid: int) -> None:
+        """See the function."""
+        interrupt(pid)
+
+
+def interrupt(pid: int) -> None:
+    """Makes the task that a process of this host runs look whether it is cancelled; not one that is something else by now."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            if file.read(6) == b"troupe":
+                os.kill(pid, signal.SIGINT)
+    except OSError:
+        return  # it is gone
 
 
 def _loaded(payload: bytes) -> tuple[Callable[..., Any], str]:

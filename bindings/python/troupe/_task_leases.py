@@ -13,12 +13,14 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _actor_options, _calls, _environment, _session, _task_plan, _tasks, exceptions
+from troupe import (_actor_options, _actors, _calls, _environment, _session, _task_host, _task_plan, _tasks,
+                    exceptions)
 from troupe._actor_link import death_of
 from troupe._bridge import native
 from troupe._identity import new_id
 from troupe._task_host import TaskHost
 from troupe.state import TASKS_CLASS
+from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 STARTS_LOST_MAX = 3
 
@@ -30,8 +32,10 @@ class _Lease:
         self.pool = pool
         self.actor = actor
         self.lane = 0
+        self.borrows = 0.0  # of what the task of this process holds
         self.channel: Any = None
         self.over = False
+        self.address: dict[str, Any] = {}
 
 
 class Pool:
@@ -57,7 +61,9 @@ class Leases:
         self._signal = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
-        self._payload: bytes | None = None
+        self._payloads: dict[float, bytes] = {}
+        self._interrupters: dict[str, Any] = {}  # by node
+        self._waits = 0  # of the task that this process runs
         self._thread = threading.Thread(target=self._run, name="troupe-tasks", daemon=True)
         self._thread.start()
         session.on_close(self.close)
@@ -86,6 +92,44 @@ class Leases:
     def wake(self) -> None:
         """Something is to be looked at. Any thread; does not block."""
         self._signal.set()
+
+    def lend(self, waits: bool) -> None:
+        """The task that this process runs waits for others, or does not any more: they may use its CPU meanwhile."""
+        with self._lock:
+            before, self._waits = self._waits, self._waits + (1 if waits else -1)
+            if before and self._waits:
+                return
+        wanted = False
+        for pool in self.pools():
+            wanted = wanted or pool.native.waiting > 0
+            for lane, lease in list(pool.here.items()):
+                if lease.borrows:
+                    pool.native.pause(lane, not waits)
+        if waits and wanted:
+            self.wake()
+
+    def _may_borrow(self, pool: Pool) -> int:
+        host = TaskHost.current
+        need = pool.options["num_cpus"] if "num_cpus" in pool.options else 1
+        if not self._waits or host is None or not need:
+            return 0
+        lent = sum(lease.borrows for each in self.pools() for lease in (*each.asked.values(), *each.here.values()))
+        return int((host.cpus - lent) / need + 1e-6)
+
+    def interrupt(self, lane: int) -> None:
+        """Makes the task that the process behind a lane runs look whether it is cancelled."""
+        lease = next((pool.here[lane] for pool in self.pools() if lane in pool.here), None)
+        if lease is None or lease.over:
+            return
+        if _calls.is_here(lease.address):
+            _task_host.interrupt(lease.address["pid"])
+            return
+        node = lease.address["node"]
+        if node not in self._interrupters:
+            there = NodeAffinitySchedulingStrategy(node, soft=False)
+            self._interrupters[node] = _actors.create(_task_host.Interrupter, (), {},
+                                                      {"num_cpus": 0, "scheduling_strategy": there})
+        self._interrupters[node].interrupt.remote(lease.address["pid"])
 
     def end_lane(self, lane: int, error: exceptions.TroupeError) -> None:
         """Ends the process behind a lane at once; what it runs ends with `error`."""
@@ -149,8 +193,11 @@ class Leases:
         pool.starts_lost = 0
         lease.channel = native.CallChannel(None, description=f"task process {lease.actor[:8]}", tasks=pool.native)
         _calls.aim(lease.channel, info["address"], self._session.control)
+        lease.address = info["address"]
         lease.lane = pool.native.open(lease.channel)
         pool.here[lease.lane] = lease
+        if lease.borrows and not self._waits:
+            pool.native.pause(lease.lane, True)
 
     def _died(self, lease: _Lease, info: dict, attachment: bytes) -> None:
         pool = lease.pool
@@ -176,14 +223,17 @@ class Leases:
     def _look(self, pool: Pool) -> None:
         waiting, work, lanes = pool.native.look()
         others_wait = any(each is not pool and each.asked for each in self.pools())
-        view = _task_plan.View(waiting, work, [_task_plan.Lane(*lane) for lane in lanes], len(pool.asked), others_wait)
+        view = _task_plan.View(waiting, work, [_task_plan.Lane(*lane) for lane in lanes], 
+                               sum(not lease.borrows for lease in pool.asked.values()), others_wait,
+                               self._may_borrow(pool))
         orders = _task_plan.decide(view)
         for lane in orders.give_back:
             self._give_back(pool, lane)
-        for lease in list(pool.asked.values())[:orders.withdraw]:
-            self._end(lease)
-        for _ in range(orders.ask):
-            if not self._ask(pool):
+        if orders.withdraw:
+            for lease in list(pool.asked.values()):
+                self._end(lease)
+        for number in range(orders.borrow + orders.ask):
+            if not self._ask(pool, borrows=number < orders.borrow):
                 break
         pool.due = None if orders.look_again is None else time.monotonic() + orders.look_again
         pool.native.wake_above(0 if waiting == 0 else -1)
@@ -204,17 +254,21 @@ class Leases:
         if not self._session.closed:
             self._session.control.send("KillActor", {"actor": lease.actor})
 
-    def _ask(self, pool: Pool) -> bool:
+    def _ask(self, pool: Pool, *, borrows: bool) -> bool:
         """Asks for one more process. False: there will be none."""
         lease = _Lease(pool, new_id())
+        cpus = float(pool.options.get("num_cpus", 1))
+        lease.borrows = cpus if borrows else 0.0
         environment = _environment.build(pool.options.get("runtime_env"),
                                          same_host=bool(self._session.store.get("same_host", True)))
         spec = _actor_options.spec_of(pool.options, self._session, TASKS_CLASS, lease.actor, environment)
+        if borrows:
+            _on_our_cpu(spec)
         pool.asked[lease.actor] = lease
         board = self._session.board
         board.subscribe("actor", lease.actor, lambda info, data: self._tell(lease, info, data))
         try:
-            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload())
+            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload(cpus))
         except exceptions.TroupeError as error:
             self._end(lease)
             if isinstance(error, exceptions.PlacementError):
@@ -228,14 +282,25 @@ class Leases:
         self._news.append((lease, info, attachment))
         self.wake()
 
-    def _host_payload(self) -> bytes:
-        if self._payload is None:
+    def _host_payload(self, cpus: float) -> bytes:
+        payload = self._payloads.get(cpus)
+        if payload is None:
             from troupe import _capture
             from troupe._method_options import Traits
 
-            self._payload = _capture.dumps(TaskHost, (), {}, Traits(), _actor_options.running_of({}),
-                                           what="the runtime's class for tasks")
-        return self._payload
+            payload = self._payloads[cpus] = _capture.dumps(
+                TaskHost, (cpus,), {}, Traits(), _actor_options.running_of({}), what="the runtime's class for tasks")
+        return payload
+
+
+def _on_our_cpu(spec: dict[str, Any]) -> None:
+    """A process here, which needs no CPU of the cluster's."""
+    from troupe._actor_host import ActorContext
+
+    for field in ("resources", "run_resources"):
+        spec[field] = [each for each in spec[field] if each["name"] != "CPU"]
+    if ActorContext.current is not None and not spec.get("group"):
+        spec.update(node=ActorContext.current.node, node_soft=False)
 
 
 def _fail_waiting(pool: Pool, error: exceptions.TroupeError) -> None:

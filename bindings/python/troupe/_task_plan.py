@@ -4,6 +4,7 @@
   work by the time they come (COMES_S). ASKED_MAX at a time; the cluster places them as it has room.
 * One that has been idle for IDLE_S goes back; at once if tasks of another kind wait here, who may need its room.
 * What was asked for and has not come is withdrawn when nothing waits any more.
+* A task that waits for others lends them its CPU: as many processes as have room in it come for what waits.
 * One that takes no more tasks (its function's max_calls, a lost connection) goes once nothing is with it.
 """
 from __future__ import annotations
@@ -37,6 +38,7 @@ class View:
     lanes: Sequence[Lane]
     asked: int            # processes that have not come
     others_wait: bool     # tasks of another kind of this process wait
+    may_borrow: int = 0   # processes that have room in what the task here, which waits, holds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Orders:
     withdraw: int
     give_back: tuple[int, ...]
     look_again: float | None  # seconds; None: not before something happens
+    borrow: int = 0
 
 
 def decide(view: View) -> Orders:
@@ -55,6 +58,9 @@ def decide(view: View) -> Orders:
         not lane.open or (view.waiting == 0 and (view.others_wait or lane.since >= IDLE_S))))
     if view.waiting == 0:
         return Orders(0, view.asked, give_back, _next_look(view, give_back))
+    borrow = min(view.waiting, view.may_borrow)
+    if borrow:
+        return Orders(0, 0, give_back, COMES_S, borrow)
     moving = sum(lane.open and lane.since < COMES_S for lane in view.lanes)
     wanted = min(view.waiting, max(math.ceil(view.work / COMES_S) - moving, 0 if moving else 1))
     ask = max(0, min(wanted, ASKED_MAX) - view.asked)

@@ -95,6 +95,9 @@ def cancel(ref: Any, *, force: bool) -> bool:
     session = _session.current_or_none()
     leases = session.store.get("task_leases") if session is not None else None
     if how == 2 and leases is not None:
-        leases.end_lane(lane, exceptions.WorkerCrashedError(
-            f"the process of the task was ended by troupe.cancel(force={force})"))
+        if force:
+            leases.end_lane(lane, exceptions.WorkerCrashedError(
+                "the process of the task was ended by troupe.cancel(force=True)"))
+        else:
+            leases.interrupt(lane)
     return True

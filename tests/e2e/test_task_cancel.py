@@ -1,0 +1,134 @@
+"""Cancelling tasks: those that wait, those that run, by force; what a task is called and where it runs."""
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import Home, eventually
+
+import troupe
+from troupe import exceptions
+
+WAIT_S = 30
+
+
+@troupe.remote
+def hang(marks: str) -> None:
+    """Says that it runs, then that it was interrupted."""
+    mark(marks, f"begun {os.getpid()}")
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        mark(marks, "interrupted")
+        raise
+
+
+@troupe.remote
+def stubborn(marks: str) -> str:
+    """Answers although it is interrupted."""
+    mark(marks, f"begun {os.getpid()}")
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return "answered"
+    return "never"
+
+
+@troupe.remote
+def pid() -> int:
+    """The process it runs in."""
+    return os.getpid()
+
+
+def mark(path: str, words: str) -> None:
+    """Adds a line to a file."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(words + "\n")
+
+
+def begun(path: Path, count: int = 1) -> list[int]:
+    """Waits for so many tasks to run; their processes."""
+    def pids() -> list[int]:
+        text = path.read_text() if path.exists() else ""
+        return [int(line.split()[1]) for line in text.splitlines() if line.startswith("begun")]
+
+    eventually(lambda: len(pids()) == count, timeout=WAIT_S, what=f"{count} tasks that run")
+    return pids()
+
+
+def test_a_task_that_runs_is_interrupted_and_its_process_used_again(idle: Home, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    ref = hang.remote(str(marks))
+    (where,) = begun(marks)
+    troupe.cancel(ref)
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(ref, timeout=WAIT_S)
+    assert "interrupted" in marks.read_text()
+    assert troupe.get(pid.remote(), timeout=WAIT_S) == where
+    troupe.cancel(ref)  # once more: nothing
+
+
+def test_one_that_answers_all_the_same(idle: Home, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    ref = stubborn.remote(str(marks))
+    begun(marks)
+    troupe.cancel(ref)
+    assert troupe.get(ref, timeout=WAIT_S) == "answered"
+
+
+def test_a_task_that_waits_never_runs(idle: Home, tmp_path: Path) -> None:
+    marks, late = tmp_path / "marks", tmp_path / "late"
+    first = hang.options(num_cpus=8).remote(str(marks))
+    begun(marks)
+    second = hang.options(num_cpus=8).remote(str(late))
+    troupe.cancel(second)
+    with pytest.raises(exceptions.TaskCancelledError, match="before it began"):
+        troupe.get(second, timeout=WAIT_S)
+    troupe.cancel(first)
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(first, timeout=WAIT_S)
+    assert not late.exists()
+
+
+def test_by_force_the_process_ends(idle: Home, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    ref, other = hang.remote(str(marks)), hang.remote(str(marks))
+    begun(marks, 2)
+    troupe.cancel(ref, force=True)
+    with pytest.raises(exceptions.WorkerCrashedError, match="force=True"):
+        troupe.get(ref, timeout=WAIT_S)
+    assert troupe.wait([other], timeout=0.2) == ([], [other])
+    troupe.cancel(other)
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(other, timeout=WAIT_S)
+
+
+def test_a_generator(idle: Home, tmp_path: Path) -> None:
+    @troupe.remote
+    def endless(marks: str):
+        mark(marks, f"begun {os.getpid()}")
+        yield 1
+        threading.Event().wait()
+
+    marks = tmp_path / "marks"
+    items = endless.remote(str(marks))
+    assert troupe.get(next(items), timeout=WAIT_S) == 1
+    troupe.cancel(items)
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(items.completed(), timeout=WAIT_S)
+
+
+def test_what_a_task_knows_of_itself(idle: Home) -> None:
+    @troupe.remote
+    def known() -> tuple:
+        context = troupe.get_runtime_context()
+        return context.get_task_name(), context.get_task_id(), context.get_node_id()
+
+    found = troupe.get([known.options(name="special").remote() for _ in range(3)], timeout=WAIT_S)
+    assert {name for name, _, _ in found} == {"special"} and len({task for _, task, _ in found}) == 3
+    assert found[0][2] == troupe.nodes()[0]["NodeID"]
+    assert "known" in troupe.get(known.remote(), timeout=WAIT_S)[0]
+    context = troupe.get_runtime_context()
+    assert context.get_task_id() is None and context.get_task_name() is None

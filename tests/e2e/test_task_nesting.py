@@ -1,0 +1,55 @@
+"""Tasks that start tasks: a task that waits gives its CPU to those it waits for."""
+from __future__ import annotations
+
+from conftest import Home
+
+PROGRAM = """
+import troupe
+troupe.init(num_cpus={cpus})
+
+@troupe.remote
+def fib(n):
+    if n < 2:
+        return n
+    a, b = fib.remote(n - 1), fib.remote(n - 2)
+    return troupe.get(a) + troupe.get([b])[0]
+
+@troupe.remote
+def leaf(x):
+    return x + 1
+
+@troupe.remote
+def waits(n):
+    refs = [leaf.remote(i) for i in range(n)]
+    done = []
+    while refs:
+        ready, refs = troupe.wait(refs, num_returns=1)
+        done += troupe.get(ready)
+    before = troupe.get(leaf.remote(-1))
+    return sum(done) + before
+
+@troupe.remote
+def middle(n):
+    return troupe.get(waits.remote(n))
+
+{body}
+print("fine")
+"""
+
+
+def run(home: Home, cpus: int, body: str) -> None:
+    """Runs a program on a cluster of its own."""
+    done = home.python(PROGRAM.format(cpus=cpus, body=body), timeout=110)
+    assert done.returncode == 0 and done.stdout.endswith("fine\n"), done.stdout + done.stderr
+
+
+def test_a_function_that_calls_itself_on_one_cpu(home: Home) -> None:
+    run(home, 1, "assert troupe.get(fib.remote(4), timeout=90) == 3")
+
+
+def test_several_levels_and_wait_on_one_cpu(home: Home) -> None:
+    run(home, 1, "assert troupe.get([middle.remote(5), middle.remote(3)], timeout=90) == [15, 6]")
+
+
+def test_callers_of_all_cpus_at_once(home: Home) -> None:
+    run(home, 2, "assert troupe.get([waits.remote(4) for _ in range(4)], timeout=90) == [10] * 4")
