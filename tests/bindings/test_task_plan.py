@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import random
 
-from troupe._task_plan import ASKED_MAX, COMES_S, IDLE_S, LOOK_S, Lane, View, decide
+from troupe._task_plan import ASKED_MAX, COMES_S, IDLE_S, LOOK_S, TURN_S, Lane, View, decide
 
 
 def view(waiting: int = 0, work: float | None = None, lanes: tuple[Lane, ...] = (), asked: int = 0,
@@ -48,6 +48,14 @@ def test_a_task_that_waits_lends_its_cpu_before_others_are_asked_for() -> None:
     assert orders.borrow == 2 and orders.ask == 0 and orders.look_again == COMES_S
     assert decide(View(1, 1.0, (), 0, False, may_borrow=2)).borrow == 1
     assert decide(View(0, 0.0, (), 0, False, may_borrow=2)).borrow == 0
+
+
+def test_who_waits_elsewhere_gets_a_turn_after_five_seconds() -> None:
+    lanes = (Lane(1, 1, True, 0.01, held=TURN_S), Lane(2, 1, True, 0.01, held=TURN_S + 1), Lane(3, 1, False, 9, held=99))
+    assert decide(View(5, 5.0, lanes, 0, False, strangers_wait=True)).end == 2
+    assert decide(View(5, 5.0, lanes, 0, False)).end is None
+    assert decide(View(0, 0.0, lanes, 0, False, strangers_wait=True)).end is None
+    assert decide(View(5, 5.0, (Lane(1, 1, True, 0.0, held=1.0),), 0, False, strangers_wait=True)).end is None
 
 
 def test_what_was_asked_for_in_vain_is_withdrawn() -> None:

@@ -32,6 +32,13 @@ def waits(n):
 def middle(n):
     return troupe.get(waits.remote(n))
 
+@troupe.remote
+def chain(n):
+    ref = leaf.remote(0)
+    for _ in range(n):
+        ref = leaf.remote(ref)
+    return troupe.get(ref)
+
 {body}
 print("fine")
 """
@@ -49,6 +56,10 @@ def test_a_function_that_calls_itself_on_one_cpu(home: Home) -> None:
 
 def test_several_levels_and_wait_on_one_cpu(home: Home) -> None:
     run(home, 1, "assert troupe.get([middle.remote(5), middle.remote(3)], timeout=90) == [15, 6]")
+
+
+def test_a_task_whose_tasks_wait_for_each_other_on_one_cpu(home: Home) -> None:
+    run(home, 1, "assert troupe.get(chain.remote(4), timeout=90) == 5")
 
 
 def test_callers_of_all_cpus_at_once(home: Home) -> None:

@@ -245,6 +245,30 @@ def test_misuse(idle: Home) -> None:
         troupe.get(pid.remote(1), timeout=WAIT_S)
 
 
+def test_a_caller_that_is_never_idle_makes_room_for_others(idle: Home) -> None:
+    @troupe.remote
+    def short() -> None:
+        threading.Event().wait(0.05)
+
+    @troupe.remote
+    class Other:
+        def ping(self) -> int:
+            return 1
+
+    refs = [short.remote() for _ in range(100)]
+    troupe.get(refs[0], timeout=WAIT_S)
+    other = Other.options(num_cpus=1).remote()
+    answer = other.ping.remote()
+
+    def one_more() -> bool:
+        refs.extend(short.remote() for _ in range(20 - len(troupe.wait(refs[-20:], num_returns=20, timeout=0)[0])))
+        return bool(troupe.wait([answer], timeout=0.01)[0])
+
+    eventually(one_more, timeout=WAIT_S, what="the actor, while tasks wait all the time")
+    troupe.kill(other)
+    troupe.get(refs, timeout=WAIT_S)
+
+
 def test_nothing_is_left_after_the_caller_is_killed(idle: Home, tmp_path: Path) -> None:
     code = f"""
 import sys, threading, troupe

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _session, exceptions
+from troupe import _api, _session, exceptions
 from troupe._actor_link import ActorLink, Caller
 from troupe._method_options import STREAMING, MethodOptions, Traits
 
@@ -36,6 +36,8 @@ class ActorMethod(Caller):
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._link.bind(self, self._target)
+        if _api.around_wait is not None:
+            bound = _api.lending(bound)
         self.remote = bound
         return bound(*args, **kwargs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from troupe import _session, _view, exceptions
@@ -125,6 +125,19 @@ def is_initialized() -> bool:
 
 
 around_wait: Any = None  # in a process for tasks: a context for waits (_task_host)
+
+
+def lending(bound: Callable[..., Any]) -> Callable[..., Any]:
+    """`bound`, within `around_wait` where it is called with refs that are still to come: it waits for them."""
+    from troupe import _calls
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if all(type(each) is not _calls.Ref or each.done() for each in (*args, *kwargs.values())):
+            return bound(*args, **kwargs)
+        with around_wait():
+            return bound(*args, **kwargs)
+
+    return call
 
 
 def get(refs: Any, *, timeout: float | None = None) -> Any:

@@ -36,6 +36,7 @@ class _Lease:
         self.channel: Any = None
         self.over = False
         self.address: dict[str, Any] = {}
+        self.came = 0.0
 
 
 class Pool:
@@ -63,6 +64,7 @@ class Leases:
         self._closed = False
         self._payloads: dict[float, bytes] = {}
         self._interrupters: dict[str, Any] = {}  # by node
+        self._strangers_asked = 0.0
         self._waits = 0  # of the task that this process runs
         self._thread = threading.Thread(target=self._run, name="troupe-tasks", daemon=True)
         self._thread.start()
@@ -193,7 +195,7 @@ class Leases:
         pool.starts_lost = 0
         lease.channel = native.CallChannel(None, description=f"task process {lease.actor[:8]}", tasks=pool.native)
         _calls.aim(lease.channel, info["address"], self._session.control)
-        lease.address = info["address"]
+        lease.address, lease.came = info["address"], time.monotonic()
         lease.lane = pool.native.open(lease.channel)
         pool.here[lease.lane] = lease
         if lease.borrows and not self._waits:
@@ -223,12 +225,16 @@ class Leases:
     def _look(self, pool: Pool) -> None:
         waiting, work, lanes = pool.native.look()
         others_wait = any(each is not pool and each.asked for each in self.pools())
-        view = _task_plan.View(waiting, work, [_task_plan.Lane(*lane) for lane in lanes], 
-                               sum(not lease.borrows for lease in pool.asked.values()), others_wait,
-                               self._may_borrow(pool))
+        now = time.monotonic()
+        view = _task_plan.View(
+            waiting, work, [_task_plan.Lane(*lane, held=self._held(pool, lane[0], now)) for lane in lanes],
+            sum(not lease.borrows for lease in pool.asked.values()), others_wait,
+            strangers_wait=waiting > 0 and self._strangers_wait(pool, now), may_borrow=self._may_borrow(pool))
         orders = _task_plan.decide(view)
         for lane in orders.give_back:
             self._give_back(pool, lane)
+        if orders.end is not None:
+            self._give_back(pool, orders.end)
         if orders.withdraw:
             for lease in list(pool.asked.values()):
                 self._end(lease)
@@ -237,6 +243,27 @@ class Leases:
                 break
         pool.due = None if orders.look_again is None else time.monotonic() + orders.look_again
         pool.native.wake_above(0 if waiting == 0 else -1)
+
+    @staticmethod
+    def _held(pool: Pool, lane: int, now: float) -> float:
+        lease = pool.here.get(lane)
+        return 0.0 if lease is None or lease.borrows else now - lease.came
+
+    def _strangers_wait(self, pool: Pool, now: float) -> bool:
+        """Whether actors that are not ours wait for what our processes hold. Asked of the head every TURN_S, and only
+        where something was held for so long."""
+        held = [lease for lease in pool.here.values() if not lease.borrows]
+        if not any(now - lease.came >= _task_plan.TURN_S for lease in held):
+            return False
+        if now - self._strangers_asked < _task_plan.TURN_S:
+            return False
+        self._strangers_asked = now
+        ours = {actor for each in self.pools() for actor in each.asked}
+        names = {name for name in ("CPU", "GPU", "memory") if pool.options.get(f"num_{name.lower()}s", name == "CPU")}
+        names |= set(pool.options.get("resources") or {})
+        infos = self._session.request("ListActors", {})[1]["actors"]
+        return any(info["state"] == "pending" and info["actor"] not in ours
+                   and names & {each["name"] for each in info["resources"]} for info in infos)
 
     def _give_back(self, pool: Pool, lane: int) -> None:
         lease = pool.here.get(lane)

@@ -5,6 +5,8 @@
 * One that has been idle for IDLE_S goes back; at once if tasks of another kind wait here, who may need its room.
 * What was asked for and has not come is withdrawn when nothing waits any more.
 * A task that waits for others lends them its CPU: as many processes as have room in it come for what waits.
+* Where others of the cluster wait for what is held here although tasks wait here too, the process that was held
+  longest, and for TURN_S at least, goes after the task that it runs: its room is for who asked first.
 * One that takes no more tasks (its function's max_calls, a lost connection) goes once nothing is with it.
 """
 from __future__ import annotations
@@ -17,6 +19,7 @@ IDLE_S = 1.0
 COMES_S = 0.02
 ASKED_MAX = 8
 LOOK_S = 1.0
+TURN_S = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Lane:
     tasks: int
     open: bool
     since: float  # seconds: since it became idle, or since its last answer
+    held: float = 0.0  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +42,7 @@ class View:
     lanes: Sequence[Lane]
     asked: int            # processes that have not come
     others_wait: bool     # tasks of another kind of this process wait
+    strangers_wait: bool = False  # others of the cluster do
     may_borrow: int = 0   # processes that have room in what the task here, which waits, holds
 
 
@@ -50,6 +55,7 @@ class Orders:
     give_back: tuple[int, ...]
     look_again: float | None  # seconds; None: not before something happens
     borrow: int = 0
+    end: int | None = None  # a process that is to get no more tasks
 
 
 def decide(view: View) -> Orders:
@@ -65,7 +71,9 @@ def decide(view: View) -> Orders:
     wanted = min(view.waiting, max(math.ceil(view.work / COMES_S) - moving, 0 if moving else 1))
     ask = max(0, min(wanted, ASKED_MAX) - view.asked)
     full = view.asked + ask >= ASKED_MAX
-    return Orders(ask, 0, give_back, LOOK_S if full else COMES_S)
+    oldest = max((lane for lane in view.lanes if lane.open), key=lambda lane: lane.held, default=None)
+    end = oldest.lane if oldest is not None and view.strangers_wait and oldest.held >= TURN_S else None
+    return Orders(ask, 0, give_back, LOOK_S if full else COMES_S, end=end)
 
 
 def _next_look(view: View, gone: tuple[int, ...]) -> float | None:

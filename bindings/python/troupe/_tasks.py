@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _blobs, _capture, _session, _task_options, exceptions
+from troupe import _api, _blobs, _capture, _session, _task_options, exceptions
 from troupe._bridge import native
 
 INLINE_BYTES_MAX = 4 << 20
@@ -70,6 +70,8 @@ class RemoteFunction:
         started = native.TaskFunction(pool.native, checked.target(key), self.__name__, key, definition,
                                       checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1)
         _bound.add(self)
+        if _api.around_wait is not None:
+            started = _api.lending(started)
         self.remote = started
         return started(*args, **kwargs)
 
