@@ -52,7 +52,8 @@ def test_a_task_that_waits_lends_its_cpu_before_others_are_asked_for() -> None:
 
 def test_who_waits_elsewhere_gets_a_turn_after_five_seconds() -> None:
     lanes = (Lane(1, 1, True, 0.01, held=TURN_S), Lane(2, 1, True, 0.01, held=TURN_S + 1), Lane(3, 1, False, 9, held=99))
-    assert decide(View(5, 5.0, lanes, 0, False, strangers_wait=True)).end == 2
+    orders = decide(View(5, 5.0, lanes, 4, False, strangers_wait=True))
+    assert orders.end == 2 and orders.withdraw == 4 and orders.ask == 0
     assert decide(View(5, 5.0, lanes, 0, False)).end is None
     assert decide(View(0, 0.0, lanes, 0, False, strangers_wait=True)).end is None
     assert decide(View(5, 5.0, (Lane(1, 1, True, 0.0, held=1.0),), 0, False, strangers_wait=True)).end is None

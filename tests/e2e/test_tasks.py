@@ -261,7 +261,8 @@ def test_a_caller_that_is_never_idle_makes_room_for_others(idle: Home) -> None:
     answer = other.ping.remote()
 
     def one_more() -> bool:
-        refs.extend(short.remote() for _ in range(20 - len(troupe.wait(refs[-20:], num_returns=20, timeout=0)[0])))
+        done = len(troupe.wait(refs[-40:], num_returns=40, timeout=0)[0])
+        refs.extend(short.remote() for _ in range(done))
         return bool(troupe.wait([answer], timeout=0.01)[0])
 
     eventually(one_more, timeout=WAIT_S, what="the actor, while tasks wait all the time")

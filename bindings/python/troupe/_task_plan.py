@@ -6,7 +6,8 @@
 * What was asked for and has not come is withdrawn when nothing waits any more.
 * A task that waits for others lends them its CPU: as many processes as have room in it come for what waits.
 * Where others of the cluster wait for what is held here although tasks wait here too, the process that was held
-  longest, and for TURN_S at least, goes after the task that it runs: its room is for who asked first.
+  longest, and for TURN_S at least, goes after the task that it runs, and what was asked for is asked for anew,
+  behind them.
 * One that takes no more tasks (its function's max_calls, a lost connection) goes once nothing is with it.
 """
 from __future__ import annotations
@@ -73,7 +74,9 @@ def decide(view: View) -> Orders:
     full = view.asked + ask >= ASKED_MAX
     oldest = max((lane for lane in view.lanes if lane.open), key=lambda lane: lane.held, default=None)
     end = oldest.lane if oldest is not None and view.strangers_wait and oldest.held >= TURN_S else None
-    return Orders(ask, 0, give_back, LOOK_S if full else COMES_S, end=end)
+    if end is not None:
+        return Orders(0, view.asked, give_back, LOOK_S, end=end)
+    return Orders(ask, 0, give_back, LOOK_S if full else COMES_S)
 
 
 def _next_look(view: View, gone: tuple[int, ...]) -> float | None:
