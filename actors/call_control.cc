@@ -47,7 +47,7 @@ StatusOr<CallControl> ParseControl(const Frame& frame) {
   CallControl control;
   control.kind = static_cast<ControlKind>(body.kind);
   control.resumes = body.resumes != 0;
-  if (body.kind < 1 || body.kind > 6) {
+  if (body.kind < 1 || body.kind > 7) {
     return MakeError(ErrorCode::kInvalid, absl::StrFormat("a control frame of kind %u", body.kind));
   }
   if (OfCall(control.kind)) {
@@ -58,7 +58,8 @@ StatusOr<CallControl> ParseControl(const Frame& frame) {
   }
   control.session = SessionId(body.session[0], body.session[1]);
   const bool hello = control.kind == ControlKind::kHello;
-  if (body.resumes > (hello ? 1 : 0) || control.session.IsNil() == hello) {
+  const bool named = hello || control.kind == ControlKind::kWho;
+  if (body.resumes > (hello ? 1 : 0) || control.session.IsNil() == named) {
     return MakeError(ErrorCode::kInvalid, "a control frame whose session does not go with its kind");
   }
   return control;

@@ -2,7 +2,7 @@
 //
 // A control frame has kFlagControl and sequence 0, counts as no frame of either direction, and carries in
 // its head how many frames of the other direction its sender has received. Body, 24 bytes:
-//   u32 kind   u32 resumes (of a hello: 1, else 0)   u64 u64 session id (of a hello), or the sequence and the
+//   u32 kind   u32 resumes (of a hello: 1, else 0)   u64 u64 session id (of a hello), process id (of kWho), or the sequence and the
 //   count (of kTaken and kCancel), else 0
 #pragma once
 
@@ -22,6 +22,7 @@ enum class ControlKind : std::uint32_t {
   kEnd = 4,      // either side: the session is over, keep nothing for it
   kTaken = 5,    // the caller: of the call's items, this many are taken in all (item_window.h)
   kCancel = 6,   // the caller: the call is not wanted any more
+  kWho = 7,      // the caller, after its first hello on this host: its process, for objects (object_store.h)
 };
 
 struct CallControl {

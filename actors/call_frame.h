@@ -41,6 +41,7 @@ enum FrameFlag : std::uint16_t {
   kFlagControl = 32,      // neither call nor reply (call_control.h)
   kFlagItem = 64,         // a reply that is not the call's last (item_stream.h)
   kFlagEnd = 128,         // never sent: in a slot, where a stream of items ends
+  kFlagObjects = 256,     // a call or a reply that names objects (object_store.h)
 };
 
 struct CallLimits {

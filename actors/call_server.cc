@@ -353,7 +353,7 @@ void CallServer::RunWhole(Peer& peer) {
 /// False: the connection is over.
 bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
   const std::size_t bytes = frame.bytes;
-  if ((frame.head.flags & ~kFlagNamed) != 0) return TakeControl(peer, frame);
+  if ((frame.head.flags & ~(kFlagNamed | kFlagObjects)) != 0) return TakeControl(peer, frame);
   if (!peer.TakeCall(frame)) return Refuse(peer, "a call out of sequence");
   reply_.Clear();
   reply_.Extend(kFrameHeadBytes);
@@ -391,7 +391,12 @@ bool CallServer::TakeControl(Peer& peer, const Frame& frame) {
         return Refuse(peer, "an acknowledgement of replies that it was not given");
       }
       break;
+    case ControlKind::kWho:
+      if (!peer.session_id || peer.received() != 0) return Refuse(peer, "its name, after its calls");
+      peer.process = ProcessId(control->session.hi, control->session.lo);
+      break;
     case ControlKind::kEnd:
+      static_cast<void>(peer.Acknowledge(frame.head.ack));
       if (peer.session_id) sessions_.End(*peer.session_id);
       peer.session_id.reset();
       break;

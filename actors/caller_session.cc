@@ -2,12 +2,17 @@
 
 namespace troupe::actors {
 
-void CallerSession::Connected(const SessionId& fresh) {
+void CallerSession::Connected(const SessionId& fresh, const ProcessId& self) {
   CallControl hello;
   hello.resumes = welcomed_;
   if (!welcomed_) id_ = fresh;
   hello.session = id_;
   std::string opening = ControlFrame(ControlKind::kHello, hello, TakeAck());
+  if (!welcomed_ && !self.IsNil()) {
+    CallControl who;
+    who.session = SessionId(self.hi, self.lo);
+    opening += ControlFrame(ControlKind::kWho, who, TakeAck());
+  }
   greeting_ = welcomed_ || waits_;
   if (greeting_) {
     window_.Open(std::move(opening), /*held=*/true);
@@ -39,6 +44,7 @@ Status CallerSession::Control(const CallControl& control, std::uint64_t ack) {
       return absl::OkStatus();
     }
     case ControlKind::kHello:
+    case ControlKind::kWho:
     case ControlKind::kTaken:
     case ControlKind::kCancel:
       break;

@@ -33,7 +33,8 @@ class CallerSession {
   void Waits(bool waits) { waits_ = waits || window_.end_offset() != 0; }
 
   /// A connection is there. `fresh` becomes the id unless there is a session to resume.
-  void Connected(const SessionId& fresh);
+  /// `self`, unless nil, is told to the actor with the first hello.
+  void Connected(const SessionId& fresh, const ProcessId& self = {});
   /// It is gone.
   void Disconnected();
   /// After the end of a connection: whether another one can go on where it stopped.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "actors/flow_control.h"
+#include "actors/object_store.h"
 #include "actors/reactor.h"
 #include "runtime/base/check.h"
 
@@ -310,6 +311,10 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
     *why = absl::StrFormat("a reply to call %u, which is not outstanding", frame.head.sequence);
     return false;
   }
+  if ((flags & kFlagObjects) != 0) {
+    if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
+    return TakeResult(slot, frame, why);
+  }
   if (slot->Abandoned() && options_.observer == nullptr) {
     if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
     slot->Release();
@@ -333,6 +338,25 @@ void Channel::FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::L
   } else {
     slot->Release();
   }
+}
+
+/// The value lies in the actor's memory. It becomes this process's also where nobody wants it any more.
+bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
+  ObjectStore* const objects = ObjectStore::Existing();
+  const ObjectStore::Took took =
+      objects == nullptr || options_.observer != nullptr || frame.head.flags != (kFlagReply | kFlagObjects)
+          ? ObjectStore::Took::kBad
+          : objects->TakeResult(slot, frame.body.substr(0, ObjectStore::kResultBytes));
+  if (took == ObjectStore::Took::kDone && slot->Finish()) {
+    finished_.push_back(slot);
+    return true;
+  }
+  if (took == ObjectStore::Took::kBad) {
+    *why = "a result in memory that it does not name";
+    Answer(slot, ErrorCode::kInternal, options_.description + " sent " + *why);
+  }
+  slot->Release();
+  return took != ObjectStore::Took::kBad;
 }
 
 bool Channel::TakeItem(const Frame& frame, std::string* why) {

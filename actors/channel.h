@@ -118,6 +118,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::size_t Outstanding();
   /// Whether a call made now may still be answered by the actor.
   bool Usable();
+  /// Where the actor is: arguments that it can map are named to it, not copied.
+  enum class Place : std::uint8_t { kUnknown, kHere, kAway };
+  Place place() const { return place_.load(std::memory_order_relaxed); }
 
  private:
   friend class CallReactor;
@@ -148,6 +151,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool HasRoomLocked() const;
   bool TakeReplies(std::string* why);
   bool TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why);
+  bool TakeResult(Slot* slot, const Frame& frame, std::string* why);
   bool TakeItem(const Frame& frame, std::string* why);
   bool TakeControl(const Frame& frame, std::string* why);
   std::uint64_t SequenceOf(const Slot* slot) const { return slot->call() & kSequenceMask; }
@@ -173,6 +177,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// Set with `mutex_` held and before attached_; then the leader's to read, the mutex's to write.
   CallStream stream_;
   std::atomic<bool> attached_{false};
+  std::atomic<Place> place_{Place::kUnknown};
 
   std::mutex mutex_;
   State state_ = State::kOpen;

@@ -7,6 +7,7 @@
 #include "actors/call_dial.h"
 #include "actors/channel.h"
 #include "actors/now.h"
+#include "actors/object_store.h"
 #include "actors/reactor.h"
 #include "actors/tls_loop.h"
 #include "runtime/async/deadline.h"
@@ -63,6 +64,7 @@ StatusOr<std::shared_ptr<Channel>> Channel::Dial(CallReactor& reactor, RemoteAct
   way.target = std::move(target);
   way.identity = std::move(identity);
   std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options), std::move(way)));
+  channel->place_.store(Place::kAway, std::memory_order_relaxed);
   TROUPE_TRY(reactor.Add(channel));
   RedialRule::Step step;
   step.limit = channel->options_.grace;
@@ -99,6 +101,7 @@ void Channel::AimAway(RemoteActor target, IdentitySource identity) {
   {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(aimless_, false)) return;
+    place_.store(Place::kAway, std::memory_order_relaxed);
     way_.target = std::move(target);
     way_.identity = std::move(identity);
     step.limit = options_.grace;
@@ -146,7 +149,13 @@ void Channel::ReachHere() {
 void Channel::BeginLocked(CallStream stream) {
   stream_ = std::move(stream);
   broken_ = false;
-  session_.Connected(NewSessionId());
+  ProcessId self;
+  if (way_.here() && options_.observer == nullptr) {  // who observes may make calls again elsewhere
+    // Large results are lent to this process by name.
+    if (const ObjectStore* objects = ObjectStore::Current()) self = objects->self();
+    if (!self.IsNil()) place_.store(Place::kHere, std::memory_order_relaxed);
+  }
+  session_.Connected(NewSessionId(), self);
   redial_.Connected(Now());
   attached_.store(true, std::memory_order_release);
 }

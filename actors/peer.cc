@@ -50,7 +50,25 @@ std::size_t Peer::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer&
   std::lock_guard lock(mutex_);
   if (state_ == State::kClosed) return 0;
   calls_.Reply(frame, flags, sequence);
+  if ((flags & kFlagObjects) != 0) NoteResultLocked(sequence);
   return calls_.window().unsent_bytes();
+}
+
+void Peer::Keep(std::uint64_t sequence, std::shared_ptr<ResultHold> hold) {
+  std::lock_guard lock(mutex_);
+  if (state_ != State::kClosed) kept_results_.push_back({sequence, 0, std::move(hold)});
+}
+
+/// The reply is this frame; those that were acknowledged need no care any more.
+void Peer::NoteResultLocked(std::uint64_t sequence) {
+  const SendWindow& window = calls_.window();
+  for (KeptResult& kept : kept_results_) {
+    if (kept.frame == 0 && kept.sequence == sequence) kept.frame = window.appended();
+    if (kept.frame != 0 && kept.frame <= window.released()) kept.hold->Delivered();
+  }
+  std::erase_if(kept_results_, [&window](const KeptResult& kept) {
+    return kept.frame != 0 && kept.frame <= window.released();
+  });
 }
 
 void Peer::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame,
@@ -243,6 +261,11 @@ void Peer::Close() {
     stream_.Shutdown();
   }
   state_ = State::kClosed;
+  const SendWindow& window = calls_.window();
+  for (const KeptResult& kept : kept_results_) {
+    if (kept.frame != 0 && kept.frame <= window.released()) kept.hold->Delivered();
+  }
+  kept_results_.clear();
   calls_.window().Clear();
 }
 

@@ -13,12 +13,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "actors/actor_session.h"
 #include "actors/byte_buffer.h"
 #include "actors/call_control.h"
 #include "actors/call_frame.h"
 #include "actors/call_stream.h"
+#include "actors/object_store.h"
 #include "actors/waiter.h"
 
 namespace troupe::actors {
@@ -38,6 +40,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   std::size_t Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame);
   /// The same for a call that was counted by Defer.
   void ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame, bool flush);
+  /// Before a reply with kFlagObjects: what is held until it is known to be received.
+  void Keep(std::uint64_t sequence, std::shared_ptr<ResultHold> hold);
   /// Writes what the socket takes.
   void Flush();
   std::size_t Unsent();
@@ -85,9 +89,11 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   std::unique_ptr<CallSession> session;
   std::optional<SessionId> session_id;  // once it greeted
+  ProcessId process;  // of a caller on this host: who owns what is made for it; set before its first call
 
  private:
   void TellOf(std::string_view bytes, const CallLimits& limits);
+  void NoteResultLocked(std::uint64_t sequence);
   void FlushLocked();
   void WatchLocked();
   void WakeLocked();
@@ -102,6 +108,12 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   std::mutex mutex_;
   ActorSession calls_;
+  struct KeptResult {
+    std::uint64_t sequence = 0;
+    std::uint64_t frame = 0;  // 0: the reply is not made yet
+    std::shared_ptr<ResultHold> hold;
+  };
+  std::vector<KeptResult> kept_results_;
   enum class State { kOpen, kDetached, kClosed } state_ = State::kOpen;
   bool broken_ = false;  // nothing more can be written to this connection
   bool write_armed_ = false;

@@ -48,7 +48,10 @@ Slot* Slot::New(std::uint64_t id) {
   return new (memory) Slot(id);
 }
 
+std::atomic<void (*)(const Slot*)> Slot::release_hook_{nullptr};
+
 void Slot::Destroy() {
+  if ((state_.load(std::memory_order_relaxed) & kObject) != 0) release_hook_.load()(this);
   if (size_ > kInlineBytes) std::free(heap_);
   this->~Slot();
   if (!free_list.Put(this)) std::free(this);

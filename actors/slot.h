@@ -45,6 +45,10 @@ class Slot {
   /// A wait node was hung on the slot. False: it is done, and nobody will be told.
   bool Watch() { return (state_.fetch_or(kWaited, std::memory_order_acq_rel) & kDone) == 0; }
 
+  /// Before Finish: the slot stands for an object, and `released` of SetReleaseHook is told of its end.
+  void StandForObject() { state_.fetch_or(kObject, std::memory_order_relaxed); }
+  static void SetReleaseHook(void (*released)(const Slot*)) { release_hook_.store(released); }
+
   /// After done(), or after Fill by who filled it:
   std::uint16_t flags() const { return flags_; }
   std::string_view bytes() const { return {size_ > kInlineBytes ? heap_ : inline_, size_}; }
@@ -63,9 +67,11 @@ class Slot {
   WaitNode* waiters = nullptr;
 
  private:
-  enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4 };
+  enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4, kObject = 8 };
   explicit Slot(std::uint64_t id) : id_(id), call_(id) {}
   void Destroy();
+
+  static std::atomic<void (*)(const Slot*)> release_hook_;
 
   std::atomic<std::uint32_t> references_{1};
   std::atomic<std::uint32_t> state_{0};

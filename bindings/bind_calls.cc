@@ -18,6 +18,7 @@
 #include "bindings/call_wait.h"
 #include "bindings/gil.h"
 #include "bindings/item_sink.h"
+#include "bindings/object_arguments.h"
 
 namespace nb = nanobind;
 
@@ -34,6 +35,7 @@ void bind_calls(nb::module_& m) {
   BindCallServer(m);
   BindTasks(m);
   BindItemSink(m);
+  BindObjects(m);
   // The background thread completes futures with the GIL: it must be gone before the interpreter
   // is.
   m.def(

@@ -2,10 +2,15 @@
 
 #include <absl/strings/str_format.h>
 
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "actors/peer.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_pickle.h"
 #include "bindings/call_values.h"
+#include "bindings/object_values.h"
 
 namespace troupe::bindings {
 namespace {
@@ -37,11 +42,37 @@ bool SendValues(const AnswerTo& to, PyObject* result) {
   return count == asked;
 }
 
+/// False: an error is set.
+bool LendResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
+  std::string body;
+  const store::Writing writing = *std::exchange(outgoing->writing, {});
+  StatusOr<std::shared_ptr<actors::ResultHold>> hold =
+      actors::ObjectStore::Current()->LendResult(writing, to.peer.process, &body);
+  if (!hold.ok()) {
+    RaiseStatus(hold.status());
+    return false;
+  }
+  reply.Append(body.data(), body.size());
+  to.peer.Keep(to.sequence, *std::move(hold));
+  return true;
+}
+
 }  // namespace
 
 void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
-                const actors::CallLimits& limits, std::uint16_t* flags) {
-  bool encoded = result != nullptr && EncodeValue(reply, result);
+                const actors::CallLimits& limits, std::uint16_t* flags, const AnswerTo* to) {
+  const bool lends = to != nullptr && !to->peer.process.IsNil();
+  Outgoing outgoing(Outgoing::Way::kWriting, lends ? actors::kLargeBytes : Outgoing::kNever);
+  bool encoded = result != nullptr && EncodeValue(reply, result, &outgoing);
+  if (encoded && outgoing.writing) {
+    Py_DECREF(result);
+    if (LendResult(*to, &outgoing, reply)) {
+      *flags |= actors::kFlagObjects;
+      return;
+    }
+    result = nullptr;
+    encoded = false;
+  }
   if (result != nullptr && !encoded && TakeNestedRef()) {
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
@@ -81,7 +112,7 @@ void WriteAnswer(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::u
     Py_DECREF(result);
     result = sent ? Py_NewRef(Py_None) : nullptr;
   }
-  WriteReply(reply, result, to.method, to.limits, flags);
+  WriteReply(reply, result, to.method, to.limits, flags, &to);
 }
 
 void WriteCancelled(ByteBuffer& reply, PyObject* method_name, const char* when) {

@@ -32,8 +32,9 @@ struct AnswerTo {
 
 /// Appends a body to `reply` that fits: the result, or an error that says why not. Steals `result`;
 /// nullptr means that an error is set, which becomes the reply.
+/// With `to`, a large result is lent to the caller by name (kFlagObjects).
 void WriteReply(actors::ByteBuffer& reply, PyObject* result, PyObject* method_name,
-                const actors::CallLimits& limits, std::uint16_t* flags);
+                const actors::CallLimits& limits, std::uint16_t* flags, const AnswerTo* to = nullptr);
 
 /// One of several values as a frame, into an empty one; steals it. An error with it is that value's alone.
 /// Returns the frame's flags.

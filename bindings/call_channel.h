@@ -11,6 +11,8 @@
 
 namespace troupe::bindings {
 
+struct Outgoing;
+
 /// What runs when the connection ends. The channel object owns the callable and shows it to the
 /// garbage collector (it usually refers back to the channel); the background thread only looks.
 struct DisconnectCell {
@@ -45,7 +47,7 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
 
 /// Appends the values of a call, as they travel; checks their number and size. False: an error is set.
 bool AppendCallValues(actors::ByteBuffer& out, PyObject* const* args, Py_ssize_t positional,
-                      PyObject* method, PyObject* keywords);
+                      PyObject* method, PyObject* keywords, Outgoing* outgoing = nullptr);
 /// The slots of a call's several answers, nullptr for one answer.
 std::shared_ptr<actors::ItemStream> NewItems(const CallKind& kind);
 /// What the caller of a call with several values gets.

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "bindings/call_pickle.h"
 #include "bindings/call_values.h"
 #include "bindings/item_sender.h"
+#include "bindings/object_arguments.h"
 
 namespace troupe::bindings {
 namespace {
@@ -171,7 +173,15 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
   }
   Arguments arguments(prefix_.head.arg_count);
   std::string_view values = prefix_.values;
+  std::optional<Incoming> incoming;
   bool good = true;
+  if ((frame.head.flags & actors::kFlagObjects) != 0) {
+    incoming.emplace();
+    if (!ObjectsNamed(values, prefix_.head.arg_count, &incoming->ids)) {
+      return MakeError(ErrorCode::kInvalid, "arguments that name objects, and do not");
+    }
+    good = incoming->Fetch(peer.process);
+  }
   for (int i = 0; good && i < prefix_.head.arg_count; ++i) {
     PyObject* value = nullptr;
     const Decoded decoded = DecodeValue(&values, &value);

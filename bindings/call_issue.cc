@@ -2,8 +2,10 @@
 #include <absl/strings/str_format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/fork_guard.h"
 #include "actors/item_stream.h"
@@ -15,6 +17,7 @@
 #include "bindings/call_ref.h"
 #include "bindings/call_stream_object.h"
 #include "bindings/call_values.h"
+#include "bindings/object_values.h"
 
 namespace troupe::bindings {
 namespace {
@@ -30,10 +33,23 @@ std::string ArgumentName(Py_ssize_t i, Py_ssize_t positional, PyObject* keywords
   return absl::StrFormat("argument '%s'", name != nullptr ? name : "?");
 }
 
+/// A large value that is shared memory already: by name, or its bytes to another host.
+bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
+  const std::optional<store::ObjectId> id = actors::ReadObjectId(ref->slot->bytes());
+  actors::ObjectStore* store = Objects();
+  if (!id || store == nullptr) return false;
+  if (outgoing == nullptr || outgoing->large_from == Outgoing::kNever) return AppendObjectBytes(out, *id);
+  store->AddHandle(*id);
+  outgoing->held.push_back(*id);
+  AppendObjectName(out, *id);
+  return true;
+}
+
 /// A Ref as an argument: its value travels. What is encoded already is copied as it is.
-bool AppendRefArgument(ByteBuffer& out, RefObject* ref) {
+bool AppendRefArgument(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   if (!AwaitRef(ref, Instant::max(), nullptr)) return false;
   const std::uint16_t flags = ref->slot->flags();
+  if ((flags & actors::kFlagObjects) != 0) return AppendObject(out, ref, outgoing);
   const std::string_view value = (flags & (actors::kFlagTaskError | actors::kFlagRuntimeError)) == 0
                                      ? FrontValue(ref->slot->bytes())
                                      : std::string_view();
@@ -46,12 +62,12 @@ bool AppendRefArgument(ByteBuffer& out, RefObject* ref) {
 }
 
 bool AppendArguments(ByteBuffer& out, PyObject* const* args, Py_ssize_t positional,
-                     PyObject* method, PyObject* keywords) {
+                     PyObject* method, PyObject* keywords, Outgoing* outgoing) {
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (IsRef(args[i])) {
-      if (!AppendRefArgument(out, AsRef(args[i]))) return false;
-    } else if (!EncodeValue(out, args[i])) {
+      if (!AppendRefArgument(out, AsRef(args[i]), outgoing)) return false;
+    } else if (!EncodeValue(out, args[i], outgoing)) {
       if (TakeNestedRef()) {
         PyErr_Clear();
         PyErr_Format(PyExc_TypeError,
@@ -96,7 +112,7 @@ bool AwaitRoom(Channel& channel) {
 }  // namespace
 
 bool AppendCallValues(ByteBuffer& out, PyObject* const* args, Py_ssize_t positional, PyObject* method,
-                      PyObject* keywords) {
+                      PyObject* keywords, Outgoing* outgoing) {
   const actors::CallLimits limits;
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
   if (count > limits.args_max) {
@@ -104,7 +120,7 @@ bool AppendCallValues(ByteBuffer& out, PyObject* const* args, Py_ssize_t positio
                  int{limits.args_max});
     return false;
   }
-  return AppendArguments(out, args, positional, method, keywords) &&
+  return AppendArguments(out, args, positional, method, keywords, outgoing) &&
          CheckFrameSize(out, limits, method);
 }
 
@@ -121,7 +137,7 @@ namespace {
 /// The frame of a call, but for its seal. False: an error is set.
 bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
                Py_ssize_t positional, PyObject* keywords, ByteBuffer& frame,
-               ShapeTable::Shape* shape) {
+               ShapeTable::Shape* shape, Outgoing* outgoing) {
   if (!self->shapes->Find(kind.target, keywords, shape)) return false;
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
   frame.Extend(actors::kFrameHeadBytes);
@@ -131,16 +147,16 @@ bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* a
   head.keyword_count = static_cast<std::uint16_t>(count - positional);
   frame.AppendValue(head);
   if (shape->named) self->shapes->AppendNames(frame, kind.target, keywords);
-  return AppendCallValues(frame, args, positional, kind.method, keywords);
+  return AppendCallValues(frame, args, positional, kind.method, keywords, outgoing);
 }
 
 /// Queues the frame, waiting for room. nullptr: an error is set.
-actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, bool named,
+actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, std::uint16_t flags,
                     const std::shared_ptr<actors::ItemStream>& items) {
   actors::Slot* slot = nullptr;
   bool drained = false;
   while (true) {
-    switch (channel.Issue(frame, named ? actors::kFlagNamed : actors::kFlagNone, &slot, items)) {
+    switch (channel.Issue(frame, flags, &slot, items)) {
       case Channel::Issued::kOkDrain:
         CallReactor::Current().Drain(channel);
         [[fallthrough]];
@@ -164,6 +180,34 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, b
         break;  // of IssueInto alone
     }
   }
+}
+
+/// From which size on values go to shared memory. Where it is not known yet on which host the actor is to be,
+/// those that a frame has room for are copied.
+std::size_t LargeFrom(Channel::Place place) {
+  constexpr std::size_t kUnknownLarge = 8u << 20;
+  if (place == Channel::Place::kHere) return actors::kLargeBytes;
+  return place == Channel::Place::kUnknown ? kUnknownLarge : Outgoing::kNever;
+}
+
+/// The objects named in a call, until it has its answer: whoever runs it has registered them by then.
+class HeldForCall : public actors::Completion {
+ public:
+  explicit HeldForCall(std::vector<store::ObjectId> ids) : ids_(std::move(ids)) {}
+  ~HeldForCall() override {
+    actors::ObjectStore* const store = actors::ObjectStore::Existing();
+    if (store == nullptr) return;
+    for (const store::ObjectId& id : ids_) store->DropHandle(id);
+  }
+  void Run() override {}
+
+ private:
+  const std::vector<store::ObjectId> ids_;
+};
+
+void HoldUntilAnswered(actors::Slot* slot, std::vector<store::ObjectId> ids) {
+  static_cast<void>(
+      CallReactor::Current().OnDone(slot, std::make_unique<HeldForCall>(std::move(ids))));
 }
 
 }  // namespace
@@ -195,10 +239,15 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   ShapeTable::Shape shape;
   char space[512];
   ByteBuffer frame(space, sizeof space);
-  if (!MakeFrame(self, kind, args, positional, keywords, frame, &shape)) return nullptr;
+  Channel& channel = **self->channel;
+  Outgoing outgoing(Outgoing::Way::kObjects, LargeFrom(channel.place()));
+  if (!MakeFrame(self, kind, args, positional, keywords, frame, &shape, &outgoing)) return nullptr;
   const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
-  actors::Slot* slot = Queue(**self->channel, frame, kind, shape.named, items);
+  std::uint16_t flags = shape.named ? actors::kFlagNamed : actors::kFlagNone;
+  if (!outgoing.held.empty()) flags |= actors::kFlagObjects;
+  actors::Slot* slot = Queue(channel, frame, kind, flags, items);
   if (slot == nullptr) return nullptr;
+  if (!outgoing.held.empty()) HoldUntilAnswered(slot, std::move(outgoing.held));
   if (shape.named) self->shapes->Defined(kind.target, keywords, shape);
   if (kind.returns == 1 && !kind.streams) return NewRef(slot, self, kind.method);
   if (kind.streams) return NewRefStream(slot, items, self, kind);

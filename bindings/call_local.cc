@@ -14,6 +14,7 @@
 #include "bindings/call_pickle.h"
 #include "bindings/call_ref.h"
 #include "bindings/call_values.h"
+#include "bindings/object_values.h"
 
 namespace nb = nanobind;
 
@@ -24,8 +25,20 @@ using actors::ByteBuffer;
 using actors::CallReactor;
 using actors::Slot;
 
-void Encode(ByteBuffer& bytes, nb::handle value) {
-  if (EncodeValue(bytes, value.ptr())) return;
+/// The bytes and flags of a slot's value. A large one is in shared memory, and the slot stands for it.
+std::uint16_t Encode(Slot* slot, ByteBuffer& bytes, nb::handle value) {
+  Outgoing outgoing(Outgoing::Way::kWriting, actors::kLargeBytes);
+  if (EncodeValue(bytes, value.ptr(), &outgoing)) {
+    if (!outgoing.writing) return actors::kFlagReply;
+    actors::ObjectStore* store = actors::ObjectStore::Current();
+    const store::ObjectId id = store->Put(*std::exchange(outgoing.writing, {}), slot->id());
+    store->StandFor(slot, id);
+    std::string name;
+    actors::AppendObjectId(name, id);
+    bytes.Clear();
+    bytes.Append(name.data(), name.size());
+    return actors::kFlagReply | actors::kFlagObjects;
+  }
   if (TakeNestedRef()) {
     PyErr_Clear();
     PyErr_SetString(PyExc_TypeError,
@@ -50,9 +63,10 @@ class Resolver {
   }
 
   bool SetValue(nb::handle value) {
+    if (slot_->done()) return false;
     ByteBuffer bytes;
-    Encode(bytes, value);
-    return Answer(actors::kFlagReply, bytes);
+    const std::uint16_t flags = Encode(slot_, bytes, value);
+    return Answer(flags, bytes);
   }
   bool SetError(int code, const std::string& text) {
     ByteBuffer bytes;
@@ -82,14 +96,13 @@ nb::object NewLocalRef(Slot* slot) {
 }
 
 nb::object CompletedRef(nb::handle value) {
+  actors::SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
   ByteBuffer bytes;
-  Encode(bytes, value);
-  CallReactor& reactor = CallReactor::Current();
-  Slot* slot = Slot::New(reactor.NextLocalId());
-  slot->Claim();
-  slot->Fill(actors::kFlagReply, bytes.view());
-  slot->Finish();
-  return NewLocalRef(slot);
+  const std::uint16_t flags = Encode(slot.get(), bytes, value);
+  slot.get()->Claim();
+  slot.get()->Fill(flags, bytes.view());
+  slot.get()->Finish();
+  return NewLocalRef(slot.Take());
 }
 
 nb::tuple PendingRef() {

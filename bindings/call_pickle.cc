@@ -1,5 +1,9 @@
 #include "bindings/call_pickle.h"
 
+#include <cstring>
+
+#include "bindings/object_values.h"
+
 namespace troupe::bindings {
 namespace {
 
@@ -8,6 +12,14 @@ constexpr int kPlainDepthMax = 4;
 
 thread_local bool nested_ref_seen = false;
 
+/// What the pickling under way takes out of its value.
+struct Taking {
+  Buffers* buffers = nullptr;
+  PyObject* tensors = nullptr;       // dict of troupe/_tensors.py: memory that tensors share
+  PyObject* writable = nullptr;      // the PickleBuffer whose reader may write; borrowed
+};
+thread_local Taking taking;
+
 /// The Python objects used here, imported at the first use and kept.
 struct Tools {
   PyObject* dumps = nullptr;
@@ -15,6 +27,8 @@ struct Tools {
   PyObject* protocol = nullptr;
   PyObject* pickler = nullptr;  // a subclass of _pickle.Pickler
   PyObject* bytes_io = nullptr;
+  PyObject* take_buffer = nullptr;
+  PyObject* buffers_name = nullptr;  // ("buffers",)
   PyObject* needs_cloudpickle = nullptr;  // the exception that the reducer raises
 };
 
@@ -52,7 +66,39 @@ bool RegistryInUse() {
 
 Tools* GetTools();
 
+/// A large tensor's memory goes where arrays' does; NotImplemented: torch knows best.
+PyObject* ReduceTensor(PyObject* tensor) {
+  static PyObject* reduce = nullptr;
+  if (reduce == nullptr) {
+    PyObject* module = PyImport_ImportModule("troupe._tensors");
+    if (module == nullptr) return nullptr;
+    reduce = PyObject_GetAttrString(module, "reduce");
+    Py_DECREF(module);
+    if (reduce == nullptr) return nullptr;
+  }
+  if (taking.tensors == nullptr && (taking.tensors = PyDict_New()) == nullptr) return nullptr;
+  return PyObject_CallFunctionObjArgs(reduce, tensor, taking.tensors, nullptr);
+}
+
+/// buffer_callback: true keeps a buffer in the pickle.
+PyObject* TakeBuffer(PyObject*, PyObject* buffer) {
+  const Py_buffer* view = PyPickleBuffer_GetBuffer(buffer);
+  if (view == nullptr) return nullptr;
+  const bool tensor = buffer == taking.writable;
+  if (static_cast<std::size_t>(view->len) < actors::kLargeBytes || !PyBuffer_IsContiguous(view, 'A')) {
+    Py_RETURN_TRUE;
+  }
+  PyObject* raw = PyObject_CallMethod(buffer, "raw", nullptr);  // of any shape and order
+  const bool good = raw != nullptr && taking.buffers->Add(raw, tensor);
+  Py_XDECREF(raw);
+  if (!good) return nullptr;
+  Py_RETURN_FALSE;
+}
+
 PyObject* Reduce(PyObject*, PyObject* object) {
+  if (taking.buffers != nullptr && std::strcmp(Py_TYPE(object)->tp_name, "Tensor") == 0) {
+    return ReduceTensor(object);
+  }
   const bool code = PyFunction_Check(object) || PyType_Check(object);
   if (PyModule_Check(object) || (code && (IsMainOrLocal(object) || RegistryInUse()))) {
     PyErr_SetNone(GetTools()->needs_cloudpickle);
@@ -62,6 +108,7 @@ PyObject* Reduce(PyObject*, PyObject* object) {
 }
 
 PyMethodDef reduce_def = {"reducer_override", &Reduce, METH_O, nullptr};
+PyMethodDef take_def = {"_take_buffer", &TakeBuffer, METH_O, nullptr};
 
 bool MakeTools(Tools* tools) {
   PyObject* pickle = PyImport_ImportModule("_pickle");
@@ -72,6 +119,8 @@ bool MakeTools(Tools* tools) {
     tools->dumps = PyObject_GetAttrString(pickle, "dumps");
     tools->loads = PyObject_GetAttrString(pickle, "loads");
     tools->protocol = PyLong_FromLong(5);
+    tools->take_buffer = PyCFunction_New(&take_def, nullptr);
+    tools->buffers_name = Py_BuildValue("(s)", "buffers");
     tools->bytes_io = PyObject_GetAttrString(io, "BytesIO");
     tools->needs_cloudpickle =
         PyErr_NewException("troupe._native._NeedsCloudpickle", PyExc_Exception, nullptr);
@@ -83,7 +132,8 @@ bool MakeTools(Tools* tools) {
   Py_XDECREF(io);
   Py_XDECREF(pickle);
   return tools->pickler != nullptr && tools->dumps != nullptr && tools->loads != nullptr &&
-         tools->bytes_io != nullptr && tools->needs_cloudpickle != nullptr;
+         tools->bytes_io != nullptr && tools->needs_cloudpickle != nullptr &&
+         tools->take_buffer != nullptr && tools->buffers_name != nullptr;
 }
 
 Tools* GetTools() {
@@ -126,7 +176,11 @@ PyObject* DumpsWithReducer(const Tools& tools, PyObject* value) {
   PyObject* buffer = PyObject_CallNoArgs(tools.bytes_io);
   if (buffer == nullptr) return nullptr;
   PyObject* bytes = nullptr;
-  PyObject* pickler = PyObject_CallFunctionObjArgs(tools.pickler, buffer, tools.protocol, nullptr);
+  PyObject* pickler =
+      taking.buffers == nullptr
+          ? PyObject_CallFunctionObjArgs(tools.pickler, buffer, tools.protocol, nullptr)
+          : PyObject_CallFunctionObjArgs(tools.pickler, buffer, tools.protocol, Py_True, tools.take_buffer,
+                                         nullptr);
   if (pickler != nullptr) {
     PyObject* none = PyObject_CallMethod(pickler, "dump", "(O)", value);
     Py_DECREF(pickler);
@@ -140,14 +194,34 @@ PyObject* DumpsWithReducer(const Tools& tools, PyObject* value) {
 PyObject* CloudDumps(const Tools& tools, PyObject* value) {
   PyObject* cloudpickle = PyImport_ImportModule("cloudpickle");
   if (cloudpickle == nullptr) return nullptr;
-  PyObject* bytes = PyObject_CallMethod(cloudpickle, "dumps", "OO", value, tools.protocol);
+  PyObject* bytes =
+      taking.buffers == nullptr
+          ? PyObject_CallMethod(cloudpickle, "dumps", "OO", value, tools.protocol)
+          : PyObject_CallMethod(cloudpickle, "dumps", "OOO", value, tools.protocol, tools.take_buffer);
   Py_DECREF(cloudpickle);
   return bytes;
 }
 
+/// For the time of one pickling; what an object's own reduction pickles meanwhile is another.
+class TakingInto {
+ public:
+  explicit TakingInto(Buffers* buffers) : before_(taking) { taking = {buffers, nullptr, nullptr}; }
+  ~TakingInto() {
+    Py_XDECREF(taking.tensors);
+    taking = before_;
+  }
+  TakingInto(const TakingInto&) = delete;
+  TakingInto& operator=(const TakingInto&) = delete;
+
+ private:
+  const Taking before_;
+};
+
 }  // namespace
 
-PyObject* Dumps(PyObject* value) {
+void TakeWritable(PyObject* buffer) { taking.writable = buffer; }
+
+PyObject* Dumps(PyObject* value, Buffers* buffers) {
   const Tools* tools = GetTools();
   if (tools == nullptr) return nullptr;
   nested_ref_seen = false;
@@ -156,6 +230,7 @@ PyObject* Dumps(PyObject* value) {
     PyObject* args[3] = {nullptr, value, tools->protocol};
     return PyObject_Vectorcall(tools->dumps, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
   }
+  const TakingInto into(buffers);
   PyObject* bytes = DumpsWithReducer(*tools, value);
   // What C pickle refuses (a lambda, a function found under another name), cloudpickle may not.
   if (bytes != nullptr || nested_ref_seen || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ||
@@ -163,18 +238,19 @@ PyObject* Dumps(PyObject* value) {
     return bytes;
   }
   PyErr_Clear();
+  if (buffers != nullptr) buffers->Clear();
   return CloudDumps(*tools, value);
 }
 
-PyObject* Loads(std::string_view pickle) {
+PyObject* Loads(std::string_view pickle, PyObject* buffers) {
   const Tools* tools = GetTools();
   if (tools == nullptr) return nullptr;
   PyObject* view = PyMemoryView_FromMemory(const_cast<char*>(pickle.data()),
                                            static_cast<Py_ssize_t>(pickle.size()), PyBUF_READ);
   if (view == nullptr) return nullptr;
-  PyObject* args[2] = {nullptr, view};
-  PyObject* value =
-      PyObject_Vectorcall(tools->loads, args + 1, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  PyObject* args[3] = {nullptr, view, buffers};
+  PyObject* value = PyObject_Vectorcall(tools->loads, args + 1, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                        buffers != nullptr ? tools->buffers_name : nullptr);
   Py_DECREF(view);
   return value;
 }

@@ -12,10 +12,17 @@
 
 namespace troupe::bindings {
 
-/// A new bytes object, protocol 5; nullptr with a Python error set.
-PyObject* Dumps(PyObject* value);
-/// The inverse. Runs what the pickle says: only for bytes of an authenticated peer.
-PyObject* Loads(std::string_view pickle);
+class Buffers;
+
+/// A new bytes object, protocol 5; nullptr with a Python error set. With `buffers`, large arrays are left out
+/// of it and put there.
+PyObject* Dumps(PyObject* value, Buffers* buffers = nullptr);
+/// The inverse; `buffers`: a list of what was left out, or nullptr. Runs what the pickle says: only for bytes of
+/// an authenticated peer.
+PyObject* Loads(std::string_view pickle, PyObject* buffers = nullptr);
+
+/// For troupe/_tensors.py: the buffer it gives next is one whose reader may write, to a copy of its own.
+void TakeWritable(PyObject* buffer);
 
 /// Called by Ref.__reduce__: a Ref inside a value cannot be sent yet. TakeNestedRef tells, once,
 /// whether that is why the last Dumps failed.

@@ -3,6 +3,7 @@
 #include <absl/strings/str_format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "bindings/call_pickle.h"
 #include "bindings/call_values.h"
 #include "bindings/gil.h"
+#include "bindings/object_values.h"
 
 namespace nb = nanobind;
 
@@ -312,6 +314,10 @@ PyObject* ValueOf(RefObject* ref) {
   }
   std::string_view bytes = ref->slot->bytes();
   if ((ref->slot->flags() & actors::kFlagEnd) != 0) Py_RETURN_NONE;  // of a stream
+  if ((ref->slot->flags() & actors::kFlagObjects) != 0) {
+    const std::optional<store::ObjectId> id = actors::ReadObjectId(bytes);
+    if (id) return ValueOfObject(*id);
+  }
   PyObject* value = nullptr;
   if (DecodeValue(&bytes, &value) == Decoded::kMalformed) {
     RaiseRuntimeError(ErrorCode::kInternal, "the actor answered with bytes that are no value");

@@ -7,13 +7,22 @@
 #include <Python.h>
 
 #include <string_view>
+#include <vector>
 
 #include "actors/byte_buffer.h"
+#include "runtime/store/core/object_id.h"
 
 namespace troupe::bindings {
 
-/// Appends `value`. False: a Python error is set, and `out` is as long as before.
-bool EncodeValue(actors::ByteBuffer& out, PyObject* value);
+struct Outgoing;
+
+/// Appends `value`, or where it is large what `outgoing` says instead. False: a Python error is set, and `out`
+/// is as long as before.
+bool EncodeValue(actors::ByteBuffer& out, PyObject* value, Outgoing* outgoing = nullptr);
+/// An object of the store, by name.
+void AppendObjectName(actors::ByteBuffer& out, const store::ObjectId& id);
+/// The bytes of a large value (object_values.h). False: an error is set.
+bool AppendLargeBytes(actors::ByteBuffer& out, std::string_view bytes);
 
 enum class Decoded {
   kOk,
@@ -22,6 +31,10 @@ enum class Decoded {
 };
 /// Reads the value at the front of `*bytes` and moves past it. `*value` is a new reference.
 Decoded DecodeValue(std::string_view* bytes, PyObject** value);
+/// The same of a value whose arrays lie in `buffers`, a list, and that names no objects.
+Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** value);
+/// The objects named by the first `count` of these values. False: malformed.
+bool ObjectsNamed(std::string_view values, int count, std::vector<store::ObjectId>* ids);
 /// The encoded value at the front of `bytes`, without what follows; empty if malformed.
 std::string_view FrontValue(std::string_view bytes);
 

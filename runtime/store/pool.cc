@@ -175,6 +175,11 @@ void Pool::Trim(Instant now) {
   }
 }
 
+bool Pool::OverHalf() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return bytes_ > options_.bytes_max / 2;
+}
+
 void Pool::DropClosed() {
   for (const CloseSegment& close : slots_.TakeClosed()) {
     bytes_ -= shapes_.at(close.segment).bytes();

@@ -280,7 +280,7 @@ BY_CODE: dict[int, type[TroupeError]] = {
     11: ActorDiedError, 12: ActorUnavailableError, 13: MaybeExecutedError, 14: NotSentError,
     15: LaunchError, 16: JoinError, 17: VersionError, 18: UnknownOutcomeError,
     19: AlreadyExistsError,
-    100: PendingCallsLimitExceeded,
+    100: PendingCallsLimitExceeded, 101: ObjectLostError, 102: OwnerDiedError,
 }
 
 

@@ -46,8 +46,9 @@ void NoteOrphans(Turn& turn, OwnedObject& own) {
 
 }  // namespace
 
-ObjectId NewOwned(Turn& turn, Value value, std::vector<ObjectId> contained) {
-  const ObjectId id{turn.state.self, ++turn.state.sequence};
+ObjectId NewOwned(Turn& turn, std::uint64_t sequence, Value value,
+                  std::vector<ObjectId> contained) {
+  const ObjectId id{turn.state.self, sequence};
   OwnedObject& own = turn.state.owned[id.sequence];
   own.holds.handles = 1;
   own.value = std::move(value);

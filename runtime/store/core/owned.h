@@ -9,7 +9,7 @@
 
 namespace troupe::store {
 
-ObjectId NewOwned(Turn& turn, Value value, std::vector<ObjectId> contained);
+ObjectId NewOwned(Turn& turn, std::uint64_t sequence, Value value, std::vector<ObjectId> contained);
 /// The reply to a call: its value, and the references in it, lent by `maker`. False: it was
 /// answered before, or nobody wants it any more; what came is freed.
 bool Fulfil(Turn& turn, const ObjectId& id, const Answer& answer, const ProcessId& maker);

@@ -37,8 +37,13 @@ References::References(ProcessId self, Options options) {
 }
 
 ObjectId References::Put(Value value, std::vector<ObjectId> contained, Instant now) {
+  return PutAs(++state_.sequence, std::move(value), std::move(contained), now);
+}
+
+ObjectId References::PutAs(std::uint64_t sequence, Value value, std::vector<ObjectId> contained,
+                           Instant now) {
   Scope turn(*this, now);
-  return NewOwned(*turn, std::move(value), std::move(contained));
+  return NewOwned(*turn, sequence, std::move(value), std::move(contained));
 }
 
 ObjectId References::Expect(Instant now) { return Put(Value(), {}, now); }

@@ -53,6 +53,8 @@ class References {
   // -- objects of this process --
   /// A value; the caller has its one handle. `contained`: the references inside, each held here.
   ObjectId Put(Value value, std::vector<ObjectId> contained, Instant now);
+  /// The same under a number of the caller's choice, which it never uses twice (and Put not at all).
+  ObjectId PutAs(std::uint64_t sequence, Value value, std::vector<ObjectId> contained, Instant now);
   /// The result of a call that is under way; one handle.
   ObjectId Expect(Instant now);
   /// Its reply, from `maker`. False: answered before, or wanted no more; what came is freed.

@@ -1,0 +1,236 @@
+// The objects of this process, and its part in those of others on this host: runtime/store put to work.
+//
+// Values of kLargeBytes and more are written into this process's pool, named by object, and read by
+// others where they lie: an argument names the object, its receiver registers with the owner (Hold) and
+// maps the segment, whose descriptor comes over a link between the two processes once per segment. A
+// large result is written by the actor and owned by its caller from the moment its reply is read. Whoever
+// owns a value holds its segment's descriptor, so that a result outlives the actor, and whoever asks the
+// owner gets it. Memory is written again only after every reader has let go cleanly (runtime/store).
+//
+// One per process, made at its first use, never destroyed; a forked child gets another one, and what it
+// inherited is inert. Thread-safe; nothing blocks but Begin (new memory) and Await. One thread of its own
+// does the links. Lock order: a channel's or a peer's mutex, then this one's; the GIL is never taken with
+// it held.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "actors/fork_guard.h"
+#include "actors/object_frame.h"
+#include "actors/object_link.h"
+#include "actors/slot.h"
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+#include "runtime/store/core/references.h"
+#include "runtime/store/pool.h"
+#include "runtime/store/reading.h"
+
+namespace troupe::actors {
+
+/// Values from this size on are written to shared memory.
+inline constexpr std::size_t kLargeBytes = 100u << 10;
+/// Codes of this process alone, beyond those of the wire.
+inline constexpr ErrorCode kObjectLost{101};
+inline constexpr ErrorCode kOwnerDied{102};
+/// Bytes of an object's name in frames and slots: owner, number.
+inline constexpr std::size_t kObjectIdBytes = 24;
+
+void AppendObjectId(std::string& out, const store::ObjectId& id);
+std::optional<store::ObjectId> ReadObjectId(std::string_view bytes);
+
+class ObjectStore;
+
+/// A segment that is mapped here.
+struct ObjectMapping {
+  GuardedFd descriptor;
+  store::Reading reading;
+  std::uint64_t bytes = 0;
+};
+
+/// An object that is being read: its memory stays as it is while this lives. Move-only.
+class ObjectView {
+ public:
+  ObjectView() = default;
+  ObjectView(ObjectView&& other) noexcept { *this = std::move(other); }
+  ObjectView& operator=(ObjectView&& other) noexcept;
+  ~ObjectView();
+
+  std::string_view bytes() const { return bytes_; }
+  /// The same bytes over a mapping of the caller's own, which may be written to: what is written stays
+  /// there.
+  StatusOr<store::Reading> Private(char** at) const;
+
+ private:
+  friend class ObjectStore;
+  ObjectStore* store_ = nullptr;
+  std::uint32_t generation_ = 0;
+  store::ObjectId id_;
+  store::Location location_;
+  std::shared_ptr<ObjectMapping> mapping_;
+  std::string_view bytes_;
+};
+
+/// What keeps a large result in its maker until the reply with it is known to be received. Destroyed
+/// without that: the reply will not be sent again, and its memory is given up.
+class ResultHold {
+ public:
+  explicit ResultHold(std::function<void()> lost) : lost_(std::move(lost)) {}
+  ~ResultHold() {
+    if (lost_) lost_();
+  }
+  ResultHold(const ResultHold&) = delete;
+  ResultHold& operator=(const ResultHold&) = delete;
+  void Delivered() { lost_ = nullptr; }
+
+ private:
+  std::function<void()> lost_;
+};
+
+class ObjectStore {
+ public:
+  /// nullptr: no descriptor or memory is left for one.
+  static ObjectStore* Current();
+  static ObjectStore* Existing();
+
+  const ProcessId& self() const { return self_; }
+  store::Pool& pool() { return pool_; }
+
+  // -- values of this process --
+  /// What was written becomes an object under that number, which this process never uses twice; the caller
+  /// has its one handle.
+  store::ObjectId Put(const store::Writing& writing, std::uint64_t sequence);
+  void AddHandle(const store::ObjectId& id);
+  void DropHandle(const store::ObjectId& id);
+  /// `slot` (before it is finished) takes over one handle, and drops it at its end.
+  void StandFor(Slot* slot, const store::ObjectId& id);
+  /// An error is kObjectLost or kOwnerDied: it cannot be read here (any more).
+  StatusOr<ObjectView> View(const store::ObjectId& id);
+
+  // -- what came in a call --
+  /// One handle of each; they are registered with their owners, and their memory is fetched.
+  void Receive(const ProcessId& lender, const std::vector<store::ObjectId>& ids);
+  /// Until each of them can be read, or never can be; false: `most` passed first.
+  bool Await(const std::vector<store::ObjectId>& ids, Duration most);
+
+  // -- results --
+  /// A large result for that caller, as the body of its reply. An error: the caller is gone.
+  StatusOr<std::shared_ptr<ResultHold>> LendResult(const store::Writing& writing,
+                                                   const ProcessId& owner, std::string* body);
+  static constexpr std::size_t kResultBytes = 56;
+  enum class Took { kDone, kLater, kBad };
+  /// Such a reply has come for `slot`. kDone: the slot is filled and to be finished; kLater: this store
+  /// does it.
+  Took TakeResult(Slot* slot, std::string_view body);
+
+  struct Figures {
+    std::size_t owned = 0;
+    std::size_t borrowed = 0;
+    std::size_t mapped = 0;  // segments of others
+    std::size_t links = 0;
+    store::Pool::Figures pool;
+  };
+  Figures figures();
+
+  // For forks.
+  void Lock() { mutex_.lock(); }
+  void Unlock() { mutex_.unlock(); }
+  void Forked() { table_.Forked(); }
+  void DropView(const store::ObjectId& id);
+  std::uint32_t generation() const { return generation_; }
+
+ private:
+  using Key = std::pair<ProcessId, std::uint32_t>;  // maker, segment
+  struct Arriving {
+    Slot* slot;  // one reference
+    store::Location location;
+  };
+  /// An answer to be given once the lock is released.
+  struct Answer {
+    Slot* slot;  // one reference, given back then
+    std::uint16_t flags;
+    std::string body;
+  };
+  class Turn;
+
+  ObjectStore(const ProcessId& self, GuardedFd listener);
+  static void Released(const Slot* slot);
+  void Run();
+
+  // All with the mutex held:
+  void Apply();
+  bool ApplyOne(const store::Effect& effect);
+  void CloseSegments();
+  void Retire(const Key& key);
+  bool Settled(const store::ObjectId& id);
+  std::shared_ptr<ObjectMapping> MappingOf(const store::ObjectId& id, const store::Location& at);
+  std::shared_ptr<ObjectMapping> OwnMapping(std::uint32_t segment);
+  void Want(const Key& key, const ProcessId& from);
+  void Map(const Key& key, GuardedFd descriptor, std::uint64_t bytes);
+  void MissAllFrom(const ProcessId& peer, const std::string& why);
+  void ForgetMaker(const ProcessId& maker);
+  void Missing(const Key& key, const std::string& why);
+  void FinishArrived(const Key& key);
+  void AnswerLost(const Arriving& arriving, const std::string& why);
+
+  void EnsureLink(const ProcessId& peer);
+  void FlushAll();
+  ObjectLink* LinkTo(const ProcessId& peer);
+  void Accept();
+  void AddLink(GuardedFd fd, bool dialled, const ProcessId& peer, std::uint64_t stamp);
+  void OnReadable(ObjectLink& link);
+  bool TakeFrames(ObjectLink& link);
+  bool TakeFrame(ObjectLink& link, const ObjectFrame& frame);
+  bool Greet(ObjectLink& link, const ObjectFrame& hello);
+  void Give(ObjectLink& link, const ObjectFrame& want);
+  void FlushLink(ObjectLink& link);
+  void CloseLink(std::uint64_t id);
+  std::string HelloTo(const ProcessId& peer, std::uint64_t stamp) const;
+  void RunDue(Instant now);
+  int NextTimeoutMs();
+
+  const ProcessId self_;
+  const std::uint32_t generation_;
+  GuardedFd listener_;
+  GuardedFd epoll_;
+  GuardedFd wake_;
+  store::Pool pool_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  store::References table_;
+  std::unordered_map<const Slot*, store::ObjectId> slots_;
+  std::map<Key, std::shared_ptr<ObjectMapping>> mapped_;                   // kept for the next value there
+  std::map<Key, std::weak_ptr<ObjectMapping>> known_;                      // all that are mapped here
+  std::map<store::ObjectId, std::shared_ptr<ObjectMapping>> pinned_;       // what objects here lie in
+  std::map<Key, ProcessId> wanted_;                                        // whom it was asked of
+  std::map<Key, std::string> missing_;                                     // whom nobody has any more, and why
+  std::multimap<Key, Arriving> arriving_;                                  // replies whose memory is fetched
+  std::map<std::uint64_t, std::unique_ptr<ObjectLink>> links_;
+  std::map<ProcessId, std::uint64_t> link_of_;
+  std::map<ProcessId, Instant> dial_again_;
+  std::set<std::uint64_t> unflushed_;
+  std::vector<std::uint64_t> over_;
+  std::uint64_t next_link_ = 16;  // below: the listener and the wake-up
+  std::uint64_t connections_ = 0;
+  std::map<ProcessId, std::uint64_t> connections_of_;
+  std::uint64_t changes_ = 0;  // somebody who waits may look
+  bool woken_ = false;
+  bool deadline_moved_ = false;
+  std::vector<Answer> answers_;
+  std::thread thread_;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,27 @@
+// One use of the object store's state: locked, and at its end what follows from it is done. Internal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/now.h"
+#include "actors/object_store.h"
+
+namespace troupe::actors {
+
+class ObjectStore::Turn {
+ public:
+  explicit Turn(ObjectStore& store) : store_(store), lock_(store.mutex_) {}
+  /// Answers are given without the lock: a slot may end with that.
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  const Instant now = Now();
+
+ private:
+  ObjectStore& store_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+}  // namespace troupe::actors
