@@ -33,12 +33,15 @@ std::string ArgumentName(Py_ssize_t i, Py_ssize_t positional, PyObject* keywords
   return absl::StrFormat("argument '%s'", name != nullptr ? name : "?");
 }
 
-/// A large value that is shared memory already: by name, or its bytes to another host.
+/// A large value that is shared memory already: by name, or its bytes where a new value of its size were copied too.
 bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   const std::optional<store::ObjectId> id = actors::ReadObjectId(ref->slot->bytes());
   actors::ObjectStore* store = Objects();
   if (!id || store == nullptr) return false;
-  if (outgoing == nullptr || outgoing->large_from == Outgoing::kNever) return AppendObjectBytes(out, *id);
+  const std::size_t large_from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
+  bool appended = false;
+  if (large_from > actors::kLargeBytes && !AppendObjectBytes(out, *id, large_from, &appended)) return false;
+  if (appended) return true;
   store->AddHandle(*id);
   outgoing->held.push_back(*id);
   AppendObjectName(out, *id);

@@ -234,7 +234,7 @@ PyObject* ValueOfObject(const store::ObjectId& id) {
 
 PyObject* ValueOfLargeBytes(std::string_view bytes) { return Decode(bytes, nullptr); }
 
-bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id) {
+bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::size_t below, bool* appended) {
   actors::ObjectStore* store = Objects();
   if (store == nullptr) return false;
   StatusOr<actors::ObjectView> view = store->View(id);
@@ -242,7 +242,8 @@ bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id) {
     RaiseStatus(view.status());
     return false;
   }
-  return AppendLargeBytes(out, view->bytes());
+  *appended = view->bytes().size() < below;
+  return !*appended || AppendLargeBytes(out, view->bytes());
 }
 
 bool InitObjectMemory() {

@@ -74,8 +74,8 @@ bool StoreLarge(Outgoing* outgoing, actors::ByteBuffer& out, std::string_view he
 PyObject* ValueOfObject(const store::ObjectId& id);
 /// The same of bytes in a frame. nullptr without an error: malformed.
 PyObject* ValueOfLargeBytes(std::string_view bytes);
-/// An object's bytes, to be copied into a frame. False: an error is set.
-bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id);
+/// An object's bytes, copied into a frame if they are fewer than `below`. False: an error is set.
+bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::size_t below, bool* appended);
 
 /// The object store, or nullptr with an error set.
 actors::ObjectStore* Objects();
