@@ -1,6 +1,7 @@
 // Fuzzes the first thing that looks at a caller's bytes: call frames, a call's names and arguments, an
 // error reply's text, control frames, which are also put to both halves of a session: it may refuse them,
-// and keeps nothing of them. What is taken as a frame lies within the bytes that came.
+// and keeps nothing of them. What is taken as a frame lies within the bytes that came. The same bytes go to the
+// reader of an object link's frames: what it takes is, written again, what came.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,11 +9,29 @@
 #include "actors/actor_session.h"
 #include "actors/call_frame.h"
 #include "actors/caller_session.h"
+#include "actors/object_frame.h"
+
+namespace {
+
+void ReadAsObjectFrame(std::string_view bytes) {
+  namespace actors = troupe::actors;
+  actors::ObjectFrame frame;
+  std::string why;
+  const actors::ObjectParse outcome = actors::ReadObjectFrame(bytes, &frame, &why);
+  if (outcome == actors::ObjectParse::kBad && why.empty()) std::abort();
+  if (outcome != actors::ObjectParse::kFrame) return;
+  std::string again;
+  actors::AppendObjectFrame(again, frame);
+  if (again != bytes.substr(0, actors::kObjectFrameBytes)) std::abort();
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace actors = troupe::actors;
   const actors::CallLimits limits;
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  ReadAsObjectFrame(bytes);
   actors::CallerSession caller(/*waits=*/true);
   caller.Connected(troupe::SessionId(1, 1));
   actors::ActorSession actor;
