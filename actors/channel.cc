@@ -145,21 +145,12 @@ bool Channel::HasRoomLocked() const {
 void Channel::OpenRoomLocked() {
   if (room_waiters_.empty()) return;
   if (state_ == State::kOpen && !HasRoomLocked()) return;
-  for (Slot* slot : room_waiters_) {
-    if (slot->Finish()) {
-      finished_.push_back(slot);
-    } else {
-      slot->Release();
-    }
-  }
+  for (Slot* slot : room_waiters_) FinishInto(slot, &finished_);
   room_waiters_.clear();
 }
 
 void Channel::NotifyFinished(const SlotList& finished, bool as_leader) {
-  for (Slot* slot : finished) {
-    reactor_.Notify(slot, as_leader);
-    slot->Release();
-  }
+  reactor_.NotifyAll(finished, as_leader);
 }
 
 void Channel::TellObserver(bool as_leader) {
@@ -333,11 +324,7 @@ void Channel::FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::L
     return;
   }
   if (!items_.empty()) EndItemsLocked(sequence, slot->flags(), slot->bytes());
-  if (slot->Finish()) {
-    finished_.push_back(slot);
-  } else {
-    slot->Release();
-  }
+  FinishInto(slot, &finished_);
 }
 
 /// The value lies in the actor's memory. It becomes this process's also where nobody wants it any more.

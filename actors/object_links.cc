@@ -41,10 +41,10 @@ void ObjectStore::Apply() {
   }
 }
 
-bool ObjectStore::ApplyOne(const store::Effect& effect) {
+void ObjectStore::ApplyOne(const store::Effect& effect) {
   if (const auto* send = std::get_if<store::SendFrame>(&effect)) {
     ObjectLink* link = LinkTo(send->peer);
-    if (link == nullptr || !link->up) return false;  // it is sent again on the next
+    if (link == nullptr || !link->up) return;  // it is sent again on the next
     std::string bytes;
     store::AppendFrame(bytes, send->frame, table_.AppliedOf(send->peer));
     link->Append(bytes);
@@ -52,7 +52,7 @@ bool ObjectStore::ApplyOne(const store::Effect& effect) {
     unflushed_.insert(link->id());
   } else if (const auto* ack = std::get_if<store::SendAck>(&effect)) {
     ObjectLink* link = LinkTo(ack->peer);
-    if (link == nullptr || !link->up) return false;
+    if (link == nullptr || !link->up) return;
     link->ack_due = true;
     unflushed_.insert(link->id());
   } else if (const auto* connect = std::get_if<store::Connect>(&effect)) {
@@ -80,7 +80,6 @@ bool ObjectStore::ApplyOne(const store::Effect& effect) {
     MissAllFrom(lost->owner, kGone);
   }
   // FreeAtKeeper: the maker is gone, and its memory goes with the last mapping.
-  return true;
 }
 
 /// Of segments that the pool closed: views live on, nothing else does.

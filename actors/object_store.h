@@ -171,7 +171,7 @@ class ObjectStore {
 
   // All with the mutex held:
   void Apply();
-  bool ApplyOne(const store::Effect& effect);
+  void ApplyOne(const store::Effect& effect);
   void CloseSegments();
   void Retire(const Key& key);
   bool Settled(const store::ObjectId& id);

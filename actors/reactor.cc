@@ -260,6 +260,13 @@ void CallReactor::Unhang(const WaitRequest& request, WaitNode* nodes) {
   }
 }
 
+void CallReactor::NotifyAll(const SlotList& finished, bool as_leader) {
+  for (Slot* slot : finished) {
+    Notify(slot, as_leader);
+    slot->Release();
+  }
+}
+
 void CallReactor::Notify(Slot* slot, bool as_leader) {
   std::lock_guard lock(mutex_);
   WaitNode** at = &slot->waiters;

@@ -84,6 +84,8 @@ class CallReactor {
   void Expect(bool more);
   /// After Slot::Finish returned true.
   void Notify(Slot* slot, bool as_leader);
+  /// The same for what FinishInto collected; gives their references back.
+  void NotifyAll(const SlotList& finished, bool as_leader);
 
  private:
   CallReactor();

@@ -88,6 +88,16 @@ class Slot {
 /// Usually one: what a blocked thread waits for.
 using SlotList = absl::InlinedVector<Slot*, 8>;
 
+/// Publishes the answer. Where somebody waits, the slot goes to `waited` (for CallReactor::NotifyAll) with the
+/// reference that was held; else that is given back.
+inline void FinishInto(Slot* slot, SlotList* waited) {
+  if (slot->Finish()) {
+    waited->push_back(slot);
+  } else {
+    slot->Release();
+  }
+}
+
 /// One reference, given back at the end of the scope.
 class SlotHold {
  public:

@@ -15,7 +15,6 @@ namespace {
 std::mutex mutex;
 LaneId next_lane = 1;
 
-constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << 40) - 1;
 constexpr std::uint16_t kErrors = kFlagTaskError | kFlagRuntimeError;
 
 }  // namespace
@@ -91,24 +90,14 @@ void TaskPool::NoteWaitingLocked(SlotList* finished) {
     wake_due_ = true;
   }
   if (room_waiters_.empty() || waiting > kWaitingMax / 2 || waiting_bytes_ > kWaitingBytesMax / 2) return;
-  for (Slot* slot : room_waiters_) {
-    if (slot->Finish()) {
-      finished->push_back(slot);
-    } else {
-      slot->Release();
-    }
-  }
+  for (Slot* slot : room_waiters_) FinishInto(slot, finished);
   room_waiters_.clear();
 }
 
 bool TaskPool::TakeWake() { return std::exchange(wake_due_, false); }
 
 void TaskPool::Tell(const SlotList& finished, bool as_leader) {
-  CallReactor& reactor = CallReactor::Current();
-  for (Slot* slot : finished) {
-    reactor.Notify(slot, as_leader);
-    slot->Release();
-  }
+  CallReactor::Current().NotifyAll(finished, as_leader);
 }
 
 // ---- to the processes ------------------------------------------------------------------------
@@ -343,11 +332,7 @@ void TaskPool::DeliverLocked(Task& task, SlotList* finished) {
   if (task.call.items != nullptr) task.call.items->End(slot->flags(), slot->bytes(), finished);
   ObserveItems(task, false);
   slot->observed = nullptr;
-  if (slot->Finish()) {
-    finished->push_back(slot);
-  } else {
-    slot->Release();
-  }
+  FinishInto(slot, finished);
   delete &task;
 }
 
@@ -392,8 +377,7 @@ void TaskPool::Judge(Slot* slot, bool again) {
 
 // ---- what is asked ---------------------------------------------------------------------------
 
-TaskPool::Cancelled TaskPool::Cancel(Slot* slot, bool force, LaneId* lane,
-                                     std::uint64_t* sequence) {
+TaskPool::Cancelled TaskPool::Cancel(Slot* slot, bool force, LaneId* lane) {
   SlotList finished;
   std::shared_ptr<TaskPool> pool;
   Cancelled cancelled = Cancelled::kAsked;
@@ -405,7 +389,6 @@ TaskPool::Cancelled TaskPool::Cancel(Slot* slot, bool force, LaneId* lane,
     task->retries = 0;
     task->cancelled = !force || task->waits;
     *lane = task->lane;
-    *sequence = task->slot->call() & kSequenceMask;
     if (task->waits) {
       pool->line_.Drop(*task);
       task->cancelled = false;  // the answer says it

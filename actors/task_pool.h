@@ -82,9 +82,9 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   std::size_t waiting() const;
 
   enum class Cancelled { kOver, kDropped, kAsked };
-  /// Of any pool of this process; it is not made again. kAsked: a process has it (`*lane`, `*sequence`), which was
+  /// Of any pool of this process; it is not made again. kAsked: a process has it (`*lane`), which was
   /// asked not to begin it, or is to be ended (`force`): then its end is the task's error.
-  static Cancelled Cancel(Slot* slot, bool force, LaneId* lane, std::uint64_t* sequence);
+  static Cancelled Cancel(Slot* slot, bool force, LaneId* lane);
   /// Of a streaming call: see Channel::Taken.
   static void Taken(Slot* slot, std::uint64_t items);
   /// Ends all that waits, with this answer.

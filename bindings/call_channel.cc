@@ -42,25 +42,6 @@ PyObject* Method(PyObject* object, PyObject* target) {
   return nullptr;
 }
 
-class DisconnectCompletion : public actors::Completion {
- public:
-  explicit DisconnectCompletion(std::shared_ptr<DisconnectCell> cell) : cell_(std::move(cell)) {}
-  void Run() override {
-    const PyGILState_STATE gil = EnsureGil();
-    PyObject* callable = Py_XNewRef(cell_->callable);
-    if (callable != nullptr) {
-      PyObject* result = PyObject_CallNoArgs(callable);
-      if (result == nullptr) PyErr_WriteUnraisable(callable);
-      Py_XDECREF(result);
-      Py_DECREF(callable);
-    }
-    PyGILState_Release(gil);
-  }
-
- private:
-  std::shared_ptr<DisconnectCell> cell_;
-};
-
 PyObject* Fail(PyObject* object, PyObject* args) {
   int code = 0;
   const char* text = nullptr;
@@ -103,10 +84,10 @@ PyObject* SetOnDisconnect(PyObject* object, PyObject* callable) {
     PyErr_SetString(PyExc_TypeError, "set_on_disconnect(callable or None)");
     return nullptr;
   }
-  const std::shared_ptr<DisconnectCell>& cell = *self->on_disconnect;
+  const std::shared_ptr<CallableCell>& cell = *self->on_disconnect;
   PyObject* before = cell->callable;
   cell->callable = callable == Py_None ? nullptr : Py_NewRef(callable);
-  (*self->channel)->OnDisconnect(std::make_unique<DisconnectCompletion>(cell));
+  (*self->channel)->OnDisconnect(std::make_unique<CallCallable>(cell));
   Py_XDECREF(before);
   Py_RETURN_NONE;
 }
@@ -255,7 +236,7 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->shapes = new ShapeTable(limits);
   self->description = given.description != nullptr ? Py_NewRef(given.description)
                                                    : PyUnicode_FromString(text.c_str());
-  self->on_disconnect = new std::shared_ptr<DisconnectCell>(std::make_shared<DisconnectCell>());
+  self->on_disconnect = new std::shared_ptr<CallableCell>(std::make_shared<CallableCell>());
   self->generation = ForkGuard::generation();
   return reinterpret_cast<PyObject*>(self);
 }

@@ -8,21 +8,16 @@
 
 #include "actors/channel.h"
 #include "bindings/call_shapes.h"
+#include "bindings/callable_cell.h"
 
 namespace troupe::bindings {
 
 struct Outgoing;
 
-/// What runs when the connection ends. The channel object owns the callable and shows it to the
-/// garbage collector (it usually refers back to the channel); the background thread only looks.
-struct DisconnectCell {
-  PyObject* callable = nullptr;
-};
-
 struct CallChannelObject {
   PyObject head;
   std::shared_ptr<actors::Channel>* channel;
-  std::shared_ptr<DisconnectCell>* on_disconnect;
+  std::shared_ptr<CallableCell>* on_disconnect;  // what runs when the connection ends
   ShapeTable* shapes;
   PyObject* description;     // str
   std::uint32_t generation;  // of forks: inert in a child

@@ -84,8 +84,7 @@ void Abandon(RefStream* self) {
   }
   if (self->of_task) {
     actors::LaneId lane = 0;
-    std::uint64_t sequence = 0;
-    actors::TaskPool::Cancel(answer->slot, false, &lane, &sequence);
+    actors::TaskPool::Cancel(answer->slot, false, &lane);
   } else if (answer->channel != nullptr) {
     (*answer->channel->channel)->Cancel(answer->slot);
   }

@@ -9,7 +9,7 @@
 #include "bindings/call_channel.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_ref.h"
-#include "bindings/gil.h"
+#include "bindings/callable_cell.h"
 
 namespace nb = nanobind;
 
@@ -19,35 +19,10 @@ using actors::CallReactor;
 using actors::LaneId;
 using actors::TaskPool;
 
-/// What is run when the pool wants a look: the Python object owns the callable, the background thread
-/// only looks.
-struct PyTaskPool::WakeCell {
-  PyObject* callable = nullptr;
-};
-
-class PyTaskPool::Wake : public actors::Completion {
- public:
-  explicit Wake(std::shared_ptr<WakeCell> cell) : cell_(std::move(cell)) {}
-  void Run() override {
-    const PyGILState_STATE gil = EnsureGil();
-    PyObject* callable = Py_XNewRef(cell_->callable);
-    if (callable != nullptr) {
-      PyObject* result = PyObject_CallNoArgs(callable);
-      if (result == nullptr) PyErr_WriteUnraisable(callable);
-      Py_XDECREF(result);
-      Py_DECREF(callable);
-    }
-    PyGILState_Release(gil);
-  }
-
- private:
-  const std::shared_ptr<WakeCell> cell_;
-};
-
-PyTaskPool::PyTaskPool(nb::object wake) : cell_(std::make_shared<WakeCell>()) {
+PyTaskPool::PyTaskPool(nb::object wake) : cell_(std::make_shared<CallableCell>()) {
   cell_->callable = wake.release().ptr();
   pool_ = std::make_shared<TaskPool>(
-      [cell = cell_] { CallReactor::Current().Post(std::make_unique<Wake>(cell)); });
+      [cell = cell_] { CallReactor::Current().Post(std::make_unique<CallCallable>(cell)); });
 }
 
 PyTaskPool::~PyTaskPool() { Py_CLEAR(cell_->callable); }
@@ -125,13 +100,12 @@ std::shared_ptr<TaskPool> TaskPoolOf(PyObject* object) {
 
 namespace {
 
-/// (how, lane, sequence); how: 0 it is over, or no task's; 1 it will not run; 2 a process has it.
+/// (how, lane); how: 0 it is over, or no task's; 1 it will not run; 2 a process has it.
 nb::tuple CancelTask(nb::handle ref, bool force) {
   if (!IsRef(ref.ptr())) throw nb::type_error("cancel_task(ref): a Ref");
   LaneId lane = 0;
-  std::uint64_t sequence = 0;
-  const TaskPool::Cancelled how = TaskPool::Cancel(AsRef(ref.ptr())->slot, force, &lane, &sequence);
-  return nb::make_tuple(static_cast<int>(how), lane, sequence);
+  const TaskPool::Cancelled how = TaskPool::Cancel(AsRef(ref.ptr())->slot, force, &lane);
+  return nb::make_tuple(static_cast<int>(how), lane);
 }
 
 }  // namespace
@@ -155,7 +129,7 @@ void BindTasks(nb::module_& m) {
            "[(ref, exception, number of the function)] of tasks that raised, for judge().")
       .def("judge", &PyTaskPool::Judge, nb::arg("ref"), nb::arg("again"));
   m.def("cancel_task", &CancelTask, nb::arg("ref"), nb::arg("force"),
-        "(how, lane, sequence): 0 it is over, or no task's; 1 it will not run; 2 a process has it.");
+        "(how, lane): 0 it is over, or no task's; 1 it will not run; 2 a process has it.");
 }
 
 }  // namespace troupe::bindings

@@ -11,6 +11,7 @@
 namespace troupe::bindings {
 
 struct CallChannelObject;
+struct CallableCell;
 
 /// What a TaskPool object holds.
 class PyTaskPool {
@@ -32,10 +33,7 @@ class PyTaskPool {
   void Judge(nanobind::handle ref, bool again);
 
  private:
-  struct WakeCell;
-  class Wake;
-
-  std::shared_ptr<WakeCell> cell_;
+  std::shared_ptr<CallableCell> cell_;  // what is run when the pool wants a look
   std::shared_ptr<actors::TaskPool> pool_;
   std::map<actors::LaneId, nanobind::object> channels_;
 };

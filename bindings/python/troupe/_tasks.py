@@ -91,7 +91,7 @@ os.register_at_fork(after_in_child=unbind)
 
 def cancel(ref: Any, *, force: bool) -> bool:
     """Cancels a task; False: the ref is not that of a task that is not over."""
-    how, lane, _ = native.cancel_task(ref, force)
+    how, lane = native.cancel_task(ref, force)
     if how == 0:
         return False
     session = _session.current_or_none()
