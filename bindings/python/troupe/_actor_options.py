@@ -35,9 +35,8 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     if options.get("get_if_exists") and not options.get("name"):
         raise ValueError("get_if_exists needs a name")
     _resources.check_priority(options.get("priority") or 0)
-    gpus = options.get("num_gpus")
-    if gpus is not None and gpus > 1 and gpus != int(gpus):
-        raise ValueError(f"num_gpus must be a fraction of one GPU or whole GPUs, not {gpus!r}")
+    if options.get("num_gpus") is not None:
+        _resources.check_gpus(options["num_gpus"])
     return dict(options)
 
 

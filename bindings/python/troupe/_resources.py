@@ -32,6 +32,18 @@ def check_priority(priority: object) -> int:
     return priority
 
 
+def check_name(name: str) -> None:
+    """Raises ValueError for what `resources=` may not name, having an option of its own."""
+    if name in ("CPU", "GPU", "memory"):
+        raise ValueError(f"give {name} as num_cpus=, num_gpus= or memory=, not inside resources=")
+
+
+def check_gpus(gpus: float) -> None:
+    """Raises ValueError for more than one GPU that is no whole number of them."""
+    if gpus > 1 and gpus != int(gpus):
+        raise ValueError(f"num_gpus must be a fraction of one GPU or whole GPUs, not {gpus!r}")
+
+
 def describe(amounts: Mapping[str, float]) -> str:
     """`{CPU: 1, GPU: 0.5}`, as the head writes it."""
     return "{" + ", ".join(f"{name}: {amount:g}" for name, amount in sorted(amounts.items())) + "}"
@@ -45,8 +57,7 @@ def for_actor(num_cpus: float | None, num_gpus: float | None, memory: float | No
     """
     held: dict[str, float] = {}
     for name in resources or {}:
-        if name in ("CPU", "GPU", "memory"):
-            raise ValueError(f"give {name} as num_cpus=, num_gpus= or memory=, not inside resources=")
+        check_name(name)
     if num_cpus is not None:
         held["CPU"] = num_cpus
     if num_gpus is not None:

@@ -90,15 +90,13 @@ def _loaded(payload: bytes) -> tuple[Callable[..., Any], str]:
         function, _, _, name = cloudpickle.loads(payload)
     except ImportError as error:
         text = _failures.explain_import(error, "the function")
-        return _raiser(lambda: exceptions.with_type_of(exceptions.RuntimeEnvSetupError, error, text)), "task"
+        return _raiser(exceptions.with_type_of(exceptions.RuntimeEnvSetupError, error, text)), "task"
     except BaseException as error:
-        return _raiser(lambda: error), "task"
+        return _raiser(error), "task"
     return function, name
 
 
-def _raiser(make: Callable[[], BaseException]) -> Callable[..., Any]:
-    error = make()
-
+def _raiser(error: BaseException) -> Callable[..., Any]:
     def raises(*args: Any, **kwargs: Any) -> Any:
         raise error
 

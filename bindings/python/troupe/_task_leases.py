@@ -42,8 +42,10 @@ class _Lease:
 class Pool:
     """Tasks of one kind: what they need, and the processes that run them."""
 
-    def __init__(self, leases: "Leases", options: Mapping[str, Any]) -> None:
+    def __init__(self, leases: "Leases", options: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
         self.options = dict(options)
+        self.cpus = float(options["num_cpus"])
+        self.needs = {each["name"] for each in spec["resources"]}
         self.native = native.TaskPool(leases.wake)
         self.asked: dict[str, _Lease] = {}  # by actor
         self.here: dict[int, _Lease] = {}   # by lane
@@ -88,7 +90,7 @@ class Leases:
         with self._lock:
             pool = self._pools.get(key)
             if pool is None:
-                pool = self._pools[key] = Pool(self, options)
+                pool = self._pools[key] = Pool(self, options, spec)
             return pool
 
     def wake(self) -> None:
@@ -112,15 +114,14 @@ class Leases:
 
     def _may_borrow(self, pool: Pool) -> int:
         host = TaskHost.current
-        need = pool.options["num_cpus"] if "num_cpus" in pool.options else 1
-        if not self._waits or host is None or not need:
+        if not self._waits or host is None or not pool.cpus:
             return 0
         lent = sum(lease.borrows for each in self.pools() for lease in (*each.asked.values(), *each.here.values()))
-        return int((host.cpus - lent) / need + 1e-6)
+        return int((host.cpus - lent) / pool.cpus + 1e-6)
 
     def interrupt(self, lane: int) -> None:
         """Makes the task that the process behind a lane runs look whether it is cancelled."""
-        lease = next((pool.here[lane] for pool in self.pools() if lane in pool.here), None)
+        lease = self._lease_of(lane)
         if lease is None or lease.over:
             return
         if _calls.is_here(lease.address):
@@ -135,12 +136,14 @@ class Leases:
 
     def end_lane(self, lane: int, error: exceptions.TroupeError) -> None:
         """Ends the process behind a lane at once; what it runs ends with `error`."""
-        for pool in self.pools():
-            lease = pool.here.get(lane)
-            if lease is not None:
-                self._session.control.send("KillActor", {"actor": lease.actor})
-                _calls.fail(lease.channel, error)
-                self.wake()
+        lease = self._lease_of(lane)
+        if lease is not None:
+            self._session.control.send("KillActor", {"actor": lease.actor})
+            _calls.fail(lease.channel, error)
+            self.wake()
+
+    def _lease_of(self, lane: int) -> _Lease | None:
+        return next((pool.here[lane] for pool in self.pools() if lane in pool.here), None)
 
     def pools(self) -> list[Pool]:
         """All of them."""
@@ -259,11 +262,9 @@ class Leases:
             return False
         self._strangers_asked = now
         ours = {actor for each in self.pools() for actor in each.asked}
-        names = {name for name in ("CPU", "GPU", "memory") if pool.options.get(f"num_{name.lower()}s", name == "CPU")}
-        names |= set(pool.options.get("resources") or {})
         infos = self._session.request("ListActors", {})[1]["actors"]
         return any(info["state"] == "pending" and info["actor"] not in ours
-                   and names & {each["name"] for each in info["resources"]} for info in infos)
+                   and pool.needs & {each["name"] for each in info["resources"]} for info in infos)
 
     def _give_back(self, pool: Pool, lane: int) -> None:
         lease = pool.here.get(lane)
@@ -284,8 +285,7 @@ class Leases:
     def _ask(self, pool: Pool, *, borrows: bool) -> bool:
         """Asks for one more process. False: there will be none."""
         lease = _Lease(pool, new_id())
-        cpus = float(pool.options.get("num_cpus", 1))
-        lease.borrows = cpus if borrows else 0.0
+        lease.borrows = pool.cpus if borrows else 0.0
         environment = _environment.build(pool.options.get("runtime_env"),
                                          same_host=bool(self._session.store.get("same_host", True)))
         spec = _actor_options.spec_of(pool.options, self._session, TASKS_CLASS, lease.actor, environment)
@@ -295,7 +295,7 @@ class Leases:
         board = self._session.board
         board.subscribe("actor", lease.actor, lambda info, data: self._tell(lease, info, data))
         try:
-            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload(cpus))
+            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload(pool.cpus))
         except exceptions.TroupeError as error:
             self._end(lease)
             if isinstance(error, exceptions.PlacementError):

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _method_options
+from troupe import _method_options, _resources
 from troupe._method_options import STREAMING, MethodOptions
 
 RETRIES = 3
@@ -50,7 +50,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
                          "  make it a method of a class, or call asyncio.run() inside a plain function")
     for name in ("num_cpus", "num_gpus", "memory"):
         _amount(name, options.get(name))
-    _resources(options.get("resources"))
+    _named(options.get("resources"))
     name = options.get("name")
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a text, not {name!r}")
@@ -92,11 +92,11 @@ def _amount(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a number of at least 0, not {value!r}")
     if not value >= 0:
         raise ValueError(f"{name} must be a number of at least 0, not {value!r}")
-    if name == "num_gpus" and value > 1 and value != int(value):
-        raise ValueError(f"num_gpus must be a fraction of one GPU or whole GPUs, not {value!r}")
+    if name == "num_gpus":
+        _resources.check_gpus(value)
 
 
-def _resources(value: Any) -> None:
+def _named(value: Any) -> None:
     if value is None:
         return
     if not isinstance(value, Mapping):
@@ -104,6 +104,5 @@ def _resources(value: Any) -> None:
     for name, amount in value.items():
         if not isinstance(name, str) or not name:
             raise TypeError(f"resources: {name!r} is no name of a resource")
-        if name in ("CPU", "GPU", "memory"):
-            raise ValueError(f"give {name} as num_cpus=, num_gpus= or memory=, not inside resources=")
+        _resources.check_name(name)
         _amount(f"resources[{name!r}]", amount)
