@@ -48,6 +48,14 @@ def eventually(condition: Callable[[], object], *, timeout: float = TIMEOUT_S, w
         time.sleep(0.02)  # lint-ok: polling other processes, up to a deadline
 
 
+def all_returned(*, timeout: float) -> None:
+    """Waits until all resources of the cluster this process is connected to are free."""
+    import troupe
+
+    eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), timeout=timeout,
+               what=f"the return of all resources ({troupe.available_resources()})")
+
+
 class Home:
     """A TROUPE_HOME, and the `troupe` command in it."""
 
@@ -151,8 +159,5 @@ def cluster(shared_home: Home) -> Iterator[Home]:
 @pytest.fixture
 def idle(cluster: Home) -> Iterator[Home]:
     """The cluster; asserts that all its resources are free again after the test."""
-    import troupe
-
     yield cluster
-    eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), timeout=10,
-               what=f"the return of all resources ({troupe.available_resources()})")
+    all_returned(timeout=10)

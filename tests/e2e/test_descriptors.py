@@ -72,6 +72,17 @@ def node(home: Home) -> Iterator[dict]:
     troupe.shutdown()
 
 
+def knock(where: tuple[str, int], opened: ExitStack) -> None:
+    """Twelve connections: each is taken with the last descriptor and closed, so that nobody is left waiting."""
+    for _ in range(12):
+        one = opened.enter_context(socket.create_connection(where, timeout=30))
+        one.settimeout(30)
+        try:
+            assert one.recv(1) == b""
+        except ConnectionResetError:
+            pass
+
+
 class Echo:
     def pid(self) -> int:
         return os.getpid()
@@ -86,13 +97,7 @@ def test_a_worker_out_of_descriptors_says_so_once_and_goes_on(home: Home, node: 
     worker = node["pid"]
     where = (node["NodeManagerAddress"], int(node["NodeManagerPort"]))
     with no_descriptor_left(worker), ExitStack() as opened:
-        for _ in range(12):  # each is taken with the last descriptor and closed: nobody is left waiting
-            one = opened.enter_context(socket.create_connection(where, timeout=30))
-            one.settimeout(30)
-            try:
-                assert one.recv(1) == b""
-            except ConnectionResetError:
-                pass
+        knock(where, opened)
         assert busy_share(worker) < 0.25
         assert troupe.get(actor.echo.remote(2), timeout=30) == 2  # what is connected stays so
     assert logs(home, "worker").count(SAID) == 1
@@ -131,13 +136,7 @@ def test_a_head_out_of_descriptors_serves_who_is_connected_and_later_the_others(
     assert troupe.get(actor.echo.remote(1), timeout=60) == 1
     head, (host, port) = node["head"]["pid"], node["head"]["address"].rsplit(":", 1)
     with no_descriptor_left(head), ExitStack() as opened:
-        for _ in range(12):
-            one = opened.enter_context(socket.create_connection((host, int(port)), timeout=30))
-            one.settimeout(30)
-            try:
-                assert one.recv(1) == b""
-            except ConnectionResetError:
-                pass
+        knock((host, int(port)), opened)
         assert busy_share(head) < 0.25
         named = troupe.remote(Echo).options(name="made meanwhile").remote()
         assert troupe.get(named.echo.remote(2), timeout=60) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from conftest import Home, eventually
+from conftest import Home, all_returned, eventually
 
 import troupe
 from troupe import exceptions, state
@@ -42,8 +42,7 @@ def racks(shared_home: Home) -> Iterator[Home]:
 def idle(racks: Home) -> Iterator[Home]:
     """The cluster; asserts that all its resources are free again after the test."""
     yield racks
-    eventually(lambda: troupe.available_resources() == troupe.cluster_resources(), timeout=20,
-               what=f"the return of all resources ({troupe.available_resources()})")
+    all_returned(timeout=20)
 
 
 def names_of(group: troupe.util.PlacementGroup) -> list[str]:
