@@ -21,6 +21,7 @@ RETURN_TIMEOUT_S = 30.0  # a restarted head keeps what a driver owns for as long
 EMBEDDED_CPUS_MIN = 32
 _lock = threading.RLock()
 _hidden: dict[str, _session.Session] = {}  # sessions of launches without init(), by address
+sockets_here: dict[str, str] = {}  # of heads that this process started for itself (cluster_utils), by address
 
 
 class Embedded:
@@ -115,6 +116,8 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "",
         return _over_socket(address.removeprefix("unix:"), address, namespace, return_timeout)
     host, port = _home.host_and_port(address)
     token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
+    if address in sockets_here:
+        return _over_socket(sockets_here[address], address, namespace, return_timeout)
     if token_file is None:
         for cluster in _home.clusters(running_only=True):
             if cluster.address == address and cluster.socket:

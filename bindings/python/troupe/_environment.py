@@ -66,8 +66,8 @@ def import_path() -> list[str]:
 
 
 def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *,
-          same_host: bool = True) -> dict[str, Any]:
-    """The RuntimeEnvironment message.
+          same_host: bool = True, ray_compat: bool = False) -> dict[str, Any]:
+    """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
 
     An inherited OMP_NUM_THREADS is told to torch in the forked process; any other variable that
     libraries read when they are loaded asks for a fresh interpreter instead of a fork.
@@ -77,6 +77,9 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     taken = inherited(inherit_env)
     fresh = [name for name in given if _is_read_at_import(name)]
     fresh += [name for name in taken if _is_read_at_import(name) and name != "OMP_NUM_THREADS"]
+    here = sys.modules.get("troupe.ray_compat")
+    if ray_compat or (here is not None and here.is_installed()):
+        given["TROUPE_RAY_COMPAT"] = "1"
     directory = env.get("working_dir") or (os.getcwd() if same_host else "")
     return {
         "env": [{"name": name, "value": value} for name, value in sorted({**taken, **given}.items())],

@@ -30,6 +30,7 @@ class LaunchOptions:
     strategy: str
     priority: int = 0
     where: dict[str, Any] = field(default_factory=dict)
+    api: str | None = None
 
 
 def _count(what: str, value: Any) -> int:
@@ -40,7 +41,7 @@ def _count(what: str, value: Any) -> int:
 
 def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
              remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
-             inherit_env: Iterable[str], name: str | None, strategy: str, priority: int,
+             inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, api: str | None = None,
              **where: Any) -> LaunchOptions:
     decorator = "distributed" if mode == "distributed" else "ray_launch"
     if (gpus is None) == (processes is None):
@@ -56,12 +57,14 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         raise ValueError(f"timeout must be more than 0 seconds, not {timeout!r}")
     if strategy not in _STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}, not {strategy!r}")
+    if api not in (None, "troupe"):
+        raise ValueError(f"api must be 'troupe' or None, not {api!r}")
     return LaunchOptions(
         mode=mode, ranks=_count("gpus", gpus) if gpus is not None else _count("processes", processes),
         gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank, remote=bool(remote),
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_environment.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
-        strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where))
+        strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api)
 
 
 def _check_arguments(function: Callable[..., Any], args: tuple, kwargs: dict) -> None:
@@ -153,17 +156,18 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
-               near: str | None = None) -> Any:
+               near: str | None = None, api: str | None = None) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
     actors and placement groups; `troupe.launch.current().run(...)` reaches all ranks. The result is a
-    list by rank in which rank 0's value is the function's and the others are None.
+    list by rank in which rank 0's value is the function's and the others are None. With `api="troupe"`,
+    `import ray` in the function, and in what it starts, gives Troupe (`troupe.ray_compat`).
     """
     options = _options("driver", gpus=gpus, processes=processes, gpu_type=gpu_type,
                        cpus_per_rank=cpus_per_rank, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
-                       label_selector=label_selector, within=within, near=near)
+                       label_selector=label_selector, within=within, near=near, api=api)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

@@ -53,7 +53,8 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
         "strategy": _STRATEGY_NAMES[options.strategy], "attempts_max": options.max_attempts,
         "priority": options.priority, "where": options.where,
         "timeout_ms": round((options.timeout or 0) * 1000), "detached": detach,
-        "environment": _environment.build(options.runtime_env, options.inherit_env, same_host=same_host),
+        "environment": _environment.build(options.runtime_env, options.inherit_env, same_host=same_host,
+                                          ray_compat=options.api == "troupe"),
     }
     if len(payload) > INLINE_BYTES_MAX:
         from troupe import _blobs

@@ -1,0 +1,63 @@
+"""Which of Ray's modules and names are what of Troupe, and what to use for those that are nothing."""
+from __future__ import annotations
+
+VERSION = "2.60.0"
+"""Of the Ray whose API is followed."""
+
+_EXCEPTIONS = (
+    "ActorAlreadyExistsError", "ActorDiedError", "ActorHandleNotFoundError", "ActorPlacementGroupRemoved",
+    "ActorUnavailableError", "ActorUnschedulableError", "AsyncioActorExit", "AuthenticationError", "CrossLanguageError",
+    "GetTimeoutError", "LocalRayletDiedError", "NodeDiedError", "ObjectFetchTimedOutError", "ObjectFreedError",
+    "ObjectLostError", "ObjectReconstructionFailedError", "ObjectStoreFullError", "OutOfDiskError", "OutOfMemoryError",
+    "OwnerDiedError", "PendingCallsLimitExceeded", "RayActorError", "RayError", "RaySystemError", "RayTaskError",
+    "ReferenceCountingAssertionError", "RpcError", "RuntimeEnvSetupError", "TaskCancelledError", "TaskPlacementGroupRemoved",
+    "TaskUnschedulableError", "UnserializableException", "WorkerCrashedError")
+_GROUPS = {name: "util.placement_group" for name in (
+    "PlacementGroup", "get_current_placement_group", "get_placement_group", "placement_group", "placement_group_table",
+    "remove_placement_group")}
+_STRATEGIES = {name: "util.scheduling_strategies" for name in (
+    "In", "NodeAffinitySchedulingStrategy", "NodeLabelSchedulingStrategy", "NotIn", "PlacementGroupSchedulingStrategy")}
+_STATE = {name: "util.state" for name in (
+    "get_actor", "get_node", "get_placement_group", "list_actors", "list_nodes", "list_placement_groups",
+    "summarize_actors")}
+
+# Ray's module: its names, each with the module of Troupe that has it.
+MODULES: dict[str, dict[str, str]] = {
+    "ray": {**dict.fromkeys((
+        "ObjectRef", "ObjectRefGenerator", "available_resources", "cancel", "cluster_resources", "get", "get_actor",
+        "get_gpu_ids", "get_runtime_context", "init", "is_initialized", "kill", "method", "nodes", "put", "remote",
+        "shutdown", "wait"), "")},
+    "ray.actor": {"ActorClass": "", "ActorHandle": "", "exit_actor": "", "ActorMethod": "_actor_handle"},
+    "ray.cluster_utils": {"Cluster": "cluster_utils"},
+    "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
+    "ray.remote_function": {"RemoteFunction": "_tasks"},
+    "ray.runtime_context": {"RuntimeContext": "_runtime_context", "get_runtime_context": "_runtime_context"},
+    "ray.types": {"ObjectRef": ""},
+    "ray.util": {**_GROUPS, "ActorPool": "util", "list_named_actors": "util"},
+    "ray.util.actor_pool": {"ActorPool": "util.actor_pool"},
+    "ray.util.placement_group": _GROUPS,
+    "ray.util.queue": {"Empty": "util.queue", "Full": "util.queue", "Queue": "util.queue"},
+    "ray.util.scheduling_strategies": _STRATEGIES,
+    "ray.util.state": _STATE,
+}
+
+# What to use for what is not there.
+INSTEAD = {
+    "ray.data": "a torch DataLoader, or tasks and actors of one's own",
+    "ray.train": "@distributed of troupe.launch: it starts the ranks and forms their process group",
+    "ray.tune": "actors for the trials and troupe.util.ActorPool for the sweep",
+    "ray.serve": "an actor behind a web server of one's own",
+    "ray.rllib": "nothing of Troupe's",
+    "ray.dag": "ordinary actor calls: they are as fast as compiled graphs",
+    "ray.experimental": "the stable API",
+    "ray.job_submission": "`troupe run`, or submit() of a @distributed function",
+    "ray.timeline": "`troupe stack` and the logs",
+    "ray.client": "ray.init('host:port', token_file=...)",
+    "ray.java_function": "Python", "ray.cpp_function": "Python",
+    "ray.util.collective": "torch.distributed in a @distributed function",
+    "ray.util.multiprocessing": "ray.util.ActorPool",
+    "ray.util.joblib": "ray.util.ActorPool",
+    "ray.util.state.list_tasks": "the refs of the tasks: ray.wait, ray.get",
+    "ray.util.state.list_objects": "the refs themselves",
+    "ray.util.state.get_log": "`troupe logs`",
+}

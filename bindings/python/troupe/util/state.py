@@ -1,0 +1,128 @@
+"""Ray's `ray.util.state`: what the cluster holds, in Ray's words.
+
+    from troupe.util.state import list_actors
+    [each.name for each in list_actors(filters=[("state", "=", "ALIVE")])]
+
+A record is a dict whose fields are attributes too. View: the cluster, asked at each call; blocking. `troupe.state`
+has the same with all that Troupe knows.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from troupe import state
+
+_LIMIT = 100
+_ACTOR_STATES = {"pending": "PENDING_CREATION", "starting": "PENDING_CREATION", "alive": "ALIVE", "dead": "DEAD",
+                 "unavailable": "RESTARTING"}
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda have, want: str(have).lower() == str(want).lower(),
+    "!=": lambda have, want: str(have).lower() != str(want).lower(),
+}
+
+
+class StateRecord(dict):
+    """One entity: `record["state"]` and `record.state` are the same."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"this record has no {name!r}; it has {', '.join(self)}") from None
+
+
+def _chosen(records: list[StateRecord], filters: Sequence[tuple[str, str, Any]] | None, limit: int) -> list[StateRecord]:
+    """Those that satisfy every (key, "=" or "!=", value), the first `limit` of them."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ValueError(f"limit must be a whole number of at least 1, not {limit!r}")
+    for each in filters or ():
+        if len(each) != 3 or each[1] not in _OPERATORS:
+            raise ValueError(f"a filter is (key, '=' or '!=', value), not {each!r}")
+        key, operator, wanted = each
+        if records and key not in records[0]:
+            raise ValueError(f"nothing can be filtered by {key!r}; there are {', '.join(records[0])}")
+        records = [record for record in records if _OPERATORS[operator](record[key], wanted)]
+    return records[:limit]
+
+
+def list_actors(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
+                timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+    """Actors, dead ones included while the head remembers them."""
+    _only_here(address)
+    return _chosen([_actor(each) for each in state.list_actors()], filters, limit)
+
+
+def _actor(each: dict[str, Any]) -> StateRecord:
+    return StateRecord(actor_id=each["actor_id"], class_name=each["class_name"], state=_ACTOR_STATES[each["state"]],
+                       name=each["name"], ray_namespace=each["namespace"], node_id=each["node_id"], node_name=each["node"],
+                       pid=each["pid"], num_restarts=str(each["restarts"]), required_resources=each["resources"],
+                       death_cause=each["cause"] or None, repr_name="", is_detached=None, job_id=each["launch"])
+
+
+def list_nodes(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
+               timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+    """Nodes, dead ones included while the head remembers them. A silent one counts as alive until its verdict."""
+    _only_here(address)
+    return _chosen([_node(each) for each in state.list_nodes()], filters, limit)
+
+
+def _node(each: dict[str, Any]) -> StateRecord:
+    return StateRecord(node_id=each["node_id"], node_ip=each["address"].rpartition(":")[0],
+                       state="ALIVE" if each["alive"] else "DEAD", node_name=each["name"],
+                       resources_total=each["resources"], labels=each["labels"], is_head_node=None)
+
+
+def list_placement_groups(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None,
+                          limit: int = _LIMIT, timeout: int = 30, detail: bool = False,
+                          raise_on_missing_output: bool = True) -> list[StateRecord]:
+    """Placement groups."""
+    _only_here(address)
+    return _chosen([_group(each) for each in state.list_placement_groups()], filters, limit)
+
+
+def _group(each: dict[str, Any]) -> StateRecord:
+    places = each["bundles_to_node_id"]
+    bundles = [{"bundle_id": f"{each['placement_group_id']}_{index}", "unit_resources": amounts,
+                "node_id": places.get(index)} for index, amounts in each["bundles"].items()]
+    return StateRecord(placement_group_id=each["placement_group_id"], name=each["name"], state=each["state"],
+                       strategy=each["strategy"], bundles=bundles, stats={"reason": each["reason"]},
+                       creator_job_id=each["launch"])
+
+
+def get_actor(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+    """The actor of this id (hex), or None."""
+    return _one(list_actors(address, limit=1 << 30), "actor_id", id)
+
+
+def get_node(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+    """The node of this id (hex), or None."""
+    return _one(list_nodes(address, limit=1 << 30), "node_id", id)
+
+
+def get_placement_group(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+    """The placement group of this id (hex), or None."""
+    return _one(list_placement_groups(address, limit=1 << 30), "placement_group_id", id)
+
+
+def summarize_actors(address: str | None = None, timeout: int = 30) -> dict[str, Any]:
+    """How many actors there are of each class in each state."""
+    summary: dict[str, dict[str, Any]] = {}
+    for each in list_actors(address, limit=1 << 30):
+        states = summary.setdefault(each["class_name"], {"class_name": each["class_name"], "state_counts": {}})["state_counts"]
+        states[each["state"]] = states.get(each["state"], 0) + 1
+    return {"cluster": {"summary": summary, "total_actors": sum(sum(one["state_counts"].values())
+                                                                for one in summary.values())}}
+
+
+def _one(records: list[StateRecord], key: str, wanted: str) -> StateRecord | None:
+    return next((each for each in records if each[key] == wanted), None)
+
+
+def _only_here(address: str | None) -> None:
+    if address not in (None, "auto"):
+        raise ValueError("address= is not for this call: it asks the cluster that init() connected this process to")
+
+
+__all__ = ["StateRecord", "get_actor", "get_node", "get_placement_group", "list_actors", "list_nodes",
+           "list_placement_groups", "summarize_actors"]

@@ -1,0 +1,95 @@
+"""Clusters of several nodes in one process's tests: nodes come, go, and leave nothing."""
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from conftest import TIMEOUT_S, Home, eventually
+
+import troupe
+from troupe import exceptions
+from troupe.cluster_utils import Cluster
+
+
+@troupe.remote(num_cpus=1)
+class Where:
+    def node(self) -> str:
+        return troupe.get_runtime_context().get_node_id()
+
+
+def test_nodes_come_and_go(home: Home) -> None:
+    with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
+        second = cluster.add_node(num_cpus=2, resources={"license": 1}, labels={"zone": "b"})
+        cluster.wait_for_nodes()
+        assert troupe.cluster_resources() == {"CPU": 3, "license": 1}
+        actor = Where.options(resources={"license": 1}).remote()
+        assert troupe.get(actor.node.remote(), timeout=TIMEOUT_S) == second.node_id
+        assert [second] == cluster.worker_nodes and cluster.head_node in cluster.list_all_nodes()
+        cluster.remove_node(second)
+        cluster.wait_for_nodes()
+        with pytest.raises(exceptions.ActorDiedError):
+            troupe.get(actor.node.remote(), timeout=TIMEOUT_S)
+        assert troupe.cluster_resources() == {"CPU": 1}
+        third = cluster.add_node(num_cpus=4, node_name="third")
+        cluster.wait_for_nodes()
+        assert third.alive and {node["NodeName"] for node in troupe.nodes() if node["Alive"]} == {"node-1", "third"}
+        with pytest.raises(ValueError, match="no node of this cluster, or was removed before"):
+            cluster.remove_node(second)
+        with pytest.raises(ValueError, match="named 'third' already"):
+            cluster.add_node(node_name="third")
+        with pytest.raises(TypeError, match="no parameter 'cpus'"):
+            cluster.add_node(cpus=1)
+        with pytest.raises(ValueError, match="num_cpus must be a number"):
+            cluster.add_node(num_cpus=-1)
+    assert not troupe.is_initialized()
+    eventually(lambda: not home.processes(), timeout=5, what="the end of the cluster")
+    with pytest.raises(RuntimeError, match="shut down"):
+        cluster.add_node()
+
+
+def test_a_node_that_is_killed_is_gone_at_once(home: Home) -> None:
+    with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
+        doomed = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        actor = Where.options(scheduling_strategy=troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            doomed.node_id, soft=False)).remote()
+        assert troupe.get(actor.node.remote(), timeout=TIMEOUT_S) == doomed.node_id
+        cluster.remove_node(doomed, allow_graceful=False)
+        with pytest.raises(exceptions.ActorDiedError):
+            troupe.get(actor.node.remote(), timeout=TIMEOUT_S)
+        cluster.wait_for_nodes()
+
+
+def test_another_process_reaches_it_by_its_home(home: Home) -> None:
+    with Cluster(initialize_head=True, head_node_args={"num_cpus": 2}) as cluster:
+        code = f"import troupe; troupe.init({cluster.address!r}); print(troupe.cluster_resources())"
+        done = home.python(code, env={"TROUPE_HOME": str(cluster.home)})
+        assert done.stdout.strip() == "{'CPU': 2.0}", done.stderr
+        assert "needs a token" in home.python(code).stderr
+
+
+def test_nothing_is_left_when_the_test_process_is_killed(home: Home) -> None:
+    code = ("from troupe.cluster_utils import Cluster; import sys; c = Cluster(True); c.add_node(num_cpus=1); "
+            "print(c.home, flush=True); sys.stdin.read()")
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.wait(TIMEOUT_S)
+    process.communicate()
+    eventually(lambda: not home.processes(), timeout=10, what="the end of the orphaned cluster")
+
+
+def test_what_does_not_fit_together_is_refused(home: Home) -> None:
+    with pytest.raises(ValueError, match="initialize_head=True"):
+        Cluster(connect=True)
+    with pytest.raises(ValueError, match="initialize_head=True"):
+        Cluster(head_node_args={"num_cpus": 1})
+    with Cluster() as cluster, pytest.raises(exceptions.GetTimeoutError, match="waited 0 s"):
+        cluster._nodes.append(type("Gone", (), {"alive": True, "node_id": "00"})())
+        try:
+            cluster.wait_for_nodes(timeout=0)
+        finally:
+            cluster._nodes.clear()
+    assert not home.processes()

@@ -1,0 +1,214 @@
+"""`import ray` that means Troupe: a script of Ray's, run by `troupe run-as-ray`; launches; names that are missing.
+
+Method: scripts as users write them, in processes of their own; where the real Ray is installed too, it must not be
+what they get.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import TIMEOUT_S, Home, eventually
+
+import troupe
+from troupe import ray_compat
+from troupe.launch import ray_launch
+
+SCRIPT = """
+import sys
+import ray
+from ray.exceptions import RayActorError, RayTaskError
+from ray.util.placement_group import placement_group
+from ray.util.queue import Queue
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from ray.util.state import list_actors
+
+ray.init(num_cpus=4, include_dashboard=False, ignore_reinit_error=True)
+
+@ray.remote
+def square(x):
+    return x * x
+
+@ray.remote
+class Counter:
+    def __init__(self, start):
+        self.count = start
+    def add(self, by):
+        self.count += by
+        return self.count
+    def fail(self):
+        raise KeyError("lost")
+    def through_a_child(self):
+        import ray as again
+        assert ray.__version__ == again.__version__
+        return ray.get([square.remote(5), Counter.options(num_cpus=0).remote(1).add.remote(1)])
+
+print("tasks", ray.get([square.remote(i) for i in range(4)]))
+counter = Counter.options(name="counter").remote(10)
+print("actor", ray.get(counter.add.remote(5)), ray.get(ray.get_actor("counter").add.remote(1)))
+print("child", ray.get(counter.through_a_child.remote()))
+try:
+    ray.get(counter.fail.remote())
+except RayTaskError as error:
+    print("error", isinstance(error, KeyError))
+group = placement_group([{"CPU": 1}])
+ray.get(group.ready())
+inside = Counter.options(scheduling_strategy=PlacementGroupSchedulingStrategy(placement_group=group)).remote(0)
+print("group", ray.get(inside.add.remote(1)))
+print("state", sorted(each.state for each in list_actors(filters=[("class_name", "=", "Counter")]))[0])
+queue = Queue()
+queue.put(ray.put([1, 2]) and "item")
+print("queue", queue.get())
+ray.kill(counter)
+try:
+    ray.get(counter.add.remote(1))
+except RayActorError:
+    print("killed")
+print("arguments", sys.argv[1:], __name__)
+ray.shutdown()
+"""
+
+
+def run_as_ray(home: Home, script: Path, *args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    return home.run("run-as-ray", str(script), *args, ok=False, env=env)
+
+
+def test_a_script_of_rays(home: Home, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = run_as_ray(home, script, "--epochs", "3")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "tasks [0, 1, 4, 9]", "actor 15 16", "child [25, 2]", "error True", "group 1", "state ALIVE", "queue item", "killed",
+        "arguments ['--epochs', '3'] __main__"]
+
+
+def test_a_module_and_its_exit_code(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("import ray, sys\nassert ray.__name__ == 'ray' and __name__ == '__main__'\nsys.exit(7)")
+    done = subprocess.run([sys.executable, "-m", "troupe", "run-as-ray", "-m", "job"], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=TIMEOUT_S)
+    assert done.returncode == 7, done.stderr
+
+
+def test_an_exception_of_the_script_has_its_traceback(home: Home, tmp_path: Path) -> None:
+    script = tmp_path / "bad.py"
+    script.write_text("import ray\ndef outer():\n    raise ValueError('no such thing')\nouter()\n")
+    done = run_as_ray(home, script)
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):" and str(script) in lines[1], done.stderr
+    assert lines[-1] == "ValueError: no such thing" and "runpy" not in done.stderr
+
+
+def test_a_script_that_is_not_there(home: Home) -> None:
+    done = home.run("run-as-ray", "nowhere.py", ok=False)
+    assert done.returncode == 2 and "there is no script nowhere.py" in done.stderr
+    assert home.run("run-as-ray", ok=False).returncode == 2
+
+
+def test_ctrl_c_ends_the_script_and_its_cluster(home: Home, tmp_path: Path) -> None:
+    script = tmp_path / "long.py"
+    script.write_text("import ray, sys\nray.init(num_cpus=1)\nprint('up', flush=True)\nsys.stdin.read()\n")
+    process = subprocess.Popen([sys.executable, "-m", "troupe", "run-as-ray", str(script)], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"up\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130 and errors.rstrip().endswith(b"KeyboardInterrupt"), errors
+    eventually(lambda: not home.processes(), timeout=10, what="the end of the cluster")
+
+
+def test_without_it_ray_is_what_is_installed(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "ray.py").write_text("mine = True")
+    done = home.python("import troupe, ray; assert ray.mine", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    script = tmp_path / "script.py"
+    script.write_text("import ray; assert not hasattr(ray, 'mine') and callable(ray.remote)")
+    assert run_as_ray(home, script).returncode == 0
+    done = home.python("import ray; from troupe import ray_compat; ray_compat.install()", cwd=tmp_path)
+    assert "RuntimeError: ray was imported before troupe.ray_compat.install()" in done.stderr
+
+
+@pytest.mark.parametrize(("statement", "error", "words"), [
+    ("import ray.tune", "ModuleNotFoundError", "ray.tune is not a part of Troupe, which stands in for ray here; use actors"),
+    ("from ray import train", "ModuleNotFoundError", "ray.train is not a part of Troupe"),
+    ("from ray.util import collective", "ModuleNotFoundError", "use torch.distributed in a @distributed function"),
+    ("from ray.util.queue import Nothing", "ModuleNotFoundError", "ray.util.queue has Empty, Full, Queue"),
+    ("import ray; ray.timeline()", "AttributeError", "ray.timeline is not a part of Troupe"),
+    ("import ray; ray.nonsense", "AttributeError", "ray has "),
+    ("import ray; ray.util.nonsense", "AttributeError", "ray.util has ActorPool"),
+])
+def test_what_is_missing_is_named_with_what_to_use(home: Home, statement: str, error: str, words: str) -> None:
+    done = home.python(f"from troupe import ray_compat\nray_compat.install()\n{statement}")
+    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith(f"{error}: ") and words in done.stderr, done.stderr
+
+
+def test_every_name_of_the_table_is_there() -> None:
+    """Numbered by no invariant: a name that Troupe renames must not be lost here."""
+    from troupe.ray_compat._finder import RayModule
+    from troupe.ray_compat._names import MODULES
+
+    for module, names in MODULES.items():
+        made = RayModule(module)
+        for name in names:
+            assert getattr(made, name) is not None, f"{module}.{name}"
+        assert set(names) <= set(dir(made))
+
+
+def test_a_launch_with_the_api_of_troupe(cluster: Home) -> None:
+    @ray_launch(processes=2, remote=True, api="troupe")
+    def driver() -> list:
+        import ray
+
+        @ray.remote(num_cpus=0)
+        class Child:
+            def where(self) -> str:
+                import ray.util
+
+                return ray.util.ActorPool.__module__
+
+        child = Child.remote()
+        return [type(ray).__name__, ray.get(child.where.remote())]
+
+    assert driver.distributed()[0] == ["RayModule", "troupe.util.actor_pool"]
+    assert not ray_compat.is_installed() and "ray" not in sys.modules
+
+
+def test_a_launch_with_another_api_is_refused() -> None:
+    with pytest.raises(ValueError, match="api must be 'troupe' or None, not 'ray'"):
+        ray_launch(processes=1, api="ray")(os.getpid)
+
+
+def test_state_by_rays_names(cluster: Home) -> None:
+    from troupe.util import state
+
+    @troupe.remote(num_cpus=0)
+    class Named:
+        def pid(self) -> int:
+            return os.getpid()
+
+    actor = Named.options(name="seen").remote()
+    pid = troupe.get(actor.pid.remote(), timeout=TIMEOUT_S)
+    (record,) = state.list_actors(filters=[("name", "=", "seen"), ("state", "!=", "DEAD")])
+    assert (record.pid, record["state"], record.class_name) == (pid, "ALIVE", "Named")
+    assert state.get_actor(record.actor_id) == record and state.get_actor("00") is None
+    (node,) = state.list_nodes()
+    assert node.node_id == record.node_id and node.state == "ALIVE" and state.get_node(node.node_id) == node
+    group = troupe.util.placement_group([{"CPU": 1}], name="g")
+    assert group.wait(TIMEOUT_S)
+    (listed,) = state.list_placement_groups(filters=[("name", "=", "g")])
+    assert listed.state == "CREATED" and listed.bundles[0]["node_id"] == node.node_id
+    assert state.summarize_actors()["cluster"]["summary"]["Named"]["state_counts"]["ALIVE"] >= 1
+    for wrong in ([("name", "<", "x")], [("colour", "=", "x")]):
+        with pytest.raises(ValueError, match="filter"):
+            state.list_actors(filters=wrong)
+    with pytest.raises(AttributeError, match="no 'colour'; it has actor_id"):
+        record.colour
+    with pytest.raises(ValueError, match="limit"):
+        state.list_actors(limit=0)
+    troupe.kill(actor)
+    troupe.util.remove_placement_group(group)
