@@ -85,6 +85,7 @@ class Cluster {
     core_.reset();
     journal_.reset();
     inputs_.clear();
+    plan_wanted_ = false;
     rows_.clear();
   }
 
@@ -182,12 +183,13 @@ class Cluster {
 
   // Until nobody has anything to say.
   void Settle() {
-    while (!inputs_.empty() || !rows_.empty()) {
+    while (!inputs_.empty() || plan_wanted_ || !rows_.empty()) {
       while (!inputs_.empty() && rows_.size() < kBatch) {
         const Input input = std::move(inputs_.front());
         inputs_.pop_front();
         Perform(core_->Handle(input, Now(), WallUs()));
       }
+      if (std::exchange(plan_wanted_, false)) Perform(core_->Handle(PlanNow(), Now(), WallUs()));
       if (!rows_.empty()) Commit();
     }
     if (wake_at_ && *wake_at_ <= Now()) {
@@ -213,6 +215,7 @@ class Cluster {
   void Perform(Effects effects) {
     for (Row& row : effects.append) rows_.push_back(std::move(row));
     if (effects.wake_at) wake_at_ = effects.wake_at;
+    plan_wanted_ = plan_wanted_ || effects.plan_soon;
     for (Send& send : effects.sends) {
       if (send.to.session == client_) {
         Told(send.message);
@@ -292,6 +295,7 @@ class Cluster {
   std::deque<Input> inputs_;
   std::vector<Row> rows_;
   std::optional<Instant> wake_at_;
+  bool plan_wanted_ = false;
   std::vector<std::set<std::pair<GroupId, std::uint64_t>>> held_;
   std::uint64_t incarnation_ = 0;  // of every node
   std::size_t registered_ = 0;

@@ -22,6 +22,12 @@ std::string_view ValueOf(const Labels& labels, const std::string& key) {
   return found == labels.end() ? std::string_view() : std::string_view(found->second);
 }
 
+// Whether something that did not fit before may fit now.
+bool MayHoldMore(const NodeView& now, const NodeView& before) {
+  if (!now.closed.empty()) return false;
+  return !before.closed.empty() || !now.free.FitsIn(before.free) || now.labels != before.labels || now.name != before.name;
+}
+
 // By domain, widest level first, then by name.
 struct StandsBefore {
   const Levels& levels;
@@ -62,6 +68,7 @@ ClusterIndex::ClusterIndex(const std::vector<NodeView>& nodes, Levels levels)
 void ClusterIndex::Put(NodeView node) {
   auto& host = hosts_[node.id];
   if (host != nullptr && host->view == node) return;
+  if (host == nullptr || MayHoldMore(node, host->view)) ++growth_;
   const bool stands = host != nullptr && host->view.labels == node.labels && host->view.name == node.name;
   if (host != nullptr && !stands) {
     const NodeId id = node.id;

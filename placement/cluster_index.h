@@ -43,6 +43,9 @@ class ClusterIndex {
   void Take(const NodeId& node, const Resources& amount);
 
   std::size_t size() const { return hosts_.size(); }
+  /// How often Put told of something that may make room: what did not fit before fits no better while
+  /// this is the same.
+  std::uint64_t growth() const { return growth_; }
   const Levels& levels() const { return levels_; }
   /// null: unknown. Valid until the node is erased.
   const Host* Find(const NodeId& node) const;
@@ -76,6 +79,7 @@ class ClusterIndex {
   std::unordered_map<NodeId, std::unique_ptr<Host>> hosts_;
   std::vector<Host*> order_;
   std::array<PoolSet, 2> pools_;
+  std::uint64_t growth_ = 0;
 };
 
 }  // namespace troupe::placement

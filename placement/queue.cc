@@ -104,15 +104,27 @@ bool Pass::Shape::operator()(const Request& a, const Request& b) const {
 }
 
 std::optional<Plan> Pass::Try(const Request& request, bool ready, bool urgent) {
-  if (ready && failed_.count(request) == 0) {
-    if (auto plan = Pack(cluster_, request)) {
-      TakePlan(cluster_, request, *plan);
-      return plan;
-    }
+  if (ready) {
+    if (auto plan = Place(request)) return plan;
+  }
+  if (keeps_) return std::nullopt;
+  if (!urgent) {
+    Keep(request);
+  } else if (PlanAhead(cluster_, request)) {
+    KeepAll(request);
+  }
+  return std::nullopt;
+}
+
+std::optional<Plan> Pass::Place(const Request& request) {
+  if (failed_.count(request) > 0) return std::nullopt;
+  auto plan = Pack(cluster_, request);
+  if (plan) {
+    TakePlan(cluster_, request, *plan);
+  } else {
     failed_.insert(request);
   }
-  if (!keeps_) Keep(request, urgent);
-  return std::nullopt;
+  return plan;
 }
 
 Pass::~Pass() {
@@ -125,18 +137,18 @@ Pass::~Pass() {
   }
 }
 
-void Pass::Keep(const Request& request, bool urgent) {
-  const auto plan = PlanAhead(cluster_, request);
-  if (!plan) return;
-  if (urgent) {
-    keeps_ = true;
-    const Useful useful(cluster_, request);
-    for (const Host* host : cluster_.in_place_order()) {
-      if (useful(host)) KeepOf(host->view.id, host->view.free);
-    }
-    return;
+std::optional<Plan> Pass::Keep(const Request& request) {
+  auto plan = PlanAhead(cluster_, request);
+  if (plan) KeepPlan(request, *plan);
+  return plan;
+}
+
+void Pass::KeepAll(const Request& request) {
+  keeps_ = true;
+  const Useful useful(cluster_, request);
+  for (const Host* host : cluster_.in_place_order()) {
+    if (useful(host)) KeepOf(host->view.id, host->view.free);
   }
-  KeepPlan(request, *plan);
 }
 
 void Pass::KeepPlan(const Request& request, const Plan& plan) {
@@ -147,7 +159,9 @@ void Pass::KeepPlan(const Request& request, const Plan& plan) {
 }
 
 void Pass::KeepOf(const NodeId& node, const Resources& amount) {
-  const Resources kept = Resources::Least(amount, cluster_.Find(node)->view.free);
+  const Host* host = cluster_.Find(node);
+  if (host == nullptr) return;
+  const Resources kept = Resources::Least(amount, host->view.free);
   kept_[node] = kept;
   cluster_.Take(node, kept);
 }

@@ -37,6 +37,10 @@ class Pass {
 
   /// The next in the queue. `ready` false: it waits in any case (for a pause to end), but keeps its turn.
   std::optional<Plan> Try(const Request& request, bool ready = true, bool urgent = false);
+  /// The first half of it: a place now, or none.
+  std::optional<Plan> Place(const Request& request);
+  /// The other: where it will go, nullopt where it cannot; what of that is free is kept.
+  std::optional<Plan> Keep(const Request& request);
   /// Whether somebody who must wait keeps a place already.
   bool keeps() const { return keeps_; }
   /// Keeps what this plan uses, as far as it is free, for one whose room is on its way.
@@ -46,7 +50,7 @@ class Pass {
   struct Shape {
     bool operator()(const Request& a, const Request& b) const;
   };
-  void Keep(const Request& request, bool urgent);
+  void KeepAll(const Request& request);
   void KeepOf(const NodeId& node, const Resources& amount);
 
   ClusterIndex& cluster_;

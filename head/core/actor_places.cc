@@ -102,7 +102,7 @@ std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
                           other.place.bundle == static_cast<std::int32_t>(bundle.index);
       if (inside) free.Subtract(FromWire(other.spec.run_resources));
     }
-    const Node* node = turn_.FindNode(bundle.node);
+    const Node* node = turn_.SeeNode(bundle.node);
     if (!wanted.FitsIn(free) || node == nullptr || node->session.IsNil()) continue;
     wire::ActorPlaced place;
     place.node = bundle.node;

@@ -20,7 +20,7 @@ wire::Failure FailureAt(Turn& turn, const Actor& actor, const std::string& cause
   wire::Failure failure;
   failure.cause = cause;
   failure.node = actor.place.node;
-  if (const Node* node = turn.FindNode(failure.node)) {
+  if (const Node* node = turn.SeeNode(failure.node)) {
     failure.node_name = node->name;
     failure.host = node->info.host;
   }
@@ -29,7 +29,7 @@ wire::Failure FailureAt(Turn& turn, const Actor& actor, const std::string& cause
 
 bool OutOfReach(Turn& turn, const Actor& actor) {
   if (!actor.live() || actor.place.node.IsNil()) return false;
-  const Node* node = turn.FindNode(actor.place.node);
+  const Node* node = turn.SeeNode(actor.place.node);
   return node != nullptr && node->dead;
 }
 

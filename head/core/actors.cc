@@ -95,7 +95,7 @@ void SendStart(Turn& turn, const Actor& actor) {
   start.payload = actor.spec.payload;
   start.recreatable = actor.launch.IsNil() && (!actor.spec.name.empty() || actor.spec.detached ||
                                                actor.spec.max_restarts != 0);
-  if (const Node* holder = turn.FindNode(start.payload.holder)) {
+  if (const Node* holder = turn.SeeNode(start.payload.holder)) {
     start.payload.host = holder->info.listen_host;
     start.payload.port = holder->info.listen_port;
     start.payload.unix_path = holder->info.unix_path;
@@ -300,7 +300,7 @@ void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why) {
 }
 
 void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {
-  const Node* lost = turn.FindNode(node);
+  const Node* lost = turn.SeeNode(node);
   const Instant heard = lost == nullptr ? turn.now : lost->last_heard;
   for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
     Actor* actor = turn.FindActor(id);
@@ -374,7 +374,7 @@ void OnRecreateTimer(Turn& turn, const ActorId& id) {
 void ResumeActorTimers(Turn& turn) {
   for (auto& [id, actor] : turn.state.actors) {
     const bool waits = actor.state == wire::ActorState::kPending && actor.restarts > 0;
-    const Node* node = turn.FindNode(actor.failure.node);
+    const Node* node = turn.SeeNode(actor.failure.node);
     if (!OutOfReach(turn, actor) && (!waits || node == nullptr || !node->dead)) continue;
     actor.recreate_at = turn.now + turn.options.recreate_after;
     turn.Arm(actor.recreate_at, TimerKind::kActorRecreate, id);

@@ -25,7 +25,6 @@ class NodeMessages {
  public:
   NodeMessages(Turn& turn, Node& node, const std::string& attachment)
       : t_(turn), node_(node), attachment_(attachment) {}
-  bool operator()(const wire::Heartbeat& m) { return OnHeartbeat(t_, node_, m), true; }
   bool operator()(const wire::ReserveReply& m) { return OnReserveReply(t_, node_, m), true; }
   bool operator()(const wire::Released& m) { return OnReleased(t_, node_, m), true; }
   bool operator()(const wire::RanksReady& m) { return OnRanksReady(t_, node_, m), true; }
@@ -156,7 +155,14 @@ void OnMessage(Turn& turn, const MessageFrom& input) {
   if (found == turn.state.sessions.end()) return;
   Session& session = found->second;
   const wire::Message& message = input.message;
-  if (Node* node = turn.FindNode(session.node)) Heard(turn, *node);
+  if (const auto node = turn.state.nodes.find(session.node); node != turn.state.nodes.end()) {
+    Heard(turn, node->second);
+    const auto* heartbeat = std::get_if<wire::Heartbeat>(&message.body);
+    if (heartbeat != nullptr && !input.relay) {  // nothing of it changes for placement
+      OnHeartbeat(turn, node->second, *heartbeat);
+      return;
+    }
+  }
   const Request request = RequestFrom(turn, input, session);
   if (!input.relay && std::holds_alternative<wire::Goodbye>(message.body)) {
     session.left = true;

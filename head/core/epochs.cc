@@ -15,7 +15,7 @@ namespace {
 
 // With the address of the node that holds it: workers fetch from each other.
 wire::BlobRef WithHolder(Turn& turn, wire::BlobRef blob) {
-  const Node* holder = turn.FindNode(blob.holder);
+  const Node* holder = turn.SeeNode(blob.holder);
   if (holder == nullptr) return blob;
   blob.host = holder->info.listen_host;
   blob.port = holder->info.listen_port;
@@ -53,7 +53,7 @@ void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank) {
   start.environment = launch.spec.environment;
   start.payload = WithHolder(turn, launch.spec.payload);
   for (const NodeId& peer : launch.nodes) {
-    const Node* other = turn.FindNode(peer);
+    const Node* other = turn.SeeNode(peer);
     if (peer != node && other != nullptr) start.peer_hosts.push_back(other->info.listen_host);
   }
   start.per_rank = launch.spec.per_rank;
@@ -225,7 +225,7 @@ wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
   if (rank < 0 || static_cast<std::size_t>(rank) >= launch.ranks.size()) return failure;
   failure.node = launch.ranks[static_cast<std::size_t>(rank)].node;
   failure.node_name = turn.NodeName(failure.node);
-  if (const Node* node = turn.FindNode(failure.node)) failure.host = node->info.host;
+  if (const Node* node = turn.SeeNode(failure.node)) failure.host = node->info.host;
   return failure;
 }
 

@@ -52,13 +52,15 @@ void Placed(Turn& turn, Group& group) {
   placed.places = group.places;
   turn.Append(std::move(placed));
   group.refusals = 0;
+  group.waits_since = Instant{};
+  // Some may wait for it, to be in it.
+  if (group.spec.gang || !turn.state.pending_actors.empty()) turn.state.dirty = true;
   if (group.spec.gang) {
     BeginEpoch(turn, group);
   } else if (!group.spec.actor.IsNil()) {
     StartActorIn(turn, group);
   } else {
     PushGroup(turn, group);
-    turn.state.dirty = true;  // actors may wait for it
   }
 }
 
@@ -124,7 +126,6 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   Group& group = *turn.FindGroup(message.group);
   group.watchers.insert(request.route);
   turn.state.dirty = true;
-  Schedule(turn);  // so that the answer need not say why it waits when it does not
   turn.Reply(request, wire::GroupUpdate{InfoOf(turn, group)});
 }
 
@@ -145,6 +146,7 @@ void OnGetGroup(Turn& turn, const Request& request, const wire::GetGroup& messag
     return;
   }
   if (message.watch) group->watchers.insert(request.route);
+  if (group->waiting()) Schedule(turn);  // so that the answer need not say why it waits when it does not
   wire::GroupInfo info = InfoOf(turn, *group);
   if (message.explain) info.reason = WhyWaiting(turn, *group);
   turn.Reply(request, wire::GroupUpdate{std::move(info)});
@@ -182,7 +184,7 @@ void OnReserveReply(Turn& turn, Node& node, const wire::ReserveReply& message) {
   if (!current) {
     const auto known = node.holdings.find(lease);
     const bool created = known != node.holdings.end() && known->second.state == HoldingState::kHeld;
-    if (!message.granted && !created) node.holdings.erase(lease);
+    if (!message.granted && !created && node.holdings.erase(lease) > 0) turn.state.dirty = true;
     if (message.granted && !created) SendRelease(turn, message.group, message.attempt, node.id);
     NoteFree(turn, node, message.free, message.free_version);
     return;
@@ -223,11 +225,11 @@ void NoteFree(Turn& turn, Node& node, const std::vector<wire::Resource>& free,
               std::uint64_t version) {
   if (version == 0 || version < node.free_version) return;
   node.free_version = version;
-  node.missing = Resources();
+  const Resources before = std::exchange(node.missing, Resources());
   Resources account = FreeOf(node);
   account.Subtract(FromWire(free));
-  node.missing = account;
-  turn.state.dirty = true;
+  node.missing = std::move(account);
+  if (!before.FitsIn(node.missing)) turn.state.dirty = true;  // something is there again
 }
 
 void Unplace(Turn& turn, Group& group, const std::string& why) {
@@ -318,8 +320,12 @@ wire::GroupInfo InfoOf(Turn& turn, const Group& group) {
   info.priority = group.spec.priority;
   info.gang = group.spec.gang;
   info.actor = group.spec.actor;
-  if (group.waiting() && group.spec.parent.IsNil()) info.queue_place = QueuePlace(turn, group) + 1;
-  info.reason = group.waiting() ? WaitingFor(turn, group) : group.reason;
+  if (!group.waiting()) {
+    info.reason = group.reason;
+  } else if (group.waits_since != Instant{}) {  // it was looked at: it has a place among those that wait
+    if (group.spec.parent.IsNil()) info.queue_place = QueuePlace(turn, group) + 1;
+    info.reason = WaitingFor(turn, group);
+  }
   return info;
 }
 

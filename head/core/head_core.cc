@@ -25,6 +25,7 @@ class Inputs {
   void operator()(const ProbeDone& i) { OnProbe(t_, i); }
   void operator()(const DiskFull& i) { t_.state.read_only = i.full; }
   void operator()(const TokenUsed& i) { NoteTokenUsed(t_, i.id); }
+  void operator()(const PlanNow&) { Schedule(t_); }
 
  private:
   Turn& t_;
@@ -67,13 +68,15 @@ Effects HeadCore::Handle(const Input& input, Instant now, std::uint64_t wall_us)
     if (wake_at_ && now - *wake_at_ > options_.lag_max) ExtendLeases(turn, now - *wake_at_);
     wake_at_.reset();
   }
+  if (std::holds_alternative<PlanNow>(input)) plan_asked_ = false;
   std::visit(Inputs(turn), input);
   return Finish(turn);
 }
 
 Effects HeadCore::Finish(Turn& turn) {
-  Schedule(turn);
   Effects out;
+  out.plan_soon = state_.dirty && !plan_asked_;
+  plan_asked_ = plan_asked_ || out.plan_soon;
   for (wire::Event& event : turn.events) {
     out.append.push_back({++last_sequence_, std::move(event)});
   }

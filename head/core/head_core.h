@@ -8,6 +8,7 @@
 // too, since a worker forgets what it sent before an acknowledged heartbeat. The shell's duties are:
 // append the rows in order, as one batch; never reorder sends of one session; report Appended; stop
 // for ever if an append fails.
+// The queue is not gone over with every input but when PlanNow is handed in, once for all that came meanwhile.
 //   HeadCore core(options, seams);
 //   for (const Row& row : journal) core.Replay(row);  // a snapshot's events, then what followed it
 //   Effects first = core.Start(now, wall_us);
@@ -60,6 +61,7 @@ class HeadCore {
   std::uint64_t durable_ = 0;
   std::deque<Held> held_;
   std::optional<Instant> wake_at_;
+  bool plan_asked_ = false;
   bool stopping_ = false;
 };
 

@@ -66,8 +66,10 @@ struct DiskFull {
 struct TokenUsed {
   TokenId id;
 };
+/// Effects::plan_soon was said, and whatever else had come by then was handed in.
+struct PlanNow {};
 using Input = std::variant<SessionOpened, SessionClosed, MessageFrom, Tick, Appended, ProbeDone,
-                           DiskFull, TokenUsed>;
+                           DiskFull, TokenUsed, PlanNow>;
 
 struct Row {
   std::uint64_t sequence = 0;
@@ -101,6 +103,7 @@ struct Effects {
   std::vector<Probe> probes;
   std::vector<Certify> certificates;
   std::optional<Instant> wake_at;  // replaces the earlier one
+  bool plan_soon = false;          // hand in PlanNow, once, behind what is there already
   bool stop = false;               // end this head once the sends are out
 };
 

@@ -323,7 +323,7 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
     item.rank = r;
     item.node = rank.node;
     item.node_name = turn.NodeName(rank.node);
-    if (const Node* node = turn.FindNode(rank.node)) item.host = node->info.host;
+    if (const Node* node = turn.SeeNode(rank.node)) item.host = node->info.host;
     item.local_rank = rank.local_rank;
     item.outcome = rank.done.outcome;
     item.exit_code = ExitCodeOf(rank.done.failure);

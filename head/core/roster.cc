@@ -188,6 +188,7 @@ void Heard(Turn& turn, Node& node) {
   node.inquiry.Close();
   if (!node.suspect) return;
   node.suspect = false;
+  turn.state.changed_nodes.insert(node.id);
   turn.state.dirty = true;
 }
 

@@ -1,5 +1,7 @@
 #include "head/core/schedule.h"
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,24 +46,85 @@ std::vector<wire::BundlePlace> PlacesOf(const Group& group, const placement::Req
   return places;
 }
 
+// Where the keeper will go is looked at anew this long after it was planned.
+constexpr std::chrono::seconds kPlanStands{1};
+
 class Queue {
  public:
-  explicit Queue(Turn& turn) : turn_(turn), pass_(ClusterOf(turn)) {}
+  explicit Queue(Turn& turn) : turn_(turn), memory_(turn.state.queue), pass_(ClusterOf(turn)) {
+    const Group* keeper = turn.FindGroup(memory_.keeper);
+    const bool keeper_left = !memory_.keeper.IsNil() && (keeper == nullptr || !keeper->waiting());
+    const std::uint64_t growth = turn.state.cluster.growth();
+    // What may be ended, and for whom, changes with all that runs.
+    const bool news = growth != memory_.growth || keeper_left || turn.options.preemption != Preemption::kNever;
+    if (news) ++memory_.round;
+    memory_.growth = growth;
+  }
 
   void Try(Group& group) {
     const Actor* actor = turn_.FindActor(group.spec.actor);
     if (actor != nullptr && actor->recreate_at > turn_.now) return;
+    if (group.waits_since == Instant{}) group.waits_since = turn_.now;
     const bool ready = group.retry_at <= turn_.now;
+    if (!group.spec.parent.IsNil()) {
+      const placement::Request request = RequestOf(turn_, group.spec);
+      if (const auto plan = InParent(group, request, ready)) StartAttempt(turn_, group, PlacesOf(group, request, *plan));
+      return;
+    }
+    const bool try_now = ready && group.failed_in != memory_.round;
+    const bool try_keep = !pass_.keeps() && group.aheadless_in != memory_.round;
+    if (!try_now && !try_keep) return;
     const placement::Request request = RequestOf(turn_, group.spec);
-    if (ready && group.spec.parent.IsNil() && MakesRoom(group, request)) return;
-    const auto plan = group.spec.parent.IsNil() ? pass_.Try(request, ready) : InParent(group, request, ready);
-    if (plan) StartAttempt(turn_, group, PlacesOf(group, request, *plan));
+    if (ready && MakesRoom(group, request)) return;
+    if (try_now) {
+      if (const auto plan = pass_.Place(request)) {
+        StartAttempt(turn_, group, PlacesOf(group, request, *plan));
+        return;
+      }
+      group.failed_in = memory_.round;
+    }
+    if (try_keep) Keep(group, request);
   }
 
   /// Whom to end, and for whom: when the pass is over.
   const std::vector<std::pair<GroupId, GroupId>>& victims() const { return victims_; }
 
+  /// Behind the last one. What another one kept until now, somebody may use who found no room.
+  void End() {
+    if (keeper_ == memory_.keeper && !moved_) return;
+    if (!memory_.keeper.IsNil()) {
+      ++memory_.round;
+      turn_.state.dirty = true;
+    }
+    memory_.keeper = keeper_;
+  }
+
  private:
+  // The first that must wait keeps what it will need. The plan stands for a while: it costs a look at all nodes.
+  void Keep(Group& group, const placement::Request& request) {
+    const bool same = group.spec.group == memory_.keeper;
+    if (same && turn_.now - memory_.kept_at < kPlanStands && AllOpen(memory_.kept)) {
+      pass_.KeepPlan(request, memory_.kept);
+    } else {
+      auto plan = pass_.Keep(request);
+      if (!plan) {
+        group.aheadless_in = memory_.round;
+        return;
+      }
+      moved_ = !same || plan->nodes != memory_.kept.nodes;
+      memory_.kept = *std::move(plan);
+      memory_.kept_at = turn_.now;
+    }
+    keeper_ = group.spec.group;
+  }
+
+  bool AllOpen(const placement::Plan& plan) const {
+    return std::all_of(plan.nodes.begin(), plan.nodes.end(), [this](const NodeId& id) {
+      const placement::Host* host = turn_.state.cluster.Find(id);
+      return host != nullptr && host->view.closed.empty();
+    });
+  }
+
   // By policy the first that must wait ends others, and keeps the place it will have then.
   bool MakesRoom(const Group& group, const placement::Request& request) {
     if (turn_.options.preemption == Preemption::kNever || pass_.keeps()) return false;
@@ -96,7 +159,10 @@ class Queue {
   };
 
   Turn& turn_;
+  QueueMemory& memory_;
   placement::Pass pass_;
+  GroupId keeper_;      // of this pass
+  bool moved_ = false;  // its place, since the last pass
   std::optional<std::vector<placement::Running>> reservations_;
   std::vector<std::pair<GroupId, GroupId>> victims_;
   std::map<GroupId, std::unique_ptr<Inner>> inner_;
@@ -108,11 +174,13 @@ void Schedule(Turn& turn) {
   if (!turn.state.dirty) return;
   turn.state.dirty = false;
   CountNodesOfRuns(turn);
-  const auto waiting = turn.state.waiting_groups;
+  std::vector<GroupId> waiting;
+  for (const QueueKey& key : turn.state.waiting_groups) waiting.push_back(std::get<GroupId>(key));
   std::vector<std::pair<GroupId, GroupId>> victims;
   if (!waiting.empty()) {
     Queue queue(turn);
-    for (const auto& [less, order, id] : waiting) queue.Try(*turn.FindGroup(id));
+    for (const GroupId& id : waiting) queue.Try(*turn.FindGroup(id));
+    queue.End();
     victims = queue.victims();
   }
   for (const auto& [victim, by] : victims) Preempt(turn, victim, by);

@@ -134,7 +134,7 @@ std::string SharesWaitingFor(Turn& turn, const Group& shares) {
 std::string HoldersIn(Turn& turn, const Group& parent) {
   std::set<GroupId> holding;
   for (const wire::BundlePlace& place : parent.places) {
-    const Node* node = turn.FindNode(place.node);
+    const Node* node = turn.SeeNode(place.node);
     if (node == nullptr) continue;
     for (const auto& [lease, held] : node->holdings) {
       if (held.parent == parent.spec.group) holding.insert(lease.first);

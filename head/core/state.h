@@ -79,6 +79,9 @@ struct Group {
   Instant retry_at{};
   unsigned refusals = 0;
   std::set<Route> watchers;
+  Instant waits_since{};          // in the queue; zero: no pass has seen it there
+  std::uint64_t failed_in = 0;    // QueueMemory::round in which there was no room for it
+  std::uint64_t aheadless_in = 0; // and none even were its nodes idle
 
   bool live() const {
     return state != wire::GroupState::kRemoved && state != wire::GroupState::kInfeasible;
@@ -194,6 +197,15 @@ struct Owner {
   Instant expires{};  // while away
 };
 
+/// What a pass over the queue leaves for the next one (schedule.cc).
+struct QueueMemory {
+  std::uint64_t round = 1;   // within one, who found no room finds none
+  std::uint64_t growth = 0;  // of the cluster's index, when it began
+  GroupId keeper;            // who waits first and keeps a place
+  placement::Plan kept;
+  Instant kept_at{};
+};
+
 struct State {
   // durable
   std::uint64_t incarnation = 0;
@@ -231,6 +243,7 @@ struct State {
   bool dirty = false;  // something changed that may let a waiting request be placed
   placement::ClusterIndex cluster;  // of living nodes, but for those in `changed_nodes`: ask ClusterOf
   std::set<NodeId> changed_nodes;
+  QueueMemory queue;
 };
 
 }  // namespace troupe::head

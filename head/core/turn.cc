@@ -20,7 +20,7 @@ void Turn::SendTo(const Route& route, wire::Body body, std::string attachment,
 }
 
 void Turn::ToNode(const NodeId& node, wire::Body body, std::string attachment) {
-  const Node* found = FindNode(node);
+  const Node* found = SeeNode(node);
   if (found == nullptr || found->session.IsNil()) return;
   SendTo({found->session, ProcessId()}, std::move(body), std::move(attachment));
 }
@@ -43,6 +43,10 @@ void Turn::Close(const SessionId& session, std::string reason) {
 
 void Turn::ProbeNode(const Node& node) { probes.push_back({node.id, node.incarnation}); }
 
+const Node* Turn::SeeNode(const NodeId& id) const {
+  const auto found = state.nodes.find(id);
+  return found == state.nodes.end() ? nullptr : &found->second;
+}
 Node* Turn::FindNode(const NodeId& id) {
   const auto found = state.nodes.find(id);
   if (found == state.nodes.end()) return nullptr;
@@ -64,12 +68,12 @@ Actor* Turn::FindActor(const ActorId& id) {
 }
 
 std::string Turn::LossOf(const NodeId& id) {
-  const Node* node = FindNode(id);
+  const Node* node = SeeNode(id);
   return "node " + NodeName(id) + " is lost: " + (node == nullptr ? std::string() : node->why);
 }
 
-std::string Turn::NodeName(const NodeId& id) {
-  const Node* node = FindNode(id);
+std::string Turn::NodeName(const NodeId& id) const {
+  const Node* node = SeeNode(id);
   return node == nullptr ? id.Short() : node->name;
 }
 

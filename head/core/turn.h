@@ -56,12 +56,14 @@ class Turn {
   void Arm(Instant due, TimerKind kind, const Id128& id) { state.timers.Arm(due, kind, id); }
   void Stop() { stop_ = true; }
 
+  /// Only to look at it; null: unknown.
+  const Node* SeeNode(const NodeId& id) const;
   /// Whoever has it may change it: what placement knows of it is looked up anew (ClusterOf).
   Node* FindNode(const NodeId& id);
   Group* FindGroup(const GroupId& id);
   Launch* FindLaunch(const LaunchId& id);
   Actor* FindActor(const ActorId& id);
-  std::string NodeName(const NodeId& id);
+  std::string NodeName(const NodeId& id) const;
   /// "node a is lost: not heard of for 5000 ms", of one that is.
   std::string LossOf(const NodeId& id);
 

@@ -66,7 +66,7 @@ std::vector<placement::NodeView> GroupView(Turn& turn, const Group& parent) {
   }
   std::vector<placement::NodeView> views;
   for (const auto& [id, total] : totals) {
-    const Node* node = turn.FindNode(id);
+    const Node* node = turn.SeeNode(id);
     if (node == nullptr || node->dead) continue;
     placement::NodeView view = ViewOf(turn, *node);
     view.total = total;

@@ -2,6 +2,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include <iterator>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -66,6 +67,7 @@ void Server::TakeSnapshot() {
   std::vector<wire::Event> events = SnapshotOf(core_.state());
   since_snapshot_ = 0;
   Log(LogLevel::kInfo, "snapshot", {{"sequence", core_.last_sequence()}, {"events", events.size()}});
+  if (!rows_.empty()) journal_.Submit(std::exchange(rows_, {}));  // it stands behind them
   journal_.SubmitSnapshot(core_.last_sequence(), std::move(events));
 }
 
@@ -205,9 +207,12 @@ void Server::Feed(const Input& input) {
 }
 
 void Server::Perform(Effects effects) {
-  std::vector<Row> rows = std::move(effects.append);
-  since_snapshot_ += rows.size();
-  journal_.Submit(std::move(rows));
+  since_snapshot_ += effects.append.size();
+  rows_.insert(rows_.end(), std::make_move_iterator(effects.append.begin()), std::make_move_iterator(effects.append.end()));
+  plan_wanted_ = plan_wanted_ || effects.plan_soon;
+  if ((plan_wanted_ || !rows_.empty()) && !std::exchange(end_posted_, true)) {
+    asio::post(executor_, [this] { EndBatch(); });
+  }
   for (const Send& send : effects.sends) Deliver(send);
   for (const Close& close : effects.closes) {
     const auto found = sessions_.find(close.session);
@@ -217,6 +222,13 @@ void Server::Perform(Effects effects) {
   for (const Probe& probe : effects.probes) scope_.Spawn("probe", ProbeNode(probe));
   if (effects.wake_at) timer_.ArmAt(*effects.wake_at);
   if (effects.stop && !std::exchange(ended_, true)) scope_.Spawn("stop", EndAll());
+}
+
+// Behind all that was ready: one pass over the queue and one commit for it.
+void Server::EndBatch() {
+  end_posted_ = false;
+  if (std::exchange(plan_wanted_, false)) Feed(PlanNow());
+  if (!rows_.empty()) journal_.Submit(std::exchange(rows_, {}));
 }
 
 void Server::Deliver(const Send& send) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "head/core/head_core.h"
 #include "head/journal/journal_thread.h"
@@ -56,6 +57,7 @@ class Server {
   void OnMessage(const SessionId& session, wire::Message message);
   void Feed(const Input& input);
   void Perform(Effects effects);
+  void EndBatch();
   void Deliver(const Send& send);
   void OnDurable(std::uint64_t sequence, bool low_space);
   void RenewIfDue();
@@ -83,6 +85,9 @@ class Server {
   Instant next_renewal_;  // after one that failed
   bool ended_ = false;
   bool low_space_ = false;
+  std::vector<Row> rows_;     // of this batch
+  bool plan_wanted_ = false;  // at its end
+  bool end_posted_ = false;
   std::uint64_t since_snapshot_ = 0;  // rows that a start would read besides one
   JournalThread journal_;  // last: its callbacks post to the members above
 };

@@ -73,6 +73,7 @@ class Stage {
       last = row.sequence;
       journal_.push_back(std::move(row.event));
     }
+    if (effects.plan_soon) Feed(PlanNow());
     if (last != 0) Feed(Appended{last});
   }
 

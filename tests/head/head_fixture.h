@@ -36,6 +36,7 @@ class HeadFixture : public ::testing::Test {
     for (Close& close : effects.closes) closed_.push_back(std::move(close));
     for (Probe& probe : effects.probes) probes_.push_back(probe);
     if (effects.wake_at) wake_at_ = effects.wake_at;
+    if (effects.plan_soon) Feed(PlanNow());
     if (auto_commit_) Commit();
   }
   void Commit() {

@@ -85,6 +85,10 @@ TEST_F(Priorities, AGroupOfHigherPriorityPassesTheFirstThatWaits) {
   create.group = GroupId(4, 5);
   create.priority = 0;
   Say(client_, create, 51);
+  EXPECT_EQ(Last<wire::GroupUpdate>(client_).info.queue_place, 0u) << "nobody has looked at it yet";
+  wire::GetGroup get;
+  get.group = create.group;
+  Say(client_, get, 52);
   EXPECT_EQ(Last<wire::GroupUpdate>(client_).info.queue_place, 2u) << "behind the launch of its priority";
   EXPECT_EQ(Last<wire::GroupUpdate>(client_).info.priority, 0);
   EXPECT_EQ(Place(waits), 1u);

@@ -118,6 +118,12 @@ void HeadHost::Perform(head::Effects effects) {
     });
   }
   if (effects.wake_at) Arm(*effects.wake_at);
+  if (effects.plan_soon) {
+    const std::uint64_t life = life_;
+    loop_.In(loop_.Between(Duration::zero(), std::chrono::microseconds(200)), "plan", [this, life] {
+      if (life == life_) Feed(head::PlanNow());
+    });
+  }
 }
 
 void HeadHost::Commit() {

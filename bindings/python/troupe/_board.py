@@ -26,31 +26,38 @@ def _has_ended(noun: str, entry: Entry | None) -> bool:
     return entry is not None and entry[0].get("state") in _ENDS[noun]
 
 
+class _Waiters(threading.Condition):
+    """Those who wait for news of one object."""
+
+    count = 0
+
+
 class Board:
     """What is known of each (noun, id), with waiting and callbacks."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], Entry] = {}
         self._callbacks: dict[tuple[str, str], list[Callable[[dict, bytes], None]]] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._waiters: dict[tuple[str, str], _Waiters] = {}
         self._closed: BaseException | None = None
         self._followed: set[tuple[str, str]] = set()
         self._ended_groups: deque[str] = deque()
 
     def follow(self, noun: str, identity: str) -> None:
         """The state of this object is wanted, whether or not any has come yet."""
-        with self._changed:
+        with self._lock:
             self._followed.add((noun, identity))
 
     def followed(self) -> list[tuple[str, str]]:
         """What is followed and has not ended."""
-        with self._changed:
+        with self._lock:
             wanted = {*self._followed, *self._entries, *self._callbacks}
             return [key for key in sorted(wanted) if not _has_ended(key[0], self._entries.get(key))]
 
     def post(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
         """A push arrived. Callbacks run here, on the session's reading thread: they must not block."""
-        with self._changed:
+        with self._lock:
             ended = _has_ended(noun, self._entries.get((noun, identity)))
             if ended and not _has_ended(noun, (info, attachment)):
                 return
@@ -60,20 +67,22 @@ class Board:
                 self._ended_groups.append(identity)
                 if len(self._ended_groups) > ENDED_GROUPS_MAX:
                     self._drop(noun, self._ended_groups.popleft())
-            self._changed.notify_all()
+            waiters = self._waiters.get((noun, identity))
+            if waiters is not None:
+                waiters.notify_all()
         for callback in callbacks:
             callback(info, attachment)
 
     def post_reply(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
         """A request's answer: counts only if no push came first, for that one is newer."""
-        with self._changed:
+        with self._lock:
             if (noun, identity) in self._entries:
                 return
         self.post(noun, identity, info, attachment)
 
     def get(self, noun: str, identity: str) -> Entry | None:
         """The latest state, or None."""
-        with self._changed:
+        with self._lock:
             return self._entries.get((noun, identity))
 
     def wait(self, noun: str, identity: str, accept: Callable[[dict], Any],
@@ -82,10 +91,11 @@ class Board:
 
         Raises TimeoutError after `timeout` seconds, or the error the session ended with.
         """
+        key = (noun, identity)
         deadline = None if timeout is None else time.monotonic() + timeout
-        with self._changed:
+        with self._lock:
             while True:
-                entry = self._entries.get((noun, identity))
+                entry = self._entries.get(key)
                 if entry is not None and accept(entry[0]):
                     return entry
                 if self._closed is not None:
@@ -93,11 +103,23 @@ class Board:
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if remaining is not None and remaining <= 0:
                     raise TimeoutError
-                self._changed.wait(remaining)
+                self._wait_for_news(key, remaining)
+
+    def _wait_for_news(self, key: tuple[str, str], timeout: float | None) -> None:
+        waiters = self._waiters.get(key)
+        if waiters is None:
+            waiters = self._waiters[key] = _Waiters(self._lock)
+        waiters.count += 1
+        try:
+            waiters.wait(timeout)
+        finally:
+            waiters.count -= 1
+            if waiters.count == 0:
+                del self._waiters[key]
 
     def subscribe(self, noun: str, identity: str, callback: Callable[[dict, bytes], None]) -> None:
         """Runs `callback(info, attachment)` for the present state, if any, and every later one."""
-        with self._changed:
+        with self._lock:
             self._callbacks.setdefault((noun, identity), []).append(callback)
             entry = self._entries.get((noun, identity))
         if entry is not None:
@@ -105,7 +127,7 @@ class Board:
 
     def forget(self, noun: str, identity: str) -> None:
         """Drops what is kept of an object."""
-        with self._changed:
+        with self._lock:
             self._drop(noun, identity)
 
     def _drop(self, noun: str, identity: str) -> None:
@@ -115,6 +137,7 @@ class Board:
 
     def close(self, error: BaseException | None = None) -> None:
         """The session ended: everyone who waits gets `error`."""
-        with self._changed:
+        with self._lock:
             self._closed = error or exceptions.ConnectionError("the session to the cluster has ended")
-            self._changed.notify_all()
+            for waiters in self._waiters.values():
+                waiters.notify_all()

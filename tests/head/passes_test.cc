@@ -1,0 +1,149 @@
+// Method: groups that wait behind others, with a cluster of one or two nodes: when the queue is gone over,
+// and who is looked at again for what reason.
+#include "head/core/schedule.h"
+
+#include "tests/head/head_fixture.h"
+
+namespace troupe::head {
+namespace {
+
+class Passes : public HeadFixture {
+ protected:
+  static wire::CreateGroup Asking(GroupId id, std::uint64_t cpus, std::int32_t priority = 0) {
+    wire::CreateGroup create;
+    create.group = id;
+    create.priority = priority;
+    create.bundles.resize(1);
+    create.bundles[0].resources = Amounts(cpus);
+    return create;
+  }
+  void Create(GroupId id, std::uint64_t cpus, std::int32_t priority = 0) {
+    Say(client_, Asking(id, cpus, priority), 50);
+  }
+  void Remove(GroupId id) {
+    wire::RemoveGroup remove;
+    remove.group = id;
+    Say(client_, remove, 51);
+  }
+  const Group& GroupOf(GroupId id) const { return core_->state().groups.at(id); }
+  Effects Handle(const Input& input) { return core_->Handle(input, now_, WallUs()); }
+  Effects Handle(const wire::CreateGroup& create) {
+    MessageFrom input;
+    input.session = client_;
+    input.message.id = 50;
+    input.message.body = create;
+    return Handle(input);
+  }
+
+  const GroupId first_{4, 1};
+  const GroupId large_{4, 2};
+  const GroupId small_{4, 3};
+  SessionId client_ = Open(wire::Role::kClient, Id128{9, 1});
+};
+
+TEST_F(Passes, OnePassForAllThatCame) {
+  Join(1, 4);
+  const Effects one = Handle(Asking(first_, 1));
+  EXPECT_TRUE(one.plan_soon);
+  EXPECT_EQ(one.append.size(), 1u) << "submitted, not yet placed";
+  const Effects two = Handle(Asking(small_, 1));
+  EXPECT_FALSE(two.plan_soon) << "it is on its way";
+  EXPECT_EQ(Handle(PlanNow()).append.size(), 2u) << "an attempt for each";
+  EXPECT_TRUE(Handle(Asking(large_, 1)).plan_soon) << "the next is asked for anew";
+}
+
+TEST_F(Passes, AGrantIsNoReasonToLookAtTheQueue) {
+  const FakeNode a = Join(1, 4);
+  Create(first_, 1);
+  const auto asked = Take<wire::Reserve>(a.session);
+  ASSERT_EQ(asked.size(), 1u);
+  MessageFrom grant;
+  grant.session = a.session;
+  wire::ReserveReply reply;
+  reply.group = first_;
+  reply.attempt = 1;
+  reply.granted = true;
+  reply.free = Amounts(3);
+  reply.free_version = 1;
+  grant.message.body = reply;
+  EXPECT_FALSE(Handle(grant).plan_soon);
+  reply.free = Amounts(2);  // one CPU went without the head
+  reply.free_version = 2;
+  grant.message.body = reply;
+  EXPECT_FALSE(Handle(grant).plan_soon);
+  reply.free = Amounts(3);
+  reply.free_version = 3;
+  grant.message.body = reply;
+  EXPECT_TRUE(Handle(grant).plan_soon) << "it is there again";
+}
+
+// The large one keeps what is free; when it is given up nothing has grown, and yet there is room.
+TEST_F(Passes, P6_WhatWasKeptIsOthersWhenItsKeeperLeaves) {
+  const FakeNode a = Join(1, 4);
+  Create(first_, 2);
+  Serve(a);
+  Create(large_, 4);
+  Create(small_, 1);
+  Serve(a);
+  EXPECT_TRUE(GroupOf(small_).waiting()) << "what is free is kept for the large one";
+  Remove(large_);
+  EXPECT_FALSE(GroupOf(small_).waiting());
+}
+
+// One of higher priority waits on the other node: it keeps a place there, and the former keeper's is free.
+TEST_F(Passes, P6_WhatWasKeptIsOthersWhenAHigherOneKeepsAPlace) {
+  wire::RegisterNode report;
+  report.labels = {{"disk", "ssd"}};
+  const FakeNode a = Join(1, 4);
+  const FakeNode b = Join(2, 4, 0, report);
+  Create(first_, 2);
+  wire::CreateGroup on_b = Asking(GroupId(4, 5), 2);
+  on_b.bundles[0].labels = {{"disk", "ssd"}};
+  Say(client_, on_b, 50);
+  wire::CreateGroup large = Asking(large_, 4);
+  large.bundles[0].labels = {{"disk", "!ssd"}};
+  Say(client_, large, 50);
+  wire::CreateGroup small = Asking(small_, 1);
+  small.bundles[0].labels = {{"disk", "!ssd"}};
+  Say(client_, small, 50);
+  Serve(a);
+  Serve(b);
+  EXPECT_TRUE(GroupOf(small_).waiting());
+  wire::CreateGroup high = Asking(GroupId(4, 6), 4, 1);
+  high.bundles[0].labels = {{"disk", "ssd"}};
+  Say(client_, high, 50);
+  EXPECT_TRUE(GroupOf(high.group).waiting());
+  EXPECT_FALSE(GroupOf(small_).waiting()) << "only the first that waits keeps a place";
+}
+
+// The node where the keeper was to go is lost: its place is looked for anew at once.
+TEST_F(Passes, P6_AKeepersPlaceMovesWhenItsNodeIsLost) {
+  const FakeNode a = Join(1, 4);
+  const FakeNode b = Join(2, 4);
+  Create(first_, 3);
+  Serve(a);
+  Serve(b);
+  Create(GroupId(4, 5), 2);  // these two on b
+  Create(GroupId(4, 6), 2);
+  Serve(a);
+  Serve(b);
+  ASSERT_EQ(GroupOf(GroupId(4, 6)).places[0].node, GroupOf(GroupId(4, 5)).places[0].node);
+  Create(large_, 4);  // keeps the rest of a, with least in use
+  wire::DrainNode drain;
+  drain.node = GroupOf(first_).places[0].node;
+  Say(client_, drain, 60);
+  Remove(GroupId(4, 5));
+  Serve(a);
+  Serve(b);
+  Create(small_, 1);
+  EXPECT_TRUE(GroupOf(small_).waiting()) << "what is free there is kept for the large one by now";
+  Remove(GroupId(4, 6));
+  Serve(a);
+  Serve(b);
+  Serve(a);
+  Serve(b);
+  EXPECT_EQ(GroupOf(large_).state, wire::GroupState::kCreated);
+}
+
+}  // namespace
+}  // namespace troupe::head
