@@ -102,7 +102,7 @@ Task<Status> Live(Cluster& all, Node& node, async::Scope& scope) {
       if (here) --all.registered;
       co_return message.status();
     }
-    const auto* registered = std::get_if<wire::NodeRegistered>(&message->body);
+    const auto* registered = wire::GetIf<wire::NodeRegistered>(&message->body);
     if (registered == nullptr || here) continue;
     node.incarnation = registered->incarnation;
     here = true;

@@ -225,8 +225,8 @@ class Cluster {
     }
   }
   void Answer(std::size_t node, const wire::Message& message) {
-    if (std::holds_alternative<wire::NodeRegistered>(message.body)) ++registered_;
-    if (const auto* reserve = std::get_if<wire::Reserve>(&message.body)) {
+    if (wire::Holds<wire::NodeRegistered>(message.body)) ++registered_;
+    if (const auto* reserve = wire::GetIf<wire::Reserve>(&message.body)) {
       held_[node].emplace(reserve->group, reserve->attempt);
       wire::ReserveReply reply;
       reply.group = reserve->group;
@@ -234,7 +234,7 @@ class Cluster {
       reply.granted = true;
       Hear(SessionOf(node), std::move(reply));
     }
-    if (const auto* release = std::get_if<wire::Release>(&message.body)) {
+    if (const auto* release = wire::GetIf<wire::Release>(&message.body)) {
       held_[node].erase({release->group, release->attempt});
       wire::Released released;
       released.group = release->group;
@@ -243,7 +243,7 @@ class Cluster {
     }
   }
   void Told(const wire::Message& message) {
-    const auto* update = std::get_if<wire::GroupUpdate>(&message.body);
+    const auto* update = wire::GetIf<wire::GroupUpdate>(&message.body);
     if (update == nullptr || update->info.state != wire::GroupState::kCreated) return;
     const auto wanted = wanted_.find(update->info.group);
     if (wanted == wanted_.end()) return;

@@ -140,7 +140,7 @@ std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& p
   const auto fence = std::make_shared<os::SelfFence>();
   client::PushCallbacks callbacks;
   callbacks["ActorLease"] = [fence](const wire::Message& message) {
-    const auto until_ns = std::get<wire::ActorLease>(message.body).until_ns;
+    const auto until_ns = wire::Get<wire::ActorLease>(message.body).until_ns;
     const Status armed = fence->Until(Instant(Duration(static_cast<std::int64_t>(until_ns))));
     if (!armed.ok()) Log(LogLevel::kError, "this actor cannot fence itself", {{"reason", MessageOf(armed)}});
   };

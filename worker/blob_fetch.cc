@@ -73,7 +73,7 @@ async::Task<Status> BlobFetcher::Transfer(wire::BlobRef blob, std::uint64_t uplo
     TROUPE_CO_ASSIGN(const wire::Message reply,
                      co_await async::WithDeadline(std::move(receiving), kChunkLimit,
                                                   "a piece of a blob from " + where));
-    const auto* chunk = std::get_if<wire::BlobChunk>(&reply.body);
+    const auto* chunk = wire::GetIf<wire::BlobChunk>(&reply.body);
     if (chunk == nullptr || !chunk->found) {
       co_return MakeError(ErrorCode::kNotFound, where + " does not have it any more");
     }

@@ -17,7 +17,7 @@ bool MayAsk(wire::Role role, const wire::Body& body) {
       role == wire::Role::kProcess) {
     return true;
   }
-  return role == wire::Role::kObserver && std::holds_alternative<wire::ReadLog>(body);
+  return role == wire::Role::kObserver && wire::Holds<wire::ReadLog>(body);
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
   for (;;) {
     StatusOr<wire::Message> request = co_await connection->Receive();
     if (!request.ok()) break;
-    if (std::holds_alternative<wire::Goodbye>(request->body)) break;
+    if (wire::Holds<wire::Goodbye>(request->body)) break;
     if (!Service::Handles(request->body) || !MayAsk(admitted->role, request->body) ||
         *open >= kOpenMax) {
       const Status refused = MakeError(

@@ -37,20 +37,20 @@ Service::Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch&
       stacks_(std::move(stacks)) {}
 
 bool Service::Handles(const wire::Body& body) {
-  return std::holds_alternative<wire::ReadLog>(body) ||
-         std::holds_alternative<wire::ReadStacks>(body) ||
-         std::holds_alternative<wire::PutBlob>(body) || std::holds_alternative<wire::GetBlob>(body);
+  return wire::Holds<wire::ReadLog>(body) ||
+         wire::Holds<wire::ReadStacks>(body) ||
+         wire::Holds<wire::PutBlob>(body) || wire::Holds<wire::GetBlob>(body);
 }
 
 async::Task<wire::Message> Service::Answer(std::uint64_t asker, wire::Message request) {
   StatusOr<wire::Message> answer = MakeError(ErrorCode::kInvalid, "a worker does not answer this");
-  if (auto* read = std::get_if<wire::ReadLog>(&request.body)) {
+  if (auto* read = wire::GetIf<wire::ReadLog>(&request.body)) {
     answer = co_await ReadLog(std::move(*read));
-  } else if (auto* stacks = std::get_if<wire::ReadStacks>(&request.body)) {
+  } else if (auto* stacks = wire::GetIf<wire::ReadStacks>(&request.body)) {
     answer = co_await stacks_(std::move(*stacks));
-  } else if (const auto* put = std::get_if<wire::PutBlob>(&request.body)) {
+  } else if (const auto* put = wire::GetIf<wire::PutBlob>(&request.body)) {
     answer = PutBlob(asker, *put, request.attachment);
-  } else if (const auto* get = std::get_if<wire::GetBlob>(&request.body)) {
+  } else if (const auto* get = wire::GetIf<wire::GetBlob>(&request.body)) {
     answer = GetBlob(*get);
   }
   if (!answer.ok()) co_return ErrorAnswer(request.id, answer.status());

@@ -143,16 +143,16 @@ void Zygote::Readable() {
 }
 
 void Zygote::Take(const wire::Message& message) {
-  if (const auto* reply = std::get_if<wire::ForkReply>(&message.body)) {
+  if (const auto* reply = wire::GetIf<wire::ForkReply>(&message.body)) {
     sent_.erase(reply->process);
     if (reply->error.empty()) {
       events_.forked(reply->process, reply->pid);
     } else {
       events_.refused(reply->process, reply->error);
     }
-  } else if (const auto* exit = std::get_if<wire::ChildExit>(&message.body)) {
+  } else if (const auto* exit = wire::GetIf<wire::ChildExit>(&message.body)) {
     events_.child_exit(exit->pid, exit->status, exit->max_rss_kib);
-  } else if (const auto* ready = std::get_if<wire::ZygoteReady>(&message.body)) {
+  } else if (const auto* ready = wire::GetIf<wire::ZygoteReady>(&message.body)) {
     failures_ = 0;
     ready_ = ready->usable;
     unusable_ = !ready->usable;

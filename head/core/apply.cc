@@ -321,7 +321,7 @@ class Folder {
 }  // namespace
 
 void Apply(State& state, const wire::Event& event) {
-  std::visit(Folder(state, event.attachment), event.body);
+  wire::Visit(Folder(state, event.attachment), event.body);
 }
 
 std::string DurableText(const State& state) {

@@ -121,8 +121,8 @@ class Writes {
 
 // What would fill a disk that is full already; what ends things is still taken.
 bool IsNew(const wire::Body& body) {
-  return std::holds_alternative<wire::CreateActor>(body) || std::holds_alternative<wire::CreateGroup>(body) ||
-         std::holds_alternative<wire::KvPut>(body) || std::holds_alternative<wire::CreateToken>(body);
+  return wire::Holds<wire::CreateActor>(body) || wire::Holds<wire::CreateGroup>(body) ||
+         wire::Holds<wire::KvPut>(body) || wire::Holds<wire::CreateToken>(body);
 }
 
 Request RequestFrom(const Turn& turn, const MessageFrom& input, const Session& session) {
@@ -157,31 +157,31 @@ void OnMessage(Turn& turn, const MessageFrom& input) {
   const wire::Message& message = input.message;
   if (const auto node = turn.state.nodes.find(session.node); node != turn.state.nodes.end()) {
     Heard(turn, node->second);
-    const auto* heartbeat = std::get_if<wire::Heartbeat>(&message.body);
+    const auto* heartbeat = wire::GetIf<wire::Heartbeat>(&message.body);
     if (heartbeat != nullptr && !input.relay) {  // nothing of it changes for placement
       OnHeartbeat(turn, node->second, *heartbeat);
       return;
     }
   }
   const Request request = RequestFrom(turn, input, session);
-  if (!input.relay && std::holds_alternative<wire::Goodbye>(message.body)) {
+  if (!input.relay && wire::Holds<wire::Goodbye>(message.body)) {
     session.left = true;
     turn.Close(input.session, "goodbye");
     return;
   }
   if (!input.relay && session.role == wire::Role::kWorker) {
-    if (const auto* registration = std::get_if<wire::RegisterNode>(&message.body)) {
+    if (const auto* registration = wire::GetIf<wire::RegisterNode>(&message.body)) {
       OnRegisterNode(turn, request, *registration);
       return;
     }
     // Words of a session whose node registered elsewhere, or was declared dead, count no more.
     Node* node = turn.FindNode(session.node);
-    if (node != nullptr && std::visit(NodeMessages(turn, *node, message.attachment), message.body)) {
+    if (node != nullptr && wire::Visit(NodeMessages(turn, *node, message.attachment), message.body)) {
       return;
     }
     if (node == nullptr && message.id == 0) return;
   }
-  if (std::visit(Reads(turn, request), message.body)) return;
+  if (wire::Visit(Reads(turn, request), message.body)) return;
   if (session.role == wire::Role::kObserver) {
     turn.Refuse(request, ErrorCode::kInvalid, "an observer may look, not change");
     return;
@@ -192,7 +192,7 @@ void OnMessage(Turn& turn, const MessageFrom& input) {
                 "state directory");
     return;
   }
-  if (std::visit(Writes(turn, request, message.attachment), message.body)) return;
+  if (wire::Visit(Writes(turn, request, message.attachment), message.body)) return;
   turn.Refuse(request, ErrorCode::kInvalid,
               std::string(wire::NameOf(message.body)) + " is not a request to the head");
 }

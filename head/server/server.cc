@@ -186,7 +186,7 @@ Task<void> Server::Serve(std::shared_ptr<net::Connection> connection) {
 void Server::OnMessage(const SessionId& session, wire::Message message) {
   MessageFrom input;
   input.session = session;
-  if (const auto* relay = std::get_if<wire::Relay>(&message.body)) {
+  if (const auto* relay = wire::GetIf<wire::Relay>(&message.body)) {
     StatusOr<wire::Message> inner = wire::DecodeFrame(message.attachment);
     if (!inner.ok()) {
       Log(LogLevel::kWarning, "a relayed request cannot be read",

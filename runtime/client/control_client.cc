@@ -352,14 +352,14 @@ class ControlClient::Impl {
   }
 
   void Handle(Message message) {
-    if (const auto* goodbye = std::get_if<wire::Goodbye>(&message.body)) {
+    if (const auto* goodbye = wire::GetIf<wire::Goodbye>(&message.body)) {
       ended_ = true;
       final_ = MakeError(ErrorCode::kConnection, peer_ + " said goodbye: " + goodbye->reason);
       return;
     }
     if (message.reply_to != 0) {
       const std::uint64_t id = message.reply_to;
-      if (const auto* error = std::get_if<wire::ErrorReply>(&message.body)) {
+      if (const auto* error = wire::GetIf<wire::ErrorReply>(&message.body)) {
         const ErrorCode code = error->code == 0 ? ErrorCode::kInternal : static_cast<ErrorCode>(error->code);
         return Answer(id, MakeError(code, error->text));
       }

@@ -62,7 +62,7 @@ StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Ask() {
     return MakeError(ErrorCodeOf(answer.status()),
                      "no certificate for calls to other hosts: " + MessageOf(answer.status()));
   }
-  const auto* certificate = std::get_if<wire::ProcessCertificate>(&answer->body);
+  const auto* certificate = wire::GetIf<wire::ProcessCertificate>(&answer->body);
   if (certificate == nullptr) {
     return MakeError(ErrorCode::kInvalid, control_->peer() + " answered CertifyProcess with " +
                                               std::string(wire::NameOf(answer->body)));

@@ -161,7 +161,7 @@ Task<StatusOr<Admitted>> Authenticate(std::shared_ptr<Connection> connection, co
     connection->Close(first.status());
     co_return first.status();
   }
-  const auto* hello = std::get_if<wire::Hello>(&first->body);
+  const auto* hello = wire::GetIf<wire::Hello>(&first->body);
   if (hello == nullptr) {
     Status why = MakeError(ErrorCode::kInvalid, "the first message must be a Hello");
     co_return co_await Refuse(connection, first->id, std::move(why));
@@ -219,13 +219,13 @@ std::string ClockWarning(const wire::Welcome& welcome, std::uint64_t now_us) {
 
 StatusOr<Joined> ReadAnswer(const wire::Message& answer, const wire::Hello& hello, const JoinOptions& options,
                             std::uint64_t now_us) {
-  if (const auto* refused = std::get_if<wire::Refused>(&answer.body)) {
+  if (const auto* refused = wire::GetIf<wire::Refused>(&answer.body)) {
     const auto code = static_cast<ErrorCode>(refused->code);
     const bool known = code == ErrorCode::kWrongCluster || code == ErrorCode::kVersionMismatch ||
                        code == ErrorCode::kInvalid;
     return MakeError(known ? code : ErrorCode::kJoinRefused, "joining was refused: " + refused->text);
   }
-  const auto* welcome = std::get_if<wire::Welcome>(&answer.body);
+  const auto* welcome = wire::GetIf<wire::Welcome>(&answer.body);
   if (welcome == nullptr) return MakeError(ErrorCode::kInvalid, "it answered a Hello with something else");
   if (welcome->version < wire::kProtocolVersionMin || welcome->version > wire::kProtocolVersion) {
     return MakeError(ErrorCode::kVersionMismatch,

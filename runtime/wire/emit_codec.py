@@ -83,12 +83,12 @@ def write_field(field) -> str:
 
 
 def union_functions(kinds: list[tuple[str, str]], type_name: str, read: str, write: str) -> str:
-    """Read and Write of a struct whose `body` is a variant; `read` and `write` are its other fields."""
+    """Read and Write of a struct whose `body` is one of several kinds; `read` and `write` are its other fields."""
     reads, writes = [], []
     for index, (name, struct) in enumerate(kinds):
         reads.append(f"    case schema::{type_name}::{constant_case(name)}:\n"
-                     f"      Read(out.body.emplace<{index}>(), in.get{upper(name)}());\n      break;")
-        writes.append(f"    case {index}: Write(std::get<{index}>(in.body), out.init{upper(name)}()); break;")
+                     f"      Read(out.body.Emplace<{struct}>(), in.get{upper(name)}());\n      break;")
+        writes.append(f"    case {index}: Write(Get<{struct}>(in.body), out.init{upper(name)}()); break;")
     return (f"void Read({type_name}& out, schema::{type_name}::Reader in) {{\n"
             f"{read}  switch (in.which()) {{\n"
             + "\n".join(reads) +

@@ -60,8 +60,8 @@ def header(schema: Schema) -> str:
                      "std::vector<std::string>& out) {\n"
                      + "".join("  " + lines(f.type, "in." + f.snake, f'path + "{f.snake}"') + "\n"
                                for f in struct.fields) + "}\n")
-    cases = "".join(f"    case {i}: Fill(out.emplace<{i}>(), random); break;\n"
-                    for i in range(len(schema.kinds)))
+    cases = "".join(f"    case {i}: Fill(out.Emplace<{struct}>(), random); break;\n"
+                    for i, (_, struct) in enumerate(schema.kinds))
     parts.append(f"/// The kind numbered `kind`, filled from `random`.\n"
                  f"inline Body RandomBody(std::size_t kind, Prng& random) {{\n  Body out;\n"
                  f"  switch (kind) {{\n{cases}    default: break;\n  }}\n  return out;\n}}\n\n"
@@ -69,7 +69,7 @@ def header(schema: Schema) -> str:
                  "inline std::vector<std::string> Lines(const Message& message) {\n"
                  "  std::vector<std::string> out;\n"
                  "  const std::string name(NameOf(message.body));\n"
-                 "  std::visit([&](const auto& body) { AddLines(body, name + \".\", out); }, message.body);\n"
+                 "  Visit([&](const auto& body) { AddLines(body, name + \".\", out); }, message.body);\n"
                  "  return out;\n}\n")
     parts.append("}  // namespace troupe::wire\n")
     return "\n".join(parts)

@@ -92,9 +92,9 @@ def source(schema: Schema) -> str:
     parts += [struct_functions(s) for s in structs]
     parts.append("}  // namespace\n")
     parts.append("PyObject* BodyToPython(const Body& body) {\n"
-                 "  return std::visit([](const auto& value) { return ToPython(value); }, body);\n}\n")
-    rows = "".join(f'  if (kind == "{struct}") return FromPython(fields, out.emplace<{i}>());\n'
-                   for i, (_, struct) in enumerate(schema.kinds))
+                 "  return Visit([](const auto& value) { return ToPython(value); }, body);\n}\n")
+    rows = "".join(f'  if (kind == "{struct}") return FromPython(fields, out.Emplace<{struct}>());\n'
+                   for _, struct in schema.kinds)
     parts.append(f"bool BodyFromPython(const std::string& kind, PyObject* fields, Body& out) {{\n{rows}"
                  '  PyErr_Format(PyExc_ValueError, "no control message is called %s", kind.c_str());\n'
                  "  return false;\n}\n\n}  // namespace troupe::wire\n")

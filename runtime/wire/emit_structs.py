@@ -1,4 +1,4 @@
-"""Emits messages.h: plain structs with defaults and equality, the Body variant, kind names."""
+"""Emits messages.h: plain structs with defaults and equality, the kinds of messages and events."""
 from schema import INTEGERS, Schema, Type, snake
 
 PREAMBLE = '''// Generated from runtime/wire/schema by generate.py; do not edit.
@@ -6,46 +6,24 @@ PREAMBLE = '''// Generated from runtime/wire/schema by generate.py; do not edit.
 // one means stands in the schema. C++17, because the codec is compiled as C++17.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/ids.h"
+#include "runtime/wire/one_of.h"
 
 namespace troupe::wire {
 '''
 
 
-# Copying, moving, destroying and comparing 90 alternatives costs seconds in every source that does
-# it, so they stand in one source.
-BODY = '''using BodyVariant = std::variant<@KINDS@>;
-
-/// What a message says: one of the structs above. A std::variant (get, get_if, holds_alternative and
-/// visit work on it); the index is the kind's number on the wire.
-class Body : public BodyVariant {
- public:
-  Body();
-  ~Body();
-  Body(const Body& other);
-  Body(Body&& other) noexcept;
-  Body& operator=(const Body& other);
-  Body& operator=(Body&& other) noexcept;
-  template <class T, class = std::enable_if_t<!std::is_base_of_v<Body, std::decay_t<T>>>>
-  Body(T&& value)  // NOLINT: a body is any of its kinds
-      : BodyVariant(std::in_place_type<std::decay_t<T>>, std::forward<T>(value)) {}
-  template <class T, class = std::enable_if_t<!std::is_base_of_v<Body, std::decay_t<T>>>>
-  Body& operator=(T&& value) {
-    return *this = Body(std::forward<T>(value));
-  }
-};
-bool operator==(const Body& a, const Body& b);
-inline bool operator!=(const Body& a, const Body& b) { return !(a == b); }
-
-/// One control message. `attachment` holds bulk bytes: it is the raw trailer of the frame and never
+MESSAGE = '''/// One control message. `attachment` holds bulk bytes: it is the raw trailer of the frame and never
 /// passes through Cap\'n Proto.
 struct Message {
   std::uint64_t id = 0;        // of a request; 0: one-way
@@ -57,31 +35,47 @@ bool operator==(const Message& a, const Message& b);
 inline bool operator!=(const Message& a, const Message& b) { return !(a == b); }
 '''
 
-SOURCE = '''// Generated from runtime/wire/schema by generate.py; do not edit.
+def family(name: str, says: str, structs: list[str]) -> str:
+    """The declaration of a OneOf of these structs, `name`, with NameOf and Visit."""
+    group = f"{name}Family"
+    kinds = "".join(f"template <>\nstruct KindOf<{group}, {struct}> : std::integral_constant<std::size_t, {i}> {{}};\n"
+                    for i, struct in enumerate(structs))
+    cases = "".join(f"    case {i}: return visitor(Get<{struct}>(one));\n" for i, struct in enumerate(structs))
+    names = ", ".join(f'"{struct}"' for struct in structs)
+    sizes = ", ".join(f"sizeof({struct})" for struct in structs)
+    return (f"struct {group} {{\n  static constexpr std::size_t kBytes = std::max({{{sizes}}});\n"
+            "  static constexpr std::size_t kAlign = alignof(std::max_align_t);\n"
+            f"  static const KindOperations kOperations[{len(structs)}];\n}};\n{kinds}"
+            f"{says}\nusing {name} = OneOf<{group}>;\n\n"
+            f"/// visitor(the struct in it); the visitor's answers are of one type.\n"
+            f"template <class Visitor>\nauto Visit(Visitor&& visitor, const {name}& one) "
+            f"-> decltype(visitor(Get<{structs[0]}>(one))) {{\n  switch (one.index()) {{\n{cases}"
+            "    default: std::abort();\n  }\n}\n\n"
+            f"inline constexpr std::string_view k{name}Names[] = {{{names}}};\n"
+            f'/// The kind in it, e.g. "{structs[-1]}".\n'
+            f"inline std::string_view NameOf(const {name}& one) {{ return k{name}Names[one.index()]; }}\n")
+
+
+def operations(name: str, structs: list[str]) -> str:
+    rows = "".join(f"    OperationsOf<{struct}>(),\n" for struct in structs)
+    return f"const KindOperations {name}Family::kOperations[] = {{\n{rows}}};\n"
+
+
+def source(schema: Schema) -> str:
+    return ('''// Generated from runtime/wire/schema by generate.py; do not edit.
 #include "runtime/wire/messages.h"
 
 namespace troupe::wire {
 
-Body::Body() = default;
-Body::~Body() = default;
-Body::Body(const Body& other) = default;
-Body::Body(Body&& other) noexcept = default;
-Body& Body::operator=(const Body& other) = default;
-Body& Body::operator=(Body&& other) noexcept = default;
-
-bool operator==(const Body& a, const Body& b) {
-  return static_cast<const BodyVariant&>(a) == static_cast<const BodyVariant&>(b);
-}
+''' + operations("Body", [struct for _, struct in schema.kinds])
+            + operations("EventBody", [struct for _, struct in schema.events]) + '''
 bool operator==(const Message& a, const Message& b) {
   return a.id == b.id && a.reply_to == b.reply_to && a.body == b.body && a.attachment == b.attachment;
 }
+bool operator==(const Event& a, const Event& b) { return a.body == b.body && a.attachment == b.attachment; }
 
 }  // namespace troupe::wire
-'''
-
-
-def source(_: Schema) -> str:
-    return SOURCE
+''')
 
 
 def cpp_type(t: Type) -> str:
@@ -133,21 +127,14 @@ def header(schema: Schema) -> str:
     parts = [PREAMBLE]
     parts += [enum_text(e) for e in schema.enums.values()]
     parts += [struct_text(s) for s in schema.structs.values()]
-    kinds = ",\n                          ".join(struct for _, struct in schema.kinds)
-    parts.append(BODY.replace("@KINDS@", kinds))
-    names = ", ".join(f'"{struct}"' for _, struct in schema.kinds)
-    parts.append(f"inline constexpr std::string_view kBodyNames[] = {{{names}}};\n"
-                 "/// The kind of a body, e.g. \"SubmitLaunch\".\n"
-                 "inline std::string_view NameOf(const Body& body) { return kBodyNames[body.index()]; }\n")
-    events = ",\n                               ".join(struct for _, struct in schema.events)
-    parts.append(f"/// What the head's journal says happened. The index is the kind's number in the journal.\n"
-                 f"using EventBody = std::variant<{events}>;\n")
+    parts.append(family("Body", "/// What a message says; the index is the kind's number on the wire.",
+                        [struct for _, struct in schema.kinds]))
+    parts.append(MESSAGE)
+    parts.append(family("EventBody", "/// What the head's journal says happened; the index is the kind's number there.",
+                        [struct for _, struct in schema.events]))
     parts.append("/// One row of the journal; `attachment` holds payloads, results and values.\n"
-                 "struct Event {\n  EventBody body;\n  std::string attachment;\n"
-                 "  friend bool operator==(const Event& a, const Event& b) {\n"
-                 "    return a.body == b.body && a.attachment == b.attachment;\n  }\n};\n")
-    names = ", ".join(f'"{struct}"' for _, struct in schema.events)
-    parts.append(f"inline constexpr std::string_view kEventNames[] = {{{names}}};\n"
-                 "inline std::string_view NameOf(const EventBody& body) { return kEventNames[body.index()]; }\n")
+                 "struct Event {\n  EventBody body;\n  std::string attachment;\n};\n"
+                 "bool operator==(const Event& a, const Event& b);\n"
+                 "inline bool operator!=(const Event& a, const Event& b) { return !(a == b); }\n")
     parts.append("}  // namespace troupe::wire\n")
     return "\n".join(parts)

@@ -4,7 +4,7 @@
 Usage: generate.py SCHEMA_DIR OUT_DIR
 
 The schema is the only place a message is described. Written from it:
-  messages.{h,cc}         plain C++ structs and the Body variant (C++17, no capnp in it)
+  messages.{h,cc}         plain C++ structs and the OneOf of them (C++17, no capnp in it)
   codec_internal.h, codec_<file>.cc   Cap'n Proto readers and builders
   inspect.h               random filling and text of any message, for tests and traces
   python_convert.{h,cc}   struct <-> dict, for the extension module

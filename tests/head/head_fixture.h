@@ -191,7 +191,7 @@ class HeadFixture : public ::testing::Test {
   std::size_t Count(SessionId session) const {
     std::size_t count = 0;
     for (const Send& send : sent_) {
-      count += send.to.session == session && std::holds_alternative<Body>(send.message.body) ? 1 : 0;
+      count += send.to.session == session && wire::Holds<Body>(send.message.body) ? 1 : 0;
     }
     return count;
   }
@@ -199,7 +199,7 @@ class HeadFixture : public ::testing::Test {
   Body Last(SessionId session) const {
     for (auto it = sent_.rbegin(); it != sent_.rend(); ++it) {
       if (it->to.session != session) continue;
-      if (const auto* body = std::get_if<Body>(&it->message.body)) return *body;
+      if (const auto* body = wire::GetIf<Body>(&it->message.body)) return *body;
     }
     ADD_FAILURE() << "no such message was sent";
     return Body();
@@ -212,7 +212,7 @@ class HeadFixture : public ::testing::Test {
   std::vector<Body> Take(SessionId session) {
     std::vector<Body> found;
     for (auto it = sent_.begin(); it != sent_.end();) {
-      auto* body = std::get_if<Body>(&it->message.body);
+      auto* body = wire::GetIf<Body>(&it->message.body);
       if (it->to.session != session || body == nullptr) {
         ++it;
         continue;
@@ -231,7 +231,7 @@ class HeadFixture : public ::testing::Test {
   std::size_t Markers() const {
     std::size_t count = 0;
     for (const wire::Event& event : durable_) {
-      count += std::holds_alternative<wire::MarkerWritten>(event.body) ? 1 : 0;
+      count += wire::Holds<wire::MarkerWritten>(event.body) ? 1 : 0;
     }
     return count;
   }

@@ -15,7 +15,7 @@ wire::Event Retired(std::uint64_t number) {
   event.body = retired;
   return event;
 }
-LaunchId Id(std::uint64_t number) { return std::get<wire::LaunchRetired>(Retired(number).body).launch; }
+LaunchId Id(std::uint64_t number) { return wire::Get<wire::LaunchRetired>(Retired(number).body).launch; }
 
 TEST(Tombstones, TS1_TheLatestAreRemembered) {
   State state;

@@ -58,23 +58,23 @@ void Checker::OnDurable(const head::Row& row) {
   Expect(row.sequence == durable_ + 1, "the journal has a gap");
   durable_ = row.sequence;
   const wire::EventBody& body = row.event.body;
-  if (const auto* submitted = std::get_if<wire::LaunchSubmitted>(&body)) {
+  if (const auto* submitted = wire::GetIf<wire::LaunchSubmitted>(&body)) {
     specs_[submitted->launch] = submitted->spec;
-  } else if (const auto* begun = std::get_if<wire::EpochBegun>(&body)) {
+  } else if (const auto* begun = wire::GetIf<wire::EpochBegun>(&body)) {
     Expect(begun->epoch - preempted_[begun->launch] <= specs_[begun->launch].attempts_max,
            "a launch had more attempts than it may have");
     Expect(begun->epoch > epochs_[begun->launch], "S8: an epoch began twice");
     Expect(markers_.count(begun->launch) == 0, "S4: an epoch began after the marker");
     epochs_[begun->launch] = begun->epoch;
-  } else if (const auto* finished = std::get_if<wire::RankFinished>(&body)) {
+  } else if (const auto* finished = wire::GetIf<wire::RankFinished>(&body)) {
     const wire::RankDone& done = finished->done;
     Expect(done.epoch == epochs_[done.launch] && done.epoch > over_[done.launch],
            "S3: a rank's end of an epoch that is over was counted");
     Expect(markers_.count(done.launch) == 0, "S4: a rank's end was counted after the marker");
-  } else if (const auto* acquired = std::get_if<wire::DriverAcquired>(&body)) {
+  } else if (const auto* acquired = wire::GetIf<wire::DriverAcquired>(&body)) {
     Expect(acquired->epoch == epochs_[acquired->launch] && acquired->epoch > over_[acquired->launch],
            "S3: an epoch that is over got a driver");
-  } else if (const auto* failed = std::get_if<wire::EpochFailed>(&body)) {
+  } else if (const auto* failed = wire::GetIf<wire::EpochFailed>(&body)) {
     Expect(failed->epoch == epochs_[failed->launch], "S3: an epoch that is not the current one failed");
     over_[failed->launch] = failed->epoch;
     if (failed->preempted) {
@@ -82,7 +82,7 @@ void Checker::OnDurable(const head::Row& row) {
       Expect(specs_[failed->launch].attempts_max > 1, "a launch was preempted that may start only once");
       ++preempted_[failed->launch];
     }
-  } else if (const auto* written = std::get_if<wire::MarkerWritten>(&body)) {
+  } else if (const auto* written = wire::GetIf<wire::MarkerWritten>(&body)) {
     const wire::Marker& marker = written->marker;
     Expect(markers_.count(marker.launch) == 0, "S6: a second marker for one launch");
     if (!marker.request.IsNil()) {
@@ -104,22 +104,22 @@ std::uint64_t Checker::preemptions() const {
 }
 
 void Checker::OnSent(const wire::Message& message) {
-  if (!std::holds_alternative<wire::HeartbeatAck>(message.body)) {
+  if (!wire::Holds<wire::HeartbeatAck>(message.body)) {
     Note("head says", wire::NameOf(message.body));
   }
   const auto known = [this](const LaunchId& launch, wire::Outcome outcome) {
     const auto marker = markers_.find(launch);
     return marker != markers_.end() && marker->second.outcome == outcome;
   };
-  if (const auto* reply = std::get_if<wire::MarkerReply>(&message.body)) {
+  if (const auto* reply = wire::GetIf<wire::MarkerReply>(&message.body)) {
     Expect(known(reply->marker.launch, reply->marker.outcome), "S5: a marker was told before it was durable");
-  } else if (const auto* update = std::get_if<wire::LaunchUpdate>(&message.body)) {
+  } else if (const auto* update = wire::GetIf<wire::LaunchUpdate>(&message.body)) {
     if (update->info.state == wire::LaunchState::kTerminal) {
       Expect(known(update->info.launch, update->info.outcome), "S5: an end was told before it was durable");
     }
-  } else if (const auto* end = std::get_if<wire::EndEpoch>(&message.body)) {
+  } else if (const auto* end = wire::GetIf<wire::EndEpoch>(&message.body)) {
     if (end->terminal) Expect(known(end->launch, end->outcome), "S5: ranks were told an end too early");
-  } else if (const auto* start = std::get_if<wire::StartRanks>(&message.body)) {
+  } else if (const auto* start = wire::GetIf<wire::StartRanks>(&message.body)) {
     Expect(epochs_[start->launch] >= start->epoch, "S5: ranks were started before their epoch was durable");
   }
 }

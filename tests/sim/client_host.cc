@@ -112,7 +112,7 @@ void ClientHost::Learn(const LaunchId& launch, wire::Outcome outcome) {
 }
 
 void ClientHost::OnMessage(const wire::Message& message) {
-  if (const auto* update = std::get_if<wire::LaunchUpdate>(&message.body)) {
+  if (const auto* update = wire::GetIf<wire::LaunchUpdate>(&message.body)) {
     if (update->info.state == wire::LaunchState::kTerminal) {
       Learn(update->info.launch, update->info.outcome);
     }
@@ -120,7 +120,7 @@ void ClientHost::OnMessage(const wire::Message& message) {
   }
   const auto write = asked_writes_.find(message.reply_to);
   if (write != asked_writes_.end()) {
-    checker_.Expect(std::holds_alternative<wire::Ok>(message.body), "a write was refused");
+    checker_.Expect(wire::Holds<wire::Ok>(message.body), "a write was refused");
     checker_.OnWritten(id_, write->second);
     writes_.erase(write->second);
     asked_writes_.erase(write);
@@ -129,13 +129,13 @@ void ClientHost::OnMessage(const wire::Message& message) {
   const auto asked = asked_.find(message.reply_to);
   if (asked == asked_.end()) return;
   const RequestId request = asked->second;
-  if (const auto* marker = std::get_if<wire::MarkerReply>(&message.body)) {
+  if (const auto* marker = wire::GetIf<wire::MarkerReply>(&message.body)) {
     Learn(marker->marker.launch, marker->marker.outcome);
     return;
   }
   const auto wanted = open_.find(request);
   if (wanted == open_.end()) return;
-  if (const auto* accepted = std::get_if<wire::LaunchAccepted>(&message.body)) {
+  if (const auto* accepted = wire::GetIf<wire::LaunchAccepted>(&message.body)) {
     asked_.erase(asked);
     wanted->second.launch = accepted->launch;
     Ask(request);
@@ -145,7 +145,7 @@ void ClientHost::OnMessage(const wire::Message& message) {
       cancel.hard = random_.Chance(500);
       loop_.In(Ms(random_.Below(3000)), "cancel", [this, cancel] { Say(cancel, ++ids_); });
     }
-  } else if (const auto* error = std::get_if<wire::ErrorReply>(&message.body)) {
+  } else if (const auto* error = wire::GetIf<wire::ErrorReply>(&message.body)) {
     asked_.erase(asked);
     const auto code = static_cast<ErrorCode>(error->code);
     if (code == ErrorCode::kTimeout) return Ask(request);

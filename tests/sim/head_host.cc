@@ -58,7 +58,7 @@ EndPoint HeadHost::EndPointOf(const SessionId& session) {
     if (life != life_) return;
     head::MessageFrom input;
     input.session = session;
-    if (const auto* relay = std::get_if<wire::Relay>(&message.body)) {
+    if (const auto* relay = wire::GetIf<wire::Relay>(&message.body)) {
       StatusOr<wire::Message> inner = wire::DecodeFrame(message.attachment);
       checker_.Expect(inner.ok(), "a relayed frame cannot be read");
       if (!inner.ok()) return;
@@ -80,7 +80,7 @@ EndPoint HeadHost::EndPointOf(const SessionId& session) {
 void HeadHost::Feed(const head::Input& input) {
   if (!core_) return;
   if (const auto* from = std::get_if<head::MessageFrom>(&input)) {
-    if (!std::holds_alternative<wire::Heartbeat>(from->message.body)) {
+    if (!wire::Holds<wire::Heartbeat>(from->message.body)) {
       checker_.Note("head hears", wire::NameOf(from->message.body));
     }
   }

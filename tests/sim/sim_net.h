@@ -58,7 +58,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void Carry(wire::Message message, Direction& direction, EndPoint& to) {
     if (!open_) return;
     const bool twice = loop_.random().Chance(plan_.duplicate_permille) &&
-                       !std::holds_alternative<wire::RegisterNode>(message.body);
+                       !wire::Holds<wire::RegisterNode>(message.body);
     if (twice) Deliver(message, direction, to);
     Deliver(std::move(message), direction, to);
   }

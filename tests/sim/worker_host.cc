@@ -198,7 +198,7 @@ void WorkerHost::Perform(worker::Effects effects) {
 
 // A request of a process may arrive seconds late, when its epoch is long over, or a second time then.
 bool WorkerHost::DelayRequest(const wire::Message& message) {
-  if (!std::holds_alternative<wire::Relay>(message.body)) return false;
+  if (!wire::Holds<wire::Relay>(message.body)) return false;
   if (!Chance(std::min(10 * plan_.duplicate_permille, 500u))) return false;
   Later(loop_.Between(Ms(100), Ms(6000)), "stale request", [this, message] {
     if (link_) link_->ToHead(message);
@@ -217,11 +217,11 @@ void WorkerHost::StartOne(const worker::StartProcess& start) {
   Process process;
   process.request = start.request;
   process.stubborn = Chance(plan_.stubborn_permille);
-  if (const auto* rank = std::get_if<wire::RankBegin>(&start.begin.body)) {
+  if (const auto* rank = wire::GetIf<wire::RankBegin>(&start.begin.body)) {
     process.rank = *rank;
     process.is_rank = true;
   }
-  if (const auto* actor = std::get_if<wire::ActorBegin>(&start.begin.body)) process.actor = *actor;
+  if (const auto* actor = wire::GetIf<wire::ActorBegin>(&start.begin.body)) process.actor = *actor;
   processes_.emplace(id, std::move(process));
   Later(loop_.Between(Ms(1), Ms(10)), "forked", [this, id] {
     if (processes_.count(id) == 0) return;
@@ -257,12 +257,12 @@ void WorkerHost::Say(ProcessId id, wire::Body body, std::string attachment, std:
 }
 
 void WorkerHost::FromWorker(ProcessId id, const wire::Message& message) {
-  if (const auto* end = std::get_if<wire::ProcessEnd>(&message.body)) {
+  if (const auto* end = wire::GetIf<wire::ProcessEnd>(&message.body)) {
     const auto process = processes_.find(id);
     if (process == processes_.end() || process->second.stubborn) return;
     const int code = end->exit_code;
     Later(loop_.Between(Ms(1), Ms(20)), "process ends", [this, id, code] { Exit(id, code, 0); });
-  } else if (std::holds_alternative<wire::RankRun>(message.body)) {
+  } else if (wire::Holds<wire::RankRun>(message.body)) {
     Run(id);
   }
 }
@@ -338,22 +338,22 @@ void WorkerHost::FromHead(ProcessId id, wire::Message message) {
   const auto entry = processes_.find(id);
   if (entry == processes_.end() || entry->second.ending) return;
   Process& process = entry->second;
-  if (const auto* marker = std::get_if<wire::MarkerReply>(&message.body)) {
+  if (const auto* marker = wire::GetIf<wire::MarkerReply>(&message.body)) {
     checker_.OnObserved(marker->marker);
     if (process.completing && marker->marker.request == process.complete) {
       checker_.OnAcknowledged(marker->marker.launch, process.complete);
     }
     return;
   }
-  if (std::holds_alternative<wire::ErrorReply>(message.body)) {
-    const auto& error = std::get<wire::ErrorReply>(message.body);
+  if (wire::Holds<wire::ErrorReply>(message.body)) {
+    const auto& error = wire::Get<wire::ErrorReply>(message.body);
     const bool fenced = error.code == static_cast<std::uint16_t>(ErrorCode::kFenced);
     if (fenced) return Exit(id, 76, 0);
     const bool alone = process.child.IsNil() && !process.completing;
     if (message.reply_to == 2 || (message.reply_to == 5 && alone)) SendComplete(id);
     return;
   }
-  if (std::holds_alternative<wire::DriverGranted>(message.body)) {
+  if (wire::Holds<wire::DriverGranted>(message.body)) {
     if (random_.Chance(300)) Renew(id);
     // Granted again after a repeat: the lease it has is enough.
     if (!process.leased && random_.Chance(400)) LeaseShares(id);
@@ -372,10 +372,10 @@ void WorkerHost::FromHead(ProcessId id, wire::Message message) {
     } else if (process.share.IsNil()) {
       SendComplete(id);
     }
-  } else if (const auto* group = std::get_if<wire::GroupUpdate>(&message.body)) {
+  } else if (const auto* group = wire::GetIf<wire::GroupUpdate>(&message.body)) {
     OnShare(id, group->info);
-  } else if (std::holds_alternative<wire::ActorUpdate>(message.body)) {
-    const auto& info = std::get<wire::ActorUpdate>(message.body).info;
+  } else if (wire::Holds<wire::ActorUpdate>(message.body)) {
+    const auto& info = wire::Get<wire::ActorUpdate>(message.body).info;
     const bool settled = info.state == wire::ActorState::kAlive || info.state == wire::ActorState::kDead;
     if (settled && !process.completing) SendComplete(id);
   }

@@ -48,22 +48,17 @@ TEST(Codec, RoundTrip) {
   EXPECT_EQ(*again, Example());
 }
 
-template <std::size_t... I>
-void EveryKindRoundTrips(std::index_sequence<I...>) {
-  (
-      [] {
-        Message message;
-        message.body.emplace<I>();
-        const StatusOr<std::string> bytes = EncodeBody(message);
-        ASSERT_TRUE(bytes.ok()) << NameOf(message.body);
-        const StatusOr<Message> again = DecodeBody(*bytes);
-        ASSERT_TRUE(again.ok()) << NameOf(message.body) << again.status();
-        EXPECT_EQ(*again, message) << NameOf(message.body);
-      }(),
-      ...);
-}
 TEST(Codec, EveryKindKeepsItsDefaults) {
-  EveryKindRoundTrips(std::make_index_sequence<std::variant_size_v<BodyVariant>>());
+  for (std::size_t kind = 0; kind < std::size(kBodyNames); ++kind) {
+    Message message;
+    message.body = Body::OfKind(kind);
+    ASSERT_EQ(message.body.index(), kind);
+    const StatusOr<std::string> bytes = EncodeBody(message);
+    ASSERT_TRUE(bytes.ok()) << NameOf(message.body);
+    const StatusOr<Message> again = DecodeBody(*bytes);
+    ASSERT_TRUE(again.ok()) << NameOf(message.body) << again.status();
+    EXPECT_EQ(*again, message) << NameOf(message.body);
+  }
 }
 
 TEST(Codec, UnalignedBytesDecode) {

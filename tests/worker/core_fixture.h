@@ -154,7 +154,7 @@ class CoreFixture : public ::testing::Test {
     std::vector<wire::Message> found;
     for (const Effect& effect : log_) {
       const auto* to_head = std::get_if<ToHead>(&effect);
-      if (to_head && std::holds_alternative<Body>(to_head->message.body)) {
+      if (to_head && wire::Holds<Body>(to_head->message.body)) {
         found.push_back(to_head->message);
       }
     }
@@ -163,14 +163,14 @@ class CoreFixture : public ::testing::Test {
   template <class Body>
   Body Last() const {
     const auto found = Sent<Body>();
-    return found.empty() ? Body() : std::get<Body>(found.back().body);
+    return found.empty() ? Body() : wire::Get<Body>(found.back().body);
   }
   template <class Body>
   std::vector<ProcessId> SentToProcesses() const {
     std::vector<ProcessId> found;
     for (const Effect& effect : log_) {
       const auto* to = std::get_if<ToProcess>(&effect);
-      if (to && std::holds_alternative<Body>(to->message.body)) found.push_back(to->process);
+      if (to && wire::Holds<Body>(to->message.body)) found.push_back(to->process);
     }
     return found;
   }

@@ -75,7 +75,7 @@ void LeaveOrphan() {
       LeaveOrphan();
     } else if (word == "wait") {
       const wire::Message end = Next(control);
-      _exit(std::get<wire::ProcessEnd>(end.body).exit_code);
+      _exit(wire::Get<wire::ProcessEnd>(end.body).exit_code);
     } else if (word == "stubborn") {
       signal(SIGTERM, SIG_IGN);
       for (;;) pause();
@@ -122,7 +122,7 @@ void LeaveOrphan() {
     auto got = net::RecvFds(fd, 1u << 20);
     if (!got.ok() || got->payload.empty()) _exit(0);
     const wire::Message message = *wire::DecodeFrame(got->payload);
-    const auto& request = std::get<wire::ForkRequest>(message.body);
+    const auto& request = wire::Get<wire::ForkRequest>(message.body);
     if (request.title == "zygote dies") _exit(1);
     const pid_t self = getpid();
     const int pid = fork();

@@ -337,7 +337,7 @@ TEST_F(LaunchesTest, W7_LosingTheHeadEndsNothing) {
   EXPECT_EQ(Sent<wire::RankDone>().size(), 1u);
   const auto registered = Sent<wire::RegisterNode>();
   ASSERT_EQ(registered.size(), 1u);
-  const auto& node = std::get<wire::RegisterNode>(registered[0].body);
+  const auto& node = wire::Get<wire::RegisterNode>(registered[0].body);
   ASSERT_EQ(node.ranks.size(), 1u) << "the rank that is still running";
   EXPECT_EQ(node.ranks[0].rank, 1u);
   EXPECT_EQ(node.holdings.size(), 1u);
@@ -377,7 +377,7 @@ TEST_F(LaunchesTest, APayloadByDigestIsFetchedBeforeTheFork) {
   Take(core_->OnBlob(All<FetchBlob>()[0].ticket, std::string("/blobs/d"), now_));
   const auto starts = All<StartProcess>();
   ASSERT_EQ(starts.size(), 2u);
-  EXPECT_EQ(std::get<wire::RankBegin>(starts[1].begin.body).payload_path, "/blobs/d");
+  EXPECT_EQ(wire::Get<wire::RankBegin>(starts[1].begin.body).payload_path, "/blobs/d");
 }
 
 TEST_F(LaunchesTest, DriverModeNamesWhereEachRankServes) {

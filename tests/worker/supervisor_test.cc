@@ -54,7 +54,7 @@ class SupervisorTest : public ::testing::Test {
     events.failed = [this](ProcessId, const std::string& error) { failed_ = error; };
     events.message = [this](ProcessId, wire::Message message) {
       order_ += std::string(wire::NameOf(message.body)) + " ";
-      if (std::holds_alternative<wire::RankResult>(message.body)) value_ = message.attachment;
+      if (wire::Holds<wire::RankResult>(message.body)) value_ = message.attachment;
     };
     events.exited = [this](ProcessId, ExitInfo exit) {
       order_ += "exited ";

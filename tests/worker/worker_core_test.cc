@@ -79,7 +79,7 @@ TEST_F(WorkerCoreTest, ActorsThatMayBeMadeElsewhereHearUntilWhenTheyMayRun) {
   const auto leases = [this] {
     std::vector<Instant> until;
     for (const ToProcess& to : All<ToProcess>()) {
-      const auto* lease = std::get_if<wire::ActorLease>(&to.message.body);
+      const auto* lease = wire::GetIf<wire::ActorLease>(&to.message.body);
       if (lease != nullptr) until.push_back(Instant(Duration(static_cast<std::int64_t>(lease->until_ns))));
     }
     return until;
@@ -100,7 +100,7 @@ TEST_F(WorkerCoreTest, OtherActorsRunForAsLongAsTheyLike) {
   Join();
   StartActor(false);
   for (const ToProcess& to : All<ToProcess>()) {
-    EXPECT_FALSE(std::holds_alternative<wire::ActorLease>(to.message.body));
+    EXPECT_FALSE(wire::Holds<wire::ActorLease>(to.message.body));
   }
 }
 

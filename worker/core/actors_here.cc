@@ -179,7 +179,7 @@ void ActorsHere::End(const wire::EndActor& end, Instant now, Effects* out) {
 }
 
 bool ActorsHere::OnMessage(Process& process, wire::Message message, Instant now, Effects* out) {
-  auto* ready = std::get_if<wire::ActorReady>(&message.body);
+  auto* ready = wire::GetIf<wire::ActorReady>(&message.body);
   if (ready == nullptr) return false;
   Actor* actor = Of(process);
   if (actor == nullptr || actor->ready) return true;

@@ -167,7 +167,7 @@ bool Launches::ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects
   effect.fresh_interpreter = start.environment.fresh_interpreter;
   effect.begin = begin;
   effect.has_begin = true;
-  wire::RankBegin& body = std::get<wire::RankBegin>(effect.begin.body);
+  wire::RankBegin& body = wire::Get<wire::RankBegin>(effect.begin.body);
   body.rank = rank.place.rank;
   body.local_rank = rank.place.local_rank;
   body.socket_path = process.socket_path;

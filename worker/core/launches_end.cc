@@ -28,14 +28,14 @@ Launches::Rank* Launches::FindRank(Run& run, ProcessId process) {
 
 bool Launches::OnMessage(Process& process, wire::Message message, Instant now, Effects* out) {
   Run* run = FindRun(process);
-  if (auto* ready = std::get_if<wire::StoreReady>(&message.body)) {
+  if (auto* ready = wire::GetIf<wire::StoreReady>(&message.body)) {
     if (run == nullptr || run->store != process.id) return true;
     run->store_port = ready->port;
     CheckReady(*run, out);
     return true;
   }
-  auto* prepared = std::get_if<wire::RankPrepared>(&message.body);
-  auto* result = std::get_if<wire::RankResult>(&message.body);
+  auto* prepared = wire::GetIf<wire::RankPrepared>(&message.body);
+  auto* result = wire::GetIf<wire::RankResult>(&message.body);
   if (prepared == nullptr && result == nullptr) return false;
   Rank* rank = run == nullptr ? nullptr : FindRank(*run, process.id);
   if (rank == nullptr || rank->done || rank->result) return true;

@@ -117,11 +117,11 @@ void WorkerCore::Beat(Instant now, Effects* out) {
 Effects WorkerCore::OnHeadMessage(wire::Message message, Instant now) {
   Effects out;
   heard_ = now;
-  if (const auto* registered = std::get_if<wire::NodeRegistered>(&message.body)) {
+  if (const auto* registered = wire::GetIf<wire::NodeRegistered>(&message.body)) {
     OnNodeRegistered(*registered, now, &out);
     return Done(std::move(out), now);
   }
-  if (const auto* error = std::get_if<wire::ErrorReply>(&message.body)) {
+  if (const auto* error = wire::GetIf<wire::ErrorReply>(&message.body)) {
     if (message.reply_to == 1) out.push_back(DropHead{"the head refused this node: " + error->text});
     return Done(std::move(out), now);
   }
@@ -132,40 +132,40 @@ Effects WorkerCore::OnHeadMessage(wire::Message message, Instant now) {
 
 void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* out) {
   wire::Body& body = message.body;
-  if (const auto* ack = std::get_if<wire::HeartbeatAck>(&body)) {
+  if (const auto* ack = wire::GetIf<wire::HeartbeatAck>(&body)) {
     context_.outbox.OnHeartbeatAck(ack->sequence);
     const auto sent = beats_sent_.find(ack->sequence);
     if (sent == beats_sent_.end()) return;
     renewed_ = std::max(renewed_, sent->second);
     actors_.Renew(renewed_, out);
     beats_sent_.erase(beats_sent_.begin(), std::next(sent));
-  } else if (const auto* reserve = std::get_if<wire::Reserve>(&body)) {
+  } else if (const auto* reserve = wire::GetIf<wire::Reserve>(&body)) {
     OnReserve(message.id, *reserve, now, out);
-  } else if (const auto* release = std::get_if<wire::Release>(&body)) {
+  } else if (const auto* release = wire::GetIf<wire::Release>(&body)) {
     OnRelease(message.id, *release, now, out);
-  } else if (const auto* start = std::get_if<wire::StartRanks>(&body)) {
+  } else if (const auto* start = wire::GetIf<wire::StartRanks>(&body)) {
     if (!leaving_) launches_.Start(*start, message.attachment, now, out);
-  } else if (const auto* roster = std::get_if<wire::PublishRoster>(&body)) {
+  } else if (const auto* roster = wire::GetIf<wire::PublishRoster>(&body)) {
     launches_.Publish(*roster, now, out);
-  } else if (const auto* done = std::get_if<wire::RankDoneAck>(&body)) {
+  } else if (const auto* done = wire::GetIf<wire::RankDoneAck>(&body)) {
     launches_.Acknowledge(*done);
-  } else if (const auto* end = std::get_if<wire::EndEpoch>(&body)) {
+  } else if (const auto* end = wire::GetIf<wire::EndEpoch>(&body)) {
     launches_.End(*end, now, out);
-  } else if (const auto* actor = std::get_if<wire::StartActor>(&body)) {
+  } else if (const auto* actor = wire::GetIf<wire::StartActor>(&body)) {
     const bool over = leaving_ || (!actor->launch.IsNil() &&
                                    launches_.Ended(actor->launch, actor->epoch));
     actors_.Start(*actor, message.attachment, over, now, out);
-  } else if (const auto* end_actor = std::get_if<wire::EndActor>(&body)) {
+  } else if (const auto* end_actor = wire::GetIf<wire::EndActor>(&body)) {
     actors_.End(*end_actor, now, out);
-  } else if (const auto* down = std::get_if<wire::RelayDown>(&body)) {
+  } else if (const auto* down = wire::GetIf<wire::RelayDown>(&body)) {
     if (context_.processes.Find(down->process) != nullptr) {
       relays_.Down(down->process, message.attachment, out);
     }
-  } else if (const auto* probe = std::get_if<wire::ProbePeer>(&body)) {
+  } else if (const auto* probe = wire::GetIf<wire::ProbePeer>(&body)) {
     if (leaving_ || probes_ >= kProbesMax) return;
     ++probes_;
     out->push_back(DialPeer{*probe});
-  } else if (const auto* leave = std::get_if<wire::EndNode>(&body)) {
+  } else if (const auto* leave = wire::GetIf<wire::EndNode>(&body)) {
     Effects more = Leave(leave->reason, now);
     out->insert(out->end(), std::make_move_iterator(more.begin()),
                 std::make_move_iterator(more.end()));

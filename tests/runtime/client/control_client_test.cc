@@ -30,7 +30,7 @@ Message Note(const std::string& text) {
   message.body = body;
   return message;
 }
-std::string TextOf(const Message& message) { return std::get<wire::Ok>(message.body).text; }
+std::string TextOf(const Message& message) { return wire::Get<wire::Ok>(message.body).text; }
 
 // Answers "fail" with an error, "silence" never, "heard, then silence" with a push alone, "die" by closing;
 // "pushes N" by N pushes first; two questions "hold" are answered in the reverse order.
@@ -145,7 +145,7 @@ TEST_F(ControlClientTest, AnAnswerNobodyWaitsForComesAsAPushWithItsId) {
   const auto error = client_->NextPush(10s);
   ASSERT_TRUE(error.ok() && *error);
   EXPECT_EQ((*error)->reply_to, *refused);
-  EXPECT_EQ(std::get<wire::ErrorReply>((*error)->body).text, "no such actor");
+  EXPECT_EQ(wire::Get<wire::ErrorReply>((*error)->body).text, "no such actor");
 }
 
 TEST_F(ControlClientTest, ADeadlineEndsAWaitAndNamesWhatWasAsked) {
@@ -335,7 +335,7 @@ TEST_F(CalledBackTest, WhatComesFirstIsTakenTooAndNothingOfItsKindIsQueued) {
   EXPECT_EQ(taken, (std::vector<std::string>{"first", "second"}));
   const auto queued = client_->NextPush(10s);
   ASSERT_TRUE(queued.ok() && *queued);
-  EXPECT_TRUE(std::holds_alternative<wire::ErrorReply>((*queued)->body));
+  EXPECT_TRUE(wire::Holds<wire::ErrorReply>((*queued)->body));
   EXPECT_FALSE(client_->NextPush(Duration(0))->has_value());
 }
 

@@ -45,7 +45,7 @@ class Identity : public PairedClientTest {
       answer.body = error;
       return answer;
     }
-    const auto& ask = std::get<wire::CertifyProcess>(question.body);
+    const auto& ask = wire::Get<wire::CertifyProcess>(question.body);
     const std::uint64_t issued = cluster_.clock.WallTimeUs() - age_hours_ * kHourUs;
     wire::ProcessCertificate given;
     given.certificate = *cluster_.authority.Issue(ask.request, wire::Role::kProcess, kActor, issued);

@@ -193,8 +193,8 @@ TEST_F(ReturnTest, WhatNobodyWaitsForIsAskedAgainToo) {
     ASSERT_TRUE(push.ok() && *push);
     pushes[(*push)->reply_to] = **push;
   }
-  EXPECT_TRUE(std::holds_alternative<wire::Ok>(pushes[*asked].body));
-  EXPECT_EQ(std::get<wire::ErrorReply>(pushes[*once].body).code, static_cast<std::uint16_t>(ErrorCode::kUnknownOutcome));
+  EXPECT_TRUE(wire::Holds<wire::Ok>(pushes[*asked].body));
+  EXPECT_EQ(wire::Get<wire::ErrorReply>(pushes[*once].body).code, static_cast<std::uint16_t>(ErrorCode::kUnknownOutcome));
   EXPECT_EQ(heard_.Times("GetStatus"), 2u);
   EXPECT_EQ(heard_.Times("CreateToken"), 1u);
 }
@@ -247,11 +247,11 @@ TEST_F(ReturnTest, PushesTellOfTheLossAndTheReturn) {
   head_.reset();
   const auto lost = client_->NextPush(30s);
   ASSERT_TRUE(lost.ok() && lost->has_value());
-  EXPECT_TRUE(std::holds_alternative<wire::ErrorReply>((*lost)->body));
+  EXPECT_TRUE(wire::Holds<wire::ErrorReply>((*lost)->body));
   StartHead(Unix(), true);
   const auto back = client_->NextPush(30s);
   ASSERT_TRUE(back.ok() && back->has_value());
-  const auto* welcome = std::get_if<wire::Welcome>(&(*back)->body);
+  const auto* welcome = wire::GetIf<wire::Welcome>(&(*back)->body);
   ASSERT_NE(welcome, nullptr);
   EXPECT_EQ(welcome->subject, client_->joined().welcome.subject);
 }
