@@ -9,10 +9,11 @@ import tempfile
 import threading
 import types
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from troupe import _actor_options, _board, _capture, _environment, _leave, _resources, _scratch, exceptions
+from troupe import _actor_options, _board, _capture, _environment, _leave, _resources, _runtime_env, _scratch, exceptions
 from troupe.launch import _errors, distributed
 
 
@@ -109,20 +110,21 @@ def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "3", "SECRET_KEY": "x", "MY_FLAG": "1",
                         "TROUPE_TOKEN_FILE": "/t"}.items():
         monkeypatch.setenv(name, value)
-    built = _environment.build({"env_vars": {"A": "b"}}, ["MY_*", "TROUPE_*"])
+    session = SimpleNamespace(in_process=False, store={})
+    built = _environment.build({"env_vars": {"A": "b"}}, ["MY_*", "TROUPE_*"], session=session)
     names = {item["name"] for item in built["env"]}
     assert {"NCCL_DEBUG", "OMP_NUM_THREADS", "MY_FLAG", "A"} <= names
     assert "SECRET_KEY" not in names and "TROUPE_TOKEN_FILE" not in names
     assert "MY_FLAG" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
-    assert _environment.build({"env_vars": {"PYTHONHASHSEED": "1"}})["fresh_interpreter"]
-    assert _environment.build({"env_vars": {"OMP_NUM_THREADS": "1"}})["fresh_interpreter"]
+    assert _environment.build({"env_vars": {"PYTHONHASHSEED": "1"}}, session=session)["fresh_interpreter"]
+    assert _environment.build({"env_vars": {"OMP_NUM_THREADS": "1"}}, session=session)["fresh_interpreter"]
 
 
-@pytest.mark.parametrize("wrong", [{"pip": ["x"]}, {"nonsense": 1}, {"env_vars": {"A": 1}}, {"env_vars": "A"},
+@pytest.mark.parametrize("wrong", [{"pip": [1]}, {"nonsense": 1}, {"env_vars": {"A": 1}}, {"env_vars": "A"},
                                    {"working_dir": "/does/not/exist"}])
 def test_runtime_env_refuses_what_it_does_not_know(wrong: dict) -> None:
     with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
-        _environment.check(wrong)
+        _runtime_env.check(wrong)
 
 
 def test_amounts() -> None:

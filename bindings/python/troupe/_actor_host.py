@@ -83,10 +83,11 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
     """The instance and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
     import cloudpickle
 
-    from troupe import _rank
+    from troupe import _rank, _runtime_env
 
     loaded = False
     try:
+        _runtime_env.enter(_session.current())
         cls, args, kwargs, traits, running = cloudpickle.loads(_rank.read_payload(begin, attachment))
         loaded = True
         loop = None

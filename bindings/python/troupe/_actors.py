@@ -58,8 +58,7 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     _actor_options.check_methods(traits.methods or {}, options)
     payload = _capture.dumps(cls, resolve_args(args), resolve_kwargs(kwargs), traits,
                              _actor_options.running_of(options), what=f"the actor class {cls.__name__}")
-    environment = _environment.build(options.get("runtime_env"),
-                                     same_host=bool(session.store.get("same_host", True)))
+    environment = _environment.build(options.get("runtime_env"), session=session)
     spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), environment)
     link, _ = ActorLink.of_or_new(session, spec["actor"], cls.__name__, traits.max_pending_calls)
     if len(payload) > INLINE_BYTES_MAX:

@@ -74,8 +74,9 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
             return ClusterContext(current)
         raise RuntimeError("troupe.init() was called before in this process; call troupe.shutdown() first, or pass "
                            "ignore_reinit_error=True")
-    from troupe import _cluster, _node_start
+    from troupe import _cluster, _node_start, _runtime_env
 
+    runtime_env = _runtime_env.check(runtime_env)
     address = address or os.environ.get("TROUPE_ADDRESS") or "local"
     name = namespace or ""
     if address == "local":
@@ -90,7 +91,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
             address = _cluster.only_local_cluster()
         session = _cluster.connect(address, token_file, namespace=name, return_timeout=_cluster.RETURN_TIMEOUT_S)
     session.store["log_to_driver"] = log_to_driver
-    session.store["runtime_env"] = dict(runtime_env or {})
+    session.store["runtime_env"] = runtime_env
     _session.set_current(session)
     if not _registered:
         _registered = True
@@ -186,9 +187,12 @@ def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,
 def _wait(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:
     from troupe import _calls
 
-    if isinstance(refs, list) and any(isinstance(each, _calls.RefStream) for each in refs):
-        return _wait_with_streams(refs, num_returns, timeout)
-    return _calls.wait(refs, num_returns, timeout)
+    try:
+        return _calls.wait(refs, num_returns, timeout)
+    except TypeError:
+        if not isinstance(refs, list) or not any(isinstance(each, _calls.RefStream) for each in refs):
+            raise
+    return _wait_with_streams(refs, num_returns, timeout)
 
 
 def _wait_with_streams(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:

@@ -27,7 +27,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes, context) -> NoR
     """Lives the driver's life; leaves by os._exit with the marker's exit code."""
     session = _session.Session.over_process(channel, namespace="", launch=begin["launch"],
                                             epoch=begin["epoch"])
-    loaded = _rank.prepare(channel, begin, attachment)
+    loaded = _rank.prepare(channel, begin, attachment, session)
     _rank.start(channel, context)
     ttl_ms = _acquire(session, begin)
     _session.set_current(session)

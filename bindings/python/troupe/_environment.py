@@ -1,6 +1,7 @@
 """Which environment travels with a launch or an actor: variables, directory, import path (decision 14)."""
 from __future__ import annotations
 
+import json
 import os
 import site
 import sys
@@ -8,35 +9,13 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from troupe import _runtime_env
 from troupe._identity import PYTHON_VERSION
 
 INHERITED = ("NCCL_*", "GLOO_*", "TORCH_*", "OMP_NUM_THREADS", "MLFLOW_*", "WANDB_*", "HF_*",
              "CUDA_LAUNCH_BLOCKING")
 READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")
 _NEVER = ("TROUPE_TOKEN_FILE",)
-_KEYS = ("env_vars", "working_dir")
-_LATER_KEYS = ("excludes", "py_modules", "pip")
-
-
-def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The runtime environment as a dict. Raises ValueError or TypeError naming the key at fault."""
-    env = dict(runtime_env or {})
-    for key in env:
-        if key in _LATER_KEYS:
-            raise ValueError(f"runtime_env[{key!r}] is not supported by this version; supported: "
-                             f"{', '.join(_KEYS)}")
-        if key not in _KEYS:
-            raise ValueError(f"runtime_env has no key {key!r}; supported: {', '.join(_KEYS)}")
-    variables = env.get("env_vars") or {}
-    if not isinstance(variables, Mapping):
-        raise TypeError("runtime_env['env_vars'] must be a dict of texts")
-    for name, value in variables.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise TypeError(f"runtime_env['env_vars'][{name!r}] must be a text, not {type(value).__name__}")
-    directory = env.get("working_dir")
-    if directory is not None and not os.path.isdir(directory):
-        raise ValueError(f"runtime_env['working_dir']: {directory} is no directory")
-    return env
 
 
 def inherited(inherit_env: Iterable[str] = ()) -> dict[str, str]:
@@ -65,27 +44,30 @@ def import_path() -> list[str]:
     return found
 
 
-def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *,
-          same_host: bool = True, ray_compat: bool = False) -> dict[str, Any]:
+def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
+          ray_compat: bool = False) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
 
-    An inherited OMP_NUM_THREADS is told to torch in the forked process; any other variable that
-    libraries read when they are loaded asks for a fresh interpreter instead of a fork.
+    `runtime_env` is over what init(), or the process that this one is, was given. An inherited OMP_NUM_THREADS is
+    told to torch in the forked process; any other variable that libraries read when they are loaded asks for a
+    fresh interpreter instead of a fork, and so do requirements: what a fork has loaded could not be replaced.
     """
-    env = check(runtime_env)
-    given = dict(env.get("env_vars") or {})
+    env = _runtime_env.merged(_runtime_env.inherited(session), _runtime_env.resolve(runtime_env, session))
+    given = dict(env["env_vars"])
     taken = inherited(inherit_env)
-    fresh = [name for name in given if _is_read_at_import(name)]
-    fresh += [name for name in taken if _is_read_at_import(name) and name != "OMP_NUM_THREADS"]
+    fresh = "pip" in env or any(_is_read_at_import(name) for name in given)
+    fresh = fresh or any(_is_read_at_import(name) and name != "OMP_NUM_THREADS" for name in taken)
     here = sys.modules.get("troupe.ray_compat")
     if ray_compat or (here is not None and here.is_installed()):
         given["TROUPE_RAY_COMPAT"] = "1"
-    directory = env.get("working_dir") or (os.getcwd() if same_host else "")
+    if any(env.values()):
+        given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
+    same_host = bool(session.store.get("same_host", True))
     return {
         "env": [{"name": name, "value": value} for name, value in sorted({**taken, **given}.items())],
-        "working_directory": os.path.abspath(directory) if directory else "",
+        "working_directory": os.getcwd() if same_host and "working_dir" not in env else "",
         "import_path": import_path() if same_host else [],
-        "fresh_interpreter": bool(fresh),
+        "fresh_interpreter": fresh,
         "python_version": PYTHON_VERSION,
         "travelled": sorted(taken),
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from troupe import _failures, _leave, _session
@@ -24,10 +25,13 @@ def read_payload(begin: dict, attachment: bytes) -> bytes:
         return file.read()
 
 
-def load_function(begin: dict, attachment: bytes) -> tuple[Any, tuple, dict]:
+def load_function(begin: dict, attachment: bytes, session: _session.Session) -> tuple[Any, tuple, dict]:
     """(function, args, kwargs) of a launch's payload. Raises what unpickling raises."""
     import cloudpickle
 
+    from troupe import _runtime_env
+
+    _runtime_env.enter(session)
     function, args, kwargs = cloudpickle.loads(read_payload(begin, attachment))
     return function, args, kwargs
 
@@ -44,18 +48,26 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
 
             _driver.run(channel, begin, attachment, context)
         _serve(channel, begin, context)
-    _session.set_current(_session.Session.over_process(channel, namespace="", launch=begin["launch"],
-                                                       epoch=begin["epoch"]))
-    loaded = prepare(channel, begin, attachment)
+    session = _session.Session.over_process(channel, namespace="", launch=begin["launch"], epoch=begin["epoch"])
+    _session.set_current(session)
+    loaded = prepare(channel, begin, attachment, session)
     start(channel, context)
     outcome = call(begin, *loaded)
     send_result(channel, begin, outcome)
 
 
-def prepare(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[Any, tuple, dict]:
+def prepare(channel: ProcessChannel, begin: dict, attachment: bytes,
+            session: _session.Session) -> tuple[Any, tuple, dict]:
     """Loads the function and reports it; a function that cannot be loaded ends the process."""
+    loaded = _or_end(channel, begin, lambda: load_function(begin, attachment, session))
+    channel.send("RankPrepared", {"serving": False})
+    return loaded
+
+
+def _or_end(channel: ProcessChannel, begin: dict, step: Callable[[], Any]) -> Any:
+    """What `step` returns; what it raises is reported, and ends the process."""
     try:
-        loaded = load_function(begin, attachment)
+        return step()
     except BaseException as error:
         cause = ""
         if isinstance(error, ImportError):
@@ -64,8 +76,6 @@ def prepare(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[An
         channel.send("RankPrepared", {"failure": failure}, _failures.pickled(error))
         channel.finish()
         _leave.leave(1)
-    channel.send("RankPrepared", {"serving": False})
-    return loaded
 
 
 def start(channel: ProcessChannel, context) -> dict:
@@ -144,10 +154,13 @@ def send_result(channel: ProcessChannel, begin: dict, ended: Ended) -> NoReturn:
 
 def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
     """A rank that is not the driver: runs what the driver sends until the marker ends it."""
-    from troupe import _calls
+    from troupe import _calls, _runtime_env
     from troupe.launch._group import RankService
 
     server = _calls.listen(begin["socket_path"], channel.control)
+    if _runtime_env.VARIABLE in os.environ:
+        session = _session.Session.over_process(channel, namespace="", launch=begin["launch"], epoch=begin["epoch"])
+        _or_end(channel, begin, lambda: _runtime_env.enter(session))
     channel.send("RankPrepared", {"serving": True})
     start(channel, context)
     _calls.serve(server, RankService(context))

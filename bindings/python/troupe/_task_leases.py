@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import (_actor_options, _actors, _calls, _environment, _session, _task_host, _task_plan, _tasks,
+from troupe import (_actor_options, _actors, _calls, _environment, _runtime_env, _session, _task_host, _task_plan, _tasks,
                     exceptions)
 from troupe._actor_link import death_of
 from troupe._bridge import native
@@ -85,7 +85,7 @@ class Leases:
     def pool(self, options: Mapping[str, Any]) -> Pool:
         """That of tasks with these options of placement. Raises ValueError or TypeError for wrong ones."""
         spec = _actor_options.spec_of(options, self._session, TASKS_CLASS, "", {})
-        _environment.check(options.get("runtime_env"))
+        _runtime_env.check(options.get("runtime_env"))
         key = json.dumps([spec, options.get("runtime_env")], sort_keys=True, default=str)
         with self._lock:
             pool = self._pools.get(key)
@@ -208,7 +208,7 @@ class Leases:
         pool = lease.pool
         lease.over = True
         died = death_of(info, attachment, "the process of the task")
-        error = exceptions.WorkerCrashedError(str(died))
+        error = exceptions.with_type_of(exceptions.WorkerCrashedError, getattr(died, "cause", None), str(died))
         if lease.lane:
             _calls.fail(lease.channel, error)
             if pool.native.close(lease.lane):
@@ -286,8 +286,7 @@ class Leases:
         """Asks for one more process. False: there will be none."""
         lease = _Lease(pool, new_id())
         lease.borrows = pool.cpus if borrows else 0.0
-        environment = _environment.build(pool.options.get("runtime_env"),
-                                         same_host=bool(self._session.store.get("same_host", True)))
+        environment = _environment.build(pool.options.get("runtime_env"), session=self._session)
         spec = _actor_options.spec_of(pool.options, self._session, TASKS_CLASS, lease.actor, environment)
         if borrows:
             _on_our_cpu(spec)

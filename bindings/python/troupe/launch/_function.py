@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _environment, _resources, _selectors
+from troupe import _resources, _runtime_env, _selectors
 
 _STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 
@@ -63,7 +63,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         mode=mode, ranks=_count("gpus", gpus) if gpus is not None else _count("processes", processes),
         gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank, remote=bool(remote),
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
-        runtime_env=_environment.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
+        runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api)
 
 

@@ -44,7 +44,6 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
     _refuse_inside_a_rank()
     session = session_for(options.remote)
     payload = _capture.dumps(function, args, kwargs, what="the function")
-    same_host = bool(session.store.get("same_host", True))
     spec = {
         "name": options.name or getattr(function, "__name__", "launch"),
         "function_name": f"{function.__module__}.{getattr(function, '__qualname__', 'function')}",
@@ -53,7 +52,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
         "strategy": _STRATEGY_NAMES[options.strategy], "attempts_max": options.max_attempts,
         "priority": options.priority, "where": options.where,
         "timeout_ms": round((options.timeout or 0) * 1000), "detached": detach,
-        "environment": _environment.build(options.runtime_env, options.inherit_env, same_host=same_host,
+        "environment": _environment.build(options.runtime_env, options.inherit_env, session=session,
                                           ray_compat=options.api == "troupe"),
     }
     if len(payload) > INLINE_BYTES_MAX:

@@ -1,0 +1,215 @@
+"""runtime_env: what a caller asks for (`resolve`), and what a started process makes of it (`enter`).
+
+`resolve` runs where the work is asked for: it checks, and where nodes are on other hosts it zips directories and
+puts them on a worker. What it returns travels as JSON in the variable TROUPE_RUNTIME_ENV, is entered before
+anything of the user's is loaded, and is what further work of that process starts from.
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from troupe import _identity, _packages, exceptions
+
+VARIABLE = "TROUPE_RUNTIME_ENV"
+_KEYS = ("env_vars", "excludes", "pip", "py_modules", "working_dir")
+_PIP_TIMEOUT_S = 600.0
+_OUTPUT_LINES = 12
+
+
+def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A copy as a dict. Raises ValueError or TypeError naming the key at fault."""
+    if runtime_env is not None and not isinstance(runtime_env, Mapping):
+        raise TypeError(f"runtime_env must be a dict, not {type(runtime_env).__name__}")
+    env = {key: value for key, value in (runtime_env or {}).items() if value is not None}
+    for key in env:
+        if key not in _KEYS:
+            raise ValueError(f"runtime_env has no key {key!r}; supported: {', '.join(_KEYS)}")
+    _check_variables(env.get("env_vars") or {})
+    if "working_dir" in env:
+        _check_directory("runtime_env['working_dir']", env["working_dir"])
+    for key in ("excludes", "py_modules"):
+        if not isinstance(env.get(key, []), (list, tuple)):
+            raise TypeError(f"runtime_env[{key!r}] must be a list, not {type(env[key]).__name__}")
+    if not all(isinstance(each, str) for each in env.get("excludes", ())):
+        raise TypeError("runtime_env['excludes'] must be a list of patterns")
+    if "py_modules" in env:
+        env["py_modules"] = [_module_path(each) for each in env["py_modules"]]
+    if "pip" in env:
+        env["pip"] = _requirements(env["pip"])
+    return env
+
+
+def _check_variables(variables: Any) -> None:
+    if not isinstance(variables, Mapping):
+        raise TypeError("runtime_env['env_vars'] must be a dict of texts")
+    for name, value in variables.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"runtime_env['env_vars'][{name!r}] must be a text, not {type(value).__name__}")
+
+
+def _check_directory(what: str, path: Any) -> None:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{what} must be a path, not {type(path).__name__}")
+    if not os.path.isdir(path):
+        raise ValueError(f"{what}: {os.fspath(path)} is no directory")
+
+
+def _module_path(module: Any) -> str:
+    """The directory of a package, given as such or as the imported module."""
+    if isinstance(module, types.ModuleType):
+        module = os.path.dirname(module.__file__ or "")
+    _check_directory("runtime_env['py_modules']", module)
+    return os.path.abspath(module)
+
+
+def _requirements(pip: Any) -> list[str]:
+    """The lines of a requirements file, or a list, or Ray's {"packages": [...]}."""
+    if isinstance(pip, Mapping):
+        others = set(pip) - {"packages", "pip_check", "pip_version"}
+        if others or "packages" not in pip:
+            raise ValueError("runtime_env['pip'] as a dict has 'packages', a list" +
+                             (f"; it has no {sorted(others)[0]!r}" if others else ""))
+        pip = pip["packages"]
+    if isinstance(pip, (str, os.PathLike)):
+        try:
+            pip = [line.strip() for line in Path(pip).read_text(encoding="utf-8").splitlines()]
+        except OSError as error:
+            raise ValueError(f"runtime_env['pip']: the file {os.fspath(pip)} cannot be read: {error.strerror}") from None
+        pip = [line for line in pip if line and not line.startswith("#")]
+    if not isinstance(pip, (list, tuple)) or not pip or not all(isinstance(each, str) and each for each in pip):
+        raise TypeError("runtime_env['pip'] must be a list of requirements, e.g. ['einops==0.8.0'], or a file of them")
+    if any(each.startswith("-") for each in pip):
+        raise ValueError(f"runtime_env['pip'] takes requirements, no options: {next(e for e in pip if e.startswith('-'))!r}")
+    return sorted(pip)
+
+
+def inherited(session: Any) -> dict[str, Any]:
+    """What work of this process starts from: that of init(), or that which this process was started with."""
+    if VARIABLE in os.environ and session.in_process:
+        return json.loads(os.environ[VARIABLE])
+    given = session.store.get("runtime_env") or {}
+    return resolve(given, session) if given else {}
+
+
+def resolve(runtime_env: Mapping[str, Any] | None, session: Any) -> dict[str, Any]:
+    """The form that travels. Directories of this host become packages where the cluster has other hosts."""
+    env = check(runtime_env)
+    found: dict[str, Any] = {"env_vars": dict(env.get("env_vars") or {})}
+    excludes = tuple(env.get("excludes", ()))
+    if "working_dir" in env:
+        found["working_dir"] = _directory(os.path.abspath(env["working_dir"]), excludes, "", session, "working_dir")
+    if "py_modules" in env:
+        found["py_modules"] = [_directory(path, excludes, os.path.basename(path), session, "py_modules")
+                               for path in env["py_modules"]]
+    if "pip" in env:
+        found["pip"] = env["pip"]
+    return found
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Two of the form that travels: variables together, other keys from `over` where it has them."""
+    return {**base, **over, "env_vars": {**base.get("env_vars", {}), **over.get("env_vars", {})}}
+
+
+def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, key: str) -> dict[str, Any]:
+    """A directory as it travels: its path, good on this host, and the package for others."""
+    here = {"path": path, "host": _identity.boot_id()}
+    if not _spread(session):
+        return here
+    known = session.store.setdefault("packages", {})
+    if (path, excludes, inside) not in known:
+        from troupe import _blobs
+
+        package = _packages.zip_of(path, excludes, inside=inside, what=f"runtime_env[{key!r}]")
+        blob = _blobs.put(session, package)
+        known[path, excludes, inside] = {**blob, "sha256": blob["sha256"].hex()}
+    return {**here, "package": known[path, excludes, inside]}
+
+
+def _spread(session: Any) -> bool:
+    """Whether the cluster has nodes on other hosts; that it has is remembered."""
+    if not session.store.get("spread"):
+        here = _identity.boot_id()
+        nodes = session.request("GetStatus", {})[1]["nodes"]
+        session.store["spread"] = any(node["boot_id"] != here for node in nodes if node["state"] != "dead")
+    return session.store["spread"]
+
+
+def enter(session: Any) -> None:
+    """Makes this process what its TROUPE_RUNTIME_ENV says: directory, import path, requirements.
+
+    Blocks while packages are fetched and requirements installed; a second process of the host waits for the
+    first. Raises RuntimeEnvSetupError.
+    """
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return
+    env = json.loads(text)
+    try:
+        paths = [_enter_module(each, session) for each in env.get("py_modules", ())]
+        if "working_dir" in env:
+            folder = _folder(env["working_dir"], session, "working_dir")
+            os.chdir(folder)
+            paths.insert(0, folder)
+        if "pip" in env:
+            paths.append(_installed(env["pip"]))
+    except (exceptions.TroupeError, OSError) as error:
+        if isinstance(error, exceptions.RuntimeEnvSetupError):
+            raise
+        raise exceptions.RuntimeEnvSetupError(f"the runtime_env could not be set up: {error}") from error
+    sys.path[:0] = [path for path in paths if path not in sys.path]
+
+
+def _enter_module(directory: Mapping[str, Any], session: Any) -> str:
+    """What is put on the import path for a package's directory: the folder that has it."""
+    if "package" in directory and directory["host"] != _identity.boot_id():
+        return _folder(directory, session, "py_modules")
+    return os.path.dirname(directory["path"])
+
+
+def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
+    """The directory itself on its own host; elsewhere its package, unpacked."""
+    if directory["host"] == _identity.boot_id():
+        return directory["path"]
+    package = directory.get("package")
+    if package is None:
+        raise exceptions.RuntimeEnvSetupError(
+            f"runtime_env[{key!r}]: {directory['path']} is on another host, and this one was not in the cluster when this "
+            "was asked for\n  ask again, now that the node is there")
+
+    def make(folder: Path) -> None:
+        from troupe import _blobs
+
+        _packages.unpack(_blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"],
+                                    what=f"the package of runtime_env[{key!r}]"), folder)
+
+    return str(_packages.made_once(f"package-{package['sha256'][:32]}", make))
+
+
+def _installed(requirements: list[str]) -> str:
+    """The folder these are installed in on this host, for this Python; pip runs where they are not."""
+    digest = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()
+    return str(_packages.made_once(f"pip-{digest[:32]}", lambda folder: _install(requirements, folder)))
+
+
+def _install(requirements: list[str], folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
+               "--target", str(folder), "--", *requirements]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=_PIP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise exceptions.RuntimeEnvSetupError(
+            f"pip install {' '.join(requirements)} was not done within {_PIP_TIMEOUT_S:g} s") from None
+    if done.returncode != 0:
+        said = "\n".join("    " + line for line in done.stdout.rstrip().splitlines()[-_OUTPUT_LINES:])
+        raise exceptions.RuntimeEnvSetupError(
+            f"pip install {' '.join(requirements)} ended with {done.returncode} on {os.uname().nodename}\n{said}")
