@@ -276,6 +276,7 @@ PyObject* NewRef(Slot* slot, CallChannelObject* channel, PyObject* method) {
   ref->channel = channel;
   ref->method = method;
   ref->generation = ForkGuard::generation();
+  ref->listed = false;
   return reinterpret_cast<PyObject*>(ref);
 }
 

@@ -20,6 +20,7 @@ struct RefObject {
   CallChannelObject* channel;  // whose answer it is (a reference); nullptr: a local one
   PyObject* method;            // str, or nullptr for a local one
   std::uint32_t generation;    // of forks: an inherited pending Ref is inert
+  bool listed;                 // wait() has met it in the list it looks through
 };
 
 /// Takes over the reference to `slot`. A new Ref, or nullptr with an error set.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "actors/now.h"
@@ -140,36 +139,67 @@ PyObject* Get(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keyw
 
 // ---- wait ------------------------------------------------------------------------------------
 
-/// Checks wait()'s list: only Refs, none twice. False: an error is set.
-bool CheckRefs(PyObject* list, Py_ssize_t num_returns) {
+/// Marks the Refs of a list, and takes the marks off again: how one that is in it twice is found, at a
+/// cost that a program can pay for every one of thousands. With the GIL held all the while.
+class Listed {
+ public:
+  ~Listed() {
+    for (Py_ssize_t i = 0; i < marked_; ++i) AsRef(PyList_GET_ITEM(list_, i))->listed = false;
+  }
+  explicit Listed(PyObject* list) : list_(list) {}
+  /// The next one of the list. False: it was there before.
+  bool Add(RefObject* ref) {
+    if (ref->listed) return false;
+    ref->listed = true;
+    ++marked_;
+    return true;
+  }
+
+ private:
+  PyObject* list_;
+  Py_ssize_t marked_ = 0;
+};
+
+/// How many Refs of wait()'s list are done, counted up to `num_returns`; checks it: only Refs, none
+/// twice. -1: an error is set.
+Py_ssize_t CountDone(PyObject* list, Py_ssize_t num_returns) {
   const Py_ssize_t count = PyList_GET_SIZE(list);
   if (num_returns < 1 || num_returns > count) {
     PyErr_Format(PyExc_ValueError, "num_returns is %zd; it is from 1 to the number of refs, %zd",
                  num_returns, count);
-    return false;
+    return -1;
   }
-  std::unordered_set<PyObject*> seen;
+  Listed listed(list);
+  Py_ssize_t done = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* ref = PyList_GET_ITEM(list, i);
     if (!IsRef(ref)) {
       PyErr_Format(PyExc_TypeError, "wait() takes a list of Refs; item %zd is a %s", i,
                    Py_TYPE(ref)->tp_name);
-      return false;
+      return -1;
     }
-    if (!seen.insert(ref).second) {
+    if (!listed.Add(AsRef(ref))) {
       PyErr_Format(PyExc_ValueError, "wait() was given the same Ref twice (item %zd)", i);
-      return false;
+      return -1;
     }
-    if (!Usable(AsRef(ref))) return false;
+    if (done < num_returns) {
+      if (AsRef(ref)->slot->done()) {
+        ++done;
+      } else if (!Usable(AsRef(ref))) {
+        return -1;
+      }
+    }
   }
-  return true;
+  return done;
 }
 
-actors::WaitResult WaitFor(const std::vector<RefObject*>& refs, Py_ssize_t needed,
+actors::WaitResult WaitFor(const std::vector<PyObject*>& refs, Py_ssize_t needed,
                            const Limit& limit) {
   std::vector<actors::Slot*> slots;
   std::vector<actors::Channel*> channels;
-  for (RefObject* ref : refs) {
+  slots.reserve(refs.size());
+  for (PyObject* each : refs) {
+    const RefObject* ref = AsRef(each);
     slots.push_back(ref->slot);
     if (ref->channel == nullptr || channels.size() >= kChannelsPolled) continue;
     actors::Channel* channel = ref->channel->channel->get();
@@ -188,14 +218,22 @@ actors::WaitResult WaitFor(const std::vector<RefObject*>& refs, Py_ssize_t neede
   return CallReactor::Current().Wait(request, host);
 }
 
-PyObject* Split(const std::vector<RefObject*>& refs, Py_ssize_t num_returns) {
+/// (ready, not ready): the first `num_returns` that are done, and the rest.
+PyObject* Split(const std::vector<PyObject*>& refs, Py_ssize_t num_returns) {
+  const auto count = static_cast<Py_ssize_t>(refs.size());
   PyObject* ready = PyList_New(0);
-  PyObject* rest = PyList_New(0);
+  PyObject* rest = PyList_New(count);
+  Py_ssize_t left = 0;
   bool good = ready != nullptr && rest != nullptr;
-  for (std::size_t i = 0; good && i < refs.size(); ++i) {
-    const bool take = PyList_GET_SIZE(ready) < num_returns && refs[i]->slot->done();
-    good = PyList_Append(take ? ready : rest, reinterpret_cast<PyObject*>(refs[i])) == 0;
+  for (Py_ssize_t i = 0; good && i < count; ++i) {
+    PyObject* ref = refs[static_cast<std::size_t>(i)];
+    if (i - left < num_returns && AsRef(ref)->slot->done()) {
+      good = PyList_Append(ready, ref) == 0;
+    } else {
+      PyList_SET_ITEM(rest, left++, Py_NewRef(ref));
+    }
   }
+  good = good && PyList_SetSlice(rest, left, count, nullptr) == 0;
   PyObject* both = good ? PyTuple_Pack(2, ready, rest) : nullptr;
   Py_XDECREF(ready);
   Py_XDECREF(rest);
@@ -216,14 +254,17 @@ PyObject* Wait(PyObject*, PyObject* args, PyObject* kwargs) {
                         Py_TYPE(list)->tp_name);
   }
   Limit limit;
-  if (!ReadLimit(timeout, &limit) || !CheckRefs(list, num_returns)) return nullptr;
-  std::vector<RefObject*> refs;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-    refs.push_back(AsRef(Py_NewRef(PyList_GET_ITEM(list, i))));
-  }
-  const actors::WaitResult result = WaitFor(refs, num_returns, limit);
-  PyObject* both = result == actors::WaitResult::kInterrupted ? nullptr : Split(refs, num_returns);
-  for (RefObject* ref : refs) Py_DECREF(ref);
+  if (!ReadLimit(timeout, &limit)) return nullptr;
+  const Py_ssize_t done = CountDone(list, num_returns);
+  if (done < 0) return nullptr;
+  const Py_ssize_t count = PyList_GET_SIZE(list);
+  std::vector<PyObject*> refs;  // others may change the list meanwhile
+  refs.reserve(static_cast<std::size_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i) refs.push_back(Py_NewRef(PyList_GET_ITEM(list, i)));
+  const bool interrupted = done < num_returns && WaitFor(refs, num_returns, limit) ==
+                                                     actors::WaitResult::kInterrupted;
+  PyObject* both = interrupted ? nullptr : Split(refs, num_returns);
+  for (PyObject* ref : refs) Py_DECREF(ref);
   return both;
 }
 
