@@ -333,7 +333,7 @@ bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
   const ObjectStore::Took took =
       objects == nullptr || options_.observer != nullptr || frame.head.flags != (kFlagReply | kFlagObjects)
           ? ObjectStore::Took::kBad
-          : objects->TakeResult(slot, frame.body.substr(0, ObjectStore::kResultBytes));
+          : objects->TakeResult(slot, frame.body);
   if (took == ObjectStore::Took::kDone && slot->Finish()) {
     finished_.push_back(slot);
     return true;

@@ -67,8 +67,9 @@ void ObjectStore::ApplyOne(const store::Effect& effect) {
   } else if (const auto* unwatch = std::get_if<store::Unwatch>(&effect)) {
     dial_again_.erase(unwatch->process);
     connections_of_.erase(unwatch->process);
-  } else if (std::holds_alternative<store::Wake>(effect)) {
+  } else if (const auto* wake = std::get_if<store::Wake>(&effect)) {
     woken_ = true;
+    AnswerBorrowed(wake->object);
   } else if (const auto* forgotten = std::get_if<store::Forgotten>(&effect)) {
     pinned_.erase(forgotten->object);
   } else if (const auto* free = std::get_if<store::FreeSlot>(&effect)) {

@@ -23,31 +23,6 @@ namespace {
 std::atomic<ObjectStore*> current{nullptr};
 std::mutex making;
 
-constexpr std::uint64_t kResultKind = 1;
-
-struct ResultBody {
-  std::uint64_t kind = kResultKind;
-  std::uint64_t maker[2] = {0, 0};
-  std::uint32_t segment = 0;
-  std::uint32_t slot = 0;
-  std::uint64_t generation = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-};
-static_assert(sizeof(ResultBody) == ObjectStore::kResultBytes);
-
-bool Parse(std::string_view body, store::Location* location) {
-  ResultBody read;
-  if (body.size() != sizeof read) return false;
-  std::memcpy(&read, body.data(), sizeof read);
-  if (read.kind != kResultKind) return false;
-  location->slot = {ProcessId(read.maker[0], read.maker[1]), read.segment, read.slot};
-  location->generation = read.generation;
-  location->offset = read.offset;
-  location->bytes = read.bytes;
-  return !location->slot.maker.IsNil();
-}
-
 Status Lost(const std::string& why) { return MakeError(kObjectLost, "the object is lost: " + why); }
 
 // Around a fork the table is at rest, and what is mapped then may be read for ever.
@@ -168,9 +143,11 @@ ObjectStore::Turn::~Turn() {
 
 // ---- values ------------------------------------------------------------------------------------
 
-store::ObjectId ObjectStore::Put(const store::Writing& writing, std::uint64_t sequence) {
+store::ObjectId ObjectStore::Put(const store::Writing& writing, std::uint64_t sequence,
+                                 std::vector<store::ObjectId> contained) {
   Turn turn(*this);
-  return table_.PutAs(sequence, store::Value::At(pool_.Lend(writing, self_)), {}, turn.now);
+  return table_.PutAs(sequence, store::Value::At(pool_.Lend(writing, self_)), std::move(contained),
+                      turn.now);
 }
 
 void ObjectStore::AddHandle(const store::ObjectId& id) {
@@ -178,31 +155,20 @@ void ObjectStore::AddHandle(const store::ObjectId& id) {
   table_.AddHandle(id);
 }
 
-void ObjectStore::DropHandle(const store::ObjectId& id) {
+void ObjectStore::DropHandles(const std::vector<store::ObjectId>& ids) {
   Turn turn(*this);
-  table_.DropHandle(id, turn.now);
+  for (const store::ObjectId& id : ids) table_.DropHandle(id, turn.now);
+}
+
+void Handles::Clear() {
+  ObjectStore* const store = ids_.empty() ? nullptr : ObjectStore::Existing();  // else inherited by a forked child
+  if (store != nullptr) store->DropHandles(ids_);
+  ids_.clear();
 }
 
 void ObjectStore::DropView(const store::ObjectId& id) {
   Turn turn(*this);
   table_.DropView(id, turn.now);
-}
-
-void ObjectStore::StandFor(Slot* slot, const store::ObjectId& id) {
-  slot->StandForObject();
-  Turn turn(*this);
-  slots_[slot] = id;
-}
-
-void ObjectStore::Released(const Slot* slot) {
-  ObjectStore* store = Existing();
-  if (store == nullptr) return;  // inherited by a forked child
-  Turn turn(*store);
-  const auto found = store->slots_.find(slot);
-  if (found == store->slots_.end()) return;
-  const store::ObjectId id = found->second;
-  store->slots_.erase(found);
-  store->table_.DropHandle(id, turn.now);
 }
 
 StatusOr<ObjectView> ObjectStore::View(const store::ObjectId& id) {
@@ -277,6 +243,7 @@ void ObjectStore::Map(const Key& key, GuardedFd descriptor, std::uint64_t bytes)
   known_[key] = mapping;
   mapped_[key] = std::move(mapping);
   FinishArrived(key);
+  AnswerBorrowedOf(key);
   woken_ = true;
 }
 
@@ -299,7 +266,13 @@ bool ObjectStore::Settled(const store::ObjectId& id) {
   return false;
 }
 
-bool ObjectStore::Await(const std::vector<store::ObjectId>& ids, Duration most) {
+bool ObjectStore::Registered(const store::ObjectId& id) const {
+  const auto found = table_.state().borrowed.find(id);
+  return found == table_.state().borrowed.end() || found->second.state != store::RefState::kRegistering;
+}
+
+bool ObjectStore::Await(const std::vector<store::ObjectId>& values,
+                        const std::vector<store::ObjectId>& refs, Duration most) {
   const Instant until = Now() + most;
   while (true) {
     std::uint64_t seen = 0;
@@ -307,7 +280,8 @@ bool ObjectStore::Await(const std::vector<store::ObjectId>& ids, Duration most) 
       Turn turn(*this);
       seen = changes_;
       bool settled = true;
-      for (const store::ObjectId& id : ids) settled = Settled(id) && settled;
+      for (const store::ObjectId& id : values) settled = Settled(id) && settled;
+      for (const store::ObjectId& id : refs) settled = Registered(id) && settled;
       if (settled) return true;
     }
     std::unique_lock lock(mutex_);
@@ -315,90 +289,6 @@ bool ObjectStore::Await(const std::vector<store::ObjectId>& ids, Duration most) 
     if (left <= Duration::zero()) return false;
     changed_.wait_for(lock, left, [&] { return changes_ != seen; });
   }
-}
-
-// ---- results -------------------------------------------------------------------------------------
-
-StatusOr<std::shared_ptr<ResultHold>> ObjectStore::LendResult(const store::Writing& writing,
-                                                              const ProcessId& owner,
-                                                              std::string* body) {
-  Turn turn(*this);
-  if (!table_.Mind(owner, turn.now)) {
-    pool_.GiveUp(writing);
-    return Lost("the caller's process is gone");
-  }
-  const store::Location at = pool_.Lend(writing, owner);
-  ResultBody result;
-  result.maker[0] = self_.hi;
-  result.maker[1] = self_.lo;
-  result.segment = at.slot.segment;
-  result.slot = at.slot.slot;
-  result.generation = at.generation;
-  result.offset = at.offset;
-  result.bytes = at.bytes;
-  body->assign(reinterpret_cast<const char*>(&result), sizeof result);
-  const std::uint32_t generation = generation_;
-  return std::make_shared<ResultHold>([this, generation, owner, at] {
-    if (generation != ForkGuard::generation()) return;
-    Turn lost(*this);  // its segment is told of
-    pool_.Free(owner, at.slot, at.generation, /*clean=*/false);
-  });
-}
-
-ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body) {
-  Arriving arriving{slot, {}};
-  if (!Parse(body, &arriving.location)) return Took::kBad;
-  const store::SlotId& at = arriving.location.slot;
-  const Key key{at.maker, at.segment};
-  slot->StandForObject();
-  Turn turn(*this);
-  const store::ObjectId id = table_.PutAs(slot->id(), store::Value(), {}, turn.now);
-  slots_[slot] = id;
-  table_.Mind(at.maker, turn.now);
-  if (MappingOf(id, arriving.location) != nullptr) {
-    table_.Fulfil(id, {store::Value::At(arriving.location), {}}, at.maker, turn.now);
-    std::string name;
-    AppendObjectId(name, id);
-    slot->Fill(kFlagReply | kFlagObjects, name);
-    return Took::kDone;
-  }
-  slot->AddReference();
-  arriving_.emplace(key, arriving);
-  Want(key, at.maker);
-  return Took::kLater;
-}
-
-/// The memory of these replies is mapped: they are here.
-void ObjectStore::FinishArrived(const Key& key) {
-  const auto [first, last] = arriving_.equal_range(key);
-  for (auto each = first; each != last; ++each) {
-    const Arriving& arriving = each->second;
-    const store::ObjectId id{self_, arriving.slot->id()};
-    MappingOf(id, arriving.location);
-    table_.Fulfil(id, {store::Value::At(arriving.location), {}}, key.first, Now());
-    std::string name;
-    AppendObjectId(name, id);
-    answers_.push_back({arriving.slot, kFlagReply | kFlagObjects, std::move(name)});
-  }
-  arriving_.erase(first, last);
-}
-
-void ObjectStore::AnswerLost(const Arriving& arriving, const std::string& why) {
-  ByteBuffer body;
-  AppendRuntimeError(body, kObjectLost,
-                     "the result, of " + std::to_string(arriving.location.bytes) +
-                         " bytes, could not be read in the memory of its actor: " + why);
-  answers_.push_back({arriving.slot, kFlagReply | kFlagRuntimeError, std::string(body.view())});
-}
-
-/// Nobody has the descriptor (any more).
-void ObjectStore::Missing(const Key& key, const std::string& why) {
-  wanted_.erase(key);
-  missing_[key] = why;
-  const auto [first, last] = arriving_.equal_range(key);
-  for (auto each = first; each != last; ++each) AnswerLost(each->second, why);
-  arriving_.erase(first, last);
-  woken_ = true;
 }
 
 ObjectStore::Figures ObjectStore::figures() {

@@ -30,6 +30,7 @@
 
 #include "actors/fork_guard.h"
 #include "actors/object_frame.h"
+#include "actors/object_handles.h"
 #include "actors/object_link.h"
 #include "actors/slot.h"
 #include "runtime/base/status.h"
@@ -110,26 +111,40 @@ class ObjectStore {
 
   // -- values of this process --
   /// What was written becomes an object under that number, which this process never uses twice; the caller
-  /// has its one handle.
-  store::ObjectId Put(const store::Writing& writing, std::uint64_t sequence);
+  /// has its one handle. `contained`: the objects that the value names.
+  store::ObjectId Put(const store::Writing& writing, std::uint64_t sequence,
+                      std::vector<store::ObjectId> contained);
+  /// The value that `slot` is about to be filled with becomes an object, which the slot stands for; of a slot that
+  /// others know already, that object's. `writing`, or what travels in frames: `bytes`.
+  store::ObjectId Provide(Slot* slot, const store::Writing* writing, std::string_view bytes,
+                          const std::vector<store::ObjectId>& contained);
+  /// The object that a slot is to other processes, with one more handle: the caller's. A pending one has its value
+  /// when its slot has. Nothing: a forked child inherited it.
+  std::optional<store::ObjectId> Export(Slot* slot);
+  /// The slot of an object that is known here; a pending one is answered when its value is there. One reference
+  /// for the caller. nullptr: it is not known here.
+  Slot* Borrow(const store::ObjectId& id);
+  /// What a slot stands for.
+  std::optional<store::ObjectId> NameOf(const Slot* slot);
   void AddHandle(const store::ObjectId& id);
-  void DropHandle(const store::ObjectId& id);
-  /// `slot` (before it is finished) takes over one handle, and drops it at its end.
-  void StandFor(Slot* slot, const store::ObjectId& id);
+  void DropHandles(const std::vector<store::ObjectId>& ids);
   /// An error is kObjectLost or kOwnerDied: it cannot be read here (any more).
   StatusOr<ObjectView> View(const store::ObjectId& id);
 
   // -- what came in a call --
-  /// One handle of each; they are registered with their owners, and their memory is fetched.
+  /// One handle of each, to be dropped; they are registered with their owners.
   void Receive(const ProcessId& lender, const std::vector<store::ObjectId>& ids);
-  /// Until each of them can be read, or never can be; false: `most` passed first.
-  bool Await(const std::vector<store::ObjectId>& ids, Duration most);
+  /// Until each of `values` can be read and each of `refs` is registered with its owner, or never can be; false:
+  /// `most` passed first.
+  bool Await(const std::vector<store::ObjectId>& values, const std::vector<store::ObjectId>& refs,
+             Duration most);
 
   // -- results --
-  /// A large result for that caller, as the body of its reply. An error: the caller is gone.
-  StatusOr<std::shared_ptr<ResultHold>> LendResult(const store::Writing& writing,
+  /// A result for that caller that is large, or names the objects `contained`, as the body of its reply: with
+  /// `writing`, or else `bytes`. An error: the caller is gone.
+  StatusOr<std::shared_ptr<ResultHold>> LendResult(const store::Writing* writing, std::string_view bytes,
+                                                   const std::vector<store::ObjectId>& contained,
                                                    const ProcessId& owner, std::string* body);
-  static constexpr std::size_t kResultBytes = 56;
   enum class Took { kDone, kLater, kBad };
   /// Such a reply has come for `slot`. kDone: the slot is filled and to be finished; kLater: this store
   /// does it.
@@ -144,6 +159,9 @@ class ObjectStore {
   };
   Figures figures();
 
+  /// The slot of an exported object has its answer.
+  void EndExported(const store::ObjectId& id, std::uint16_t flags, std::string_view bytes);
+
   // For forks.
   void Lock() { mutex_.lock(); }
   void Unlock() { mutex_.unlock(); }
@@ -156,6 +174,7 @@ class ObjectStore {
   struct Arriving {
     Slot* slot;  // one reference
     store::Location location;
+    std::vector<store::Handed> contained;
   };
   /// An answer to be given once the lock is released.
   struct Answer {
@@ -170,11 +189,16 @@ class ObjectStore {
   void Run();
 
   // All with the mutex held:
+  void Note(Slot* slot, const store::ObjectId& id);
   void Apply();
   void ApplyOne(const store::Effect& effect);
   void CloseSegments();
   void Retire(const Key& key);
   bool Settled(const store::ObjectId& id);
+  bool Registered(const store::ObjectId& id) const;
+  bool Sighted(const store::ObjectId& id, std::uint16_t* flags, std::string* body);
+  void AnswerBorrowed(const store::ObjectId& id);
+  void AnswerBorrowedOf(const Key& key);
   std::shared_ptr<ObjectMapping> MappingOf(const store::ObjectId& id, const store::Location& at);
   std::shared_ptr<ObjectMapping> OwnMapping(std::uint32_t segment);
   void Want(const Key& key, const ProcessId& from);
@@ -183,7 +207,7 @@ class ObjectStore {
   void ForgetMaker(const ProcessId& maker);
   void Missing(const Key& key, const std::string& why);
   void FinishArrived(const Key& key);
-  void AnswerLost(const Arriving& arriving, const std::string& why);
+  void AnswerLost(Arriving& arriving, const std::string& why);
 
   void EnsureLink(const ProcessId& peer);
   void FlushAll();
@@ -212,6 +236,9 @@ class ObjectStore {
   std::condition_variable changed_;
   store::References table_;
   std::unordered_map<const Slot*, store::ObjectId> slots_;
+  std::map<store::ObjectId, Slot*> slot_of_;          // where one lives, no reference
+  std::multimap<store::ObjectId, Slot*> borrowing_;   // slots to be answered, no reference
+  std::multimap<Key, store::ObjectId> borrowing_of_;  // those whose memory is fetched
   std::map<Key, std::shared_ptr<ObjectMapping>> mapped_;                   // kept for the next value there
   std::map<Key, std::weak_ptr<ObjectMapping>> known_;                      // all that are mapped here
   std::map<store::ObjectId, std::shared_ptr<ObjectMapping>> pinned_;       // what objects here lie in

@@ -45,8 +45,16 @@ class Slot {
   /// A wait node was hung on the slot. False: it is done, and nobody will be told.
   bool Watch() { return (state_.fetch_or(kWaited, std::memory_order_acq_rel) & kDone) == 0; }
 
-  /// Before Finish: the slot stands for an object, and `released` of SetReleaseHook is told of its end.
+  /// For who found it without a reference, in a table that its end takes it out of. False: it is ending.
+  bool TryAddReference() {
+    std::uint32_t seen = references_.load(std::memory_order_relaxed);
+    while (seen != 0 && !references_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
+    }
+    return seen != 0;
+  }
+  /// The slot stands for an object, and `released` of SetReleaseHook is told of its end.
   void StandForObject() { state_.fetch_or(kObject, std::memory_order_relaxed); }
+  bool stands_for_object() const { return (state_.load(std::memory_order_relaxed) & kObject) != 0; }
   static void SetReleaseHook(void (*released)(const Slot*)) { release_hook_.store(released); }
 
   /// After done(), or after Fill by who filled it:

@@ -3,6 +3,7 @@
 #include <absl/strings/str_format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -42,16 +43,18 @@ bool SendValues(const AnswerTo& to, PyObject* result) {
   return count == asked;
 }
 
-/// False: an error is set.
+/// What is in `reply`, or was written to memory, and the references inside it. False: an error is set.
 bool LendResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   std::string body;
-  const store::Writing writing = *std::exchange(outgoing->writing, {});
-  StatusOr<std::shared_ptr<actors::ResultHold>> hold =
-      actors::ObjectStore::Current()->LendResult(writing, to.peer.process, &body);
+  const std::optional<store::Writing> writing = std::exchange(outgoing->writing, {});
+  StatusOr<std::shared_ptr<actors::ResultHold>> hold = actors::ObjectStore::Current()->LendResult(
+      writing ? &*writing : nullptr, reply.view().substr(actors::kFrameHeadBytes), outgoing->held.ids(),
+      to.peer.process, &body);
   if (!hold.ok()) {
     RaiseStatus(hold.status());
     return false;
   }
+  reply.Truncate(actors::kFrameHeadBytes);
   reply.Append(body.data(), body.size());
   to.peer.Keep(to.sequence, *std::move(hold));
   return true;
@@ -62,9 +65,10 @@ bool LendResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
 void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
                 const actors::CallLimits& limits, std::uint16_t* flags, const AnswerTo* to) {
   const bool lends = to != nullptr && !to->peer.process.IsNil();
-  Outgoing outgoing(Outgoing::Way::kWriting, lends ? actors::kLargeBytes : Outgoing::kNever);
+  Outgoing outgoing(Outgoing::Way::kWriting, lends ? actors::kLargeBytes : Outgoing::kNever, lends);
   bool encoded = result != nullptr && EncodeValue(reply, result, &outgoing);
-  if (encoded && outgoing.writing) {
+  const bool fits = actors::PaddedTo8(reply.size()) <= limits.frame_bytes_max;
+  if (encoded && fits && (outgoing.writing || !outgoing.held.empty())) {
     Py_DECREF(result);
     if (LendResult(*to, &outgoing, reply)) {
       *flags |= actors::kFlagObjects;
@@ -76,7 +80,7 @@ void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
   if (result != nullptr && !encoded && TakeNestedRef()) {
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
-                 "the result of %U() holds a Ref\n  return the value, troupe.get(ref)",
+                 "the result of %U() holds a Ref, and goes to another host\n  return the value, troupe.get(ref)",
                  method_name);
   }
   Py_XDECREF(result);

@@ -177,7 +177,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
   bool good = true;
   if ((frame.head.flags & actors::kFlagObjects) != 0) {
     incoming.emplace();
-    if (!ObjectsNamed(values, prefix_.head.arg_count, &incoming->ids)) {
+    if (!ObjectsNamed(values, prefix_.head.arg_count, &incoming->values, &incoming->refs)) {
       return MakeError(ErrorCode::kInvalid, "arguments that name objects, and do not");
     }
     good = incoming->Fetch(peer.process);

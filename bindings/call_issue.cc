@@ -26,6 +26,10 @@ using actors::ByteBuffer;
 using actors::CallReactor;
 using actors::Channel;
 
+constexpr char kRefsStay[] =
+    "a value with Refs inside it goes to calls of actors on this host\n  pass the Ref as an argument of its own, "
+    "where it is replaced by its value, or put troupe.get(ref) there";
+
 /// "argument 2" or "argument 'x'", for errors.
 std::string ArgumentName(Py_ssize_t i, Py_ssize_t positional, PyObject* keywords) {
   if (i < positional) return absl::StrFormat("argument %d", i + 1);
@@ -43,8 +47,24 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   if (large_from > actors::kLargeBytes && !AppendObjectBytes(out, *id, large_from, &appended)) return false;
   if (appended) return true;
   store->AddHandle(*id);
-  outgoing->held.push_back(*id);
+  outgoing->held.Add(*id);
   AppendObjectName(out, *id);
+  return true;
+}
+
+/// A value that is encoded already, and what it names.
+bool AppendEncoded(ByteBuffer& out, std::string_view value, Outgoing* outgoing) {
+  std::vector<store::ObjectId> refs;
+  static_cast<void>(ObjectsNamed(value, 1, &refs, &refs));
+  if (!refs.empty() && (outgoing == nullptr || !outgoing->refs)) {
+    PyErr_SetString(PyExc_TypeError, kRefsStay);
+    return false;
+  }
+  for (const store::ObjectId& id : refs) {
+    actors::ObjectStore::Current()->AddHandle(id);
+    outgoing->held.Add(id);
+  }
+  out.Append(value.data(), value.size());
   return true;
 }
 
@@ -56,10 +76,7 @@ bool AppendRefArgument(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   const std::string_view value = (flags & (actors::kFlagTaskError | actors::kFlagRuntimeError)) == 0
                                      ? FrontValue(ref->slot->bytes())
                                      : std::string_view();
-  if (!value.empty()) {
-    out.Append(value.data(), value.size());
-    return true;
-  }
+  if (!value.empty()) return AppendEncoded(out, value, outgoing);
   Py_XDECREF(ValueOf(ref));  // raises what the Ref holds
   return false;
 }
@@ -73,10 +90,8 @@ bool AppendArguments(ByteBuffer& out, PyObject* const* args, Py_ssize_t position
     } else if (!EncodeValue(out, args[i], outgoing)) {
       if (TakeNestedRef()) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError,
-                     "%s of %U() holds a Ref inside it\n  pass the Ref as an argument of its own, "
-                     "where it is replaced by its value, or put troupe.get(ref) there",
-                     ArgumentName(i, positional, keywords).c_str(), method);
+        PyErr_Format(PyExc_TypeError, "%s of %U(): %s", ArgumentName(i, positional, keywords).c_str(), method,
+                     kRefsStay);
       }
       return false;
     }
@@ -193,24 +208,19 @@ std::size_t LargeFrom(Channel::Place place) {
   return place == Channel::Place::kUnknown ? kUnknownLarge : Outgoing::kNever;
 }
 
-/// The objects named in a call, until it has its answer: whoever runs it has registered them by then.
+/// What a call names, until it has its answer: whoever runs it has registered it by then.
 class HeldForCall : public actors::Completion {
  public:
-  explicit HeldForCall(std::vector<store::ObjectId> ids) : ids_(std::move(ids)) {}
-  ~HeldForCall() override {
-    actors::ObjectStore* const store = actors::ObjectStore::Existing();
-    if (store == nullptr) return;
-    for (const store::ObjectId& id : ids_) store->DropHandle(id);
-  }
+  explicit HeldForCall(actors::Handles held) : held_(std::move(held)) {}
   void Run() override {}
 
  private:
-  const std::vector<store::ObjectId> ids_;
+  const actors::Handles held_;
 };
 
-void HoldUntilAnswered(actors::Slot* slot, std::vector<store::ObjectId> ids) {
+void HoldUntilAnswered(actors::Slot* slot, actors::Handles held) {
   static_cast<void>(
-      CallReactor::Current().OnDone(slot, std::make_unique<HeldForCall>(std::move(ids))));
+      CallReactor::Current().OnDone(slot, std::make_unique<HeldForCall>(std::move(held))));
 }
 
 }  // namespace
@@ -243,7 +253,8 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   char space[512];
   ByteBuffer frame(space, sizeof space);
   Channel& channel = **self->channel;
-  Outgoing outgoing(Outgoing::Way::kObjects, LargeFrom(channel.place()));
+  const Channel::Place place = channel.place();
+  Outgoing outgoing(Outgoing::Way::kObjects, LargeFrom(place), place != Channel::Place::kAway);
   if (!MakeFrame(self, kind, args, positional, keywords, frame, &shape, &outgoing)) return nullptr;
   const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
   std::uint16_t flags = shape.named ? actors::kFlagNamed : actors::kFlagNone;

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,26 +26,20 @@ using actors::ByteBuffer;
 using actors::CallReactor;
 using actors::Slot;
 
-/// The bytes and flags of a slot's value. A large one is in shared memory, and the slot stands for it.
+/// The bytes and flags of a slot's value. The slot stands for one that is in shared memory or holds refs.
 std::uint16_t Encode(Slot* slot, ByteBuffer& bytes, nb::handle value) {
-  Outgoing outgoing(Outgoing::Way::kWriting, actors::kLargeBytes);
-  if (EncodeValue(bytes, value.ptr(), &outgoing)) {
-    if (!outgoing.writing) return actors::kFlagReply;
-    actors::ObjectStore* store = actors::ObjectStore::Current();
-    const store::ObjectId id = store->Put(*std::exchange(outgoing.writing, {}), slot->id());
-    store->StandFor(slot, id);
-    std::string name;
-    actors::AppendObjectId(name, id);
-    bytes.Clear();
-    bytes.Append(name.data(), name.size());
-    return actors::kFlagReply | actors::kFlagObjects;
-  }
-  if (TakeNestedRef()) {
-    PyErr_Clear();
-    PyErr_SetString(PyExc_TypeError,
-                    "the value holds a Ref inside it\n  put troupe.get(ref) there instead");
-  }
-  throw nb::python_error();
+  Outgoing outgoing(Outgoing::Way::kWriting, actors::kLargeBytes, /*with_refs=*/true);
+  if (!EncodeValue(bytes, value.ptr(), &outgoing)) throw nb::python_error();
+  if (!outgoing.writing && outgoing.held.empty()) return actors::kFlagReply;
+  const std::optional<store::Writing> writing = std::exchange(outgoing.writing, {});
+  const store::ObjectId id = actors::ObjectStore::Current()->Provide(
+      slot, writing ? &*writing : nullptr, bytes.view(), outgoing.held.ids());
+  if (!writing) return actors::kFlagReply;
+  std::string name;
+  actors::AppendObjectId(name, id);
+  bytes.Clear();
+  bytes.Append(name.data(), name.size());
+  return actors::kFlagReply | actors::kFlagObjects;
 }
 
 /// Answers one local Ref, once. Dropped without an answer, it answers with an error: nobody who

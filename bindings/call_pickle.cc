@@ -15,6 +15,7 @@ thread_local bool nested_ref_seen = false;
 /// What the pickling under way takes out of its value.
 struct Taking {
   Buffers* buffers = nullptr;
+  actors::Handles* refs = nullptr;
   PyObject* tensors = nullptr;       // dict of troupe/_tensors.py: memory that tensors share
   PyObject* writable = nullptr;      // the PickleBuffer whose reader may write; borrowed
 };
@@ -205,7 +206,9 @@ PyObject* CloudDumps(const Tools& tools, PyObject* value) {
 /// For the time of one pickling; what an object's own reduction pickles meanwhile is another.
 class TakingInto {
  public:
-  explicit TakingInto(Buffers* buffers) : before_(taking) { taking = {buffers, nullptr, nullptr}; }
+  TakingInto(Buffers* buffers, actors::Handles* refs) : before_(taking) {
+    taking = {buffers, refs, nullptr, nullptr};
+  }
   ~TakingInto() {
     Py_XDECREF(taking.tensors);
     taking = before_;
@@ -221,7 +224,7 @@ class TakingInto {
 
 void TakeWritable(PyObject* buffer) { taking.writable = buffer; }
 
-PyObject* Dumps(PyObject* value, Buffers* buffers) {
+PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs) {
   const Tools* tools = GetTools();
   if (tools == nullptr) return nullptr;
   nested_ref_seen = false;
@@ -230,7 +233,7 @@ PyObject* Dumps(PyObject* value, Buffers* buffers) {
     PyObject* args[3] = {nullptr, value, tools->protocol};
     return PyObject_Vectorcall(tools->dumps, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
   }
-  const TakingInto into(buffers);
+  const TakingInto into(buffers, refs);
   PyObject* bytes = DumpsWithReducer(*tools, value);
   // What C pickle refuses (a lambda, a function found under another name), cloudpickle may not.
   if (bytes != nullptr || nested_ref_seen || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ||
@@ -239,6 +242,7 @@ PyObject* Dumps(PyObject* value, Buffers* buffers) {
   }
   PyErr_Clear();
   if (buffers != nullptr) buffers->Clear();
+  if (refs != nullptr) refs->Clear();
   return CloudDumps(*tools, value);
 }
 
@@ -255,7 +259,10 @@ PyObject* Loads(std::string_view pickle, PyObject* buffers) {
   return value;
 }
 
-void NoteNestedRef() { nested_ref_seen = true; }
+actors::Handles* TakingRefs() {
+  nested_ref_seen = nested_ref_seen || taking.refs == nullptr;
+  return taking.refs;
+}
 
 bool TakeNestedRef() {
   const bool seen = nested_ref_seen;

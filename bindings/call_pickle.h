@@ -10,13 +10,15 @@
 
 #include <string_view>
 
+#include "actors/object_handles.h"
+
 namespace troupe::bindings {
 
 class Buffers;
 
 /// A new bytes object, protocol 5; nullptr with a Python error set. With `buffers`, large arrays are left out
-/// of it and put there.
-PyObject* Dumps(PyObject* value, Buffers* buffers = nullptr);
+/// of it and put there; without `refs`, where Refs inside the value are put, there may be none.
+PyObject* Dumps(PyObject* value, Buffers* buffers = nullptr, actors::Handles* refs = nullptr);
 /// The inverse; `buffers`: a list of what was left out, or nullptr. Runs what the pickle says: only for bytes of
 /// an authenticated peer.
 PyObject* Loads(std::string_view pickle, PyObject* buffers = nullptr);
@@ -24,9 +26,9 @@ PyObject* Loads(std::string_view pickle, PyObject* buffers = nullptr);
 /// For troupe/_tensors.py: the buffer it gives next is one whose reader may write, to a copy of its own.
 void TakeWritable(PyObject* buffer);
 
-/// Called by Ref.__reduce__: a Ref inside a value cannot be sent yet. TakeNestedRef tells, once,
-/// whether that is why the last Dumps failed.
-void NoteNestedRef();
+/// For Ref.__reduce__: where the pickling under way puts Refs. nullptr: it may have none, which TakeNestedRef then
+/// tells, once, as why the last Dumps failed.
+actors::Handles* TakingRefs();
 bool TakeNestedRef();
 
 }  // namespace troupe::bindings

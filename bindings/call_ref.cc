@@ -13,7 +13,7 @@
 #include "bindings/call_channel.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_host.h"
-#include "bindings/call_pickle.h"
+#include "bindings/call_ref_pickle.h"
 #include "bindings/call_values.h"
 #include "bindings/gil.h"
 #include "bindings/object_values.h"
@@ -49,8 +49,11 @@ void Dealloc(PyObject* self) {
 }
 
 PyObject* Hex(PyObject* self, PyObject*) {
-  const std::string hex =
-      CallReactor::Current().incarnation() + absl::StrFormat("%016x", AsRef(self)->slot->id());
+  const Slot* slot = AsRef(self)->slot;
+  actors::ObjectStore* const store = slot->stands_for_object() ? actors::ObjectStore::Existing() : nullptr;
+  const std::optional<store::ObjectId> name = store != nullptr ? store->NameOf(slot) : std::nullopt;
+  const std::string hex = name ? absl::StrFormat("%016x%016x", name->owner.hi, name->sequence)
+                               : CallReactor::Current().incarnation() + absl::StrFormat("%016x", slot->id());
   return PyUnicode_FromStringAndSize(hex.data(), static_cast<Py_ssize_t>(hex.size()));
 }
 
@@ -222,13 +225,12 @@ PyObject* Repr(PyObject* self) {
                               state);
 }
 
-PyObject* Reduce(PyObject*, PyObject*) {
-  NoteNestedRef();
-  PyErr_SetString(
-      PyExc_TypeError,
-      "a Ref cannot be pickled: pass it as an argument of its own, where it is replaced "
-      "by its value, or pass the value, troupe.get(ref)");
-  return nullptr;
+// One slot here per object, so that a Ref that comes back is equal to the one that was given away.
+Py_hash_t Hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(AsRef(self)->slot) >> 4); }
+
+PyObject* Compare(PyObject* self, PyObject* other, int how) {
+  if (!IsRef(other) || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((AsRef(self)->slot == AsRef(other)->slot) == (how == Py_EQ));
 }
 
 PyMethodDef methods[] = {
@@ -244,12 +246,14 @@ PyMethodDef methods[] = {
     {"_cancel", Cancel, METH_NOARGS,
      "Asks the actor not to run the call, or to end it; of one of several answers it asks nothing."},
     {"_is_end", IsEnd, METH_NOARGS, "Whether it is what follows the last item of a stream."},
-    {"__reduce__", Reduce, METH_NOARGS, nullptr},
+    {"__reduce__", ReduceRef, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(Dealloc)},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(Repr)},
+    {Py_tp_hash, reinterpret_cast<void*>(Hash)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(Compare)},
     {Py_am_await, reinterpret_cast<void*>(Await)},
     {Py_tp_doc, const_cast<char*>("The answer of a call, here or still to come.")},
     {0, nullptr}};
@@ -347,6 +351,7 @@ bool AwaitRef(RefObject* ref, Instant deadline, bool* timed_out) {
 void BindCallRef(nb::module_& m) {
   ref_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (ref_type == nullptr) throw nb::python_error();
+  BindRefPickle(m);
   m.attr("Ref") = nb::borrow(reinterpret_cast<PyObject*>(ref_type));
 }
 

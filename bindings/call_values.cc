@@ -4,20 +4,23 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "actors/object_store.h"
 #include "bindings/call_pickle.h"
 #include "bindings/object_values.h"
+#include "runtime/store/core/control_frame.h"
 
 namespace troupe::bindings {
 namespace {
 
 using actors::ByteBuffer;
 
-enum Tag : unsigned char { kNone, kTrue, kFalse, kInt, kFloat, kBytes, kStr, kPickle, kObject, kLarge };
+enum Tag : unsigned char { kNone, kTrue, kFalse, kInt, kFloat, kBytes, kStr, kPickle, kObject, kLarge, kRefs };
 
 constexpr std::size_t kScalarBytes = 8;
 constexpr std::size_t kLengthBytes = 4;
+constexpr std::size_t kRefsMax = store::ControlLimits().contained_max;
 
 template <class T>
 void AppendScalar(ByteBuffer& out, Tag tag, T value) {
@@ -42,7 +45,7 @@ bool AppendBytes(ByteBuffer& out, Tag tag, const char* bytes, std::size_t size) 
 
 /// The bytes of the value behind its tag and length; false: malformed.
 bool Split(std::string_view bytes, Tag* tag, std::string_view* content, std::size_t* total) {
-  if (bytes.empty() || static_cast<unsigned char>(bytes[0]) > kLarge) return false;
+  if (bytes.empty() || static_cast<unsigned char>(bytes[0]) > kRefs) return false;
   *tag = static_cast<Tag>(bytes[0]);
   std::size_t head = 1;
   std::size_t size = 0;
@@ -61,8 +64,39 @@ bool Split(std::string_view bytes, Tag* tag, std::string_view* content, std::siz
   return true;
 }
 
+/// References inside a value, before it: u32 how many, their names.
+bool SplitRefs(std::string_view content, std::vector<store::ObjectId>* ids, std::string_view* value) {
+  std::uint32_t count = 0;
+  if (content.size() < sizeof count) return false;
+  std::memcpy(&count, content.data(), sizeof count);
+  content.remove_prefix(sizeof count);
+  if (content.size() / actors::kObjectIdBytes < count) return false;
+  for (std::uint32_t i = 0; ids != nullptr && i < count; ++i) {
+    const auto id = actors::ReadObjectId(content.substr(i * actors::kObjectIdBytes, actors::kObjectIdBytes));
+    if (!id) return false;
+    ids->push_back(*id);
+  }
+  *value = content.substr(count * actors::kObjectIdBytes);
+  return !value->empty() && (value->front() == kPickle || value->front() == kLarge);
+}
+
+/// Appends that, and lets `append` append the value. False: an error is set.
+template <class Append>
+bool AppendWithRefs(ByteBuffer& out, const actors::Handles& refs, Append append) {
+  const std::size_t start = out.size();
+  const auto count = static_cast<std::uint32_t>(refs.ids().size());
+  std::string names(reinterpret_cast<const char*>(&count), sizeof count);
+  for (const store::ObjectId& id : refs.ids()) actors::AppendObjectId(names, id);
+  if (!AppendBytes(out, kRefs, names.data(), names.size()) || !append()) return false;
+  const std::size_t total = out.size() - start - 1 - kLengthBytes;
+  const auto length = static_cast<std::uint32_t>(total);
+  std::memcpy(out.data() + start + 1, &length, kLengthBytes);
+  return true;
+}
+
 /// A value whose bytes are long: where it belongs.
-bool AppendLong(ByteBuffer& out, Tag tag, const char* bytes, std::size_t size, Outgoing* outgoing) {
+bool AppendLong(ByteBuffer& out, Tag tag, const char* bytes, std::size_t size, Outgoing* outgoing,
+                actors::Handles refs = {}) {
   if (outgoing == nullptr || size < outgoing->large_from) return AppendBytes(out, tag, bytes, size);
   char space[1 + kLengthBytes];
   ByteBuffer head(space, sizeof space);
@@ -70,33 +104,52 @@ bool AppendLong(ByteBuffer& out, Tag tag, const char* bytes, std::size_t size, O
   if (size > 0xFFFFFFFFu) return AppendBytes(out, tag, bytes, size);  // says so
   const std::uint32_t length = static_cast<std::uint32_t>(size);
   std::memcpy(head.data() + 1, &length, kLengthBytes);
-  return StoreLarge(outgoing, out, head.view(), {bytes, size}, Buffers());
+  return StoreLarge(outgoing, out, head.view(), {bytes, size}, Buffers(), std::move(refs));
+}
+
+/// A pickle, and the arrays that were taken out of it, as bytes of the frame.
+bool AppendInFrame(ByteBuffer& out, std::string_view pickle, std::size_t large, const Buffers& buffers) {
+  if (buffers.all().empty()) return AppendBytes(out, kPickle, pickle.data(), pickle.size());
+  if (large > 0xFFFFFFFFu) return AppendBytes(out, kLarge, nullptr, large);  // says so
+  ByteBuffer head;
+  if (!AppendBytes(head, kPickle, pickle.data(), pickle.size())) return false;
+  const std::uint32_t length = static_cast<std::uint32_t>(large);
+  char* at = out.Extend(1 + kLengthBytes + large);
+  at[0] = static_cast<char>(kLarge);
+  std::memcpy(at + 1, &length, kLengthBytes);
+  WriteLarge(at + 1 + kLengthBytes, head.view(), {}, buffers);
+  return true;
+}
+
+bool AppendPickle(ByteBuffer& out, std::string_view pickle, const Buffers& buffers, actors::Handles refs,
+                  Outgoing* outgoing) {
+  constexpr std::size_t kHeadBytes = 1 + kLengthBytes;
+  const bool taken = !buffers.all().empty();
+  const std::size_t size = taken ? LargeSize(kHeadBytes + pickle.size(), buffers) : pickle.size();
+  if (outgoing != nullptr && size >= outgoing->large_from) {
+    if (!taken) return AppendLong(out, kPickle, pickle.data(), pickle.size(), outgoing, std::move(refs));
+    ByteBuffer head;
+    return AppendBytes(head, kPickle, pickle.data(), pickle.size()) &&
+           StoreLarge(outgoing, out, head.view(), {}, buffers, std::move(refs));
+  }
+  if (refs.empty()) return AppendInFrame(out, pickle, size, buffers);
+  if (!AppendWithRefs(out, refs, [&] { return AppendInFrame(out, pickle, size, buffers); })) return false;
+  outgoing->held.Add(std::move(refs));
+  return true;
 }
 
 bool AppendPickled(ByteBuffer& out, PyObject* value, Outgoing* outgoing) {
   Buffers buffers;
-  PyObject* pickle = Dumps(value, outgoing != nullptr ? &buffers : nullptr);
+  actors::Handles refs;
+  PyObject* pickle = Dumps(value, outgoing != nullptr ? &buffers : nullptr,
+                           outgoing != nullptr && outgoing->refs ? &refs : nullptr);
   if (pickle == nullptr) return false;
-  const char* bytes = PyBytes_AS_STRING(pickle);
-  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(pickle));
-  bool good = true;
-  if (buffers.all().empty()) {
-    good = AppendLong(out, kPickle, bytes, size, outgoing);
+  bool good = refs.ids().size() <= kRefsMax;
+  if (good) {
+    const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(pickle));
+    good = AppendPickle(out, {PyBytes_AS_STRING(pickle), size}, buffers, std::move(refs), outgoing);
   } else {
-    ByteBuffer head;
-    good = AppendBytes(head, kPickle, bytes, size);
-    const std::size_t large = good ? LargeSize(head.size(), buffers) : 0;
-    if (good && large >= outgoing->large_from) {
-      good = StoreLarge(outgoing, out, head.view(), {}, buffers);
-    } else if (good && large > 0xFFFFFFFFu) {
-      good = AppendBytes(out, kLarge, nullptr, large);  // says so
-    } else if (good) {
-      const std::uint32_t length = static_cast<std::uint32_t>(large);
-      char* at = out.Extend(1 + kLengthBytes + large);
-      at[0] = static_cast<char>(kLarge);
-      std::memcpy(at + 1, &length, kLengthBytes);
-      WriteLarge(at + 1 + kLengthBytes, head.view(), {}, buffers);
-    }
+    PyErr_Format(PyExc_ValueError, "a value holds %zu refs, it may hold %zu", refs.ids().size(), kRefsMax);
   }
   Py_DECREF(pickle);
   return good;
@@ -114,17 +167,20 @@ bool AppendLargeBytes(ByteBuffer& out, std::string_view bytes) {
   return AppendBytes(out, kLarge, bytes.data(), bytes.size());
 }
 
-bool ObjectsNamed(std::string_view values, int count, std::vector<store::ObjectId>* ids) {
+bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::ObjectId>* values,
+                  std::vector<store::ObjectId>* refs) {
   for (int i = 0; i < count; ++i) {
     Tag tag;
     std::string_view content;
     std::size_t total = 0;
-    if (!Split(values, &tag, &content, &total)) return false;
-    values.remove_prefix(total);
+    if (!Split(encoded, &tag, &content, &total)) return false;
+    encoded.remove_prefix(total);
+    std::string_view value;
+    if (tag == kRefs && !SplitRefs(content, refs, &value)) return false;
     if (tag != kObject) continue;
     const std::optional<store::ObjectId> id = actors::ReadObjectId(content);
     if (!id) return false;
-    ids->push_back(*id);
+    values->push_back(*id);
   }
   return true;
 }
@@ -214,6 +270,11 @@ Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** v
       *value = ValueOfLargeBytes(content);
       if (*value == nullptr && !PyErr_Occurred()) return Decoded::kMalformed;
       break;
+    case kRefs: {
+      std::string_view inner;
+      if (buffers != nullptr || !SplitRefs(content, nullptr, &inner)) return Decoded::kMalformed;
+      return DecodeValueWith(&inner, nullptr, value);
+    }
   }
   return *value != nullptr ? Decoded::kOk : Decoded::kRaised;
 }

@@ -33,8 +33,9 @@ enum class Decoded {
 Decoded DecodeValue(std::string_view* bytes, PyObject** value);
 /// The same of a value whose arrays lie in `buffers`, a list, and that names no objects.
 Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** value);
-/// The objects named by the first `count` of these values. False: malformed.
-bool ObjectsNamed(std::string_view values, int count, std::vector<store::ObjectId>* ids);
+/// What the first `count` of these values name: values that are objects, references inside values. False: malformed.
+bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::ObjectId>* values,
+                  std::vector<store::ObjectId>* refs);
 /// The encoded value at the front of `bytes`, without what follows; empty if malformed.
 std::string_view FrontValue(std::string_view bytes);
 

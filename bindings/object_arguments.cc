@@ -34,29 +34,25 @@ nb::dict Figures() {
 
 }  // namespace
 
-Incoming::~Incoming() {
-  actors::ObjectStore* const store = received_ ? actors::ObjectStore::Existing() : nullptr;
-  if (store == nullptr) return;
-  for (const store::ObjectId& id : ids) store->DropHandle(id);
-}
-
 bool Incoming::Fetch(const ProcessId& lender) {
   if (lender.IsNil()) {
     RaiseRuntimeError(actors::kObjectLost,
-                      "an argument lies in the memory of another host\n  pass large arguments once the actor is "
-                      "there (await any call of it first), in parts of at most 16 MiB");
+                      "an argument lies in the memory of another host\n  pass large arguments and lists of refs once "
+                      "the actor is there (await any call of it first), in parts of at most 16 MiB");
     return false;
   }
   actors::ObjectStore* const store = Objects();
   if (store == nullptr) return false;
-  store->Receive(lender, ids);
-  received_ = true;
+  for (const std::vector<store::ObjectId>* ids : {&values, &refs}) {
+    store->Receive(lender, *ids);
+    for (const store::ObjectId& id : *ids) received_.Add(id);
+  }
   const Instant until = actors::Now() + kFetchMax;
   while (true) {
     bool all = false;
     {
       const GilReleased released;
-      all = store->Await(ids, kSignalSlice);
+      all = store->Await(values, refs, kSignalSlice);
     }
     if (all) return true;
     if (PyErr_CheckSignals() != 0) return false;

@@ -5,25 +5,22 @@
 
 #include <vector>
 
+#include "actors/object_handles.h"
 #include "actors/object_store.h"
 
 namespace troupe::bindings {
 
-/// One handle of each, until the arguments are made. Needs the GIL.
+/// What a call's frame names, with one handle of each until the arguments are made. Needs the GIL.
 struct Incoming {
-  Incoming() = default;
-  Incoming(const Incoming&) = delete;
-  Incoming& operator=(const Incoming&) = delete;
-  ~Incoming();
-
-  /// Registers them with their owners and maps their memory; waits for that at most kFetchMax. What can never
-  /// be read raises where its value is made. False: an error is set.
+  /// Registers all with their owners and maps the memory of `values`; waits for that at most kFetchMax. What can
+  /// never be read raises where its value is made. False: an error is set.
   bool Fetch(const ProcessId& lender);
 
-  std::vector<store::ObjectId> ids;
+  std::vector<store::ObjectId> values;  // arguments
+  std::vector<store::ObjectId> refs;    // references inside arguments
 
  private:
-  bool received_ = false;
+  actors::Handles received_;
 };
 
 void BindObjects(nanobind::module_& m);

@@ -127,10 +127,8 @@ PyObject* Decode(std::string_view bytes, const std::shared_ptr<actors::ObjectVie
 }  // namespace
 
 Outgoing::~Outgoing() {
-  actors::ObjectStore* store = held.empty() && !writing ? nullptr : actors::ObjectStore::Existing();
-  if (store == nullptr) return;
-  for (const store::ObjectId& id : held) store->DropHandle(id);
-  if (writing) store->pool().GiveUp(*writing);
+  actors::ObjectStore* const store = writing ? actors::ObjectStore::Existing() : nullptr;
+  if (store != nullptr) store->pool().GiveUp(*writing);
 }
 
 Buffers::~Buffers() { Clear(); }
@@ -192,7 +190,7 @@ actors::ObjectStore* Objects() {
 }
 
 bool StoreLarge(Outgoing* outgoing, actors::ByteBuffer& out, std::string_view head,
-                std::string_view more, const Buffers& buffers) {
+                std::string_view more, const Buffers& buffers, actors::Handles refs) {
   actors::ObjectStore* store = Objects();
   if (store == nullptr) return false;
   const std::size_t size = LargeSize(head.size() + more.size(), buffers);
@@ -207,11 +205,12 @@ bool StoreLarge(Outgoing* outgoing, actors::ByteBuffer& out, std::string_view he
   WriteLarge(writing->data, head, more, buffers);
   if (outgoing->way == Outgoing::Way::kWriting) {
     outgoing->writing = *writing;
+    outgoing->held.Add(std::move(refs));
     return true;
   }
   const store::ObjectId id =
-      store->Put(*writing, actors::CallReactor::Current().NextLocalId());
-  outgoing->held.push_back(id);
+      store->Put(*writing, actors::CallReactor::Current().NextLocalId(), refs.ids());
+  outgoing->held.Add(id);
   AppendObjectName(out, id);
   return true;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "actors/byte_buffer.h"
+#include "actors/object_handles.h"
 #include "actors/object_store.h"
 
 namespace troupe::bindings {
@@ -27,7 +28,8 @@ struct Outgoing {
     kObjects,  // each large value becomes an object of this process, named in the frame
     kWriting,  // the value is written to `writing`, if it is large
   };
-  explicit Outgoing(Way w, std::size_t from) : way(w), large_from(from) {}
+  /// `with_refs`: what takes the value can take references inside it.
+  explicit Outgoing(Way w, std::size_t from, bool with_refs) : way(w), large_from(from), refs(with_refs) {}
   ~Outgoing();
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
@@ -35,8 +37,9 @@ struct Outgoing {
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
   const Way way;
-  const std::size_t large_from;         // kNever: all stays in the frame
-  std::vector<store::ObjectId> held;    // kObjects: one handle each, dropped with this
+  const std::size_t large_from;  // kNever: all stays in the frame
+  const bool refs;
+  actors::Handles held;  // what the frame names; of kWriting: what the value does
   std::optional<store::Writing> writing;
 };
 
@@ -66,9 +69,9 @@ class Buffers {
 std::size_t LargeSize(std::size_t head_bytes, const Buffers& buffers);
 /// Writes it to `at`, LargeSize bytes. Lets go of the GIL where that takes time.
 void WriteLarge(char* at, std::string_view head, std::string_view more, const Buffers& buffers);
-/// As an object of this process, or as outgoing->writing. False: an error is set.
+/// As an object of this process, or as outgoing->writing; `refs`: what lies inside. False: an error is set.
 bool StoreLarge(Outgoing* outgoing, actors::ByteBuffer& out, std::string_view head,
-                std::string_view more, const Buffers& buffers);
+                std::string_view more, const Buffers& buffers, actors::Handles refs);
 
 /// The value of an object. A new reference, or nullptr with an error set.
 PyObject* ValueOfObject(const store::ObjectId& id);

@@ -6,11 +6,11 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from conftest import Home, eventually
+from objects import all_released
 
 import troupe
 from troupe import exceptions
@@ -67,18 +67,6 @@ def start() -> Any:
     made = troupe.remote(Reader).remote()
     troupe.get(made.pid.remote(), timeout=20)
     return made
-
-
-def nothing_held(figures: Callable[[], dict]) -> Callable[[], bool]:
-    return lambda: all(figures()[what] == 0 for what in ("owned", "borrowed", "pool_in_use"))
-
-
-def all_released(*actors: Any) -> None:
-    """Nobody holds an object any more, here and there."""
-    eventually(nothing_held(native._object_figures), what="the end of all objects here")
-    for made in actors:
-        eventually(nothing_held(lambda made=made: troupe.get(made.figures.remote(), timeout=20)),
-                   what="the end of all objects there")
 
 
 def test_arrays_arrive_read_only_and_are_not_copied(idle: Home) -> None:

@@ -1,0 +1,207 @@
+// References between processes: a slot that becomes an object others may hold, an object of others that gets a
+// slot here.
+#include <absl/strings/str_format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "actors/call_frame.h"
+#include "actors/object_turn.h"
+#include "actors/reactor.h"
+
+namespace troupe::actors {
+namespace {
+
+bool Unpack(const store::Value& value, std::uint16_t* flags, std::string* bytes) {
+  if (value.bytes == nullptr || value.bytes->size() < sizeof *flags) return false;
+  std::memcpy(flags, value.bytes->data(), sizeof *flags);
+  *flags &= kFlagReply | kFlagTaskError | kFlagRuntimeError;
+  *bytes = value.bytes->substr(sizeof *flags);
+  return true;
+}
+
+/// Runs when an exported slot has its answer.
+class ExportedEnds : public Completion {
+ public:
+  ExportedEnds(ObjectStore& store, Slot* slot, const store::ObjectId& id)
+      : store_(store), slot_(slot), id_(id) {
+    slot->AddReference();
+  }
+  void Run() override { store_.EndExported(id_, slot_.get()->flags(), slot_.get()->bytes()); }
+
+ private:
+  ObjectStore& store_;
+  const SlotHold slot_;
+  const store::ObjectId id_;
+};
+
+}  // namespace
+
+store::Value InlineOf(std::uint16_t flags, std::string_view bytes) {
+  std::string packed(reinterpret_cast<const char*>(&flags), sizeof flags);
+  packed.append(bytes);
+  return store::Value::Inline(std::move(packed));
+}
+
+void ObjectStore::Note(Slot* slot, const store::ObjectId& id) {
+  slot->StandForObject();
+  slots_[slot] = id;
+  slot_of_[id] = slot;
+}
+
+void ObjectStore::Released(const Slot* slot) {
+  ObjectStore* store = Existing();
+  if (store == nullptr) return;  // inherited by a forked child
+  Turn turn(*store);
+  const auto found = store->slots_.find(slot);
+  if (found == store->slots_.end()) return;
+  const store::ObjectId id = found->second;
+  store->slots_.erase(found);
+  const auto here = store->slot_of_.find(id);
+  if (here != store->slot_of_.end() && here->second == slot) store->slot_of_.erase(here);
+  const auto [first, last] = store->borrowing_.equal_range(id);
+  for (auto each = first; each != last; ++each) {
+    if (each->second != slot) continue;
+    store->borrowing_.erase(each);
+    break;
+  }
+  store->table_.DropHandle(id, turn.now);
+}
+
+store::ObjectId ObjectStore::Provide(Slot* slot, const store::Writing* writing, std::string_view bytes,
+                                     const std::vector<store::ObjectId>& contained) {
+  Turn turn(*this);
+  store::Value value = writing != nullptr ? store::Value::At(pool_.Lend(*writing, self_))
+                                          : InlineOf(kFlagReply, bytes);
+  const auto known = slots_.find(slot);
+  if (known == slots_.end()) {
+    const store::ObjectId id = table_.PutAs(slot->id(), std::move(value), contained, turn.now);
+    Note(slot, id);
+    return id;
+  }
+  store::Answer answer{std::move(value), {}};
+  for (const store::ObjectId& each : contained) answer.contained.push_back({each, 0});
+  table_.Fulfil(known->second, answer, self_, turn.now);
+  return known->second;
+}
+
+std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
+  store::ObjectId id;
+  {
+    Turn turn(*this);
+    const auto known = slots_.find(slot);
+    if (known != slots_.end()) {
+      table_.AddHandle(known->second);
+      return known->second;
+    }
+    store::Value value;
+    if (slot->done()) {
+      if ((slot->flags() & kFlagObjects) != 0) return std::nullopt;
+      value = InlineOf(slot->flags(), slot->bytes());
+    }
+    const bool pending = !value.Ended();
+    id = table_.PutAs(slot->id(), std::move(value), {}, turn.now);
+    Note(slot, id);  // the first handle is the slot's
+    table_.AddHandle(id);
+    if (!pending) return id;
+  }
+  static_cast<void>(
+      CallReactor::Current().OnDone(slot, std::make_unique<ExportedEnds>(*this, slot, id)));
+  return id;
+}
+
+std::optional<store::ObjectId> ObjectStore::NameOf(const Slot* slot) {
+  Turn turn(*this);
+  const auto known = slots_.find(slot);
+  return known != slots_.end() ? std::optional(known->second) : std::nullopt;
+}
+
+void ObjectStore::EndExported(const store::ObjectId& id, std::uint16_t flags, std::string_view bytes) {
+  if ((flags & kFlagObjects) != 0) return;  // TakeResult has said so
+  Turn turn(*this);
+  table_.Fulfil(id, {InlineOf(flags, bytes), {}}, self_, turn.now);
+}
+
+Slot* ObjectStore::Borrow(const store::ObjectId& id) {
+  Turn turn(*this);
+  if (table_.Look(id).known == store::Known::kNothing) return nullptr;
+  const auto here = slot_of_.find(id);
+  if (here != slot_of_.end() && here->second->TryAddReference()) return here->second;
+  table_.AddHandle(id);
+  table_.Want(id, turn.now);
+  Slot* slot = Slot::New(id.sequence);
+  Note(slot, id);
+  std::uint16_t flags = 0;
+  std::string body;
+  if (Sighted(id, &flags, &body)) {
+    slot->Claim();
+    slot->Fill(flags, body);
+    slot->Finish();
+  } else {
+    borrowing_.emplace(id, slot);
+  }
+  return slot;
+}
+
+/// The answer that a slot of the object has, if there is one yet.
+bool ObjectStore::Sighted(const store::ObjectId& id, std::uint16_t* flags, std::string* body) {
+  ByteBuffer error;
+  const auto fail = [&](ErrorCode code, const std::string& text) {
+    AppendRuntimeError(error, code, text);
+    *flags = kFlagReply | kFlagRuntimeError;
+    *body = std::string(error.view());
+    return true;
+  };
+  const store::Sight sight = table_.Look(id);
+  switch (sight.known) {
+    case store::Known::kWaiting:
+      return false;
+    case store::Known::kOrphan:
+      return fail(kOwnerDied, "the process that owned the object is gone: " + sight.cause);
+    case store::Known::kLost:
+      return fail(kObjectLost, "the object is lost: " + sight.cause);
+    case store::Known::kNothing:
+      return fail(kObjectLost, "the object is lost: nothing held it any more");
+    case store::Known::kValue:
+      break;
+  }
+  if (sight.value.locations.empty()) {
+    return Unpack(sight.value, flags, body) || fail(kObjectLost, "the object is lost: its owner sent no value");
+  }
+  const store::Location& location = sight.value.locations.front();
+  const Key key{location.slot.maker, location.slot.segment};
+  if (MappingOf(id, location) != nullptr) {
+    *flags = kFlagReply | kFlagObjects;
+    body->clear();
+    AppendObjectId(*body, id);
+    return true;
+  }
+  const auto missing = missing_.find(key);
+  if (missing != missing_.end()) return fail(kObjectLost, "the object is lost: " + missing->second);
+  borrowing_of_.emplace(key, id);
+  Want(key, id.owner);
+  return false;
+}
+
+void ObjectStore::AnswerBorrowed(const store::ObjectId& id) {
+  if (borrowing_.count(id) == 0) return;
+  std::uint16_t flags = 0;
+  std::string body;
+  if (!Sighted(id, &flags, &body)) return;
+  const auto [first, last] = borrowing_.equal_range(id);
+  for (auto each = first; each != last; ++each) {
+    if (each->second->TryAddReference()) answers_.push_back({each->second, flags, body});
+  }
+  borrowing_.erase(first, last);
+}
+
+/// This memory is mapped, or lost.
+void ObjectStore::AnswerBorrowedOf(const Key& key) {
+  const auto [first, last] = borrowing_of_.equal_range(key);
+  std::vector<store::ObjectId> ids;
+  for (auto each = first; each != last; ++each) ids.push_back(each->second);
+  borrowing_of_.erase(first, last);
+  for (const store::ObjectId& id : ids) AnswerBorrowed(id);
+}
+
+}  // namespace troupe::actors

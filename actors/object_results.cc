@@ -1,0 +1,170 @@
+// Results that lie in their maker's memory, or name objects: as their maker lends them, as their caller takes them.
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/call_frame.h"
+#include "actors/object_turn.h"
+
+namespace troupe::actors {
+namespace {
+
+enum : std::uint32_t { kInMemory = 1, kInFrame = 2 };
+
+/// What a reply with kFlagObjects begins with; `contained` loans and, kInFrame, the value's bytes follow.
+struct ResultBody {
+  std::uint32_t kind = kInMemory;
+  std::uint32_t contained = 0;
+  std::uint64_t maker[2] = {0, 0};
+  std::uint32_t segment = 0;
+  std::uint32_t slot = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(ResultBody) == 56);
+constexpr std::size_t kHandedBytes = kObjectIdBytes + 8;
+
+struct Result {
+  bool in_memory = false;
+  store::Location location;  // of its maker only, where it is not in memory
+  std::vector<store::Handed> contained;
+  std::string_view bytes;
+};
+
+bool Parse(std::string_view body, Result* result) {
+  ResultBody read;
+  if (body.size() < sizeof read) return false;
+  std::memcpy(&read, body.data(), sizeof read);
+  body.remove_prefix(sizeof read);
+  if (read.kind != kInMemory && read.kind != kInFrame) return false;
+  result->in_memory = read.kind == kInMemory;
+  result->location.slot = {ProcessId(read.maker[0], read.maker[1]), read.segment, read.slot};
+  result->location.generation = read.generation;
+  result->location.offset = read.offset;
+  result->location.bytes = read.bytes;
+  if (read.contained > body.size() / kHandedBytes) return false;
+  for (std::uint32_t i = 0; i < read.contained; ++i) {
+    const std::optional<store::ObjectId> id = ReadObjectId(body.substr(0, kObjectIdBytes));
+    if (!id) return false;
+    store::Handed handed{*id, 0};
+    std::memcpy(&handed.loan, body.data() + kObjectIdBytes, sizeof handed.loan);
+    result->contained.push_back(handed);
+    body.remove_prefix(kHandedBytes);
+  }
+  result->bytes = body;
+  return !result->location.slot.maker.IsNil();
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<ResultHold>> ObjectStore::LendResult(
+    const store::Writing* writing, std::string_view bytes,
+    const std::vector<store::ObjectId>& contained, const ProcessId& owner, std::string* body) {
+  Turn turn(*this);
+  if (!table_.Mind(owner, turn.now)) {
+    if (writing != nullptr) pool_.GiveUp(*writing);
+    return MakeError(kObjectLost, "the object is lost: the caller's process is gone");
+  }
+  ResultBody result;
+  result.kind = writing != nullptr ? kInMemory : kInFrame;
+  result.contained = static_cast<std::uint32_t>(contained.size());
+  result.maker[0] = self_.hi;
+  result.maker[1] = self_.lo;
+  store::Location at;
+  if (writing != nullptr) {
+    at = pool_.Lend(*writing, owner);
+    result.segment = at.slot.segment;
+    result.slot = at.slot.slot;
+    result.generation = at.generation;
+    result.offset = at.offset;
+    result.bytes = at.bytes;
+  }
+  body->assign(reinterpret_cast<const char*>(&result), sizeof result);
+  std::vector<std::uint64_t> loans;
+  for (const store::ObjectId& id : contained) {
+    const store::Handed handed = table_.LendInside(id, owner, turn.now);
+    AppendObjectId(*body, id);
+    body->append(reinterpret_cast<const char*>(&handed.loan), sizeof handed.loan);
+    if (handed.loan != 0) loans.push_back(handed.loan);
+  }
+  body->append(bytes);
+  const bool wrote = writing != nullptr;
+  return std::make_shared<ResultHold>([this, owner, at, wrote, loans = std::move(loans)] {
+    if (generation_ != ForkGuard::generation()) return;
+    Turn lost(*this);
+    table_.Recall(owner, loans, lost.now);
+    if (wrote) pool_.Free(owner, at.slot, at.generation, /*clean=*/false);
+  });
+}
+
+ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body) {
+  Result result;
+  if (!Parse(body, &result)) return Took::kBad;
+  const ProcessId maker = result.location.slot.maker;
+  Turn turn(*this);
+  store::ObjectId id{self_, slot->id()};
+  if (slots_.count(slot) == 0) {  // not given to others yet
+    id = table_.PutAs(slot->id(), store::Value(), {}, turn.now);
+    Note(slot, id);
+  }
+  table_.Mind(maker, turn.now);
+  if (!result.in_memory) {
+    table_.Fulfil(id, {InlineOf(kFlagReply, result.bytes), std::move(result.contained)}, maker, turn.now);
+    slot->Fill(kFlagReply, result.bytes);
+    return Took::kDone;
+  }
+  if (MappingOf(id, result.location) != nullptr) {
+    table_.Fulfil(id, {store::Value::At(result.location), std::move(result.contained)}, maker, turn.now);
+    std::string name;
+    AppendObjectId(name, id);
+    slot->Fill(kFlagReply | kFlagObjects, name);
+    return Took::kDone;
+  }
+  slot->AddReference();
+  const Key key{maker, result.location.slot.segment};
+  arriving_.emplace(key, Arriving{slot, result.location, std::move(result.contained)});
+  Want(key, maker);
+  return Took::kLater;
+}
+
+/// The memory of these replies is mapped: they are here.
+void ObjectStore::FinishArrived(const Key& key) {
+  const auto [first, last] = arriving_.equal_range(key);
+  for (auto each = first; each != last; ++each) {
+    Arriving& arriving = each->second;
+    const store::ObjectId id{self_, arriving.slot->id()};
+    MappingOf(id, arriving.location);
+    table_.Fulfil(id, {store::Value::At(arriving.location), std::move(arriving.contained)}, key.first, Now());
+    std::string name;
+    AppendObjectId(name, id);
+    answers_.push_back({arriving.slot, kFlagReply | kFlagObjects, std::move(name)});
+  }
+  arriving_.erase(first, last);
+}
+
+void ObjectStore::AnswerLost(Arriving& arriving, const std::string& why) {
+  ByteBuffer body;
+  AppendRuntimeError(body, kObjectLost,
+                     "the result, of " + std::to_string(arriving.location.bytes) +
+                         " bytes, could not be read in the memory of its actor: " + why);
+  constexpr std::uint16_t kFlags = kFlagReply | kFlagRuntimeError;
+  table_.Fulfil({self_, arriving.slot->id()}, {InlineOf(kFlags, body.view()), std::move(arriving.contained)},
+                arriving.location.slot.maker, Now());
+  answers_.push_back({arriving.slot, kFlags, std::string(body.view())});
+}
+
+/// Nobody has the descriptor (any more).
+void ObjectStore::Missing(const Key& key, const std::string& why) {
+  wanted_.erase(key);
+  missing_[key] = why;
+  const auto [first, last] = arriving_.equal_range(key);
+  for (auto each = first; each != last; ++each) AnswerLost(each->second, why);
+  arriving_.erase(first, last);
+  AnswerBorrowedOf(key);
+  woken_ = true;
+}
+
+}  // namespace troupe::actors
