@@ -114,6 +114,14 @@ def killed(actor: Any) -> None:
         troupe.get(actor.pid.remote(), timeout=20)
 
 
+def owner_died(ref: Any) -> bool:
+    try:
+        troupe.get(ref, timeout=20)
+    except exceptions.OwnerDiedError:
+        return True
+    return False
+
+
 def test_refs_in_arguments_are_refs_there(idle: Home) -> None:
     made = start()
     array = np.arange(MIB, dtype=np.uint8)
@@ -236,8 +244,7 @@ def test_the_owner_is_killed(idle: Home) -> None:
     array = troupe.get(refs["array"], timeout=20)
     pending = troupe.get(owner.puts.remote(MIB), timeout=20)
     killed(owner)
-    with pytest.raises(exceptions.OwnerDiedError):
-        troupe.get(refs["array"], timeout=20)
+    eventually(lambda: owner_died(refs["array"]), what="the news of the owner's end")
     with pytest.raises(exceptions.OwnerDiedError):
         troupe.get(made.get_all.remote([pending["plain"]]), timeout=20)
     with pytest.raises(exceptions.OwnerDiedError):
