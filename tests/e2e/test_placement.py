@@ -140,3 +140,16 @@ def test_p6_a_large_group_is_not_passed_and_says_why_it_waits(idle: Home) -> Non
     remove_placement_group(get_placement_group("large"))
     assert small.wait(60)
     remove_placement_group(small)
+
+
+def test_the_nodes_by_where_they_stand_and_a_picture_of_a_placement(idle: Home) -> None:
+    assert idle.run("list", "nodes", "--topology").stdout.splitlines()[:3] == [
+        "rack r1", "  a1  alive  2 of 2 CPU free", "  a2  alive  2 of 2 CPU free"]
+    group = placement_group([{"CPU": 1}] * 4, within="rack", name="drawn")
+    assert group.wait(60)
+    picture = idle.run("explain", group.id[:8], "--svg", "-").stdout
+    assert picture.startswith("<svg") and "drawn: 4 bundles on 2 nodes in 1 domain; 1 without any not drawn" in picture
+    assert picture == state.placement_svg(group.id)
+    remove_placement_group(group)
+    with pytest.raises(ValueError, match="nothing is reserved"):
+        state.placement_svg(group.id)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _resources, _session, _view, exceptions
+from troupe import _resources, _session, _topology, _view, exceptions
 from troupe._identity import short
 
 TASKS_CLASS = "troupe.task"  # of actors that are processes for tasks
@@ -80,6 +80,32 @@ def explain(identity: str, session: _session.Session | None = None) -> str:
     `identity` may be the first digits of an id. Raises ValueError when it names none or several.
     """
     session = session or _session.current()
+    full, kind, info = _reservation(identity, session)
+    if info is None:
+        return _without_reservation(full, kind, session)
+    if info["state"] != "created":
+        return f"{info['state']}: {info['reason']}" if info["reason"] else info["state"]
+    names = {node["node_id"]: node["name"] for node in list_nodes(session)}
+    lines = [f"  bundle {place['index']} {_resources.describe(_resources.from_wire(place['resources']))} on "
+             f"{names.get(place['node'], place['node'])}"
+             + (f", GPUs {', '.join(map(str, place['gpu_ids']))}" if place["gpu_ids"] else "") for place in info["places"]]
+    return "\n".join(["created", *lines])
+
+
+def placement_svg(identity: str, session: _session.Session | None = None) -> str:
+    """A picture (SVG) of where a launch, an actor or a placement group lies.
+
+    `identity` as of `explain`. Raises ValueError when it names none or several, or when nothing is reserved for it now.
+    """
+    session = session or _session.current()
+    info = _reservation(identity, session)[2]
+    if info is None or not info["places"]:
+        raise ValueError(f"nothing is reserved for {identity} now: {explain(identity, session)}")
+    return _topology.svg(info, list_nodes(session))
+
+
+def _reservation(identity: str, session: _session.Session) -> tuple[str, str, dict | None]:
+    """Its full id, whether it is a group, a launch or an actor, and what the head says of its reservation."""
     kinds = {**{each["placement_group_id"]: "group" for each in list_placement_groups(session)},
              **{each["id"]: "launch" for each in list_launches(session)},
              **{each["actor_id"]: "actor" for each in list_actors(session)}}
@@ -88,16 +114,10 @@ def explain(identity: str, session: _session.Session | None = None) -> str:
         raise ValueError(f"{'more than one' if found else 'no'} launch, actor or placement group has an id that starts "
                          f"with {identity!r}")
     try:
-        info = session.request("GetGroup", {kinds[found[0]]: found[0], "explain": True})[1]["info"]
+        answer = session.request("GetGroup", {kinds[found[0]]: found[0], "explain": True})[1]
     except exceptions.NotFoundError:
-        return _without_reservation(found[0], kinds[found[0]], session)
-    if info["state"] != "created":
-        return f"{info['state']}: {info['reason']}" if info["reason"] else info["state"]
-    names = {node["node_id"]: node["name"] for node in list_nodes(session)}
-    lines = [f"  bundle {place['index']} {_resources.describe(_resources.from_wire(place['resources']))} on "
-             f"{names.get(place['node'], place['node'])}"
-             + (f", GPUs {', '.join(map(str, place['gpu_ids']))}" if place["gpu_ids"] else "") for place in info["places"]]
-    return "\n".join(["created", *lines])
+        return found[0], kinds[found[0]], None
+    return found[0], kinds[found[0]], answer["info"]
 
 
 def _without_reservation(identity: str, kind: str, session: _session.Session) -> str:

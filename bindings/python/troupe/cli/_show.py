@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from troupe import state
+from troupe import _topology, state
 from troupe._identity import short
 from troupe.cli import _common, _tables
 from troupe.launch._handle import describe
@@ -69,15 +69,21 @@ def _launch_table(launches: list[dict[str, Any]]) -> None:
 
 @click.command("list")
 @click.argument("noun", type=click.Choice(["nodes", "actors", "launches", "placement-groups"]))
+@click.option("--topology", is_flag=True, help="Nodes by where they stand (labels block, rack, nvlink_domain).")
 @_common.cluster_options
-def list_(noun: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+def list_(noun: str, topology: bool, address: str | None, token_file: str | None, cluster: str | None,
+          as_json: bool) -> None:
     """List nodes, actors, launches or placement-groups."""
+    if topology and noun != "nodes":
+        raise click.UsageError("--topology goes with nodes")
     fetch = {"nodes": state.list_nodes, "actors": state.list_actors, "launches": state.list_launches,
              "placement-groups": state.list_placement_groups}[noun]
     with _common.session(address, token_file, cluster) as session:
         rows = fetch(session)
     if as_json:
         _common.echo_json(rows)
+    elif topology:
+        click.echo(_topology.text(rows))
     elif noun == "nodes":
         _tables.show(["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD"], [_node_row(row) for row in rows])
     elif noun == "launches":
@@ -96,14 +102,17 @@ def _bundle(bundle: dict[str, float]) -> str:
     return "{" + ", ".join(f"{name}: {_tables.amount(value)}" for name, value in bundle.items()) + "}"
 
 
-
-
 @click.command()
 @click.argument("identity", metavar="ID")
+@click.option("--svg", type=click.File("w", lazy=True), metavar="FILE",
+              help="Write a picture of where its bundles lie; - for the standard output.")
 @_common.cluster_options
-def explain(identity: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
+def explain(identity: str, svg: Any, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
     """Where a launch, an actor or a placement group is, or why it waits."""
     with _common.session(address, token_file, cluster) as session:
+        if svg is not None:
+            svg.write(state.placement_svg(identity, session))
+            return
         text = state.explain(identity, session)
     if as_json:
         _common.echo_json({"id": identity, "text": text})
