@@ -10,6 +10,7 @@
 #include "bindings/call_channel.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_local.h"
+#include "bindings/call_pickle.h"
 #include "bindings/call_ref.h"
 #include "bindings/call_running.h"
 #include "bindings/call_server.h"
@@ -38,6 +39,14 @@ void bind_calls(nb::module_& m) {
   BindObjects(m);
   // The background thread completes futures with the GIL: it must be gone before the interpreter
   // is.
+  m.def(
+      "pickler_type",
+      [] {
+        PyObject* type = PicklerType();
+        if (type == nullptr) throw nb::python_error();
+        return nb::steal<nb::object>(type);
+      },
+      "The class that pickles what is sent.");
   m.def(
       "_stop_calls",
       [] {

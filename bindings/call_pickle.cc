@@ -224,6 +224,11 @@ class TakingInto {
 
 void TakeWritable(PyObject* buffer) { taking.writable = buffer; }
 
+PyObject* PicklerType() {
+  Tools* tools = GetTools();
+  return tools != nullptr ? Py_NewRef(tools->pickler) : nullptr;
+}
+
 PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs) {
   const Tools* tools = GetTools();
   if (tools == nullptr) return nullptr;

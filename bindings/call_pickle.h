@@ -23,6 +23,10 @@ PyObject* Dumps(PyObject* value, Buffers* buffers = nullptr, actors::Handles* re
 /// an authenticated peer.
 PyObject* Loads(std::string_view pickle, PyObject* buffers = nullptr);
 
+/// The class that pickles (a new reference), nullptr with a Python error set: troupe.util.register_serializer
+/// gives it a dispatch_table.
+PyObject* PicklerType();
+
 /// For troupe/_tensors.py: the buffer it gives next is one whose reader may write, to a copy of its own.
 void TakeWritable(PyObject* buffer);
 

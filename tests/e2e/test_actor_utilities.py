@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually
+from conftest import TIMEOUT_S, Home, eventually
 
 import troupe
 from troupe import exceptions
@@ -181,6 +181,46 @@ def test_the_runtime_context(workers) -> None:
     assert [each["actor"] for each in contexts] == [each._actor_id for each in workers]
     with pytest.raises(RuntimeError, match="current_actor"):
         troupe.get_runtime_context().current_actor
+
+
+class Held:
+    """Cannot be pickled as it is."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self.lock = threading.Lock()
+
+
+def test_a_serializer_of_the_users(workers) -> None:
+    @troupe.remote(num_cpus=0)
+    class Reader:
+        def word(self, held: list) -> str:
+            return held[0].word
+
+        def back(self, word: str) -> Held:
+            troupe.util.register_serializer(Held, serializer=lambda held: held.word, deserializer=lambda word: Held(word + "!"))
+            return Held(word)
+
+    reader = Reader.remote()
+    with pytest.raises(TypeError, match="pickle"):
+        reader.word.remote([Held("a")])
+    troupe.util.register_serializer(Held, serializer=lambda held: held.word.upper(), deserializer=Held)
+    try:
+        assert troupe.get(reader.word.remote([Held("a")]), timeout=TIMEOUT_S) == "A"
+        assert troupe.get(troupe.put(Held("b")), timeout=TIMEOUT_S).word in ("b", "B")
+        assert troupe.get(reader.back.remote("c"), timeout=TIMEOUT_S).word == "c!"
+        held = Held("captured")
+        assert troupe.get(troupe.remote(lambda: held.word).remote(), timeout=TIMEOUT_S) == "CAPTURED"
+    finally:
+        troupe.util.deregister_serializer(Held)
+    with pytest.raises(TypeError, match="pickle"):
+        reader.word.remote([Held("a")])
+    troupe.util.deregister_serializer(Held)
+    for wrong in ({"serializer": None, "deserializer": Held}, {"serializer": str, "deserializer": 3}):
+        with pytest.raises(TypeError, match="must be callable"):
+            troupe.util.register_serializer(Held, **wrong)
+    with pytest.raises(TypeError, match="takes a class"):
+        troupe.util.register_serializer("Held", serializer=str, deserializer=Held)
 
 
 def test_rays_names_of_exceptions() -> None:

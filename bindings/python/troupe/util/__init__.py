@@ -12,7 +12,7 @@ from troupe.util.placement_group import (
     placement_group_table,
     remove_placement_group,
 )
-
+from troupe.util.serialization import deregister_serializer, register_serializer
 
 
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
@@ -26,5 +26,6 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
     return [each["name"] for each in named if each["namespace"] == session.namespace]
 
 
-__all__ = ["ActorPool", "PlacementGroup", "get_current_placement_group", "get_placement_group", "list_named_actors",
-           "placement_group", "placement_group_table", "remove_placement_group"]
+__all__ = ["ActorPool", "PlacementGroup", "deregister_serializer", "get_current_placement_group", "get_placement_group",
+           "list_named_actors", "placement_group", "placement_group_table", "register_serializer",
+           "remove_placement_group"]
