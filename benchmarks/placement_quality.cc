@@ -4,7 +4,7 @@
 // GPU, a few for many nodes, and these few take most of the GPU time; durations are log-normal with a long tail,
 // longer for larger jobs; arrivals are a Poisson process at 90 % of the cluster's GPU time. A job is that many
 // ranks of one GPU each, PACK, all or nothing.
-//   troupe    placement::Pass: packer, reservation for the first that waits, backfill
+//   troupe    placement::Pass: packer, a place kept for the first that has waited for so long (the head: 8 h), backfill
 //   best-fit  each rank on the node with least free GPUs; whoever fits goes
 //   hybrid    Ray's policy for each rank: nodes under half use in their order, then the least used; whoever fits goes
 // Of the optimum: jobs come one by one to 4 nodes of 4 GPUs in 2 racks, none leaves; how many come before one
@@ -83,7 +83,7 @@ std::vector<Job> Trace(std::uint64_t seed, std::size_t count) {
 class Policy {
  public:
   virtual ~Policy() = default;
-  virtual void Try(std::deque<std::size_t>& waiting, const std::vector<Job>& jobs,
+  virtual void Try(double now, std::deque<std::size_t>& waiting, const std::vector<Job>& jobs,
                    const std::function<void(std::size_t, Place)>& start) = 0;
   virtual void End(const Place& place) = 0;
 };
@@ -119,17 +119,19 @@ Place PlaceOf(const Plan& plan) {
 
 class Troupe final : public Policy {
  public:
-  Troupe() : cluster_(Nodes(kNodes, kRack, kGpus)) {}
-  void Try(std::deque<std::size_t>& waiting, const std::vector<Job>& jobs,
+  explicit Troupe(double keeps_after) : keeps_after_(keeps_after), cluster_(Nodes(kNodes, kRack, kGpus)) {}
+  void Try(double now, std::deque<std::size_t>& waiting, const std::vector<Job>& jobs,
            const std::function<void(std::size_t, Place)>& start) override {
     std::deque<std::size_t> left;
     Pass pass(cluster_);
     for (const std::size_t job : waiting) {
-      if (const auto plan = pass.Try(RequestOf(jobs[job].gpus, Strategy::kPack))) {
+      const Request request = RequestOf(jobs[job].gpus, Strategy::kPack);
+      if (const auto plan = pass.Place(request)) {
         start(job, PlaceOf(*plan));
-      } else {
-        left.push_back(job);
+        continue;
       }
+      if (!pass.keeps() && now - jobs[job].arrives >= keeps_after_) pass.Keep(request);
+      left.push_back(job);
     }
     waiting.swap(left);
   }
@@ -142,13 +144,14 @@ class Troupe final : public Policy {
   }
 
  private:
+  const double keeps_after_;  // seconds
   ClusterIndex cluster_;
 };
 
 class RankByRank final : public Policy {
  public:
   explicit RankByRank(bool hybrid) : hybrid_(hybrid), free_(kNodes, kGpus) {}
-  void Try(std::deque<std::size_t>& waiting, const std::vector<Job>& jobs,
+  void Try(double /*now*/, std::deque<std::size_t>& waiting, const std::vector<Job>& jobs,
            const std::function<void(std::size_t, Place)>& start) override {
     std::deque<std::size_t> left;
     std::uint64_t free = 0;
@@ -218,14 +221,14 @@ class Replay {
         ends_.pop();
         policy_.End(places_[job]);
       }
-      policy_.Try(waiting_, jobs_, [this](std::size_t job, Place place) { Start(job, std::move(place)); });
+      policy_.Try(now_, waiting_, jobs_, [this](std::size_t job, Place place) { Start(job, std::move(place)); });
     }
   }
-  void Print(const char* name) const {
+  void Print(const std::string& name) const {
     std::printf("{\"row\": \"trace, %s\", \"wait_mean_s\": %.0f, \"gang_wait_mean_s\": %.0f, \"gang_wait_p99_s\": %.0f, "
                 "\"gang_wait_worst_s\": %.0f, \"nodes_over_least_percent\": %.1f, "
                 "\"gangs_over_racks_percent\": %.1f}\n",
-                name, Mean(waits_), Mean(gang_waits_), Percentile(gang_waits_, 0.99), Percentile(gang_waits_, 1),
+                name.c_str(), Mean(waits_), Mean(gang_waits_), Percentile(gang_waits_, 0.99), Percentile(gang_waits_, 1),
                 100 * (nodes_used_ / nodes_least_ - 1), 100 * split_ / in_one_rack_);
   }
 
@@ -345,16 +348,19 @@ int main(int argc, char** argv) {
     if (argument.rfind("--seed=", 0) == 0) seed = std::strtoull(argument.c_str() + 7, nullptr, 10);
   }
   const std::vector<Job> jobs = Trace(seed, count);
-  Troupe troupe;
-  RankByRank best_fit(false);
-  RankByRank hybrid(true);
-  Policy* const policies[] = {&troupe, &best_fit, &hybrid};
-  const char* const names[] = {"troupe", "best-fit", "hybrid"};
-  for (int i = 0; i < 3; ++i) {
-    Replay replay(jobs, *policies[i]);
+  const auto run = [&jobs](const std::string& name, Policy& policy) {
+    Replay replay(jobs, policy);
     replay.Run();
-    replay.Print(names[i]);
+    replay.Print(name);
+  };
+  for (const double minutes : {0.0, 60.0, 240.0, 480.0, 720.0, 1e9}) {
+    Troupe troupe(60 * minutes);
+    run("troupe, a place kept " + (minutes > 1e6 ? "never" : "after " + std::to_string(static_cast<int>(minutes / 60)) + " h"), troupe);
   }
+  RankByRank best_fit(false);
+  run("best-fit", best_fit);
+  RankByRank hybrid(true);
+  run("hybrid", hybrid);
   AgainstTheOptimum(seed);
   return 0;
 }

@@ -29,6 +29,7 @@ ABSL_FLAG(int, lifeline_fd, -1, "the head ends when this pipe does");
 ABSL_FLAG(bool, parent_death, false, "end with the parent process");
 ABSL_FLAG(double, certificate_days, 7, "life of certificates of nodes and of the head; renewed at two thirds");
 ABSL_FLAG(std::string, preemption, "never", "whom a request of higher priority may end: never, or restartable");
+ABSL_FLAG(double, keep_place_after, 8, "hours after which who waits first keeps a place; until then whoever fits goes");
 ABSL_FLAG(bool, embedded, false, "the state is thrown away afterwards: do not sync it");
 ABSL_FLAG(std::string, run_secret_file, "", "secret of a `troupe run`, from which authority and tokens come");
 ABSL_FLAG(std::string, run, "", "name of the run that the secret is for");
@@ -95,6 +96,7 @@ int main(int argc, char** argv) {
   options.run_secret_file = absl::GetFlag(FLAGS_run_secret_file);
   options.run = absl::GetFlag(FLAGS_run);
   options.preemption = absl::GetFlag(FLAGS_preemption);
+  options.keep_hours = absl::GetFlag(FLAGS_keep_place_after);
   options.embedded = absl::GetFlag(FLAGS_embedded);
   options.snapshot_every = absl::GetFlag(FLAGS_snapshot_every);
   const troupe::Status status = troupe::head::RunHead(options);

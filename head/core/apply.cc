@@ -67,9 +67,7 @@ class Folder {
     for (const wire::BundlePlace& place : e.places) {
       Node* node = ChangeNode(place.node);
       if (node == nullptr) continue;
-      Holding& holding = node->holdings[{e.group, e.attempt}];
-      holding.parent = group->spec.parent;
-      holding.amount.Add(FromWire(place.resources));
+      node->holdings.Add({e.group, e.attempt}, group->spec.parent, FromWire(place.resources));
     }
   }
   void operator()(const wire::GroupPlaced& e) {
@@ -309,7 +307,7 @@ class Folder {
       if (s_.replaying && state == HoldingState::kReleasing) {
         node->holdings.erase(holding);
       } else {
-        holding->second.state = state;
+        node->holdings.SetState(holding->first, state);
       }
     }
   }

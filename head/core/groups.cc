@@ -162,6 +162,7 @@ void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& 
     turn.Refuse(request, ErrorCode::kInvalid, "a launch's or an actor's own reservation ends with it");
     return;
   }
+  if (request.id != 0) group->watchers.erase(request.route);  // its answer says it
   EndGroup(turn, message.group, "removed");
   turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *turn.FindGroup(message.group))});
 }
@@ -184,7 +185,7 @@ void OnReserveReply(Turn& turn, Node& node, const wire::ReserveReply& message) {
   if (!current) {
     const auto known = node.holdings.find(lease);
     const bool created = known != node.holdings.end() && known->second.state == HoldingState::kHeld;
-    if (!message.granted && !created && node.holdings.erase(lease) > 0) turn.state.dirty = true;
+    if (!message.granted && !created && node.holdings.erase(lease)) turn.state.dirty = true;
     if (message.granted && !created) SendRelease(turn, message.group, message.attempt, node.id);
     NoteFree(turn, node, message.free, message.free_version);
     return;
@@ -211,7 +212,7 @@ void OnReleased(Turn& turn, Node& node, const wire::Released& message) {
   if (known != node.holdings.end() && known->second.state == HoldingState::kReleasing) {
     node.holdings.erase(known);
     // Child leases end with their parent.
-    for (auto it = node.holdings.begin(); it != node.holdings.end();) {
+    for (auto it = node.holdings.begin(); node.holdings.HasInside(message.group) && it != node.holdings.end();) {
       const bool child = it->second.parent == message.group &&
                          it->second.state == HoldingState::kReleasing;
       it = child ? node.holdings.erase(it) : std::next(it);

@@ -102,6 +102,8 @@ class Queue {
  private:
   // The first that must wait keeps what it will need. The plan stands for a while: it costs a look at all nodes.
   void Keep(Group& group, const placement::Request& request) {
+    const bool pauses = group.retry_at > turn_.now;  // there was room for it
+    if (!pauses && turn_.now - group.waits_since < turn_.options.keep_after) return;
     const bool same = group.spec.group == memory_.keeper;
     if (same && turn_.now - memory_.kept_at < kPlanStands && AllOpen(memory_.kept)) {
       pass_.KeepPlan(request, memory_.kept);

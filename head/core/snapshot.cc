@@ -184,10 +184,9 @@ void Restore(State& state, const wire::NodeKept& event, const std::string&) {
   node.draining = event.draining;
   node.why = event.why;
   for (const wire::HoldingKept& item : event.holdings) {
-    Holding& holding = node.holdings[{item.group, item.attempt}];
-    holding.amount = FromWire(item.amount);
-    holding.parent = item.parent;
-    holding.state = item.held ? HoldingState::kHeld : HoldingState::kAsked;
+    const Lease lease{item.group, item.attempt};
+    node.holdings.Add(lease, item.parent, FromWire(item.amount));
+    node.holdings.SetState(lease, item.held ? HoldingState::kHeld : HoldingState::kAsked);
   }
 }
 

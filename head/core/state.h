@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "head/core/holdings.h"
 #include "head/core/inquiry.h"
 #include "head/core/io.h"
 #include "head/core/recent.h"
@@ -28,16 +29,6 @@ namespace troupe::head {
 using placement::Resources;
 /// Whose end takes something along: a client's subject, an actor's id, a process's id; nil: nobody's.
 using OwnerId = ProcessId;
-/// A reservation at a node.
-using Lease = std::pair<GroupId, std::uint64_t>;
-
-enum class HoldingState : std::uint8_t { kAsked, kHeld, kReleasing };
-struct Holding {
-  Resources amount;
-  GroupId parent;  // nil: taken from the node itself
-  HoldingState state = HoldingState::kAsked;
-};
-
 struct Node {
   // durable
   NodeId id;
@@ -48,7 +39,7 @@ struct Node {
   bool dead = false;
   bool draining = false;
   std::string why;  // of death or draining
-  std::map<Lease, Holding> holdings;
+  Holdings holdings;
   // volatile
   SessionId session;
   SessionId last_session;  // through which its processes watch

@@ -38,9 +38,7 @@ placement::NodeView ViewOf(const Turn& turn, const Node& node) {
 Resources FreeOf(const Node& node) {
   Resources free = node.total;
   free.Subtract(node.missing);
-  for (const auto& [lease, holding] : node.holdings) {
-    if (holding.parent.IsNil()) free.Subtract(holding.amount);
-  }
+  free.Subtract(node.holdings.taken());
   return free;
 }
 
@@ -139,6 +137,7 @@ std::string WhyWaiting(Turn& turn, const Group& group) {
     text += "\n  before it in the queue: " + std::to_string(before);
     if (placement::Pack(*scope, request)) text += "; what would do is kept for the first of them";
   }
+  if (group.spec.group == turn.state.queue.keeper) text += "\n  a place is kept for it";
   if (!group.reason.empty()) text += "\n  last attempt: " + group.reason;
   const std::string holders = parent == nullptr ? "" : HoldersIn(turn, *parent);
   if (!holders.empty()) text += "\n  held by " + holders;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -104,6 +105,14 @@ class HeadProcess {
                                               std::to_string(options_.certificate_days));
   }
 
+  StatusOr<Duration> KeepAfter() const {
+    if (options_.keep_hours >= 0 && options_.keep_hours <= 8760) {
+      return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::ratio<3600>>(options_.keep_hours));
+    }
+    return MakeError(ErrorCode::kInvalid, "--keep-place-after: from 0 to 8760 hours, not " +
+                                              std::to_string(options_.keep_hours));
+  }
+
   Status OpenJournal() {
     SqliteOptions sqlite;
     sqlite.folder = folder_->head;
@@ -116,6 +125,7 @@ class HeadProcess {
       return MakeError(ErrorCode::kInvalid, "--preemption: never or restartable, not " + options_.preemption);
     }
     if (options_.preemption == "restartable") core.preemption = Preemption::kRestartable;
+    TROUPE_ASSIGN(core.keep_after, KeepAfter());
     core.recreate_after = TestLimit("recreate_after", core.recreate_after);
     if (run_) {
       const std::uint64_t now_us = clock_.WallTimeUs();

@@ -22,6 +22,7 @@ struct HeadOptions {
   std::string run_secret_file;  // of a `troupe run`: authority and tokens are derived from it
   std::string run;              // its name
   std::string preemption = "never";  // or "restartable": whom a higher priority may end
+  double keep_hours = 8;  // who waits first keeps a place after so long
   bool embedded = false;  // state is thrown away: nothing is synced
 };
 

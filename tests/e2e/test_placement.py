@@ -26,7 +26,7 @@ class Here:
 def racks(shared_home: Home) -> Iterator[Home]:
     """Four nodes of 2 CPUs in two racks, this process connected to them."""
     started = shared_home.json("start", "--head", "--port", "0", "--num-cpus", "2", "--node-name", "a1",
-                               "--labels", LABELS["a1"])
+                               "--labels", LABELS["a1"], "--keep-place-after", "0")
     token = shared_home.token()
     for name in ("a2", "b1", "b2"):
         shared_home.run("start", "--address", started["address"], "--token-file", token, "--num-cpus", "2",
@@ -130,6 +130,7 @@ def test_p6_a_large_group_is_not_passed_and_says_why_it_waits(idle: Home) -> Non
     text = idle.run("explain", large.id[:12]).stdout
     assert text.startswith("pending: 4 x {CPU: 2} must wait\n"), text
     assert "in use: 1 more CPU needed" in text and "2 CPU free; fits 1 each" in text, text
+    assert "a place is kept for it" in text, text
     text = state.explain(small.id)
     assert "before it in the queue: 1; what would do is kept for the first of them" in text, text
     assert state.explain(first.id).startswith("created\n  bundle 0 {CPU: 1} on ")

@@ -145,5 +145,52 @@ TEST_F(Passes, P6_AKeepersPlaceMovesWhenItsNodeIsLost) {
   EXPECT_EQ(GroupOf(large_).state, wire::GroupState::kCreated);
 }
 
+TEST_F(Passes, P6_APlaceIsKeptOnceTheFirstHasWaitedLongEnough) {
+  options_.keep_after = std::chrono::hours(2);
+  Boot();
+  client_ = Open(wire::Role::kClient, Id128{9, 1});
+  const FakeNode a = Join(1, 4);
+  Create(first_, 2);
+  Serve(a);
+  Create(large_, 4);
+  Create(small_, 1);
+  Serve(a);
+  EXPECT_EQ(GroupOf(small_).state, wire::GroupState::kCreated) << "whoever fits goes";
+  Remove(small_);
+  for (int minutes = 0; minutes < 121; minutes += 1) {
+    Say(a.session, wire::Heartbeat());
+    for (int i = 0; i < 60; ++i) {
+      Advance(std::chrono::seconds(1));
+      Say(a.session, wire::Heartbeat());
+    }
+  }
+  const GroupId late(4, 7);
+  Create(late, 1);
+  Serve(a);
+  EXPECT_TRUE(GroupOf(late).waiting()) << "what is free is kept for the large one by now";
+  Remove(first_);
+  Serve(a);
+  Serve(a);
+  EXPECT_EQ(GroupOf(large_).state, wire::GroupState::kCreated);
+}
+
+// There was room for one that pauses after a refusal: it has not to wait first to keep it.
+TEST_F(Passes, P6_OneThatPausesKeepsItsPlaceAtOnce) {
+  options_.keep_after = std::chrono::hours(2);
+  Boot();
+  client_ = Open(wire::Role::kClient, Id128{9, 1});
+  const FakeNode a = Join(1, 4);
+  Create(large_, 4);
+  Take<wire::Reserve>(a.session);
+  wire::ReserveReply no;
+  no.group = large_;
+  no.attempt = 1;
+  no.reason = "a process has not gone yet";
+  Say(a.session, no);
+  ASSERT_TRUE(GroupOf(large_).waiting());
+  Create(small_, 1);
+  EXPECT_TRUE(GroupOf(small_).waiting());
+}
+
 }  // namespace
 }  // namespace troupe::head

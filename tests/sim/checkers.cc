@@ -27,6 +27,14 @@ head::Resources ReservedBy(const head::Node& node, const GroupId& group) {
   return reserved;
 }
 
+head::Resources TakenFrom(const head::Node& node) {
+  head::Resources taken;
+  for (const auto& [lease, holding] : node.holdings) {
+    if (holding.parent.IsNil()) taken.Add(holding.amount);
+  }
+  return taken;
+}
+
 // Whether placement knows a node as it is, or knows that it must look again.
 bool IsKnown(const head::State& state, const head::Node& node) {
   if (state.changed_nodes.count(node.id) > 0) return true;
@@ -138,6 +146,7 @@ void Checker::OnAcknowledged(const LaunchId& launch, const RequestId& request) {
 void Checker::OnState(const head::State& state) {
   for (const auto& [id, node] : state.nodes) {
     Expect(IsKnown(state, node), "placement plans with what node " + node.name + " no longer is");
+    Expect(node.holdings.taken() == TakenFrom(node), "node " + node.name + ": the sum of what it holds is wrong");
     if (node.dead) continue;
     head::Resources held;
     for (const auto& [lease, holding] : node.holdings) {

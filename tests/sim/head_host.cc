@@ -11,6 +11,7 @@ void HeadHost::Start() {
   ++life_;
   head::CoreOptions options;
   if (plan_.preempts) options.preemption = head::Preemption::kRestartable;
+  options.keep_after = plan_.preempts ? Duration::zero() : std::chrono::seconds(10);
   core_.emplace(options, head::Seams{random_, mint_});
   std::uint64_t last = 0;
   const Status replayed = disk_.Replay([&](const head::Row& row) {

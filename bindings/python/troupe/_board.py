@@ -49,6 +49,11 @@ class Board:
         with self._lock:
             self._followed.add((noun, identity))
 
+    def follows(self, noun: str, identity: str) -> bool:
+        """Whether the state of this object will come, or has."""
+        with self._lock:
+            return (noun, identity) in self._followed
+
     def followed(self) -> list[tuple[str, str]]:
         """What is followed and has not ended."""
         with self._lock:

@@ -58,6 +58,9 @@ def node_options(command: Any) -> Any:
 @click.option("--preemption", type=click.Choice(["never", "restartable"]),
               help="With --head: whom a request of higher priority may end so that it gets a place: nobody, or what can "
               "start again (launches with attempts, actors with restarts).  [default: never]")
+@click.option("--keep-place-after", type=click.FloatRange(0, 8760), metavar="HOURS",
+              help="With --head: of what waits, the first keeps the nodes it will go to once it has waited so long; until "
+              "then whoever fits goes.  [default: 8]")
 @click.option("--force-tcp", is_flag=True, envvar="TROUPE_FORCE_TCP",
               help="This node is as a host of its own: others, of this host too, reach it over TLS only.")
 @click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
@@ -65,12 +68,14 @@ def node_options(command: Any) -> Any:
 @node_options
 def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None,
           port: int | None, cluster: str | None, new: bool, certificate_days: float | None,
-          preemption: str | None, force_tcp: bool, block: bool, as_json: bool, **offered: Any) -> None:
+          preemption: str | None, keep_place_after: float | None, force_tcp: bool, block: bool, as_json: bool, **offered: Any) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
-    if address and (no_worker or new or cluster or port is not None or certificate_days is not None or preemption):
-        raise click.UsageError("--no-worker, --new, --cluster, --port, --certificate-days and --preemption go with --head")
+    if address and (no_worker or new or cluster or port is not None or certificate_days is not None or preemption
+                    or keep_place_after is not None):
+        raise click.UsageError("--no-worker, --new, --cluster, --port, --certificate-days, --preemption and --keep-place-after "
+                               "go with --head")
     if cluster and new:
         raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
     node = node_args(**offered) + (["--force_tcp=true"] if force_tcp else [])
@@ -80,6 +85,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
     if head:
         options = [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
         options += [f"--preemption={preemption}"] if preemption else []
+        options += [f"--keep_place_after={keep_place_after!r}"] if keep_place_after is not None else []
         options += _node_start.log_file_option(offered["log_file_mib"])
         started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name, options)
     else:

@@ -83,8 +83,8 @@ class PlacementGroup:
 
 
 def _watch(session: _session.Session, identity: str) -> None:
-    """Asks to be told of a group somebody else created."""
-    if session.board.get("group", identity) is None:
+    """Asks to be told of a group somebody else created; of this session's own the head tells anyway."""
+    if session.board.get("group", identity) is None and not session.board.follows("group", identity):
         _, update, _ = session.request("GetGroup", {"group": identity, "watch": True})
         session.board.post_reply("group", identity, update["info"])
 
