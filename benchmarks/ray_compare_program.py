@@ -40,11 +40,6 @@ def put_large():
         ray.put(np.zeros(10 * 1024 * 1024, dtype=np.int64))
 
 
-@ray.remote
-def containing_refs(count):
-    return [ray.put(1) for _ in range(count)]
-
-
 @ray.remote(num_cpus=0)
 class Actor:
     def small_value(self):
@@ -55,6 +50,9 @@ class Actor:
 
     def small_value_batch(self, count):
         ray.get([small_value.remote() for _ in range(count)])
+
+    def containing_refs(self, count):
+        return [ray.put(1) for _ in range(count)]
 
 
 @ray.remote(num_cpus=0)
@@ -129,9 +127,10 @@ def _():
 
 @row("single client get object containing 10k refs")
 def _():
-    value = containing_refs.remote(10_000)
+    actor = Actor.remote()  # Ray's program has a task make it
+    value = actor.containing_refs.remote(10_000)
     ray.get(value)
-    return lambda: ray.get(value), 1
+    return lambda: (actor, ray.get(value)), 1  # the actor owns what is inside
 
 
 @row("single client wait 1k refs")

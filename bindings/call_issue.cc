@@ -1,6 +1,7 @@
 // Making a call's frame from Python values and queueing it: the hot path of the caller.
 #include <absl/strings/str_format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,7 +85,10 @@ bool AppendRefArgument(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
 bool AppendArguments(ByteBuffer& out, PyObject* const* args, Py_ssize_t positional,
                      PyObject* method, PyObject* keywords, Outgoing* outgoing) {
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
+  const std::size_t room = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
+  const bool in_frame = room > actors::kLargeBytes && room != Outgoing::kNever;
   for (Py_ssize_t i = 0; i < count; ++i) {
+    if (in_frame) outgoing->large_from = std::max(actors::kLargeBytes, room - std::min(room, out.size()));
     if (IsRef(args[i])) {
       if (!AppendRefArgument(out, AsRef(args[i]), outgoing)) return false;
     } else if (!EncodeValue(out, args[i], outgoing)) {
@@ -201,11 +205,11 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, s
 }
 
 /// From which size on values go to shared memory. Where it is not known yet on which host the actor is to be,
-/// those that a frame has room for are copied.
+/// those that the frame has room for are copied: so much works wherever it will be.
 std::size_t LargeFrom(Channel::Place place) {
-  constexpr std::size_t kUnknownLarge = 8u << 20;
+  constexpr std::size_t kOtherArguments = 64u << 10;
   if (place == Channel::Place::kHere) return actors::kLargeBytes;
-  return place == Channel::Place::kUnknown ? kUnknownLarge : Outgoing::kNever;
+  return place == Channel::Place::kUnknown ? actors::CallLimits().frame_bytes_max - kOtherArguments : Outgoing::kNever;
 }
 
 /// What a call names, until it has its answer: whoever runs it has registered it by then.

@@ -37,7 +37,7 @@ struct Outgoing {
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
   const Way way;
-  const std::size_t large_from;  // kNever: all stays in the frame
+  std::size_t large_from;  // kNever: all stays in the frame
   const bool refs;
   actors::Handles held;  // what the frame names; of kWriting: what the value does
   std::optional<store::Writing> writing;

@@ -48,6 +48,9 @@ class Reader:
     def size_of(self, value: Any) -> int:
         return len(value)
 
+    def sizes_of(self, *values: Any) -> list[int]:
+        return [len(each) for each in values]
+
     def write(self, array: Any) -> str:
         array[0] = 1
         return "written"
@@ -135,6 +138,9 @@ def test_large_arguments_of_the_first_calls(idle: Home) -> None:
     made = troupe.remote(Reader).remote()
     refs = [made.look.remote(np.full(size, 9, dtype=np.uint8)) for size in (MIB, 3 * MIB, 40 * MIB)]
     assert [each[1:3] for each in troupe.get(refs, timeout=30)] == [(MIB, 9), (3 * MIB, 9), (40 * MIB, 9)]
+    early = troupe.remote(Reader).remote()  # one has room in the frame, the other has not
+    assert troupe.get(early.sizes_of.remote(b"x" * (12 * MIB), b"y" * (12 * MIB)), timeout=30) == [12 * MIB] * 2
+    troupe.kill(early)
     assert troupe.get(made.size_of.remote(b"x" * (30 * MIB)), timeout=20) == 30 * MIB
     assert troupe.get(made.size_of.remote("y" * (20 * MIB)), timeout=20) == 20 * MIB
     assert troupe.get(made.size_of.remote(list(range(200_000))), timeout=20) == 200_000

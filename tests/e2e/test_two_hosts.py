@@ -140,6 +140,13 @@ def test_refs_of_one_host_are_arguments_on_the_other(pair: tuple) -> None:
     assert troupe.get(b.echo.remote(a.big.remote(1 << 20)), timeout=60) == bytes(1 << 20)
 
 
+def test_what_a_frame_has_room_for_reaches_an_actor_that_is_not_there_yet(hosts: dict[str, str]) -> None:
+    value = os.urandom(15 << 20)
+    actor = on(hosts["b"])
+    assert troupe.get(actor.echo.remote(value), timeout=60) == value  # its host was not known when this was sent
+    troupe.kill(actor)
+
+
 def test_an_exception_keeps_its_type_across_hosts(pair: tuple) -> None:
     a, b = pair
     with pytest.raises(KeyError, match="nothing here"):
