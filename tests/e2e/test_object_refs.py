@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,6 +77,16 @@ class Keeper:
 
     def pid(self) -> int:
         return os.getpid()
+
+
+class Falling(Keeper):
+    """Its process ends at the first attempt."""
+
+    def falls_once(self, mark: str, refs: dict) -> list:
+        if not os.path.exists(mark):
+            with open(mark, "w"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self.get_all(refs)
 
 
 class Awaiting:
@@ -305,3 +316,15 @@ def test_refs_are_pickled_in_values_alone(idle: Home) -> None:
         native._borrowed_ref(name)
     del ref, again
     eventually(nothing_held(native._object_figures), what="the end of all objects")
+
+
+def test_a_call_that_is_made_again_brings_its_refs_again(idle: Home, tmp_path: Path) -> None:
+    made = start(Falling, max_restarts=1, max_task_retries=1)
+    refs = {"large": troupe.put(np.full(MIB, 3, dtype=np.uint8)), "small": troupe.put("small")}
+    waiting = made.falls_once.remote(str(tmp_path / "mark"), refs)
+    del refs
+    large, small = troupe.get(waiting, timeout=60)
+    assert int(large[-1]) == 3 and small == "small" and (tmp_path / "mark").exists()
+    del large, waiting
+    troupe.kill(made)
+    all_released()

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from troupe import _calls, exceptions
 from troupe._actor_link import ActorLink, Caller, resolve_args, resolve_kwargs
+from troupe._bridge import native
 from troupe._method_options import MethodOptions
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes)
@@ -177,17 +178,11 @@ def _retries(options: MethodOptions, error: BaseException) -> bool:
 
 
 def _frozen(args: tuple, kwargs: dict) -> Any:
-    """Arguments as they are now: what is changed later must not be seen by another attempt."""
+    """Arguments as they are now: what is changed later must not be seen by another attempt. Refs inside are held."""
     if all(type(value) in _ATOMS for value in (*args, *kwargs.values())):
         return args, kwargs
-    import cloudpickle
-
-    return cloudpickle.dumps((args, kwargs), protocol=5)
+    return native.completed_ref((args, kwargs))
 
 
 def _thawed(frozen: Any) -> tuple[tuple, dict]:
-    if isinstance(frozen, tuple):
-        return frozen
-    import cloudpickle
-
-    return cloudpickle.loads(frozen)
+    return frozen if isinstance(frozen, tuple) else _calls.get(frozen, None)
