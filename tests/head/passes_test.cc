@@ -9,6 +9,12 @@ namespace {
 
 class Passes : public HeadFixture {
  protected:
+  /// A head anew, with another time after which the first in the queue keeps a place.
+  void KeepPlacesAfter(Duration wait) {
+    options_.keep_after = wait;
+    Boot();
+    client_ = Open(wire::Role::kClient, Id128{9, 1});
+  }
   static wire::CreateGroup Asking(GroupId id, std::uint64_t cpus, std::int32_t priority = 0) {
     wire::CreateGroup create;
     create.group = id;
@@ -146,9 +152,7 @@ TEST_F(Passes, P6_AKeepersPlaceMovesWhenItsNodeIsLost) {
 }
 
 TEST_F(Passes, P6_APlaceIsKeptOnceTheFirstHasWaitedLongEnough) {
-  options_.keep_after = std::chrono::hours(2);
-  Boot();
-  client_ = Open(wire::Role::kClient, Id128{9, 1});
+  KeepPlacesAfter(std::chrono::hours(2));
   const FakeNode a = Join(1, 4);
   Create(first_, 2);
   Serve(a);
@@ -176,9 +180,7 @@ TEST_F(Passes, P6_APlaceIsKeptOnceTheFirstHasWaitedLongEnough) {
 
 // There was room for one that pauses after a refusal: it has not to wait first to keep it.
 TEST_F(Passes, P6_OneThatPausesKeepsItsPlaceAtOnce) {
-  options_.keep_after = std::chrono::hours(2);
-  Boot();
-  client_ = Open(wire::Role::kClient, Id128{9, 1});
+  KeepPlacesAfter(std::chrono::hours(2));
   const FakeNode a = Join(1, 4);
   Create(large_, 4);
   Take<wire::Reserve>(a.session);
