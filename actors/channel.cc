@@ -420,7 +420,8 @@ void Channel::FailLocked(const std::string& text) {
     FinishLocked(slot, SequenceOf(slot),
                  sent ? ObservedAnswer::Lost::kMaybeExecuted : ObservedAnswer::Lost::kNotSent);
   }
-  SetVerdictLocked(ErrorCode::kActorUnavailable, text);
+  // Of calls that come before their caller has seen the end of this channel.
+  SetVerdictLocked(ErrorCode::kNotSent, text + "; the call had not been sent");
   OpenRoomLocked();
 }
 

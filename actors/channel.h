@@ -56,8 +56,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   static StatusOr<std::shared_ptr<Channel>> Connect(CallReactor& reactor, const std::string& path,
                                                     ChannelOptions options);
   /// Begins to reach an actor on another host (call_dial.h) and returns at once: calls wait in the
-  /// channel meanwhile. Not reached within the grace period: they end as kNotSent, later ones as
-  /// kActorUnavailable.
+  /// channel meanwhile. Not reached within the grace period: they and later ones end as
+  /// kNotSent.
   static StatusOr<std::shared_ptr<Channel>> Dial(CallReactor& reactor, RemoteActor target,
                                                  IdentitySource identity, ChannelOptions options);
   /// The channel to an actor that is not there yet: calls wait in it until Aim or AimAway, once, or Fail.

@@ -213,7 +213,7 @@ TEST(ResumeEnds, ACutThatLastsEndsEveryCallByName) {
   const std::string answer = Answer(gate, *channel);
   EXPECT_THAT(answer, HasSubstr(ErrorText(ErrorCode::kMaybeExecuted)));
   EXPECT_THAT(answer, HasSubstr("cannot be reached"));
-  EXPECT_THAT(Call(*channel, "secondly"), HasSubstr(ErrorText(ErrorCode::kActorUnavailable)));
+  EXPECT_THAT(Call(*channel, "secondly"), HasSubstr(ErrorText(ErrorCode::kNotSent)));
   record.Open();
   channel->Close();
 }
