@@ -18,7 +18,6 @@ import weakref
 import pytest
 from call_support import (
     ACTOR_DIED,
-    ACTOR_UNAVAILABLE,
     MAYBE_EXECUTED,
     NOT_SENT,
     CallError,
@@ -58,7 +57,7 @@ def test_killed_actor_without_verdict(start):
     for ref in refs:
         code, text = code_of(ref)
         assert code == MAYBE_EXECUTED and "within 0.3 s" in text and "may have run" in text
-    assert code_of(c.call("inc"))[0] == ACTOR_UNAVAILABLE
+    assert code_of(c.call("inc"))[0] == NOT_SENT
 
 
 def test_call_after_the_end_was_not_sent(start, eventually):
@@ -84,7 +83,7 @@ def test_close_fails_what_is_outstanding(start):
     ref = c.call("sleep", 60)
     c.close()
     assert code_of(ref)[0] == MAYBE_EXECUTED
-    assert code_of(c.call("f"))[0] == ACTOR_UNAVAILABLE
+    assert code_of(c.call("f"))[0] == NOT_SENT
 
 
 def test_sys_exit_in_a_method_ends_serving(start):
