@@ -134,12 +134,7 @@ TEST_F(Groups, P6_APauseAfterARefusalCostsNoTurn) {
   const FakeNode a = Join(1, 4);
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
   Create(client, id_, 1, 4);
-  Take<wire::Reserve>(a.session);
-  wire::ReserveReply no;
-  no.group = id_;
-  no.attempt = 1;
-  no.reason = "a process has not gone yet";
-  Say(a.session, no);
+  RefuseReserve(a);
   ASSERT_GT(GroupOf(id_).retry_at, Instant());
   const GroupId small(4, 5);
   Create(client, small, 1, 1);

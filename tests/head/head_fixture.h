@@ -119,6 +119,16 @@ class HeadFixture : public ::testing::Test {
     node.incarnation = Last<wire::NodeRegistered>(node.session).incarnation;
     return node;
   }
+  /// Says no to the one Reserve that waits for this node.
+  void RefuseReserve(const FakeNode& node, const std::string& reason = "a process has not gone yet") {
+    const std::vector<wire::Reserve> asked = Take<wire::Reserve>(node.session);
+    ASSERT_EQ(asked.size(), 1u);
+    wire::ReserveReply no;
+    no.group = asked[0].group;
+    no.attempt = asked[0].attempt;
+    no.reason = reason;
+    Say(node.session, no);
+  }
   /// Answers every Reserve, StartRanks and Release that waits for this node.
   void Serve(const FakeNode& node) {
     for (const wire::Reserve& reserve : Take<wire::Reserve>(node.session)) {

@@ -15,6 +15,16 @@ class Passes : public HeadFixture {
     Boot();
     client_ = Open(wire::Role::kClient, Id128{9, 1});
   }
+  /// A node half taken by the first; the large one wants all of it, the small one came behind that.
+  FakeNode LargeOneWaits() {
+    const FakeNode a = Join(1, 4);
+    Create(first_, 2);
+    Serve(a);
+    Create(large_, 4);
+    Create(small_, 1);
+    Serve(a);
+    return a;
+  }
   static wire::CreateGroup Asking(GroupId id, std::uint64_t cpus, std::int32_t priority = 0) {
     wire::CreateGroup create;
     create.group = id;
@@ -85,12 +95,7 @@ TEST_F(Passes, AGrantIsNoReasonToLookAtTheQueue) {
 
 // The large one keeps what is free; when it is given up nothing has grown, and yet there is room.
 TEST_F(Passes, P6_WhatWasKeptIsOthersWhenItsKeeperLeaves) {
-  const FakeNode a = Join(1, 4);
-  Create(first_, 2);
-  Serve(a);
-  Create(large_, 4);
-  Create(small_, 1);
-  Serve(a);
+  LargeOneWaits();
   EXPECT_TRUE(GroupOf(small_).waiting()) << "what is free is kept for the large one";
   Remove(large_);
   EXPECT_FALSE(GroupOf(small_).waiting());
@@ -153,12 +158,7 @@ TEST_F(Passes, P6_AKeepersPlaceMovesWhenItsNodeIsLost) {
 
 TEST_F(Passes, P6_APlaceIsKeptOnceTheFirstHasWaitedLongEnough) {
   KeepPlacesAfter(std::chrono::hours(2));
-  const FakeNode a = Join(1, 4);
-  Create(first_, 2);
-  Serve(a);
-  Create(large_, 4);
-  Create(small_, 1);
-  Serve(a);
+  const FakeNode a = LargeOneWaits();
   EXPECT_EQ(GroupOf(small_).state, wire::GroupState::kCreated) << "whoever fits goes";
   Remove(small_);
   for (int minutes = 0; minutes < 121; minutes += 1) {
@@ -183,12 +183,7 @@ TEST_F(Passes, P6_OneThatPausesKeepsItsPlaceAtOnce) {
   KeepPlacesAfter(std::chrono::hours(2));
   const FakeNode a = Join(1, 4);
   Create(large_, 4);
-  Take<wire::Reserve>(a.session);
-  wire::ReserveReply no;
-  no.group = large_;
-  no.attempt = 1;
-  no.reason = "a process has not gone yet";
-  Say(a.session, no);
+  RefuseReserve(a);
   ASSERT_TRUE(GroupOf(large_).waiting());
   Create(small_, 1);
   EXPECT_TRUE(GroupOf(small_).waiting());
