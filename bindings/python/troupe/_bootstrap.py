@@ -71,10 +71,6 @@ def apply_request(request: dict, base_path: list[str]) -> None:
     extra = request["import_path"] or [os.getcwd()]
     sys.path[:] = extra + [entry for entry in base_path if entry not in extra]
     sys.argv[:] = ["troupe"]
-    if os.environ.get("TROUPE_RAY_COMPAT") == "1":
-        from troupe import ray_compat
-
-        ray_compat.install()
     if request["cpus"]:
         os.sched_setaffinity(0, request["cpus"])
     _os.set_title(request["title"] or f"troupe: {request['kind']}")

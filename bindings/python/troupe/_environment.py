@@ -59,7 +59,7 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     fresh = fresh or any(_is_read_at_import(name) and name != "OMP_NUM_THREADS" for name in taken)
     here = sys.modules.get("troupe.ray_compat")
     if ray_compat or (here is not None and here.is_installed()):
-        given["TROUPE_RAY_COMPAT"] = "1"
+        env[_runtime_env.RAY_COMPAT] = True
     if any(env.values()):
         given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
     same_host = bool(session.store.get("same_host", True))

@@ -16,9 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _identity, _packages, exceptions
+from troupe import _identity, _packages, _workers, exceptions
 
 VARIABLE = "TROUPE_RUNTIME_ENV"
+RAY_COMPAT = "ray_compat"
+"""A key of the form that travels, not of the users': `import ray` means Troupe."""
 _KEYS = ("env_vars", "excludes", "pip", "py_modules", "working_dir")
 _PIP_TIMEOUT_S = 600.0
 _OUTPUT_LINES = 12
@@ -138,13 +140,13 @@ def _spread(session: Any) -> bool:
     """Whether the cluster has nodes on other hosts; that it has is remembered."""
     if not session.store.get("spread"):
         here = _identity.boot_id()
-        nodes = session.request("GetStatus", {})[1]["nodes"]
-        session.store["spread"] = any(node["boot_id"] != here for node in nodes if node["state"] != "dead")
+        session.store["spread"] = any(node["boot_id"] != here for node in _workers.node_infos(session)
+                                      if node["state"] != "dead")
     return session.store["spread"]
 
 
 def enter(session: Any) -> None:
-    """Makes this process what its TROUPE_RUNTIME_ENV says: directory, import path, requirements.
+    """Makes this process what its TROUPE_RUNTIME_ENV says: directory, import path, requirements, what `ray` is.
 
     Blocks while packages are fetched and requirements installed; a second process of the host waits for the
     first. Raises RuntimeEnvSetupError.
@@ -153,6 +155,10 @@ def enter(session: Any) -> None:
     if not text:
         return
     env = json.loads(text)
+    if env.get(RAY_COMPAT):
+        from troupe import ray_compat
+
+        ray_compat.install()
     try:
         paths = [_enter_module(each, session) for each in env.get("py_modules", ())]
         if "working_dir" in env:

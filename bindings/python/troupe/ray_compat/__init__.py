@@ -16,9 +16,6 @@ from __future__ import annotations
 
 import sys
 
-VARIABLE = "TROUPE_RAY_COMPAT"
-"""Is 1 in the environment of the processes that are started with it."""
-
 
 def install() -> None:
     """From now on `import ray` gives Troupe here, and in what this process starts. Idempotent.
@@ -40,4 +37,4 @@ def is_installed() -> bool:
     return any(type(each).__module__ == "troupe.ray_compat._finder" for each in sys.meta_path)
 
 
-__all__ = ["VARIABLE", "install", "is_installed"]
+__all__ = ["install", "is_installed"]
