@@ -172,8 +172,7 @@ bool ObjectStore::Sighted(const store::ObjectId& id, std::uint16_t* flags, std::
   const Key key{location.slot.maker, location.slot.segment};
   if (MappingOf(id, location) != nullptr) {
     *flags = kFlagReply | kFlagObjects;
-    body->clear();
-    AppendObjectId(*body, id);
+    *body = NameBytes(id);
     return true;
   }
   const auto missing = missing_.find(key);

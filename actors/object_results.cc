@@ -86,7 +86,7 @@ StatusOr<std::shared_ptr<ResultHold>> ObjectStore::LendResult(
   std::vector<std::uint64_t> loans;
   for (const store::ObjectId& id : contained) {
     const store::Handed handed = table_.LendInside(id, owner, turn.now);
-    AppendObjectId(*body, id);
+    body->append(NameBytes(id));
     body->append(reinterpret_cast<const char*>(&handed.loan), sizeof handed.loan);
     if (handed.loan != 0) loans.push_back(handed.loan);
   }
@@ -118,9 +118,7 @@ ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body) {
   }
   if (MappingOf(id, result.location) != nullptr) {
     table_.Fulfil(id, {store::Value::At(result.location), std::move(result.contained)}, maker, turn.now);
-    std::string name;
-    AppendObjectId(name, id);
-    slot->Fill(kFlagReply | kFlagObjects, name);
+    slot->Fill(kFlagReply | kFlagObjects, NameBytes(id));
     return Took::kDone;
   }
   slot->AddReference();
@@ -138,9 +136,7 @@ void ObjectStore::FinishArrived(const Key& key) {
     const store::ObjectId id{self_, arriving.slot->id()};
     MappingOf(id, arriving.location);
     table_.Fulfil(id, {store::Value::At(arriving.location), std::move(arriving.contained)}, key.first, Now());
-    std::string name;
-    AppendObjectId(name, id);
-    answers_.push_back({arriving.slot, kFlagReply | kFlagObjects, std::move(name)});
+    answers_.push_back({arriving.slot, kFlagReply | kFlagObjects, NameBytes(id)});
   }
   arriving_.erase(first, last);
 }

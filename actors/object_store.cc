@@ -38,9 +38,9 @@ void AfterForkHere() {
 
 }  // namespace
 
-void AppendObjectId(std::string& out, const store::ObjectId& id) {
+std::string NameBytes(const store::ObjectId& id) {
   const std::uint64_t words[3] = {id.owner.hi, id.owner.lo, id.sequence};
-  out.append(reinterpret_cast<const char*>(words), sizeof words);
+  return std::string(reinterpret_cast<const char*>(words), sizeof words);
 }
 
 std::optional<store::ObjectId> ReadObjectId(std::string_view bytes) {

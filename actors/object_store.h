@@ -49,7 +49,8 @@ inline constexpr ErrorCode kOwnerDied{102};
 /// Bytes of an object's name in frames and slots: owner, number.
 inline constexpr std::size_t kObjectIdBytes = 24;
 
-void AppendObjectId(std::string& out, const store::ObjectId& id);
+/// Those bytes; ReadObjectId is the inverse.
+std::string NameBytes(const store::ObjectId& id);
 std::optional<store::ObjectId> ReadObjectId(std::string_view bytes);
 
 class ObjectStore;

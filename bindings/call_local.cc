@@ -35,8 +35,7 @@ std::uint16_t Encode(Slot* slot, ByteBuffer& bytes, nb::handle value) {
   const store::ObjectId id = actors::ObjectStore::Current()->Provide(
       slot, writing ? &*writing : nullptr, bytes.view(), outgoing.held.ids());
   if (!writing) return actors::kFlagReply;
-  std::string name;
-  actors::AppendObjectId(name, id);
+  const std::string name = actors::NameBytes(id);
   bytes.Clear();
   bytes.Append(name.data(), name.size());
   return actors::kFlagReply | actors::kFlagObjects;

@@ -55,8 +55,7 @@ PyObject* ReduceRef(PyObject* self, PyObject*) {
     return nullptr;
   }
   refs->Add(*id);
-  std::string name;
-  actors::AppendObjectId(name, *id);
+  const std::string name = actors::NameBytes(*id);
   PyObject* bytes = PyBytes_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
   return bytes != nullptr ? Py_BuildValue("O(N)", borrowed_ref, bytes) : nullptr;
 }

@@ -86,7 +86,7 @@ bool AppendWithRefs(ByteBuffer& out, const actors::Handles& refs, Append append)
   const std::size_t start = out.size();
   const auto count = static_cast<std::uint32_t>(refs.ids().size());
   std::string names(reinterpret_cast<const char*>(&count), sizeof count);
-  for (const store::ObjectId& id : refs.ids()) actors::AppendObjectId(names, id);
+  for (const store::ObjectId& id : refs.ids()) names.append(actors::NameBytes(id));
   if (!AppendBytes(out, kRefs, names.data(), names.size()) || !append()) return false;
   const std::size_t total = out.size() - start - 1 - kLengthBytes;
   const auto length = static_cast<std::uint32_t>(total);
@@ -158,8 +158,7 @@ bool AppendPickled(ByteBuffer& out, PyObject* value, Outgoing* outgoing) {
 }  // namespace
 
 void AppendObjectName(ByteBuffer& out, const store::ObjectId& id) {
-  std::string name;
-  actors::AppendObjectId(name, id);
+  const std::string name = actors::NameBytes(id);
   static_cast<void>(AppendBytes(out, kObject, name.data(), name.size()));
 }
 
