@@ -27,14 +27,6 @@ Slot* Channel::NewSlotLocked(std::shared_ptr<ItemStream> items) {
   return slot;
 }
 
-/// The call's last frame came, or nothing more will.
-void Channel::EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes) {
-  const auto found = items_.find(sequence);
-  if (found == items_.end()) return;
-  found->second->End(flags, bytes, &finished_);
-  items_.erase(found);
-}
-
 bool Channel::FullLocked() const {
   const SendWindow& window = session_.window();
   return aimless_ ? CallerFlow::FullAimless(window.kept_bytes(), ring_.size())
@@ -325,35 +317,6 @@ void Channel::FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::L
   }
   if (!items_.empty()) EndItemsLocked(sequence, slot->flags(), slot->bytes());
   FinishInto(slot, &finished_);
-}
-
-/// The value lies in the actor's memory. It becomes this process's also where nobody wants it any more.
-bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
-  ObjectStore* const objects = ObjectStore::Existing();
-  const ObjectStore::Took took =
-      objects == nullptr || options_.observer != nullptr || frame.head.flags != (kFlagReply | kFlagObjects)
-          ? ObjectStore::Took::kBad
-          : objects->TakeResult(slot, frame.body);
-  if (took == ObjectStore::Took::kDone && slot->Finish()) {
-    finished_.push_back(slot);
-    return true;
-  }
-  if (took == ObjectStore::Took::kBad) {
-    *why = "a result in memory that it does not name";
-    Answer(slot, ErrorCode::kInternal, options_.description + " sent " + *why);
-  }
-  slot->Release();
-  return took != ObjectStore::Took::kBad;
-}
-
-bool Channel::TakeItem(const Frame& frame, std::string* why) {
-  const auto found = items_.find(frame.head.sequence);
-  if (found == items_.end() || !ring_.Holds(frame.head.sequence)) {
-    *why = absl::StrFormat("an item for call %u, which expects none", frame.head.sequence);
-    return false;
-  }
-  found->second->Put(frame.head.flags, frame.body, &finished_);
-  return true;
 }
 
 bool Channel::TakeControl(const Frame& frame, std::string* why) {

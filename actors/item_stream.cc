@@ -13,7 +13,7 @@ ItemStream::ItemStream(std::uint32_t count, NextId next_id)
 }
 
 ItemStream::~ItemStream() {
-  for (Slot* slot : slots_) slot->Release();
+  for (const Item& item : slots_) item.slot->Release();
 }
 
 void ItemStream::FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes,
@@ -25,15 +25,23 @@ void ItemStream::FillLocked(Slot* slot, std::uint16_t flags, std::string_view by
 }
 
 void ItemStream::Put(std::uint16_t flags, std::string_view bytes, SlotList* finished) {
+  PutBy(bytes.size(), [&](Slot* slot) {
+    slot->Fill(flags, bytes);
+    return true;
+  }, finished);
+}
+
+bool ItemStream::PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished) {
   const std::lock_guard lock(mutex_);
-  if (ended_ || ++given_ <= given_max_) return;
-  if (count_ == kOpen) {
-    Slot* const filled = slots_.back();
-    slots_.push_back(New());  // before it is done: who takes it finds what follows
-    FillLocked(filled, flags, bytes, finished);
-  } else if (filled_ < count_) {
-    FillLocked(slots_[filled_++], flags, bytes, finished);
-  }
+  if (ended_ || ++given_ <= given_max_) return false;
+  if (count_ != kOpen && filled_ >= count_) return false;
+  if (count_ == kOpen) slots_.push_back(New());  // before it is done: who takes it finds what follows
+  Item& item = count_ == kOpen ? slots_[slots_.size() - 2] : slots_[filled_++];
+  item.bytes = bytes;
+  if (!fill(item.slot) || !item.slot->Finish()) return true;
+  item.slot->AddReference();
+  finished->push_back(item.slot);
+  return true;
 }
 
 void ItemStream::Again() {
@@ -48,7 +56,7 @@ void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* fini
     if (failed) Put(flags, bytes, finished);
     const std::lock_guard lock(mutex_);
     if (std::exchange(ended_, true)) return;
-    return FillLocked(slots_.back(), kFlagReply | kFlagEnd, {}, finished);
+    return FillLocked(slots_.back().slot, kFlagReply | kFlagEnd, {}, finished);
   }
   const std::lock_guard lock(mutex_);
   if (std::exchange(ended_, true)) return;
@@ -58,23 +66,23 @@ void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* fini
     flags = kFlagReply | kFlagRuntimeError;
     bytes = missing.view();
   }
-  while (filled_ < count_) FillLocked(slots_[filled_++], flags, bytes, finished);
+  while (filled_ < count_) FillLocked(slots_[filled_++].slot, flags, bytes, finished);
 }
 
 Slot* ItemStream::At(std::size_t i) {
   const std::lock_guard lock(mutex_);
-  slots_[i]->AddReference();
-  return slots_[i];
+  slots_[i].slot->AddReference();
+  return slots_[i].slot;
 }
 
 Slot* ItemStream::Front() { return At(0); }
 
 bool ItemStream::Pop() {
   const std::lock_guard lock(mutex_);
-  Slot* const front = slots_.front();
+  Slot* const front = slots_.front().slot;
   if (!front->done() || (front->flags() & kFlagEnd) != 0) return false;
   ++taken_.items;
-  taken_.bytes += front->bytes().size();
+  taken_.bytes += slots_.front().bytes;
   slots_.pop_front();
   front->Release();
   return true;

@@ -11,6 +11,8 @@
 // waited for are handed back, to be told of (CallReactor::Notify) once no lock is held.
 #pragma once
 
+#include <absl/functional/function_ref.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -35,6 +37,9 @@ class ItemStream {
   ~ItemStream();
 
   void Put(std::uint16_t flags, std::string_view bytes, SlotList* finished);
+  /// The same of an item that takes so many bytes wherever it is, and which `fill` fills in; false from it: the slot
+  /// is answered later. False: nobody wants the item, and `fill` was not called.
+  bool PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished);
   /// The call is made again, from its beginning; not after End.
   void Again();
   /// How many values were asked for; kOpen.
@@ -57,13 +62,17 @@ class ItemStream {
   Taken taken() const;
 
  private:
-  Slot* New() { return Slot::New(next_id_()); }
+  struct Item {
+    Slot* slot;
+    std::uint64_t bytes = 0;
+  };
+  Item New() { return {Slot::New(next_id_())}; }
   void FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes, SlotList* finished);
 
   const std::uint32_t count_;
   const NextId next_id_;
   mutable std::mutex mutex_;
-  std::deque<Slot*> slots_;  // of a stream: the last one is pending, or the end
+  std::deque<Item> slots_;   // of a stream: the last one is pending, or the end
   std::size_t filled_ = 0;   // of a fixed number
   bool ended_ = false;
   std::size_t given_ = 0;     // by this making of the call

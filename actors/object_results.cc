@@ -100,6 +100,12 @@ StatusOr<std::shared_ptr<ResultHold>> ObjectStore::LendResult(
   });
 }
 
+std::optional<std::uint64_t> ObjectStore::ResultBytes(std::string_view body) {
+  Result result;
+  if (!Parse(body, &result)) return std::nullopt;
+  return result.in_memory ? result.location.bytes : body.size();
+}
+
 ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body) {
   Result result;
   if (!Parse(body, &result)) return Took::kBad;

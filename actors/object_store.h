@@ -146,6 +146,8 @@ class ObjectStore {
   StatusOr<std::shared_ptr<ResultHold>> LendResult(const store::Writing* writing, std::string_view bytes,
                                                    const std::vector<store::ObjectId>& contained,
                                                    const ProcessId& owner, std::string* body);
+  /// What the value of such a reply takes, wherever it is. Nothing: it is none.
+  static std::optional<std::uint64_t> ResultBytes(std::string_view body);
   enum class Took { kDone, kLater, kBad };
   /// Such a reply has come for `slot`. kDone: the slot is filled and to be finished; kLater: this store
   /// does it.

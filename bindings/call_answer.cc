@@ -36,7 +36,8 @@ bool SendValues(const AnswerTo& to, PyObject* result) {
   for (Py_ssize_t i = 0; count == asked && i < count; ++i) {
     ByteBuffer frame;
     PyObject* value = Py_NewRef(PySequence_Fast_GET_ITEM(values, i));
-    const std::uint16_t flags = WriteItem(frame, value, to.method, to.limits);
+    std::uint16_t flags = 0;
+    WriteItem(to, value, frame, &flags);
     to.peer.Reply(to.sequence, flags, frame);
   }
   Py_DECREF(values);
@@ -62,17 +63,18 @@ bool LendResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
 
 }  // namespace
 
-void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
-                const actors::CallLimits& limits, std::uint16_t* flags, const AnswerTo* to) {
-  const bool lends = to != nullptr && !to->peer.process.IsNil();
+std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::uint16_t* flags) {
+  const actors::CallLimits& limits = to.limits;
+  const bool lends = !to.peer.process.IsNil();
   Outgoing outgoing(Outgoing::Way::kWriting, lends ? actors::kLargeBytes : Outgoing::kNever, lends);
   bool encoded = result != nullptr && EncodeValue(reply, result, &outgoing);
   const bool fits = actors::PaddedTo8(reply.size()) <= limits.frame_bytes_max;
   if (encoded && fits && (outgoing.writing || !outgoing.held.empty())) {
     Py_DECREF(result);
-    if (LendResult(*to, &outgoing, reply)) {
+    const std::uint64_t written = outgoing.writing ? outgoing.writing->bytes : 0;
+    if (LendResult(to, &outgoing, reply)) {
       *flags |= actors::kFlagObjects;
-      return;
+      return reply.size() + written;
     }
     result = nullptr;
     encoded = false;
@@ -81,14 +83,14 @@ void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
                  "the result of %U() holds a Ref, and goes to another host\n  return the value, troupe.get(ref)",
-                 method_name);
+                 to.method);
   }
   Py_XDECREF(result);
   const std::size_t bytes = reply.size() - actors::kFrameHeadBytes;
-  if (encoded && actors::PaddedTo8(bytes) <= limits.frame_bytes_max) return;
+  if (encoded && actors::PaddedTo8(bytes) <= limits.frame_bytes_max) return reply.size();
   reply.Truncate(actors::kFrameHeadBytes);
   if (encoded) {
-    const char* name = PyUnicode_AsUTF8(method_name);
+    const char* name = PyUnicode_AsUTF8(to.method);
     actors::AppendRuntimeError(
         reply, ErrorCode::kTooLarge,
         absl::StrFormat("the result of %s() takes %.1f MiB, one answer may take %g MiB\n"
@@ -96,18 +98,17 @@ void WriteReply(ByteBuffer& reply, PyObject* result, PyObject* method_name,
                         name != nullptr ? name : "?", bytes / 1048576.0,
                         limits.frame_bytes_max / 1048576.0));
     *flags |= actors::kFlagRuntimeError;
-    return;
+    return reply.size();
   }
   Py_XDECREF(AppendRaised(reply, limits.frame_bytes_max));
   *flags |= actors::kFlagTaskError;
+  return reply.size();
 }
 
-std::uint16_t WriteItem(ByteBuffer& frame, PyObject* value, PyObject* method_name,
-                        const actors::CallLimits& limits) {
+std::uint64_t WriteItem(const AnswerTo& to, PyObject* value, ByteBuffer& frame, std::uint16_t* flags) {
   frame.Extend(actors::kFrameHeadBytes);
-  std::uint16_t flags = actors::kFlagReply | actors::kFlagItem;
-  WriteReply(frame, value, method_name, limits, &flags);
-  return flags;
+  *flags = actors::kFlagReply | actors::kFlagItem;
+  return WriteReply(to, value, frame, flags);
 }
 
 void WriteAnswer(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::uint16_t* flags) {
@@ -116,7 +117,7 @@ void WriteAnswer(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::u
     Py_DECREF(result);
     result = sent ? Py_NewRef(Py_None) : nullptr;
   }
-  WriteReply(reply, result, to.method, to.limits, flags, &to);
+  WriteReply(to, result, reply, flags);
 }
 
 void WriteCancelled(ByteBuffer& reply, PyObject* method_name, const char* when) {

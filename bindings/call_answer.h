@@ -31,15 +31,15 @@ struct AnswerTo {
 };
 
 /// Appends a body to `reply` that fits: the result, or an error that says why not. Steals `result`;
-/// nullptr means that an error is set, which becomes the reply.
-/// With `to`, a large result is lent to the caller by name (kFlagObjects).
-void WriteReply(actors::ByteBuffer& reply, PyObject* result, PyObject* method_name,
-                const actors::CallLimits& limits, std::uint16_t* flags, const AnswerTo* to = nullptr);
+/// nullptr means that an error is set, which becomes the reply. A result that is large, or holds refs, is lent to
+/// the caller (kFlagObjects). Returns the bytes that it takes, wherever they are, with its frame.
+std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,
+                         std::uint16_t* flags);
 
 /// One of several values as a frame, into an empty one; steals it. An error with it is that value's alone.
-/// Returns the frame's flags.
-std::uint16_t WriteItem(actors::ByteBuffer& frame, PyObject* value, PyObject* method_name,
-                        const actors::CallLimits& limits);
+/// Returns the same; sets the frame's flags.
+std::uint64_t WriteItem(const AnswerTo& to, PyObject* value, actors::ByteBuffer& frame,
+                        std::uint16_t* flags);
 
 /// The same as WriteReply for the call's last frame, after queueing those of its values where there are several.
 void WriteAnswer(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,

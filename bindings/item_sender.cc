@@ -22,8 +22,9 @@ ItemSender::~ItemSender() {
 void ItemSender::Send(PyObject* value) {
   char space[512];
   actors::ByteBuffer frame(space, sizeof space);
-  const std::uint16_t flags = WriteItem(frame, value, method_, actors::CallLimits());
-  window_.Sent(frame.size());
+  const actors::CallLimits limits;
+  std::uint16_t flags = 0;
+  window_.Sent(WriteItem({*peer_, sequence_, method_, {}, limits}, value, frame, &flags));
   peer_->Reply(sequence_, flags, frame);
   peer_->Flush();
 }

@@ -34,6 +34,40 @@ TEST(ItemStream, IS1_ValuesFillTheirSlotsInOrder) {
   EXPECT_TRUE(finished.empty());  // nobody waited
 }
 
+TEST(ItemStream, IS1_AnItemThatIsFilledInElsewhereHasItsPlaceAndItsSize) {
+  ItemStream items(ItemStream::kOpen, Counting());
+  SlotList finished;
+  Slot* later = nullptr;
+  const auto keep = [&](Slot* slot) {
+    later = slot;
+    return false;
+  };
+  EXPECT_TRUE(items.PutBy(1000, keep, &finished));
+  items.Put(kItem, "two", &finished);
+  const SlotHold first(items.Front());
+  EXPECT_EQ(first.get(), later);
+  EXPECT_FALSE(first.get()->done());
+  EXPECT_FALSE(items.Pop());
+  later->Fill(kItem, "name");
+  later->Finish();
+  EXPECT_TRUE(items.Pop());
+  EXPECT_EQ(SlotHold(items.Front()).get()->bytes(), "two");
+  EXPECT_EQ(items.taken().bytes, 1000u);
+}
+
+TEST(ItemStream, IS3_WhatWasGivenBeforeIsNotAskedForAgain) {
+  ItemStream items(2, Counting());
+  SlotList finished;
+  items.Put(kItem, "one", &finished);
+  items.Again();
+  bool asked = false;
+  const auto fill = [&](Slot*) { return asked = true; };
+  EXPECT_FALSE(items.PutBy(1, fill, &finished));
+  EXPECT_FALSE(asked);
+  EXPECT_TRUE(items.PutBy(1, fill, &finished));
+  EXPECT_FALSE(items.PutBy(1, fill, &finished));  // a third one
+}
+
 TEST(ItemStream, IS2_AnErrorIsTheAnswerOfAllThatAreMissing) {
   ItemStream items(3, Counting());
   SlotList finished;

@@ -51,6 +51,13 @@ class Reader:
     def sizes_of(self, *values: Any) -> list[int]:
         return [len(each) for each in values]
 
+    def several(self, size: int) -> tuple:
+        return np.full(size, 1, dtype=np.uint8), "small", [troupe.put(np.full(size, 3, dtype=np.uint8))]
+
+    def stream(self, count: int, size: int) -> Any:
+        for i in range(count):
+            yield {"array": np.full(size, i, dtype=np.uint8), "ref": troupe.put(i)}
+
     def write(self, array: Any) -> str:
         array[0] = 1
         return "written"
@@ -163,6 +170,31 @@ def test_values_of_many_arrays(idle: Home) -> None:
     del got
     all_released(made)
     troupe.kill(made)
+
+
+def test_several_results_and_streamed_ones_are_not_copied(idle: Home) -> None:
+    made = start()
+    first, second, third = made.several.options(num_returns=3).remote(20 * MIB)  # more than a frame takes
+    array = troupe.get(first, timeout=30)
+    assert array.nbytes == 20 * MIB and not array.flags.writeable and (array == 1).all()
+    assert troupe.get(first).__array_interface__["data"][0] == array.__array_interface__["data"][0]
+    assert troupe.get(second, timeout=30) == "small"
+    assert int(troupe.get(troupe.get(third, timeout=30)[0], timeout=30)[-1]) == 3
+    other = start()
+    assert troupe.get(other.look.remote(first), timeout=30) == ("ndarray", 20 * MIB, 1, 1, False)
+    del first, second, third, array
+    for i, ref in enumerate(made.stream.options(num_returns="streaming").remote(12, 20 * MIB)):
+        got = troupe.get(ref, timeout=30)
+        assert got["array"].nbytes == 20 * MIB and int(got["array"][-1]) == i and troupe.get(got["ref"], timeout=30) == i
+    del ref, got
+    all_released(made, other)
+    assert troupe.get(made.figures.remote(), timeout=20)["pool_made"] < 12, "it waits for who takes them"
+    begun = made.stream.options(num_returns="streaming").remote(6, MIB)
+    troupe.get(next(begun), timeout=30)
+    del begun  # what nobody takes is given back
+    all_released(made)
+    troupe.kill(made)
+    troupe.kill(other)
 
 
 def test_tensors_are_private_views(idle: Home) -> None:

@@ -1,0 +1,72 @@
+// Answers that are more than the bytes of one frame: several of one call, objects in memory.
+#include <absl/strings/str_format.h>
+
+#include "actors/channel.h"
+#include "actors/object_store.h"
+#include "actors/reactor.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr char kBadResult[] = "a result in memory that it does not name";
+
+}  // namespace
+
+/// The call's last frame came, or nothing more will.
+void Channel::EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes) {
+  const auto found = items_.find(sequence);
+  if (found == items_.end()) return;
+  found->second->End(flags, bytes, &finished_);
+  items_.erase(found);
+}
+
+/// The value lies in the actor's memory. It becomes this process's also where nobody wants it any more.
+bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
+  ObjectStore* const objects = ObjectStore::Existing();
+  const ObjectStore::Took took =
+      objects == nullptr || options_.observer != nullptr || frame.head.flags != (kFlagReply | kFlagObjects)
+          ? ObjectStore::Took::kBad
+          : objects->TakeResult(slot, frame.body);
+  if (took == ObjectStore::Took::kDone && slot->Finish()) {
+    finished_.push_back(slot);
+    return true;
+  }
+  if (took == ObjectStore::Took::kBad) {
+    *why = kBadResult;
+    Answer(slot, ErrorCode::kInternal, options_.description + " sent " + *why);
+  }
+  slot->Release();
+  return took != ObjectStore::Took::kBad;
+}
+
+bool Channel::TakeItem(const Frame& frame, std::string* why) {
+  const auto found = items_.find(frame.head.sequence);
+  if (found == items_.end() || !ring_.Holds(frame.head.sequence)) {
+    *why = absl::StrFormat("an item for call %u, which expects none", frame.head.sequence);
+    return false;
+  }
+  if ((frame.head.flags & kFlagObjects) == 0) {
+    found->second->Put(frame.head.flags, frame.body, &finished_);
+    return true;
+  }
+  ObjectStore* const objects = options_.observer == nullptr ? ObjectStore::Existing() : nullptr;
+  const std::optional<std::uint64_t> bytes = ObjectStore::ResultBytes(frame.body);
+  if (objects == nullptr || !bytes) {
+    *why = kBadResult;
+    return false;
+  }
+  bool good = true;
+  const auto fill = [&](Slot* slot) {
+    const ObjectStore::Took took = objects->TakeResult(slot, frame.body);
+    if (took == ObjectStore::Took::kBad) good = false;
+    return took == ObjectStore::Took::kDone;
+  };
+  if (!found->second->PutBy(*bytes, fill, &finished_)) {
+    const SlotHold nobody(Slot::New(reactor_.NextLocalId()));  // its memory is given back
+    fill(nobody.get());
+  }
+  if (!good) *why = kBadResult;
+  return good;
+}
+
+}  // namespace troupe::actors
