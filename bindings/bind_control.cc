@@ -109,6 +109,8 @@ void BindControlClient(nb::module_& m) {
       .def("next_push", &Control::NextPush, "timeout"_a = nb::none(),
            "The oldest message that is no answer: (kind, fields, attachment), or None after `timeout` seconds.\n"
            "Answers of ask() come here too: (kind, fields, attachment, id), refusals as ErrorReply.")
+      .def("next_pushes", &Control::NextPushes,
+           "All that next_push() would give now, a hundred at most, oldest first; blocks until there is one.")
       .def("close", &Control::Close, "Sends what is queued and closes. Idempotent.")
       .def_prop_ro("peer", [](const Control& self) { return self.client().peer(); })
       .def_prop_ro("connected", [](const Control& self) { return self.client().status().ok(); })

@@ -24,6 +24,7 @@ using client::PollHook;
 
 constexpr double kForEverSeconds = 1e9;
 constexpr std::chrono::seconds kLeaveLimit{1};
+constexpr std::size_t kPushesAtOnce = 100;
 
 std::optional<Duration> LimitOf(std::optional<double> seconds) {
   if (!seconds || *seconds > kForEverSeconds) return std::nullopt;
@@ -90,6 +91,12 @@ StatusOr<net::OpenOptions> OptionsOf(const net::Address& address, const ConnectA
   if (arguments.certificate) options.key = net::PrivateKey::Generate();
   options.limit = LimitOf(arguments.timeout_s).value_or(Duration(std::chrono::hours(1)));
   return options;
+}
+
+nb::tuple PushToPython(const wire::Message& push) {
+  const nb::tuple message = MessageToPython(push);
+  if (push.reply_to == 0) return message;
+  return nb::make_tuple(message[0], message[1], message[2], push.reply_to);
 }
 
 std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options, Duration return_limit = Duration::zero()) {
@@ -209,7 +216,7 @@ void ControlObject::Send(const std::string& kind, nb::object fields, nb::object 
   if (!sent.ok()) ThrowStatus(sent);
 }
 
-nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
+std::optional<wire::Message> ControlObject::WaitForPush(std::optional<double> timeout_s) {
   const PollHook hook = SignalHook();
   StatusOr<std::optional<wire::Message>> push = MakeError(ErrorCode::kInternal, "not run");
   {
@@ -218,10 +225,24 @@ nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
     push = client_->NextPush(LimitOf(timeout_s), hook);
   }
   if (!push.ok()) Throw(push.status());
-  if (!*push) return nb::none();
-  const nb::tuple message = MessageToPython(**push);
-  if ((*push)->reply_to == 0) return message;
-  return nb::make_tuple(message[0], message[1], message[2], (*push)->reply_to);
+  return *std::move(push);
+}
+
+nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
+  const std::optional<wire::Message> push = WaitForPush(timeout_s);
+  return push ? nb::object(PushToPython(*push)) : nb::none();
+}
+
+nb::list ControlObject::NextPushes() {
+  nb::list pushes;
+  for (auto push = WaitForPush(std::nullopt); push; ) {
+    pushes.append(PushToPython(*push));
+    if (nb::len(pushes) == kPushesAtOnce) break;
+    // What has come already is taken without giving up the GIL; an error is the next call's to raise.
+    StatusOr<std::optional<wire::Message>> next = client_->NextPush(Duration::zero());
+    push = next.ok() ? *std::move(next) : std::nullopt;
+  }
+  return pushes;
 }
 
 void ControlObject::Close() {

@@ -37,7 +37,7 @@ def to_call(t: Type, source: str) -> str:
     return {"bool": f"PyBool_FromLong({source})", "float": f"PyFloat_FromDouble({source})",
             "int": f"IntToPython({source})", "text": f"TextToPython({source})",
             "data": f"DataToPython({source})", "id": f"IdToPython({source})",
-            "enum": f"TextToPython(NameOf({source}))"}.get(t.kind, f"ToPython({source})")
+            "enum": f"EnumToPython({source}, k{t.name}Last)"}.get(t.kind, f"ToPython({source})")
 
 
 def from_call(t: Type, target: str) -> str:
@@ -52,14 +52,15 @@ def from_call(t: Type, target: str) -> str:
 
 
 def struct_functions(struct) -> str:
-    sets = "".join(f'  if (!Put(dict, "{f.snake}", {to_call(f.type, "in." + f.snake)})) return nullptr;\n'
+    keys = "".join(f'  static PyObject* const {f.snake}_key = Interned("{f.snake}");\n' for f in struct.fields)
+    sets = "".join(f'  if (!Put(dict, {f.snake}_key, {to_call(f.type, "in." + f.snake)})) return nullptr;\n'
                    for f in struct.fields)
-    gets = "".join(f'    if (name == "{f.snake}") return {from_call(f.type, "out." + f.snake)};\n'
+    gets = "".join(f'    if (name == "{f.snake}"sv) return {from_call(f.type, "out." + f.snake)};\n'
                    for f in struct.fields)
-    return (f"PyObject* ToPython(const {struct.name}& in) {{\n  PyObject* dict = PyDict_New();\n"
+    return (f"PyObject* ToPython(const {struct.name}& in) {{\n{keys}  PyObject* dict = PyDict_New();\n"
             f"  if (dict == nullptr) return nullptr;\n{sets}  return dict;\n}}\n\n"
             f"bool FromPython(PyObject* fields, {struct.name}& out) {{\n"
-            f'  return EachItem(fields, "{struct.name}", [&](const std::string& name, PyObject* value) {{\n'
+            f'  return EachItem(fields, "{struct.name}", [&](std::string_view name, PyObject* value) {{\n'
             f'{gets}    return UnknownKey("{struct.name}", name);\n  }});\n}}\n')
 
 
@@ -84,7 +85,8 @@ def in_messages(schema: Schema) -> list:
 def source(schema: Schema) -> str:
     parts = ['// Generated from runtime/wire/schema by generate.py; do not edit.',
              '#include "runtime/wire/python_convert.h"', "",
-             '#include "runtime/wire/python_support.h"', "", "namespace troupe::wire {", "namespace {", ""]
+             '#include "runtime/wire/python_support.h"', "", "namespace troupe::wire {", "namespace {", "",
+             "using std::string_view_literals::operator\"\"sv;", ""]
     structs = in_messages(schema)
     for struct in structs:
         parts.append(f"PyObject* ToPython(const {struct.name}& in);\n"
@@ -93,7 +95,7 @@ def source(schema: Schema) -> str:
     parts.append("}  // namespace\n")
     parts.append("PyObject* BodyToPython(const Body& body) {\n"
                  "  return Visit([](const auto& value) { return ToPython(value); }, body);\n}\n")
-    rows = "".join(f'  if (kind == "{struct}") return FromPython(fields, out.Emplace<{struct}>());\n'
+    rows = "".join(f'  if (kind == "{struct}"sv) return FromPython(fields, out.Emplace<{struct}>());\n'
                    for _, struct in schema.kinds)
     parts.append(f"bool BodyFromPython(const std::string& kind, PyObject* fields, Body& out) {{\n{rows}"
                  '  PyErr_Format(PyExc_ValueError, "no control message is called %s", kind.c_str());\n'

@@ -5,8 +5,10 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <cstddef>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/ids.h"
@@ -41,9 +43,24 @@ PyObject* ListToPython(const std::vector<T>& items, Convert convert) {
   }
   return list;
 }
+/// The text as Python's one string of it, kept for the life of the process.
+inline PyObject* Interned(std::string_view text) {
+  PyObject* string = PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+  if (string != nullptr) PyUnicode_InternInPlace(&string);
+  return string;
+}
+template <class Enum>
+PyObject* EnumToPython(Enum value, Enum last) {
+  static std::vector<PyObject*> names(static_cast<std::size_t>(last) + 1);
+  const auto index = static_cast<std::size_t>(value);
+  if (index >= names.size()) return Interned(NameOf(value));
+  if (names[index] == nullptr) names[index] = Interned(NameOf(value));
+  Py_XINCREF(names[index]);
+  return names[index];
+}
 /// Takes `value`; on failure drops `dict`.
-inline bool Put(PyObject* dict, const char* key, PyObject* value) {
-  const bool done = value != nullptr && PyDict_SetItemString(dict, key, value) == 0;
+inline bool Put(PyObject* dict, PyObject* key, PyObject* value) {
+  const bool done = key != nullptr && value != nullptr && PyDict_SetItem(dict, key, value) == 0;
   Py_XDECREF(value);
   if (!done) Py_DECREF(dict);
   return done;
@@ -80,6 +97,12 @@ bool IntFromPython(PyObject* value, T& out) {
 }
 inline bool TextFromPython(PyObject* value, std::string& out) {
   if (!PyUnicode_Check(value)) return WrongType("str", value);
+  Py_ssize_t size = 0;
+  if (const char* text = PyUnicode_AsUTF8AndSize(value, &size); text != nullptr) {
+    out.assign(text, static_cast<std::size_t>(size));
+    return true;
+  }
+  PyErr_Clear();  // bytes that were no UTF-8, on their way back
   PyObject* bytes = PyUnicode_AsEncodedString(value, "utf-8", "surrogateescape");
   if (bytes == nullptr) return false;
   out.assign(PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes)));
@@ -142,13 +165,15 @@ bool EachItem(PyObject* fields, const char* what, Visit visit) {
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t position = 0;
   while (PyDict_Next(fields, &position, &key, &value)) {
-    std::string name;
-    if (!TextFromPython(key, name) || !visit(name, value)) return false;
+    if (!PyUnicode_Check(key)) return WrongType("str", key);
+    Py_ssize_t size = 0;
+    const char* name = PyUnicode_AsUTF8AndSize(key, &size);
+    if (name == nullptr || !visit(std::string_view(name, static_cast<std::size_t>(size)), value)) return false;
   }
   return true;
 }
-inline bool UnknownKey(const char* what, const std::string& name) {
-  PyErr_Format(PyExc_TypeError, "%s has no field %s", what, name.c_str());
+inline bool UnknownKey(const char* what, std::string_view name) {
+  PyErr_Format(PyExc_TypeError, "%s has no field %s", what, std::string(name).c_str());
   return false;
 }
 

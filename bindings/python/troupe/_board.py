@@ -62,17 +62,19 @@ class Board:
 
     def post(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
         """A push arrived. Callbacks run here, on the session's reading thread: they must not block."""
+        key, entry = (noun, identity), (info, attachment)
+        ends = _has_ended(noun, entry)
         with self._lock:
-            ended = _has_ended(noun, self._entries.get((noun, identity)))
-            if ended and not _has_ended(noun, (info, attachment)):
+            ended = _has_ended(noun, self._entries.get(key))
+            if ended and not ends:
                 return
-            self._entries[noun, identity] = (info, attachment)
-            callbacks = [] if ended else list(self._callbacks.get((noun, identity), ()))
-            if noun == "group" and not ended and _has_ended(noun, (info, attachment)):
+            self._entries[key] = entry
+            callbacks = [] if ended else list(self._callbacks.get(key, ()))
+            if ends and not ended and noun == "group":
                 self._ended_groups.append(identity)
                 if len(self._ended_groups) > ENDED_GROUPS_MAX:
                     self._drop(noun, self._ended_groups.popleft())
-            waiters = self._waiters.get((noun, identity))
+            waiters = self._waiters.get(key)
             if waiters is not None:
                 waiters.notify_all()
         for callback in callbacks:

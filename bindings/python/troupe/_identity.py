@@ -11,7 +11,7 @@ PYTHON_VERSION = ".".join(platform.python_version_tuple()[:2])
 
 def new_id() -> str:
     """A random 128-bit id as 32 lower-case hex digits, never nil."""
-    return (os.urandom(15) + bytes([os.urandom(1)[0] | 1])).hex()
+    return os.urandom(16).hex().replace("0" * 32, "1" * 32)
 
 
 def short(identity: str) -> str:

@@ -162,13 +162,12 @@ class Session:
         error: BaseException | None = None
         while True:
             try:
-                message = self.control.next_push()
+                messages = self.control.next_pushes()
             except Exception as ended:  # the connection's end, in whatever words
                 error = ended
                 break
-            if message is None:
-                break
-            self.push(*message)
+            for message in messages:
+                self.push(*message)
         text = f"the connection to the cluster at {self.address} ended" + (f": {error}" if error else "")
         if self.closed_here:
             text = _SHUT_DOWN

@@ -1,7 +1,7 @@
 """Placement groups: bundles of resources reserved together, all or nothing."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from troupe import _resources, _selectors, _session, exceptions
@@ -74,12 +74,14 @@ class PlacementGroup:
         session = _session.current()
         _watch(session, self.id)
         try:
-            info, _ = session.board.wait("group", self.id,
-                                         lambda info: info["state"] in ("created", "removed", "infeasible"),
-                                         timeout_seconds)
+            info, _ = session.board.wait("group", self.id, _is_decided, timeout_seconds)
         except TimeoutError:
             return False
         return info["state"] == "created"
+
+
+def _is_decided(info: dict) -> bool:
+    return info["state"] in ("created", "removed", "infeasible")
 
 
 def _watch(session: _session.Session, identity: str) -> None:
@@ -108,38 +110,54 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PAC
     session = _session.current()
     if lifetime == "detached" and session.launch:
         raise ValueError("lifetime='detached' inside a launch: everything its driver creates ends with the launch")
-    wanted = _asked_for(bundles, strategy, lifetime, bundle_label_selector, within, near, priority)
+    taken: _Taken = session.store.setdefault("groups_taken", _Taken())
+    kind = _kind(bundles, bundle_label_selector, strategy, lifetime, within, near, priority)
+    known = taken.get(kind)
+    wanted = known or _asked_for(bundles, strategy, lifetime, bundle_label_selector, within, near, priority)
     group = PlacementGroup(new_id(), bundles)
     group.used = bool(name) or lifetime == "detached"
     fields = {"group": group.id, "name": name, **wanted}
     session.board.follow("group", group.id)
-    taken = session.store.setdefault("groups_taken", _Taken())
-    if not name and wanted in taken:
+    if known and not name:
         session.ask("CreateGroup", fields, lambda error: _refused(session, group.id, error))
         return group
     info = session.request("CreateGroup", fields)[1]["info"]
     if info["state"] == "infeasible":
         raise exceptions.PlacementError(info["reason"])
     session.board.post_reply("group", group.id, info)
-    taken.add(wanted)
+    taken.add(kind, wanted)
     return group
 
 
 class _Taken:
-    """The latest kinds of groups that the head took."""
+    """The latest kinds of groups that the head took, with the message that asks for one."""
 
     KINDS_MAX = 100
 
     def __init__(self) -> None:
-        self._kinds: dict[str, None] = {}
+        self._kinds: dict[Hashable, dict[str, Any]] = {}
 
-    def __contains__(self, wanted: dict[str, Any]) -> bool:
-        return repr(wanted) in self._kinds
+    def get(self, kind: Hashable | None) -> dict[str, Any] | None:
+        return None if kind is None else self._kinds.get(kind)
 
-    def add(self, wanted: dict[str, Any]) -> None:
-        self._kinds[repr(wanted)] = None
+    def add(self, kind: Hashable | None, wanted: dict[str, Any]) -> None:
+        if kind is not None:
+            self._kinds[kind] = wanted
         if len(self._kinds) > self.KINDS_MAX:
             del self._kinds[next(iter(self._kinds))]
+
+
+def _kind(bundles: Sequence[Mapping[str, float]], selectors: Sequence[Mapping[str, str]] | None,
+          *options: Any) -> Hashable | None:
+    """Equal for calls that ask for the same. None where that cannot be said."""
+    try:
+        # Types too: True is no amount, though it is equal to 1.
+        kind = (tuple([tuple([(name, amount, type(amount)) for name, amount in bundle.items()]) for bundle in bundles]),
+                tuple([tuple(selector.items()) for selector in selectors or ()]), *options, type(options[-1]))
+        hash(kind)
+    except (AttributeError, TypeError):
+        return None
+    return kind
 
 
 def _refused(session: _session.Session, identity: str, error: exceptions.TroupeError) -> None:
