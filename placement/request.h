@@ -51,6 +51,8 @@ struct Request {
   /// Nil: any. Otherwise only this node, or, when `node_soft`, this one if it can.
   NodeId node;
   bool node_soft = false;
+
+  friend bool operator==(const Request&, const Request&) = default;
 };
 
 /// The node of each bundle, by the bundle's position in the request. Equal bundles are in the order

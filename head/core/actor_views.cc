@@ -59,6 +59,7 @@ void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedAct
 }
 
 void OnListActors(Turn& turn, const Request& request) {
+  turn.BeginListing();
   wire::ActorList list;
   for (const auto& [id, actor] : turn.state.actors) list.actors.push_back(InfoOf(turn, actor));
   turn.Reply(request, std::move(list));
@@ -102,8 +103,11 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   } else if (group != nullptr) {
     info.waiting_for = "its placement group is " + std::string(NameOf(group->state));
   } else if (own == nullptr) {
-    info.waiting_for =
-        placement::Explain(*ScopeOfLaunch(turn, actor.launch), PlaceRequestOf(actor.spec)).summary;
+    const placement::Request wanted = PlaceRequestOf(actor.spec);
+    const auto explain = [&] { return placement::Explain(*ScopeOfLaunch(turn, actor.launch), wanted).summary; };
+    const Launch* launch = turn.FindLaunch(actor.launch);
+    const GroupId parent = launch == nullptr ? GroupId() : launch->group;
+    info.waiting_for = turn.listing ? turn.listing->Summary(parent, wanted, GroupId(actor.spec.actor), explain) : explain();
   }
   return info;
 }

@@ -154,6 +154,7 @@ void OnGetLaunch(Turn& turn, const Request& request, const wire::GetLaunch& mess
 }
 
 void OnListLaunches(Turn& turn, const Request& request) {
+  turn.BeginListing();
   wire::LaunchList list;
   for (const auto& [id, launch] : turn.state.launches) list.launches.push_back(InfoOf(turn, launch));
   std::sort(list.launches.begin(), list.launches.end(), [](const auto& a, const auto& b) {

@@ -44,6 +44,7 @@ void OnGetStatus(Turn& turn, const Request& request) {
   status.pid = turn.options.pid;
   status.up_ms = static_cast<std::uint64_t>(Millis(turn.now - turn.state.started));
   status.version = turn.options.version;
+  turn.BeginListing();
   for (const auto& [id, node] : turn.state.nodes) status.nodes.push_back(InfoOf(turn, node));
   for (const auto& [id, launch] : turn.state.launches) {
     status.launches.push_back(InfoOf(turn, launch));
@@ -56,6 +57,7 @@ void OnGetStatus(Turn& turn, const Request& request) {
 }
 
 void OnListGroups(Turn& turn, const Request& request) {
+  turn.BeginListing();
   wire::GroupList list;
   for (const auto& [id, group] : turn.state.groups) {
     if (group.live() || !group.spec.shares) list.groups.push_back(InfoOf(turn, group));

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "head/core/listing.h"
 #include "head/core/options.h"
 #include "head/core/seams.h"
 #include "head/core/state.h"
@@ -68,6 +70,10 @@ class Turn {
   std::string LossOf(const NodeId& id);
 
   std::set<NodeId> touched_nodes;  // in this turn
+
+  /// Begun by who answers about all that waits; nothing is changed after it.
+  void BeginListing() { listing.emplace(state); }
+  std::optional<Listing> listing;
 
   // Collected, taken by HeadCore.
   std::vector<wire::Event> events;

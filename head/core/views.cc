@@ -110,12 +110,23 @@ placement::Request RequestOf(const wire::LaunchSpec& spec) {
   return request;
 }
 
+namespace {
+
+std::string RoomMissing(Turn& turn, const Group& group) {
+  const placement::Request request = RequestOf(turn, group.spec);
+  const auto explain = [&] { return placement::Explain(*ScopeFor(turn, group), request).summary; };
+  if (!turn.listing) return explain();
+  return turn.listing->Summary(group.spec.parent, request, group.spec.group, explain);
+}
+
+}  // namespace
+
 std::string WaitingFor(Turn& turn, const Group& group) {
   if (!group.waiting()) return {};
   if (!group.spec.parent.IsNil() && turn.FindGroup(group.spec.parent) == nullptr) return "its launch";
   std::string text = group.spec.shares
                          ? SharesWaitingFor(turn, group)
-                         : placement::Explain(*ScopeFor(turn, group), RequestOf(turn, group.spec)).summary;
+                         : RoomMissing(turn, group);
   if (!group.reason.empty()) text += " (" + group.reason + ")";
   if (const Group* parent = turn.FindGroup(group.spec.parent)) {
     const std::string holders = HoldersIn(turn, *parent);
@@ -145,6 +156,7 @@ std::string WhyWaiting(Turn& turn, const Group& group) {
 }
 
 std::uint32_t QueuePlace(const Turn& turn, const Group& group) {
+  if (turn.listing) return turn.listing->PlaceOf(group.spec.group);
   std::uint32_t before = 0;
   for (const QueueKey& key : turn.state.waiting_groups) {
     const auto other = turn.state.groups.find(std::get<GroupId>(key));

@@ -1,0 +1,29 @@
+#include "head/core/listing.h"
+
+#include <algorithm>
+
+namespace troupe::head {
+
+Listing::Listing(const State& state) {
+  std::uint32_t before = 0;
+  for (const QueueKey& key : state.waiting_groups) {
+    const auto group = state.groups.find(std::get<GroupId>(key));
+    if (group == state.groups.end()) continue;
+    places_.emplace(group->first, before);
+    if (group->second.spec.parent.IsNil()) ++before;
+  }
+}
+
+std::uint32_t Listing::PlaceOf(const GroupId& group) const {
+  const auto found = places_.find(group);
+  return found == places_.end() ? 0 : found->second;
+}
+
+const std::string* Listing::Find(const GroupId& parent, const placement::Request& request) const {
+  const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& known) {
+    return known.parent == parent && known.request == request;
+  });
+  return found == known_.end() ? nullptr : &found->summary;
+}
+
+}  // namespace troupe::head
