@@ -64,3 +64,39 @@ def test_a_task_whose_tasks_wait_for_each_other_on_one_cpu(home: Home) -> None:
 
 def test_callers_of_all_cpus_at_once(home: Home) -> None:
     run(home, 2, "assert troupe.get([waits.remote(4) for _ in range(4)], timeout=90) == [10] * 4")
+
+
+ACTORS = """
+@troupe.remote(num_cpus=0)
+class Caller:
+    def run(self, count):
+        return sum(troupe.get([leaf.remote(i) for i in range(count)]))
+    def end_one_that_waits(self):
+        import threading
+        @troupe.remote(max_retries=0)
+        def wait_for_ever():
+            threading.Event().wait()
+        ref = wait_for_ever.remote()
+        troupe.wait([ref], timeout=0.5)
+        troupe.cancel(ref, force=True)
+        try:
+            troupe.get(ref)
+        except (troupe.exceptions.WorkerCrashedError, troupe.exceptions.TaskCancelledError):
+            return True
+"""
+
+
+def test_an_actor_gives_back_what_its_tasks_ran_on(home: Home) -> None:
+    run(home, 2, ACTORS + """
+callers = [Caller.remote() for _ in range(3)]
+assert troupe.get([each.run.remote(1000) for each in callers], timeout=90) == [500500] * 3
+assert troupe.get(leaf.options(num_cpus=2).remote(1), timeout=90) == 2
+""")
+
+
+def test_an_actor_ends_the_process_of_a_task(home: Home) -> None:
+    run(home, 1, ACTORS + """
+caller = Caller.remote()
+assert troupe.get(caller.end_one_that_waits.remote(), timeout=90)
+assert troupe.get(leaf.remote(1), timeout=90) == 2
+""")

@@ -138,7 +138,7 @@ class Leases:
         """Ends the process behind a lane at once; what it runs ends with `error`."""
         lease = self._lease_of(lane)
         if lease is not None:
-            self._session.control.send("KillActor", {"actor": lease.actor})
+            self._kill(lease)
             _calls.fail(lease.channel, error)
             self.wake()
 
@@ -280,7 +280,12 @@ class Leases:
         lease.pool.asked.pop(lease.actor, None)
         self._session.board.forget("actor", lease.actor)
         if not self._session.closed:
-            self._session.control.send("KillActor", {"actor": lease.actor})
+            self._kill(lease)
+
+    def _kill(self, lease: _Lease) -> None:
+        """A request, not a word: it is said again to a head that comes back, and only requests leave a process that a
+        worker started. That it ended already is as well."""
+        self._session.ask("KillActor", {"actor": lease.actor}, lambda _: None)
 
     def _ask(self, pool: Pool, *, borrows: bool) -> bool:
         """Asks for one more process. False: there will be none."""
