@@ -67,9 +67,10 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   actor.missing = false;
   turn.state.dirty = true;
   PushActor(turn, actor);
+  if (!restart && !actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
+  // What the process made goes with the process: the next one knows nothing of it.
+  EndOwner(turn, OwnerId(id.hi, id.lo), restart ? "the process that made it ended" : "the actor that made it ended");
   if (restart) return;
-  if (!actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
-  EndOwner(turn, OwnerId(id.hi, id.lo), "the actor that made it ended");
   auto& dead = turn.state.dead_actors;
   if (dead.size() <= turn.options.dead_actors_max) return;
   wire::ActorForgotten forgotten;

@@ -253,3 +253,32 @@ def test_exceptions_may_be_retried(idle: Home, tmp_path: Path) -> None:
     with pytest.raises(ConnectionResetError, match="attempt 8"):
         troupe.get(other.remote(100), timeout=20)
     troupe.kill(made)
+
+
+class Maker:
+    """Makes another actor, and runs a task."""
+
+    def __init__(self) -> None:
+        self.made: list[object] = []
+
+    def pid(self) -> int:
+        """Its process."""
+        return os.getpid()
+
+    def make(self) -> tuple[int, int]:
+        """The processes of what it made."""
+        child = troupe.remote(num_cpus=0)(Maker).remote()
+        task = troupe.remote(os.getpid)
+        self.made += [child, task]
+        return troupe.get(child.pid.remote(), timeout=30), troupe.get(task.remote(), timeout=30)
+
+
+def test_what_a_process_made_ends_with_it_though_it_is_started_again(idle: Home) -> None:
+    made = troupe.remote(num_cpus=0, max_restarts=1, max_task_retries=-1)(Maker).remote()
+    before = troupe.get(made.pid.remote(), timeout=20)
+    left = set(troupe.get(made.make.remote(), timeout=30))
+    os.kill(before, 9)
+    assert troupe.get(made.pid.remote(), timeout=30) != before
+    eventually(lambda: not left & set(idle.processes()), what="the end of the actor and the task process it had")
+    assert troupe.get(made.make.remote(), timeout=30)
+    troupe.kill(made)

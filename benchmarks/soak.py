@@ -1,0 +1,305 @@
+"""An hour of everything at once on one cluster: does anything grow?
+
+Calls of all kinds, tasks, large objects, refs inside values, streams, placement groups, cancelled work and wrong
+calls, while actors and the processes of tasks are killed every few seconds and restarted. Every answer is checked.
+Sampled every ten seconds: memory, descriptors and threads of head, worker, zygote and driver, the number of
+processes, the descriptors of shared memory. What is there in the last sixth of the time is compared with what was
+there after the first: more than a tenth and a little is growth, and the program exits with 1.
+
+    python benchmarks/soak.py --minutes 60 [--keep]
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from report import keep  # noqa: E402
+
+import troupe  # noqa: E402
+from troupe import exceptions  # noqa: E402
+from troupe.util import placement_group, remove_placement_group  # noqa: E402
+from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: E402
+
+SAMPLE_EVERY_S = 10.0
+KILL_EVERY_S = 3.0
+WAIT_S = 120.0
+# Beside a tenth, in the units of what is sampled: an allocator's arenas, a connection that comes and goes.
+SLACK = {"memory_mib": 12.0, "descriptors": 12, "threads": 4, "processes": 4, "segments": 24}
+
+
+@troupe.remote
+def square(x: int) -> int:
+    return x * x
+
+
+@troupe.remote(max_retries=-1)
+def die_sometimes(share: float) -> int:
+    if random.random() < share:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return os.getpid()
+
+
+@troupe.remote
+def numbers(count: int):
+    for number in range(count):
+        yield np.full(40_000 if number % 2 else 10, number)
+
+
+@troupe.remote
+def start_tasks(count: int) -> int:
+    return sum(troupe.get([square.remote(i) for i in range(count)]))
+
+
+@troupe.remote
+def wait_for_ever() -> None:
+    threading.Event().wait()
+
+
+@troupe.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+class Worker:
+    def __init__(self) -> None:
+        self.kept: object = None
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def echo(self, value: object) -> object:
+        return value
+
+    def total(self, array: np.ndarray) -> float:
+        return float(array.sum())
+
+    def keep(self, holder: dict) -> int:
+        self.kept = holder
+        return int(troupe.get(holder["ref"])[0])
+
+    def tasks(self, count: int) -> int:
+        return sum(troupe.get([square.remote(i) for i in range(count)]))
+
+
+@troupe.remote(num_cpus=0)
+class Async:
+    async def echo(self, value: object) -> object:
+        return value
+
+
+class Load:
+    """Threads of work against one cluster, until `done`. Any wrong answer ends them all."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.errors: list[str] = []
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.workers = [Worker.remote() for _ in range(3)]
+        self.async_actor = Async.remote()
+        self.parts = [self.calls, self.objects, self.tasks, self.churn, self.groups, self.wrong, self.kills]
+        self.threads = [threading.Thread(target=self._run, args=(part,), name=part.__name__) for part in self.parts]
+
+    def _run(self, part) -> None:
+        while not self.done.is_set():
+            try:
+                part()
+            except Exception:
+                self.errors.append(f"{part.__name__}: {traceback.format_exc()}")
+                self.done.set()
+            self.counts[part.__name__] += 1
+            self.done.wait(KILL_EVERY_S if part == self.kills else 0.05)
+
+    def calls(self) -> None:
+        worker = random.choice(self.workers)
+        assert troupe.get(worker.echo.remote(7), timeout=WAIT_S) == 7
+        assert troupe.get([worker.echo.remote(i) for i in range(300)], timeout=WAIT_S) == list(range(300))
+        assert troupe.get([self.async_actor.echo.remote(i) for i in range(100)], timeout=WAIT_S) == list(range(100))
+        assert len(troupe.get(worker.echo.remote(b"x" * 90_000), timeout=WAIT_S)) == 90_000
+
+    def objects(self) -> None:
+        worker, other = random.sample(self.workers, 2)
+        array = np.ones(random.choice([20_000, 500_000, 2_000_000]))
+        ref = troupe.put(array)
+        assert troupe.get([worker.total.remote(ref), other.total.remote(array)], timeout=WAIT_S) == [array.size] * 2
+        assert troupe.get(worker.echo.remote(ref), timeout=WAIT_S)[-1] == 1
+        assert troupe.get(self.async_actor.echo.remote({"ref": ref}), timeout=WAIT_S)["ref"] == ref
+        # What it keeps of one that died is gone with it: the call is made again, and finds the ref alive.
+        assert troupe.get(other.keep.remote({"ref": troupe.put(np.full(30_000, 5))}), timeout=WAIT_S) == 5
+
+    def tasks(self) -> None:
+        assert troupe.get([square.remote(i) for i in range(200)], timeout=WAIT_S)[-1] == 199 * 199
+        troupe.get([die_sometimes.remote(0.05) for _ in range(4)], timeout=WAIT_S)
+        assert [int(troupe.get(ref, timeout=WAIT_S)[0]) for ref in numbers.remote(6)] == list(range(6))
+        assert troupe.get(start_tasks.remote(10), timeout=WAIT_S) == 285
+        assert troupe.get(random.choice(self.workers).tasks.remote(20), timeout=WAIT_S) == 2470
+        stuck = wait_for_ever.remote()
+        troupe.cancel(stuck)
+        try:
+            troupe.get(stuck, timeout=WAIT_S)
+            raise AssertionError("a cancelled task answered")
+        except exceptions.TaskCancelledError:
+            pass
+
+    def churn(self) -> None:
+        actor = Worker.options(max_restarts=0, max_task_retries=0).remote()
+        pid = troupe.get(actor.pid.remote(), timeout=WAIT_S)
+        if random.random() < 0.5:
+            os.kill(pid, signal.SIGKILL)
+            try:
+                troupe.get(actor.echo.remote(1), timeout=WAIT_S)
+                raise AssertionError("a killed actor answered")
+            except exceptions.ActorDiedError:
+                pass
+        else:
+            troupe.kill(actor)
+
+    def groups(self) -> None:
+        group = placement_group([{"CPU": 1}])
+        assert group.wait(WAIT_S)
+        inside = PlacementGroupSchedulingStrategy(group)
+        assert troupe.get(square.options(scheduling_strategy=inside).remote(3), timeout=WAIT_S) == 9
+        remove_placement_group(group)
+        self.done.wait(0.2)
+
+    def wrong(self) -> None:
+        for call, error in ((lambda: troupe.get(self.workers[0].echo.remote(), timeout=WAIT_S), TypeError),
+                            (lambda: self.workers[0].echo.remote(threading.Lock()), TypeError),
+                            (lambda: troupe.get(self.workers[0].total.remote("no array"), timeout=WAIT_S), AttributeError),
+                            (lambda: troupe.get(wait_long.remote(), timeout=0.01), exceptions.GetTimeoutError)):
+            try:
+                call()
+                raise AssertionError(f"{error.__name__} was to be raised")
+            except error:
+                pass
+        self.done.wait(0.3)
+
+    def kills(self) -> None:
+        worker = random.choice(self.workers)
+        os.kill(troupe.get(worker.pid.remote(), timeout=WAIT_S), signal.SIGKILL)
+
+
+@troupe.remote(num_cpus=0)
+def wait_long() -> None:
+    threading.Event().wait(0.5)
+
+
+def family(root: int) -> list[int]:
+    """`root` and all that come from it."""
+    children = collections.defaultdict(list)
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = pathlib.Path(f"/proc/{entry}/stat").read_text()
+            except OSError:
+                continue
+            children[int(stat.rsplit(")", 1)[1].split()[1])].append(int(entry))
+    found = [root]
+    for pid in found:
+        found += children[pid]
+    return found
+
+
+def look_at(pid: int) -> dict[str, float]:
+    status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    files = []
+    for each in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            files.append(os.readlink(f"/proc/{pid}/fd/{each}"))
+        except OSError:
+            continue
+    return {"memory_mib": int(status["RssAnon"].split()[0]) / 1024, "descriptors": len(files),
+            "threads": int(status["Threads"]), "segments": sum("memfd:" in each for each in files)}
+
+
+class Samples:
+    """What the cluster's processes had, over time."""
+
+    def __init__(self, head: int, worker: int) -> None:
+        self.roles = {"head": head, "worker": worker, "driver": os.getpid()}
+        self.rows: list[dict[str, float]] = []
+
+    def take(self) -> None:
+        everybody = family(self.roles["worker"])
+        row: dict[str, float] = {"cluster processes": len(everybody)}
+        for role, pid in self.roles.items():
+            for what, value in look_at(pid).items():
+                row[f"{role} {what}"] = value
+        self.rows.append(row)
+
+    def growth(self) -> dict[str, dict]:
+        sixth = max(1, len(self.rows) // 6)
+        table = {}
+        for key in self.rows[0]:
+            early = statistics.median(row[key] for row in self.rows[sixth:2 * sixth] or self.rows)
+            late = statistics.median(row[key] for row in self.rows[-sixth:])
+            slack = SLACK[key.rsplit(" ", 1)[1]]
+            table[key] = {"early": round(early, 1), "late": round(late, 1), "most": round(max(r[key] for r in self.rows), 1),
+                          "grew": late > early * 1.1 + slack}
+        return table
+
+
+def start_cluster(home: str) -> dict:
+    command = [sys.executable, "-m", "troupe", "start", "--head", "--port", "0", "--num-cpus", "6", "--json"]
+    return json.loads(subprocess.run(command, env={**os.environ, "TROUPE_HOME": home}, check=True, capture_output=True,
+                                     text=True).stdout)
+
+
+def process_called(name: str, home: str) -> int:
+    """The program of this cluster."""
+    for entry in os.listdir("/proc"):
+        try:
+            line = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes() if entry.isdigit() else b""
+        except OSError:
+            continue
+        if line.split(b"\0")[0].endswith(name.encode()) and home.encode() in line:
+            return int(entry)
+    raise SystemExit(f"no {name} runs for {home}")
+
+
+def soak(minutes: float) -> tuple[dict[str, dict], list[str]]:
+    with tempfile.TemporaryDirectory(prefix="troupe-soak-") as home:
+        os.environ["TROUPE_HOME"] = home
+        address = start_cluster(home)["address"]
+        try:
+            troupe.init(address, log_to_driver=False)
+            samples = Samples(process_called("troupe-head", home), process_called("troupe-worker", home))
+            load = Load()
+            for thread in load.threads:
+                thread.start()
+            end = time.monotonic() + minutes * 60
+            while time.monotonic() < end and not load.done.wait(SAMPLE_EVERY_S):
+                samples.take()
+            load.done.set()
+            for thread in load.threads:
+                thread.join()
+            troupe.shutdown()
+        finally:
+            subprocess.run([sys.executable, "-m", "troupe", "stop", "--all"], check=True, capture_output=True)
+    rows = {"rounds": {**load.counts, "minutes": minutes, "failed": len(load.errors)}}
+    return {**rows, **(samples.growth() if samples.rows else {})}, load.errors
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    rows, errors = soak(options.minutes)
+    keep("soak", rows, options.keep)
+    for error in errors:
+        print(error, file=sys.stderr)
+    if errors or any(row.get("grew") for row in rows.values()):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
