@@ -10,7 +10,7 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe import exceptions
+from troupe import _session, exceptions
 
 
 class Slow:
@@ -282,3 +282,27 @@ def test_what_a_process_made_ends_with_it_though_it_is_started_again(idle: Home)
     eventually(lambda: not left & set(idle.processes()), what="the end of the actor and the task process it had")
     assert troupe.get(made.make.remote(), timeout=30)
     troupe.kill(made)
+
+
+def test_nothing_is_kept_of_actors_that_are_dead(idle: Home) -> None:
+    def one(how: str) -> object:
+        made = troupe.remote(num_cpus=0)(Maker).remote()
+        pid = troupe.get(made.pid.remote(), timeout=20)
+        if how == "troupe.kill":
+            troupe.kill(made)
+        else:
+            os.kill(pid, 9)
+        with pytest.raises(exceptions.ActorDiedError):
+            troupe.get(made.pid.remote(), timeout=20)
+        return made
+
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    handles = [one("troupe.kill")]
+    before = descriptors()
+    handles += [one(how) for how in ["troupe.kill", "a signal"] * 10]
+    eventually(lambda: descriptors() <= before + 3, what="the end of the connections to them")
+    with pytest.raises(exceptions.ActorDiedError, match="dead|killed"):
+        troupe.get(handles[-1].pid.remote(), timeout=20)
+    assert not _session.current().store["actor_links"]

@@ -12,7 +12,8 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe import exceptions
+from troupe import _session, exceptions
+from troupe.util.placement_group import placement_group, remove_placement_group
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 WAIT_S = 30
@@ -286,3 +287,28 @@ threading.Event().wait()
     caller.wait()
     pids = {int(each) for each in lines(marks)}
     eventually(lambda: not pids & set(idle.processes()), timeout=WAIT_S, what="the end of the tasks' processes")
+
+
+def test_nothing_is_kept_of_options_that_are_used_no_more(idle: Home) -> None:
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    def one(number: int) -> int:
+        group = placement_group([{"CPU": 1}])
+        function = pid.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group), name=f"in group {number}")
+        found = troupe.get(function.remote(), timeout=WAIT_S)
+        remove_placement_group(group)
+        return found
+
+    one(0)
+    before = descriptors()
+    assert len({one(number) for number in range(1, 13)}) == 12
+    eventually(lambda: descriptors() <= before + 3, what="the end of the connections")
+    leases = _session.current().store["task_leases"]
+
+    def pools() -> int:
+        leases.wake()
+        return len(leases.pools())
+
+    eventually(lambda: pools() <= 2, what="the end of the pools")
+    assert troupe.get(echo.remote(1), timeout=WAIT_S) == 1

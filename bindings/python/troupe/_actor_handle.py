@@ -105,7 +105,7 @@ def watched(session: _session.Session, actor: str, class_name: str, pending_max:
         try:
             _, update, data = session.request("WatchActor", {"actor": actor})
         except exceptions.NotFoundError as error:
-            link.fail(exceptions.ActorDiedError(f"{link.label}: {error}"))
+            link.end(exceptions.ActorDiedError(f"{link.label}: {error}"))
         else:
             session.board.post_reply("actor", actor, update["info"], data)
     return link

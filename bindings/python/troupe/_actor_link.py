@@ -107,7 +107,8 @@ class ActorLink:
 
     def _on_state(self, info: dict, attachment: bytes) -> None:
         if info["state"] == "dead":
-            return self.fail(death_of(info, attachment, self.label))
+            self._out_of_reach = False
+            return self.end(death_of(info, attachment, self.label))
         if info["state"] == "unavailable":
             return self._lose_sight(info["failure"]["cause"])
         with self._lock:
@@ -127,6 +128,22 @@ class ActorLink:
             if self._channel is not None:
                 self._aim(info)
         return None
+
+    def end(self, error: exceptions.TroupeError) -> None:
+        """It is dead for good: calls end with `error`, the session keeps nothing of it, and handles no connection."""
+        self.fail(error)
+        with self._lock:
+            self._drop()
+        links = self.session.store["actor_links"]
+        with _session._lock:
+            if links.get(self.actor) is self:
+                del links[self.actor]
+        self.session.board.forget("actor", self.actor)
+
+    @property
+    def dead(self) -> bool:
+        """Whether its end is known."""
+        return self._error is not None and not self._out_of_reach
 
     def _lose_sight(self, why: str) -> None:
         """Its node is lost, and nobody knows what runs there: calls end at once, until there is word of it."""

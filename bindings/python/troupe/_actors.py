@@ -72,7 +72,8 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     info = update["info"]
     if info["actor"] != spec["actor"]:  # get_if_exists found another one
         link, _ = ActorLink.of_or_new(session, info["actor"], info["class_name"], traits.max_pending_calls)
-    session.board.post_reply("actor", info["actor"], info, data)
+    if not link.dead:  # a push was faster, and it is forgotten again
+        session.board.post_reply("actor", info["actor"], info, data)
     return ActorHandle(link, traits)
 
 

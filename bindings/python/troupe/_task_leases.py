@@ -5,12 +5,14 @@ calls take the native pool (`TaskPool`), which sends them on without this module
 """
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from troupe import (_actor_options, _actors, _calls, _environment, _runtime_env, _session, _task_host, _task_plan, _tasks,
@@ -52,6 +54,14 @@ class Pool:
         self.starts_lost = 0
         self.retried: list[tuple[type[BaseException], ...]] = []  # by the number of a function
         self.due: float | None = None
+        self.claims = 0  # of those who bind a function to it just now
+
+    @property
+    def unused(self) -> bool:
+        """Whether it has no process and no task, and no function could bring one: each refers to the native pool."""
+        if self.claims or self.asked or self.here or sys.getrefcount(self.native) > 2:
+            return False
+        return self.native.waiting == 0
 
 
 class Leases:
@@ -82,8 +92,10 @@ class Leases:
                 leases = session.store["task_leases"] = cls(session)
             return leases
 
-    def pool(self, options: Mapping[str, Any]) -> Pool:
-        """That of tasks with these options of placement. Raises ValueError or TypeError for wrong ones."""
+    @contextlib.contextmanager
+    def pool(self, options: Mapping[str, Any]) -> Iterator[Pool]:
+        """That of tasks with these options of placement, to bind a function to. Raises ValueError or TypeError for
+        wrong ones."""
         spec = _actor_options.spec_of(options, self._session, TASKS_CLASS, "", {})
         _runtime_env.check(options.get("runtime_env"))
         key = json.dumps([spec, options.get("runtime_env")], sort_keys=True, default=str)
@@ -91,7 +103,12 @@ class Leases:
             pool = self._pools.get(key)
             if pool is None:
                 pool = self._pools[key] = Pool(self, options, spec)
-            return pool
+            pool.claims += 1
+        try:
+            yield pool
+        finally:
+            with self._lock:
+                pool.claims -= 1
 
     def wake(self) -> None:
         """Something is to be looked at. Any thread; does not block."""
@@ -164,6 +181,12 @@ class Leases:
             for lease in list(pool.here.values()):
                 lease.channel.fail_with(error)
 
+    def _drop_unused(self) -> None:
+        """Options may be many: each placement group's tasks have a pool of their own."""
+        with self._lock:
+            for key in [key for key, pool in self._pools.items() if pool.unused]:
+                del self._pools[key]
+
     # ---- the thread ----------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -181,6 +204,7 @@ class Leases:
                 except Exception as error:  # ours: nobody waits for ever because of it
                     traceback.print_exc()
                     _fail_waiting(pool, exceptions.SystemError_(f"the runtime could not get processes for tasks: {error}"))
+            self._drop_unused()
 
     def _take_news(self) -> None:
         while self._news:
@@ -207,6 +231,7 @@ class Leases:
     def _died(self, lease: _Lease, info: dict, attachment: bytes) -> None:
         pool = lease.pool
         lease.over = True
+        self._session.board.forget("actor", lease.actor)
         died = death_of(info, attachment, "the process of the task")
         error = exceptions.with_type_of(exceptions.WorkerCrashedError, getattr(died, "cause", None), str(died))
         if lease.lane:

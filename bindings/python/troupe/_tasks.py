@@ -54,8 +54,16 @@ class RemoteFunction:
         session = _session.current()
         if self._checked.returns.num_returns == "streaming":
             from troupe import _streams  # noqa: F401  (what such a call gives)
-        leases = Leases.of(session)
-        pool = leases.pool(_task_options.placing(self._options))
+        with Leases.of(session).pool(_task_options.placing(self._options)) as pool:
+            started = self._bind(session, pool)
+        _bound.add(self)
+        if _api.around_wait is not None:
+            started = _api.lending(started)
+        self.remote = started
+        return started(*args, **kwargs)
+
+    def _bind(self, session: _session.Session, pool: Any) -> Any:
+        """What starts the tasks of this function in a pool."""
         if self._payload is None:
             self._payload = _capture.dumps(self._function, (), {}, self._checked.name,
                                            what=f"the function {self.__name__}")
@@ -67,13 +75,8 @@ class RemoteFunction:
         checked = self._checked
         classes = checked.retry_exceptions if isinstance(checked.retry_exceptions, tuple) else ()
         pool.retried.append(classes)
-        started = native.TaskFunction(pool.native, checked.target(key), self.__name__, key, definition,
-                                      checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1)
-        _bound.add(self)
-        if _api.around_wait is not None:
-            started = _api.lending(started)
-        self.remote = started
-        return started(*args, **kwargs)
+        return native.TaskFunction(pool.native, checked.target(key), self.__name__, key, definition,
+                                   checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1)
 
 
 _bound: weakref.WeakSet[RemoteFunction] = weakref.WeakSet()  # that know a pool
