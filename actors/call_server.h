@@ -48,8 +48,8 @@ class CallSession {
   /// Of a call that was run: its caller has taken this many of its items. Said more than once, also while
   /// another call runs (Peer::LookAhead).
   virtual void Taken(std::uint64_t sequence, std::uint64_t items) {}
-  /// A call, run or still to come, is not wanted any more. Likewise.
-  virtual void Cancel(std::uint64_t sequence) {}
+  /// A call, run or still to come, is not wanted any more, nor (`recursive`) what it started. Likewise.
+  virtual void Cancel(std::uint64_t sequence, bool recursive) {}
 };
 
 /// Who executes: the bindings' with the GIL, the tests' without.

@@ -105,7 +105,7 @@ void Channel::Taken(const Slot* answer, std::uint64_t items) {
   Tell(ControlKind::kTaken, answer, items);
 }
 
-void Channel::Cancel(const Slot* answer) { Tell(ControlKind::kCancel, answer, 0); }
+void Channel::Cancel(const Slot* answer, bool recursive) { Tell(ControlKind::kCancel, answer, recursive ? 1 : 0); }
 
 void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
   SlotList finished;
@@ -295,6 +295,7 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
     return false;
   }
   if ((flags & kFlagObjects) != 0) {
+    if (options_.observer != nullptr) return TakeObservedResult(slot, frame, why);
     if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
     return TakeResult(slot, frame, why);
   }
@@ -304,6 +305,7 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
     return true;
   }
   slot->Fill(flags, frame.body);
+  if (!items_made_by_.empty() && FinishBehindItems(slot, frame)) return true;
   FinishLocked(slot, frame.head.sequence, ObservedAnswer::Lost::kNo);
   return true;
 }
@@ -312,6 +314,7 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
 void Channel::FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::Lost lost) {
   if (options_.observer != nullptr) {
     items_.erase(sequence);
+    items_made_by_.erase(sequence);
     observed_.push_back({slot, lost});
     return;
   }

@@ -89,9 +89,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   /// Of the call with this answer: how many of its items are taken, in all.
   void Taken(const Slot* answer, std::uint64_t items);
-  /// It is not wanted any more. Nothing is promised: its answer comes in any case, if only to say that it
-  /// was cancelled.
-  void Cancel(const Slot* answer);
+  /// It is not wanted any more, nor (`recursive`) what it started. Nothing is promised: its answer comes in any case, if
+  /// only to say that it was cancelled.
+  void Cancel(const Slot* answer, bool recursive = false);
   /// Writes what the socket takes. Any thread.
   void Flush();
   /// Reads what is there and answers slots. Only by who leads the reactor. True: there was
@@ -151,7 +151,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool HasRoomLocked() const;
   bool TakeReplies(std::string* why);
   bool TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why);
+  class AnswerArrived;
   bool TakeResult(Slot* slot, const Frame& frame, std::string* why);
+  bool FinishBehindItems(Slot* slot, const Frame& frame);
+  bool TakeObservedResult(Slot* slot, const Frame& frame, std::string* why);
   bool TakeItem(const Frame& frame, std::string* why);
   bool TakeControl(const Frame& frame, std::string* why);
   std::uint64_t SequenceOf(const Slot* slot) const { return slot->call() & kSequenceMask; }
@@ -183,6 +186,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   State state_ = State::kOpen;
   SlotRing<Slot*> ring_;
   std::unordered_map<std::uint64_t, std::shared_ptr<ItemStream>> items_;  // by sequence
+  std::unordered_map<std::uint64_t, ProcessId> items_made_by_;  // by sequence, of observed calls: items in memory
   CallerSession session_;
   RedialRule redial_;
   std::size_t unflushed_frames_ = 0;

@@ -150,7 +150,7 @@ void Channel::BeginLocked(CallStream stream) {
   stream_ = std::move(stream);
   broken_ = false;
   ProcessId self;
-  if (way_.here() && options_.observer == nullptr) {  // who observes may make calls again elsewhere
+  if (way_.here()) {
     // Large results are lent to this process by name.
     if (const ObjectStore* objects = ObjectStore::Current()) self = objects->self();
     if (!self.IsNil()) place_.store(Place::kHere, std::memory_order_relaxed);

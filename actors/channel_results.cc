@@ -24,7 +24,7 @@ void Channel::EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::s
 bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
   ObjectStore* const objects = ObjectStore::Existing();
   const ObjectStore::Took took =
-      objects == nullptr || options_.observer != nullptr || frame.head.flags != (kFlagReply | kFlagObjects)
+      objects == nullptr || frame.head.flags != (kFlagReply | kFlagObjects)
           ? ObjectStore::Took::kBad
           : objects->TakeResult(slot, frame.body);
   if (took == ObjectStore::Took::kDone && slot->Finish()) {
@@ -39,6 +39,49 @@ bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
   return took != ObjectStore::Took::kBad;
 }
 
+/// Tells the observer of an answer once its memory is here. On the background thread.
+class Channel::AnswerArrived : public Completion {
+ public:
+  AnswerArrived(const Channel& channel, Slot* slot)
+      : observer_(channel.options_.observer), channel_(channel.id_), slot_(slot) {}
+  void Run() override { observer_->Answered(channel_, {{slot_, ObservedAnswer::Lost::kNo}}, /*as_leader=*/false); }
+
+ private:
+  const std::shared_ptr<CallObserver> observer_;
+  const std::uint64_t channel_;
+  Slot* const slot_;
+};
+
+/// The observer hears of a call's end when all its items can be read: then it may end the process. False: they can.
+bool Channel::FinishBehindItems(Slot* slot, const Frame& frame) {
+  const auto made_by = items_made_by_.find(frame.head.sequence);
+  ObjectStore* const objects = ObjectStore::Existing();
+  if (made_by == items_made_by_.end() || objects == nullptr) return false;
+  std::unique_ptr<Completion> then = std::make_unique<AnswerArrived>(*this, slot);
+  const bool later = objects->AfterArrivals(made_by->second, &then);
+  items_made_by_.erase(made_by);
+  if (later) items_.erase(frame.head.sequence);
+  return later;
+}
+
+/// TakeResult for the observer, which hears of it when it can be read.
+bool Channel::TakeObservedResult(Slot* slot, const Frame& frame, std::string* why) {
+  ObjectStore* const objects = ObjectStore::Existing();
+  const bool good = objects != nullptr && frame.head.flags == (kFlagReply | kFlagObjects);
+  const ObjectStore::Took took =
+      good ? objects->TakeResult(slot, frame.body, std::make_unique<AnswerArrived>(*this, slot)) : ObjectStore::Took::kBad;
+  items_.erase(frame.head.sequence);
+  if (took == ObjectStore::Took::kLater) return true;
+  if (took == ObjectStore::Took::kBad) {
+    *why = kBadResult;
+    ByteBuffer body;
+    AppendRuntimeError(body, ErrorCode::kInternal, options_.description + " sent " + *why);
+    slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
+  }
+  FinishLocked(slot, frame.head.sequence, ObservedAnswer::Lost::kNo);
+  return took != ObjectStore::Took::kBad;
+}
+
 bool Channel::TakeItem(const Frame& frame, std::string* why) {
   const auto found = items_.find(frame.head.sequence);
   if (found == items_.end() || !ring_.Holds(frame.head.sequence)) {
@@ -49,12 +92,13 @@ bool Channel::TakeItem(const Frame& frame, std::string* why) {
     found->second->Put(frame.head.flags, frame.body, &finished_);
     return true;
   }
-  ObjectStore* const objects = options_.observer == nullptr ? ObjectStore::Existing() : nullptr;
+  ObjectStore* const objects = ObjectStore::Existing();
   const std::optional<std::uint64_t> bytes = ObjectStore::ResultBytes(frame.body);
   if (objects == nullptr || !bytes) {
     *why = kBadResult;
     return false;
   }
+  if (options_.observer != nullptr) items_made_by_[frame.head.sequence] = ObjectStore::MakerOf(frame.body);
   bool good = true;
   const auto fill = [&](Slot* slot) {
     const ObjectStore::Took took = objects->TakeResult(slot, frame.body);

@@ -189,7 +189,7 @@ void ObjectStore::AnswerBorrowed(const store::ObjectId& id) {
   if (!Sighted(id, &flags, &body)) return;
   const auto [first, last] = borrowing_.equal_range(id);
   for (auto each = first; each != last; ++each) {
-    if (each->second->TryAddReference()) answers_.push_back({each->second, flags, body});
+    if (each->second->TryAddReference()) answers_.push_back({each->second, flags, body, nullptr});
   }
   borrowing_.erase(first, last);
 }

@@ -106,7 +106,7 @@ std::optional<std::uint64_t> ObjectStore::ResultBytes(std::string_view body) {
   return result.in_memory ? result.location.bytes : body.size();
 }
 
-ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body) {
+ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body, std::unique_ptr<Completion> then) {
   Result result;
   if (!Parse(body, &result)) return Took::kBad;
   const ProcessId maker = result.location.slot.maker;
@@ -129,7 +129,7 @@ ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body) {
   }
   slot->AddReference();
   const Key key{maker, result.location.slot.segment};
-  arriving_.emplace(key, Arriving{slot, result.location, std::move(result.contained)});
+  arriving_.emplace(key, Arriving{slot, result.location, std::move(result.contained), std::move(then)});
   Want(key, maker);
   return Took::kLater;
 }
@@ -142,9 +142,34 @@ void ObjectStore::FinishArrived(const Key& key) {
     const store::ObjectId id{self_, arriving.slot->id()};
     MappingOf(id, arriving.location);
     table_.Fulfil(id, {store::Value::At(arriving.location), std::move(arriving.contained)}, key.first, Now());
-    answers_.push_back({arriving.slot, kFlagReply | kFlagObjects, NameBytes(id)});
+    answers_.push_back({arriving.slot, kFlagReply | kFlagObjects, NameBytes(id), std::move(arriving.then)});
   }
   arriving_.erase(first, last);
+  EndArrivals(key.first);
+}
+
+ProcessId ObjectStore::MakerOf(std::string_view body) {
+  Result result;
+  return Parse(body, &result) ? result.location.slot.maker : ProcessId();
+}
+
+bool ObjectStore::Arrives(const ProcessId& maker) const {
+  const auto first = arriving_.lower_bound({maker, 0});
+  return first != arriving_.end() && first->first.first == maker;
+}
+
+bool ObjectStore::AfterArrivals(const ProcessId& maker, std::unique_ptr<Completion>* then) {
+  Turn turn(*this);
+  if (!Arrives(maker)) return false;
+  after_arrivals_.emplace(maker, std::move(*then));
+  return true;
+}
+
+void ObjectStore::EndArrivals(const ProcessId& maker) {
+  if (Arrives(maker)) return;
+  const auto [first, last] = after_arrivals_.equal_range(maker);
+  for (auto each = first; each != last; ++each) posts_.push_back(std::move(each->second));
+  after_arrivals_.erase(first, last);
 }
 
 void ObjectStore::AnswerLost(Arriving& arriving, const std::string& why) {
@@ -155,7 +180,7 @@ void ObjectStore::AnswerLost(Arriving& arriving, const std::string& why) {
   constexpr std::uint16_t kFlags = kFlagReply | kFlagRuntimeError;
   table_.Fulfil({self_, arriving.slot->id()}, {InlineOf(kFlags, body.view()), std::move(arriving.contained)},
                 arriving.location.slot.maker, Now());
-  answers_.push_back({arriving.slot, kFlags, std::string(body.view())});
+  answers_.push_back({arriving.slot, kFlags, std::string(body.view()), std::move(arriving.then)});
 }
 
 /// Nobody has the descriptor (any more).
@@ -165,6 +190,7 @@ void ObjectStore::Missing(const Key& key, const std::string& why) {
   const auto [first, last] = arriving_.equal_range(key);
   for (auto each = first; each != last; ++each) AnswerLost(each->second, why);
   arriving_.erase(first, last);
+  EndArrivals(key.first);
   AnswerBorrowedOf(key);
   woken_ = true;
 }

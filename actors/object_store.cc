@@ -125,6 +125,8 @@ ObjectStore::Turn::~Turn() {
   store_.Apply();
   std::vector<Answer> answers;
   answers.swap(store_.answers_);
+  std::vector<std::unique_ptr<Completion>> posts;
+  posts.swap(store_.posts_);
   const bool woken = std::exchange(store_.woken_, false);
   if (woken) ++store_.changes_;
   const bool poke =
@@ -135,10 +137,16 @@ ObjectStore::Turn::~Turn() {
     const std::uint64_t one = 1;
     (void)!::write(store_.wake_.get(), &one, sizeof one);
   }
-  for (const Answer& answer : answers) {
-    CallReactor::Current().Answer(answer.slot, answer.flags, answer.body);
+  for (Answer& answer : answers) {
+    if (answer.then != nullptr) {
+      answer.slot->Fill(answer.flags, answer.body);
+      CallReactor::Current().Post(std::move(answer.then));
+    } else {
+      CallReactor::Current().Answer(answer.slot, answer.flags, answer.body);
+    }
     answer.slot->Release();
   }
+  for (std::unique_ptr<Completion>& post : posts) CallReactor::Current().Post(std::move(post));
 }
 
 // ---- values ------------------------------------------------------------------------------------
@@ -295,6 +303,9 @@ ObjectStore::Figures ObjectStore::figures() {
   Turn turn(*this);
   Figures figures;
   figures.owned = table_.state().owned.size();
+  for (const auto& [id, object] : table_.state().owned) {
+    figures.lent += object.borrowers.empty() && object.loans.empty() ? 0 : 1;
+  }
   figures.borrowed = table_.state().borrowed.size();
   for (const auto& [key, mapping] : known_) {
     figures.mapped += key.first == self_ || mapping.expired() ? 0 : 1;

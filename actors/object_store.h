@@ -33,6 +33,7 @@
 #include "actors/object_handles.h"
 #include "actors/object_link.h"
 #include "actors/slot.h"
+#include "actors/waiter.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 #include "runtime/store/core/references.h"
@@ -149,12 +150,17 @@ class ObjectStore {
   /// What the value of such a reply takes, wherever it is. Nothing: it is none.
   static std::optional<std::uint64_t> ResultBytes(std::string_view body);
   enum class Took { kDone, kLater, kBad };
-  /// Such a reply has come for `slot`. kDone: the slot is filled and to be finished; kLater: this store
-  /// does it.
-  Took TakeResult(Slot* slot, std::string_view body);
+  /// Such a reply has come for `slot`. kDone: the slot is filled and to be finished; kLater: this store does it, or
+  /// fills it and posts `then`.
+  Took TakeResult(Slot* slot, std::string_view body, std::unique_ptr<Completion> then = nullptr);
+  /// Who made the value of such a reply.
+  static ProcessId MakerOf(std::string_view body);
+  /// Posts `then` once no result's memory is being fetched from `maker`. False: none is, and it is left alone.
+  bool AfterArrivals(const ProcessId& maker, std::unique_ptr<Completion>* then);
 
   struct Figures {
     std::size_t owned = 0;
+    std::size_t lent = 0;  // of these, those that other processes hold
     std::size_t borrowed = 0;
     std::size_t mapped = 0;  // segments of others
     std::size_t links = 0;
@@ -178,12 +184,14 @@ class ObjectStore {
     Slot* slot;  // one reference
     store::Location location;
     std::vector<store::Handed> contained;
+    std::unique_ptr<Completion> then;
   };
   /// An answer to be given once the lock is released.
   struct Answer {
     Slot* slot;  // one reference, given back then
     std::uint16_t flags;
     std::string body;
+    std::unique_ptr<Completion> then;
   };
   class Turn;
 
@@ -211,6 +219,8 @@ class ObjectStore {
   void Missing(const Key& key, const std::string& why);
   void FinishArrived(const Key& key);
   void AnswerLost(Arriving& arriving, const std::string& why);
+  bool Arrives(const ProcessId& maker) const;
+  void EndArrivals(const ProcessId& maker);
 
   void EnsureLink(const ProcessId& peer);
   void FlushAll();
@@ -248,6 +258,7 @@ class ObjectStore {
   std::map<Key, ProcessId> wanted_;                                        // whom it was asked of
   std::map<Key, std::string> missing_;                                     // whom nobody has any more, and why
   std::multimap<Key, Arriving> arriving_;                                  // replies whose memory is fetched
+  std::multimap<ProcessId, std::unique_ptr<Completion>> after_arrivals_;   // by maker
   std::map<std::uint64_t, std::unique_ptr<ObjectLink>> links_;
   std::map<ProcessId, std::uint64_t> link_of_;
   std::map<ProcessId, Instant> dial_again_;
@@ -260,6 +271,7 @@ class ObjectStore {
   bool woken_ = false;
   bool deadline_moved_ = false;
   std::vector<Answer> answers_;
+  std::vector<std::unique_ptr<Completion>> posts_;  // likewise
   std::thread thread_;
 };
 

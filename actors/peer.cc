@@ -213,7 +213,7 @@ void Peer::TellOf(std::string_view bytes, const CallLimits& limits) {
 void Peer::TellSession(const CallControl& control) {
   if (session == nullptr) return;
   if (control.kind == ControlKind::kTaken) session->Taken(control.sequence, control.count);
-  if (control.kind == ControlKind::kCancel) session->Cancel(control.sequence);
+  if (control.kind == ControlKind::kCancel) session->Cancel(control.sequence, control.count != 0);
 }
 
 Peer::Looked Peer::LookAhead(const CallLimits& limits, WaitHost* host) {

@@ -2,7 +2,8 @@
 //
 // A task is kept, encoded, until it is answered, so that it can be made again when its process is lost, without
 // Python. What a lane answers sends it the next tasks, on the thread that read the answer. A function's
-// definition precedes its first call on each lane.
+// definition precedes its first call on each lane. A task whose arguments are to come waits for them outside the line;
+// one of them that failed is its answer.
 //
 // Thread-safe: one lock for all pools of the process, taken before a channel's. Never blocks, runs no Python;
 // `wake` is called without the lock and must do neither.
@@ -12,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,7 +22,9 @@
 #include "actors/call_observer.h"
 #include "actors/channel.h"
 #include "actors/item_stream.h"
+#include "actors/object_handles.h"
 #include "actors/task_line.h"
+#include "actors/task_values.h"
 
 namespace troupe::actors {
 
@@ -36,6 +40,8 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   struct Function {
     const std::uint64_t id = NewId();
     std::string definition;  // encoded arguments of kDefine: the key of its calls, and what it is
+    std::string definition_away;  // the same without the references inside, for processes of another host; empty: the same
+    Handles refs;                 // inside the definition
     std::uint16_t definition_arguments = 2;
     std::int32_t retries = 0;  // when its process is lost; -1: any number
     Retried retried = Retried::kNone;
@@ -54,10 +60,14 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
     const Shape* shape = nullptr;
     std::uint16_t argument_count = 0;
     std::string values;
+    Handles held;                        // what `values` names
+    std::vector<ArgumentToCome> to_come;  // in their order
     std::shared_ptr<ItemStream> items;
+    std::uint64_t parent = 0;  // the task that starts this one; 0: none
   };
 
-  explicit TaskPool(std::function<void()> wake);
+  /// `values` outlives all pools.
+  TaskPool(std::function<void()> wake, const TaskValues& values);
   ~TaskPool() override;
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
@@ -76,15 +86,25 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   /// It gets no more tasks. True: nothing is with it, and it is forgotten.
   bool Close(LaneId lane);
 
+  /// The same, and it is kept until Close.
+  void Stop(LaneId lane);
+  /// Calls a method of the process itself, without arguments, behind the tasks that are with it. One reference for the
+  /// caller; nullptr: it cannot be asked any more.
+  Slot* Ask(LaneId lane, std::string_view method);
+
   /// For a while it gets no more tasks.
   void Pause(LaneId lane, bool paused);
-  /// Tasks that are with no process.
+  /// Tasks that are with no process; those of them whose arguments are to come are counted apart.
   std::size_t waiting() const;
+  std::size_t held_back() const;
 
   enum class Cancelled { kOver, kDropped, kAsked };
   /// Of any pool of this process; it is not made again. kAsked: a process has it (`*lane`), which was
-  /// asked not to begin it, or is to be ended (`force`): then its end is the task's error.
-  static Cancelled Cancel(Slot* slot, bool force, LaneId* lane);
+  /// asked not to begin it, or is to be ended (`force`): then its end is the task's error. `recursive`: what it started
+  /// is to be cancelled too, by its process.
+  static Cancelled Cancel(Slot* slot, bool force, bool recursive, LaneId* lane);
+  /// Those that `parent` started and that are not over, of all pools; one reference each.
+  static std::vector<Slot*> Children(std::uint64_t parent);
   /// Of a streaming call: see Channel::Taken.
   static void Taken(Slot* slot, std::uint64_t items);
   /// Ends all that waits, with this answer.
@@ -121,22 +141,37 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
 
   enum class Sent { kYes, kLater, kNever };
   Sent SendLocked(Task& task);
+  void AppendArgumentsTo(const Lane& lane, const Task& task, ByteBuffer& frame, std::uint16_t* flags) const;
   bool DefineLocked(Lane& lane, const Function& function, Sent* why);
   Sent IssueLocked(Lane& lane, ByteBuffer& frame, std::uint16_t flags, Slot* slot,
                    std::shared_ptr<ItemStream> items);
   void FillLaneLocked(LaneId lane, Instant now);
   void FillAllLocked();
+  class ArgumentDone;
+  std::uint64_t KeepBackLocked(Task& task, std::vector<Slot*>* to_come);
+  void AwaitArguments(std::uint64_t later, const std::vector<Slot*>& to_come);
+  void ArgumentHere(std::uint64_t later, const Slot& answer);
+  bool FillInLocked(Task& task, SlotList* finished);
+  LaneId StartLocked(Task& task);
   void SettleLocked(Task& task, ObservedAnswer::Lost lost, SlotList* finished);
   void DeliverLocked(Task& task, SlotList* finished);
   void AnswerLocked(Task& task, std::uint16_t flags, std::string_view body, SlotList* finished);
   bool TryAgainLocked(Task& task);
   void NoteWaitingLocked(SlotList* finished);
   void ObserveItems(Task& task, bool on);
+  static void NoteParent(const Task& task, bool on);
+  std::size_t KeptBack() const { return line_.waiting() + later_.size(); }
   void Tell(const SlotList& finished, bool as_leader);
   bool TakeWake();
 
+  /// Of all pools, so that a slot's task can be looked at whatever pool it is of.
+  static std::mutex mutex_;
+
   const std::function<void()> wake_;
+  const TaskValues& values_;
   TaskLine line_;
+  std::map<std::uint64_t, Task*> later_;  // whose arguments are to come
+  std::uint64_t next_later_ = 1;
   std::map<LaneId, Lane> lanes_;
   std::unordered_map<std::uint64_t, LaneId> by_channel_;
   std::size_t waiting_bytes_ = 0;

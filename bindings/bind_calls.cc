@@ -20,6 +20,7 @@
 #include "bindings/gil.h"
 #include "bindings/item_sink.h"
 #include "bindings/object_arguments.h"
+#include "bindings/taken_refs.h"
 
 namespace nb = nanobind;
 
@@ -34,6 +35,7 @@ void bind_calls(nb::module_& m) {
   BindCallLocal(m);
   BindCallRunning(m);
   BindCallServer(m);
+  BindTakenRefs(m);
   BindTasks(m);
   BindItemSink(m);
   BindObjects(m);

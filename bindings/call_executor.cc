@@ -27,6 +27,7 @@ using actors::Ran;
 
 constexpr unsigned kItemsPerLook = 32;
 constexpr std::size_t kCancelledMax = 4096;  // what a caller cancels beyond that runs
+std::uint64_t calls_begun = 0;               // of this process
 
 PyObject* NewName(std::string_view text) {
   PyObject* name = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
@@ -93,7 +94,7 @@ class PySession : public actors::CallSession {
   StatusOr<Ran> Run(const Frame& frame, actors::Peer& peer, ByteBuffer& reply,
                     std::uint16_t* flags) override;
   void Taken(std::uint64_t sequence, std::uint64_t items) override;
-  void Cancel(std::uint64_t sequence) override;
+  void Cancel(std::uint64_t sequence, bool recursive) override;
 
  private:
   StatusOr<Shape*> ShapeOf(const Frame& frame);
@@ -165,7 +166,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
   TROUPE_ASSIGN(Shape * found, ShapeOf(frame));
   Shape& shape = *found;
   peer_ = &peer;
-  running_ = {frame.head.sequence, false, &peer, shape.name};
+  running_ = {frame.head.sequence, false, &peer, shape.name, ++calls_begun};
   if (!cancelled_.empty() && cancelled_.erase(frame.head.sequence) != 0) {
     WriteCancelled(reply, shape.name, "before it began");
     *flags |= actors::kFlagRuntimeError;
@@ -253,7 +254,7 @@ void PySession::Taken(std::uint64_t sequence, std::uint64_t items) {
   if (const std::shared_ptr<ItemSender> sender = found->second.lock()) sender->Taken(items);
 }
 
-void PySession::Cancel(std::uint64_t sequence) {
+void PySession::Cancel(std::uint64_t sequence, bool recursive) {
   if (sequence > running_.sequence) {
     if (cancelled_.size() < kCancelledMax) cancelled_.insert(sequence);
     return;
@@ -266,6 +267,7 @@ void PySession::Cancel(std::uint64_t sequence) {
     executor_.Cancel(*peer_, sequence);
   } else if (sequence == running_.sequence) {
     running_.cancelled = true;
+    running_.recursive = recursive;
   }
 }
 

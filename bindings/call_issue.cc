@@ -69,14 +69,24 @@ bool AppendEncoded(ByteBuffer& out, std::string_view value, Outgoing* outgoing) 
   return true;
 }
 
+constexpr std::uint16_t kErrorFlags = actors::kFlagTaskError | actors::kFlagRuntimeError;
+
 /// A Ref as an argument: its value travels. What is encoded already is copied as it is.
 bool AppendRefArgument(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
+  if (outgoing != nullptr && outgoing->to_come != nullptr) {
+    if (!ref->slot->done() && !Usable(ref)) return false;
+    if (!ref->slot->done() || (ref->slot->flags() & kErrorFlags) != 0) {
+      if (ref->channel != nullptr) ref->channel->channel->get()->Flush();
+      ref->slot->AddReference();
+      outgoing->to_come->push_back({out.size(), actors::SlotHold(ref->slot)});
+      return true;
+    }
+  }
   if (!AwaitRef(ref, Instant::max(), nullptr)) return false;
   const std::uint16_t flags = ref->slot->flags();
   if ((flags & actors::kFlagObjects) != 0) return AppendObject(out, ref, outgoing);
-  const std::string_view value = (flags & (actors::kFlagTaskError | actors::kFlagRuntimeError)) == 0
-                                     ? FrontValue(ref->slot->bytes())
-                                     : std::string_view();
+  const std::string_view value =
+      (flags & kErrorFlags) == 0 ? FrontValue(ref->slot->bytes()) : std::string_view();
   if (!value.empty()) return AppendEncoded(out, value, outgoing);
   Py_XDECREF(ValueOf(ref));  // raises what the Ref holds
   return false;

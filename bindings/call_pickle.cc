@@ -264,6 +264,11 @@ PyObject* Loads(std::string_view pickle, PyObject* buffers) {
   return value;
 }
 
+PyObject* CallTakingRefs(PyObject* callable, actors::Handles* refs) {
+  const TakingInto into(nullptr, refs);
+  return PyObject_CallNoArgs(callable);
+}
+
 actors::Handles* TakingRefs() {
   nested_ref_seen = nested_ref_seen || taking.refs == nullptr;
   return taking.refs;

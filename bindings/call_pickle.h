@@ -30,6 +30,9 @@ PyObject* PicklerType();
 /// For troupe/_tensors.py: the buffer it gives next is one whose reader may write, to a copy of its own.
 void TakeWritable(PyObject* buffer);
 
+/// Calls it; Refs that it pickles are put into `refs`. A new reference, nullptr with a Python error set.
+PyObject* CallTakingRefs(PyObject* callable, actors::Handles* refs);
+
 /// For Ref.__reduce__: where the pickling under way puts Refs. nullptr: it may have none, which TakeNestedRef then
 /// tells, once, as why the last Dumps failed.
 actors::Handles* TakingRefs();

@@ -18,6 +18,13 @@ void BindCallRunning(nb::module_& m) {
       },
       "(method, sequence) of the call that the serving thread runs, on that thread; else None.");
   m.def(
+      "running_number",
+      []() -> std::uint64_t {
+        const RunningCall* const call = Running::current();
+        return call != nullptr && call->recursive ? call->number : 0;
+      },
+      "Of a call that was cancelled with the tasks that it started: what tasks_of() takes; else 0.");
+  m.def(
       "is_cancelled",
       []() -> std::optional<bool> {
         RunningCall* const call = Running::current();

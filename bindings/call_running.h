@@ -15,6 +15,8 @@ struct RunningCall {
   bool cancelled = false;
   actors::Peer* reads = nullptr;  // on the serving thread: nobody else would read the word
   PyObject* method = nullptr;     // str, borrowed; of a call on the serving thread
+  std::uint64_t number = 0;       // of a call on the serving thread: tells it from all others of this process
+  bool recursive = false;         // cancelled with what it started
 };
 
 /// Makes a call the current thread's, while it lives.

@@ -84,7 +84,7 @@ void Abandon(RefStream* self) {
   }
   if (self->of_task) {
     actors::LaneId lane = 0;
-    actors::TaskPool::Cancel(answer->slot, false, &lane);
+    actors::TaskPool::Cancel(answer->slot, false, false, &lane);
   } else if (answer->channel != nullptr) {
     (*answer->channel->channel)->Cancel(answer->slot);
   }

@@ -16,10 +16,13 @@
 #include "bindings/call_errors.h"
 #include "bindings/call_host.h"
 #include "bindings/call_ref.h"
+#include "bindings/call_running.h"
 #include "bindings/call_shapes.h"
 #include "bindings/call_stream_object.h"
 #include "bindings/call_tasks.h"
 #include "bindings/call_values.h"
+#include "bindings/object_values.h"
+#include "bindings/taken_refs.h"
 
 namespace nb = nanobind;
 
@@ -118,14 +121,20 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   char space[512];
   ByteBuffer values(space, sizeof space);
   values.Extend(before);  // so that the whole frame's size is checked
-  if (!AppendCallValues(values, args, positional, self->kind.method, keywords)) return nullptr;
+  Outgoing outgoing(Outgoing::Way::kObjects, actors::kLargeBytes, /*with_refs=*/true);
+  TaskPool::Call call;
+  outgoing.to_come = &call.to_come;
+  if (!AppendCallValues(values, args, positional, self->kind.method, keywords, &outgoing)) return nullptr;
   TaskPool& pool = *self->pool->pool();
   if (pool.Full() && !AwaitRoom(pool)) return nullptr;
-  TaskPool::Call call;
   call.function = *self->function;
   call.shape = shape;
   call.argument_count = static_cast<std::uint16_t>(positional + shape->keyword_count);
   call.values.assign(values.data() + before, values.size() - before);
+  call.held = std::move(outgoing.held);
+  for (actors::ArgumentToCome& each : call.to_come) each.at -= before;
+  const RunningCall* const running = Running::current();
+  call.parent = running != nullptr ? running->number : 0;
   call.items = NewItems(self->kind);
   const std::shared_ptr<actors::ItemStream> items = call.items;
   return Answer(self, pool.Begin(std::move(call)), items);
@@ -154,13 +163,21 @@ void Dealloc(PyObject* object) {
 }
 
 /// What the arguments of TaskFunction() say of the function; nullptr: an error is set.
-std::shared_ptr<FunctionWithShapes> Described(PyObject* key, PyObject* payload, int retries,
-                                              int retried, unsigned long long calls_max,
-                                              unsigned long long number) {
+std::shared_ptr<FunctionWithShapes> Described(PyObject* key, PyObject* payload, const actors::Handles* refs, int retries,
+                                              int retried, unsigned long long calls_max, unsigned long long number) {
   auto function = std::make_shared<FunctionWithShapes>();
   ByteBuffer definition;
   if (!EncodeValue(definition, key) || !EncodeValue(definition, payload)) return nullptr;
   function->definition.assign(definition.view());
+  if (refs != nullptr && !refs->empty()) {
+    ByteBuffer with_refs;
+    if (!EncodeValue(with_refs, key) || !EncodeWithRefs(with_refs, payload, *refs)) return nullptr;
+    function->definition_away = std::exchange(function->definition, std::string(with_refs.view()));
+    for (const store::ObjectId& id : refs->ids()) {
+      actors::ObjectStore::Current()->AddHandle(id);
+      function->refs.Add(id);
+    }
+  }
   function->retries = retries;
   function->retried = static_cast<TaskPool::Retried>(retried);
   function->calls_max = calls_max;
@@ -171,7 +188,7 @@ std::shared_ptr<FunctionWithShapes> Described(PyObject* key, PyObject* payload, 
 PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"pool",    "target",  "name",      "key", "definition",
                                 "retries", "retried", "calls_max", "number",
-                                nullptr};
+                                "refs",    nullptr};
   PyObject* pool_object = nullptr;
   PyObject* target = nullptr;
   PyObject* name = nullptr;
@@ -181,9 +198,10 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   int retried = 0;
   unsigned long long calls_max = 0;
   unsigned long long number = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUUUS|iiKK:TaskFunction", const_cast<char**>(names),
-                                   &pool_object, &target, &name, &key, &definition, &retries,
-                                   &retried, &calls_max, &number)) {
+  PyObject* refs_object = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUUUS|iiKKO:TaskFunction", const_cast<char**>(names), &pool_object,
+                                   &target, &name, &key, &definition, &retries, &retried, &calls_max, &number,
+                                   &refs_object)) {
     return nullptr;
   }
   PyTaskPool* pool = nullptr;
@@ -197,8 +215,13 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const std::optional<actors::CallTarget> asked =
       actors::ParseCallTarget({text, static_cast<std::size_t>(size)});
   if (!asked) return PyErr_Format(PyExc_ValueError, "%R names no function to call", target);
-  std::shared_ptr<FunctionWithShapes> function =
-      Described(key, definition, retries, retried, calls_max, number);
+  const TakenRefs* refs = nullptr;
+  if (refs_object != Py_None && !nb::try_cast(nb::handle(refs_object), refs)) {
+    PyErr_SetString(PyExc_TypeError, "TaskFunction(refs=): TakenRefs");
+    return nullptr;
+  }
+  std::shared_ptr<FunctionWithShapes> function = Described(
+      key, definition, refs != nullptr ? &refs->handles() : nullptr, retries, retried, calls_max, number);
   if (function == nullptr) return nullptr;
   TaskFunction* self = As(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
@@ -222,7 +245,7 @@ PyType_Slot slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_members, members},
     {Py_tp_doc,
-     const_cast<char*>("TaskFunction(pool, target, name, key, definition, retries=0, retried=0, calls_max=0, number=0): "
+     const_cast<char*>("TaskFunction(pool, target, name, key, definition, retries=0, retried=0, calls_max=0, number=0, refs=None): "
                        "called, it starts a task and gives what its caller gets.")},
     {0, nullptr}};
 PyType_Spec spec = {"troupe._native.TaskFunction", sizeof(TaskFunction), 0,

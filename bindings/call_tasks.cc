@@ -10,6 +10,7 @@
 #include "bindings/call_errors.h"
 #include "bindings/call_ref.h"
 #include "bindings/callable_cell.h"
+#include "bindings/task_arguments.h"
 
 namespace nb = nanobind;
 
@@ -22,7 +23,8 @@ using actors::TaskPool;
 PyTaskPool::PyTaskPool(nb::object wake) : cell_(std::make_shared<CallableCell>()) {
   cell_->callable = wake.release().ptr();
   pool_ = std::make_shared<TaskPool>(
-      [cell = cell_] { CallReactor::Current().Post(std::make_unique<CallCallable>(cell)); });
+      [cell = cell_] { CallReactor::Current().Post(std::make_unique<CallCallable>(cell)); },
+      TaskArguments());
 }
 
 PyTaskPool::~PyTaskPool() { Py_CLEAR(cell_->callable); }
@@ -101,11 +103,21 @@ std::shared_ptr<TaskPool> TaskPoolOf(PyObject* object) {
 namespace {
 
 /// (how, lane); how: 0 it is over, or no task's; 1 it will not run; 2 a process has it.
-nb::tuple CancelTask(nb::handle ref, bool force) {
+nb::tuple CancelTask(nb::handle ref, bool force, bool recursive) {
   if (!IsRef(ref.ptr())) throw nb::type_error("cancel_task(ref): a Ref");
   LaneId lane = 0;
-  const TaskPool::Cancelled how = TaskPool::Cancel(AsRef(ref.ptr())->slot, force, &lane);
+  const TaskPool::Cancelled how = TaskPool::Cancel(AsRef(ref.ptr())->slot, force, recursive, &lane);
   return nb::make_tuple(static_cast<int>(how), lane);
+}
+
+nb::list TasksOf(std::uint64_t number) {
+  nb::list refs;
+  for (actors::Slot* slot : TaskPool::Children(number)) {
+    PyObject* ref = NewRef(slot, nullptr, nullptr);
+    if (ref == nullptr) throw nb::python_error();
+    refs.append(nb::steal(ref));
+  }
+  return refs;
 }
 
 }  // namespace
@@ -117,9 +129,19 @@ void BindTasks(nb::module_& m) {
       .def("open", &PyTaskPool::Open, nb::arg("channel"), "A process that is there; its lane.")
       .def("close", &PyTaskPool::Close, nb::arg("lane"),
            "It gets no more tasks. True: it has none, and is forgotten.")
+      .def("stop", [](PyTaskPool& self, LaneId lane) { self.pool()->Stop(lane); }, nb::arg("lane"),
+           "It gets no more tasks, and is there until it is closed.")
+      .def("ask", [](PyTaskPool& self, LaneId lane, const std::string& method) -> nb::object {
+             actors::Slot* const slot = self.pool()->Ask(lane, method);
+             if (slot == nullptr) return nb::none();
+             PyObject* const ref = NewRef(slot, nullptr, nullptr);
+             if (ref == nullptr) throw nb::python_error();
+             return nb::steal(ref);
+           }, nb::arg("lane"), nb::arg("method"), "A Ref of what that method of the process's own gives; None: it is gone.")
       .def("pause", [](PyTaskPool& self, LaneId lane, bool on) { self.pool()->Pause(lane, on); },
            nb::arg("lane"), nb::arg("on"), "For a while it gets no more tasks.")
       .def_prop_ro("waiting", [](const PyTaskPool& self) { return self.pool()->waiting(); })
+      .def_prop_ro("held_back", [](const PyTaskPool& self) { return self.pool()->held_back(); })
       .def("look", &PyTaskPool::Look,
            "(waiting, seconds they would take one process, [(lane, tasks, open, seconds so)])")
       .def("wake_above", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAbove(n); },
@@ -128,7 +150,8 @@ void BindTasks(nb::module_& m) {
       .def("take_doubtful", &PyTaskPool::TakeDoubtful,
            "[(ref, exception, number of the function)] of tasks that raised, for judge().")
       .def("judge", &PyTaskPool::Judge, nb::arg("ref"), nb::arg("again"));
-  m.def("cancel_task", &CancelTask, nb::arg("ref"), nb::arg("force"),
+  m.def("tasks_of", &TasksOf, nb::arg("number"), "Refs of tasks that are not over, of those that this running_number() started.");
+  m.def("cancel_task", &CancelTask, nb::arg("ref"), nb::arg("force"), nb::arg("recursive"),
         "(how, lane): 0 it is over, or no task's; 1 it will not run; 2 a process has it.");
 }
 

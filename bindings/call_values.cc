@@ -77,7 +77,7 @@ bool SplitRefs(std::string_view content, std::vector<store::ObjectId>* ids, std:
     ids->push_back(*id);
   }
   *value = content.substr(count * actors::kObjectIdBytes);
-  return !value->empty() && (value->front() == kPickle || value->front() == kLarge);
+  return !value->empty() && (value->front() == kPickle || value->front() == kLarge || value->front() == kBytes);
 }
 
 /// Appends that, and lets `append` append the value. False: an error is set.
@@ -160,6 +160,13 @@ bool AppendPickled(ByteBuffer& out, PyObject* value, Outgoing* outgoing) {
 void AppendObjectName(ByteBuffer& out, const store::ObjectId& id) {
   const std::string name = actors::NameBytes(id);
   static_cast<void>(AppendBytes(out, kObject, name.data(), name.size()));
+}
+
+bool EncodeWithRefs(ByteBuffer& out, PyObject* value, const actors::Handles& refs) {
+  if (refs.empty()) return EncodeValue(out, value);
+  if (refs.ids().size() <= kRefsMax) return AppendWithRefs(out, refs, [&] { return EncodeValue(out, value); });
+  PyErr_Format(PyExc_ValueError, "a value holds %zu refs, it may hold %zu", refs.ids().size(), kRefsMax);
+  return false;
 }
 
 bool AppendLargeBytes(ByteBuffer& out, std::string_view bytes) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/byte_buffer.h"
+#include "actors/object_handles.h"
 #include "runtime/store/core/object_id.h"
 
 namespace troupe::bindings {
@@ -19,6 +20,8 @@ struct Outgoing;
 /// Appends `value`, or where it is large what `outgoing` says instead. False: a Python error is set, and `out`
 /// is as long as before.
 bool EncodeValue(actors::ByteBuffer& out, PyObject* value, Outgoing* outgoing = nullptr);
+/// The same of one whose references were taken out of it already, named before it.
+bool EncodeWithRefs(actors::ByteBuffer& out, PyObject* value, const actors::Handles& refs);
 /// An object of the store, by name.
 void AppendObjectName(actors::ByteBuffer& out, const store::ObjectId& id);
 /// The bytes of a large value (object_values.h). False: an error is set.

@@ -22,6 +22,7 @@ nb::dict Figures() {
   const actors::ObjectStore::Figures figures =
       store != nullptr ? store->figures() : actors::ObjectStore::Figures();
   result["owned"] = figures.owned;
+  result["lent"] = figures.lent;
   result["borrowed"] = figures.borrowed;
   result["mapped"] = figures.mapped;
   result["links"] = figures.links;
@@ -38,7 +39,8 @@ bool Incoming::Fetch(const ProcessId& lender) {
   if (lender.IsNil()) {
     RaiseRuntimeError(actors::kObjectLost,
                       "an argument lies in the memory of another host\n  pass large arguments and lists of refs once "
-                      "the actor is there (await any call of it first), in parts of at most 16 MiB");
+                      "the actor is there (await any call of it first), in parts of at most 16 MiB; a task that runs on "
+                      "another host than its caller takes values alone");
     return false;
   }
   actors::ObjectStore* const store = Objects();

@@ -19,6 +19,7 @@
 #include "actors/byte_buffer.h"
 #include "actors/object_handles.h"
 #include "actors/object_store.h"
+#include "actors/task_values.h"
 
 namespace troupe::bindings {
 
@@ -41,6 +42,8 @@ struct Outgoing {
   const bool refs;
   actors::Handles held;  // what the frame names; of kWriting: what the value does
   std::optional<store::Writing> writing;
+  /// Set: arguments that are to come, or failed, are left out and put there; else they are waited for.
+  std::vector<actors::ArgumentToCome>* to_come = nullptr;
 };
 
 /// Buffers that were taken out of a pickle. Owns them.

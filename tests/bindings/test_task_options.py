@@ -39,6 +39,10 @@ WRONG = [
     ({"resources": {"disk": -1}}, ValueError, "disk"),
     ({"name": 3}, TypeError, "name"),
     ({"accelerator_type": "H100"}, ValueError, "accelerator_type"),
+    ({"label_selector": "zone=a"}, ValueError, "label_selector"),
+    ({"label_selector": {"zone": 1}}, ValueError, "zone"),
+    ({"fallback_strategy": [{"zone": "a"}]}, ValueError, "fallback_strategy"),
+    ({"priority": 1.5}, ValueError, "priority"),
 ]
 
 

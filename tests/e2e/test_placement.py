@@ -109,6 +109,21 @@ def test_actors_go_where_their_labels_say(idle: Home) -> None:
     remove_placement_group(group)
 
 
+def test_tasks_go_where_their_labels_say(idle: Home) -> None:
+    names = {node["node_id"]: node["name"] for node in state.list_nodes()}
+    here = troupe.remote(lambda: troupe.get_runtime_context().get_node_id())
+    refs = [here.options(label_selector={"disk": "hdd"}).remote(),
+            here.options(label_selector={"disk": "tape"}, fallback_strategy=[{"label_selector": {"disk": "!in(ssd,hdd)"}}]).remote(),
+            here.options(num_cpus=0, label_selector={"rack": "r1", "disk": "ssd"}).remote()]
+    assert [names[node] for node in troupe.get(refs, timeout=60)] == ["a2", "b2", "a1"]
+    with pytest.raises(exceptions.TaskUnschedulableError, match="disk is ssd, not nvme"):
+        troupe.get(here.options(label_selector={"disk": "nvme"}).remote(), timeout=60)
+    group = placement_group([{"CPU": 1}])
+    with pytest.raises(ValueError, match="bundle_label_selector"):
+        here.options(label_selector={"disk": "ssd"}, scheduling_strategy=PlacementGroupSchedulingStrategy(group)).remote()
+    remove_placement_group(group)
+
+
 def test_groups_like_those_before_are_not_waited_for(idle: Home) -> None:
     groups = [placement_group([{"CPU": 0.1}] * 2, "STRICT_SPREAD") for _ in range(30)]
     assert all(group.wait(60) for group in groups)

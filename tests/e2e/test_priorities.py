@@ -20,6 +20,19 @@ class Long:
         return 1
 
 
+class Order:
+    """Who came, in their order."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def add(self, name: str) -> None:
+        self._names.append(name)
+
+    def names(self) -> list[str]:
+        return self._names
+
+
 def start(home: Home, *options: str) -> None:
     """One node of 2 CPUs, this process connected to it."""
     started = home.json("start", "--head", "--port", "0", "--num-cpus", "2", *options)
@@ -49,6 +62,22 @@ def test_the_highest_is_first_and_nothing_is_ended(home: Home) -> None:
     assert troupe.get(actor.ping.remote(), timeout=60) == 1
     with pytest.raises(ValueError, match="priority must be a whole number"):
         placement_group([{"CPU": 1}], priority=1.5)
+
+
+def test_tasks_of_a_higher_priority_come_first(home: Home) -> None:
+    start(home)
+    holder = placement_group([{"CPU": 2}])
+    assert holder.wait(60)
+    order = troupe.remote(num_cpus=0)(Order).remote()
+    note = troupe.remote(num_cpus=2, max_calls=1)(lambda name, order: troupe.get(order.add.remote(name)))
+    refs = [note.remote("plain", order)]
+    eventually(lambda: "waiting (place 1)" in home.run("status").stdout, what="the first one's place")
+    refs.append(note.options(priority=5).remote("high", order))
+    eventually(lambda: "waiting (place 1, priority 5)" in home.run("status").stdout, what="the other one's place")
+    remove_placement_group(holder)
+    troupe.get(refs, timeout=60)
+    assert troupe.get(order.names.remote(), timeout=20) == ["high", "plain"]
+    troupe.kill(order)
 
 
 def test_a_launch_makes_room_and_starts_again(home: Home, tmp_path: Path) -> None:

@@ -70,6 +70,60 @@ def test_a_task_that_runs_is_interrupted_and_its_process_used_again(idle: Home, 
     troupe.cancel(ref)  # once more: nothing
 
 
+@troupe.remote
+def parent(marks: str, children: int) -> list:
+    """Starts some that hang, and waits for them."""
+    mark(marks, f"begun {os.getpid()}")
+    return troupe.get([hang.remote(marks) for _ in range(children)])
+
+
+@troupe.remote
+def grandparent(marks: str) -> None:
+    troupe.get(parent.remote(marks, 2))
+
+
+@pytest.mark.parametrize("form", ["one level", "two levels"])
+def test_what_a_cancelled_task_started_goes_with_it(idle: Home, tmp_path: Path, form: str) -> None:
+    marks = tmp_path / "marks"
+    ref = parent.remote(str(marks), 3) if form == "one level" else grandparent.remote(str(marks))
+    begun(marks, 4 if form == "one level" else 3)
+    troupe.cancel(ref)
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(ref, timeout=WAIT_S)
+    hanging = 3 if form == "one level" else 2
+    eventually(lambda: marks.read_text().count("interrupted") == hanging, timeout=WAIT_S, what="the end of what it started")
+
+
+def test_what_it_started_stays_if_that_is_asked_for(idle: Home, tmp_path: Path) -> None:
+    marks, go = tmp_path / "marks", tmp_path / "go"
+
+    @troupe.remote
+    def child(marks: str, go: str) -> None:
+        mark(marks, f"begun {os.getpid()}")
+        while not os.path.exists(go):
+            threading.Event().wait(0.01)
+        mark(marks, "went on")
+
+    @troupe.remote
+    def starts() -> None:
+        ref = child.remote(str(marks), str(go))
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            mark(str(marks), "interrupted")
+            troupe.get(ref)
+            raise
+
+    ref = starts.remote()
+    begun(marks)
+    troupe.cancel(ref, recursive=False)
+    eventually(lambda: "interrupted" in marks.read_text(), timeout=WAIT_S, what="the interrupt")
+    go.touch()
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(ref, timeout=WAIT_S)
+    assert "went on" in marks.read_text()
+
+
 def test_one_that_answers_all_the_same(idle: Home, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     ref = stubborn.remote(str(marks))

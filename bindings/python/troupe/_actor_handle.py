@@ -91,6 +91,8 @@ class ActorHandle:
         return isinstance(other, ActorHandle) and other._link.actor == self._link.actor
 
     def __reduce__(self) -> tuple:
+        if self._link.late is not None:
+            self._link.late.wait()  # others ask the head for it
         return _handle, (self._link.actor, self._link.class_name, self._traits)
 
     @property

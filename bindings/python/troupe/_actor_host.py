@@ -81,14 +81,12 @@ def _end(instance: Any, loop: Any) -> NoReturn:
 
 def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[Any, Traits, dict, Any]:
     """The instance and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
-    import cloudpickle
-
-    from troupe import _rank, _runtime_env
+    from troupe import _constructor, _rank, _runtime_env
 
     loaded = False
     try:
         _runtime_env.enter(_session.current())
-        cls, args, kwargs, traits, running = cloudpickle.loads(_rank.read_payload(begin, attachment))
+        cls, args, kwargs, traits, running = _constructor.load(_rank.read_payload(begin, attachment))
         loaded = True
         loop = None
         if traits.is_async:

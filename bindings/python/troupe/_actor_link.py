@@ -44,6 +44,9 @@ class ActorLink:
         self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
         self._lock = threading.RLock()
         self.retried: Any = None  # of _retries
+        self.late: Any = None     # while it is not asked for: _constructor.LateStart
+        self._given: Any = None   # what its constructor is given lives while this does
+        self._restarts = False
         session.board.subscribe("actor", actor, self._on_state)
 
     @classmethod
@@ -68,6 +71,10 @@ class ActorLink:
             if "returns=*" in target:
                 from troupe import _streams  # noqa: F401  (what such a call gives)
             return self._open().method(target)
+
+    def keep(self, given: Any, *, restarts: bool) -> None:
+        """Holds what the constructor's arguments name until it has run; where it may run again, until it never will."""
+        self._given, self._restarts = given, restarts
 
     def suspect(self, error: exceptions.TroupeError) -> None:
         """A call ended with `error` although the actor is not known to be dead: the next one takes another
@@ -106,6 +113,8 @@ class ActorLink:
         _calls.aim(channel, info["address"], self.session.control)
 
     def _on_state(self, info: dict, attachment: bytes) -> None:
+        if info["state"] == "dead" or (info["state"] == "alive" and not self._restarts):
+            self._given = self.late = None
         if info["state"] == "dead":
             self._out_of_reach = False
             return self.end(death_of(info, attachment, self.label))

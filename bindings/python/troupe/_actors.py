@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _actor_options, _capture, _environment, _session, exceptions
+from troupe import _actor_options, _environment, _session, exceptions
 from troupe._actor_handle import ActorHandle, watched
-from troupe._actor_link import ActorLink, resolve_args, resolve_kwargs
+from troupe._actor_link import ActorLink
 from troupe._identity import new_id
 from troupe._method_options import Traits
 
@@ -46,21 +46,33 @@ class ActorClass:
 
         Raises, before anything starts: LaunchError (arguments too large or unpicklable), PlacementError
         (no node can ever hold it), ActorAlreadyExistsError. What the constructor raises comes out of the
-        first call, as ActorDiedError that is also of the exception's own type.
+        first call, as ActorDiedError that is also of the exception's own type. So does the error of a ref among its
+        arguments; where one is still to come the actor starts when it is there (one with a name is waited for here), and
+        what would have been raised comes out of the first call too.
         """
         return create(self._cls, args, kwargs, self._options)
 
 
 def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> "ActorHandle":
     """See ActorClass.remote."""
+    from troupe._constructor import LateStart, Package
+
     session = _session.current()
     traits = Traits.of_class(cls, options)
     _actor_options.check_methods(traits.methods or {}, options)
-    payload = _capture.dumps(cls, resolve_args(args), resolve_kwargs(kwargs), traits,
-                             _actor_options.running_of(options), what=f"the actor class {cls.__name__}")
+    package = Package(cls, args, kwargs, traits, _actor_options.running_of(options))
     environment = _environment.build(options.get("runtime_env"), session=session)
     spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), environment)
     link, _ = ActorLink.of_or_new(session, spec["actor"], cls.__name__, traits.max_pending_calls)
+    link.keep(package.refs, restarts=spec["max_restarts"] != 0)
+    if package.to_come and not spec["name"]:
+        link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link), link.end, link.label)
+        return ActorHandle(link, traits)
+    return ActorHandle(_ask(session, spec, package.payload(), link), traits)
+
+
+def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink) -> ActorLink:
+    """Asks the head for an actor; its link, which is another one where get_if_exists found an actor."""
     if len(payload) > INLINE_BYTES_MAX:
         from troupe import _blobs
 
@@ -70,11 +82,11 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     except exceptions.AlreadyExistsError as error:
         raise exceptions.ActorAlreadyExistsError(str(error)) from None
     info = update["info"]
-    if info["actor"] != spec["actor"]:  # get_if_exists found another one
-        link, _ = ActorLink.of_or_new(session, info["actor"], info["class_name"], traits.max_pending_calls)
+    if info["actor"] != spec["actor"]:
+        link, _ = ActorLink.of_or_new(session, info["actor"], info["class_name"], link.pending_max)
     if not link.dead:  # a push was faster, and it is forgotten again
         session.board.post_reply("actor", info["actor"], info, data)
-    return ActorHandle(link, traits)
+    return link
 
 
 def get_actor(name: str, namespace: str | None = None) -> "ActorHandle":
@@ -97,6 +109,10 @@ def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"kill() takes an actor handle, not {type(actor).__name__}")
     link = actor._link
+    if link.late is not None:
+        if link.late.stop():
+            return link.end(exceptions.ActorDiedError(f"{link.label} was killed by troupe.kill before it was started"))
+        link.late.wait()
     link.session.request("KillActor", {"actor": link.actor, "no_restart": no_restart})
     if no_restart:  # a call made after kill() must not slip in before the process is gone
         link.fail(exceptions.ActorDiedError(f"{link.label} was killed by troupe.kill"))

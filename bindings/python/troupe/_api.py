@@ -213,8 +213,8 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
     A call that waits for its actor is not run; a coroutine gets asyncio's cancellation; a plain method goes on,
     and may ask `get_runtime_context().is_canceled()`. `get` of a cancelled call raises TaskCancelledError. What
     is over, or does not listen, answers as ever. A task that runs gets KeyboardInterrupt, with `force=True` its
-    process is ended. Raises TypeError for what is no
-    ref, ValueError for `force=True` with the call of an actor's method.
+    process is ended; with it, unless `recursive=False`, go the tasks that it started and that are not over, theirs too.
+    Raises TypeError for what is no ref, ValueError for `force=True` with the call of an actor's method.
     """
     from troupe import _calls, _tasks
 
@@ -222,7 +222,7 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
         ref = ref.answer()
     if type(ref) is not _calls.Ref:
         raise TypeError(f"cancel() takes an ObjectRef or an ObjectRefGenerator, not {type(ref).__name__}")
-    if _tasks.cancel(ref, force=force):
+    if _tasks.cancel(ref, force=force, recursive=recursive):
         return
     if not force and "troupe._retries" in sys.modules and sys.modules["troupe._retries"].cancel(ref):
         return

@@ -1,15 +1,18 @@
 """A process that runs tasks: functions by the key their callers know them by."""
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from troupe import _api, _bridge, _failures, _session, exceptions
+from troupe import _api, _bridge, _failures, _session, _tasks, exceptions
 
 DEFINE = "__define__"
+LENT = "__lent__"
+"""How many objects of the process others hold refs of."""
 LOOKS = 64  # reads; the word may lie behind other calls
 
 
@@ -30,6 +33,8 @@ class TaskHost:
         """What a call of `key` runs. Raises RuntimeError."""
         if key == DEFINE:
             return self._define
+        if key == LENT:
+            return _lent
         function = self._functions.get(key)
         if function is None:
             raise RuntimeError(f"the function {key} was not defined here")
@@ -38,6 +43,10 @@ class TaskHost:
     def _define(self, key: str, payload: bytes) -> None:
         if key not in self._functions:
             self._functions[key], self.names[key] = _loaded(payload)
+
+
+def _lent() -> int:
+    return _bridge.native._object_figures()["lent"]
 
 
 @contextlib.contextmanager
@@ -59,6 +68,9 @@ def _on_interrupt(number: int, frame: Any) -> None:
     """Somebody wants the task to look whether it is cancelled; that may have been another one."""
     for _ in range(LOOKS):
         if _bridge.native.is_cancelled():
+            started = _bridge.native.running_number()
+            if started:  # on a thread of its own, without the locks that this one may hold just now
+                _thread.start_new_thread(_tasks.cancel_started, (started,))
             raise KeyboardInterrupt("the task was cancelled")
 
 
@@ -91,6 +103,10 @@ def _loaded(payload: bytes) -> tuple[Callable[..., Any], str]:
     except ImportError as error:
         text = _failures.explain_import(error, "the function")
         return _raiser(exceptions.with_type_of(exceptions.RuntimeEnvSetupError, error, text)), "task"
+    except exceptions.ObjectLostError as error:
+        return _raiser(exceptions.ObjectLostError(
+            f"the function holds Refs, and one of them cannot be had in this process: {error}\n  of another host than its "
+            "caller's: let the function take values, or run it on the caller's host")), "task"
     except BaseException as error:
         return _raiser(error), "task"
     return function, name

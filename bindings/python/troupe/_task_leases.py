@@ -20,11 +20,13 @@ from troupe import (_actor_options, _actors, _calls, _environment, _runtime_env,
 from troupe._actor_link import death_of
 from troupe._bridge import native
 from troupe._identity import new_id
-from troupe._task_host import TaskHost
+from troupe._task_host import LENT, TaskHost
 from troupe.state import TASKS_CLASS
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 STARTS_LOST_MAX = 3
+ANSWER_MOST_S = 30.0
+"""From the question of what an idle process lends: one that does not answer is stopped."""
 
 
 class _Lease:
@@ -39,6 +41,8 @@ class _Lease:
         self.over = False
         self.address: dict[str, Any] = {}
         self.came = 0.0
+        self.lent: Any = None  # a ref of how many of its objects others hold
+        self.lent_asked = 0.0
 
 
 class Pool:
@@ -61,7 +65,7 @@ class Pool:
         """Whether it has no process and no task, and no function could bring one: each refers to the native pool."""
         if self.claims or self.asked or self.here or sys.getrefcount(self.native) > 2:
             return False
-        return self.native.waiting == 0
+        return self.native.waiting == 0 and self.native.held_back == 0
 
 
 class Leases:
@@ -259,17 +263,20 @@ class Leases:
             sum(not lease.borrows for lease in pool.asked.values()), others_wait,
             strangers_wait=waiting > 0 and self._strangers_wait(pool, now), may_borrow=self._may_borrow(pool))
         orders = _task_plan.decide(view)
-        for lane in orders.give_back:
-            self._give_back(pool, lane)
+        idle = {lane: now - since for lane, _, _, since in lanes}
+        needed = [lane for lane in orders.give_back if not self._give_back(pool, lane, idle[lane])]
         if orders.end is not None:
-            self._give_back(pool, orders.end)
+            pool.native.stop(orders.end)
         if orders.withdraw:
             for lease in list(pool.asked.values()):
                 self._end(lease)
         for number in range(orders.borrow + orders.ask):
             if not self._ask(pool, borrows=number < orders.borrow):
                 break
-        pool.due = None if orders.look_again is None else time.monotonic() + orders.look_again
+        again = [_task_plan.LOOK_S] if needed else []
+        if orders.look_again is not None:
+            again.append(orders.look_again)
+        pool.due = time.monotonic() + min(again) if again else None
         pool.native.wake_above(0 if waiting == 0 else -1)
 
     @staticmethod
@@ -291,14 +298,35 @@ class Leases:
         return any(info["state"] == "pending" and info["actor"] not in ours
                    and pool.needs & {each["name"] for each in info["resources"]} for info in infos)
 
-    def _give_back(self, pool: Pool, lane: int) -> None:
+    def _give_back(self, pool: Pool, lane: int, idle_since: float) -> bool:
+        """False: its process is needed still."""
         lease = pool.here.get(lane)
+        if lease is not None and not lease.over and not self._lets_go(pool, lease, idle_since):
+            return False
         if not pool.native.close(lane):
-            return  # a task came first: it goes once that is over
+            return True  # a task came first: it goes once that is over
         pool.here.pop(lane, None)
         if lease is not None and not lease.over:
             lease.channel.close()
             self._end(lease)
+        return True
+
+    def _lets_go(self, pool: Pool, lease: _Lease, idle_since: float) -> bool:
+        """Whether nobody holds an object of its process, which would go with it. It is asked, and the answer counts
+        if it has run nothing since."""
+        if lease.lent is None or lease.lent_asked < idle_since:
+            lease.lent, lease.lent_asked = pool.native.ask(lease.lane, LENT), time.monotonic()
+            if lease.lent is None:
+                return True
+            _calls.when_done(lease.lent, self.wake)
+            return False
+        if not lease.lent.done():
+            return time.monotonic() - lease.lent_asked > ANSWER_MOST_S
+        asked, lease.lent = lease.lent, None
+        try:
+            return _calls.get(asked) == 0
+        except exceptions.TroupeError:
+            return True  # it is gone
 
     def _end(self, lease: _Lease) -> None:
         lease.over = True

@@ -27,6 +27,7 @@ class RemoteFunction:
         self._options = dict(options)
         self._checked = _task_options.check(function, options)
         self._payload: bytes | None = None
+        self._refs: Any = None  # those that the payload names
         self.__name__ = getattr(function, "__name__", "task")
         self.__doc__ = function.__doc__
         self.remote: Callable[..., Any] = self._first
@@ -45,8 +46,10 @@ class RemoteFunction:
         return RemoteFunction(self._function, {**self._options, **options})
 
     def unbind(self) -> None:
-        """The next task asks for the session anew."""
+        """The next task asks for the session anew; what names objects is of this process alone."""
         self.remote = self._first
+        if self._refs is not None:
+            self._payload = self._refs = None
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
         from troupe._task_leases import Leases
@@ -65,8 +68,10 @@ class RemoteFunction:
     def _bind(self, session: _session.Session, pool: Any) -> Any:
         """What starts the tasks of this function in a pool."""
         if self._payload is None:
-            self._payload = _capture.dumps(self._function, (), {}, self._checked.name,
-                                           what=f"the function {self.__name__}")
+            refs = native.TakenRefs()
+            self._payload = refs.take(lambda: _capture.dumps(self._function, (), {}, self._checked.name,
+                                                             what=f"the function {self.__name__}"))
+            self._refs = refs if len(refs) else None
         key = hashlib.sha256(self._payload).hexdigest()[:32]
         definition = self._payload
         if len(definition) > INLINE_BYTES_MAX:
@@ -76,7 +81,8 @@ class RemoteFunction:
         classes = checked.retry_exceptions if isinstance(checked.retry_exceptions, tuple) else ()
         pool.retried.append(classes)
         return native.TaskFunction(pool.native, checked.target(key), self.__name__, key, definition,
-                                   checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1)
+                                   checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1,
+                                   self._refs)
 
 
 _bound: weakref.WeakSet[RemoteFunction] = weakref.WeakSet()  # that know a pool
@@ -92,9 +98,10 @@ def unbind() -> None:
 os.register_at_fork(after_in_child=unbind)
 
 
-def cancel(ref: Any, *, force: bool) -> bool:
-    """Cancels a task; False: the ref is not that of a task that is not over."""
-    how, lane = native.cancel_task(ref, force)
+def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
+    """Cancels a task, and with `recursive` those that it started; False: the ref is not that of a task that is not
+    over."""
+    how, lane = native.cancel_task(ref, force, recursive)
     if how == 0:
         return False
     session = _session.current_or_none()
@@ -106,3 +113,9 @@ def cancel(ref: Any, *, force: bool) -> bool:
         else:
             leases.interrupt(lane)
     return True
+
+
+def cancel_started(number: int) -> None:
+    """Cancels the tasks that a call of this process started, and those that they started."""
+    for ref in native.tasks_of(number):
+        cancel(ref, force=False, recursive=True)

@@ -1,0 +1,21 @@
+// A task as its pool keeps it, from its beginning to its answer. Internal to TaskPool.
+#pragma once
+
+#include <memory>
+
+#include "actors/task_pool.h"
+
+namespace troupe::actors {
+
+inline constexpr std::uint16_t kErrorFlags = kFlagTaskError | kFlagRuntimeError;
+
+struct TaskPool::Task : TaskLine::Task {
+  std::shared_ptr<TaskPool> pool;
+  Slot* slot = nullptr;  // one reference
+  Call call;
+  bool cancelled = false;
+  std::uint64_t later = 0;  // its number while arguments are to come; then it is not in the line
+  std::size_t missing = 0;  // of those
+};
+
+}  // namespace troupe::actors

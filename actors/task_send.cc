@@ -1,0 +1,134 @@
+// Tasks and functions as calls of the processes that run them.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "actors/now.h"
+#include "actors/reactor.h"
+#include "actors/task_record.h"
+
+namespace troupe::actors {
+
+/// To the lane that it is with. Not kYes: it waits again.
+TaskPool::Sent TaskPool::SendLocked(Task& task) {
+  Lane& lane = lanes_.at(task.lane);
+  const LaneId id = task.lane;
+  const Function& function = *task.call.function;
+  Sent sent = Sent::kYes;
+  if (DefineLocked(lane, function, &sent)) {
+    const Shape* shape = task.call.shape;
+    const auto known = lane.shapes.find(shape->id);
+    const bool named = known == lane.shapes.end();
+    CallHead head;
+    const bool room = lane.shapes.size() < CallLimits().shapes_max;
+    head.shape = !named ? known->second : room ? static_cast<std::uint16_t>(lane.shapes.size()) : kNoShape;
+    head.arg_count = task.call.argument_count;
+    head.keyword_count = shape->keyword_count;
+    char space[512];
+    ByteBuffer frame(space, sizeof space);
+    frame.Extend(kFrameHeadBytes);
+    frame.AppendValue(head);
+    if (named) frame.Append(shape->names.data(), shape->names.size());
+    std::uint16_t flags = named ? kFlagNamed : kFlagNone;
+    AppendArgumentsTo(lane, task, frame, &flags);
+    sent = IssueLocked(lane, frame, flags, task.slot, task.call.items);
+    if (sent == Sent::kYes && named && room) lane.shapes.emplace(shape->id, head.shape);
+  }
+  if (sent == Sent::kYes) {
+    if (task.call.items != nullptr) {
+      const std::uint64_t taken = task.call.items->taken().items;
+      if (taken != 0) lane.channel->Taken(task.slot, taken);
+    }
+    if (function.calls_max == 0 || ++lane.functions[function.id] < function.calls_max) return sent;
+    line_.Close(id);
+    wake_due_ = true;
+    return sent;
+  }
+  line_.Undo(task);
+  if (sent == Sent::kNever) {
+    line_.Close(id);
+    wake_due_ = true;
+  }
+  return sent;
+}
+
+/// What they name is registered by who runs the task before this process knows of its answer.
+void TaskPool::AppendArgumentsTo(const Lane& lane, const Task& task, ByteBuffer& frame, std::uint16_t* flags) const {
+  const std::string& values = task.call.values;
+  if (!task.call.held.empty()) {
+    std::optional<std::string> copied;
+    if (lane.channel->place() == Channel::Place::kAway) copied = values_.CopiedOut(values, task.call.argument_count);
+    if (copied) return frame.Append(copied->data(), copied->size());
+    *flags |= kFlagObjects;  // on another host: its process says what is wrong
+  }
+  frame.Append(values.data(), values.size());
+}
+
+Slot* TaskPool::Ask(LaneId id, std::string_view method) {
+  const std::lock_guard lock(mutex_);
+  const auto found = lanes_.find(id);
+  if (found == lanes_.end()) return nullptr;
+  ByteBuffer frame;
+  frame.Extend(kFrameHeadBytes);
+  frame.AppendValue(CallHead());
+  frame.AppendValue(static_cast<std::uint16_t>(method.size()));
+  frame.Append(method.data(), method.size());
+  SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
+  if (IssueLocked(found->second, frame, kFlagNamed, slot.get(), nullptr) != Sent::kYes) return nullptr;
+  found->second.channel->Flush();
+  return slot.Take();
+}
+
+/// The lane knows the function.
+bool TaskPool::DefineLocked(Lane& lane, const Function& function, Sent* why) {
+  if (lane.functions.contains(function.id)) return true;
+  ByteBuffer frame;
+  frame.Extend(kFrameHeadBytes);
+  CallHead head;
+  head.arg_count = function.definition_arguments;
+  frame.AppendValue(head);
+  frame.AppendValue(static_cast<std::uint16_t>(kDefine.size()));
+  frame.Append(kDefine.data(), kDefine.size());
+  const bool away = lane.channel->place() == Channel::Place::kAway && !function.definition_away.empty();
+  const std::string& definition = away ? function.definition_away : function.definition;
+  frame.Append(definition.data(), definition.size());
+  const std::uint16_t flags = function.refs.empty() || away ? kFlagNamed : kFlagNamed | kFlagObjects;
+  const SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
+  *why = IssueLocked(lane, frame, flags, slot.get(), nullptr);
+  if (*why != Sent::kYes) return false;
+  lane.functions.emplace(function.id, 0);
+  return true;
+}
+
+TaskPool::Sent TaskPool::IssueLocked(Lane& lane, ByteBuffer& frame, std::uint16_t flags, Slot* slot,
+                                     std::shared_ptr<ItemStream> items) {
+  switch (lane.channel->IssueInto(frame, flags, slot, std::move(items))) {
+    case Channel::Issued::kFull:
+      return Sent::kLater;  // its next answer makes room
+    case Channel::Issued::kEnded:
+    case Channel::Issued::kTooMany:
+      return Sent::kNever;
+    case Channel::Issued::kOk:
+    case Channel::Issued::kOkDrain:
+      break;
+  }
+  return Sent::kYes;
+}
+
+void TaskPool::FillLaneLocked(LaneId id, Instant now) {
+  bool any = false;
+  while (TaskLine::Task* next = line_.Next(id, now)) {
+    Task& task = static_cast<Task&>(*next);
+    if (SendLocked(task) != Sent::kYes) break;
+    waiting_bytes_ -= std::min(waiting_bytes_, task.call.values.size());
+    any = true;
+  }
+  if (any) lanes_.at(id).channel->Flush();
+}
+
+void TaskPool::FillAllLocked() {
+  const Instant now = Now();
+  for (const LaneId lane : line_.Willing()) FillLaneLocked(lane, now);
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,32 @@
+// What a TaskPool must know of the encoded arguments that it keeps. Who encodes them implements it (bindings).
+//
+// Called on any thread, with the pool's lock held and without the GIL; takes no lock but the object store's, and does
+// not block.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "actors/object_handles.h"
+#include "actors/slot.h"
+
+namespace troupe::actors {
+
+/// An argument whose value is to come: where among the encoded ones it belongs, and its answer.
+struct ArgumentToCome {
+  std::size_t at = 0;
+  SlotHold answer;
+};
+
+class TaskValues {
+ public:
+  virtual ~TaskValues() = default;
+  /// Appends the value that an answer holds, and to `held` a handle of each object that it names. False: it holds none.
+  virtual bool AppendAnswer(const Slot& answer, std::string* values, Handles* held) const = 0;
+  /// `count` arguments as they go to another host: large values by their bytes. Nothing: they cannot.
+  virtual std::optional<std::string> CopiedOut(std::string_view values, int count) const = 0;
+};
+
+}  // namespace troupe::actors

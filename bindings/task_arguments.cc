@@ -1,0 +1,65 @@
+#include "bindings/task_arguments.h"
+
+#include <vector>
+
+#include "actors/call_frame.h"
+#include "actors/object_store.h"
+#include "bindings/call_values.h"
+
+namespace troupe::bindings {
+namespace {
+
+using actors::ByteBuffer;
+
+class Encoded : public actors::TaskValues {
+ public:
+  bool AppendAnswer(const actors::Slot& answer, std::string* values, actors::Handles* held) const override {
+    std::string_view value = FrontValue(answer.bytes());
+    std::vector<store::ObjectId> named;
+    ByteBuffer name;
+    if ((answer.flags() & actors::kFlagObjects) != 0) {
+      const std::optional<store::ObjectId> id = actors::ReadObjectId(answer.bytes());
+      if (!id) return false;
+      named.push_back(*id);
+      AppendObjectName(name, *id);
+      value = name.view();
+    } else if (!ObjectsNamed(value, 1, &named, &named)) {
+      return false;
+    }
+    for (const store::ObjectId& id : named) {
+      actors::ObjectStore::Current()->AddHandle(id);
+      held->Add(id);
+    }
+    values->append(value);
+    return !value.empty();
+  }
+
+  std::optional<std::string> CopiedOut(std::string_view values, int count) const override {
+    const std::size_t most = actors::CallLimits().frame_bytes_max;
+    ByteBuffer out;
+    for (int i = 0; i < count; ++i) {
+      const std::string_view value = FrontValue(values);
+      values.remove_prefix(value.size());
+      std::vector<store::ObjectId> objects;
+      std::vector<store::ObjectId> refs;
+      if (value.empty() || !ObjectsNamed(value, 1, &objects, &refs) || !refs.empty()) return std::nullopt;
+      if (objects.empty()) {
+        out.Append(value.data(), value.size());
+        continue;
+      }
+      const StatusOr<actors::ObjectView> view = actors::ObjectStore::Current()->View(objects.front());
+      if (!view.ok() || view->bytes().size() > most || out.size() > most - view->bytes().size()) return std::nullopt;
+      static_cast<void>(AppendLargeBytes(out, view->bytes()));  // fails for what is larger alone
+    }
+    return std::string(out.view());
+  }
+};
+
+}  // namespace
+
+const actors::TaskValues& TaskArguments() {
+  static const auto* const values = new Encoded;
+  return *values;
+}
+
+}  // namespace troupe::bindings
