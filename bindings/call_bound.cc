@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "actors/call_target.h"
+#include "bindings/argument_check.h"
 #include "bindings/call_channel.h"
 
 namespace troupe::bindings {
@@ -17,6 +18,7 @@ struct BoundCall {
   vectorcallfunc vectorcall;
   CallChannelObject* channel;
   CallKind kind;  // two references
+  ArgumentCheck* check;
 };
 
 PyTypeObject* bound_type = nullptr;
@@ -24,13 +26,15 @@ PyTypeObject* bound_type = nullptr;
 PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObject* keywords) {
   auto* self = reinterpret_cast<BoundCall*>(object);
   if (keywords != nullptr && PyTuple_GET_SIZE(keywords) == 0) keywords = nullptr;
+  if (!self->check->Admits(PyVectorcall_NARGS(count), keywords)) return nullptr;
   return IssueCall(self->channel, self->kind, args, PyVectorcall_NARGS(count), keywords);
 }
 
 int Traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
-  Py_VISIT(reinterpret_cast<PyObject*>(reinterpret_cast<BoundCall*>(object)->channel));
-  return 0;
+  auto* self = reinterpret_cast<BoundCall*>(object);
+  Py_VISIT(reinterpret_cast<PyObject*>(self->channel));
+  return self->check != nullptr ? self->check->Traverse(visit, arg) : 0;
 }
 
 void Dealloc(PyObject* object) {
@@ -40,6 +44,7 @@ void Dealloc(PyObject* object) {
   Py_XDECREF(reinterpret_cast<PyObject*>(self->channel));
   Py_XDECREF(self->kind.target);
   Py_XDECREF(self->kind.method);
+  delete self->check;
   type->tp_free(object);
   Py_DECREF(type);
 }
@@ -65,7 +70,7 @@ PyType_Spec spec = {"troupe._native.BoundCall", sizeof(BoundCall), 0,
 
 }  // namespace
 
-PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target) {
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check) {
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(target, &size);
   if (text == nullptr) return nullptr;
@@ -88,6 +93,7 @@ PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target) {
   self->channel = channel;
   Py_INCREF(channel);
   self->kind = {target, method, asked->returns, asked->streams, asked->ahead};
+  self->check = new ArgumentCheck(check);
   return reinterpret_cast<PyObject*>(self);
 }
 

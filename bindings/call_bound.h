@@ -8,8 +8,8 @@ namespace troupe::bindings {
 
 struct CallChannelObject;
 
-/// channel.method(target): a new object, or nullptr with an error set.
-PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target);
+/// channel.method(target, check): a new object, or nullptr with an error set. `check`: of ArgumentCheck.
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check);
 /// Makes the type; once per process.
 bool InitBoundCall();
 

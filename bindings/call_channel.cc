@@ -36,9 +36,11 @@ PyObject* Call(PyObject* object, PyObject* const* args, Py_ssize_t count, PyObje
   return IssueCall(self, {args[0], args[0]}, args + 1, count - 1, keywords);
 }
 
-PyObject* Method(PyObject* object, PyObject* target) {
-  if (PyUnicode_Check(target)) return NewBoundCall(AsChannel(object), target);
-  PyErr_SetString(PyExc_TypeError, "method(target): target is a str");
+PyObject* Method(PyObject* object, PyObject* const* args, Py_ssize_t count) {
+  if ((count == 1 || count == 2) && PyUnicode_Check(args[0])) {
+    return NewBoundCall(AsChannel(object), args[0], count == 2 ? args[1] : Py_None);
+  }
+  PyErr_SetString(PyExc_TypeError, "method(target, check=None): target is a str");
   return nullptr;
 }
 
@@ -281,9 +283,10 @@ PyMethodDef methods[] = {
      METH_FASTCALL | METH_KEYWORDS,
      "call(method_name, *args, **kwargs) -> Ref. Returns at once, or waits while too much is "
      "unsent."},
-    {"method", Method, METH_O,
-     "method(target) -> a callable: channel.method('f')(*args) is channel.call('f', *args), faster. "
-     "method('f;returns=2') gives a list of two Refs (actors/call_target.h)."},
+    {"method", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Method)), METH_FASTCALL,
+     "method(target, check=None) -> a callable: channel.method('f')(*args) is channel.call('f', *args), faster. "
+     "method('f;returns=2') gives a list of two Refs (actors/call_target.h). check(count, names) is asked once for "
+     "each number of values and tuple of keywords, and raises what such a call is to raise."},
     {"fail", Fail, METH_VARARGS,
      "fail(code, text): the actor is dead; all outstanding and later calls end with this error."},
     {"fail_with", FailWith, METH_O, "fail_with(exception): the same with this as the error."},

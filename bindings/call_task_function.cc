@@ -12,6 +12,7 @@
 #include "actors/call_target.h"
 #include "actors/fork_guard.h"
 #include "actors/reactor.h"
+#include "bindings/argument_check.h"
 #include "bindings/call_channel.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_host.h"
@@ -44,6 +45,7 @@ struct TaskFunction {
   PyTaskPool* pool;       // in it
   std::uint32_t generation;  // of forks: inert in a child
   CallKind kind;             // two references; its method is the function's name, for people
+  ArgumentCheck* check;
   std::shared_ptr<FunctionWithShapes>* function;
   std::vector<std::pair<PyObject*, const TaskPool::Shape*>>* shapes;  // references to tuples, or nullptr
 };
@@ -115,6 +117,7 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   }
   if (keywords != nullptr && PyTuple_GET_SIZE(keywords) == 0) keywords = nullptr;
   const Py_ssize_t positional = PyVectorcall_NARGS(count);
+  if (!self->check->Admits(positional, keywords)) return nullptr;
   const TaskPool::Shape* shape = ShapeOf(self, keywords);
   if (shape == nullptr) return nullptr;
   const std::size_t before = actors::kFrameHeadBytes + sizeof(actors::CallHead) + shape->names.size();
@@ -143,7 +146,7 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
 int Traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(As(object)->pool_object);
-  return 0;
+  return As(object)->check != nullptr ? As(object)->check->Traverse(visit, arg) : 0;
 }
 
 void Dealloc(PyObject* object) {
@@ -154,6 +157,7 @@ void Dealloc(PyObject* object) {
     for (const auto& [keywords, shape] : *self->shapes) Py_XDECREF(keywords);
   }
   delete self->shapes;
+  delete self->check;
   delete self->function;
   Py_XDECREF(self->kind.target);
   Py_XDECREF(self->kind.method);
@@ -188,7 +192,7 @@ std::shared_ptr<FunctionWithShapes> Described(PyObject* key, PyObject* payload, 
 PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"pool",    "target",  "name",      "key", "definition",
                                 "retries", "retried", "calls_max", "number",
-                                "refs",    nullptr};
+                                "refs",    "check",   nullptr};
   PyObject* pool_object = nullptr;
   PyObject* target = nullptr;
   PyObject* name = nullptr;
@@ -199,9 +203,10 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   unsigned long long calls_max = 0;
   unsigned long long number = 0;
   PyObject* refs_object = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUUUS|iiKKO:TaskFunction", const_cast<char**>(names), &pool_object,
+  PyObject* check = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUUUS|iiKKOO:TaskFunction", const_cast<char**>(names), &pool_object,
                                    &target, &name, &key, &definition, &retries, &retried, &calls_max, &number,
-                                   &refs_object)) {
+                                   &refs_object, &check)) {
     return nullptr;
   }
   PyTaskPool* pool = nullptr;
@@ -230,6 +235,7 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->pool = pool;
   self->generation = actors::ForkGuard::generation();
   self->kind = {Py_NewRef(target), Py_NewRef(name), asked->returns, asked->streams, asked->ahead};
+  self->check = new ArgumentCheck(check);
   self->function = new std::shared_ptr<FunctionWithShapes>(std::move(function));
   self->shapes = new std::vector<std::pair<PyObject*, const TaskPool::Shape*>>();
   return reinterpret_cast<PyObject*>(self);
@@ -245,7 +251,8 @@ PyType_Slot slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_members, members},
     {Py_tp_doc,
-     const_cast<char*>("TaskFunction(pool, target, name, key, definition, retries=0, retried=0, calls_max=0, number=0, refs=None): "
+     const_cast<char*>("TaskFunction(pool, target, name, key, definition, retries=0, retried=0, calls_max=0, number=0, "
+                       "refs=None, check=None): "
                        "called, it starts a task and gives what its caller gets.")},
     {0, nullptr}};
 PyType_Spec spec = {"troupe._native.TaskFunction", sizeof(TaskFunction), 0,

@@ -6,6 +6,7 @@ from typing import Any
 from troupe import _api, _session, exceptions
 from troupe._actor_link import ActorLink, Caller
 from troupe._method_options import STREAMING, MethodOptions, Traits
+from troupe._parameters import Check, check_of
 
 
 class ActorMethod(Caller):
@@ -35,15 +36,21 @@ class ActorMethod(Caller):
         self.remote = self._first
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
-        bound = self._link.bind(self, self._target)
+        bound = self._link.bind(self, self._target, self._check())
         if _api.around_wait is not None:
             bound = _api.lending(bound)
         self.remote = bound
         return bound(*args, **kwargs)
 
+    def _check(self) -> Check | None:
+        return check_of(self._name, self._options.parameters, self._link.label)
+
     def _retried(self, *args: Any, **kwargs: Any) -> Any:
         from troupe._retries import RetriedCalls
 
+        check = self._check()
+        if check is not None:
+            check(len(args), tuple(kwargs))
         own = self._options.max_task_retries
         return RetriedCalls.of(self._link).call(self._target, self._options, self._retries if own is None else own,
                                                 args, kwargs)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from troupe import _calls, _session, exceptions
+from troupe._parameters import Check
 
 Bound = Callable[..., Any]
 
@@ -64,13 +65,13 @@ class ActorLink:
             link = links[actor] = cls(session, actor, class_name, pending_max)
             return link, True
 
-    def bind(self, caller: Caller, target: str) -> Bound:
-        """A callable that starts calls of `target`, until `caller.unbind()`."""
+    def bind(self, caller: Caller, target: str, check: Check | None = None) -> Bound:
+        """A callable that starts calls of `target`, until `caller.unbind()`; `check` refuses wrong ones."""
         with self._lock:
             self._callers.add(caller)
             if "returns=*" in target:
                 from troupe import _streams  # noqa: F401  (what such a call gives)
-            return self._open().method(target)
+            return self._open().method(target, check)
 
     def keep(self, given: Any, *, restarts: bool) -> None:
         """Holds what the constructor's arguments name until it has run; where it may run again, until it never will."""

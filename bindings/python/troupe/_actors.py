@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _actor_options, _environment, _session, exceptions
+from troupe import _actor_options, _environment, _parameters, _session, exceptions
 from troupe._actor_handle import ActorHandle, watched
 from troupe._actor_link import ActorLink
 from troupe._identity import new_id
@@ -60,6 +60,9 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     session = _session.current()
     traits = Traits.of_class(cls, options)
     _actor_options.check_methods(traits.methods or {}, options)
+    check = _parameters.check_of(cls.__name__, _parameters.of_method(cls, "__init__"))
+    if check is not None:
+        check(len(args), tuple(kwargs))
     package = Package(cls, args, kwargs, traits, _actor_options.running_of(options))
     environment = _environment.build(options.get("runtime_env"), session=session)
     spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), environment)

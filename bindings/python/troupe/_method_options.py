@@ -12,6 +12,9 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from troupe import _parameters
+from troupe._parameters import Parameters
+
 STREAMING = "streaming"
 RETURNS_MAX = 1 << 16
 _ATTRIBUTE = "__troupe_method__"
@@ -28,6 +31,7 @@ class MethodOptions:
     max_task_retries: int | None = None
     retry_exceptions: bool | tuple[type[BaseException], ...] | None = None
     backpressure: int | None = None
+    parameters: Parameters | None = None  # what it may be called with, where that is known
 
     def target(self, method: str) -> str:
         """What the call path takes for a call of `method` (actors/call_target.h)."""
@@ -165,7 +169,8 @@ class Traits:
         if known is None:
             functions = {name: getattr(actor_class, name) for name in dir(actor_class)
                          if callable(getattr(actor_class, name, None))}
-            methods = {name: of_function(each) for name, each in functions.items() if not name.startswith("__")}
+            methods = {name: dataclasses.replace(of_function(each), parameters=_parameters.of_method(actor_class, name))
+                       for name, each in functions.items() if not name.startswith("__")}
             known = _known[actor_class] = methods, any(map(_is_async, functions.values()))
         methods, is_async = known
         return cls(methods, options.get("max_task_retries") or 0, options.get("max_pending_calls") or -1,

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _api, _blobs, _capture, _session, _task_options, exceptions
+from troupe import _api, _blobs, _capture, _parameters, _session, _task_options, exceptions
 from troupe._bridge import native
 
 INLINE_BYTES_MAX = 4 << 20
@@ -82,7 +82,8 @@ class RemoteFunction:
         pool.retried.append(classes)
         return native.TaskFunction(pool.native, checked.target(key), self.__name__, key, definition,
                                    checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1,
-                                   self._refs)
+                                   self._refs,
+                                   _parameters.check_of(self.__name__, _parameters.of_function(self._function)))
 
 
 _bound: weakref.WeakSet[RemoteFunction] = weakref.WeakSet()  # that know a pool
