@@ -100,3 +100,22 @@ caller = Caller.remote()
 assert troupe.get(caller.end_one_that_waits.remote(), timeout=90)
 assert troupe.get(leaf.remote(1), timeout=90) == 2
 """)
+
+
+def test_room_that_is_kept_for_refs_is_named(home: Home) -> None:
+    program = PROGRAM.format(cpus=1, body="""
+@troupe.remote
+def parts():
+    return [troupe.put(1)]
+
+held = troupe.get(parts.remote(), timeout=90)
+other = leaf.options(runtime_env={"env_vars": {"OTHER": "1"}}).remote(1)
+assert troupe.wait([other], timeout=9) == ([], [other])
+assert troupe.get(held, timeout=9) == [1]
+del held
+assert troupe.get(other, timeout=90) == 2
+""")
+    done = home.python(program, timeout=110)
+    assert done.returncode == 0 and done.stdout.endswith("fine\n"), done.stdout + done.stderr
+    assert "1 idle process for tasks with other options ({CPU: 1} each) keeps: refs are held to objects" in done.stderr
+    assert done.stderr.count("tasks have waited 5 s") == 1

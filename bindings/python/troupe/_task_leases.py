@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from troupe import (_actor_options, _actors, _calls, _environment, _runtime_env, _session, _task_host, _task_plan, _tasks,
-                    exceptions)
+from troupe import (_actor_options, _actors, _calls, _environment, _resources, _runtime_env, _session, _task_host, _task_plan,
+                    _tasks, exceptions)
 from troupe._actor_link import death_of
 from troupe._bridge import native
 from troupe._identity import new_id
@@ -25,6 +25,7 @@ from troupe.state import TASKS_CLASS
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 STARTS_LOST_MAX = 3
+BLOCKING_S = 5.0
 ANSWER_MOST_S = 30.0
 """From the question of what an idle process lends: one that does not answer is stopped."""
 
@@ -58,6 +59,8 @@ class Pool:
         self.starts_lost = 0
         self.retried: list[tuple[type[BaseException], ...]] = []  # by the number of a function
         self.due: float | None = None
+        self.blocks_since: float | None = None  # others wait for processes that are kept for what they own
+        self.blocking_said = False
         self.claims = 0  # of those who bind a function to it just now
 
     @property
@@ -273,11 +276,27 @@ class Leases:
         for number in range(orders.borrow + orders.ask):
             if not self._ask(pool, borrows=number < orders.borrow):
                 break
+        self._note_blocking(pool, len(needed) if others_wait else 0)
         again = [_task_plan.LOOK_S] if needed else []
         if orders.look_again is not None:
             again.append(orders.look_again)
         pool.due = time.monotonic() + min(again) if again else None
         pool.native.wake_above(0 if waiting == 0 else -1)
+
+    def _note_blocking(self, pool: Pool, kept: int) -> None:
+        """Says once why tasks with other options wait, when processes that nobody can do without hold the room."""
+        if not kept:
+            pool.blocks_since = None
+        elif pool.blocks_since is None:
+            pool.blocks_since = time.monotonic()
+        elif time.monotonic() - pool.blocks_since > BLOCKING_S and not pool.blocking_said:
+            pool.blocking_said = True
+            needs = _resources.describe({"CPU": pool.cpus}) if pool.cpus else ", ".join(sorted(pool.needs))
+            print(f"troupe: tasks have waited {BLOCKING_S:g} s for room that {kept} idle process"
+                  f"{'es' if kept > 1 else ''} for tasks with other options ({needs} each) keep"
+                  f"{'' if kept > 1 else 's'}: refs are held to objects that were made there (troupe.put, or tasks started "
+                  "by tasks)\n  drop those refs, return the values themselves, or give the tasks the same options",
+                  file=sys.stderr, flush=True)
 
     @staticmethod
     def _held(pool: Pool, lane: int, now: float) -> float:
