@@ -50,8 +50,12 @@ Task<StatusOr<CallStream>> Attempt(RemoteActor target, net::Address address, Ide
   expected.role = wire::Role::kProcess;
   expected.id = target.actor;
   expected.server_name = target.process;
+  expected.objects = target.objects;
   TROUPE_CO_ASSIGN(auto engine, net::TlsEngine::Client(shown->client, std::move(expected), where));
   TROUPE_CO_TRY(co_await net::TlsHandshake(socket.get(), *engine));
+  if (engine->for_objects() != target.objects) {
+    co_return MakeError(ErrorCode::kVersionMismatch, where + ": the actor's process moves no large values");
+  }
   std::string who = target.actor.Hex();
   co_return CallStream(socket.Release(), std::move(engine), where, std::move(who));
 }

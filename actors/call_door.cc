@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "actors/now.h"
+#include "actors/object_mover.h"
 #include "runtime/async/deadline.h"
 #include "runtime/base/log.h"
 #include "runtime/net/address.h"
@@ -151,7 +152,13 @@ Task<Status> CallDoor::Greet(std::shared_ptr<State> state, std::shared_ptr<LoopS
   const net::Identity& who = *engine->verdict().identity;
   std::string peer = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id).substr(0, 8) + " at " + from.Text();
   std::string shows = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id);
-  state->Deliver(CallStream(socket.Release(), std::move(engine), std::move(peer), std::move(shows)));
+  const bool for_objects = engine->for_objects();
+  CallStream stream(socket.Release(), std::move(engine), std::move(peer), std::move(shows));
+  if (!for_objects) {
+    state->Deliver(std::move(stream));
+  } else if (ObjectMover* const mover = ObjectMover::Current()) {
+    mover->Admit(std::move(stream));
+  }
   co_return absl::OkStatus();
 }
 

@@ -1,6 +1,5 @@
 #include "actors/call_server.h"
 
-#include <absl/strings/str_format.h>
 #include <errno.h>
 #include <string.h>
 #include <sched.h>
@@ -18,6 +17,7 @@
 #include "actors/cpu_budget.h"
 #include "actors/flow_control.h"
 #include "actors/now.h"
+#include "actors/object_mover.h"
 #include "actors/reply_flusher.h"
 #include "runtime/base/log.h"
 
@@ -29,6 +29,8 @@ constexpr std::uint64_t kWakeId = 1;
 constexpr int kSignalSliceMs =
     1000;  // EINTR is the rule; this is for a signal just before blocking
 constexpr std::size_t kPeersMax = 4096;
+constexpr Duration kResultsQuiet = std::chrono::seconds(5);  // from the last byte that went
+constexpr Duration kResultsMost = std::chrono::seconds(60);  // from the end of serving
 constexpr int kPollsAlone = 32;
 constexpr int kPollsAmongMany = 1;
 
@@ -107,7 +109,7 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
     const int most_ms = look ? 0 : BlockLimitMs(executor.HandlesSignals());
     if ((ended = Handle(executor, most_ms, /*blocks=*/!look))) break;
   }
-  if (*ended != Ended::kForked) EndAll();
+  if (*ended != Ended::kForked) EndAll(executor, *ended);
   return *ended;
 }
 
@@ -116,7 +118,7 @@ std::optional<CallServer::Ended> CallServer::Turn(CallExecutor& executor) {
   std::optional<Ended> ended = CheckEnded();
   if (!ended) ended = Handle(executor, 0, /*blocks=*/false);
   if (!ended) ended = CheckEnded();
-  if (ended && *ended != Ended::kForked) EndAll();
+  if (ended && *ended != Ended::kForked) EndAll(executor, *ended);
   return ended;
 }
 
@@ -148,8 +150,14 @@ std::optional<CallServer::Ended> CallServer::Handle(CallExecutor& executor, int 
   return std::nullopt;
 }
 
-void CallServer::EndAll() {
+void CallServer::EndAll(CallExecutor& executor, Ended ended) {
   hot_.reset();
+  for (const auto& [id, peer] : peers_) peer->Flush();
+  if (ended != Ended::kInterrupted) {  // what other hosts are to get of this process goes with it
+    executor.Suspend();
+    ObjectMover::AwaitTaken(kResultsQuiet, kResultsMost);
+    executor.Resume();
+  }
   for (const std::shared_ptr<Peer>& peer : sessions_.TakeAll()) {
     peer->EndSession();
     peer->session.reset();
@@ -170,15 +178,6 @@ int CallServer::BlockLimitMs(bool handles_signals) const {
   const std::int64_t left_ms = std::max<std::int64_t>(Millis(*expiry - Now()) + 1, 0);
   const auto expiry_ms = static_cast<int>(std::min<std::int64_t>(left_ms, INT_MAX));
   return handles_signals ? std::min(signals_ms, expiry_ms) : expiry_ms;
-}
-
-void CallServer::ExpireSessions() {
-  const auto gone = sessions_.Expire(
-      Now(), [](const std::shared_ptr<Peer>& peer) { return peer->KeptBytes(); });
-  for (const std::shared_ptr<Peer>& peer : gone) {
-    peer->Close();
-    peer->session.reset();
-  }
 }
 
 bool CallServer::SpinRead(CallExecutor& executor) {
@@ -299,7 +298,7 @@ void CallServer::RunBatch(Peer& peer) {
     RunWhole(peer);
     // What makes room wakes this thread only once the peer is paused: room made before is seen
     // here.
-  } while (peer.paused() && ActorFlow::MayRun(peer.Unsent() * 2, peer.running()) &&
+  } while (peer.paused() && !peer.parked() && ActorFlow::MayRun(peer.Unsent() * 2, peer.running()) &&
            !stop_by_call_ && generation_ == ForkGuard::generation());
 }
 
@@ -350,10 +349,11 @@ void CallServer::RunWhole(Peer& peer) {
   peer.Flush();
 }
 
-/// False: the connection is over.
+/// False: the connection is over, or paused.
 bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
   const std::size_t bytes = frame.bytes;
   if ((frame.head.flags & ~(kFlagNamed | kFlagObjects)) != 0) return TakeControl(peer, frame);
+  if ((frame.head.flags & kFlagObjects) != 0 && peer.away() && !Prepared(peer, frame)) return false;
   if (!peer.TakeCall(frame)) return Refuse(peer, "a call out of sequence");
   reply_.Clear();
   reply_.Extend(kFrameHeadBytes);
@@ -371,6 +371,17 @@ bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
   return true;
 }
 
+/// False: its arguments are on their way. Other callers go on; this one's calls stay in order.
+bool CallServer::Prepared(Peer& peer, const Frame& frame) {
+  peer.Park();  // first: they may come at once
+  if (!peer.session->Prepare(frame, peer)) {
+    peer.Pause(true);
+    return false;
+  }
+  peer.Unparked();
+  return true;
+}
+
 bool CallServer::Refuse(Peer& peer, const std::string& why) {
   Log(LogLevel::kWarning, "caller dropped", {{"who", peer.who()}, {"why", why}});
   peer.Goodbye("this connection sent " + why);
@@ -378,93 +389,10 @@ bool CallServer::Refuse(Peer& peer, const std::string& why) {
   return false;
 }
 
-/// False: this connection is over, or has become another peer's.
-bool CallServer::TakeControl(Peer& peer, const Frame& frame) {
-  if (frame.head.flags != kFlagControl) return Refuse(peer, "a frame that is no call");
-  const StatusOr<CallControl> control = ParseControl(frame);
-  if (!control.ok()) return Refuse(peer, MessageOf(control.status()));
-  switch (control->kind) {
-    case ControlKind::kHello:
-      return Greet(peer, *control, frame);
-    case ControlKind::kAck:
-      if (!peer.Acknowledge(frame.head.ack)) {
-        return Refuse(peer, "an acknowledgement of replies that it was not given");
-      }
-      break;
-    case ControlKind::kWho:
-      if (!peer.session_id || peer.received() != 0) return Refuse(peer, "its name, after its calls");
-      peer.process = ProcessId(control->session.hi, control->session.lo);
-      break;
-    case ControlKind::kEnd:
-      static_cast<void>(peer.Acknowledge(frame.head.ack));
-      if (peer.session_id) sessions_.End(*peer.session_id);
-      peer.session_id.reset();
-      break;
-    case ControlKind::kTaken:
-    case ControlKind::kCancel:
-      peer.TellSession(*control);
-      break;
-    case ControlKind::kWelcome:
-      return Refuse(peer, "a welcome, which is this side's to say");
-  }
-  peer.in().Consume(frame.bytes);
-  return true;
-}
-
-bool CallServer::Greet(Peer& peer, const CallControl& hello, const Frame& frame) {
-  if (peer.session_id || peer.received() != 0) return Refuse(peer, "a hello that does not come first");
-  if (!hello.resumes) {
-    if (!sessions_.Begin(hello.session, peer.identity(), peer.shared_from_this())) {
-      return Refuse(peer, "a hello for a session that exists");
-    }
-    peer.Welcome(hello.session);
-    peer.in().Consume(frame.bytes);
-    return true;
-  }
-  std::shared_ptr<Peer>* const found = sessions_.Find(hello.session, peer.identity());
-  if (found == nullptr) {
-    return Refuse(peer, absl::StrFormat("a session to resume that is not known here (this actor keeps %d "
-                                        "lost ones for %d min)", SessionTable<int>::kDetachedMax,
-                                        SessionTable<int>::kKept.count()));
-  }
-  const std::shared_ptr<Peer> before = *found;
-  if (peer.in().size() != frame.bytes) return Refuse(peer, "more before it was welcomed");
-  const std::string who = peer.who();
-  if (!before->Resume(peer, frame.head.ack)) {
-    Drop(*before);
-    return Refuse(peer, "a session to resume whose replies are not kept any more (32 MiB are)");
-  }
-  sessions_.Attach(hello.session);
-  Drop(peer);
-  peers_[before->id()] = before;
-  hot_ = before;
-  Log(LogLevel::kInfo, "caller came back", {{"who", who}, {"calls", std::to_string(before->received())}});
-  return false;
-}
-
-/// The connection ended: its caller may come back.
-void CallServer::Lose(Peer& peer) {
-  if (!peer.session_id) return Drop(peer);
-  const std::shared_ptr<Peer> keep = peer.shared_from_this();
-  if (hot_ == keep) hot_.reset();
-  peers_.erase(peer.id());
-  peer.Detach();
-  sessions_.Detach(*peer.session_id, Now());
-  ExpireSessions();
-}
-
-void CallServer::Drop(Peer& peer) {
-  const std::shared_ptr<Peer> keep = peer.shared_from_this();
-  if (hot_ == keep) hot_.reset();
-  if (peer.session_id) sessions_.End(*peer.session_id);
-  peer.Close();
-  peers_.erase(peer.id());
-}
-
 void CallServer::ResumePaused() {
   std::vector<std::shared_ptr<Peer>> ready;
   for (const auto& [id, peer] : peers_) {
-    if (peer->paused() && ActorFlow::MayRun(peer->Unsent() * 2, peer->running())) {
+    if (peer->paused() && !peer->parked() && ActorFlow::MayRun(peer->Unsent() * 2, peer->running())) {
       ready.push_back(peer);
     }
   }

@@ -45,6 +45,9 @@ class CallSession {
   /// is a broken rule of the protocol, not an exception of the method.
   virtual StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer& reply,
                             std::uint16_t* flags) = 0;
+  /// Before Run, of a call that names objects of another host: false if they are to come first. Peer::Unpark says
+  /// when to ask again.
+  virtual bool Prepare(const Frame& frame, Peer& peer) { return true; }
   /// Of a call that was run: its caller has taken this many of its items. Said more than once, also while
   /// another call runs (Peer::LookAhead).
   virtual void Taken(std::uint64_t sequence, std::uint64_t items) {}
@@ -100,6 +103,7 @@ class CallServer {
   void RunBatch(Peer& peer);
   void RunWhole(Peer& peer);
   bool RunOne(Peer& peer, const Frame& frame, std::size_t* unsent);
+  bool Prepared(Peer& peer, const Frame& frame);
   bool Refuse(Peer& peer, const std::string& why);  // always false
   bool TakeControl(Peer& peer, const Frame& frame);
   bool Greet(Peer& peer, const CallControl& hello, const Frame& frame);
@@ -107,7 +111,7 @@ class CallServer {
   void Drop(Peer& peer);
   void ExpireSessions();
   int BlockLimitMs(bool handles_signals) const;
-  void EndAll();
+  void EndAll(CallExecutor& executor, Ended ended);
   void ResumePaused();
   Flusher& flusher();
 

@@ -36,6 +36,8 @@ class CallStream {
   /// Bytes that TryWrite took are still here: call it again when the socket is writable.
   bool HasUnsent() const { return tls_ != nullptr && tls_->HasUnsent(); }
   int fd() const { return socket_.fd(); }
+  /// To another host.
+  bool away() const { return tls_ != nullptr; }
   void Shutdown() { socket_.Shutdown(); }
   /// "pid 12", or the address and identity of a peer on another host.
   std::string Peer() const {

@@ -41,6 +41,8 @@ class CallerSession {
   bool MayResume() const {
     return !over_ && (welcomed_ || (waits_ && window_.sent_offset() == 0));
   }
+  /// Both ends know it by this; nil before that.
+  SessionId established() const { return welcomed_ ? id_ : SessionId(); }
   /// The actor said that the session is over.
   bool over() const { return over_; }
   /// Nothing but the hello was sent: the welcome is awaited.

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "actors/crossing.h"
 #include "actors/flow_control.h"
-#include "actors/object_store.h"
 #include "actors/reactor.h"
 #include "runtime/base/check.h"
 
@@ -333,6 +333,7 @@ bool Channel::TakeControl(const Frame& frame, std::string* why) {
   if (control->kind != ControlKind::kWelcome) return true;
   redial_.Welcomed();
   ExpectLocked(false);
+  BeginCrossingLocked();
   for (const auto& [sequence, items] : items_) {  // control frames are not sent again
     session_.AppendOfCall(ControlKind::kTaken, sequence, items->taken().items);
   }
@@ -353,6 +354,7 @@ void Channel::EndLocked(std::string reason) {
   end_reason_ = absl::StrFormat("the connection ended (%s)", reason);
   written_ = session_.window().sent_offset();
   session_.window().Clear();
+  if (crossing_ != nullptr) crossing_->End(end_reason_);
   ExpectLocked(false);
   if (attached_.load(std::memory_order_relaxed)) reactor_.Unwatch(*this);
   aimless_ = false;

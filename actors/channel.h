@@ -28,6 +28,7 @@
 #include "actors/call_tls.h"
 #include "actors/caller_session.h"
 #include "actors/item_stream.h"
+#include "actors/object_store.h"
 #include "actors/redial_rule.h"
 #include "actors/slot.h"
 #include "actors/slot_ring.h"
@@ -38,6 +39,7 @@
 namespace troupe::actors {
 
 class CallReactor;
+class Crossing;
 
 struct ChannelOptions {
   std::string description = "an actor";  // as errors name it, e.g. "actor Counter(1234)"
@@ -86,6 +88,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
   /// reference for the caller.
   Slot* WhenRoom();
+  /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
+  /// descriptor left. Whether there is one is known before the call is issued.
+  std::shared_ptr<Crossing> Cross();
 
   /// Of the call with this answer: how many of its items are taken, in all.
   void Taken(const Slot* answer, std::uint64_t items);
@@ -144,6 +149,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void GiveUp(const Status& why);
   bool LoseLocked(const std::string& reason);
   void ExpectLocked(bool expect);
+  Crossing* CrossLocked();
+  void BeginCrossingLocked();
   void FlushLocked();
   void EndLocked(std::string reason);
   void FailLocked(const std::string& text);
@@ -156,6 +163,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool FinishBehindItems(Slot* slot, const Frame& frame);
   bool TakeObservedResult(Slot* slot, const Frame& frame, std::string* why);
   bool TakeItem(const Frame& frame, std::string* why);
+  ObjectStore::Took TakeObject(Slot* slot, std::string_view body, bool wanted);
   bool TakeControl(const Frame& frame, std::string* why);
   std::uint64_t SequenceOf(const Slot* slot) const { return slot->call() & kSequenceMask; }
   bool FullLocked() const;
@@ -192,6 +200,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::size_t unflushed_frames_ = 0;
   std::uint64_t written_ = 0;   // once ended: bytes of the session that a socket took
   bool broken_ = false;         // nothing more can be written to this connection
+  std::shared_ptr<Crossing> crossing_;  // once a large value came up
   bool expecting_ = false;      // the reactor knows that a welcome is awaited
   std::string lost_reason_;     // why the last connection ended
   bool stranded_ = false;       // the reactor knows of unflushed frames

@@ -150,10 +150,10 @@ void Channel::BeginLocked(CallStream stream) {
   stream_ = std::move(stream);
   broken_ = false;
   ProcessId self;
-  if (way_.here()) {
+  if (way_.here() || options_.observer == nullptr) {  // to another host, who observes may make calls again elsewhere
     // Large results are lent to this process by name.
     if (const ObjectStore* objects = ObjectStore::Current()) self = objects->self();
-    if (!self.IsNil()) place_.store(Place::kHere, std::memory_order_relaxed);
+    if (!self.IsNil() && way_.here()) place_.store(Place::kHere, std::memory_order_relaxed);
   }
   session_.Connected(NewSessionId(), self);
   redial_.Connected(Now());

@@ -22,11 +22,9 @@ void Channel::EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::s
 
 /// The value lies in the actor's memory. It becomes this process's also where nobody wants it any more.
 bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
-  ObjectStore* const objects = ObjectStore::Existing();
-  const ObjectStore::Took took =
-      objects == nullptr || frame.head.flags != (kFlagReply | kFlagObjects)
-          ? ObjectStore::Took::kBad
-          : objects->TakeResult(slot, frame.body);
+  const ObjectStore::Took took = frame.head.flags == (kFlagReply | kFlagObjects)
+                                     ? TakeObject(slot, frame.body, /*wanted=*/!slot->Abandoned())
+                                     : ObjectStore::Took::kBad;
   if (took == ObjectStore::Took::kDone && slot->Finish()) {
     finished_.push_back(slot);
     return true;
@@ -67,7 +65,7 @@ bool Channel::FinishBehindItems(Slot* slot, const Frame& frame) {
 /// TakeResult for the observer, which hears of it when it can be read.
 bool Channel::TakeObservedResult(Slot* slot, const Frame& frame, std::string* why) {
   ObjectStore* const objects = ObjectStore::Existing();
-  const bool good = objects != nullptr && frame.head.flags == (kFlagReply | kFlagObjects);
+  const bool good = objects != nullptr && way_.here() && frame.head.flags == (kFlagReply | kFlagObjects);
   const ObjectStore::Took took =
       good ? objects->TakeResult(slot, frame.body, std::make_unique<AnswerArrived>(*this, slot)) : ObjectStore::Took::kBad;
   items_.erase(frame.head.sequence);
@@ -92,20 +90,21 @@ bool Channel::TakeItem(const Frame& frame, std::string* why) {
     found->second->Put(frame.head.flags, frame.body, &finished_);
     return true;
   }
-  ObjectStore* const objects = ObjectStore::Existing();
   const std::optional<std::uint64_t> bytes = ObjectStore::ResultBytes(frame.body);
-  if (objects == nullptr || !bytes) {
+  if (!bytes) {
     *why = kBadResult;
     return false;
   }
   if (options_.observer != nullptr) items_made_by_[frame.head.sequence] = ObjectStore::MakerOf(frame.body);
   bool good = true;
+  bool wanted = true;
   const auto fill = [&](Slot* slot) {
-    const ObjectStore::Took took = objects->TakeResult(slot, frame.body);
+    const ObjectStore::Took took = TakeObject(slot, frame.body, wanted);
     if (took == ObjectStore::Took::kBad) good = false;
     return took == ObjectStore::Took::kDone;
   };
   if (!found->second->PutBy(*bytes, fill, &finished_)) {
+    wanted = false;
     const SlotHold nobody(Slot::New(reactor_.NextLocalId()));  // its memory is given back
     fill(nobody.get());
   }

@@ -7,24 +7,11 @@
 
 #include "actors/call_frame.h"
 #include "actors/object_turn.h"
+#include "actors/result_body.h"
 
 namespace troupe::actors {
 namespace {
 
-enum : std::uint32_t { kInMemory = 1, kInFrame = 2 };
-
-/// What a reply with kFlagObjects begins with; `contained` loans and, kInFrame, the value's bytes follow.
-struct ResultBody {
-  std::uint32_t kind = kInMemory;
-  std::uint32_t contained = 0;
-  std::uint64_t maker[2] = {0, 0};
-  std::uint32_t segment = 0;
-  std::uint32_t slot = 0;
-  std::uint64_t generation = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-};
-static_assert(sizeof(ResultBody) == 56);
 constexpr std::size_t kHandedBytes = kObjectIdBytes + 8;
 
 struct Result {
@@ -39,8 +26,8 @@ bool Parse(std::string_view body, Result* result) {
   if (body.size() < sizeof read) return false;
   std::memcpy(&read, body.data(), sizeof read);
   body.remove_prefix(sizeof read);
-  if (read.kind != kInMemory && read.kind != kInFrame) return false;
-  result->in_memory = read.kind == kInMemory;
+  if (read.kind != ResultBody::kInMemory && read.kind != ResultBody::kInFrame) return false;
+  result->in_memory = read.kind == ResultBody::kInMemory;
   result->location.slot = {ProcessId(read.maker[0], read.maker[1]), read.segment, read.slot};
   result->location.generation = read.generation;
   result->location.offset = read.offset;
@@ -69,7 +56,7 @@ StatusOr<std::shared_ptr<ResultHold>> ObjectStore::LendResult(
     return MakeError(kObjectLost, "the object is lost: the caller's process is gone");
   }
   ResultBody result;
-  result.kind = writing != nullptr ? kInMemory : kInFrame;
+  result.kind = writing != nullptr ? ResultBody::kInMemory : ResultBody::kInFrame;
   result.contained = static_cast<std::uint32_t>(contained.size());
   result.maker[0] = self_.hi;
   result.maker[1] = self_.lo;
@@ -101,6 +88,9 @@ StatusOr<std::shared_ptr<ResultHold>> ObjectStore::LendResult(
 }
 
 std::optional<std::uint64_t> ObjectStore::ResultBytes(std::string_view body) {
+  ResultBody away;
+  if (body.size() == sizeof away) std::memcpy(&away, body.data(), sizeof away);
+  if (away.kind == ResultBody::kAway) return away.bytes;
   Result result;
   if (!Parse(body, &result)) return std::nullopt;
   return result.in_memory ? result.location.bytes : body.size();

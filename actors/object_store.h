@@ -54,6 +54,7 @@ inline constexpr std::size_t kObjectIdBytes = 24;
 std::string NameBytes(const store::ObjectId& id);
 std::optional<store::ObjectId> ReadObjectId(std::string_view bytes);
 
+class Crossing;
 class ObjectStore;
 
 /// A segment that is mapped here.
@@ -129,6 +130,11 @@ class ObjectStore {
   /// What a slot stands for.
   std::optional<store::ObjectId> NameOf(const Slot* slot);
   void AddHandle(const store::ObjectId& id);
+  /// False: it is not known here (any more).
+  bool TryAddHandle(const store::ObjectId& id);
+  bool Knows(const store::ObjectId& id);
+  /// Whether its value names other objects.
+  bool Contains(const store::ObjectId& id);
   void DropHandles(const std::vector<store::ObjectId>& ids);
   /// An error is kObjectLost or kOwnerDied: it cannot be read here (any more).
   StatusOr<ObjectView> View(const store::ObjectId& id);
@@ -157,6 +163,11 @@ class ObjectStore {
   static ProcessId MakerOf(std::string_view body);
   /// Posts `then` once no result's memory is being fetched from `maker`. False: none is, and it is left alone.
   bool AfterArrivals(const ProcessId& maker, std::unique_ptr<Completion>* then);
+  /// Both for a caller on another host, which gets it over the session's link (crossing.h).
+  std::shared_ptr<ResultHold> OfferResult(const store::Writing& writing, const std::shared_ptr<Crossing>& crossing,
+                                          std::string* body);
+  /// `wanted`: somebody may read it; else its maker is told that nobody does.
+  Took TakeResultAway(Slot* slot, std::string_view body, const std::shared_ptr<Crossing>& crossing, bool wanted);
 
   struct Figures {
     std::size_t owned = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "actors/call_server.h"
+#include "actors/crossing.h"
 #include "actors/flow_control.h"
 
 namespace troupe::actors {
@@ -22,7 +23,12 @@ constexpr int kSignalSliceMs = 1000;              // EINTR is the rule
 }  // namespace
 
 Peer::Peer(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd)
-    : stream_(std::move(stream)), id_(id), epoll_fd_(epoll_fd), wake_fd_(wake_fd) {
+    : stream_(std::move(stream)),
+      id_(id),
+      epoll_fd_(epoll_fd),
+      wake_fd_(wake_fd),
+      away_(stream_.away()),
+      identity_(stream_.identity()) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = id_;
@@ -138,9 +144,24 @@ bool Peer::Acknowledge(std::uint64_t replies) {
   return calls_.Acknowledge(replies);
 }
 
+std::shared_ptr<Crossing> Peer::Cross() {
+  const std::lock_guard lock(mutex_);
+  if (crossing_ == nullptr && crosses_ && away_ && !process.IsNil() && state_ != State::kClosed) {
+    crossing_ = Crossing::Actor(*crosses_, identity_);
+  }
+  return crossing_;
+}
+
+void Peer::Unpark() {
+  parked_.store(false);
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kOpen) WakeLocked();
+}
+
 void Peer::Welcome(const SessionId& id) {
   session_id = id;
   std::lock_guard lock(mutex_);
+  crosses_ = id;
   calls_.AppendControl(ControlKind::kWelcome);
 }
 
@@ -151,6 +172,8 @@ void Peer::Detach() {
   if (state_ != State::kOpen) return;
   state_ = State::kDetached;
   paused_.store(false);
+  parked_.store(false);
+  if (crossing_ != nullptr) crossing_->Attached(false);
   write_armed_ = false;
   calls_.Disconnected();
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, stream_.fd(), nullptr);
@@ -171,6 +194,7 @@ bool Peer::Resume(Peer& other, std::uint64_t replies) {
   other.state_ = State::kClosed;
   state_ = State::kOpen;
   broken_ = false;
+  if (crossing_ != nullptr) crossing_->Attached(true);
   FlushLocked();
   return true;
 }
@@ -266,6 +290,7 @@ void Peer::Close() {
     if (kept.frame != 0 && kept.frame <= window.released()) kept.hold->Delivered();
   }
   kept_results_.clear();
+  if (crossing_ != nullptr) crossing_->End("the session of its caller is over");
   calls_.window().Clear();
 }
 

@@ -26,6 +26,7 @@
 namespace troupe::actors {
 
 class CallSession;
+class Crossing;
 
 class Peer : public std::enable_shared_from_this<Peer> {
  public:
@@ -68,6 +69,16 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void Close();
   std::uint64_t id() const { return id_; }
   std::string who() const { return stream_.Peer(); }
+  /// The caller is on another host.
+  bool away() const { return away_; }
+  /// What large values go over to and from a caller of another host that takes them; nullptr: of any other, or
+  /// no descriptor is left. Any thread.
+  std::shared_ptr<Crossing> Cross();
+  /// Its next call waits for arguments: nothing of it runs until Unpark (any thread).
+  void Park() { parked_.store(true); }
+  void Unparked() { parked_.store(false); }
+  void Unpark();
+  bool parked() const { return parked_.load(); }
   const std::string& identity() const { return stream_.identity(); }
 
   /// False: not the next call of the session.
@@ -89,7 +100,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   std::unique_ptr<CallSession> session;
   std::optional<SessionId> session_id;  // once it greeted
-  ProcessId process;  // of a caller on this host: who owns what is made for it; set before its first call
+  ProcessId process;  // of a caller that takes objects: on this host, who owns them; set before its first call
 
  private:
   void TellOf(std::string_view bytes, const CallLimits& limits);
@@ -102,9 +113,12 @@ class Peer : public std::enable_shared_from_this<Peer> {
   const std::uint64_t id_;
   const int epoll_fd_;
   const int wake_fd_;
+  const bool away_;
+  const std::string identity_;
   ByteBuffer in_;
   std::atomic<std::size_t> running_{0};
   std::atomic<bool> paused_{false};
+  std::atomic<bool> parked_{false};
 
   std::mutex mutex_;
   ActorSession calls_;
@@ -114,6 +128,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
     std::shared_ptr<ResultHold> hold;
   };
   std::vector<KeptResult> kept_results_;
+  std::optional<SessionId> crosses_;  // the session that may have a link
+  std::shared_ptr<Crossing> crossing_;
   enum class State { kOpen, kDetached, kClosed } state_ = State::kOpen;
   bool broken_ = false;  // nothing more can be written to this connection
   bool write_armed_ = false;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "actors/cpu_budget.h"
+#include "actors/object_mover.h"
 #include "actors/reactor.h"
 #include "actors/tls_loop.h"
 #include "bindings/call_channel.h"
@@ -53,6 +54,7 @@ void bind_calls(nb::module_& m) {
       "_stop_calls",
       [] {
         actors::TlsLoop::StopCurrent();
+        actors::ObjectMover::StopCurrent();
         actors::CallReactor::StopCurrent();
       },
       nb::call_guard<GilReleased>());

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/crossing.h"
 #include "actors/peer.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_pickle.h"
@@ -44,8 +45,26 @@ bool SendValues(const AnswerTo& to, PyObject* result) {
   return count == asked;
 }
 
+/// A result that was written to memory, to a caller of another host. False: an error is set.
+bool OfferResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
+  const std::shared_ptr<actors::Crossing> crossing = to.peer.Cross();
+  if (crossing == nullptr) {
+    RaiseRuntimeError(ErrorCode::kTooLarge,
+                      "a large result for another host needs a connection of its own, and this process has no "
+                      "descriptor left (raise `ulimit -n`)");
+    return false;
+  }
+  std::string body;
+  const std::optional<store::Writing> writing = std::exchange(outgoing->writing, {});
+  to.peer.Keep(to.sequence, actors::ObjectStore::Current()->OfferResult(*writing, crossing, &body));
+  reply.Truncate(actors::kFrameHeadBytes);
+  reply.Append(body.data(), body.size());
+  return true;
+}
+
 /// What is in `reply`, or was written to memory, and the references inside it. False: an error is set.
 bool LendResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
+  if (to.peer.away()) return OfferResult(to, outgoing, reply);
   std::string body;
   const std::optional<store::Writing> writing = std::exchange(outgoing->writing, {});
   StatusOr<std::shared_ptr<actors::ResultHold>> hold = actors::ObjectStore::Current()->LendResult(
@@ -66,7 +85,9 @@ bool LendResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
 std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::uint16_t* flags) {
   const actors::CallLimits& limits = to.limits;
   const bool lends = !to.peer.process.IsNil();
-  Outgoing outgoing(Outgoing::Way::kWriting, lends ? actors::kLargeBytes : Outgoing::kNever, lends);
+  const bool away = to.peer.away();
+  const std::size_t large_from = away ? actors::Crossing::kFromBytes : actors::kLargeBytes;
+  Outgoing outgoing(Outgoing::Way::kWriting, lends ? large_from : Outgoing::kNever, lends && !away);
   bool encoded = result != nullptr && EncodeValue(reply, result, &outgoing);
   const bool fits = actors::PaddedTo8(reply.size()) <= limits.frame_bytes_max;
   if (encoded && fits && (outgoing.writing || !outgoing.held.empty())) {

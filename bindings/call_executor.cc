@@ -93,6 +93,7 @@ class PySession : public actors::CallSession {
 
   StatusOr<Ran> Run(const Frame& frame, actors::Peer& peer, ByteBuffer& reply,
                     std::uint16_t* flags) override;
+  bool Prepare(const Frame& frame, actors::Peer& peer) override;
   void Taken(std::uint64_t sequence, std::uint64_t items) override;
   void Cancel(std::uint64_t sequence, bool recursive) override;
 
@@ -113,6 +114,7 @@ class PySession : public actors::CallSession {
   std::vector<Shape> shapes_;
   Shape once_;  // of a call beyond the shapes the protocol allows
   actors::CallPrefix prefix_;
+  std::shared_ptr<actors::AwayArguments> coming_;  // of the call after the last, from another host
   std::map<std::uint64_t, std::weak_ptr<ItemSender>> streams_;  // by sequence
   actors::Peer* peer_ = nullptr;     // of the last call
   RunningCall running_;              // here; its sequence is the last call's, wherever that runs
@@ -167,6 +169,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
   Shape& shape = *found;
   peer_ = &peer;
   running_ = {frame.head.sequence, false, &peer, shape.name, ++calls_begun};
+  std::shared_ptr<actors::AwayArguments> coming = std::exchange(coming_, nullptr);
   if (!cancelled_.empty() && cancelled_.erase(frame.head.sequence) != 0) {
     WriteCancelled(reply, shape.name, "before it began");
     *flags |= actors::kFlagRuntimeError;
@@ -181,11 +184,15 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
     if (!ObjectsNamed(values, prefix_.head.arg_count, &incoming->values, &incoming->refs)) {
       return MakeError(ErrorCode::kInvalid, "arguments that name objects, and do not");
     }
-    good = incoming->Fetch(peer.process);
+    const bool away = peer.away() && !peer.process.IsNil();
+    good = away ? incoming->FetchAway(std::move(coming)) : incoming->Fetch(peer.process);
   }
   for (int i = 0; good && i < prefix_.head.arg_count; ++i) {
     PyObject* value = nullptr;
-    const Decoded decoded = DecodeValue(&values, &value);
+    const bool away = incoming && incoming->TakeAway(&values, &value);
+    const Decoded decoded = !away              ? DecodeValue(&values, &value)
+                            : value != nullptr ? Decoded::kOk
+                                               : Decoded::kRaised;
     if (decoded == Decoded::kMalformed) {
       return MakeError(ErrorCode::kInvalid, absl::StrFormat("argument %d that is no value", i + 1));
     }
@@ -216,6 +223,25 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
                     executor_.call_limits()};
   WriteAnswer(to, result, reply, flags);
   return Ran::kReplied;
+}
+
+/// What is wrong with the frame Run says.
+bool PySession::Prepare(const Frame& frame, actors::Peer& peer) {
+  if (coming_ == nullptr) {
+    actors::CallPrefix prefix;
+    std::vector<store::ObjectId> values;
+    std::vector<store::ObjectId> refs;
+    if (!actors::ParseCall(frame, executor_.call_limits(), &prefix).ok() ||
+        !ObjectsNamed(prefix.values, prefix.head.arg_count, &values, &refs) || values.empty()) {
+      return true;
+    }
+    const std::shared_ptr<actors::Crossing> crossing = peer.Cross();
+    if (crossing == nullptr) return true;
+    coming_ = actors::AwayArguments::Begin(*crossing, values, [weak = peer.weak_from_this()] {
+      if (const std::shared_ptr<actors::Peer> waiting = weak.lock()) waiting->Unpark();
+    });
+  }
+  return coming_->ready();
 }
 
 bool PySession::Resolve(Shape& shape) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/crossing.h"
 #include "actors/fork_guard.h"
 #include "actors/item_stream.h"
 #include "actors/reactor.h"
@@ -27,6 +28,8 @@ using actors::ByteBuffer;
 using actors::CallReactor;
 using actors::Channel;
 
+constexpr std::size_t kOtherArguments = 64u << 10;  // of a frame, beside those that are copied into it
+
 constexpr char kRefsStay[] =
     "a value with Refs inside it goes to calls of actors on this host\n  pass the Ref as an argument of its own, "
     "where it is replaced by its value, or put troupe.get(ref) there";
@@ -45,7 +48,12 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   if (!id || store == nullptr) return false;
   const std::size_t large_from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
   bool appended = false;
-  if (large_from > actors::kLargeBytes && !AppendObjectBytes(out, *id, large_from, &appended)) return false;
+  const bool contains = store->Contains(*id);  // what it names goes only where it is named itself
+  if (contains && (outgoing == nullptr || !outgoing->refs)) {
+    PyErr_SetString(PyExc_TypeError, kRefsStay);
+    return false;
+  }
+  if (!contains && large_from > actors::kLargeBytes && !AppendObjectBytes(out, *id, large_from, &appended)) return false;
   if (appended) return true;
   store->AddHandle(*id);
   outgoing->held.Add(*id);
@@ -95,10 +103,11 @@ bool AppendRefArgument(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
 bool AppendArguments(ByteBuffer& out, PyObject* const* args, Py_ssize_t positional,
                      PyObject* method, PyObject* keywords, Outgoing* outgoing) {
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
-  const std::size_t room = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
-  const bool in_frame = room > actors::kLargeBytes && room != Outgoing::kNever;
+  const std::size_t from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
+  const bool in_frame = from > actors::kLargeBytes && from != Outgoing::kNever;
+  const std::size_t room = actors::CallLimits().frame_bytes_max - kOtherArguments;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (in_frame) outgoing->large_from = std::max(actors::kLargeBytes, room - std::min(room, out.size()));
+    if (in_frame) outgoing->large_from = std::max(actors::kLargeBytes, std::min(from, room - std::min(room, out.size())));
     if (IsRef(args[i])) {
       if (!AppendRefArgument(out, AsRef(args[i]), outgoing)) return false;
     } else if (!EncodeValue(out, args[i], outgoing)) {
@@ -217,25 +226,28 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, s
 /// From which size on values go to shared memory. Where it is not known yet on which host the actor is to be,
 /// those that the frame has room for are copied: so much works wherever it will be.
 std::size_t LargeFrom(Channel::Place place) {
-  constexpr std::size_t kOtherArguments = 64u << 10;
   if (place == Channel::Place::kHere) return actors::kLargeBytes;
-  return place == Channel::Place::kUnknown ? actors::CallLimits().frame_bytes_max - kOtherArguments : Outgoing::kNever;
+  if (place == Channel::Place::kAway) return actors::Crossing::kFromBytes;
+  return actors::CallLimits().frame_bytes_max - kOtherArguments;
 }
 
-/// What a call names, until it has its answer: whoever runs it has registered it by then.
+/// What a call names, until it has its answer: whoever runs it has registered it by then, or, on another host, has
+/// its copy.
 class HeldForCall : public actors::Completion {
  public:
-  explicit HeldForCall(actors::Handles held) : held_(std::move(held)) {}
+  explicit HeldForCall(actors::Handles held, std::shared_ptr<actors::Crossing> crossing)
+      : held_(std::move(held)), crossing_(std::move(crossing)) {
+    if (crossing_ != nullptr) crossing_->Give(held_.ids());
+  }
+  ~HeldForCall() override {
+    if (crossing_ != nullptr) crossing_->TakeBack(held_.ids());
+  }
   void Run() override {}
 
  private:
   const actors::Handles held_;
+  const std::shared_ptr<actors::Crossing> crossing_;
 };
-
-void HoldUntilAnswered(actors::Slot* slot, actors::Handles held) {
-  static_cast<void>(
-      CallReactor::Current().OnDone(slot, std::make_unique<HeldForCall>(std::move(held))));
-}
 
 }  // namespace
 
@@ -272,10 +284,15 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   if (!MakeFrame(self, kind, args, positional, keywords, frame, &shape, &outgoing)) return nullptr;
   const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
   std::uint16_t flags = shape.named ? actors::kFlagNamed : actors::kFlagNone;
-  if (!outgoing.held.empty()) flags |= actors::kFlagObjects;
+  std::unique_ptr<HeldForCall> held;
+  if (!outgoing.held.empty()) {
+    flags |= actors::kFlagObjects;
+    held = std::make_unique<HeldForCall>(std::move(outgoing.held),
+                                         place == Channel::Place::kHere ? nullptr : channel.Cross());
+  }
   actors::Slot* slot = Queue(channel, frame, kind, flags, items);
   if (slot == nullptr) return nullptr;
-  if (!outgoing.held.empty()) HoldUntilAnswered(slot, std::move(outgoing.held));
+  if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(slot, std::move(held)));
   if (shape.named) self->shapes->Defined(kind.target, keywords, shape);
   if (kind.returns == 1 && !kind.streams) return NewRef(slot, self, kind.method);
   if (kind.streams) return NewRefStream(slot, items, self, kind);

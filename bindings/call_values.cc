@@ -191,6 +191,15 @@ bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::Object
   return true;
 }
 
+std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes) {
+  Tag tag;
+  std::string_view content;
+  std::size_t total = 0;
+  if (!Split(*bytes, &tag, &content, &total) || tag != kObject) return std::nullopt;
+  bytes->remove_prefix(total);
+  return actors::ReadObjectId(content);
+}
+
 bool EncodeValue(ByteBuffer& out, PyObject* value, Outgoing* outgoing) {
   if (value == Py_None || value == Py_True || value == Py_False) {
     *out.Extend(1) = static_cast<char>(value == Py_None   ? kNone

@@ -6,6 +6,7 @@
 
 #include <Python.h>
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,8 @@ Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** v
 /// What the first `count` of these values name: values that are objects, references inside values. False: malformed.
 bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::ObjectId>* values,
                   std::vector<store::ObjectId>* refs);
+/// Where the first of these values is an object by name: reads it and moves past it.
+std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes);
 /// The encoded value at the front of `bytes`, without what follows; empty if malformed.
 std::string_view FrontValue(std::string_view bytes);
 

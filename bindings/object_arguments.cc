@@ -3,6 +3,7 @@
 #include "actors/now.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_pickle.h"
+#include "bindings/call_values.h"
 #include "bindings/gil.h"
 #include "bindings/object_values.h"
 
@@ -38,9 +39,8 @@ nb::dict Figures() {
 bool Incoming::Fetch(const ProcessId& lender) {
   if (lender.IsNil()) {
     RaiseRuntimeError(actors::kObjectLost,
-                      "an argument lies in the memory of another host\n  pass large arguments and lists of refs once "
-                      "the actor is there (await any call of it first), in parts of at most 16 MiB; a task that runs on "
-                      "another host than its caller takes values alone");
+                      "an argument lies in the memory of another host\n  a task that runs on another host than its caller "
+                      "takes values alone, of at most 16 MiB in all");
     return false;
   }
   actors::ObjectStore* const store = Objects();
@@ -63,6 +63,39 @@ bool Incoming::Fetch(const ProcessId& lender) {
                       "an argument's owner did not answer within 30 s of the call: its process is stopped");
     return false;
   }
+}
+
+bool Incoming::FetchAway(std::shared_ptr<actors::AwayArguments> came) {
+  if (!refs.empty()) {
+    RaiseRuntimeError(actors::kObjectLost,
+                      "an argument holds Refs, and its actor turned out to be on another host, where they cannot be "
+                      "read\n  pass the Ref as an argument of its own, where it is replaced by its value");
+    return false;
+  }
+  if (came == nullptr && !values.empty()) {
+    RaiseRuntimeError(ErrorCode::kTooLarge,
+                      "large arguments from another host need a connection of their own, and this process has no "
+                      "descriptor left (raise `ulimit -n`)");
+    return false;
+  }
+  away_ = std::move(came);
+  return true;
+}
+
+bool Incoming::TakeAway(std::string_view* bytes, PyObject** value) const {
+  if (away_ == nullptr) return false;
+  const std::optional<store::ObjectId> id = TakeObjectName(bytes);
+  if (!id) return false;
+  const StatusOr<store::ObjectId> copy = away_->CopyOf(*id);
+  *value = nullptr;
+  if (copy.ok()) {
+    *value = ValueOfObject(*copy);
+  } else {
+    const ErrorCode code = ErrorCodeOf(copy.status());
+    RaiseRuntimeError(code == ErrorCode::kTooLarge ? code : actors::kObjectLost,
+                      "a large argument could not be fetched from its caller's host: " + MessageOf(copy.status()));
+  }
+  return true;
 }
 
 void BindObjects(nb::module_& m) {

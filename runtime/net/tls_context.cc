@@ -46,6 +46,19 @@ Status NotOurs(const std::string& shown, const std::string& own) {
                                                  "\n  join with a token of this one: troupe token create > token");
 }
 
+/// Of what a client offers by ALPN, the one there is; connections without are for what they always were.
+int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* size, const unsigned char* offered,
+                   unsigned offered_bytes, void*) {
+  for (unsigned at = 0; at < offered_bytes && offered[at] < offered_bytes - at; at += 1u + offered[at]) {
+    const std::string_view name(reinterpret_cast<const char*>(offered + at + 1), offered[at]);
+    if (name != kObjectsProtocol) continue;
+    *chosen = offered + at + 1;
+    *size = offered[at];
+    return SSL_TLSEXT_ERR_OK;
+  }
+  return SSL_TLSEXT_ERR_NOACK;
+}
+
 }  // namespace
 
 TlsContext::TlsContext(bool server, Clients clients, std::string ca_key_hash, const Clock& clock)
@@ -66,6 +79,7 @@ StatusOr<std::shared_ptr<TlsContext>> TlsContext::Make(bool server, Clients clie
   const bool strict = server && clients == Clients::kRequired;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (strict ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nullptr);
   SSL_CTX_set_cert_verify_callback(context, &TlsEngine::VerifyPeer, made.get());
+  if (server) SSL_CTX_set_alpn_select_cb(context, &SelectProtocol, nullptr);
   return made;
 }
 

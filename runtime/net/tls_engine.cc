@@ -40,11 +40,17 @@ StatusOr<std::unique_ptr<TlsEngine>> TlsEngine::Make(std::shared_ptr<const TlsCo
 StatusOr<std::unique_ptr<TlsEngine>> TlsEngine::Client(std::shared_ptr<const TlsContext> context,
                                                        ExpectedPeer expected, std::string peer) {
   const std::string server_name = expected.server_name;
+  const bool objects = expected.objects;
   TROUPE_ASSIGN(std::unique_ptr<TlsEngine> made,
                 Make(std::move(context), std::move(expected), std::move(peer)));
   SSL_set_connect_state(made->ssl_.get());
   if (!server_name.empty() && SSL_set_tlsext_host_name(made->ssl_.get(), server_name.c_str()) != 1) {
     return OpenSslError("set the TLS server name");
+  }
+  const std::string protocol = static_cast<char>(kObjectsProtocol.size()) + std::string(kObjectsProtocol);
+  if (objects && SSL_set_alpn_protos(made->ssl_.get(), reinterpret_cast<const unsigned char*>(protocol.data()),
+                                     static_cast<unsigned>(protocol.size())) != 0) {
+    return OpenSslError("set the TLS protocol");
   }
   return made;
 }
@@ -177,6 +183,13 @@ StatusOr<std::string> TlsEngine::Exporter(std::string_view label) const {
 std::string TlsEngine::server_name() const {
   const char* name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
   return name == nullptr ? "" : name;
+}
+
+bool TlsEngine::for_objects() const {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl_.get(), &name, &size);
+  return std::string_view(reinterpret_cast<const char*>(name), size) == kObjectsProtocol;
 }
 
 }  // namespace troupe::net

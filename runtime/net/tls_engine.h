@@ -29,7 +29,11 @@ struct ExpectedPeer {
   wire::Role role = wire::Role::kNone;  // none: any role
   Id128 id;                             // nil: any id
   std::string server_name;              // sent in the clear as SNI: the actor's id, or nothing
+  bool objects = false;                 // the connection is for kObjectsProtocol
 };
+
+/// What a client says by ALPN of a connection that is not for messages or calls.
+inline constexpr std::string_view kObjectsProtocol = "troupe-objects";
 
 class TlsEngine {
  public:
@@ -69,6 +73,8 @@ class TlsEngine {
   StatusOr<std::string> Exporter(std::string_view label) const;
   /// What the client asked for by SNI; empty if nothing.
   std::string server_name() const;
+  /// Whether it asked for kObjectsProtocol. Valid once established.
+  bool for_objects() const;
 
   /// OpenSSL's callback (`argument` is the TlsContext): judges the peer's chain.
   static int VerifyPeer(x509_store_ctx_st* store, void* argument);

@@ -1,0 +1,130 @@
+// One end of the bulk exchange of a call session between hosts: the values it gives, those it pulls, and the
+// link they go over, which may be lost and come again.
+//
+// Belongs to the mover's thread (object_mover.h) and is not locked. Nothing blocks but new memory. What is
+// given is read from where it lies and encrypted as the socket takes it, what comes is written where it stays:
+// memory for a value is taken when its size is known, and nothing else grows with it. Limits: who asks for
+// more than kReadsMax parts at once breaks the rules, as does whatever bulk_pulls.h says; that ends the link
+// alone. A pull for which nothing comes for kSilence ends. A result that is not taken is given up kKept
+// after both connections to who it is for are gone.
+//
+// Only what was given to this very session can be read over its link.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "actors/bulk_pulls.h"
+#include "actors/call_stream.h"
+#include "actors/object_handles.h"
+#include "actors/object_store.h"
+#include "runtime/base/time.h"
+#include "runtime/store/pool.h"
+
+namespace troupe::actors {
+
+class BulkEnd {
+ public:
+  static constexpr std::size_t kReadsMax = 64;
+  static constexpr std::chrono::seconds kSilence{30};  // from the last byte, or the pull's begin
+  static constexpr std::chrono::seconds kKept{30};     // from the loss of the second connection
+  /// The memory with the value, which is the receiver's to lend or give up; or why there is none.
+  using Done = std::function<void(StatusOr<store::Writing>)>;
+
+  explicit BulkEnd(ObjectStore& store) : store_(store) {}
+  BulkEnd(const BulkEnd&) = delete;
+  BulkEnd& operator=(const BulkEnd&) = delete;
+
+  /// The other end may read it, until as many TakeBacks.
+  void Give(const store::ObjectId& id) { ++given_[id]; }
+  void TakeBack(const store::ObjectId& id);
+  /// A result: until it is taken.
+  void GiveResult(const store::ObjectId& id, Handles handles);
+  void WithdrawResult(const store::ObjectId& id) { results_.erase(id); }
+  /// A result is here for somebody who may come for it.
+  bool AwaitsTaker() const { return !results_.empty() && (attached_ || linked()); }
+  std::uint64_t given_bytes() const { return given_bytes_; }
+  void Pull(const store::ObjectId& id, Done done, Instant now);
+  /// A result of the other end's is not needed any more.
+  void Took(const store::ObjectId& id);
+  /// Whether there is anything for a link to do.
+  bool WantsLink() const { return !given_.empty() || !pulling_.empty() || !took_.empty(); }
+  /// Whether the session's call connection is there.
+  void Attached(bool attached, Instant now);
+
+  /// `came`: what was read from it before. False: the other end broke the rules.
+  bool Link(CallStream stream, std::string_view came, const std::string& hello, Instant now);
+  void Unlink(Instant now);
+  bool linked() const { return stream_.has_value(); }
+  int fd() const { return stream_->fd(); }
+  /// Something came over it.
+  bool heard() const { return heard_; }
+  enum class Went { kIdle, kMore, kWrites, kOver };
+  /// Reads and writes some. kMore: there is more to do at once; kWrites: when the socket takes more. `round` counts
+  /// how often what was posted was done: who asks for what is not given may have heard of it since then, and is
+  /// told so in a later round only.
+  Went Run(Instant now, std::uint64_t round);
+  /// Why the link is over.
+  const std::string& why() const { return why_; }
+
+  /// All pulls end with that.
+  void FailPulls(const Status& why);
+  /// The session is over: all pulls end, nothing is given.
+  void GiveUp(const Status& why);
+  std::optional<Instant> Deadline() const;
+  /// The deadline is over. True: the link is of no use.
+  bool Expire(Instant now);
+
+ private:
+  struct Pulling {
+    Done done;
+    std::optional<store::Writing> writing;
+  };
+  struct Giving {
+    ObjectView view;
+    std::uint64_t offset = 0;
+    std::uint64_t left = 0;
+  };
+  Went ReadSome(Instant now);
+  Went WriteSome(std::uint64_t round);
+  bool Take(std::string_view bytes);
+  Status TakeFrame(const BulkFrame& frame);
+  Status BeginPart(const BulkFrame& frame);
+  void EndPull(BulkPulls::PullId pull, StatusOr<store::Writing> result);
+  enum class Filled { kYes, kNothing, kInDoubt };
+  Filled Fill(std::uint64_t round);
+  bool Gives(const store::ObjectId& id) const { return given_.count(id) != 0 || results_.count(id) != 0; }
+  void BeginGiving(const BulkFrame& read);
+
+  ObjectStore& store_;
+  std::map<store::ObjectId, std::uint64_t> given_;
+  std::map<store::ObjectId, Handles> results_;
+  std::uint64_t given_bytes_ = 0;
+  std::set<store::ObjectId> took_;  // and the other end has not said kDropped
+  BulkPulls pulls_;
+  std::map<BulkPulls::PullId, Pulling> pulling_;
+  Instant progress_{};
+
+  std::optional<CallStream> stream_;
+  bool attached_ = true;
+  Instant lonely_since_{};  // neither connection is there
+  bool heard_ = false;
+  std::string why_;
+  std::string head_;  // of a frame that is not whole
+  char* place_ = nullptr;  // of the bytes that come next; nullptr: nowhere
+  std::deque<BulkFrame> reads_;
+  std::optional<std::uint64_t> doubted_;  // the first of them was not given in this round
+  std::string words_;  // to be said at the next frame's end
+  std::string out_;    // frames, the last one's bytes may be in giving_
+  std::size_t sent_ = 0;  // of out_
+  std::optional<Giving> giving_;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,50 @@
+// What the two ends of a call session say on its bulk link: the connection beside a call connection between
+// hosts that carries the bytes of large values (object_mover.h). Pure.
+//
+//   offset 0  u16 magic 'TR'   u8 version   u8 kind (6)   u16 type   u16 0   u32 body bytes (48)   u32 0
+//         16  an object's owner, or a session id   32  u64 an object's number
+//         40  u64 offset   48  u64 bytes   56  u64 the bytes of the whole value
+//
+// All numbers little endian; what a type does not use is 0. After a kPart come its bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/status.h"
+#include "runtime/store/core/object_id.h"
+
+namespace troupe::actors {
+
+inline constexpr std::uint8_t kBulkFrameKind = 6;
+inline constexpr std::size_t kBulkFrameBytes = 64;
+/// More is asked for in several parts.
+inline constexpr std::uint64_t kBulkPartBytes = 1u << 20;
+/// Larger than any memory.
+inline constexpr std::uint64_t kBulkValueBytesMax = std::uint64_t{1} << 48;
+
+enum class BulkWord : std::uint16_t {
+  kHello = 1,    // the first, of who dialled: which call session this is for
+  kRead = 2,     // this part of an object, please
+  kPart = 3,     // it follows; fewer bytes than were asked for only at the value's end
+  kGone = 4,     // instead: it is not given (any more), or cannot be read; the offset is that of the kRead
+  kTaken = 5,    // a result is not needed any more: it came, or nobody wants it
+  kDropped = 6,  // the answer to that
+};
+
+struct BulkFrame {
+  BulkWord word = BulkWord::kHello;
+  SessionId session;  // of kHello alone
+  store::ObjectId id;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t total = 0;
+};
+
+void AppendBulkFrame(std::string& out, const BulkFrame& frame);
+/// Reads kBulkFrameBytes. An error says what the peer did wrong.
+StatusOr<BulkFrame> ReadBulkFrame(std::string_view bytes);
+
+}  // namespace troupe::actors

@@ -1,0 +1,26 @@
+// What a reply with kFlagObjects begins with. Pure.
+#pragma once
+
+#include <cstdint>
+
+namespace troupe::actors {
+
+/// `contained` loans and, kInFrame, the value's bytes follow. Little endian.
+struct ResultBody {
+  enum : std::uint32_t {
+    kInMemory = 1,  // of the maker, on this host
+    kInFrame = 2,
+    kAway = 3,  // of the maker, on another host: its object `generation`, of `bytes`, is pulled
+  };
+  std::uint32_t kind = kInMemory;
+  std::uint32_t contained = 0;
+  std::uint64_t maker[2] = {0, 0};
+  std::uint32_t segment = 0;
+  std::uint32_t slot = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(ResultBody) == 56);
+
+}  // namespace troupe::actors

@@ -1,0 +1,220 @@
+// Both ends of a bulk exchange over a socket pair, turned by hand; one object store gives and takes.
+#include "actors/bulk_end.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/now.h"
+#include "actors/reactor.h"
+
+namespace troupe::actors {
+namespace {
+
+ObjectStore& Store() { return *ObjectStore::Current(); }
+
+class BulkEndTest : public testing::Test {
+ protected:
+  /// An object whose every byte tells where it lies.
+  store::ObjectId Put(std::size_t size) {
+    const StatusOr<store::Writing> writing = Store().pool().Begin(size);
+    for (std::size_t i = 0; i < size; ++i) writing->data[i] = Byte(i);
+    return Store().Put(*writing, CallReactor::Current().NextLocalId(), {});
+  }
+  static char Byte(std::size_t at) { return static_cast<char>(at * 31 + (at >> 13)); }
+
+  void SetUp() override { Link(); }
+  void Link() {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    EXPECT_TRUE(giver_.Link(CallStream(UnixStream(ends[0])), {}, {}, now_));
+    EXPECT_TRUE(taker_.Link(CallStream(UnixStream(ends[1])), {}, {}, now_));
+  }
+  void Unlink() {
+    giver_.Unlink(now_);
+    taker_.Unlink(now_);
+  }
+  /// Until neither has anything to do; at most `turns` turns of each.
+  void Turn(int turns = 10000) {
+    for (int idle = 0; idle < 3 && turns-- > 0; ++idle) {
+      const BulkEnd::Went gave = giver_.Run(now_, ++round_);
+      const BulkEnd::Went took = taker_.Run(now_, ++round_);
+      ASSERT_NE(gave, BulkEnd::Went::kOver);
+      ASSERT_NE(took, BulkEnd::Went::kOver);
+      if (gave != BulkEnd::Went::kIdle || took != BulkEnd::Went::kIdle) idle = -1;
+    }
+  }
+  struct Result {
+    bool done = false;
+    Status status;
+    std::uint64_t bytes = 0;
+    bool right = false;
+  };
+  std::shared_ptr<Result> Pull(const store::ObjectId& id) {
+    auto result = std::make_shared<Result>();
+    taker_.Pull(id, [result](StatusOr<store::Writing> writing) {
+      EXPECT_FALSE(result->done);
+      result->done = true;
+      result->status = writing.status();
+      if (!writing.ok()) return;
+      result->bytes = writing->bytes;
+      result->right = true;
+      for (std::size_t i = 0; i < writing->bytes; ++i) result->right &= writing->data[i] == Byte(i);
+      Store().pool().GiveUp(*writing);
+    }, now_);
+    return result;
+  }
+
+  Instant now_ = Now();
+  std::uint64_t round_ = 0;
+  BulkEnd giver_{Store()};
+  BulkEnd taker_{Store()};
+};
+
+TEST_F(BulkEndTest, ValuesOfEverySizeArrive) {
+  for (const std::size_t size : {1u, 63u, 70'000u, (1u << 20) - 1, 1u << 20, (1u << 20) + 1, 40u << 20}) {
+    const store::ObjectId id = Put(size);
+    giver_.Give(id);
+    const auto result = Pull(id);
+    Turn();
+    EXPECT_TRUE(result->done && result->right) << size << MessageOf(result->status);
+    EXPECT_EQ(result->bytes, size);
+    giver_.TakeBack(id);
+    Store().DropHandles({id});
+  }
+  EXPECT_EQ(Store().figures().pool.in_use, 0u);
+}
+
+TEST_F(BulkEndTest, WhatIsNotGivenIsNotRead) {
+  const store::ObjectId id = Put(1000);
+  const auto never = Pull(id);
+  Turn();
+  EXPECT_EQ(ErrorCodeOf(never->status), ErrorCode::kNotFound);
+  giver_.Give(id);
+  giver_.Give(id);
+  giver_.TakeBack(id);
+  const auto still = Pull(id);
+  Turn();
+  EXPECT_TRUE(still->right);
+  giver_.TakeBack(id);
+  const auto late = Pull(id);
+  Turn();
+  EXPECT_EQ(ErrorCodeOf(late->status), ErrorCode::kNotFound);
+  Store().DropHandles({id});
+}
+
+TEST_F(BulkEndTest, WhatIsGivenInTheNextRoundIsGivenInTime) {
+  const store::ObjectId id = Put(1000);
+  const auto result = Pull(id);
+  taker_.Run(now_, round_);
+  EXPECT_EQ(giver_.Run(now_, round_), BulkEnd::Went::kMore);
+  EXPECT_EQ(giver_.Run(now_, round_), BulkEnd::Went::kMore);
+  giver_.Give(id);  // was posted before the other end heard of it
+  giver_.Run(now_, ++round_);
+  taker_.Run(now_, round_);
+  EXPECT_TRUE(result->right);
+  Store().DropHandles({id});
+}
+
+TEST_F(BulkEndTest, ALostLinkIsMadeUpForByAnother) {
+  const store::ObjectId id = Put(30u << 20);
+  giver_.Give(id);
+  const auto result = Pull(id);
+  for (int i = 0; i < 20 && !result->done; ++i) {
+    Turn(1 + i % 3);
+    Unlink();
+    Link();
+  }
+  Turn();
+  EXPECT_TRUE(result->right);
+  Store().DropHandles({id});
+  EXPECT_EQ(Store().figures().pool.in_use, 0u);
+}
+
+TEST_F(BulkEndTest, AResultIsKeptUntilItIsTaken) {
+  const store::ObjectId id = Put(2000);
+  Handles handle;
+  handle.Add(id);
+  giver_.GiveResult(id, std::move(handle));
+  const auto result = Pull(id);
+  Turn();
+  EXPECT_TRUE(result->right);
+  EXPECT_TRUE(Store().Knows(id));
+  Unlink();
+  taker_.Took(id);  // said on the next link
+  EXPECT_TRUE(taker_.WantsLink());
+  Link();
+  Turn();
+  EXPECT_FALSE(Store().Knows(id));
+  EXPECT_FALSE(taker_.WantsLink());
+}
+
+TEST_F(BulkEndTest, AResultThatNobodyComesForIsGivenUp) {
+  const store::ObjectId id = Put(2000);
+  Handles handle;
+  handle.Add(id);
+  giver_.GiveResult(id, std::move(handle));
+  EXPECT_FALSE(giver_.Deadline());
+  giver_.Unlink(now_);
+  EXPECT_FALSE(giver_.Deadline()) << "the call connection is there";
+  giver_.Attached(false, now_);
+  EXPECT_EQ(giver_.Deadline(), now_ + BulkEnd::kKept);
+  giver_.Expire(now_ + BulkEnd::kKept - std::chrono::milliseconds(1));
+  EXPECT_TRUE(Store().Knows(id));
+  giver_.Expire(now_ + BulkEnd::kKept);
+  EXPECT_FALSE(Store().Knows(id));
+}
+
+TEST_F(BulkEndTest, SilenceEndsAPull) {
+  const store::ObjectId id = Put(8u << 20);
+  giver_.Give(id);
+  const auto result = Pull(id);
+  taker_.Run(now_, ++round_);
+  EXPECT_EQ(taker_.Deadline(), now_ + BulkEnd::kSilence);
+  now_ += std::chrono::seconds(29);
+  giver_.Run(now_, ++round_);
+  taker_.Run(now_, ++round_);  // something came
+  EXPECT_EQ(taker_.Deadline(), now_ + BulkEnd::kSilence);
+  EXPECT_TRUE(taker_.Expire(now_ + BulkEnd::kSilence));
+  EXPECT_EQ(ErrorCodeOf(result->status), ErrorCode::kTimeout);
+  EXPECT_EQ(Store().figures().pool.in_use, 1u) << "what it was read from alone";
+  Turn();  // what still comes goes nowhere
+  Store().DropHandles({id});
+}
+
+TEST_F(BulkEndTest, WhoBreaksTheRulesLosesItsLink) {
+  BulkFrame read;
+  read.word = BulkWord::kRead;
+  read.id = {ProcessId(1, 1), 1};
+  read.bytes = 10;
+  BulkFrame part = read;
+  part.word = BulkWord::kPart;
+  part.total = 10;
+  BulkFrame hello;
+  hello.session = SessionId(1, 1);
+  std::string reads;
+  for (std::size_t i = 0; i <= BulkEnd::kReadsMax; ++i) AppendBulkFrame(reads, read);
+  std::string parts;
+  AppendBulkFrame(parts, part);
+  std::string hellos;
+  AppendBulkFrame(hellos, hello);
+  for (const std::string& attack : {reads, parts, hellos, std::string(200, 'x')}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    ASSERT_TRUE(giver_.Link(CallStream(UnixStream(ends[0])), {}, {}, now_));
+    ASSERT_EQ(::write(ends[1], attack.data(), attack.size()), static_cast<ssize_t>(attack.size()));
+    EXPECT_EQ(giver_.Run(now_, ++round_), BulkEnd::Went::kOver);
+    EXPECT_EQ(giver_.why().rfind("it sent ", 0), 0u) << giver_.why();
+    giver_.Unlink(now_);
+    ::close(ends[1]);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::actors
