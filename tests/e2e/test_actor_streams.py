@@ -183,7 +183,7 @@ def test_streaming_what_is_no_generator(idle: Home) -> None:
     other = troupe.remote(AsyncMaker).remote()
     assert [troupe.get(ref) for ref in other.plain.remote()] == [0, 1, 2]
     with pytest.raises(TypeError, match="stays in the process"):
-        made.listed.remote(other.plain.remote())
+        made.gated.remote(other.plain.remote())
     for each in (made, other):
         troupe.kill(each)
 
