@@ -216,7 +216,7 @@ void ControlObject::Send(const std::string& kind, nb::object fields, nb::object 
   if (!sent.ok()) ThrowStatus(sent);
 }
 
-std::optional<wire::Message> ControlObject::WaitForPush(std::optional<double> timeout_s) {
+nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
   const PollHook hook = SignalHook();
   StatusOr<std::optional<wire::Message>> push = MakeError(ErrorCode::kInternal, "not run");
   {
@@ -225,22 +225,20 @@ std::optional<wire::Message> ControlObject::WaitForPush(std::optional<double> ti
     push = client_->NextPush(LimitOf(timeout_s), hook);
   }
   if (!push.ok()) Throw(push.status());
-  return *std::move(push);
-}
-
-nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
-  const std::optional<wire::Message> push = WaitForPush(timeout_s);
-  return push ? nb::object(PushToPython(*push)) : nb::none();
+  if (!*push) return nb::none();
+  return PushToPython(**push);
 }
 
 nb::list ControlObject::NextPushes() {
   nb::list pushes;
-  for (auto push = WaitForPush(std::nullopt); push; ) {
-    pushes.append(PushToPython(*push));
-    if (nb::len(pushes) == kPushesAtOnce) break;
+  const nb::object first = NextPush(std::nullopt);
+  if (first.is_none()) return pushes;
+  pushes.append(first);
+  while (nb::len(pushes) < kPushesAtOnce) {
     // What has come already is taken without giving up the GIL; an error is the next call's to raise.
-    StatusOr<std::optional<wire::Message>> next = client_->NextPush(Duration::zero());
-    push = next.ok() ? *std::move(next) : std::nullopt;
+    const StatusOr<std::optional<wire::Message>> next = client_->NextPush(Duration::zero());
+    if (!next.ok() || !*next) break;
+    pushes.append(PushToPython(**next));
   }
   return pushes;
 }

@@ -47,7 +47,7 @@ class ControlObject {
   std::uint64_t Ask(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   void Send(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   nanobind::object NextPush(std::optional<double> timeout_s);
-  /// All that have come, a hundred at most; waits for the first. Empty never.
+  /// All that have come, a hundred at most; waits for the first.
   nanobind::list NextPushes();
   /// Also waits (a second at most) until every other thread has left its wait with the GIL in hand: one
   /// that asked for the GIL while the interpreter ends would be unwound through C++ and end the process.
@@ -60,8 +60,6 @@ class ControlObject {
  private:
   /// Counts a thread from before it releases the GIL until after it has it again.
   class InWait;
-
-  std::optional<wire::Message> WaitForPush(std::optional<double> timeout_s);
 
   std::shared_ptr<client::ControlClient> client_;
   std::shared_ptr<client::ProcessIdentity> identity_;
