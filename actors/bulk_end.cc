@@ -9,6 +9,8 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kReadBytes = 256u << 10;
+// A read may have come while a batch of words ran, before the one that gives its value: the next batch is to end.
+constexpr std::uint64_t kDoubtRounds = 2;
 constexpr std::size_t kWordsMax = 4u << 20;
 constexpr std::size_t kBytesPerTurn = 1u << 20;  // of one link, either way, before others have theirs
 
@@ -229,7 +231,7 @@ BulkEnd::Filled BulkEnd::Fill(std::uint64_t round) {
   const BulkFrame read = reads_.front();
   if (!Gives(read.id)) {
     if (!doubted_) doubted_ = round;
-    if (*doubted_ == round) return Filled::kInDoubt;
+    if (round < *doubted_ + kDoubtRounds) return Filled::kInDoubt;
   }
   doubted_.reset();
   reads_.pop_front();

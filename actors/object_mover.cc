@@ -86,8 +86,8 @@ bool ObjectMover::RunPosted() {
     const std::lock_guard lock(mutex_);
     posted.swap(posted_);
   }
+  for (const std::function<void()>& work : posted) work();  // which may serve a link before the next one is done
   ++round_;
-  for (const std::function<void()>& work : posted) work();
   const std::lock_guard lock(mutex_);
   return !stopping_;
 }
