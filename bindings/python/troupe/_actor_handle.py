@@ -6,7 +6,7 @@ from typing import Any
 from troupe import _api, _session, exceptions
 from troupe._actor_link import ActorLink, Caller
 from troupe._method_options import STREAMING, MethodOptions, Traits
-from troupe._parameters import Check, check_of
+from troupe._parameters import check_of
 
 
 class ActorMethod(Caller):
@@ -16,7 +16,7 @@ class ActorMethod(Caller):
     `remote` is an attribute: of a method that was called before it is the call path itself.
     """
 
-    __slots__ = ("_link", "_name", "_options", "_retries", "_target", "remote")
+    __slots__ = ("_check", "_link", "_name", "_options", "_retries", "_target", "remote")
 
     def __init__(self, link: ActorLink, name: str, options: MethodOptions, retries: int) -> None:
         self._link = link
@@ -24,6 +24,7 @@ class ActorMethod(Caller):
         self._options = options
         self._target = options.target(name)
         self._retries = retries  # of the actor
+        self._check = check_of(name, options.parameters, link.label)
         own = options.max_task_retries
         retries = retries if own is None else own
         if retries != 0 and options.num_returns != STREAMING:
@@ -36,21 +37,17 @@ class ActorMethod(Caller):
         self.remote = self._first
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
-        bound = self._link.bind(self, self._target, self._check())
+        bound = self._link.bind(self, self._target, self._check)
         if _api.around_wait is not None:
             bound = _api.lending(bound)
         self.remote = bound
         return bound(*args, **kwargs)
 
-    def _check(self) -> Check | None:
-        return check_of(self._name, self._options.parameters, self._link.label)
-
     def _retried(self, *args: Any, **kwargs: Any) -> Any:
         from troupe._retries import RetriedCalls
 
-        check = self._check()
-        if check is not None:
-            check(len(args), tuple(kwargs))
+        if self._check is not None:
+            self._check(len(args), tuple(kwargs))
         own = self._options.max_task_retries
         return RetriedCalls.of(self._link).call(self._target, self._options, self._retries if own is None else own,
                                                 args, kwargs)
