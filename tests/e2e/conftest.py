@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+import troupe
+
 TIMEOUT_S = 60.0
 
 
@@ -161,3 +163,16 @@ def idle(cluster: Home) -> Iterator[Home]:
     """The cluster; asserts that all its resources are free again after the test."""
     yield cluster
     all_returned(timeout=10)
+
+
+@pytest.fixture(scope="module")
+def hosts(shared_home: Home) -> Iterator[dict[str, str]]:
+    """Node ids by name, "a" and "b"; this process is connected as a driver."""
+    head = shared_home.json("start", "--head", "--no-worker", "--port", "0")
+    for name in ("a", "b"):
+        shared_home.run("start", "--address", head["address"], "--token-file", shared_home.token(), "--node-name", name,
+                        "--num-cpus", "8", "--force-tcp")
+    troupe.init(head["address"])
+    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
+    yield {node["NodeName"]: node["NodeID"] for node in troupe.nodes()}
+    troupe.shutdown()

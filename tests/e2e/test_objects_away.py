@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import cloudpickle
 import pytest
-from conftest import Home, eventually
+from conftest import eventually
 from objects import all_released, nothing_held
+from tcp_cuts import cut_tcp
 
 import troupe
 from troupe import exceptions
@@ -28,19 +28,6 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # another host woul
 
 MIB = 1 << 20
 KEPT_S = 30  # what waits for a process that cannot be reached is kept so long
-
-
-@pytest.fixture(scope="module")
-def hosts(shared_home: Home) -> Iterator[dict[str, str]]:
-    """Node ids by name, "a" and "b"; this process is connected as a driver."""
-    head = shared_home.json("start", "--head", "--no-worker", "--port", "0")
-    for name in ("a", "b"):
-        shared_home.run("start", "--address", head["address"], "--token-file", shared_home.token(), "--node-name", name,
-                        "--num-cpus", "8", "--force-tcp")
-    troupe.init(head["address"])
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
-    yield {node["NodeName"]: node["NodeID"] for node in troupe.nodes()}
-    troupe.shutdown()
 
 
 class Store:
@@ -229,26 +216,6 @@ def test_other_callers_do_not_wait_for_an_argument_on_its_way(hosts: dict[str, s
     all_released(a, b)
     troupe.kill(a)
     troupe.kill(b)
-
-
-def cut_tcp(ports: set[int]) -> int:
-    """Ends this process's TCP connections to these ports; how many there were."""
-    count = 0
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
-                continue
-            duplicate = socket.socket(fileno=os.dup(int(name)))  # so that its number cannot become another's
-        except OSError:
-            continue
-        with duplicate:
-            try:
-                if duplicate.family == socket.AF_INET and duplicate.getpeername()[1] in ports:
-                    duplicate.shutdown(socket.SHUT_RDWR)
-                    count += 1
-            except OSError:
-                continue
-    return count
 
 
 def test_transfers_go_on_over_another_connection(hosts: dict[str, str]) -> None:

@@ -6,7 +6,6 @@ shut down, as a reset or a firewall would end them. What ran is counted by the a
 """
 from __future__ import annotations
 
-import os
 import socket
 import sys
 import threading
@@ -16,31 +15,12 @@ from collections.abc import Iterator
 import cloudpickle
 import pytest
 from conftest import Home, eventually
+from tcp_cuts import cut_tcp
 
 import troupe
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # another host would not have this file
-
-
-def cut_tcp(ports: set[int], how: int = socket.SHUT_RDWR) -> int:
-    """Ends this process's TCP connections to these ports; how many there were."""
-    count = 0
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
-                continue
-            duplicate = socket.socket(fileno=os.dup(int(name)))  # so that its number cannot become another's
-        except OSError:
-            continue
-        with duplicate:
-            try:
-                if duplicate.family == socket.AF_INET and duplicate.getpeername()[1] in ports:
-                    duplicate.shutdown(how)
-                    count += 1
-            except OSError:
-                continue
-    return count
 
 
 @pytest.fixture(scope="module")

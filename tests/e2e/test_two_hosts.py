@@ -15,26 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import cloudpickle
 import pytest
-from conftest import Home, eventually
+from conftest import eventually
 
 import troupe
 from troupe import exceptions
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # another host would not have this file
-
-
-@pytest.fixture(scope="module")
-def hosts(shared_home: Home) -> Iterator[dict[str, str]]:
-    """Node ids by name, "a" and "b"; this process is connected as a driver."""
-    head = shared_home.json("start", "--head", "--no-worker", "--port", "0")
-    for name in ("a", "b"):
-        shared_home.run("start", "--address", head["address"], "--token-file", shared_home.token(), "--node-name", name,
-                        "--num-cpus", "8", "--force-tcp")
-    troupe.init(head["address"])
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
-    yield {node["NodeName"]: node["NodeID"] for node in troupe.nodes()}
-    troupe.shutdown()
 
 
 class Peer:
