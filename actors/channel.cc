@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "actors/call_line.h"
 #include "actors/crossing.h"
 #include "actors/flow_control.h"
 #include "actors/reactor.h"
@@ -54,32 +55,35 @@ bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
          CallerFlow::Drain(outstanding, window.unsent_bytes() != 0);
 }
 
-Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
-                               std::shared_ptr<ItemStream> items) {
-  std::unique_lock lock(mutex_);
-  const std::size_t outstanding = ring_.size();
-  if (outstanding >= options_.outstanding_max) return Issued::kTooMany;
-  if (state_ == State::kOpen && FullLocked()) return Issued::kFull;
-  Slot* slot = NewSlotLocked(std::move(items));
-  *answer = slot;
-  if (state_ == State::kFailed) {
-    slot->Fill(verdict_flags_, verdict_.view());
-    slot->Finish();
-    EndItemsLocked(SequenceOf(slot), slot->flags(), slot->bytes());
-    return Issued::kOk;
-  }
-  if (state_ == State::kEnded) {
-    if (outstanding >= CallerFlow::kOutstandingMax) {
-      Answer(slot, ErrorCode::kNotSent, options_.description + ": " + end_reason_);
-      EndItemsLocked(SequenceOf(slot), slot->flags(), slot->bytes());
-      return Issued::kOk;
-    }
+/// A call with this slot, whatever there is room for. True: replies should be read.
+bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
+  if (state_ == State::kOpen) return QueueLocked(frame, flags, slot);
+  if (state_ == State::kEnded && ring_.size() < CallerFlow::kOutstandingMax) {
     slot->AddReference();
     ring_.Put(slot);
     slot->end_offset = kNeverSent;
-    return Issued::kOk;
+    return false;
   }
-  const bool drain = QueueLocked(frame, flags, slot);
+  if (state_ == State::kFailed) {
+    slot->Fill(verdict_flags_, verdict_.view());
+  } else {
+    ByteBuffer body;
+    AppendRuntimeError(body, ErrorCode::kNotSent, options_.description + ": " + end_reason_);
+    slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
+  }
+  EndItemsLocked(SequenceOf(slot), slot->flags(), slot->bytes());
+  slot->AddReference();
+  FinishInto(slot, &finished_);
+  return false;
+}
+
+Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
+                               std::shared_ptr<ItemStream> items) {
+  std::unique_lock lock(mutex_);
+  if (OutstandingLocked() >= options_.outstanding_max) return Issued::kTooMany;
+  if (state_ == State::kOpen && FullLocked()) return Issued::kFull;
+  *answer = NewSlotLocked(std::move(items));
+  const bool drain = IssueLocked(frame, flags, *answer);
   if (!finished_.empty()) {
     SlotList finished;
     finished.swap(finished_);
@@ -105,7 +109,11 @@ void Channel::Taken(const Slot* answer, std::uint64_t items) {
   Tell(ControlKind::kTaken, answer, items);
 }
 
-void Channel::Cancel(const Slot* answer, bool recursive) { Tell(ControlKind::kCancel, answer, recursive ? 1 : 0); }
+void Channel::Cancel(const Slot* answer, bool recursive) {
+  CallLine* const waiting = line();
+  if (waiting != nullptr && waiting->Cancel(answer)) return;
+  Tell(ControlKind::kCancel, answer, recursive ? 1 : 0);
+}
 
 void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
   SlotList finished;
@@ -360,6 +368,7 @@ void Channel::EndLocked(std::string reason) {
   aimless_ = false;
   stream_.Shutdown();  // closed by the destructor: the leader may be reading it just now
   if (on_disconnect_ != nullptr) reactor_.Post(std::move(on_disconnect_));
+  EndLineLocked();
   reactor_.SetGrace(id_, options_.grace);
   OpenRoomLocked();
 }
@@ -477,7 +486,7 @@ bool Channel::Usable() {
 
 std::size_t Channel::Outstanding() {
   std::lock_guard lock(mutex_);
-  return ring_.size();
+  return OutstandingLocked();
 }
 
 }  // namespace troupe::actors

@@ -38,8 +38,10 @@
 
 namespace troupe::actors {
 
+class CallLine;
 class CallReactor;
 class Crossing;
+class TaskValues;
 
 struct ChannelOptions {
   std::string description = "an actor";  // as errors name it, e.g. "actor Counter(1234)"
@@ -48,6 +50,8 @@ struct ChannelOptions {
   CallLimits limits;
   /// A call beyond this many without an answer is refused (kTooMany).
   std::size_t outstanding_max = std::numeric_limits<std::size_t>::max();
+  /// Whether the actor runs calls in the order they were made: then none overtakes one that waits for arguments.
+  bool ordered = true;
   /// Set: all answers are given to it, not to those who wait.
   std::shared_ptr<CallObserver> observer;
 };
@@ -85,6 +89,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// The same with a slot that is there, to which one reference is added; of a channel with an observer.
   Issued IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
                    std::shared_ptr<ItemStream> items = nullptr);
+  /// A call of the channel's line, with the slot that its caller has, to which one reference is added. It is taken
+  /// whatever there is room for, and answered at once where the channel is over.
+  void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items);
+  /// Where calls wait for their arguments; made when the first one does. `values` outlives the channel.
+  CallLine& Line(const TaskValues& values);
+  /// The same if there is one, else nullptr.
+  CallLine* line() const { return line_seen_.load(std::memory_order_acquire); }
   /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
   /// reference for the caller.
   Slot* WhenRoom();
@@ -120,7 +131,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   const std::string& description() const { return options_.description; }
   std::uint64_t id() const { return id_; }
   int fd() const { return stream_.fd(); }
+  /// Calls without an answer, those of the line too.
   std::size_t Outstanding();
+  /// Whether one more is refused (kTooMany).
+  bool TooMany() { return Outstanding() >= options_.outstanding_max; }
   /// Whether a call made now may still be answered by the actor.
   bool Usable();
   /// Where the actor is: arguments that it can map are named to it, not copied.
@@ -172,6 +186,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::Lost lost);
   void EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes);
   Slot* NewSlotLocked(std::shared_ptr<ItemStream> items);
+  bool IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot);
+  std::size_t OutstandingLocked() const;
+  class LineEnds;
+  void EndLineLocked();
   static void Answer(Slot* slot, ErrorCode code, std::string_view text);
   void Tell(ControlKind kind, const Slot* answer, std::uint64_t count);
   void SetVerdictLocked(ErrorCode code, std::string_view text);
@@ -205,6 +223,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::string lost_reason_;     // why the last connection ended
   bool stranded_ = false;       // the reactor knows of unflushed frames
   bool write_armed_ = false;
+  std::shared_ptr<CallLine> line_;  // once a call had to wait; set once
+  std::atomic<CallLine*> line_seen_{nullptr};
   std::vector<Slot*> room_waiters_;
   SlotList finished_;  // done, with waiters to notify once the lock is released
   std::vector<ObservedAnswer> observed_;  // likewise, for the observer

@@ -77,7 +77,7 @@ bool TaskPool::FillInLocked(Task& task, SlotList* finished) {
   for (const ArgumentToCome& each : task.call.to_come) {
     values.append(task.call.values, from, each.at - from);
     from = each.at;
-    good = good && values_.AppendAnswer(*each.answer.get(), &values, &task.call.held);
+    good = good && values_.AppendAnswer(*each.answer.get(), /*named_from=*/0, &values, &task.call.held);
   }
   values.append(task.call.values, from);
   task.call.to_come.clear();

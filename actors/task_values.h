@@ -1,6 +1,7 @@
-// What a TaskPool must know of the encoded arguments that it keeps. Who encodes them implements it (bindings).
+// What a TaskPool or a CallLine must know of the encoded arguments that it keeps. Who encodes them implements it
+// (bindings).
 //
-// Called on any thread, with the pool's lock held and without the GIL; takes no lock but the object store's, and does
+// Called on any thread, with the keeper's lock held and without the GIL; takes no lock but the object store's, and does
 // not block.
 #pragma once
 
@@ -23,8 +24,9 @@ struct ArgumentToCome {
 class TaskValues {
  public:
   virtual ~TaskValues() = default;
-  /// Appends the value that an answer holds, and to `held` a handle of each object that it names. False: it holds none.
-  virtual bool AppendAnswer(const Slot& answer, std::string* values, Handles* held) const = 0;
+  /// Appends the value that an answer holds, and to `held` a handle of each object that it names. One in memory is
+  /// named from so many bytes on, and copied below. False: the answer holds no value.
+  virtual bool AppendAnswer(const Slot& answer, std::size_t named_from, std::string* values, Handles* held) const = 0;
   /// `count` arguments as they go to another host: large values by their bytes. Nothing: they cannot.
   virtual std::optional<std::string> CopiedOut(std::string_view values, int count) const = 0;
 };

@@ -182,14 +182,15 @@ struct NewArguments {
   bool Read(PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"unix_path", "description", "grace_s", "host",        "port",
                                   "process",   "actor",       "control", "pending_max", "tasks",
-                                  nullptr};
+                                  "ordered",   nullptr};
     double grace_s = 5.0;
     Py_ssize_t pending_max = -1;
     PyObject* tasks = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "z|$UdsissOnO:CallChannel",
+    int ordered = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "z|$UdsissOnOp:CallChannel",
                                      const_cast<char**>(names), &path, &description, &grace_s,
                                      &remote.host, &remote.port, &remote.process, &remote.actor,
-                                     &remote.control, &pending_max, &tasks)) {
+                                     &remote.control, &pending_max, &tasks, &ordered)) {
       return false;
     }
     if (tasks != nullptr && (options.observer = TaskPoolOf(tasks)) == nullptr) return false;
@@ -201,6 +202,7 @@ struct NewArguments {
     if (text == nullptr && PyErr_Occurred()) return false;
     if (text != nullptr) options.description = text;
     options.grace = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(grace_s));
+    options.ordered = ordered != 0;
     if (pending_max > 0) options.outstanding_max = static_cast<std::size_t>(pending_max);
     return true;
   }
@@ -316,7 +318,8 @@ PyType_Slot slots[] = {
     {Py_tp_doc,
      const_cast<char*>("CallChannel(unix_path, *, description='an actor', grace_s=5.0, pending_max=-1); to another "
                        "host: CallChannel('', host=, port=, process=, actor=, control=), which "
-                       "returns at once; to one that is not there yet: CallChannel(None); for tasks: tasks=a TaskPool")},
+                       "returns at once; to one that is not there yet: CallChannel(None); for tasks: tasks=a TaskPool; "
+                       "ordered=False: a call may overtake one whose arguments are to come")},
     {0, nullptr}};
 PyType_Spec spec = {"troupe._native.CallChannel", sizeof(CallChannelObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};

@@ -2,14 +2,18 @@
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "actors/call_line.h"
 #include "actors/crossing.h"
 #include "actors/fork_guard.h"
+#include "actors/held_for_call.h"
 #include "actors/item_stream.h"
 #include "actors/reactor.h"
 #include "bindings/call_channel.h"
@@ -20,6 +24,7 @@
 #include "bindings/call_stream_object.h"
 #include "bindings/call_values.h"
 #include "bindings/object_values.h"
+#include "bindings/task_arguments.h"
 
 namespace troupe::bindings {
 namespace {
@@ -191,6 +196,14 @@ bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* a
   return AppendCallValues(frame, args, positional, kind.method, keywords, outgoing);
 }
 
+actors::Slot* RaiseTooMany(Channel& channel) {
+  RaiseRuntimeError(kTooManyPending,
+                    absl::StrFormat("%s: %d calls wait for an answer, max_pending_calls allows no more\n"
+                                    "  get some of them first, or create the actor with a higher limit",
+                                    channel.description(), channel.Outstanding()));
+  return nullptr;
+}
+
 /// Queues the frame, waiting for room. nullptr: an error is set.
 actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, std::uint16_t flags,
                     const std::shared_ptr<actors::ItemStream>& items) {
@@ -208,11 +221,7 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, s
         break;
       case Channel::Issued::kTooMany:
         if (std::exchange(drained, true)) {
-          RaiseRuntimeError(kTooManyPending,
-                            absl::StrFormat("%s: %d calls wait for an answer, max_pending_calls allows no more\n"
-                                            "  get some of them first, or create the actor with a higher limit",
-                                            channel.description(), channel.Outstanding()));
-          return nullptr;
+          return RaiseTooMany(channel);
         }
         channel.Flush();
         CallReactor::Current().Drain(channel);  // answers that are here count
@@ -231,23 +240,60 @@ std::size_t LargeFrom(Channel::Place place) {
   return actors::CallLimits().frame_bytes_max - kOtherArguments;
 }
 
-/// What a call names, until it has its answer: whoever runs it has registered it by then, or, on another host, has
-/// its copy.
-class HeldForCall : public actors::Completion {
- public:
-  explicit HeldForCall(actors::Handles held, std::shared_ptr<actors::Crossing> crossing)
-      : held_(std::move(held)), crossing_(std::move(crossing)) {
-    if (crossing_ != nullptr) crossing_->Give(held_.ids());
-  }
-  ~HeldForCall() override {
-    if (crossing_ != nullptr) crossing_->TakeBack(held_.ids());
-  }
-  void Run() override {}
+/// Waits, reading all channels, until `line` may take another call. False: an error is set.
+bool AwaitRoom(actors::CallLine& line) {
+  actors::Slot* slot = line.WhenRoom();
+  if (slot == nullptr) return true;
+  const actors::SlotHold hold(slot);
+  actors::WaitRequest request;
+  request.slots = &slot;
+  request.slot_count = 1;
+  GilHost host;
+  return CallReactor::Current().Wait(request, host) == actors::WaitResult::kDone;
+}
 
- private:
-  const actors::Handles held_;
-  const std::shared_ptr<actors::Crossing> crossing_;
-};
+/// Keeps the call until its arguments are there, and the calls before it have gone. nullptr: an error is set.
+actors::Slot* KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind, Outgoing& outgoing,
+                       ShapeTable::Shape* shape, const std::shared_ptr<actors::ItemStream>& items) {
+  if (channel.TooMany()) {
+    channel.Flush();
+    CallReactor::Current().Drain(channel);  // answers that are here count
+    if (channel.TooMany()) return RaiseTooMany(channel);
+  }
+  actors::CallLine& line = channel.Line(TaskArguments());
+  if (!AwaitRoom(line)) return nullptr;
+  if (shape->named) {  // it may never be sent: later calls cannot count on the names that it carries
+    shape->id = actors::kNoShape;
+    std::memcpy(frame.data() + actors::kFrameHeadBytes + offsetof(actors::CallHead, shape), &shape->id, sizeof shape->id);
+  }
+  actors::CallLine::Call call;
+  call.frame.assign(frame.data(), frame.size());
+  call.flags = shape->named ? actors::kFlagNamed : actors::kFlagNone;
+  call.held = std::move(outgoing.held);
+  call.to_come = std::move(*outgoing.to_come);
+  call.items = items;
+  const char* name = PyUnicode_AsUTF8(kind.method);
+  call.method = name != nullptr ? name : "?";
+  return line.Keep(std::move(call));
+}
+
+/// Sends the call. nullptr: an error is set.
+actors::Slot* Send(CallChannelObject* self, ByteBuffer& frame, const CallKind& kind, PyObject* keywords,
+                   Outgoing& outgoing, const ShapeTable::Shape& shape, bool here,
+                   const std::shared_ptr<actors::ItemStream>& items) {
+  Channel& channel = **self->channel;
+  std::uint16_t flags = shape.named ? actors::kFlagNamed : actors::kFlagNone;
+  std::unique_ptr<actors::HeldForCall> held;
+  if (!outgoing.held.empty()) {
+    flags |= actors::kFlagObjects;
+    held = std::make_unique<actors::HeldForCall>(std::move(outgoing.held), here ? nullptr : channel.Cross());
+  }
+  actors::Slot* slot = Queue(channel, frame, kind, flags, items);
+  if (slot == nullptr) return nullptr;
+  if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(slot, std::move(held)));
+  if (shape.named) self->shapes->Defined(kind.target, keywords, shape);
+  return slot;
+}
 
 }  // namespace
 
@@ -281,19 +327,15 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   Channel& channel = **self->channel;
   const Channel::Place place = channel.place();
   Outgoing outgoing(Outgoing::Way::kObjects, LargeFrom(place), place != Channel::Place::kAway);
+  std::vector<actors::ArgumentToCome> to_come;
+  outgoing.to_come = &to_come;
   if (!MakeFrame(self, kind, args, positional, keywords, frame, &shape, &outgoing)) return nullptr;
   const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
-  std::uint16_t flags = shape.named ? actors::kFlagNamed : actors::kFlagNone;
-  std::unique_ptr<HeldForCall> held;
-  if (!outgoing.held.empty()) {
-    flags |= actors::kFlagObjects;
-    held = std::make_unique<HeldForCall>(std::move(outgoing.held),
-                                         place == Channel::Place::kHere ? nullptr : channel.Cross());
-  }
-  actors::Slot* slot = Queue(channel, frame, kind, flags, items);
+  const actors::CallLine* const line = channel.line();
+  const bool waits = !to_come.empty() || (line != nullptr && line->Holds());
+  actors::Slot* slot = waits ? KeepBack(channel, frame, kind, outgoing, &shape, items)
+                             : Send(self, frame, kind, keywords, outgoing, shape, place == Channel::Place::kHere, items);
   if (slot == nullptr) return nullptr;
-  if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(slot, std::move(held)));
-  if (shape.named) self->shapes->Defined(kind.target, keywords, shape);
   if (kind.returns == 1 && !kind.streams) return NewRef(slot, self, kind.method);
   if (kind.streams) return NewRefStream(slot, items, self, kind);
   const actors::SlotHold hold(slot);

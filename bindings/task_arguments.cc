@@ -13,13 +13,15 @@ using actors::ByteBuffer;
 
 class Encoded : public actors::TaskValues {
  public:
-  bool AppendAnswer(const actors::Slot& answer, std::string* values, actors::Handles* held) const override {
+  bool AppendAnswer(const actors::Slot& answer, std::size_t named_from, std::string* values,
+                    actors::Handles* held) const override {
     std::string_view value = FrontValue(answer.bytes());
     std::vector<store::ObjectId> named;
     ByteBuffer name;
     if ((answer.flags() & actors::kFlagObjects) != 0) {
       const std::optional<store::ObjectId> id = actors::ReadObjectId(answer.bytes());
       if (!id) return false;
+      if (AppendCopy(*id, named_from, values)) return true;
       named.push_back(*id);
       AppendObjectName(name, *id);
       value = name.view();
@@ -32,6 +34,18 @@ class Encoded : public actors::TaskValues {
     }
     values->append(value);
     return !value.empty();
+  }
+
+  /// Of an object of fewer bytes than `below`; what refers to others goes by name alone.
+  static bool AppendCopy(const store::ObjectId& id, std::size_t below, std::string* values) {
+    actors::ObjectStore& store = *actors::ObjectStore::Current();
+    if (below == 0 || store.Contains(id)) return false;
+    const StatusOr<actors::ObjectView> view = store.View(id);
+    if (!view.ok() || view->bytes().size() >= below) return false;
+    ByteBuffer out;
+    static_cast<void>(AppendLargeBytes(out, view->bytes()));  // fails for what is larger than any frame alone
+    values->append(out.view());
+    return true;
   }
 
   std::optional<std::string> CopiedOut(std::string_view values, int count) const override {

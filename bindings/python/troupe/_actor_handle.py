@@ -104,9 +104,9 @@ class ActorHandle:
         return self._link.actor
 
 
-def watched(session: _session.Session, actor: str, class_name: str, pending_max: int) -> ActorLink:
+def watched(session: _session.Session, actor: str, class_name: str, traits: Traits) -> ActorLink:
     """The link to an actor somebody else created: asks the head to be told of it, once."""
-    link, is_new = ActorLink.of_or_new(session, actor, class_name, pending_max)
+    link, is_new = ActorLink.of_or_new(session, actor, class_name, traits.max_pending_calls, traits.ordered)
     if is_new:
         try:
             _, update, data = session.request("WatchActor", {"actor": actor})
@@ -119,4 +119,4 @@ def watched(session: _session.Session, actor: str, class_name: str, pending_max:
 
 def _handle(actor: str, class_name: str, traits: Traits) -> ActorHandle:
     """What a handle that travelled becomes in the process it arrives in."""
-    return ActorHandle(watched(_session.current(), actor, class_name, traits.max_pending_calls), traits)
+    return ActorHandle(watched(_session.current(), actor, class_name, traits), traits)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from troupe import _calls, _session, exceptions
@@ -30,12 +30,14 @@ class Caller:
 class ActorLink:
     """See the module's text. Made by `of_or_new`, one per session and actor."""
 
-    def __init__(self, session: _session.Session, actor: str, class_name: str, pending_max: int) -> None:
+    def __init__(self, session: _session.Session, actor: str, class_name: str, pending_max: int,
+                 ordered: bool = True) -> None:
         self.session = session
         self.actor = actor
         self.label = f"actor {class_name}({actor[:8]})"
         self.class_name = class_name
         self.pending_max = pending_max
+        self.ordered = ordered
         self.incarnation = 0
         self._channel: Any = None           # None until the next call, which makes one
         self._alive: dict | None = None     # the head's last word, while that is "alive"
@@ -51,9 +53,10 @@ class ActorLink:
         session.board.subscribe("actor", actor, self._on_state)
 
     @classmethod
-    def of_or_new(cls, session: _session.Session, actor: str, class_name: str,
-                  pending_max: int) -> tuple["ActorLink", bool]:
-        """The session's link to an actor, and whether it was made just now."""
+    def of_or_new(cls, session: _session.Session, actor: str, class_name: str, pending_max: int,
+                  ordered: bool) -> tuple["ActorLink", bool]:
+        """The session's link to an actor, and whether it was made just now. `ordered`: the actor runs calls in the order
+        they were made, so that none overtakes one whose arguments are to come."""
         with _session._lock:
             links = session.store.get("actor_links")
             if links is None:
@@ -62,7 +65,7 @@ class ActorLink:
             link = links.get(actor)
             if link is not None:
                 return link, False
-            link = links[actor] = cls(session, actor, class_name, pending_max)
+            link = links[actor] = cls(session, actor, class_name, pending_max, ordered)
             return link, True
 
     def bind(self, caller: Caller, target: str, check: Check | None = None) -> Bound:
@@ -101,7 +104,7 @@ class ActorLink:
 
     def _open(self) -> Any:
         if self._channel is None:
-            self._channel = _calls.channel_later(self.label, self.pending_max)
+            self._channel = _calls.channel_later(self.label, self.pending_max, self.ordered)
             if self._error is not None:
                 _calls.fail(self._channel, self._error)
             elif self._alive is not None:
@@ -192,18 +195,6 @@ def _end_links(session: _session.Session) -> None:
     for link in list(session.store["actor_links"].values()):
         link.fail(exceptions.ActorUnavailableError(
             "troupe.shutdown() was called in this process, and the handle belongs to the session that it ended"))
-
-
-def resolve_args(args: tuple) -> tuple:
-    """Refs among the arguments become their values, as the receiver expects."""
-    if any(type(value) is _calls.Ref for value in args):
-        return tuple(_calls.get(value) if type(value) is _calls.Ref else value for value in args)
-    return args
-
-
-def resolve_kwargs(kwargs: Mapping[str, Any]) -> dict:
-    """The same for keyword arguments."""
-    return {name: _calls.get(value) if type(value) is _calls.Ref else value for name, value in kwargs.items()}
 
 
 def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeError:

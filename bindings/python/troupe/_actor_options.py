@@ -8,7 +8,8 @@ from troupe import _resources, _selectors, _session
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
-          "accelerator_type", "max_pending_calls", "concurrency_groups", "label_selector", "fallback_strategy", "priority"}
+          "accelerator_type", "max_pending_calls", "concurrency_groups", "label_selector", "fallback_strategy", "priority",
+          "allow_out_of_order_execution"}
 _NEEDS_LATER = {"accelerator_type": None}
 
 
@@ -28,6 +29,9 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     retries = options.get("max_task_retries")
     if retries is not None and (not isinstance(retries, int) or retries < -1):
         raise ValueError(f"max_task_retries must be a whole number, or -1 for any number, not {retries!r}")
+    if options.get("allow_out_of_order_execution") not in (None, True, False):
+        raise ValueError("allow_out_of_order_execution must be True, False or None, not "
+                         f"{options['allow_out_of_order_execution']!r}")
     _check_groups(options.get("concurrency_groups"))
     pending = options.get("max_pending_calls")
     if pending is not None and (not isinstance(pending, int) or pending < -1):

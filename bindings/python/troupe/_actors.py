@@ -66,7 +66,7 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     package = Package(cls, args, kwargs, traits, _actor_options.running_of(options))
     environment = _environment.build(options.get("runtime_env"), session=session)
     spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), environment)
-    link, _ = ActorLink.of_or_new(session, spec["actor"], cls.__name__, traits.max_pending_calls)
+    link, _ = ActorLink.of_or_new(session, spec["actor"], cls.__name__, traits.max_pending_calls, traits.ordered)
     link.keep(package.refs, restarts=spec["max_restarts"] != 0)
     if package.to_come and not spec["name"]:
         link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link), link.end, link.label)
@@ -86,7 +86,7 @@ def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: 
         raise exceptions.ActorAlreadyExistsError(str(error)) from None
     info = update["info"]
     if info["actor"] != spec["actor"]:
-        link, _ = ActorLink.of_or_new(session, info["actor"], info["class_name"], link.pending_max)
+        link, _ = ActorLink.of_or_new(session, info["actor"], info["class_name"], link.pending_max, link.ordered)
     if not link.dead:  # a push was faster, and it is forgotten again
         session.board.post_reply("actor", info["actor"], info, data)
     return link
@@ -104,7 +104,7 @@ def get_actor(name: str, namespace: str | None = None) -> "ActorHandle":
     if info["state"] == "dead":
         raise ValueError(f"the actor named {name!r} is dead")
     traits = Traits.from_json(info["methods"])
-    return ActorHandle(watched(session, info["actor"], info["class_name"], traits.max_pending_calls), traits)
+    return ActorHandle(watched(session, info["actor"], info["class_name"], traits), traits)
 
 
 def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:

@@ -32,10 +32,11 @@ def connect(address: dict, description: str, control: Any) -> Any:
     return native.CallChannel(description=description, **_to(address, control))
 
 
-def channel_later(description: str, pending_max: int) -> Any:
+def channel_later(description: str, pending_max: int, ordered: bool) -> Any:
     """A channel to an actor that is not there yet: calls wait in it until `aim`. More than `pending_max` calls
-    without an answer are refused with PendingCallsLimitExceeded (-1: none)."""
-    return native.CallChannel(None, description=description, pending_max=pending_max)
+    without an answer are refused with PendingCallsLimitExceeded (-1: none). Unless `ordered`, a call may overtake one
+    whose arguments are to come."""
+    return native.CallChannel(None, description=description, pending_max=pending_max, ordered=ordered)
 
 
 def aim(channel: Any, address: dict, control: Any) -> None:

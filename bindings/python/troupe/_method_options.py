@@ -160,6 +160,7 @@ class Traits:
     methods: Mapping[str, MethodOptions] | None = None
     max_task_retries: int = 0
     max_pending_calls: int = -1
+    ordered: bool = True  # whether its calls run in the order in which their caller made them
     is_async: bool = False  # whether its actors run on an event loop: those with an `async def` method do
 
     @classmethod
@@ -173,8 +174,13 @@ class Traits:
                        for name, each in functions.items() if not name.startswith("__")}
             known = _known[actor_class] = methods, any(map(_is_async, functions.values()))
         methods, is_async = known
+        ordered = options.get("allow_out_of_order_execution")
+        if ordered is None:  # as Ray: threads and coroutines have no order anyhow
+            ordered = not is_async and (options.get("max_concurrency") or 1) == 1 and not options.get("concurrency_groups")
+        else:
+            ordered = not ordered
         return cls(methods, options.get("max_task_retries") or 0, options.get("max_pending_calls") or -1,
-                   is_async)
+                   ordered, is_async)
 
     def options_of(self, name: str) -> MethodOptions | None:
         """The options of a method; None: there is no such method."""
@@ -191,7 +197,7 @@ class Traits:
                           if value != getattr(_DEFAULT, field)}
                    for name, options in (self.methods or {}).items()}
         return json.dumps({"methods": methods, "max_task_retries": self.max_task_retries,
-                           "max_pending_calls": self.max_pending_calls}).encode()
+                           "max_pending_calls": self.max_pending_calls, "ordered": self.ordered}).encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> "Traits":
@@ -199,6 +205,6 @@ class Traits:
         try:
             read = json.loads(text)
             return cls({name: MethodOptions(**options) for name, options in read["methods"].items()},
-                       int(read["max_task_retries"]), int(read["max_pending_calls"]))
+                       int(read["max_task_retries"]), int(read["max_pending_calls"]), bool(read["ordered"]))
         except (ValueError, TypeError, KeyError, AttributeError):
             return cls()

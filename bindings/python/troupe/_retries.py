@@ -9,11 +9,11 @@ import threading
 from typing import Any, Generic, TypeVar
 
 from troupe import _calls, exceptions
-from troupe._actor_link import ActorLink, Caller, resolve_args, resolve_kwargs
+from troupe._actor_link import ActorLink, Caller
 from troupe._bridge import native
 from troupe._method_options import MethodOptions
 
-_ATOMS = (type(None), bool, int, float, complex, str, bytes)
+_KEPT = (type(None), bool, int, float, complex, str, bytes, _calls.Ref)  # types of values that nobody can change
 Call = TypeVar("Call")
 
 
@@ -60,7 +60,7 @@ class RetryLine(Generic[Call]):
 class _Call:
     """One call, over all its attempts."""
 
-    def __init__(self, target: str, options: MethodOptions, retries: int, frozen: Any, promises: list) -> None:
+    def __init__(self, target: str, options: MethodOptions, retries: int, frozen: "_Frozen", promises: list) -> None:
         self.target = target
         self.options = options
         self.left = retries  # -1: any number
@@ -104,7 +104,7 @@ class RetriedCalls(Caller):
     def call(self, target: str, options: MethodOptions, retries: int, args: tuple, kwargs: dict) -> Any:
         """Starts a call; what its caller gets."""
         promises = [_calls.Promise() for _ in range(max(1, int(options.num_returns)))]
-        call = _Call(target, options, retries, _frozen(resolve_args(args), resolve_kwargs(kwargs)), promises)
+        call = _Call(target, options, retries, _Frozen(args, kwargs), promises)
         with self._lock:
             call.number, now = self._line.begin(call)
             self._send(now)
@@ -120,7 +120,7 @@ class RetriedCalls(Caller):
                 bound = self._bound.get(call.target)
                 if bound is None:
                     bound = self._bound[call.target] = self._link.bind(self, call.target)
-                args, kwargs = _thawed(call.frozen)
+                args, kwargs = call.frozen.thawed()
                 made = bound(*args, **kwargs)
             except (exceptions.TroupeError, TypeError, ValueError) as error:
                 self._answer(call, error)
@@ -135,6 +135,8 @@ class RetriedCalls(Caller):
     def _came_back(self, call: _Call, future: Any) -> None:
         error = future.exception()
         with self._lock:
+            if error is not None and call.frozen.failed():
+                return self._answer(call, error)
             if isinstance(error, exceptions.ActorUnavailableError) and call.may_go_again():
                 self._link.suspect(error)
                 return self._send(self._line.lost(call.number))
@@ -177,12 +179,37 @@ def _retries(options: MethodOptions, error: BaseException) -> bool:
     return which is True or isinstance(error, which)
 
 
-def _frozen(args: tuple, kwargs: dict) -> Any:
-    """Arguments as they are now: what is changed later must not be seen by another attempt. Refs inside are held."""
-    if all(type(value) in _ATOMS for value in (*args, *kwargs.values())):
-        return args, kwargs
-    return native.completed_ref((args, kwargs))
+class _Frozen:
+    """Arguments as they are now: what is changed later must not be seen by another attempt. Refs among them stay refs,
+    and those inside are held."""
+
+    def __init__(self, args: tuple, kwargs: dict) -> None:
+        self._args, self._kwargs = args, kwargs
+        self._changing: Any = None
+        if all(type(value) in _KEPT for value in (*args, *kwargs.values())):
+            return
+        changing = ({i: value for i, value in enumerate(args) if type(value) not in _KEPT},
+                    {name: value for name, value in kwargs.items() if type(value) not in _KEPT})
+        self._changing = native.completed_ref(changing)
+        self._args = tuple(None if i in changing[0] else value for i, value in enumerate(args))
+        self._kwargs = {name: None if name in changing[1] else value for name, value in kwargs.items()}
+
+    def thawed(self) -> tuple[tuple, dict]:
+        """What was frozen, each time anew."""
+        if self._changing is None:
+            return self._args, self._kwargs
+        by_place, by_name = _calls.get(self._changing, None)
+        return tuple(by_place.get(i, value) for i, value in enumerate(self._args)), {**self._kwargs, **by_name}
+
+    def failed(self) -> bool:
+        """Whether a ref among them holds an error: that is its call's answer, however often it is made."""
+        return any(_holds_error(value) for value in (*self._args, *self._kwargs.values()) if type(value) is _calls.Ref)
 
 
-def _thawed(frozen: Any) -> tuple[tuple, dict]:
-    return frozen if isinstance(frozen, tuple) else _calls.get(frozen, None)
+def _holds_error(ref: Any) -> bool:
+    try:
+        if ref.done():
+            _calls.get(ref)
+    except Exception:
+        return True
+    return False

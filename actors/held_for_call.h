@@ -1,0 +1,31 @@
+// What a call names, until it has its answer: whoever runs it has registered it by then, or, on another host, has
+// its copy.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "actors/crossing.h"
+#include "actors/object_handles.h"
+#include "actors/waiter.h"
+
+namespace troupe::actors {
+
+class HeldForCall : public Completion {
+ public:
+  /// `crossing`: what large values go over to another host; nullptr: the call stays on this one.
+  HeldForCall(Handles held, std::shared_ptr<Crossing> crossing)
+      : held_(std::move(held)), crossing_(std::move(crossing)) {
+    if (crossing_ != nullptr) crossing_->Give(held_.ids());
+  }
+  ~HeldForCall() override {
+    if (crossing_ != nullptr) crossing_->TakeBack(held_.ids());
+  }
+  void Run() override {}
+
+ private:
+  const Handles held_;
+  const std::shared_ptr<Crossing> crossing_;
+};
+
+}  // namespace troupe::actors
