@@ -25,6 +25,7 @@ class ActorContext:
         self.node_name = begin["node_name"]
         self.gpu_ids = list(begin["gpu_ids"])
         self.group = begin["group"]
+        self.captures = False  # whether what is made here goes into that group too
         self.traits = Traits()
 
 
@@ -88,6 +89,7 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
         _runtime_env.enter(_session.current())
         cls, args, kwargs, traits, running = _constructor.load(_rank.read_payload(begin, attachment))
         loaded = True
+        ActorContext.current.captures = running["captures"] and bool(begin["group"])
         loop = None
         if traits.is_async:
             import asyncio

@@ -10,6 +10,7 @@ _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "l
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
           "accelerator_type", "max_pending_calls", "concurrency_groups", "label_selector", "fallback_strategy", "priority",
           "allow_out_of_order_execution"}
+_SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy")
 _NEEDS_LATER = {"accelerator_type": None}
 
 
@@ -65,7 +66,22 @@ def check_methods(methods: Mapping[str, Any], options: Mapping[str, Any]) -> Non
 
 def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """What the actor's own process must know of them."""
-    return {"max_concurrency": options.get("max_concurrency"), "groups": dict(options.get("concurrency_groups") or {})}
+    return {"max_concurrency": options.get("max_concurrency"), "groups": dict(options.get("concurrency_groups") or {}),
+            "captures": getattr(options.get("scheduling_strategy"), "placement_group_capture_child_tasks", False)}
+
+
+def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of what is made here: unless they say where, in the placement group of the actor or task that makes
+    it, if that one captures its children; these do so in turn."""
+    from troupe._actor_host import ActorContext
+    from troupe.util.placement_group import PlacementGroup
+    from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    here = ActorContext.current
+    if here is None or not here.captures or any(options.get(name) is not None for name in _SAY_WHERE):
+        return options
+    return {**options, "scheduling_strategy": PlacementGroupSchedulingStrategy(
+        PlacementGroup(here.group, []), placement_group_capture_child_tasks=True)}
 
 
 def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: str, actor: str,

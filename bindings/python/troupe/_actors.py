@@ -58,6 +58,7 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     from troupe._constructor import LateStart, Package
 
     session = _session.current()
+    options = _actor_options.captured(options)
     traits = Traits.of_class(cls, options)
     _actor_options.check_methods(traits.methods or {}, options)
     check = _parameters.check_of(cls.__name__, _parameters.of_method(cls, "__init__"))

@@ -74,6 +74,11 @@ class RuntimeContext:
         return (ActorContext.current.group or None) if ActorContext.current else None
 
     @property
+    def should_capture_child_tasks_in_placement_group(self) -> bool:
+        """Whether actors and tasks made here are placed in the group that this actor or task is in."""
+        return ActorContext.current is not None and ActorContext.current.captures
+
+    @property
     def current_actor(self) -> Any:
         """The handle of the actor this code runs in. RuntimeError elsewhere."""
         here = ActorContext.current
@@ -81,7 +86,7 @@ class RuntimeContext:
             raise RuntimeError("current_actor is for code that runs in an actor")
         from troupe._actor_handle import ActorHandle, watched
 
-        link = watched(_session.current(), here.actor, here.class_name, here.traits.max_pending_calls)
+        link = watched(_session.current(), here.actor, here.class_name, here.traits)
         return ActorHandle(link, here.traits)
 
     def get_worker_id(self) -> str:

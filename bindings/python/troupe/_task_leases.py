@@ -81,7 +81,7 @@ class Leases:
         self._signal = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
-        self._payloads: dict[float, bytes] = {}
+        self._payloads: dict[tuple[float, bool], bytes] = {}
         self._interrupters: dict[str, Any] = {}  # by node
         self._strangers_asked = 0.0
         self._waits = 0  # of the task that this process runs
@@ -105,7 +105,7 @@ class Leases:
         wrong ones."""
         spec = _actor_options.spec_of(options, self._session, TASKS_CLASS, "", {})
         _runtime_env.check(options.get("runtime_env"))
-        key = json.dumps([spec, options.get("runtime_env")], sort_keys=True, default=str)
+        key = json.dumps([spec, options.get("runtime_env"), _actor_options.running_of(options)], sort_keys=True, default=str)
         with self._lock:
             pool = self._pools.get(key)
             if pool is None:
@@ -371,7 +371,7 @@ class Leases:
         board = self._session.board
         board.subscribe("actor", lease.actor, lambda info, data: self._tell(lease, info, data))
         try:
-            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload(pool.cpus))
+            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload(pool))
         except exceptions.TroupeError as error:
             self._end(lease)
             if isinstance(error, exceptions.PlacementError):
@@ -385,14 +385,15 @@ class Leases:
         self._news.append((lease, info, attachment))
         self.wake()
 
-    def _host_payload(self, cpus: float) -> bytes:
-        payload = self._payloads.get(cpus)
+    def _host_payload(self, pool: Pool) -> bytes:
+        running = _actor_options.running_of(pool.options)
+        payload = self._payloads.get((pool.cpus, running["captures"]))
         if payload is None:
             from troupe import _capture
             from troupe._method_options import Traits
 
-            payload = self._payloads[cpus] = _capture.dumps(
-                TaskHost, (cpus,), {}, Traits(), _actor_options.running_of({}), what="the runtime's class for tasks")
+            payload = self._payloads[pool.cpus, running["captures"]] = _capture.dumps(
+                TaskHost, (pool.cpus,), {}, Traits(), running, what="the runtime's class for tasks")
         return payload
 
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _api, _blobs, _capture, _parameters, _session, _task_options, exceptions
+from troupe import _actor_options, _api, _blobs, _capture, _parameters, _session, _task_options, exceptions
 from troupe._bridge import native
 
 INLINE_BYTES_MAX = 4 << 20
@@ -57,7 +57,7 @@ class RemoteFunction:
         session = _session.current()
         if self._checked.returns.num_returns == "streaming":
             from troupe import _streams  # noqa: F401  (what such a call gives)
-        with Leases.of(session).pool(_task_options.placing(self._options)) as pool:
+        with Leases.of(session).pool(_task_options.placing(_actor_options.captured(self._options))) as pool:
             started = self._bind(session, pool)
         _bound.add(self)
         if _api.around_wait is not None:

@@ -7,7 +7,8 @@ from typing import Any
 
 
 class PlacementGroupSchedulingStrategy:
-    """Inside a placement group: in the bundle of that index, or in any (-1)."""
+    """Inside a placement group: in the bundle of that index, or in any (-1). With `placement_group_capture_child_tasks`
+    what the actor or task makes goes into the group too, in any bundle, unless its own options say where."""
 
     def __init__(self, placement_group: Any, placement_group_bundle_index: int = -1,
                  placement_group_capture_child_tasks: bool | None = None) -> None:
@@ -15,10 +16,9 @@ class PlacementGroupSchedulingStrategy:
         if not isinstance(index, int) or not -1 <= index < placement_group.bundle_count:
             raise ValueError(f"bundle index {index} is invalid: the group has {placement_group.bundle_count} bundles, "
                              "0 up; -1 means any")
-        if placement_group_capture_child_tasks:
-            raise ValueError("placement_group_capture_child_tasks=True is not supported by this version")
         self.placement_group = placement_group
         self.placement_group_bundle_index = index
+        self.placement_group_capture_child_tasks = bool(placement_group_capture_child_tasks)
 
 
 @dataclass(frozen=True)
