@@ -64,7 +64,7 @@ class Queue {
   void Try(Group& group) {
     const Actor* actor = turn_.FindActor(group.spec.actor);
     if (actor != nullptr && actor->recreate_at > turn_.now) return;
-    if (group.waits_since == Instant{}) group.waits_since = turn_.now;
+    if (group.waits_since == Instant{}) group.waits_since = turn_.now - WaitedBefore(group);
     const bool ready = group.retry_at <= turn_.now;
     if (!group.spec.parent.IsNil()) {
       const placement::Request request = RequestOf(turn_, group.spec);
@@ -100,6 +100,14 @@ class Queue {
   }
 
  private:
+  // Of a launch that has not run yet, what it waited for before this head started. Clocks may have been set meanwhile.
+  Duration WaitedBefore(const Group& group) const {
+    const Launch* launch = group.spec.gang ? turn_.FindLaunch(group.spec.launch) : nullptr;
+    if (launch == nullptr || launch->epoch != 0 || launch->submitted_us >= turn_.wall_us) return Duration::zero();
+    const auto most = std::chrono::duration_cast<std::chrono::microseconds>(turn_.options.keep_after);
+    return std::min(std::chrono::microseconds(turn_.wall_us - launch->submitted_us), most);
+  }
+
   // The first that must wait keeps what it will need. The plan stands for a while: it costs a look at all nodes.
   void Keep(Group& group, const placement::Request& request) {
     const bool pauses = group.retry_at > turn_.now;  // there was room for it

@@ -36,6 +36,12 @@ class Passes : public HeadFixture {
   void Create(GroupId id, std::uint64_t cpus, std::int32_t priority = 0) {
     Say(client_, Asking(id, cpus, priority), 50);
   }
+  void Wait(const FakeNode& node, int minutes) {
+    for (int second = 0; second < 60 * minutes; ++second) {
+      Advance(std::chrono::seconds(1));
+      Say(node.session, wire::Heartbeat());
+    }
+  }
   void Remove(GroupId id) {
     wire::RemoveGroup remove;
     remove.group = id;
@@ -161,13 +167,7 @@ TEST_F(Passes, P6_APlaceIsKeptOnceTheFirstHasWaitedLongEnough) {
   const FakeNode a = LargeOneWaits();
   EXPECT_EQ(GroupOf(small_).state, wire::GroupState::kCreated) << "whoever fits goes";
   Remove(small_);
-  for (int minutes = 0; minutes < 121; minutes += 1) {
-    Say(a.session, wire::Heartbeat());
-    for (int i = 0; i < 60; ++i) {
-      Advance(std::chrono::seconds(1));
-      Say(a.session, wire::Heartbeat());
-    }
-  }
+  Wait(a, 121);
   const GroupId late(4, 7);
   Create(late, 1);
   Serve(a);
@@ -176,6 +176,33 @@ TEST_F(Passes, P6_APlaceIsKeptOnceTheFirstHasWaitedLongEnough) {
   Serve(a);
   Serve(a);
   EXPECT_EQ(GroupOf(large_).state, wire::GroupState::kCreated);
+}
+
+TEST_F(Passes, P6_ALaunchGoesOnWaitingOverARestartOfTheHead) {
+  KeepPlacesAfter(std::chrono::hours(2));
+  FakeNode a = Join(1, 4);
+  Create(first_, 2);
+  Serve(a);
+  Submit(client_, 4);
+  Wait(a, 110);
+  Boot();
+  client_ = Open(wire::Role::kClient, Id128{9, 1});
+  wire::RegisterNode report;
+  report.incarnation = a.incarnation;
+  report.holdings.emplace_back();
+  report.holdings[0].group = first_;
+  report.holdings[0].attempt = GroupOf(first_).attempt;
+  a = Join(1, 4, 0, report);
+  Wait(a, 5);
+  Create(small_, 1);
+  Serve(a);
+  EXPECT_EQ(GroupOf(small_).state, wire::GroupState::kCreated) << "the launch has waited for less than two hours";
+  Remove(small_);
+  Serve(a);
+  Wait(a, 6);
+  Create(GroupId(4, 8), 1);
+  Serve(a);
+  EXPECT_TRUE(GroupOf(GroupId(4, 8)).waiting()) << "what it waited for before the restart counts";
 }
 
 // There was room for one that pauses after a refusal: it has not to wait first to keep it.
