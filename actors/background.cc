@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,18 +10,15 @@
 #include "actors/channel.h"
 #include "actors/now.h"
 #include "actors/reactor.h"
+#include "runtime/base/signals_blocked.h"
 
 namespace troupe::actors {
 
 void CallReactor::StartBackgroundLocked() {
   if (background_state_ != BackgroundState::kAbsent || stopping_) return;
   background_state_ = BackgroundState::kBusy;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   background_ = std::thread([this] { BackgroundMain(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void CallReactor::StopCurrent() {

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "actors/tls_loop.h"
 #include "runtime/async/deadline.h"
 #include "runtime/base/log.h"
+#include "runtime/base/signals_blocked.h"
 
 namespace troupe::actors {
 namespace {
@@ -45,12 +45,8 @@ ObjectMover* ObjectMover::Current() {
     return nullptr;
   }
   current.store(made, std::memory_order_release);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   made->thread_ = std::thread([made] { made->Run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return made;
 }
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -16,6 +15,7 @@
 #include "actors/object_turn.h"
 #include "actors/reactor.h"
 #include "runtime/async/os_random.h"
+#include "runtime/base/signals_blocked.h"
 
 namespace troupe::actors {
 namespace {
@@ -103,12 +103,8 @@ ObjectStore* ObjectStore::Current() {
   (void)installed;
   Slot::SetReleaseHook(&ObjectStore::Released);
   current.store(store, std::memory_order_release);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   store->thread_ = std::thread([store] { store->Run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return store;
 }
 

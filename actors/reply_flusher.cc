@@ -1,17 +1,14 @@
 #include "actors/reply_flusher.h"
 
 #include <pthread.h>
-#include <signal.h>
+
+#include "runtime/base/signals_blocked.h"
 
 namespace troupe::actors {
 
 ReplyFlusher::ReplyFlusher() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   thread_ = std::thread([this] { Main(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 ReplyFlusher::~ReplyFlusher() {

@@ -1,30 +1,16 @@
 #include "head/journal/journal_thread.h"
 
-#include <csignal>
 #include <iterator>
 #include <chrono>
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/signals_blocked.h"
 
 namespace troupe::head {
 namespace {
 
 constexpr std::chrono::milliseconds kRoomPause{500};
-
-// Signals are the main thread's; a thread takes the mask of its maker.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 

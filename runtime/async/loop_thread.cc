@@ -1,21 +1,19 @@
 #include "runtime/async/loop_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
+
+#include "runtime/base/signals_blocked.h"
 
 namespace troupe::async {
 
 LoopThread::LoopThread(const std::string& name) : work_(context_.get_executor()) {
   // The new thread inherits this mask: it must not have an unblocked moment of its own.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   thread_ = std::thread([this, thread_name = name.substr(0, 15)] {
     pthread_setname_np(pthread_self(), thread_name.c_str());
     context_.run();
   });
   thread_id_ = thread_.get_id();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 LoopThread::~LoopThread() { Stop(); }

@@ -1,7 +1,6 @@
 #include "runtime/store/pool.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/signals_blocked.h"
 #include "runtime/store/slot_header.h"
 
 namespace troupe::store {
@@ -226,12 +226,8 @@ void Pool::WantSpare(const SegmentShape& shape) {
 
 // Signals are for the program's own threads.
 void Pool::StartSpareMaker() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   spare_maker_ = std::thread([this] { MakeSpares(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 bool Pool::Inherited() const { return getpid() != pid_; }
