@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 enter_work_folder "$here/objects.pml"
 build() {  # spin-options gcc-options
   # shellcheck disable=SC2086
-  spin -a $1 objects.pml >/dev/null && gcc -w -O1 $2 -DCOLLAPSE -DMEMLIM=1700 -o pan pan.c
+  spin -a $1 objects.pml >/dev/null && gcc -w -O2 $2 -DCOLLAPSE -DMEMLIM=1700 -o pan pan.c
 }
 whole() {  # a search that did not finish is no verdict: its count of errors is left out
   local output
