@@ -259,6 +259,16 @@ TEST_F(WorkerCoreTest, ARequestThatMayNotBeRepeatedEndsAsUnknown) {
   EXPECT_EQ(Sent<wire::Relay>().size(), 1u);
 }
 
+TEST_F(WorkerCoreTest, AMessageThatNobodyTakesIsNotDroppedWithoutAWord) {
+  Join();
+  StartLaunch(1);
+  FromProcess(ranks_[0], wire::KillActor());  // a request, which only a number makes one
+  FromProcess(ranks_[0], wire::KillActor());
+  ASSERT_EQ(All<NotTaken>().size(), 1u) << "once per process";
+  EXPECT_EQ(All<NotTaken>()[0].process, ranks_[0]);
+  EXPECT_EQ(All<NotTaken>()[0].kind, "KillActor");
+}
+
 TEST_F(WorkerCoreTest, LeavingEndsEverythingAndThenLeaves) {
   Take(core_->OnTimer(now_));
   Join();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -90,6 +91,11 @@ struct Joined {
 struct DialPeer {
   wire::ProbePeer probe;
 };
+/// A process sent a message without an id that nobody here takes: a fault of ours. Once per process.
+struct NotTaken {
+  ProcessId process;
+  std::string_view kind;
+};
 /// Nothing runs here any more: leave.
 struct LeaveNode {
   std::string reason;
@@ -97,7 +103,7 @@ struct LeaveNode {
 
 using Effect = std::variant<ToHead, ToProcess, FrameToProcess, StartProcess, SignalProcess,
                             FetchBlob, ForgetBlob, KeepValue, WakeAt, SaveState, DropHead, Joined,
-                            DialPeer, LeaveNode>;
+                            DialPeer, NotTaken, LeaveNode>;
 using Effects = std::vector<Effect>;
 
 }  // namespace troupe::worker

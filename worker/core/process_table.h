@@ -36,6 +36,7 @@ struct Process {
 
   enum class Ending { kNo, kLeaving, kAsked, kTermed, kKilled };
   Ending ending = Ending::kNo;
+  bool misspoke = false;       // it sent what nobody takes
   bool ordered = false;        // its end was asked for by us, not its own doing
   wire::ProcessEnd end;
   Instant due;                 // next step of the ending

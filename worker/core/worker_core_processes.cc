@@ -37,13 +37,15 @@ Effects WorkerCore::OnProcessMessage(ProcessId id, wire::Message message, Instan
   Effects out;
   Process* process = context_.processes.Find(id);
   if (process == nullptr) return Done(std::move(out), now);
+  const std::string_view kind = wire::NameOf(message.body);
   if (message.id != 0) {
     relays_.Up(*process, std::move(message), context_.outbox, &out);
-  } else if (process->kind == wire::ProcessKind::kActor) {
-    actors_.OnMessage(*process, std::move(message), now, &out);
-  } else {
-    launches_.OnMessage(*process, std::move(message), now, &out);
+    return Done(std::move(out), now);
   }
+  const bool taken = process->kind == wire::ProcessKind::kActor
+                         ? actors_.OnMessage(*process, std::move(message), now, &out)
+                         : launches_.OnMessage(*process, std::move(message), now, &out);
+  if (!taken && !std::exchange(process->misspoke, true)) out.push_back(NotTaken{id, kind});
   return Done(std::move(out), now);
 }
 
