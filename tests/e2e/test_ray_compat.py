@@ -136,7 +136,7 @@ def test_without_it_ray_is_what_is_installed(home: Home, tmp_path: Path) -> None
 @pytest.mark.parametrize(("statement", "error", "words"), [
     ("import ray.tune", "ModuleNotFoundError", "ray.tune is not a part of Troupe, which stands in for ray here; use actors"),
     ("from ray import train", "ModuleNotFoundError", "ray.train is not a part of Troupe"),
-    ("from ray.util import collective", "ModuleNotFoundError", "use torch.distributed in a @distributed function"),
+    ("import ray.util.joblib", "ModuleNotFoundError", "use ray.util.ActorPool"),
     ("from ray.util.queue import Nothing", "ModuleNotFoundError", "ray.util.queue has Empty, Full, Queue"),
     ("import ray; ray.timeline()", "AttributeError", "ray.timeline is not a part of Troupe"),
     ("import ray; ray.nonsense", "AttributeError", "ray has "),

@@ -21,6 +21,11 @@ _STATE = {name: "util.state" for name in (
     "get_actor", "get_node", "get_placement_group", "list_actors", "list_nodes", "list_placement_groups",
     "summarize_actors")}
 
+_COLLECTIVE = {name: "util.collective" for name in (
+    "allgather", "allreduce", "barrier", "broadcast", "create_collective_group", "destroy_collective_group",
+    "get_collective_group_size", "get_rank", "gloo_available", "init_collective_group", "is_group_initialized",
+    "nccl_available", "recv", "reduce", "reducescatter", "send", "synchronize")}
+
 # Ray's module: its names, each with the module of Troupe that has it.
 MODULES: dict[str, dict[str, str]] = {
     "ray": {**dict.fromkeys((
@@ -36,6 +41,8 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.util": {**_GROUPS, "ActorPool": "util", "list_named_actors": "util",
                  "register_serializer": "util", "deregister_serializer": "util"},
     "ray.util.actor_pool": {"ActorPool": "util.actor_pool"},
+    "ray.util.collective": _COLLECTIVE,
+    "ray.util.collective.types": {"Backend": "util.collective", "ReduceOp": "util.collective"},
     "ray.util.placement_group": _GROUPS,
     "ray.util.queue": {"Empty": "util.queue", "Full": "util.queue", "Queue": "util.queue"},
     "ray.util.scheduling_strategies": _STRATEGIES,
@@ -55,7 +62,6 @@ INSTEAD = {
     "ray.timeline": "`troupe stack` and the logs",
     "ray.client": "ray.init('host:port', token_file=...)",
     "ray.java_function": "Python", "ray.cpp_function": "Python",
-    "ray.util.collective": "torch.distributed in a @distributed function",
     "ray.util.multiprocessing": "ray.util.ActorPool",
     "ray.util.joblib": "ray.util.ActorPool",
     "ray.util.state.list_tasks": "the refs of the tasks: ray.wait, ray.get",

@@ -1,0 +1,173 @@
+"""troupe.util.collective: actors that exchange tensors, over Gloo.
+
+Method: real actors, each a rank; what every rank has afterwards is looked at. NCCL needs a GPU and is not run here.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import cloudpickle
+import pytest
+from conftest import Home
+
+import troupe
+from troupe import exceptions
+from troupe.util import collective
+
+np = pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@troupe.remote(num_cpus=0)
+class Member:
+    """One rank."""
+
+    def init(self, world_size: int, rank: int, **options: Any) -> tuple[int, int]:
+        collective.init_collective_group(world_size, rank, **{"backend": "gloo", **options})
+        name = options.get("group_name", "default")
+        return collective.get_rank(name), collective.get_collective_group_size(name)
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def info(self, name: str) -> tuple:
+        return collective.is_group_initialized(name), collective.get_rank(name), collective.get_collective_group_size(name)
+
+    def allreduce(self, value: Any, name: str = "default", op: str = "SUM") -> Any:
+        collective.allreduce(value, name, collective.ReduceOp[op])
+        return value
+
+    def columns(self) -> Any:
+        """Of a tensor that is not contiguous, and of what lies beside it."""
+        whole = torch.arange(6.0).reshape(2, 3)
+        collective.allreduce(whole[:, 1])
+        return whole.tolist()
+
+    def all_kinds(self, size: int) -> dict[str, Any]:
+        rank = collective.get_rank()
+        mine = np.full(2, rank + 1.0)
+        made: dict[str, Any] = {}
+        made["reduce"] = mine.copy()
+        collective.reduce(made["reduce"], dst_rank=1)
+        made["broadcast"] = mine.copy()
+        collective.broadcast(made["broadcast"], src_rank=2)
+        made["allgather"] = [np.zeros(2) for _ in range(size)]
+        collective.allgather(made["allgather"], mine)
+        made["reducescatter"] = np.zeros(1)
+        collective.reducescatter(made["reducescatter"], [np.full(1, 10.0 * i + rank) for i in range(size)])
+        made["ring"] = np.zeros(2)
+        if rank % 2 == 0:
+            collective.send(mine, (rank + 1) % size)
+            collective.recv(made["ring"], (rank - 1) % size)
+        else:
+            collective.recv(made["ring"], (rank - 1) % size)
+            collective.send(mine, (rank + 1) % size)
+        collective.barrier()
+        return made
+
+    def destroy(self, name: str = "default") -> None:
+        collective.destroy_collective_group(name)
+
+
+def members(count: int) -> list[Any]:
+    return [Member.remote() for _ in range(count)]
+
+
+def joined(count: int, **options: Any) -> list[Any]:
+    actors = members(count)
+    made = troupe.get([each.init.remote(count, rank, **options) for rank, each in enumerate(actors)], timeout=60)
+    assert made == [(rank, count) for rank in range(count)]
+    return actors
+
+
+def test_every_operation(idle: Home) -> None:
+    actors = joined(4)
+    sums = troupe.get([each.allreduce.remote(np.full(3, rank + 1.0)) for rank, each in enumerate(actors)], timeout=60)
+    assert [each.tolist() for each in sums] == [[10.0] * 3] * 4
+    for op, wanted in (("PRODUCT", 24), ("MIN", 1), ("MAX", 4)):
+        made = troupe.get([each.allreduce.remote(torch.tensor([rank + 1]), op=op) for rank, each in enumerate(actors)], timeout=60)
+        assert [each.item() for each in made] == [wanted] * 4
+    made = troupe.get([each.all_kinds.remote(4) for each in actors], timeout=60)
+    assert made[1]["reduce"].tolist() == [10.0, 10.0]
+    for rank, each in enumerate(made):
+        assert each["broadcast"].tolist() == [3.0, 3.0]
+        assert [part.tolist() for part in each["allgather"]] == [[i + 1.0] * 2 for i in range(4)]
+        assert each["reducescatter"].tolist() == [40.0 * rank + 6]
+        assert each["ring"].tolist() == [(rank - 1) % 4 + 1.0] * 2
+    for each in troupe.get([each.columns.remote() for each in actors], timeout=60):
+        assert each == [[0.0, 4.0, 2.0], [3.0, 16.0, 5.0]]
+
+
+def test_a_group_made_from_outside_and_several_groups_of_one_process(idle: Home) -> None:
+    actors = members(3)
+    collective.create_collective_group(actors, 3, [2, 0, 1], backend="gloo", group_name="all")
+    collective.create_collective_group(actors[:2], 2, [0, 1], backend="gloo", group_name="pair")
+    assert troupe.get([each.info.remote("all") for each in actors], timeout=60) == [(True, 2, 3), (True, 0, 3), (True, 1, 3)]
+    assert troupe.get(actors[2].info.remote("pair"), timeout=60) == (False, -1, -1)
+    both = [each.allreduce.remote(np.ones(1), "pair") for each in actors[:2]]
+    assert [each.item() for each in troupe.get(both, timeout=60)] == [2.0, 2.0]
+    every = [each.allreduce.remote(np.ones(1), "all") for each in actors]
+    assert [each.item() for each in troupe.get(every, timeout=60)] == [3.0] * 3
+
+
+def test_a_group_is_made_anew_after_its_end_and_after_a_members_death(idle: Home) -> None:
+    actors = joined(2, group_name="again")
+    troupe.get([each.destroy.remote("again") for each in actors], timeout=60)
+    troupe.get([each.init.remote(2, rank, group_name="again") for rank, each in enumerate(actors)], timeout=60)
+    os.kill(troupe.get(actors[1].pid.remote(), timeout=60), signal.SIGKILL)
+    with pytest.raises(RuntimeError, match=r"allreduce of the collective group 'again' failed at rank 0 of 2 \(gloo\)") as caught:
+        troupe.get(actors[0].allreduce.remote(np.ones(1), "again"), timeout=60)
+    assert "destroy the group and make it anew" in str(caught.value)
+    troupe.get(actors[0].destroy.remote("again"), timeout=60)
+    pair = [actors[0], Member.remote()]
+    troupe.get([each.init.remote(2, rank, group_name="again") for rank, each in enumerate(pair)], timeout=60)
+    sums = troupe.get([each.allreduce.remote(np.ones(1), "again") for each in pair], timeout=60)
+    assert [each.item() for each in sums] == [2.0, 2.0]
+
+
+def test_who_does_not_come_is_named(idle: Home) -> None:
+    actors = members(2)
+    late = [each.init.remote(4, rank, group_name="late", gloo_timeout=300) for rank, each in enumerate(actors)]
+    for each in late:
+        with pytest.raises(TimeoutError, match=r"the collective group 'late': ranks \[.*3\] of 4 had not joined 0.3 s after rank"):
+            troupe.get(each, timeout=60)
+    troupe.get([each.init.remote(2, rank, group_name="late") for rank, each in enumerate(actors)], timeout=60)
+
+
+def test_what_does_not_fit_is_refused(idle: Home) -> None:
+    first, second = members(2)
+    waits = first.init.remote(2, 0, group_name="wrong", gloo_timeout=3000)
+    with pytest.raises(ValueError, match="another process has joined as rank 0|ranks"):
+        troupe.get(second.init.remote(2, 0, group_name="wrong", gloo_timeout=3000), timeout=60)
+        troupe.get(waits, timeout=60)
+    with pytest.raises(ValueError, match="said world_size=2 and backend='gloo', rank 1 says 3 and 'gloo'|said world_size=3"):
+        troupe.get([first.init.remote(2, 0, group_name="sizes", gloo_timeout=1000),
+                    second.init.remote(3, 1, group_name="sizes", gloo_timeout=1000)], timeout=60)
+    for arguments, words in (((0, 0), "world_size must be"), ((2, 2), "a rank of 2 is a whole number from 0 to 1, not 2"),
+                             ((2, -1), "not -1")):
+        with pytest.raises(ValueError, match=words):
+            collective.init_collective_group(*arguments, backend="gloo")
+    with pytest.raises(ValueError, match="backend must be 'nccl' or 'gloo', not 'mpi'"):
+        collective.init_collective_group(1, 0, backend="mpi")
+    if not collective.nccl_available():
+        with pytest.raises(RuntimeError, match="backend 'nccl' cannot be used here: it needs torch with CUDA and a GPU"):
+            collective.init_collective_group(1, 0)
+    with pytest.raises(ValueError, match="each of 2 ranks needs one actor: there are 1 actors"):
+        collective.create_collective_group([first], 2, [0], backend="gloo")
+    with pytest.raises(RuntimeError, match="this process is not in the collective group 'nowhere'"):
+        collective.allreduce(np.ones(1), "nowhere")
+    assert collective.get_rank("nowhere") == -1 and not collective.is_group_initialized("nowhere")
+
+
+def test_tensors_that_cannot_be_changed_are_refused(idle: Home) -> None:
+    only = joined(1, group_name="one")[0]
+    for value, words in ((np.ones(200_000), "read-only .a value that was got is.: pass a copy"),
+                         ([1.0], "a numpy array or a torch tensor, not list")):
+        with pytest.raises(exceptions.TaskError, match=words):
+            troupe.get(only.allreduce.remote(value, "one"), timeout=60)
+    with pytest.raises(RuntimeError, match="is in the collective group 'one' already"):
+        troupe.get(only.init.remote(1, 0, group_name="one"), timeout=60)
