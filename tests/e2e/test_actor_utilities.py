@@ -183,6 +183,28 @@ def test_the_runtime_context(workers) -> None:
         troupe.get_runtime_context().current_actor
 
 
+def test_what_an_actor_or_a_task_was_given(idle: Home) -> None:
+    @troupe.remote(max_restarts=1)
+    class Asks:
+        def given(self) -> tuple:
+            here = troupe.get_runtime_context()
+            return here.get_assigned_resources(), here.was_current_actor_reconstructed, here.runtime_env
+
+    @troupe.remote(num_cpus=2)
+    def task() -> dict:
+        return troupe.get_runtime_context().get_assigned_resources()
+
+    plain, large = Asks.remote(), Asks.options(num_cpus=2, runtime_env={"env_vars": {"A": "b"}}).remote()
+    assert troupe.get(plain.given.remote(), timeout=20) == ({}, False, {})
+    assert troupe.get(large.given.remote(), timeout=20) == ({"CPU": 2.0}, False, {"env_vars": {"A": "b"}})
+    troupe.kill(plain, no_restart=False)
+    assert troupe.get(plain.given.options(max_task_retries=-1).remote(), timeout=20)[1] is True
+    assert troupe.get(task.remote(), timeout=20) == {"CPU": 2.0}
+    assert troupe.get_runtime_context().get_assigned_resources() == {}
+    for each in (plain, large):
+        troupe.kill(each)
+
+
 class Held:
     """Cannot be pickled as it is."""
 

@@ -26,6 +26,8 @@ class ActorContext:
         self.gpu_ids = list(begin["gpu_ids"])
         self.group = begin["group"]
         self.captures = False  # whether what is made here goes into that group too
+        self.resources: dict[str, float] = {}  # that it holds while it runs
+        self.incarnation = begin["incarnation"]
         self.traits = Traits()
 
 
@@ -90,6 +92,7 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
         cls, args, kwargs, traits, running = _constructor.load(_rank.read_payload(begin, attachment))
         loaded = True
         ActorContext.current.captures = running["captures"] and bool(begin["group"])
+        ActorContext.current.resources = running["resources"]
         loop = None
         if traits.is_async:
             import asyncio

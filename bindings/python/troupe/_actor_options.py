@@ -66,7 +66,10 @@ def check_methods(methods: Mapping[str, Any], options: Mapping[str, Any]) -> Non
 
 def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """What the actor's own process must know of them."""
+    _, held = _resources.for_actor(options.get("num_cpus"), options.get("num_gpus"), options.get("memory"),
+                                   options.get("resources"))
     return {"max_concurrency": options.get("max_concurrency"), "groups": dict(options.get("concurrency_groups") or {}),
+            "resources": {name: float(amount) for name, amount in held.items() if amount},
             "captures": getattr(options.get("scheduling_strategy"), "placement_group_capture_child_tasks", False)}
 
 

@@ -74,6 +74,24 @@ class RuntimeContext:
         return (ActorContext.current.group or None) if ActorContext.current else None
 
     @property
+    def was_current_actor_reconstructed(self) -> bool:
+        """Whether the actor this code runs in was started again (`max_restarts`)."""
+        return ActorContext.current is not None and ActorContext.current.incarnation > 1
+
+    @property
+    def runtime_env(self) -> dict[str, Any]:
+        """What this process was started with; in a driver, what init() was given."""
+        from troupe import _runtime_env
+
+        session = _session.current()
+        given = _runtime_env.inherited(session) if session.in_process else session.store.get("runtime_env") or {}
+        return {name: value for name, value in given.items() if value and name != _runtime_env.RAY_COMPAT}
+
+    def get_assigned_resources(self) -> dict[str, float]:
+        """What this actor or task holds while it runs; {} elsewhere."""
+        return dict(ActorContext.current.resources) if ActorContext.current is not None else {}
+
+    @property
     def should_capture_child_tasks_in_placement_group(self) -> bool:
         """Whether actors and tasks made here are placed in the group that this actor or task is in."""
         return ActorContext.current is not None and ActorContext.current.captures

@@ -81,7 +81,7 @@ class Leases:
         self._signal = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
-        self._payloads: dict[tuple[float, bool], bytes] = {}
+        self._payloads: dict[str, bytes] = {}
         self._interrupters: dict[str, Any] = {}  # by node
         self._strangers_asked = 0.0
         self._waits = 0  # of the task that this process runs
@@ -387,12 +387,13 @@ class Leases:
 
     def _host_payload(self, pool: Pool) -> bytes:
         running = _actor_options.running_of(pool.options)
-        payload = self._payloads.get((pool.cpus, running["captures"]))
+        key = json.dumps([pool.cpus, running], sort_keys=True)
+        payload = self._payloads.get(key)
         if payload is None:
             from troupe import _capture
             from troupe._method_options import Traits
 
-            payload = self._payloads[pool.cpus, running["captures"]] = _capture.dumps(
+            payload = self._payloads[key] = _capture.dumps(
                 TaskHost, (pool.cpus,), {}, Traits(), running, what="the runtime's class for tasks")
         return payload
 
