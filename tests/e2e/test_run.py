@@ -26,17 +26,18 @@ class Run:
         self._started: list[subprocess.Popen] = []
 
     def node(self, rank: int, *command: str, nodes: int = 2, options: tuple[str, ...] = (),
-             env: dict[str, str] | None = None) -> subprocess.Popen:
+             env: dict[str, str] | None = None, program: tuple[str, ...] = ("-m", "troupe")) -> subprocess.Popen:
         """Starts the line on node `rank`, as a LeaderWorkerSet would."""
         said = {"LWS_WORKER_INDEX": str(rank), "LWS_GROUP_SIZE": str(nodes), "LWS_LEADER_ADDRESS": "127.0.0.1"}
-        return self.start(said if env is None else env, ("--nodes", str(nodes), *options), command, f"n{rank}")
+        return self.start(said if env is None else env, ("--nodes", str(nodes), *options), command, f"n{rank}", program)
 
-    def start(self, env: dict[str, str], options: tuple[str, ...], command: tuple[str, ...], name: str) -> subprocess.Popen:
+    def start(self, env: dict[str, str], options: tuple[str, ...], command: tuple[str, ...], name: str,
+              program: tuple[str, ...] = ("-m", "troupe")) -> subprocess.Popen:
         """Starts one `troupe run`; its stdout and stderr go to files."""
         number = len(self._started)
         with open(self._folder / f"{number}.out", "wb") as out, open(self._folder / f"{number}.err", "wb") as err:
             process = subprocess.Popen(
-                [sys.executable, "-m", "troupe", "run", "--secret-file", self.secret, "--wait", LEAD_WAIT_S, "--num-cpus",
+                [sys.executable, *program, "run", "--secret-file", self.secret, "--wait", LEAD_WAIT_S, "--num-cpus",
                  "2", "--node-name", name, *options, "--", *(command or (sys.executable, "-c", "pass"))],
                 stdout=out, stderr=err, stdin=subprocess.DEVNULL, env={**os.environ, **env})
         self._started.append(process)
@@ -206,6 +207,33 @@ def test_a_head_that_is_killed(run: Run, home: Home, tmp_path: Path) -> None:
     os.kill(head[0], signal.SIGKILL)
     assert run.codes(leader, follower) == [75, 75]
     assert "the head ended" in run.text(leader)
+
+
+NOTES_LATE = """
+import runpy
+from troupe._run import node
+note = node.note_joined
+def late(*given):
+    open({up!r}, "w").close()
+    open({go!r}).close()  # a pipe: until the test has killed the head
+    note(*given)
+node.note_joined = late
+runpy.run_module("troupe", run_name="__main__", alter_sys=False)
+"""
+
+
+def test_a_head_that_is_killed_while_a_node_joins(run: Run, home: Home, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+    leader = run.node(0, "sleep", "1000")
+    run.says(leader, "waiting for 1 more node")
+    late = NOTES_LATE.format(up=str(tmp_path / "up"), go=str(tmp_path / "go"))
+    follower = run.node(1, "sleep", "1000", options=("--lost-after", "1"), program=("-c", late))
+    eventually((tmp_path / "up").exists, what="the follower's worker")
+    head = [pid for pid, command in home.processes().items() if "troupe-head" in command]
+    os.kill(head[0], signal.SIGKILL)
+    (tmp_path / "go").write_text("")
+    assert run.codes(leader, follower) == [75, 75], run.text(follower)
+    assert "how the run ended is unknown" in run.text(follower)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -52,6 +52,8 @@ class _Follower:
         self._port = options.place.port or derived.port
         self._pause = threading.Event()
         self._rank = options.place.rank
+        self._claimed = False
+        self._name = options.node_name  # the head may give it another one
         self._last_error = ""
 
     @property
@@ -65,14 +67,18 @@ class _Follower:
             say(f"nobody leads at {self._where}: no answer within {self._options.wait_s:g} s ({self._last_error})\n"
                 f"  node 0 was to lead ({self._options.place.source}); how the run ended is unknown")
             return node.EXIT_UNKNOWN
-        session, info = found
         try:
-            if info["state"] != "terminal":
-                self._claim(session, info)
-                name = self._join()
-                node.note_joined(session, info["launch"], self._rank or 0, {**claim(self._options), "name": name})
-                say(f"{name} joined {self._where} as node {self._rank} of {info['ranks']}")
-            return self._serve(session, info)
+            while True:
+                session, info = found
+                try:
+                    if info["state"] != "terminal":
+                        self._take_part(session, info)
+                    return self._serve(session, info)
+                except exceptions.ConnectionError as error:  # while it was joining
+                    self._last_error = str(error).splitlines()[0]
+                    found = self._dial_again(session, info["launch"])
+                    if found is None:
+                        return node.EXIT_UNKNOWN
         finally:
             self._programs.end_worker()
 
@@ -115,13 +121,23 @@ class _Follower:
 
     # ---- a place in it ----
 
+    def _take_part(self, session: _session.Session, info: dict) -> None:
+        """Takes a rank and joins; what was done before the head was lost is not done again."""
+        if not self._claimed:
+            self._claim(session, info)
+            self._claimed = True
+        if self._programs.worker is None:
+            self._name = self._join()
+        node.note_joined(session, info["launch"], self._rank or 0, {**claim(self._options), "name": self._name})
+        say(f"{self._name} joined {self._where} as node {self._rank} of {info['ranks']}")
+
     def _claim(self, session: _session.Session, info: dict) -> None:
         count = info["ranks"]
         ranks = range(1, count) if self._rank is None else [self._rank]
         held: list[str] = []
         for rank in ranks:
             other = node.claim_rank(session, info["launch"], rank, lambda: claim(self._options))
-            if other is None:
+            if other is None or _is_mine(other, claim(self._options)):
                 self._rank = rank
                 return
             held.append(f"  node {rank} is {other['name']} (host {other['host']}, pid {other['pid']})")
@@ -151,16 +167,22 @@ class _Follower:
                 node.say_marker(end)
                 session.close()  # the head stays until every node has said so
                 return end["exit_code"]
-            session.close()
-            say(f"lost the head at {self._where}; dialling it for {self._options.lost_after_s:g} s")
-            found = self._dial(self._options.lost_after_s)
+            found = self._dial_again(session, launch)
             if found is None:
-                say(f"the head at {self._where} could not be reached for {self._options.lost_after_s:g} s "
-                    f"({self._last_error}): how the run ended is unknown")
                 return node.EXIT_UNKNOWN
             session, info = found
-            if info["launch"] != launch:
-                raise WrongCluster(f"another run is led at {self._where} now: how this one ended is unknown")
+
+    def _dial_again(self, session: _session.Session, launch: str) -> tuple[_session.Session, dict] | None:
+        """A session and the record of the same run after one was lost; None, said, when the head is not back in time."""
+        session.close()
+        say(f"lost the head at {self._where}; dialling it for {self._options.lost_after_s:g} s")
+        found = self._dial(self._options.lost_after_s)
+        if found is None:
+            say(f"the head at {self._where} could not be reached for {self._options.lost_after_s:g} s "
+                f"({self._last_error}): how the run ended is unknown")
+        elif found[1]["launch"] != launch:
+            raise WrongCluster(f"another run is led at {self._where} now: how this one ended is unknown")
+        return found
 
     def _await_end(self, session: _session.Session, launch: str) -> dict | None:
         """The run's end, or None when the session ended first."""
@@ -181,3 +203,8 @@ class _Follower:
     def _note_worker(self, session: _session.Session, launch: str) -> None:
         if node.terminal(session, launch) is None and not session.closed:
             say(f"this node's worker ended; the run goes on without it\n{self._programs.last_words('worker')}")
+
+
+def _is_mine(holder: dict, mine: dict) -> bool:
+    """Whether a claim is this process's own, made before the head was lost without an answer."""
+    return all(holder.get(field) == mine[field] for field in ("host", "pid"))
