@@ -1,5 +1,6 @@
 #include "runtime/os/self_fence.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -20,7 +21,8 @@ Status SelfFence::Until(Instant until) {
     }
     made_ = true;
   }
-  const auto since_boot = until.time_since_epoch();
+  // The kernel takes no time before the start of the machine, and zero for "never".
+  const Duration since_boot = std::max(Duration(until.time_since_epoch()), Duration(1));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
   itimerspec when{};
   when.it_value.tv_sec = seconds.count();
