@@ -141,12 +141,15 @@ def test_who_does_not_come_is_named(idle: Home) -> None:
 def test_what_does_not_fit_is_refused(idle: Home) -> None:
     first, second = members(2)
     waits = first.init.remote(2, 0, group_name="wrong", gloo_timeout=3000)
-    with pytest.raises(ValueError, match="another process has joined as rank 0|ranks"):
-        troupe.get(second.init.remote(2, 0, group_name="wrong", gloo_timeout=3000), timeout=60)
-        troupe.get(waits, timeout=60)
-    with pytest.raises(ValueError, match="said world_size=2 and backend='gloo', rank 1 says 3 and 'gloo'|said world_size=3"):
-        troupe.get([first.init.remote(2, 0, group_name="sizes", gloo_timeout=1000),
-                    second.init.remote(3, 1, group_name="sizes", gloo_timeout=1000)], timeout=60)
+    late = second.init.remote(2, 0, group_name="wrong", gloo_timeout=3000)
+    done, _ = troupe.wait([waits, late], timeout=60)  # who came second is refused, the other one waits
+    with pytest.raises(ValueError, match="the collective group 'wrong': another process has joined as rank 0"):
+        troupe.get(done[0], timeout=60)
+    again = (second if done[0] is late else first).init.remote(3, 1, group_name="wrong", gloo_timeout=3000)
+    with pytest.raises(ValueError, match="rank 0 said world_size=2 and backend='gloo', rank 1 says 3 and 'gloo'"):
+        troupe.get(again, timeout=60)
+    with pytest.raises(TimeoutError, match=r"ranks \[1\] of 2 had not joined 3 s after rank 0"):
+        troupe.get(late if done[0] is waits else waits, timeout=60)
     for arguments, words in (((0, 0), "world_size must be"), ((2, 2), "a rank of 2 is a whole number from 0 to 1, not 2"),
                              ((2, -1), "not -1")):
         with pytest.raises(ValueError, match=words):

@@ -24,7 +24,7 @@ class ActorContext:
         self.node = begin["node"]
         self.node_name = begin["node_name"]
         self.gpu_ids = list(begin["gpu_ids"])
-        self.group = begin["group"]
+        self.group = ""  # the user's, not the one that reserves what it holds alone
         self.captures = False  # whether what is made here goes into that group too
         self.resources: dict[str, float] = {}  # that it holds while it runs
         self.incarnation = begin["incarnation"]
@@ -91,7 +91,8 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
         _runtime_env.enter(_session.current())
         cls, args, kwargs, traits, running = _constructor.load(_rank.read_payload(begin, attachment))
         loaded = True
-        ActorContext.current.captures = running["captures"] and bool(begin["group"])
+        ActorContext.current.group = running["group"]
+        ActorContext.current.captures = running["captures"]
         ActorContext.current.resources = running["resources"]
         loop = None
         if traits.is_async:

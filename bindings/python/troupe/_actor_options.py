@@ -66,11 +66,15 @@ def check_methods(methods: Mapping[str, Any], options: Mapping[str, Any]) -> Non
 
 def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """What the actor's own process must know of them."""
+    from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
     _, held = _resources.for_actor(options.get("num_cpus"), options.get("num_gpus"), options.get("memory"),
                                    options.get("resources"))
+    in_group = isinstance(options.get("scheduling_strategy"), PlacementGroupSchedulingStrategy)
     return {"max_concurrency": options.get("max_concurrency"), "groups": dict(options.get("concurrency_groups") or {}),
             "resources": {name: float(amount) for name, amount in held.items() if amount},
-            "captures": getattr(options.get("scheduling_strategy"), "placement_group_capture_child_tasks", False)}
+            "group": options["scheduling_strategy"].placement_group.id if in_group else "",
+            "captures": in_group and options["scheduling_strategy"].placement_group_capture_child_tasks}
 
 
 def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:

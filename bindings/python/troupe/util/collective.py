@@ -141,10 +141,10 @@ def init_collective_group(world_size: int, rank: int, backend: str = Backend.NCC
                            f"{' with CUDA and a GPU (backend=gloo works without)' if backend == Backend.NCCL else ''}")
     try:
         _groups[group_name] = _Group(group_name, rank, world_size, backend, gloo_timeout)
-    except TimeoutError as error:
-        raise TimeoutError(f"the collective group {group_name!r}: {error}") from None
-    except ValueError as error:
-        raise ValueError(f"the collective group {group_name!r}: {error}") from None
+    except (TimeoutError, ValueError) as error:
+        what = getattr(error, "cause", None) or error  # as the meeting raised it
+        kind = TimeoutError if isinstance(error, TimeoutError) else ValueError
+        raise kind(f"the collective group {group_name!r}: {what}") from None
 
 
 def create_collective_group(actors: Sequence[Any], world_size: int, ranks: Sequence[int], backend: str = Backend.NCCL,
