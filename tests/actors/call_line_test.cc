@@ -115,7 +115,9 @@ TEST_F(CallLineTest, OnlyWhereOrderIsKeptDoesACallWaitBehindAnother) {
     const SlotHold answer = Keep(*channel, {argument.get()});
     EXPECT_EQ(channel->Line(values_).Holds(), ordered);
     const SlotHold other = Keep(*channel, {});
-    if (!ordered) EXPECT_EQ(Text(other), "nothing to wait for");
+    if (!ordered) {
+      EXPECT_EQ(Text(other), "nothing to wait for");
+    }
     EXPECT_FALSE(answer.get()->done());
     Give(argument.get(), "late");
     EXPECT_EQ(Text(answer), "before late after;");
