@@ -30,8 +30,10 @@ class Slot {
   void Release() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
   }
-  /// Only the caller's own reference is left: nobody will read the answer.
-  bool Abandoned() const { return references_.load(std::memory_order_acquire) == 1; }
+  /// Only the caller's own reference is left, and nobody waits: nobody will read the answer.
+  bool Abandoned() const {
+    return references_.load(std::memory_order_acquire) == 1 && (state_.load(std::memory_order_acquire) & kWaited) == 0;
+  }
 
   bool done() const { return (state_.load(std::memory_order_acquire) & kDone) != 0; }
   /// True for the first caller only: the one that may Fill and Finish.

@@ -39,6 +39,17 @@ TEST(Slot, FinishTellsWhetherSomebodyWatches) {
   slot->Release();
 }
 
+TEST(Slot, OneThatIsWaitedForIsNotAbandoned) {
+  Slot* slot = Slot::New(1);
+  EXPECT_TRUE(slot->Abandoned());
+  slot->AddReference();
+  EXPECT_FALSE(slot->Abandoned());
+  slot->Release();
+  EXPECT_TRUE(slot->Watch());  // by what holds no reference, and is to be told all the same
+  EXPECT_FALSE(slot->Abandoned());
+  slot->Release();
+}
+
 TEST(Slot, ManyThreadsOneAnswer) {
   for (int round = 0; round < 200; ++round) {
     Slot* slot = Slot::New(1);

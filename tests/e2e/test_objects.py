@@ -79,6 +79,15 @@ def start() -> Any:
     return made
 
 
+def test_what_a_call_was_given_is_let_go_of_though_nobody_wants_its_answer(idle: Home) -> None:
+    made = start()
+    made.size_of.remote(bytes(MIB))
+    made.make.remote(1, MIB)
+    assert troupe.get(made.size_of.remote(b""), timeout=20) == 0
+    all_released(made)
+    troupe.kill(made)
+
+
 def test_arrays_arrive_read_only_and_are_not_copied(idle: Home) -> None:
     made = start()
     array = np.arange(3 * MIB, dtype=np.uint8)
