@@ -130,10 +130,18 @@ void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
 
 Slot* Channel::WhenRoom() {
   std::lock_guard lock(mutex_);
-  if (state_ != State::kOpen || HasRoomLocked()) return nullptr;
+  return state_ != State::kOpen || HasRoomLocked() ? nullptr : AwaitRoomLocked(/*idle=*/false);
+}
+
+Slot* Channel::WhenIdle() {
+  std::lock_guard lock(mutex_);
+  return state_ != State::kOpen || OutstandingLocked() == 0 ? nullptr : AwaitRoomLocked(/*idle=*/true);
+}
+
+Slot* Channel::AwaitRoomLocked(bool idle) {
   Slot* slot = Slot::New(0);
   slot->AddReference();
-  room_waiters_.push_back(slot);
+  room_waiters_.push_back({slot, idle});
   return slot;
 }
 
@@ -144,9 +152,14 @@ bool Channel::HasRoomLocked() const {
 
 void Channel::OpenRoomLocked() {
   if (room_waiters_.empty()) return;
-  if (state_ == State::kOpen && !HasRoomLocked()) return;
-  for (Slot* slot : room_waiters_) FinishInto(slot, &finished_);
-  room_waiters_.clear();
+  const bool over = state_ != State::kOpen;
+  const bool room = over || HasRoomLocked();
+  const bool idle = over || OutstandingLocked() == 0;
+  std::erase_if(room_waiters_, [&](const RoomWaiter& waiter) {
+    const bool opened = waiter.idle ? idle : room;
+    if (opened) FinishInto(waiter.slot, &finished_);
+    return opened;
+  });
 }
 
 void Channel::NotifyFinished(const SlotList& finished, bool as_leader) {
@@ -170,6 +183,7 @@ void Channel::Flush() {
     stranded_ = false;
     if (state_ != State::kOpen) return;
     FlushLocked();
+    OpenRoomLocked();  // a call of the line may have ended without going
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);

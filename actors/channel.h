@@ -99,6 +99,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
   /// reference for the caller.
   Slot* WhenRoom();
+  /// The same for no call without an answer, as far as the connection's end does not come first.
+  Slot* WhenIdle();
   /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
   /// descriptor left. Whether there is one is known before the call is issued.
   std::shared_ptr<Crossing> Cross();
@@ -170,6 +172,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void FailLocked(const std::string& text);
   void OpenRoomLocked();
   bool HasRoomLocked() const;
+  Slot* AwaitRoomLocked(bool idle);
   bool TakeReplies(std::string* why);
   bool TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why);
   class AnswerArrived;
@@ -225,7 +228,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool write_armed_ = false;
   std::shared_ptr<CallLine> line_;  // once a call had to wait; set once
   std::atomic<CallLine*> line_seen_{nullptr};
-  std::vector<Slot*> room_waiters_;
+  struct RoomWaiter {
+    Slot* slot;  // one reference
+    bool idle;   // of WhenIdle
+  };
+  std::vector<RoomWaiter> room_waiters_;
   SlotList finished_;  // done, with waiters to notify once the lock is released
   std::vector<ObservedAnswer> observed_;  // likewise, for the observer
   std::unique_ptr<Completion> on_disconnect_;

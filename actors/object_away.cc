@@ -1,6 +1,7 @@
 // Results that go to another host: as their maker offers them, as their caller pulls them.
 #include <absl/strings/str_format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -38,14 +39,18 @@ bool ObjectStore::Knows(const store::ObjectId& id) {
   return table_.Look(id).known != store::Known::kNothing;
 }
 
-bool ObjectStore::Contains(const store::ObjectId& id) {
+bool ObjectStore::Contains(const store::ObjectId& id, bool besides_lives) {
   Turn turn(*this);
+  const auto names = [&](const std::vector<store::ObjectId>& contained) {
+    return std::any_of(contained.begin(), contained.end(),
+                       [&](const store::ObjectId& each) { return !besides_lives || !store::IsLife(each); });
+  };
   if (id.owner == self_) {
     const auto own = table_.state().owned.find(id.sequence);
-    return own != table_.state().owned.end() && !own->second.contained.empty();
+    return own != table_.state().owned.end() && names(own->second.contained);
   }
   const auto borrowed = table_.state().borrowed.find(id);
-  return borrowed != table_.state().borrowed.end() && !borrowed->second.contained.empty();
+  return borrowed != table_.state().borrowed.end() && names(borrowed->second.contained);
 }
 
 std::shared_ptr<ResultHold> ObjectStore::OfferResult(const store::Writing& writing,

@@ -72,6 +72,10 @@ void ObjectStore::ApplyOne(const store::Effect& effect) {
     AnswerBorrowed(wake->object);
   } else if (const auto* forgotten = std::get_if<store::Forgotten>(&effect)) {
     pinned_.erase(forgotten->object);
+    const auto waits = when_forgotten_.find(forgotten->object);
+    if (waits == when_forgotten_.end()) return;
+    posts_.push_back(std::move(waits->second));
+    when_forgotten_.erase(waits);
   } else if (const auto* free = std::get_if<store::FreeSlot>(&effect)) {
     pool_.Free(free->owner, free->slot, free->generation, free->clean);
   } else if (const auto* lost = std::get_if<store::OwnerLost>(&effect)) {

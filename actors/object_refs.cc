@@ -110,6 +110,15 @@ std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
   return id;
 }
 
+bool ObjectStore::WhenForgotten(const Slot* slot, std::unique_ptr<Completion>* then) {
+  Turn turn(*this);
+  const auto known = slots_.find(slot);
+  if (known == slots_.end()) return false;
+  std::unique_ptr<Completion>& waits = when_forgotten_[known->second];
+  if (waits == nullptr) waits = std::move(*then);
+  return true;
+}
+
 std::optional<store::ObjectId> ObjectStore::NameOf(const Slot* slot) {
   Turn turn(*this);
   const auto known = slots_.find(slot);

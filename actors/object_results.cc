@@ -155,6 +155,13 @@ bool ObjectStore::AfterArrivals(const ProcessId& maker, std::unique_ptr<Completi
   return true;
 }
 
+bool ObjectStore::AfterArrivals(std::unique_ptr<Completion>* then) {
+  Turn turn(*this);
+  if (arriving_.empty()) return false;
+  after_arrivals_.emplace(arriving_.begin()->first.first, std::move(*then));
+  return true;
+}
+
 void ObjectStore::EndArrivals(const ProcessId& maker) {
   if (Arrives(maker)) return;
   const auto [first, last] = after_arrivals_.equal_range(maker);

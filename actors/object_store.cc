@@ -298,11 +298,13 @@ bool ObjectStore::Await(const std::vector<store::ObjectId>& values,
 ObjectStore::Figures ObjectStore::figures() {
   Turn turn(*this);
   Figures figures;
-  figures.owned = table_.state().owned.size();
-  for (const auto& [id, object] : table_.state().owned) {
+  for (const auto& [sequence, object] : table_.state().owned) {
+    ++(store::IsLife({self_, sequence}) ? figures.lives : figures.owned);
     figures.lent += object.borrowers.empty() && object.loans.empty() ? 0 : 1;
   }
-  figures.borrowed = table_.state().borrowed.size();
+  for (const auto& [id, object] : table_.state().borrowed) {
+    ++(store::IsLife(id) ? figures.lives : figures.borrowed);
+  }
   for (const auto& [key, mapping] : known_) {
     figures.mapped += key.first == self_ || mapping.expired() ? 0 : 1;
   }

@@ -133,8 +133,11 @@ class ObjectStore {
   /// False: it is not known here (any more).
   bool TryAddHandle(const store::ObjectId& id);
   bool Knows(const store::ObjectId& id);
-  /// Whether its value names other objects.
-  bool Contains(const store::ObjectId& id);
+  /// Whether its value names other objects; `besides_lives`: others than lives.
+  bool Contains(const store::ObjectId& id, bool besides_lives = false);
+  /// Posts `then` once nobody holds the object of this process that the slot stands for. One that waits for the same
+  /// object already is enough: `then` is left alone. False: no other process has ever known of it.
+  bool WhenForgotten(const Slot* slot, std::unique_ptr<Completion>* then);
   void DropHandles(const std::vector<store::ObjectId>& ids);
   /// An error is kObjectLost or kOwnerDied: it cannot be read here (any more).
   StatusOr<ObjectView> View(const store::ObjectId& id);
@@ -163,6 +166,8 @@ class ObjectStore {
   static ProcessId MakerOf(std::string_view body);
   /// Posts `then` once no result's memory is being fetched from `maker`. False: none is, and it is left alone.
   bool AfterArrivals(const ProcessId& maker, std::unique_ptr<Completion>* then);
+  /// The same of some maker that one is fetched from: who waits for all of them looks again then.
+  bool AfterArrivals(std::unique_ptr<Completion>* then);
   /// Both for a caller on another host, which gets it over the session's link (crossing.h).
   std::shared_ptr<ResultHold> OfferResult(const store::Writing& writing, const std::shared_ptr<Crossing>& crossing,
                                           std::string* body);
@@ -170,9 +175,10 @@ class ObjectStore {
   Took TakeResultAway(Slot* slot, std::string_view body, const std::shared_ptr<Crossing>& crossing, bool wanted);
 
   struct Figures {
-    std::size_t owned = 0;
-    std::size_t lent = 0;  // of these, those that other processes hold
+    std::size_t owned = 0;  // without lives, like `borrowed`
+    std::size_t lent = 0;   // objects and lives of this process that others hold
     std::size_t borrowed = 0;
+    std::size_t lives = 0;  // of this process and of others
     std::size_t mapped = 0;  // segments of others
     std::size_t links = 0;
     store::Pool::Figures pool;
@@ -268,6 +274,7 @@ class ObjectStore {
   std::map<store::ObjectId, std::shared_ptr<ObjectMapping>> pinned_;       // what objects here lie in
   std::map<Key, ProcessId> wanted_;                                        // whom it was asked of
   std::map<Key, std::string> missing_;                                     // whom nobody has any more, and why
+  std::map<store::ObjectId, std::unique_ptr<Completion>> when_forgotten_;  // of this process's objects
   std::multimap<Key, Arriving> arriving_;                                  // replies whose memory is fetched
   std::multimap<ProcessId, std::unique_ptr<Completion>> after_arrivals_;   // by maker
   std::map<std::uint64_t, std::unique_ptr<ObjectLink>> links_;

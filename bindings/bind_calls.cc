@@ -10,6 +10,7 @@
 #include "actors/tls_loop.h"
 #include "bindings/call_channel.h"
 #include "bindings/call_errors.h"
+#include "bindings/call_life.h"
 #include "bindings/call_local.h"
 #include "bindings/call_pickle.h"
 #include "bindings/call_ref.h"
@@ -34,6 +35,7 @@ void bind_calls(nb::module_& m) {
   BindCallChannel(m);
   BindCallWait(m);
   BindCallLocal(m);
+  BindLives(m);
   BindCallRunning(m);
   BindCallServer(m);
   BindTakenRefs(m);

@@ -19,6 +19,7 @@ struct BoundCall {
   CallChannelObject* channel;
   CallKind kind;  // two references
   ArgumentCheck* check;
+  PyObject* keeps;  // a reference
 };
 
 PyTypeObject* bound_type = nullptr;
@@ -34,6 +35,7 @@ int Traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   auto* self = reinterpret_cast<BoundCall*>(object);
   Py_VISIT(reinterpret_cast<PyObject*>(self->channel));
+  Py_VISIT(self->keeps);
   return self->check != nullptr ? self->check->Traverse(visit, arg) : 0;
 }
 
@@ -44,6 +46,7 @@ void Dealloc(PyObject* object) {
   Py_XDECREF(reinterpret_cast<PyObject*>(self->channel));
   Py_XDECREF(self->kind.target);
   Py_XDECREF(self->kind.method);
+  Py_XDECREF(self->keeps);
   delete self->check;
   type->tp_free(object);
   Py_DECREF(type);
@@ -70,7 +73,7 @@ PyType_Spec spec = {"troupe._native.BoundCall", sizeof(BoundCall), 0,
 
 }  // namespace
 
-PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check) {
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check, PyObject* keeps) {
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(target, &size);
   if (text == nullptr) return nullptr;
@@ -94,6 +97,7 @@ PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* c
   Py_INCREF(channel);
   self->kind = {target, method, asked->returns, asked->streams, asked->ahead};
   self->check = new ArgumentCheck(check);
+  self->keeps = Py_NewRef(keeps);
   return reinterpret_cast<PyObject*>(self);
 }
 

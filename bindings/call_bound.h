@@ -8,8 +8,9 @@ namespace troupe::bindings {
 
 struct CallChannelObject;
 
-/// channel.method(target, check): a new object, or nullptr with an error set. `check`: of ArgumentCheck.
-PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check);
+/// channel.method(target, check, keeps): a new object, or nullptr with an error set. `check`: of ArgumentCheck; `keeps`: what
+/// lives as long as it.
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check, PyObject* keeps);
 /// Makes the type; once per process.
 bool InitBoundCall();
 

@@ -1,9 +1,11 @@
 #include "bindings/call_channel.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "actors/fork_guard.h"
+#include "actors/object_store.h"
 #include "actors/reactor.h"
 #include "bindings/call_bound.h"
 #include "bindings/call_errors.h"
@@ -37,11 +39,28 @@ PyObject* Call(PyObject* object, PyObject* const* args, Py_ssize_t count, PyObje
 }
 
 PyObject* Method(PyObject* object, PyObject* const* args, Py_ssize_t count) {
-  if ((count == 1 || count == 2) && PyUnicode_Check(args[0])) {
-    return NewBoundCall(AsChannel(object), args[0], count == 2 ? args[1] : Py_None);
+  if (count >= 1 && count <= 3 && PyUnicode_Check(args[0])) {
+    return NewBoundCall(AsChannel(object), args[0], count >= 2 ? args[1] : Py_None, count == 3 ? args[2] : Py_None);
   }
-  PyErr_SetString(PyExc_TypeError, "method(target, check=None): target is a str");
+  PyErr_SetString(PyExc_TypeError, "method(target, check=None, keeps=None): target is a str");
   return nullptr;
+}
+
+PyObject* WhenIdle(PyObject* object, PyObject* callable) {
+  CallChannelObject* self = AsChannel(object);
+  if (!CheckGeneration(self)) return nullptr;
+  auto once = std::make_unique<CallOnce>(callable);
+  CallOnce* const unused = once.get();
+  std::unique_ptr<actors::Completion> then = std::move(once);
+  bool later = false;
+  if (actors::Slot* const slot = (*self->channel)->WhenIdle()) {
+    const actors::SlotHold hold(slot);
+    later = CallReactor::Current().OnDone(slot, std::move(then));
+  } else if (actors::ObjectStore* const store = actors::ObjectStore::Existing()) {
+    later = store->AfterArrivals(&then);  // what was answered lies in its actor's memory, which is asked for
+  }
+  if (then != nullptr) unused->Drop();
+  return PyBool_FromLong(later);
 }
 
 PyObject* Fail(PyObject* object, PyObject* args) {
@@ -286,9 +305,12 @@ PyMethodDef methods[] = {
      "call(method_name, *args, **kwargs) -> Ref. Returns at once, or waits while too much is "
      "unsent."},
     {"method", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Method)), METH_FASTCALL,
-     "method(target, check=None) -> a callable: channel.method('f')(*args) is channel.call('f', *args), faster. "
+     "method(target, check=None, keeps=None) -> a callable: channel.method('f')(*args) is channel.call('f', *args), faster. "
      "method('f;returns=2') gives a list of two Refs (actors/call_target.h). check(count, names) is asked once for "
-     "each number of values and tuple of keywords, and raises what such a call is to raise."},
+     "each number of values and tuple of keywords, and raises what such a call is to raise. `keeps` lives as long as it."},
+    {"when_idle", WhenIdle, METH_O,
+     "when_idle(callable): calls it on a background thread once no call is without an answer, or it is time to ask again. "
+     "False: none is now."},
     {"fail", Fail, METH_VARARGS,
      "fail(code, text): the actor is dead; all outstanding and later calls end with this error."},
     {"fail_with", FailWith, METH_O, "fail_with(exception): the same with this as the error."},

@@ -53,8 +53,9 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   if (!id || store == nullptr) return false;
   const std::size_t large_from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
   bool appended = false;
-  const bool contains = store->Contains(*id);  // what it names goes only where it is named itself
-  if (contains && (outgoing == nullptr || !outgoing->refs)) {
+  const bool refs = outgoing != nullptr && outgoing->refs;
+  const bool contains = store->Contains(*id, /*besides_lives=*/!refs);  // what it names goes only where it is named itself
+  if (contains && !refs) {
     PyErr_SetString(PyExc_TypeError, kRefsStay);
     return false;
   }
@@ -70,6 +71,7 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
 bool AppendEncoded(ByteBuffer& out, std::string_view value, Outgoing* outgoing) {
   std::vector<store::ObjectId> refs;
   static_cast<void>(ObjectsNamed(value, 1, &refs, &refs));
+  if (outgoing == nullptr || !outgoing->refs) std::erase_if(refs, store::IsLife);  // they stay behind
   if (!refs.empty() && (outgoing == nullptr || !outgoing->refs)) {
     PyErr_SetString(PyExc_TypeError, kRefsStay);
     return false;

@@ -274,6 +274,8 @@ actors::Handles* TakingRefs() {
   return taking.refs;
 }
 
+actors::Handles* TakingRefsIfAny() { return taking.refs; }
+
 bool TakeNestedRef() {
   const bool seen = nested_ref_seen;
   nested_ref_seen = false;

@@ -36,6 +36,8 @@ PyObject* CallTakingRefs(PyObject* callable, actors::Handles* refs);
 /// For Ref.__reduce__: where the pickling under way puts Refs. nullptr: it may have none, which TakeNestedRef then
 /// tells, once, as why the last Dumps failed.
 actors::Handles* TakingRefs();
+/// The same for what can do without.
+actors::Handles* TakingRefsIfAny();
 bool TakeNestedRef();
 
 }  // namespace troupe::bindings

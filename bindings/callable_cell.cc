@@ -16,4 +16,13 @@ void CallCallable::Run() {
   PyGILState_Release(gil);
 }
 
+void CallOnce::Run() {
+  const PyGILState_STATE gil = EnsureGil();
+  PyObject* result = PyObject_CallNoArgs(callable_);
+  if (result == nullptr) PyErr_WriteUnraisable(callable_);
+  Py_XDECREF(result);
+  Drop();
+  PyGILState_Release(gil);
+}
+
 }  // namespace troupe::bindings

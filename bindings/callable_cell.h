@@ -25,4 +25,17 @@ class CallCallable : public actors::Completion {
   const std::shared_ptr<CallableCell> cell_;
 };
 
+/// Calls it without arguments, once; what it raises is reported as unraisable. Made and dropped with the GIL. Neither run nor
+/// dropped: only when the process ends, and then without the GIL; the callable goes with it.
+class CallOnce : public actors::Completion {
+ public:
+  explicit CallOnce(PyObject* callable) : callable_(Py_NewRef(callable)) {}
+  void Run() override;
+  /// It is not wanted after all.
+  void Drop() { Py_CLEAR(callable_); }
+
+ private:
+  PyObject* callable_;
+};
+
 }  // namespace troupe::bindings

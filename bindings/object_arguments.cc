@@ -25,6 +25,7 @@ nb::dict Figures() {
   result["owned"] = figures.owned;
   result["lent"] = figures.lent;
   result["borrowed"] = figures.borrowed;
+  result["lives"] = figures.lives;
   result["mapped"] = figures.mapped;
   result["links"] = figures.links;
   result["pool_bytes"] = figures.pool.bytes;
@@ -37,6 +38,8 @@ nb::dict Figures() {
 }  // namespace
 
 bool Incoming::Fetch(const ProcessId& lender) {
+  if (lender.IsNil()) LeaveLives();
+  if (lender.IsNil() && values.empty() && refs.empty()) return true;
   if (lender.IsNil()) {
     RaiseRuntimeError(actors::kObjectLost,
                       "an argument lies in the memory of another host\n  a task that runs on another host than its caller "
@@ -65,7 +68,10 @@ bool Incoming::Fetch(const ProcessId& lender) {
   }
 }
 
+void Incoming::LeaveLives() { std::erase_if(refs, store::IsLife); }
+
 bool Incoming::FetchAway(std::shared_ptr<actors::AwayArguments> came) {
+  LeaveLives();
   if (!refs.empty()) {
     RaiseRuntimeError(actors::kObjectLost,
                       "an argument holds Refs, and its actor turned out to be on another host, where they cannot be "

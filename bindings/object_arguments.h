@@ -27,6 +27,9 @@ struct Incoming {
   std::vector<store::ObjectId> refs;    // references inside arguments
 
  private:
+  /// They cannot be held here, and handles are good without.
+  void LeaveLives();
+
   actors::Handles received_;
   std::shared_ptr<actors::AwayArguments> away_;
 };

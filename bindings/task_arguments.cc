@@ -1,5 +1,6 @@
 #include "bindings/task_arguments.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "actors/call_frame.h"
@@ -56,7 +57,8 @@ class Encoded : public actors::TaskValues {
       values.remove_prefix(value.size());
       std::vector<store::ObjectId> objects;
       std::vector<store::ObjectId> refs;
-      if (value.empty() || !ObjectsNamed(value, 1, &objects, &refs) || !refs.empty()) return std::nullopt;
+      if (value.empty() || !ObjectsNamed(value, 1, &objects, &refs)) return std::nullopt;
+      if (!std::all_of(refs.begin(), refs.end(), store::IsLife)) return std::nullopt;  // those stay behind
       if (objects.empty()) {
         out.Append(value.data(), value.size());
         continue;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "head/core/actor_places.h"
+#include "head/core/actors.h"
 #include "head/core/groups.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
@@ -43,6 +44,7 @@ void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& me
     turn.Refuse(request, ErrorCode::kNotFound, "no actor " + message.actor.Hex());
     return;
   }
+  if (message.uncounted) NoteUncounted(turn, *actor);
   if (actor->live()) actor->watchers.insert(request.route);
   ReplyActor(turn, request, *actor);
 }
@@ -89,6 +91,7 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.restarts = actor.restarts;
   info.resources = actor.spec.run_resources;
   info.methods = actor.methods;
+  info.unwanted = actor.unwanted;
   if (OutOfReach(turn, actor)) {
     info.state = wire::ActorState::kUnavailable;
     info.failure = FailureAt(turn, actor, turn.LossOf(actor.place.node));

@@ -16,6 +16,8 @@
 namespace troupe::head {
 namespace {
 
+constexpr char kUnwanted[] = "all references to the actor were removed";
+
 // Why this can never be; kNone when it can.
 ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& spec,
                     std::string& text) {
@@ -122,6 +124,14 @@ std::vector<ActorId> Where(const State& state, bool (*wanted)(const Actor&, cons
   return found;
 }
 
+void NoteUnwanted(Turn& turn, const Actor& actor) {
+  if (!actor.live() || actor.uncounted || actor.unwanted || actor.spec.detached) return;
+  wire::ActorHandles handles;
+  handles.actor = actor.spec.actor;
+  handles.unwanted = true;
+  turn.Append(handles);
+}
+
 bool OnThatNode(const Actor& actor, const Id128& node) { return Id128(actor.place.node) == node; }
 bool InThatGroup(const Actor& actor, const Id128& group) {
   return Id128(actor.place.group) == group || Id128(actor.spec.group) == group;
@@ -131,7 +141,7 @@ bool OfThatLaunch(const Actor& actor, const Id128& launch) { return Id128(actor.
 }  // namespace
 
 bool MayRestart(const Actor& actor) {
-  return !actor.doomed && (actor.spec.max_restarts < 0 ||
+  return !actor.doomed && !actor.unwanted && (actor.spec.max_restarts < 0 ||
                            actor.restarts < static_cast<std::uint32_t>(actor.spec.max_restarts));
 }
 
@@ -176,10 +186,23 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   turn.state.dirty = true;
 }
 
+void NoteUncounted(Turn& turn, const Actor& actor) {
+  if (!actor.live() || actor.uncounted || actor.unwanted) return;
+  wire::ActorHandles handles;
+  handles.actor = actor.spec.actor;
+  handles.uncounted = true;
+  turn.Append(handles);
+}
+
 void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message) {
   Actor* actor = turn.FindActor(message.actor);
   if (actor == nullptr) {
     turn.Refuse(request, ErrorCode::kNotFound, "no actor " + message.actor.Hex());
+    return;
+  }
+  if (message.unwanted) {
+    NoteUnwanted(turn, *actor);
+    ReplyActor(turn, request, *actor);
     return;
   }
   if (actor->live() && message.no_restart && !actor->doomed) {
@@ -229,6 +252,7 @@ void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
   failure.node = node.id;
   if (failure.node_name.empty()) failure.node_name = node.name;
   if (failure.host.empty()) failure.host = node.info.host;
+  if (actor->unwanted && !actor->doomed && exception.empty()) failure.cause = kUnwanted;
   if (failure.cause.empty()) failure.cause = actor->doomed ? "killed" : "its process ended";
   const bool constructor = actor->state == wire::ActorState::kStarting && !exception.empty();
   const bool restart = !message.graceful && !constructor && MayRestart(*actor);

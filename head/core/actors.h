@@ -15,6 +15,8 @@ namespace troupe::head {
 
 void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& message,
                    const std::string& payload);
+/// Somebody has a handle where it is not counted: that nobody has one counted says nothing any more.
+void NoteUncounted(Turn& turn, const Actor& actor);
 void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message);
 void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message);
 /// Its next end is not its last.

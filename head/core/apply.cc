@@ -241,8 +241,15 @@ class Folder {
     actor->state = wire::ActorState::kDead;
     s_.pending_actors.erase(e.actor);
     actor->payload.clear();
-    s_.names.erase({actor->launch, actor->spec.namespace_, actor->spec.name});
+    FreeName(*actor);
     s_.dead_actors.push_back(e.actor);
+  }
+  void operator()(const wire::ActorHandles& e) {
+    Actor* actor = FindActor(e.actor);
+    if (actor == nullptr) return;
+    actor->uncounted = e.uncounted;
+    actor->unwanted = e.unwanted;
+    if (actor->unwanted) FreeName(*actor);
   }
   void operator()(const wire::ActorForgotten& e) {
     s_.actors.erase(e.actor);
@@ -292,6 +299,10 @@ class Folder {
     if (found == s_.nodes.end()) return nullptr;
     s_.changed_nodes.insert(id);
     return &found->second;
+  }
+  void FreeName(const Actor& actor) {
+    const auto found = s_.names.find({actor.launch, actor.spec.namespace_, actor.spec.name});
+    if (found != s_.names.end() && found->second == actor.spec.actor) s_.names.erase(found);
   }
   void FreeName(const Node& node) {
     const auto found = s_.node_names.find(node.name);
@@ -347,7 +358,8 @@ std::string DurableText(const State& state) {
   for (const auto& [id, stone] : state.tombstones) out += "gone " + id.Hex() + NameOf(stone.outcome) + "\n";
   for (const auto& [id, actor] : state.actors) {
     out += "actor " + id.Hex() + " " + NameOf(actor.state) + " " + std::to_string(actor.incarnation) +
-           " " + std::to_string(actor.restarts) + (actor.doomed ? " doomed" : "") + "\n";
+           " " + std::to_string(actor.restarts) + (actor.doomed ? " doomed" : "") +
+           (actor.uncounted ? " uncounted" : "") + (actor.unwanted ? " unwanted" : "") + "\n";
   }
   for (const auto& [key, value] : state.values) {
     out += "value " + key.first + "/" + key.second + " " + std::to_string(value.version) + " " +

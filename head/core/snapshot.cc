@@ -107,6 +107,8 @@ void WriteActor(Writer& out, const Actor& actor) {
   kept.failure = actor.failure;
   kept.restarts = actor.restarts;
   kept.doomed = actor.doomed;
+  kept.uncounted = actor.uncounted;
+  kept.unwanted = actor.unwanted;
   out.Put(std::move(kept), actor.live() ? actor.payload : actor.exception);
 }
 
@@ -257,12 +259,14 @@ void Restore(State& state, const wire::ActorKept& event, const std::string& atta
   actor.failure = event.failure;
   actor.restarts = event.restarts;
   actor.doomed = event.doomed;
+  actor.uncounted = event.uncounted;
+  actor.unwanted = event.unwanted;
   (actor.live() ? actor.payload : actor.exception) = attachment;
   if (!actor.live()) {
     state.dead_actors.push_back(spec.actor);
     return;
   }
-  if (!spec.name.empty()) state.names[{actor.launch, spec.namespace_, spec.name}] = spec.actor;
+  if (!spec.name.empty() && !actor.unwanted) state.names[{actor.launch, spec.namespace_, spec.name}] = spec.actor;
   if (actor.state == wire::ActorState::kPending && actor.own_group.IsNil()) {
     state.pending_actors.insert(spec.actor);
   }

@@ -159,6 +159,8 @@ struct Actor {
   std::string exception;  // pickled, of a constructor
   std::uint32_t restarts = 0;
   bool doomed = false;
+  bool uncounted = false;  // somebody may have a handle that is not counted
+  bool unwanted = false;   // nobody has a handle
   // volatile
   std::set<Route> watchers;
   bool missing = false;  // its re-joined node did not report it

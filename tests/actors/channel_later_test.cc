@@ -137,5 +137,36 @@ TEST(ChannelLater, RefusesMoreCallsThanMayBeOutstanding) {
   }
 }
 
+TEST(ChannelLater, IsIdleWhenItsLastCallHasAnAnswer) {
+  const std::shared_ptr<Channel> channel = Later();
+  EXPECT_EQ(channel->WhenIdle(), nullptr) << "it has no calls";
+  Slot* slots[2] = {nullptr, nullptr};
+  for (Slot*& slot : slots) ASSERT_EQ(Issue(*channel, "x", &slot), Channel::Issued::kOk);
+  Slot* const waits = channel->WhenIdle();
+  ASSERT_NE(waits, nullptr);
+  const SlotHold idle(waits), first(slots[0]), second(slots[1]);
+  EXPECT_EQ(channel->WhenRoom(), nullptr) << "room is another matter";
+  EXPECT_FALSE(waits->done());
+  const std::string path = NewPath();
+  LaterActor actor(path);
+  ASSERT_TRUE(channel->Aim(path).ok());
+  ASSERT_TRUE(Await(waits, *channel));
+  EXPECT_TRUE(slots[0]->done() && slots[1]->done());
+  EXPECT_EQ(channel->WhenIdle(), nullptr);
+  channel->Close();
+}
+
+TEST(ChannelLater, IsIdleWhenItIsOver) {
+  const std::shared_ptr<Channel> channel = Later();
+  Slot* slot = nullptr;
+  ASSERT_EQ(Issue(*channel, "x", &slot), Channel::Issued::kOk);
+  Slot* const waits = channel->WhenIdle();
+  ASSERT_NE(waits, nullptr);
+  const SlotHold idle(waits), call(slot);
+  channel->Lose("its process is gone");
+  EXPECT_TRUE(waits->done());
+  EXPECT_EQ(channel->WhenIdle(), nullptr);
+}
+
 }  // namespace
 }  // namespace troupe::actors

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import cloudpickle
 import pytest
 from conftest import eventually
+from handles import all_looked_at
 
 import troupe
 from troupe import exceptions
@@ -263,3 +264,19 @@ def test_large_results_come_back_from_both_hosts(hosts: dict[str, str]) -> None:
 
     assert [value[:1] + bytes([len(value) >> 20]) for value in work.distributed()] == [
         str(rank).encode() + b"\x03" for rank in range(4)]
+
+
+def test_a_handle_on_another_host_is_not_counted(hosts: dict[str, str]) -> None:
+    actor, peer = on(hosts["a"]), on(hosts["b"])
+    peer.note.remote([actor])  # before it is known where either is
+    pid = troupe.get(actor.whoami.remote(), timeout=60)[1]
+    troupe.get(peer.note.remote([actor]), timeout=30)
+    troupe.get(peer.note.remote(troupe.put([actor])), timeout=30)
+    given_back = troupe.get(peer.echo.remote(actor), timeout=30)
+    del actor
+    all_looked_at()
+    for number in range(3):
+        asked = peer.__ray_call__.remote(lambda self, number: troupe.get(self.calls[number][0].whoami.remote())[1], number)
+        assert troupe.get(asked, timeout=30) == pid
+    assert troupe.get(given_back.whoami.remote(), timeout=30)[1] == pid
+    troupe.kill(given_back)

@@ -31,7 +31,7 @@ class OutOfReachActors : public HeadFixture {
     return create.spec.actor;
   }
   wire::ActorInfo Shown(ActorId actor) {
-    Say(client_, wire::WatchActor{actor}, 90);
+    Say(client_, wire::WatchActor{actor, false}, 90);
     return Last<wire::ActorUpdate>(client_).info;
   }
   /// The node registers again, as the process it was, which still runs `held`.

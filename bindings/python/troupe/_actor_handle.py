@@ -1,10 +1,12 @@
 """Handles of actors and their methods: what `Counter.remote()` and `get_actor()` return."""
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from troupe import _api, _session, exceptions
 from troupe._actor_link import ActorLink, Caller
+from troupe._lives import Life
 from troupe._method_options import STREAMING, MethodOptions, Traits
 from troupe._parameters import check_of
 
@@ -13,31 +15,35 @@ class ActorMethod(Caller):
     """A method of a handle. `remote(...)` calls it and returns a ref of the answer, a list of refs with
     `num_returns`, or an ObjectRefGenerator of a method that yields.
 
-    `remote` is an attribute: of a method that was called before it is the call path itself.
+    `remote` is an attribute: of a method that was called before it is the call path itself. Nothing here refers to itself, so
+    that a handle that is dropped lets go of its actor at once.
     """
 
-    __slots__ = ("_check", "_link", "_name", "_options", "_retries", "_target", "remote")
+    __slots__ = ("_check", "_life", "_link", "_name", "_options", "_retries", "_target", "remote")
 
-    def __init__(self, link: ActorLink, name: str, options: MethodOptions, retries: int) -> None:
+    def __init__(self, link: ActorLink, name: str, options: MethodOptions, retries: int, life: Life | None) -> None:
         self._link = link
         self._name = name
         self._options = options
         self._target = options.target(name)
         self._retries = retries  # of the actor
+        self._life = life
         self._check = check_of(name, options.parameters, link.label)
-        own = options.max_task_retries
-        retries = retries if own is None else own
-        if retries != 0 and options.num_returns != STREAMING:
-            self.remote = self._retried
-        else:
-            self.unbind()
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "remote":
+            raise AttributeError(name)
+        own = self._options.max_task_retries
+        again = (self._retries if own is None else own) != 0 and self._options.num_returns != STREAMING
+        return self._retried if again else self._first
 
     def unbind(self) -> None:
         """See Caller."""
-        self.remote = self._first
+        with contextlib.suppress(AttributeError):
+            del self.remote
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
-        bound = self._link.bind(self, self._target, self._check)
+        bound = self._link.bind(self, self._target, self._check, self._life)
         if _api.around_wait is not None:
             bound = _api.lending(bound)
         self.remote = bound
@@ -50,12 +56,12 @@ class ActorMethod(Caller):
             self._check(len(args), tuple(kwargs))
         own = self._options.max_task_retries
         return RetriedCalls.of(self._link).call(self._target, self._options, self._retries if own is None else own,
-                                                args, kwargs)
+                                                args, kwargs, self._life)
 
     def options(self, **options: Any) -> "ActorMethod":
         """The same method with options for its calls: num_returns, concurrency_group, max_task_retries,
         retry_exceptions. Raises ValueError for others."""
-        return ActorMethod(self._link, self._name, self._options.with_given(options), self._retries)
+        return ActorMethod(self._link, self._name, self._options.with_given(options), self._retries, self._life)
 
     def __repr__(self) -> str:
         return f"<method {self._name} of {self._link.label}>"
@@ -66,19 +72,20 @@ class ActorMethod(Caller):
 
 class ActorHandle:
     """A reference to an actor. Can be passed to other processes of the cluster; equal to every other handle of
-    the same actor."""
+    the same actor. With `life` it keeps the actor alive."""
 
-    def __init__(self, link: ActorLink, traits: Traits) -> None:
+    def __init__(self, link: ActorLink, traits: Traits, life: Life | None = None) -> None:
         self._link = link
         self._traits = traits
+        self._life = life
 
     def __getattr__(self, name: str) -> ActorMethod:
-        if name in ("_link", "_traits"):  # of a handle that is being made
+        if name in ("_life", "_link", "_traits"):  # of a handle that is being made
             raise AttributeError(name)
         options = self._traits.options_of(name)
         if options is None:
             raise AttributeError(f"{self._link.label} has no method {name!r}")
-        method = ActorMethod(self._link, name, options, self._traits.max_task_retries)
+        method = ActorMethod(self._link, name, options, self._traits.max_task_retries, self._life)
         self.__dict__[name] = method
         return method
 
@@ -97,7 +104,20 @@ class ActorHandle:
     def __reduce__(self) -> tuple:
         if self._link.late is not None:
             self._link.late.wait()  # others ask the head for it
-        return _handle, (self._link.actor, self._link.class_name, self._traits)
+        weak = self._link.actor, self._link.class_name, self._traits
+        if self._life is None:
+            return _handle, weak
+        name = self._life.lend()
+        if name is None:
+            self._link.uncount()
+            return _handle, weak
+        return _counted, (*weak, name)
+
+    def __copy__(self) -> "ActorHandle":
+        return ActorHandle(self._link, self._traits, self._life)
+
+    def __deepcopy__(self, memo: dict) -> "ActorHandle":
+        return self.__copy__()
 
     @property
     def _actor_id(self) -> str:
@@ -120,3 +140,12 @@ def watched(session: _session.Session, actor: str, class_name: str, traits: Trai
 def _handle(actor: str, class_name: str, traits: Traits) -> ActorHandle:
     """What a handle that travelled becomes in the process it arrives in."""
     return ActorHandle(watched(_session.current(), actor, class_name, traits), traits)
+
+
+def _counted(actor: str, class_name: str, traits: Traits, life: bytes) -> ActorHandle:
+    """The same of one that keeps its actor alive; on another host than who gave it, it does so by not being counted."""
+    handle = _handle(actor, class_name, traits)
+    handle._life = Life.borrowed(handle._link, life)
+    if handle._life is None:
+        handle._link.uncount()
+    return handle

@@ -6,12 +6,13 @@ MaybeExecutedError), and later ones wait in the next channel.
 """
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _calls, _session, exceptions
+from troupe import _calls, _lives, _session, exceptions
 from troupe._parameters import Check
 
 Bound = Callable[..., Any]
@@ -50,6 +51,9 @@ class ActorLink:
         self.late: Any = None     # while it is not asked for: _constructor.LateStart
         self._given: Any = None   # what its constructor is given lives while this does
         self._restarts = False
+        self.is_maker = False     # of an actor whose handles are counted: this process made it
+        self._uncounted = False   # some handle is where it is not counted
+        self._unwanted = False    # nobody has a handle: it is to end
         session.board.subscribe("actor", actor, self._on_state)
 
     @classmethod
@@ -68,13 +72,13 @@ class ActorLink:
             link = links[actor] = cls(session, actor, class_name, pending_max, ordered)
             return link, True
 
-    def bind(self, caller: Caller, target: str, check: Check | None = None) -> Bound:
-        """A callable that starts calls of `target`, until `caller.unbind()`; `check` refuses wrong ones."""
+    def bind(self, caller: Caller, target: str, check: Check | None = None, keeps: Any = None) -> Bound:
+        """A callable that starts calls of `target`, until `caller.unbind()`; `check` refuses wrong ones, `keeps` lives on."""
         with self._lock:
             self._callers.add(caller)
             if "returns=*" in target:
                 from troupe import _streams  # noqa: F401  (what such a call gives)
-            return self._open().method(target, check)
+            return self._open().method(target, check, keeps)
 
     def keep(self, given: Any, *, restarts: bool) -> None:
         """Holds what the constructor's arguments name until it has run; where it may run again, until it never will."""
@@ -128,6 +132,8 @@ class ActorLink:
             if self._out_of_reach:
                 self._out_of_reach, self._error = False, None
                 self._drop()
+                if self._unwanted:
+                    _lives.later(self._terminate)
             if self._error is not None:
                 return None
             if info["state"] != "alive":  # being started again
@@ -152,6 +158,58 @@ class ActorLink:
             if links.get(self.actor) is self:
                 del links[self.actor]
         self.session.board.forget("actor", self.actor)
+
+    def uncount(self) -> None:
+        """Somebody has, or is given, a handle that is not counted: the actor is wanted from now on."""
+        if self._uncounted or self.dead or self.session.closed or self.session.pid != os.getpid():
+            return
+        if not self.is_maker:  # who would say that nobody has one
+            try:
+                self.session.request("WatchActor", {"actor": self.actor, "uncounted": True})
+            except exceptions.TroupeError:
+                return
+        self._uncounted = True
+
+    def busy(self, then: Callable[[], None]) -> bool:
+        """Whether a call of this process waits for its answer; `then` runs when it may be time to look again."""
+        late = self.late
+        if late is not None and late.then(then):
+            return True
+        with self._lock:
+            channel = self._channel
+        return channel is not None and channel.when_idle(then)
+
+    def unwanted(self) -> None:
+        """Nobody has a handle any more that is counted: unless somebody has another one the actor ends."""
+        if self._uncounted or self.dead or self.session.closed:
+            return
+        try:
+            _, update, _ = self.session.request("KillActor", {"actor": self.actor, "unwanted": True})
+        except exceptions.GetTimeoutError:
+            return _lives.later(self.unwanted)
+        except exceptions.TroupeError:
+            return  # it is gone, or this session is
+        self._unwanted = update["info"]["unwanted"]
+        if self._unwanted:
+            self._terminate()
+
+    def _terminate(self) -> None:
+        """It ends as one that ends itself, when it is alive and what it was asked before is done."""
+        if self.dead or self._out_of_reach or self.session.closed:
+            return
+        try:
+            with self._lock:
+                ended = self._open().call("__ray_terminate__")
+        except exceptions.PendingCallsLimitExceeded:  # of handles that are not counted
+            if not self.busy(lambda: _lives.later(self._terminate)):
+                _lives.later(self._terminate)
+            return
+        ended.future().add_done_callback(lambda future: self._terminated(future.exception()))
+
+    def _terminated(self, error: BaseException | None) -> None:
+        if isinstance(error, exceptions.ActorUnavailableError) and not self.dead:  # its process was started again, or cut off
+            self.suspect(error)
+            _lives.later(self._terminate)
 
     @property
     def dead(self) -> bool:

@@ -13,6 +13,7 @@ from troupe import _actor_options, _environment, _parameters, _session, exceptio
 from troupe._actor_handle import ActorHandle, watched
 from troupe._actor_link import ActorLink
 from troupe._identity import new_id
+from troupe._lives import Life
 from troupe._method_options import Traits
 
 INLINE_BYTES_MAX = 64 << 10
@@ -71,8 +72,11 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     link.keep(package.refs, restarts=spec["max_restarts"] != 0)
     if package.to_come and not spec["name"]:
         link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link), link.end, link.label)
-        return ActorHandle(link, traits)
-    return ActorHandle(_ask(session, spec, package.payload(), link), traits)
+        asked = link
+    else:
+        asked = _ask(session, spec, package.payload(), link)
+    counted = asked is link and not spec["detached"]
+    return ActorHandle(asked, traits, Life.of_new(link) if counted else None)
 
 
 def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink) -> ActorLink:
@@ -94,7 +98,7 @@ def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: 
 
 
 def get_actor(name: str, namespace: str | None = None) -> "ActorHandle":
-    """The handle of a named actor. Raises ValueError when there is none of that name alive."""
+    """A handle of a named actor, which does not keep it alive. Raises ValueError when there is none of that name alive."""
     session = _session.current()
     where = session.namespace if namespace is None else namespace
     try:

@@ -110,8 +110,12 @@ class Meeting:
 
 def meeting(group: str) -> Any:
     """The group's meeting, made if there is none."""
-    namespace = NAMESPACE + _session.current().namespace
-    return troupe.remote(Meeting).options(name=group, namespace=namespace, get_if_exists=True, num_cpus=0).remote()
+    session = _session.current()
+    namespace = NAMESPACE + session.namespace
+    found = troupe.remote(Meeting).options(name=group, namespace=namespace, get_if_exists=True, num_cpus=0).remote()
+    # Who made it keeps it as long as it can: others, who have no handle that is counted, meet there after it has left.
+    session.store.setdefault("meetings", {}).setdefault(found, found)
+    return found
 
 
 class MeetingStore(dist.Store):

@@ -77,10 +77,11 @@ def load(payload: bytes) -> tuple:
     if not payload.startswith(_MARK):
         return cloudpickle.loads(payload)
     holder, host, names, late, pickled = pickle.loads(payload[len(_MARK):])
-    if names and host != boot_id():
+    here = host == boot_id()
+    if names and not here and not native.only_lives(names):
         raise TypeError("the constructor's arguments hold Refs, and the actor is on another host than who made it\n  pass their "
                         "values, troupe.get(ref), or place the actor on its maker's host")
-    received = native.received_refs(names, holder) if names else None
+    received = native.received_refs(names, holder) if names and here else None
     cls, args, kwargs, *also = cloudpickle.loads(pickled)
     if late:
         values = cloudpickle.loads(late)[1]
@@ -99,6 +100,7 @@ class LateStart:
         self._lock = threading.Lock()
         self._begun = self._stopped = False
         self._over = threading.Event()
+        self._then: list[Callable[[], None]] = []
         threading.Thread(target=self._run, name="troupe-late-actor", daemon=True).start()
 
     def stop(self) -> bool:
@@ -110,6 +112,14 @@ class LateStart:
     def wait(self) -> None:
         """Until it was asked for, or never will be."""
         self._over.wait()
+
+    def then(self, action: Callable[[], None]) -> bool:
+        """Runs `action` when it is over. False: it is."""
+        with self._lock:
+            if self._over.is_set():
+                return False
+            self._then.append(action)
+            return True
 
     def _run(self) -> None:
         try:
@@ -123,4 +133,8 @@ class LateStart:
             cause = getattr(error, "cause", None) or error
             self._fail(exceptions.with_type_of(exceptions.ActorDiedError, cause, f"{self._label} was not started: {error}"))
         finally:
-            self._over.set()
+            with self._lock:
+                self._over.set()
+                waiting, self._then = self._then, []
+            for action in waiting:
+                action()

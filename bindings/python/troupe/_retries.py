@@ -60,12 +60,14 @@ class RetryLine(Generic[Call]):
 class _Call:
     """One call, over all its attempts."""
 
-    def __init__(self, target: str, options: MethodOptions, retries: int, frozen: "_Frozen", promises: list) -> None:
+    def __init__(self, target: str, options: MethodOptions, retries: int, frozen: "_Frozen", promises: list,
+                 life: Any) -> None:
         self.target = target
         self.options = options
         self.left = retries  # -1: any number
         self.frozen = frozen
         self.promises = promises
+        self.life = life  # of its actor
         self.number = 0
         self.cancelled = False
         self.attempt: list[Any] = []
@@ -101,10 +103,10 @@ class RetriedCalls(Caller):
         """See Caller."""
         self._bound = {}
 
-    def call(self, target: str, options: MethodOptions, retries: int, args: tuple, kwargs: dict) -> Any:
-        """Starts a call; what its caller gets."""
+    def call(self, target: str, options: MethodOptions, retries: int, args: tuple, kwargs: dict, life: Any = None) -> Any:
+        """Starts a call, which holds `life` until it has its answer; what its caller gets."""
         promises = [_calls.Promise() for _ in range(max(1, int(options.num_returns)))]
-        call = _Call(target, options, retries, _Frozen(args, kwargs), promises)
+        call = _Call(target, options, retries, _Frozen(args, kwargs), promises, life)
         with self._lock:
             call.number, now = self._line.begin(call)
             self._send(now)

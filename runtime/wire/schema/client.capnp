@@ -112,13 +112,17 @@ struct ActorInfo {
   actor @0 :ActorId; name @1 :Text; namespace @2 :Text; className @3 :Text; state @4 :ActorState;
   address @5 :ActorAddress; node @6 :NodeId; nodeName @7 :Text; failure @8 :Failure; launch @9 :LaunchId;
   waitingFor @10 :Text; restarts @11 :UInt32; resources @12 :List(Resource); methods @13 :Data;
+  unwanted @14 :Bool;            # nobody has a handle of it: it ends when it is started, and never starts again
 }
 struct ActorUpdate { info @0 :ActorInfo; }         # also pushed to who created or watched it. Attachment: pickled constructor exception
-struct WatchActor { actor @0 :ActorId; }           # answer: ActorUpdate now, pushes follow
+# Answer: ActorUpdate now, pushes follow. `uncounted`: a handle is where it is not counted, from now on the actor is wanted.
+struct WatchActor { actor @0 :ActorId; uncounted @1 :Bool; }
 struct GetNamedActor { name @0 :Text; namespace @1 :Text; }
 struct ListActors { none @0 :Bool; }
 struct ActorList { actors @0 :List(ActorInfo); }
-struct KillActor { actor @0 :ActorId; graceful @1 :Bool; noRestart @2 :Bool = true; }
+# `unwanted`, by who made it: nobody has a handle of it. Answer: ActorUpdate, which says whether it is so; who made it then
+# asks it to end itself, after the calls that were made before.
+struct KillActor { actor @0 :ActorId; graceful @1 :Bool; noRestart @2 :Bool = true; unwanted @3 :Bool; }
 
 # ---- placement groups ----
 # With `shares`, by the driver of a launch: instead of bundles, what the launch reserved for its ranks (or

@@ -71,6 +71,8 @@ struct ActorLive { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorA
 struct ActorDoomed { actor @0 :ActorId; reason @1 :Text; }       # kill asked for: no restart follows
 struct ActorDied { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; restart @3 :Bool; }  # attachment: pickled exception
 struct ActorForgotten { actor @0 :ActorId; }
+# Of its handles: one is where it is not counted; or, unless that came first, nobody has one any more.
+struct ActorHandles { actor @0 :ActorId; uncounted @1 :Bool; unwanted @2 :Bool; }
 
 struct ValueWritten { scope @0 :Text; key @1 :Text; version @2 :UInt64; request @3 :RequestId; }   # attachment: the value
 struct ValueErased { scope @0 :Text; key @1 :Text; request @2 :RequestId; }
@@ -102,6 +104,7 @@ struct RankValueKept { launch @0 :LaunchId; rank @1 :UInt32; }   # attachment: t
 struct ActorKept {               # attachment: the payload while it lives, the pickled exception after
   created @0 :ActorCreated; state @1 :ActorState; incarnation @2 :UInt64; place @3 :ActorPlaced;
   address @4 :ActorAddress; methods @5 :Data; failure @6 :Failure; restarts @7 :UInt32; doomed @8 :Bool;
+  uncounted @9 :Bool; unwanted @10 :Bool;
 }
 struct RecentWritesKept { requests @0 :List(RequestId); }
 
@@ -143,5 +146,6 @@ struct Event {
     rankValueKept @33 :RankValueKept;
     actorKept @34 :ActorKept;
     recentWritesKept @35 :RecentWritesKept;
+    actorHandles @36 :ActorHandles;
   }
 }

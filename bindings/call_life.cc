@@ -1,0 +1,103 @@
+#include "bindings/call_life.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "actors/call_frame.h"
+#include "actors/fork_guard.h"
+#include "actors/object_store.h"
+#include "actors/reactor.h"
+#include "bindings/call_errors.h"
+#include "bindings/call_pickle.h"
+#include "bindings/call_ref.h"
+#include "bindings/call_values.h"
+#include "bindings/callable_cell.h"
+
+namespace nb = nanobind;
+
+namespace troupe::bindings {
+namespace {
+
+using actors::Slot;
+
+RefObject* LifeOf(nb::handle life) {
+  if (!IsRef(life.ptr())) throw nb::type_error("a life is a Ref");
+  return AsRef(life.ptr());
+}
+
+nb::object NewRefOf(Slot* slot) {
+  PyObject* const ref = NewRef(slot, nullptr, nullptr);
+  if (ref == nullptr) throw nb::python_error();
+  return nb::steal(ref);
+}
+
+/// It has a value, so that nothing waits for one.
+nb::object NewLife() {
+  actors::SlotHold slot(Slot::New(actors::CallReactor::Current().NextLocalId() | store::kLifeBit));
+  actors::ByteBuffer none;
+  if (!EncodeValue(none, Py_None)) throw nb::python_error();
+  slot.get()->Claim();
+  slot.get()->Fill(actors::kFlagReply, none.view());
+  slot.get()->Finish();
+  return NewRefOf(slot.Take());
+}
+
+nb::object LendLife(nb::handle life) {
+  const RefObject* const ref = LifeOf(life);
+  actors::Handles* const refs = TakingRefsIfAny();
+  if (refs == nullptr || ref->generation != actors::ForkGuard::generation()) return nb::none();
+  actors::ObjectStore* const store = actors::ObjectStore::Current();
+  const std::optional<store::ObjectId> id = store != nullptr ? store->Export(ref->slot) : std::nullopt;
+  if (!id) return nb::none();  // without a descriptor to spare, too
+  refs->Add(*id);
+  const std::string name = actors::NameBytes(*id);
+  return nb::bytes(name.data(), name.size());
+}
+
+nb::object BorrowLife(const nb::bytes& name) {
+  const std::optional<store::ObjectId> id = actors::ReadObjectId({name.c_str(), name.size()});
+  actors::ObjectStore* const store = id && store::IsLife(*id) ? actors::ObjectStore::Existing() : nullptr;
+  Slot* const slot = store != nullptr ? store->Borrow(*id) : nullptr;
+  return slot != nullptr ? NewRefOf(slot) : nb::none();
+}
+
+bool WhenLifeOver(nb::handle life, nb::handle callable) {
+  actors::ObjectStore* const store = actors::ObjectStore::Existing();
+  if (store == nullptr) return false;
+  auto once = std::make_unique<CallOnce>(callable.ptr());
+  CallOnce* const unused = once.get();
+  std::unique_ptr<actors::Completion> then = std::move(once);
+  const bool known = store->WhenForgotten(LifeOf(life)->slot, &then);
+  if (then != nullptr) unused->Drop();
+  return known;
+}
+
+/// References that a receiver of another host gets along with a value, and can do without.
+bool OnlyLives(const nb::bytes& names) {
+  std::string_view left(names.c_str(), names.size());
+  for (; !left.empty(); left.remove_prefix(std::min(left.size(), actors::kObjectIdBytes))) {
+    const std::optional<store::ObjectId> id = actors::ReadObjectId(left.substr(0, actors::kObjectIdBytes));
+    if (!id || !store::IsLife(*id)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void BindLives(nb::module_& m) {
+  m.def("new_life", &NewLife, "A Ref whose name can be lent; it is held as any other, and has no value to speak of.");
+  m.def("lend_life", &LendLife, nb::arg("life"),
+        "While a value is pickled that may hold refs: its name, which is held with that value from now on. Else None.");
+  m.def("borrow_life", &BorrowLife, nb::arg("name"),
+        "While such a value is unpickled: a Ref of that name. None: it did not come along.");
+  m.def("when_life_over", &WhenLifeOver, nb::arg("life"), nb::arg("callable"),
+        "Calls it on a thread of the runtime, once for all that ask, when nobody holds a life that this process made. "
+        "False: no other process knows of it, and it is over with the last Ref here.");
+  m.def("only_lives", &OnlyLives, nb::arg("names"), "Whether TakenRefs.names() are of lives alone.");
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,10 @@
+// Lives: an object of the process that made an actor, held wherever a handle of it is (troupe/_lives.py). Needs the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace troupe::bindings {
+
+void BindLives(nanobind::module_& m);
+
+}  // namespace troupe::bindings

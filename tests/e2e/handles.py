@@ -1,0 +1,38 @@
+"""What tests of actors' handles share: when a process has ended, and when what was let go of has been looked at."""
+from __future__ import annotations
+
+import os
+import select
+import threading
+from typing import Any
+
+import troupe
+from troupe import _lives
+
+WITHIN_S = 30.0
+
+
+class Watched:
+    """The process of an actor."""
+
+    def __init__(self, actor: Any) -> None:
+        self.pid = troupe.get(actor.__ray_call__.remote(lambda self: os.getpid()), timeout=WITHIN_S)
+        self._descriptor = os.pidfd_open(self.pid)
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def lives(self) -> bool:
+        """Whether it has not ended."""
+        return not select.select([self._descriptor], [], [], 0)[0]
+
+    def ends(self) -> None:
+        """Waits for its end."""
+        assert select.select([self._descriptor], [], [], WITHIN_S)[0], f"it did not end within {WITHIN_S:g} s"
+
+
+def all_looked_at() -> None:
+    """What this process has let go of until now was taken up; what follows in other processes was not waited for."""
+    done = threading.Event()
+    _lives.later(done.set)
+    assert done.wait(WITHIN_S), f"that took more than {WITHIN_S:g} s"
