@@ -18,6 +18,7 @@ from handles import Watched, all_looked_at
 from test_actor_handles import Holder, made
 
 import troupe
+from troupe._bridge import native
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -182,7 +183,8 @@ def test_one_that_a_borrower_pickled_by_hand_is_wanted(idle: Home) -> None:
     del actor
     all_looked_at()
     troupe.get(holder.drop.remote("it"), timeout=20)
-    eventually(lambda: "it" not in troupe.get(holder.__ray_call__.remote(lambda self: list(self.kept)), timeout=20))
+    eventually(lambda: native._object_figures()["lives"] == 0, what="the end of all handles that are counted")
+    all_looked_at()
     again = pickle.loads(text)
     assert troupe.get(again.pid.remote(), timeout=20) == watched.pid
     troupe.kill(again)
