@@ -198,7 +198,8 @@ def test_what_an_actor_or_a_task_was_given(idle: Home) -> None:
     assert troupe.get(plain.given.remote(), timeout=20) == ({}, False, {})
     assert troupe.get(large.given.remote(), timeout=20) == ({"CPU": 2.0}, False, {"env_vars": {"A": "b"}})
     troupe.kill(plain, no_restart=False)
-    assert troupe.get(plain.given.options(max_task_retries=-1).remote(), timeout=20)[1] is True
+    again = plain.given.options(max_task_retries=-1)
+    eventually(lambda: troupe.get(again.remote(), timeout=20)[1], what="the actor's second process")
     assert troupe.get(task.remote(), timeout=20) == {"CPU": 2.0}
     assert troupe.get_runtime_context().get_assigned_resources() == {}
     for each in (plain, large):
