@@ -16,9 +16,10 @@ namespace troupe::actors {
 
 class AwayArguments {
  public:
-  /// `ready` is called once, on the mover's thread, when each has come or never will.
+  /// `ready` is called once, on the mover's thread, when each has come or never will, and the caller knows that the
+  /// references inside them, `refs`, are held here.
   static std::shared_ptr<AwayArguments> Begin(Crossing& crossing, const std::vector<store::ObjectId>& ids,
-                                              std::function<void()> ready);
+                                              const std::vector<store::ObjectId>& refs, std::function<void()> ready);
   bool ready() const;
   /// Once ready: the copy of the caller's object, which is here while this is; or why there is none.
   StatusOr<store::ObjectId> CopyOf(const store::ObjectId& id) const;
@@ -26,6 +27,8 @@ class AwayArguments {
  private:
   AwayArguments() = default;
   void Came(const store::ObjectId& id, StatusOr<store::ObjectId> copy);
+  void CameRefs(Handles refs);
+  void OneLess(std::unique_lock<std::mutex> lock);
 
   mutable std::mutex mutex_;
   std::size_t missing_ = 0;

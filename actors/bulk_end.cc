@@ -5,13 +5,13 @@
 #include <memory>
 #include <utility>
 
+#include "actors/now.h"
+
 namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kReadBytes = 256u << 10;
-// A read may have come while a batch of words ran, before the one that gives its value: the next batch is to end.
-constexpr std::uint64_t kDoubtRounds = 2;
-constexpr std::size_t kWordsMax = 4u << 20;
+constexpr std::size_t kWordsMax = 8u << 20;  // more than a value's references take
 constexpr std::size_t kBytesPerTurn = 1u << 20;  // of one link, either way, before others have theirs
 
 char* Scratch() {
@@ -29,6 +29,11 @@ BulkFrame Word(BulkWord word, const store::ObjectId& id, std::uint64_t offset = 
 
 }  // namespace
 
+BulkEnd::BulkEnd(ObjectStore& store)
+    : store_(store), refs_(store, [this](const store::ObjectId& name, Done done) {
+        BeginPull(name, /*of_ref=*/true, std::move(done), Now());
+      }) {}
+
 // ---- what is given, what is pulled -------------------------------------------------------------------
 
 void BulkEnd::TakeBack(const store::ObjectId& id) {
@@ -41,11 +46,30 @@ void BulkEnd::Took(const store::ObjectId& id) {
   if (linked()) AppendBulkFrame(words_, Word(BulkWord::kTaken, id));
 }
 
-void BulkEnd::GiveResult(const store::ObjectId& id, Handles handles) { results_[id] = std::move(handles); }
+void BulkEnd::GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside) {
+  for (const store::ObjectId& each : inside) Give(each);
+  results_[id] = GivenResult{std::move(handles), std::move(inside)};
+}
+
+void BulkEnd::WithdrawResult(const store::ObjectId& id) {
+  const auto found = results_.find(id);
+  if (found == results_.end()) return;
+  for (const store::ObjectId& each : found->second.inside) TakeBack(each);
+  results_.erase(found);
+}
 
 void BulkEnd::Pull(const store::ObjectId& id, Done done, Instant now) {
-  if (pulling_.empty()) progress_ = now;
-  pulling_.emplace(pulls_.Begin(id), Pulling{std::move(done), std::nullopt});
+  BeginPull(id, /*of_ref=*/false, std::move(done), now);
+}
+
+void BulkEnd::BeginPull(const store::ObjectId& id, bool of_ref, Done done, Instant now) {
+  if (!Waits()) progress_ = now;
+  pulling_.emplace(pulls_.Begin(id), Pulling{std::move(done), of_ref, std::nullopt});
+}
+
+void BulkEnd::TakeRefs(const std::vector<store::ObjectId>& names, AwayRefs::Then then, Instant now) {
+  if (!Waits()) progress_ = now;
+  refs_.Take(names, std::move(then));
 }
 
 /// The pull is over, and pulls_ knows it.
@@ -58,19 +82,30 @@ void BulkEnd::EndPull(BulkPulls::PullId pull, StatusOr<store::Writing> result) {
   over.done(std::move(result));
 }
 
-void BulkEnd::FailPulls(const Status& why) {
-  place_ = nullptr;
+void BulkEnd::FailPulls(const Status& why, bool refs) {
   for (const BulkPulls::PullId pull : pulls_.all()) {
+    const auto found = pulling_.find(pull);
+    if (found == pulling_.end() || (found->second.of_ref && !refs)) continue;
+    if (pulls_.into() == pull) place_ = nullptr;
     pulls_.Cancel(pull);
     EndPull(pull, why);
   }
+  if (refs) refs_.GiveUpAsked("the process that the ref came from does not answer: " + MessageOf(why));
 }
 
-void BulkEnd::GiveUp(const Status& why) {
-  FailPulls(why);
+bool BulkEnd::EndCalls(const Status& why, Instant now) {
+  FailPulls(why, /*refs=*/false);
   given_.clear();
   results_.clear();
   took_.clear();
+  Attached(false, now);
+  return Over();
+}
+
+void BulkEnd::GiveUp(const Status& why) {
+  static_cast<void>(EndCalls(why, Now()));
+  refs_.End(kOwnerDied, MessageOf(why));
+  FailPulls(why);
   giving_.reset();
   stream_.reset();
 }
@@ -84,15 +119,19 @@ void BulkEnd::Attached(bool attached, Instant now) {
 
 std::optional<Instant> BulkEnd::Deadline() const {
   std::optional<Instant> next;
-  if (!pulling_.empty()) next = progress_ + kSilence;
+  if (Waits()) next = progress_ + kSilence;
   const Instant kept = lonely_since_ + kKept;
-  if (!results_.empty() && !attached_ && !linked() && (!next || kept < *next)) next = kept;
+  const bool keeps = !results_.empty() || !refs_.idle();
+  if (keeps && !attached_ && !linked() && (!next || kept < *next)) next = kept;
   return next;
 }
 
 bool BulkEnd::Expire(Instant now) {
-  if (!results_.empty() && !attached_ && !linked() && now - lonely_since_ >= kKept) results_.clear();
-  if (pulling_.empty() || now - progress_ < kSilence) return false;
+  if (Deserted(now)) {
+    while (!results_.empty()) WithdrawResult(store::ObjectId(results_.begin()->first));
+    EndRefs("there was no connection to it for 30 s: it ended, or its host cannot be reached");
+  }
+  if (!Waits() || now - progress_ < kSilence) return false;
   FailPulls(MakeError(ErrorCode::kTimeout, linked() ? "nothing of it came for 30 s: the process that has it is stopped"
                                                     : "there was no connection to the process that has it for 30 s"));
   return linked();
@@ -113,6 +152,7 @@ bool BulkEnd::Link(CallStream stream, std::string_view came, const std::string& 
 void BulkEnd::Unlink(Instant now) {
   stream_.reset();
   pulls_.Unlinked();
+  refs_.Unlinked();
   place_ = nullptr;
   head_.clear();
   reads_.clear();
@@ -192,15 +232,16 @@ Status BulkEnd::TakeFrame(const BulkFrame& frame) {
       return absl::OkStatus();
     }
     case BulkWord::kTaken:
-      results_.erase(frame.id);
+      WithdrawResult(frame.id);
       if (words_.size() >= kWordsMax) return MakeError(ErrorCode::kInvalid, "word of results, and read no answer");
       AppendBulkFrame(words_, Word(BulkWord::kDropped, frame.id));
       return absl::OkStatus();
     case BulkWord::kDropped:
       took_.erase(frame.id);
       return absl::OkStatus();
+    default:
+      return refs_.TakeWord(frame);
   }
-  return absl::OkStatus();
 }
 
 Status BulkEnd::BeginPart(const BulkFrame& frame) {
@@ -223,15 +264,17 @@ Status BulkEnd::BeginPart(const BulkFrame& frame) {
 
 /// Puts what is to be sent next into out_ or giving_.
 BulkEnd::Filled BulkEnd::Fill(std::uint64_t round) {
+  const bool answered = refs_.Answer(round, words_, [this](const store::ObjectId& id) { return Gives(id); });
+  refs_.AppendWords(words_);
   out_ = std::exchange(words_, {});
   sent_ = 0;
   while (const std::optional<BulkFrame> ask = pulls_.NextAsk()) AppendBulkFrame(out_, *ask);
   if (!out_.empty()) return Filled::kYes;
-  if (reads_.empty()) return Filled::kNothing;
+  if (reads_.empty()) return answered ? Filled::kNothing : Filled::kInDoubt;
   const BulkFrame read = reads_.front();
-  if (!Gives(read.id)) {
+  if (!Gives(read.id) && !refs_.Gives(read.id)) {
     if (!doubted_) doubted_ = round;
-    if (round < *doubted_ + kDoubtRounds) return Filled::kInDoubt;
+    if (round < *doubted_ + AwayRefs::kDoubtRounds) return Filled::kInDoubt;
   }
   doubted_.reset();
   reads_.pop_front();
@@ -240,15 +283,25 @@ BulkEnd::Filled BulkEnd::Fill(std::uint64_t round) {
 }
 
 void BulkEnd::BeginGiving(const BulkFrame& read) {
-  StatusOr<ObjectView> view = Gives(read.id) ? store_.View(read.id) : MakeError(ErrorCode::kNotFound, "");
-  if (!view.ok() || read.offset >= view->bytes().size()) {
+  Giving giving;
+  store::ObjectId object = read.id;
+  giving.kept = refs_.ValueOf(read.id, &giving.bytes, &object);
+  if (giving.kept == nullptr) {
+    StatusOr<ObjectView> view =
+        Gives(read.id) || refs_.Gives(read.id) ? store_.View(object) : MakeError(ErrorCode::kNotFound, "");
+    if (view.ok()) giving.view = *std::move(view);
+    giving.bytes = giving.view.bytes();
+  }
+  if (read.offset >= giving.bytes.size()) {
     return AppendBulkFrame(out_, Word(BulkWord::kGone, read.id, read.offset));
   }
   BulkFrame part = Word(BulkWord::kPart, read.id, read.offset);
-  part.total = view->bytes().size();
+  part.total = giving.bytes.size();
   part.bytes = std::min(read.bytes, part.total - read.offset);
   AppendBulkFrame(out_, part);
-  giving_ = Giving{*std::move(view), read.offset, part.bytes};
+  giving.offset = read.offset;
+  giving.left = part.bytes;
+  giving_.emplace(std::move(giving));
 }
 
 BulkEnd::Went BulkEnd::WriteSome(std::uint64_t round) {
@@ -264,7 +317,7 @@ BulkEnd::Went BulkEnd::WriteSome(std::uint64_t round) {
                                                  : Went::kIdle;
     }
     const std::string_view next = sent_ < out_.size() ? std::string_view(out_).substr(sent_)
-                                                      : giving_->view.bytes().substr(giving_->offset, giving_->left);
+                                                      : giving_->bytes.substr(giving_->offset, giving_->left);
     const IoResult wrote = stream_->TryWrite(next.data(), next.size());
     if (wrote.outcome == IoOutcome::kWouldBlock) return Went::kWrites;
     if (wrote.outcome == IoOutcome::kEnded) {

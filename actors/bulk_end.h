@@ -6,7 +6,7 @@
 // memory for a value is taken when its size is known, and nothing else grows with it. Limits: who asks for
 // more than kReadsMax parts at once breaks the rules, as does whatever bulk_pulls.h says; that ends the link
 // alone. A pull for which nothing comes for kSilence ends. A result that is not taken is given up kKept
-// after both connections to who it is for are gone.
+// after both connections to who it is for are gone; so is what was lent to it, and what came of it is lost.
 //
 // Only what was given to this very session can be read over its link.
 #pragma once
@@ -16,11 +16,13 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "actors/away_refs.h"
 #include "actors/bulk_pulls.h"
 #include "actors/call_stream.h"
 #include "actors/object_handles.h"
@@ -38,24 +40,27 @@ class BulkEnd {
   /// The memory with the value, which is the receiver's to lend or give up; or why there is none.
   using Done = std::function<void(StatusOr<store::Writing>)>;
 
-  explicit BulkEnd(ObjectStore& store) : store_(store) {}
+  explicit BulkEnd(ObjectStore& store);
   BulkEnd(const BulkEnd&) = delete;
   BulkEnd& operator=(const BulkEnd&) = delete;
 
   /// The other end may read it, until as many TakeBacks.
   void Give(const store::ObjectId& id) { ++given_[id]; }
   void TakeBack(const store::ObjectId& id);
-  /// A result: until it is taken.
-  void GiveResult(const store::ObjectId& id, Handles handles);
-  void WithdrawResult(const store::ObjectId& id) { results_.erase(id); }
+  /// A result: until it is taken. So long the references inside it, by these names, may be held.
+  void GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside);
+  void WithdrawResult(const store::ObjectId& id);
   /// A result is here for somebody who may come for it.
   bool AwaitsTaker() const { return !results_.empty() && (attached_ || linked()); }
   std::uint64_t given_bytes() const { return given_bytes_; }
   void Pull(const store::ObjectId& id, Done done, Instant now);
+  /// References of the other end's (away_refs.h).
+  void TakeRefs(const std::vector<store::ObjectId>& names, AwayRefs::Then then, Instant now);
+  AwayRefs& refs() { return refs_; }
   /// A result of the other end's is not needed any more.
   void Took(const store::ObjectId& id);
   /// Whether there is anything for a link to do.
-  bool WantsLink() const { return !given_.empty() || !pulling_.empty() || !took_.empty(); }
+  bool WantsLink() const { return !given_.empty() || !pulling_.empty() || !took_.empty() || !refs_.Over(); }
   /// Whether the session's call connection is there.
   void Attached(bool attached, Instant now);
 
@@ -74,9 +79,15 @@ class BulkEnd {
   /// Why the link is over.
   const std::string& why() const { return why_; }
 
-  /// All pulls end with that.
-  void FailPulls(const Status& why);
-  /// The session is over: all pulls end, nothing is given.
+  /// All pulls end with that; so do, with `refs`, those of references' values, and what was asked of them.
+  void FailPulls(const Status& why, bool refs = true);
+  /// The session is over: nothing is given, its pulls end. References stay. True: there are none, and nothing is left
+  /// for a link to do.
+  bool EndCalls(const Status& why, Instant now);
+  bool Over() const { return linked() ? refs_.idle() : refs_.Over(); }
+  /// The other end is gone.
+  void EndRefs(const std::string& why) { refs_.End(kOwnerDied, "the process that the ref came from is gone: " + why); }
+  /// All of it is over.
   void GiveUp(const Status& why);
   std::optional<Instant> Deadline() const;
   /// The deadline is over. True: the link is of no use.
@@ -85,10 +96,17 @@ class BulkEnd {
  private:
   struct Pulling {
     Done done;
+    bool of_ref = false;
     std::optional<store::Writing> writing;
   };
+  struct GivenResult {
+    Handles handles;
+    std::vector<store::ObjectId> inside;
+  };
   struct Giving {
-    ObjectView view;
+    ObjectView view;  // or:
+    std::shared_ptr<const void> kept;
+    std::string_view bytes;
     std::uint64_t offset = 0;
     std::uint64_t left = 0;
   };
@@ -102,15 +120,20 @@ class BulkEnd {
   Filled Fill(std::uint64_t round);
   bool Gives(const store::ObjectId& id) const { return given_.count(id) != 0 || results_.count(id) != 0; }
   void BeginGiving(const BulkFrame& read);
+  void BeginPull(const store::ObjectId& id, bool of_ref, Done done, Instant now);
+  bool Waits() const { return !pulling_.empty() || refs_.Awaits(); }
+  /// Nobody at the other end has been there for kKept.
+  bool Deserted(Instant now) const { return !attached_ && !linked() && now - lonely_since_ >= kKept; }
 
   ObjectStore& store_;
   std::map<store::ObjectId, std::uint64_t> given_;
-  std::map<store::ObjectId, Handles> results_;
+  std::map<store::ObjectId, GivenResult> results_;
   std::uint64_t given_bytes_ = 0;
   std::set<store::ObjectId> took_;  // and the other end has not said kDropped
   BulkPulls pulls_;
   std::map<BulkPulls::PullId, Pulling> pulling_;
   Instant progress_{};
+  AwayRefs refs_;
 
   std::optional<CallStream> stream_;
   bool attached_ = true;

@@ -41,7 +41,16 @@ bool Sound(const BulkFrame& frame) {
     case BulkWord::kGone:
     case BulkWord::kTaken:
     case BulkWord::kDropped:
+    case BulkWord::kHold:
+    case BulkWord::kHeld:
+    case BulkWord::kRefused:
+    case BulkWord::kLetGo:
+    case BulkWord::kLeft:
+    case BulkWord::kWant:
+    case BulkWord::kInside:
       return true;
+    case BulkWord::kReady:
+      return frame.offset <= 0xFFFF && frame.total > 0 && frame.total <= kBulkValueBytesMax;
   }
   return false;
 }
@@ -70,7 +79,7 @@ StatusOr<BulkFrame> ReadBulkFrame(std::string_view bytes) {
       wire.body_bytes != good.body_bytes || wire.zero != 0 || wire.zero2 != 0) {
     return Wrong("another head");
   }
-  if (wire.word < 1 || wire.word > static_cast<std::uint16_t>(BulkWord::kDropped)) return Wrong("another type");
+  if (wire.word < 1 || wire.word > static_cast<std::uint16_t>(BulkWord::kReady)) return Wrong("another type");
   BulkFrame frame;
   frame.word = static_cast<BulkWord>(wire.word);
   if (frame.word == BulkWord::kHello) {

@@ -32,6 +32,15 @@ enum class BulkWord : std::uint16_t {
   kGone = 4,     // instead: it is not given (any more), or cannot be read; the offset is that of the kRead
   kTaken = 5,    // a result is not needed any more: it came, or nobody wants it
   kDropped = 6,  // the answer to that
+  // References (held_away.h, lent_away.h); the offset of kHold and kLetGo is the word's number, which the answer repeats:
+  kHold = 7,     // I have it, and shall until I say
+  kHeld = 8,     // you are known to have it
+  kRefused = 9,  // you were not given it
+  kLetGo = 10,   // I have it no more
+  kLeft = 11,    // so you have
+  kWant = 12,    // its value, please, once it is there
+  kInside = 13,  // this one lies inside the value that the next kReady tells of
+  kReady = 14,   // it is there: offset: its flags; bytes: how many lie inside; the whole: its bytes, to be asked for by kRead
 };
 
 struct BulkFrame {

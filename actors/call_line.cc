@@ -8,7 +8,9 @@
 #include "actors/call_frame.h"
 #include "actors/channel.h"
 #include "actors/held_for_call.h"
+#include "actors/object_store.h"
 #include "actors/reactor.h"
+#include "actors/refs_head.h"
 
 namespace troupe::actors {
 namespace {
@@ -23,6 +25,11 @@ std::size_t NamedFrom(Channel::Place place, std::size_t used) {
   const std::size_t most = CallLimits().frame_bytes_max - kOtherArguments;
   const std::size_t room = most - std::min(most, used);
   return place == Channel::Place::kAway ? std::min(room, Crossing::kFromBytes) : room;
+}
+
+store::ObjectId NameAway(const store::ObjectId& id) {
+  ObjectStore* const store = ObjectStore::Existing();
+  return store != nullptr ? store->NameAway(id) : id;
 }
 
 void TellAll(const SlotList& finished) { CallReactor::Current().NotifyAll(finished, false); }
@@ -205,7 +212,9 @@ bool CallLine::FillInLocked(Channel::Place place, Kept& kept, SlotList* finished
     frame.append(kept.call.frame, from, each.at - from);
     from = each.at;
     const std::size_t named_from = NamedFrom(place, frame.size() + kept.call.frame.size() - from);
+    const std::size_t at = frame.size();
     good = good && values_.AppendAnswer(*each.answer.get(), named_from, &frame, &kept.call.held);
+    if (place == Channel::Place::kAway) RenameRefs(frame.data() + at, frame.size() - at, NameAway);
   }
   frame.append(kept.call.frame, from);
   kept.call.to_come.clear();

@@ -428,6 +428,7 @@ void Channel::FailWith(std::uint16_t flags, std::string_view body) {
   {
     std::lock_guard lock(mutex_);
     EndLocked("the actor is gone");
+    if (crossing_ != nullptr) crossing_->Dead("its actor has died");
     verdict_flags_ = flags;
     verdict_.Clear();
     verdict_.Append(body.data(), body.size());
@@ -444,6 +445,7 @@ void Channel::Lose(const std::string& why) {
   {
     std::lock_guard lock(mutex_);
     EndLocked(why);
+    if (crossing_ != nullptr) crossing_->Dead(why);
     FailLocked(why);
     finished.swap(finished_);
   }

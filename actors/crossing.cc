@@ -1,5 +1,8 @@
 #include "actors/crossing.h"
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "actors/now.h"
@@ -9,6 +12,36 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kCopiesSwept = 64;
+
+/// What references of a road's other end ask of it. The road may have ended meanwhile.
+class RoadSource : public AwaySource {
+ public:
+  RoadSource(ObjectMover& mover, std::weak_ptr<Road> road) : mover_(mover), road_(std::move(road)) {}
+  void Want(const store::ObjectId& name, std::uint64_t number) override {
+    Do([name, number](Road& road) { road.end.refs().Want(name, number); });
+  }
+  void LetGo(const store::ObjectId& name, std::uint64_t number) override {
+    Do([name, number](Road& road) { road.end.refs().LetGo(name, number); });
+  }
+  void Came(const store::ObjectId& name) {
+    Do([name](Road& road) { road.end.refs().Came(name); });
+  }
+
+ private:
+  template <class Work>
+  void Do(Work work) {
+    if (mover_.generation() != ForkGuard::generation()) return;
+    mover_.Post([&mover = mover_, weak = road_, work] {
+      const std::shared_ptr<Road> road = weak.lock();
+      if (road == nullptr || road->over) return;
+      work(*road);
+      mover.Kick(road);
+    });
+  }
+
+  ObjectMover& mover_;
+  const std::weak_ptr<Road> road_;
+};
 
 /// The value came, or did not: who asked for it hears of that.
 void Copied(Road& road, const store::ObjectId& id, StatusOr<store::Writing> writing) {
@@ -22,7 +55,7 @@ void Copied(Road& road, const store::ObjectId& id, StatusOr<store::Writing> writ
     return;
   }
   const store::ObjectId copy = store->Put(*writing, CallReactor::Current().NextLocalId(), {});
-  if (!road.over) road.copies[id] = copy;
+  if (!road.ended) road.copies[id] = copy;
   for (std::size_t i = 1; i < asked.size(); ++i) store->AddHandle(copy);
   for (const Road::Then& then : asked) then(copy);
 }
@@ -35,7 +68,7 @@ void Sweep(Road& road, ObjectStore& store) {
 
 void StartCopy(Road& road, const store::ObjectId& id, Road::Then then) {
   ObjectStore* const store = ObjectStore::Existing();
-  if (road.over || store == nullptr) {
+  if (road.ended || store == nullptr) {
     return then(MakeError(ErrorCode::kConnection, "the connection of its caller is over"));
   }
   const auto here = road.copies.find(id);
@@ -57,6 +90,8 @@ std::shared_ptr<Crossing> Crossing::New(Duration grace, const SessionId& session
   auto road = std::make_shared<Road>(*store, grace);
   road->session = session;
   road->identity = std::move(identity);
+  const auto source = std::make_shared<RoadSource>(*mover, road);
+  road->end.refs().Begin(source, [source](const store::ObjectId& name) { source->Came(name); });
   return std::shared_ptr<Crossing>(new Crossing(*mover, std::move(road)));
 }
 
@@ -97,9 +132,20 @@ void Crossing::End(const std::string& why) {
   mover_.Post([&mover = mover_, road = road_, why] { mover.End(road, MakeError(ErrorCode::kConnection, why)); });
 }
 
+void Crossing::Dead(const std::string& why) {
+  End(why);
+  if (mover_.generation() != ForkGuard::generation() || road_->over) return;
+  mover_.Post([&mover = mover_, road = road_, why] {
+    road->end.EndRefs(why);
+    mover.Settle(road);
+  });
+}
+
 void Crossing::Give(std::vector<store::ObjectId> ids) {
   Do([ids = std::move(ids)](Road& road) {
-    for (const store::ObjectId& id : ids) road.end.Give(id);
+    for (const store::ObjectId& id : ids) {
+      if (!road.ended) road.end.Give(id);
+    }
   });
 }
 
@@ -109,11 +155,11 @@ void Crossing::TakeBack(std::vector<store::ObjectId> ids) {
   });
 }
 
-void Crossing::GiveResult(const store::ObjectId& id, Handles handle) {
+void Crossing::GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside) {
   // What is posted is copied, a handle is not.
-  auto shared = std::make_shared<Handles>(std::move(handle));
-  Do([id, shared](Road& road) {
-    if (!road.over) road.end.GiveResult(id, std::move(*shared));
+  auto shared = std::make_shared<Handles>(std::move(handles));
+  Do([id, shared, inside = std::move(inside)](Road& road) {
+    if (!road.ended) road.end.GiveResult(id, std::move(*shared), inside);
   });
 }
 
@@ -125,15 +171,61 @@ void Crossing::Copy(const store::ObjectId& id, Road::Then then) {
   Do([id, then = std::move(then)](Road& road) mutable { StartCopy(road, id, std::move(then)); });
 }
 
-void Crossing::PullResult(const store::ObjectId& id, BulkEnd::Done done) {
-  Do([id, done = std::move(done)](Road& road) mutable {
-    if (road.over) return done(MakeError(ErrorCode::kConnection, "the connection to its actor is over"));
-    BulkEnd::Done ended = [&road, id, done = std::move(done)](StatusOr<store::Writing> writing) {
-      road.end.Took(id);
-      done(std::move(writing));
-    };
-    road.end.Pull(id, std::move(ended), Now());
+void Crossing::TakeRefs(std::vector<store::ObjectId> names, std::function<void(std::shared_ptr<Handles>)> then) {
+  Do([names = std::move(names), then = std::move(then)](Road& road) {
+    if (road.over) return then(std::make_shared<Handles>());
+    road.end.TakeRefs(names, [then](Handles handles) { then(std::make_shared<Handles>(std::move(handles))); }, Now());
   });
+}
+
+namespace {
+
+/// A result on its way: its bytes, and what lies inside it.
+struct Fetching {
+  std::optional<StatusOr<store::Writing>> writing;
+  std::optional<Handles> inside;
+  Crossing::ResultDone done;
+};
+
+void Fetched(Road& road, const store::ObjectId& id, Fetching& fetching) {
+  if (!fetching.writing || !fetching.inside) return;
+  fetching.done(*std::move(fetching.writing), fetching.inside->ids());
+  fetching.inside.reset();
+  road.end.Took(id);  // the other end may let go of what lies inside: it knows who holds it
+}
+
+void Fetch(Road& road, const store::ObjectId& id, bool pulls, const std::vector<store::ObjectId>& inside,
+           const Crossing::ResultDone& done) {
+  const auto fetching = std::make_shared<Fetching>();
+  fetching->done = done;
+  if (!pulls) fetching->writing.emplace(store::Writing());
+  // The end is the road's own: what it calls back does not outlive it.
+  road.end.TakeRefs(inside, [&road, id, fetching](Handles handles) {
+    fetching->inside = std::move(handles);
+    Fetched(road, id, *fetching);
+  }, Now());
+  if (!pulls) return;
+  road.end.Pull(id, [&road, id, fetching](StatusOr<store::Writing> writing) {
+    fetching->writing.emplace(std::move(writing));
+    Fetched(road, id, *fetching);
+  }, Now());
+}
+
+}  // namespace
+
+void Crossing::FetchResult(const store::ObjectId& id, bool pulls, std::vector<store::ObjectId> inside, ResultDone done) {
+  Do([id, pulls, inside = std::move(inside), done = std::move(done)](Road& road) {
+    if (!road.ended) return Fetch(road, id, pulls, inside, done);
+    done(MakeError(ErrorCode::kConnection, "the connection to its actor is over"), {});
+  });
+}
+
+void Crossing::PullResult(const store::ObjectId& id, std::vector<store::ObjectId> inside, ResultDone done) {
+  FetchResult(id, /*pulls=*/true, std::move(inside), std::move(done));
+}
+
+void Crossing::TakeResult(const store::ObjectId& id, std::vector<store::ObjectId> inside, ResultDone done) {
+  FetchResult(id, /*pulls=*/false, std::move(inside), std::move(done));
 }
 
 void Crossing::Decline(const store::ObjectId& id) {

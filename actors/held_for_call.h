@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "actors/crossing.h"
 #include "actors/object_handles.h"
+#include "actors/object_store.h"
 #include "actors/waiter.h"
 
 namespace troupe::actors {
@@ -16,15 +18,19 @@ class HeldForCall : public Completion {
   /// `crossing`: what large values go over to another host; nullptr: the call stays on this one.
   HeldForCall(Handles held, std::shared_ptr<Crossing> crossing)
       : held_(std::move(held)), crossing_(std::move(crossing)) {
-    if (crossing_ != nullptr) crossing_->Give(held_.ids());
+    ObjectStore* const store = crossing_ != nullptr ? ObjectStore::Existing() : nullptr;
+    if (store == nullptr) return;
+    given_ = store->NamesAway(held_.ids());
+    crossing_->Give(given_);
   }
   ~HeldForCall() override {
-    if (crossing_ != nullptr) crossing_->TakeBack(held_.ids());
+    if (crossing_ != nullptr) crossing_->TakeBack(given_);
   }
   void Run() override {}
 
  private:
   const Handles held_;
+  std::vector<store::ObjectId> given_;  // over it
   const std::shared_ptr<Crossing> crossing_;
 };
 

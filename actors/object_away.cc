@@ -10,6 +10,7 @@
 #include "actors/crossing.h"
 #include "actors/object_turn.h"
 #include "actors/reactor.h"
+#include "actors/refs_head.h"
 #include "actors/result_body.h"
 
 namespace troupe::actors {
@@ -39,54 +40,102 @@ bool ObjectStore::Knows(const store::ObjectId& id) {
   return table_.Look(id).known != store::Known::kNothing;
 }
 
-bool ObjectStore::Contains(const store::ObjectId& id, bool besides_lives) {
-  Turn turn(*this);
-  const auto names = [&](const std::vector<store::ObjectId>& contained) {
-    return std::any_of(contained.begin(), contained.end(),
-                       [&](const store::ObjectId& each) { return !besides_lives || !store::IsLife(each); });
-  };
-  if (id.owner == self_) {
-    const auto own = table_.state().owned.find(id.sequence);
-    return own != table_.state().owned.end() && names(own->second.contained);
+std::shared_ptr<ResultHold> ObjectStore::OfferResult(const store::Writing* writing, std::string_view bytes,
+                                                     Handles contained, const std::shared_ptr<Crossing>& crossing,
+                                                     std::string* body) {
+  std::vector<store::ObjectId> names;
+  for (const store::ObjectId& each : contained.ids()) names.push_back(NameAway(each));
+  const std::uint64_t number = CallReactor::Current().NextLocalId();
+  ResultBody result;
+  result.kind = writing != nullptr ? ResultBody::kAway : ResultBody::kAwayInFrame;
+  result.contained = static_cast<std::uint32_t>(names.size());
+  result.maker[0] = self_.hi;
+  result.maker[1] = self_.lo;
+  result.generation = number;
+  result.bytes = writing != nullptr ? writing->bytes : bytes.size();
+  body->assign(reinterpret_cast<const char*>(&result), sizeof result);
+  for (const store::ObjectId& name : names) body->append(NameBytes(name));
+  body->append(bytes);
+  const store::ObjectId id{self_, number};
+  Handles held;
+  if (writing != nullptr) {
+    held.Add(Put(*writing, number, contained.ids()));
+  } else {
+    held = std::move(contained);
   }
-  const auto borrowed = table_.state().borrowed.find(id);
-  return borrowed != table_.state().borrowed.end() && names(borrowed->second.contained);
+  crossing->GiveResult(id, std::move(held), std::move(names));
+  return std::make_shared<ResultHold>([crossing, id] { crossing->WithdrawResult(id); });
 }
 
-std::shared_ptr<ResultHold> ObjectStore::OfferResult(const store::Writing& writing,
-                                                     const std::shared_ptr<Crossing>& crossing, std::string* body) {
-  const store::ObjectId id = Put(writing, CallReactor::Current().NextLocalId(), {});
-  Handles handle;
-  handle.Add(id);
-  crossing->GiveResult(id, std::move(handle));
-  ResultBody result;
-  result.kind = ResultBody::kAway;
-  result.maker[0] = id.owner.hi;
-  result.maker[1] = id.owner.lo;
-  result.generation = id.sequence;
-  result.bytes = writing.bytes;
-  body->assign(reinterpret_cast<const char*>(&result), sizeof result);
-  return std::make_shared<ResultHold>([crossing, id] { crossing->WithdrawResult(id); });
+namespace {
+
+/// The reply of another host's, taken apart.
+struct AwayResult {
+  store::ObjectId id;
+  bool in_frame = false;
+  std::uint64_t bytes = 0;
+  std::vector<store::ObjectId> names;
+  std::string value;  // in the frame
+};
+
+bool Parse(std::string_view body, AwayResult* result) {
+  ResultBody read;
+  if (body.size() < sizeof read) return false;
+  std::memcpy(&read, body.data(), sizeof read);
+  body.remove_prefix(sizeof read);
+  if (read.kind != ResultBody::kAway && read.kind != ResultBody::kAwayInFrame) return false;
+  if (read.contained > HeldAway::kInsideMax || read.contained > body.size() / kObjectIdBytes) return false;
+  result->id = {ProcessId(read.maker[0], read.maker[1]), read.generation};
+  result->in_frame = read.kind == ResultBody::kAwayInFrame;
+  result->bytes = read.bytes;
+  for (std::uint32_t i = 0; i < read.contained; ++i) {
+    const std::optional<store::ObjectId> name = ReadObjectId(body.substr(0, kObjectIdBytes));
+    if (!name) return false;
+    result->names.push_back(*name);
+    body.remove_prefix(kObjectIdBytes);
+  }
+  std::erase_if(result->names, store::IsLife);  // they stay behind
+  if (result->in_frame) {
+    if (read.bytes == 0 || read.bytes > body.size()) return false;
+    result->value = std::string(body.substr(0, read.bytes));
+  }
+  return !result->id.owner.IsNil() && body.size() < result->value.size() + sizeof(std::uint64_t);
+}
+
+}  // namespace
+
+/// It, and what lies inside it, is here.
+void ObjectStore::FinishAway(Slot* slot, const store::Writing* writing, std::string value,
+                             const std::vector<store::ObjectId>& contained) {
+  if (writing == nullptr) {
+    Turn turn(*this);
+    RenameRefs(&value, [this](const store::ObjectId& name) { return Here(name); });
+  }
+  const store::ObjectId here = Provide(slot, writing, value, contained);
+  const std::uint16_t flags = writing != nullptr ? kFlagReply | kFlagObjects : kFlagReply;
+  CallReactor::Current().Answer(slot, flags, writing != nullptr ? NameBytes(here) : value);
 }
 
 ObjectStore::Took ObjectStore::TakeResultAway(Slot* slot, std::string_view body,
                                               const std::shared_ptr<Crossing>& crossing, bool wanted) {
-  ResultBody result;
-  if (body.size() != sizeof result || crossing == nullptr) return Took::kBad;
-  std::memcpy(&result, body.data(), sizeof result);
-  const store::ObjectId id{ProcessId(result.maker[0], result.maker[1]), result.generation};
-  if (result.kind != ResultBody::kAway || result.contained != 0 || id.owner.IsNil()) return Took::kBad;
+  AwayResult result;
+  if (crossing == nullptr || !Parse(body, &result)) return Took::kBad;
   if (!wanted) {
-    crossing->Decline(id);
+    crossing->Decline(result.id);
     return Took::kLater;
   }
   slot->AddReference();
-  crossing->PullResult(id, [this, slot, bytes = result.bytes](StatusOr<store::Writing> writing) {
+  auto done = [this, slot, bytes = result.bytes, value = std::move(result.value)](StatusOr<store::Writing> writing,
+                                                                               const std::vector<store::ObjectId>& inside) {
     const SlotHold hold(slot);
     if (!writing.ok()) return AnswerMissing(slot, bytes, writing.status());
-    const store::ObjectId here = Provide(slot, &*writing, {}, {});
-    CallReactor::Current().Answer(slot, kFlagReply | kFlagObjects, NameBytes(here));
-  });
+    FinishAway(slot, value.empty() ? &*writing : nullptr, value, inside);
+  };
+  if (result.in_frame) {
+    crossing->TakeResult(result.id, std::move(result.names), std::move(done));
+  } else {
+    crossing->PullResult(result.id, std::move(result.names), std::move(done));
+  }
   return Took::kLater;
 }
 

@@ -72,6 +72,7 @@ void ObjectStore::ApplyOne(const store::Effect& effect) {
     AnswerBorrowed(wake->object);
   } else if (const auto* forgotten = std::get_if<store::Forgotten>(&effect)) {
     pinned_.erase(forgotten->object);
+    ForgetAway(forgotten->object);
     const auto waits = when_forgotten_.find(forgotten->object);
     if (waits == when_forgotten_.end()) return;
     posts_.push_back(std::move(waits->second));
@@ -310,6 +311,9 @@ bool ObjectStore::TakeFrames(ObjectLink& link) {
       break;
     }
     used += received.bytes;
+    // Who holds it will have its value from this process.
+    const auto* const hold = received.alone ? nullptr : std::get_if<store::Hold>(&received.frame.body);
+    if (hold != nullptr) Rouse(hold->object);
     const std::uint64_t connection = connections_of_[link.peer];
     good = received.alone
                ? table_.Ack(link.peer, connection, received.acknowledged, Now())

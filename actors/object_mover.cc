@@ -143,7 +143,8 @@ void ObjectMover::OnStranger(std::uint64_t id, std::uint32_t events) {
 }
 
 bool ObjectMover::TryClaim(std::uint64_t id, Stranger& stranger) {
-  for (const std::shared_ptr<Road>& road : roads_) {
+  for (const std::shared_ptr<Road>& each : roads_) {
+    const std::shared_ptr<Road> road = each;  // it may be over with this
     if (road->identity.empty() || !(road->session == stranger.session)) continue;
     if (road->identity != stranger.stream.identity()) continue;
     const std::string came = std::move(stranger.came);
@@ -184,17 +185,24 @@ async::Task<void> ObjectMover::Reach(ObjectMover* mover, std::shared_ptr<Road> r
 void ObjectMover::Reached(const std::shared_ptr<Road>& road, StatusOr<CallStream> stream) {
   road->dialling = false;
   if (road->over) return;
-  if (!stream.ok()) {
-    road->redial.Welcomed();
-    road->end.FailPulls(MakeError(ErrorCode::kConnection, MessageOf(stream.status())));
-    return;
-  }
+  if (!stream.ok()) return DialAgain(road, MessageOf(stream.status()));
   road->redial.Connected(Now());
   std::string hello;
   BulkFrame frame;
   frame.session = road->session;
   AppendBulkFrame(hello, frame);
   Link(road, *std::move(stream), {}, hello);
+}
+
+/// It could not be reached for as long as calls wait for it. References wait longer.
+void ObjectMover::DialAgain(const std::shared_ptr<Road>& road, const std::string& why) {
+  road->redial.Welcomed();
+  road->end.FailPulls(MakeError(ErrorCode::kConnection, why), /*refs=*/false);
+  if (road->over || road->end.refs().Over()) return Settle(road);
+  RedialRule::Step step;
+  step.pause = RedialRule::kPauseMax;
+  step.limit = road->limit;
+  Dial(road, step);
 }
 
 // ---- roads -------------------------------------------------------------------------------------------
@@ -230,8 +238,10 @@ void ObjectMover::Serve(const std::shared_ptr<Road>& road) {
   if (road->end.heard()) road->redial.Welcomed();
   if (went == BulkEnd::Went::kMore) more_.insert(road->id);
   const bool writes = went == BulkEnd::Went::kWrites;
-  if (std::exchange(road->watches_writes, writes) == writes) return;
-  Watch(road->end.fd(), road->id, kReads | (writes ? static_cast<std::uint32_t>(EPOLLOUT) : 0u), /*add=*/false);
+  if (std::exchange(road->watches_writes, writes) != writes) {
+    Watch(road->end.fd(), road->id, kReads | (writes ? static_cast<std::uint32_t>(EPOLLOUT) : 0u), /*add=*/false);
+  }
+  if (went == BulkEnd::Went::kIdle) Settle(road);
 }
 
 /// Its link is over: who calls makes another one, while there is something for it to do.
@@ -240,20 +250,31 @@ void ObjectMover::Lose(const std::shared_ptr<Road>& road) {
   more_.erase(road->id);
   road->id = 0;
   road->end.Unlink(Now());
+  Settle(road);
   if (road->over || !road->way || !road->end.WantsLink() || road->dialling) return;
   const std::optional<RedialRule::Step> step = road->redial.Lost(Now());
   if (step) return Dial(road, *step);
-  road->redial.Welcomed();
-  road->end.FailPulls(MakeError(ErrorCode::kConnection, road->end.why()));
+  DialAgain(road, road->end.why());
 }
 
 void ObjectMover::End(const std::shared_ptr<Road>& road, const Status& why) {
-  if (road->over.exchange(true)) return;
-  linked_.erase(road->id);
-  more_.erase(road->id);
-  road->end.GiveUp(why);
+  if (road->over || std::exchange(road->ended, true)) return;
   road->copies.clear();
-  roads_.erase(road);
+  if (road->end.EndCalls(why, Now())) return Finish(road);
+  Kick(road);
+}
+
+void ObjectMover::Settle(const std::shared_ptr<Road>& road) {
+  if (road->ended && !road->over && road->end.Over()) Finish(road);
+}
+
+void ObjectMover::Finish(const std::shared_ptr<Road>& road) {
+  const std::shared_ptr<Road> keep = road;  // which may be of the set that it is taken out of
+  keep->over = true;
+  linked_.erase(keep->id);
+  more_.erase(keep->id);
+  keep->end.GiveUp(MakeError(ErrorCode::kConnection, "its session is over"));
+  roads_.erase(keep);
 }
 
 // ---- the thread --------------------------------------------------------------------------------------
@@ -278,6 +299,7 @@ void ObjectMover::Expire() {
   }
   for (const std::shared_ptr<Road>& road : due) {
     if (road->end.Expire(now)) Lose(road);
+    Settle(road);
   }
 }
 

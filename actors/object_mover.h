@@ -53,6 +53,7 @@ struct Road {
   RedialRule redial;
   const Duration limit;
   bool dialling = false;
+  bool ended = false;  // the session is; references may be held over it still
   std::atomic<bool> over{false};
   std::uint64_t id = 0;  // of its link in the epoll set; 0: none
   bool watches_writes = false;
@@ -82,7 +83,10 @@ class ObjectMover {
   void Claim(const std::shared_ptr<Road>& road);
   /// Something changed.
   void Kick(const std::shared_ptr<Road>& road);
+  /// Its session is over: it is kept while references are held over it.
   void End(const std::shared_ptr<Road>& road, const Status& why);
+  /// If it was kept for that, and nothing is held any more, it is over.
+  void Settle(const std::shared_ptr<Road>& road);
 
  private:
   struct Stranger {
@@ -100,6 +104,8 @@ class ObjectMover {
             const std::string& hello);
   void Serve(const std::shared_ptr<Road>& road);
   void Lose(const std::shared_ptr<Road>& road);
+  void DialAgain(const std::shared_ptr<Road>& road, const std::string& why);
+  void Finish(const std::shared_ptr<Road>& road);
   void Dial(const std::shared_ptr<Road>& road, RedialRule::Step step);
   static async::Task<void> Reach(ObjectMover* mover, std::shared_ptr<Road> road, Road::Way way,
                                  RedialRule::Step step);

@@ -131,9 +131,11 @@ void ObjectStore::EndExported(const store::ObjectId& id, std::uint16_t flags, st
   table_.Fulfil(id, {InlineOf(flags, bytes), {}}, self_, turn.now);
 }
 
-Slot* ObjectStore::Borrow(const store::ObjectId& id) {
+Slot* ObjectStore::Borrow(const store::ObjectId& name, const store::ObjectId* known_as) {
   Turn turn(*this);
+  const store::ObjectId id = Here(name);
   if (table_.Look(id).known == store::Known::kNothing) return nullptr;
+  if (known_as != nullptr && !(*known_as == id) && known_as_.emplace(id, *known_as).second) here_[*known_as] = id;
   const auto here = slot_of_.find(id);
   if (here != slot_of_.end() && here->second->TryAddReference()) return here->second;
   table_.AddHandle(id);
@@ -147,6 +149,8 @@ Slot* ObjectStore::Borrow(const store::ObjectId& id) {
     slot->Fill(flags, body);
     slot->Finish();
   } else {
+    const auto proxy = proxies_.find(id);
+    if (proxy != proxies_.end() && proxy->second.asleep) slot->AnswerWhenAsked();
     borrowing_.emplace(id, slot);
   }
   return slot;

@@ -102,6 +102,7 @@ ObjectStore* ObjectStore::Current() {
   static const int installed = pthread_atfork(&BeforeFork, &AfterForkHere, nullptr);
   (void)installed;
   Slot::SetReleaseHook(&ObjectStore::Released);
+  Slot::SetAskHook(&ObjectStore::Asked);
   current.store(store, std::memory_order_release);
   const SignalsBlocked blocked;
   store->thread_ = std::thread([store] { store->Run(); });

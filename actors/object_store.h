@@ -57,6 +57,17 @@ std::optional<store::ObjectId> ReadObjectId(std::string_view bytes);
 class Crossing;
 class ObjectStore;
 
+/// Where an object's value is that came, by name, from another host. Called with the store's lock held: it takes no
+/// lock but its own, and returns at once.
+class AwaySource {
+ public:
+  virtual ~AwaySource() = default;
+  /// Somebody asks for the value. `number`: of the object here.
+  virtual void Want(const store::ObjectId& name, std::uint64_t number) = 0;
+  /// Nobody holds it here any more.
+  virtual void LetGo(const store::ObjectId& name, std::uint64_t number) = 0;
+};
+
 /// A segment that is mapped here.
 struct ObjectMapping {
   GuardedFd descriptor;
@@ -124,17 +135,18 @@ class ObjectStore {
   /// The object that a slot is to other processes, with one more handle: the caller's. A pending one has its value
   /// when its slot has. Nothing: a forked child inherited it.
   std::optional<store::ObjectId> Export(Slot* slot);
-  /// The slot of an object that is known here; a pending one is answered when its value is there. One reference
-  /// for the caller. nullptr: it is not known here.
-  Slot* Borrow(const store::ObjectId& id);
+  /// The slot of an object that is known here, by that name or as what came from another host under it; a pending one
+  /// is answered when its value is there. One reference for the caller. nullptr: it is not known here. `known_as`: what
+  /// it is called in other processes, if that is another name.
+  Slot* Borrow(const store::ObjectId& id, const store::ObjectId* known_as = nullptr);
   /// What a slot stands for.
   std::optional<store::ObjectId> NameOf(const Slot* slot);
   void AddHandle(const store::ObjectId& id);
   /// False: it is not known here (any more).
   bool TryAddHandle(const store::ObjectId& id);
   bool Knows(const store::ObjectId& id);
-  /// Whether its value names other objects; `besides_lives`: others than lives.
-  bool Contains(const store::ObjectId& id, bool besides_lives = false);
+  /// What its value names.
+  std::vector<store::ObjectId> Inside(const store::ObjectId& id);
   /// Posts `then` once nobody holds the object of this process that the slot stands for. One that waits for the same
   /// object already is enough: `then` is left alone. False: no other process has ever known of it.
   bool WhenForgotten(const Slot* slot, std::unique_ptr<Completion>* then);
@@ -168,11 +180,25 @@ class ObjectStore {
   bool AfterArrivals(const ProcessId& maker, std::unique_ptr<Completion>* then);
   /// The same of some maker that one is fetched from: who waits for all of them looks again then.
   bool AfterArrivals(std::unique_ptr<Completion>* then);
-  /// Both for a caller on another host, which gets it over the session's link (crossing.h).
-  std::shared_ptr<ResultHold> OfferResult(const store::Writing& writing, const std::shared_ptr<Crossing>& crossing,
-                                          std::string* body);
+  /// Both for a caller on another host, which gets it over the session's link (crossing.h); `contained` is taken over.
+  std::shared_ptr<ResultHold> OfferResult(const store::Writing* writing, std::string_view bytes, Handles contained,
+                                          const std::shared_ptr<Crossing>& crossing, std::string* body);
   /// `wanted`: somebody may read it; else its maker is told that nobody does.
   Took TakeResultAway(Slot* slot, std::string_view body, const std::shared_ptr<Crossing>& crossing, bool wanted);
+
+  // -- references of other hosts (away_refs.h) --
+  /// What an object is called between hosts: by its owner's name, also where another one stands for it here.
+  store::ObjectId NameAway(const store::ObjectId& id);
+  /// The same of what a value names, and of all that a call does with what the large values among it name.
+  std::vector<store::ObjectId> InsideAway(const store::ObjectId& name);
+  std::vector<store::ObjectId> NamesAway(const std::vector<store::ObjectId>& ids);
+  /// The object that stands here for what another host calls so, with one more handle. `*fresh`: it is new, and has its
+  /// value when FulfilAway or FailAway says so; `source` is asked for it when somebody here asks.
+  store::ObjectId TakeAway(const store::ObjectId& name, const std::shared_ptr<AwaySource>& source, bool* fresh);
+  /// The bytes that came for it, which are memory or are copied, and what they name.
+  void FulfilAway(const store::ObjectId& id, std::uint16_t flags, const store::Writing& writing,
+                  const std::vector<store::ObjectId>& contained);
+  void FailAway(const store::ObjectId& id, ErrorCode code, std::string_view text);
 
   struct Figures {
     std::size_t owned = 0;  // without lives, like `borrowed`
@@ -211,13 +237,28 @@ class ObjectStore {
     std::unique_ptr<Completion> then;
   };
   class Turn;
+  /// An object that stands for one of another host.
+  struct Proxy {
+    store::ObjectId name;
+    std::shared_ptr<AwaySource> source;
+    bool asleep = true;  // nobody has asked for its value
+    bool lost = false;
+  };
 
   ObjectStore(const ProcessId& self, GuardedFd listener);
   static void Released(const Slot* slot);
+  static void Asked(const Slot* slot);
   void Run();
 
   // All with the mutex held:
   void Note(Slot* slot, const store::ObjectId& id);
+  store::ObjectId Here(const store::ObjectId& name) const;
+  store::ObjectId Away(const store::ObjectId& id) const;
+  std::vector<store::ObjectId> InsideOf(const store::ObjectId& id) const;
+  void FinishAway(Slot* slot, const store::Writing* writing, std::string value,
+                  const std::vector<store::ObjectId>& contained);
+  void Rouse(const store::ObjectId& id);
+  void ForgetAway(const store::ObjectId& id);
   void Apply();
   void ApplyOne(const store::Effect& effect);
   void CloseSegments();
@@ -277,6 +318,9 @@ class ObjectStore {
   std::map<store::ObjectId, std::unique_ptr<Completion>> when_forgotten_;  // of this process's objects
   std::multimap<Key, Arriving> arriving_;                                  // replies whose memory is fetched
   std::multimap<ProcessId, std::unique_ptr<Completion>> after_arrivals_;   // by maker
+  std::map<store::ObjectId, Proxy> proxies_;               // by what stands for them here
+  std::map<store::ObjectId, store::ObjectId> known_as_;    // between hosts, of what has another name here
+  std::map<store::ObjectId, store::ObjectId> here_;        // the other way round
   std::map<std::uint64_t, std::unique_ptr<ObjectLink>> links_;
   std::map<ProcessId, std::uint64_t> link_of_;
   std::map<ProcessId, Instant> dial_again_;

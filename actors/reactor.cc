@@ -123,6 +123,7 @@ bool CallReactor::Satisfied(const WaitRequest& request) {
 
 WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
   if (Satisfied(request)) return WaitResult::kDone;
+  for (std::size_t i = 0; i < request.slot_count; ++i) request.slots[i]->Ask();
   if (stranded_count_.load(std::memory_order_relaxed) != 0) FlushStranded();
   Waiter self;
   bool leading;
@@ -295,6 +296,7 @@ void CallReactor::LeaveLocked(GateMember& member) {
 }
 
 bool CallReactor::OnDone(Slot* slot, std::unique_ptr<Completion> completion) {
+  slot->Ask();
   std::lock_guard lock(mutex_);
   if (stopping_) return false;
   StartBackgroundLocked();

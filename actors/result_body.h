@@ -5,12 +5,14 @@
 
 namespace troupe::actors {
 
-/// `contained` loans and, kInFrame, the value's bytes follow. Little endian.
+/// `contained` loans and, kInFrame, the value's bytes follow; from another host names of references, no loans. Little
+/// endian.
 struct ResultBody {
   enum : std::uint32_t {
     kInMemory = 1,  // of the maker, on this host
     kInFrame = 2,
     kAway = 3,  // of the maker, on another host: its object `generation`, of `bytes`, is pulled
+    kAwayInFrame = 4,  // likewise, with references, which `generation` keeps
   };
   std::uint32_t kind = kInMemory;
   std::uint32_t contained = 0;

@@ -49,6 +49,13 @@ Slot* Slot::New(std::uint64_t id) {
 }
 
 std::atomic<void (*)(const Slot*)> Slot::release_hook_{nullptr};
+std::atomic<void (*)(const Slot*)> Slot::ask_hook_{nullptr};
+
+void Slot::Rouse() {
+  if ((state_.fetch_and(~static_cast<std::uint32_t>(kAsleep), std::memory_order_relaxed) & kAsleep) != 0) {
+    ask_hook_.load()(this);
+  }
+}
 
 void Slot::Destroy() {
   if ((state_.load(std::memory_order_relaxed) & kObject) != 0) release_hook_.load()(this);

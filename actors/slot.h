@@ -58,6 +58,13 @@ class Slot {
   void StandForObject() { state_.fetch_or(kObject, std::memory_order_relaxed); }
   bool stands_for_object() const { return (state_.load(std::memory_order_relaxed) & kObject) != 0; }
   static void SetReleaseHook(void (*released)(const Slot*)) { release_hook_.store(released); }
+  /// Its answer is made when somebody asks for it: `asked` of SetAskHook is told of the first.
+  void AnswerWhenAsked() { state_.fetch_or(kAsleep, std::memory_order_relaxed); }
+  static void SetAskHook(void (*asked)(const Slot*)) { ask_hook_.store(asked); }
+  /// The answer is needed: before it is waited for, with no lock held that a hook may take.
+  void Ask() {
+    if ((state_.load(std::memory_order_relaxed) & kAsleep) != 0) Rouse();
+  }
 
   /// After done(), or after Fill by who filled it:
   std::uint16_t flags() const { return flags_; }
@@ -77,11 +84,13 @@ class Slot {
   WaitNode* waiters = nullptr;
 
  private:
-  enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4, kObject = 8 };
+  enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4, kObject = 8, kAsleep = 16 };
   explicit Slot(std::uint64_t id) : id_(id), call_(id) {}
   void Destroy();
+  void Rouse();
 
   static std::atomic<void (*)(const Slot*)> release_hook_;
+  static std::atomic<void (*)(const Slot*)> ask_hook_;
 
   std::atomic<std::uint32_t> references_{1};
   std::atomic<std::uint32_t> state_{0};

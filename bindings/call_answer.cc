@@ -45,18 +45,21 @@ bool SendValues(const AnswerTo& to, PyObject* result) {
   return count == asked;
 }
 
-/// A result that was written to memory, to a caller of another host. False: an error is set.
+/// The same to a caller of another host. False: an error is set.
 bool OfferResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   const std::shared_ptr<actors::Crossing> crossing = to.peer.Cross();
   if (crossing == nullptr) {
     RaiseRuntimeError(ErrorCode::kTooLarge,
-                      "a large result for another host needs a connection of its own, and this process has no "
-                      "descriptor left (raise `ulimit -n`)");
+                      "a large result for another host, or one with Refs inside it, needs a connection of its own, and "
+                      "this process has no descriptor left (raise `ulimit -n`)");
     return false;
   }
   std::string body;
   const std::optional<store::Writing> writing = std::exchange(outgoing->writing, {});
-  to.peer.Keep(to.sequence, actors::ObjectStore::Current()->OfferResult(*writing, crossing, &body));
+  const std::string_view bytes = writing ? std::string_view() : reply.view().substr(actors::kFrameHeadBytes);
+  to.peer.Keep(to.sequence,
+               actors::ObjectStore::Current()->OfferResult(writing ? &*writing : nullptr, bytes,
+                                                           std::move(outgoing->held), crossing, &body));
   reply.Truncate(actors::kFrameHeadBytes);
   reply.Append(body.data(), body.size());
   return true;
@@ -87,7 +90,8 @@ std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, ByteBuffer& reply
   const bool lends = !to.peer.process.IsNil();
   const bool away = to.peer.away();
   const std::size_t large_from = away ? actors::Crossing::kFromBytes : actors::kLargeBytes;
-  Outgoing outgoing(Outgoing::Way::kWriting, lends ? large_from : Outgoing::kNever, lends && !away);
+  Outgoing outgoing(Outgoing::Way::kWriting, lends ? large_from : Outgoing::kNever, lends);
+  outgoing.names_away = away;
   bool encoded = result != nullptr && EncodeValue(reply, result, &outgoing);
   const bool fits = actors::PaddedTo8(reply.size()) <= limits.frame_bytes_max;
   if (encoded && fits && (outgoing.writing || !outgoing.held.empty())) {
@@ -103,7 +107,7 @@ std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, ByteBuffer& reply
   if (result != nullptr && !encoded && TakeNestedRef()) {
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
-                 "the result of %U() holds a Ref, and goes to another host\n  return the value, troupe.get(ref)",
+                 "the result of %U() holds a Ref, and a task's goes to another host\n  return the value, troupe.get(ref)",
                  to.method);
   }
   Py_XDECREF(result);

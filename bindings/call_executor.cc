@@ -232,12 +232,13 @@ bool PySession::Prepare(const Frame& frame, actors::Peer& peer) {
     std::vector<store::ObjectId> values;
     std::vector<store::ObjectId> refs;
     if (!actors::ParseCall(frame, executor_.call_limits(), &prefix).ok() ||
-        !ObjectsNamed(prefix.values, prefix.head.arg_count, &values, &refs) || values.empty()) {
+        !ObjectsNamed(prefix.values, prefix.head.arg_count, &values, &refs) || (values.empty() && refs.empty())) {
       return true;
     }
+    std::erase_if(refs, store::IsLife);  // they stay behind
     const std::shared_ptr<actors::Crossing> crossing = peer.Cross();
     if (crossing == nullptr) return true;
-    coming_ = actors::AwayArguments::Begin(*crossing, values, [weak = peer.weak_from_this()] {
+    coming_ = actors::AwayArguments::Begin(*crossing, values, refs, [weak = peer.weak_from_this()] {
       if (const std::shared_ptr<actors::Peer> waiting = weak.lock()) waiting->Unpark();
     });
   }

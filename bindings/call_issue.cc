@@ -16,6 +16,7 @@
 #include "actors/held_for_call.h"
 #include "actors/item_stream.h"
 #include "actors/reactor.h"
+#include "actors/refs_head.h"
 #include "bindings/call_channel.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_host.h"
@@ -36,8 +37,8 @@ using actors::Channel;
 constexpr std::size_t kOtherArguments = 64u << 10;  // of a frame, beside those that are copied into it
 
 constexpr char kRefsStay[] =
-    "a value with Refs inside it goes to calls of actors on this host\n  pass the Ref as an argument of its own, "
-    "where it is replaced by its value, or put troupe.get(ref) there";
+    "Refs cannot go inside this value\n  pass the Ref as an argument of its own, where it is replaced by its value, or "
+    "put troupe.get(ref) there";
 
 /// "argument 2" or "argument 'x'", for errors.
 std::string ArgumentName(Py_ssize_t i, Py_ssize_t positional, PyObject* keywords) {
@@ -53,8 +54,11 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   if (!id || store == nullptr) return false;
   const std::size_t large_from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
   bool appended = false;
+  // What it names goes only where it is named itself; lives stay behind where they cannot go.
   const bool refs = outgoing != nullptr && outgoing->refs;
-  const bool contains = store->Contains(*id, /*besides_lives=*/!refs);  // what it names goes only where it is named itself
+  std::vector<store::ObjectId> inside = store->Inside(*id);
+  if (!refs || outgoing->names_inside) std::erase_if(inside, store::IsLife);
+  const bool contains = !inside.empty();
   if (contains && !refs) {
     PyErr_SetString(PyExc_TypeError, kRefsStay);
     return false;
@@ -63,8 +67,7 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   if (appended) return true;
   store->AddHandle(*id);
   outgoing->held.Add(*id);
-  AppendObjectName(out, *id);
-  return true;
+  return AppendNamed(out, *id, *outgoing);
 }
 
 /// A value that is encoded already, and what it names.
@@ -80,7 +83,12 @@ bool AppendEncoded(ByteBuffer& out, std::string_view value, Outgoing* outgoing) 
     actors::ObjectStore::Current()->AddHandle(id);
     outgoing->held.Add(id);
   }
+  const std::size_t at = out.size();
   out.Append(value.data(), value.size());
+  if (!refs.empty() && outgoing->names_away) {
+    const auto away = [](const store::ObjectId& id) { return actors::ObjectStore::Current()->NameAway(id); };
+    actors::RenameRefs(out.data() + at, value.size(), away);
+  }
   return true;
 }
 
@@ -328,7 +336,9 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   ByteBuffer frame(space, sizeof space);
   Channel& channel = **self->channel;
   const Channel::Place place = channel.place();
-  Outgoing outgoing(Outgoing::Way::kObjects, LargeFrom(place), place != Channel::Place::kAway);
+  Outgoing outgoing(Outgoing::Way::kObjects, LargeFrom(place), /*with_refs=*/true);
+  outgoing.names_away = place == Channel::Place::kAway;
+  outgoing.names_inside = place != Channel::Place::kHere;
   std::vector<actors::ArgumentToCome> to_come;
   outgoing.to_come = &to_come;
   if (!MakeFrame(self, kind, args, positional, keywords, frame, &shape, &outgoing)) return nullptr;

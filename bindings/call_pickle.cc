@@ -16,6 +16,8 @@ thread_local bool nested_ref_seen = false;
 struct Taking {
   Buffers* buffers = nullptr;
   actors::Handles* refs = nullptr;
+  bool lives = true;
+  Py_ssize_t count = 0;              // of refs that are no lives
   PyObject* tensors = nullptr;       // dict of troupe/_tensors.py: memory that tensors share
   PyObject* writable = nullptr;      // the PickleBuffer whose reader may write; borrowed
 };
@@ -206,8 +208,11 @@ PyObject* CloudDumps(const Tools& tools, PyObject* value) {
 /// For the time of one pickling; what an object's own reduction pickles meanwhile is another.
 class TakingInto {
  public:
-  TakingInto(Buffers* buffers, actors::Handles* refs) : before_(taking) {
-    taking = {buffers, refs, nullptr, nullptr};
+  TakingInto(Buffers* buffers, actors::Handles* refs, bool lives = true) : before_(taking) {
+    taking = Taking();
+    taking.buffers = buffers;
+    taking.refs = refs;
+    taking.lives = lives;
   }
   ~TakingInto() {
     Py_XDECREF(taking.tensors);
@@ -229,7 +234,7 @@ PyObject* PicklerType() {
   return tools != nullptr ? Py_NewRef(tools->pickler) : nullptr;
 }
 
-PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs) {
+PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs, bool lives) {
   const Tools* tools = GetTools();
   if (tools == nullptr) return nullptr;
   nested_ref_seen = false;
@@ -238,7 +243,7 @@ PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs) {
     PyObject* args[3] = {nullptr, value, tools->protocol};
     return PyObject_Vectorcall(tools->dumps, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
   }
-  const TakingInto into(buffers, refs);
+  const TakingInto into(buffers, refs, lives);
   PyObject* bytes = DumpsWithReducer(*tools, value);
   // What C pickle refuses (a lambda, a function found under another name), cloudpickle may not.
   if (bytes != nullptr || nested_ref_seen || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ||
@@ -248,6 +253,7 @@ PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs) {
   PyErr_Clear();
   if (buffers != nullptr) buffers->Clear();
   if (refs != nullptr) refs->Clear();
+  taking.count = 0;
   return CloudDumps(*tools, value);
 }
 
@@ -274,7 +280,9 @@ actors::Handles* TakingRefs() {
   return taking.refs;
 }
 
-actors::Handles* TakingRefsIfAny() { return taking.refs; }
+actors::Handles* TakingRefsIfAny() { return taking.lives ? taking.refs : nullptr; }
+
+Py_ssize_t NextRefIndex() { return taking.count++; }
 
 bool TakeNestedRef() {
   const bool seen = nested_ref_seen;

@@ -51,7 +51,8 @@ void Dealloc(PyObject* self) {
 PyObject* Hex(PyObject* self, PyObject*) {
   const Slot* slot = AsRef(self)->slot;
   actors::ObjectStore* const store = slot->stands_for_object() ? actors::ObjectStore::Existing() : nullptr;
-  const std::optional<store::ObjectId> name = store != nullptr ? store->NameOf(slot) : std::nullopt;
+  std::optional<store::ObjectId> name = store != nullptr ? store->NameOf(slot) : std::nullopt;
+  if (name) name = store->NameAway(*name);
   const std::string hex = name ? absl::StrFormat("%016x%016x", name->owner.hi, name->sequence)
                                : CallReactor::Current().incarnation() + absl::StrFormat("%016x", slot->id());
   return PyUnicode_FromStringAndSize(hex.data(), static_cast<Py_ssize_t>(hex.size()));
@@ -72,6 +73,7 @@ PyObject* Done(PyObject* self, PyObject*) {
   RefObject* ref = AsRef(self);
   if (!ref->slot->done()) {
     if (!Usable(ref)) return nullptr;
+    ref->slot->Ask();
     if (ref->channel != nullptr) {
       actors::Channel& channel = *ref->channel->channel->get();
       channel.Flush();

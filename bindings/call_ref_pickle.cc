@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/object_store.h"
 #include "bindings/call_channel.h"
@@ -17,14 +18,30 @@ namespace {
 
 PyObject* borrowed_ref = nullptr;  // BorrowedRef, for pickles
 
-/// The inverse.
-PyObject* BorrowedRef(PyObject*, PyObject* name) {
-  char* bytes = nullptr;
-  Py_ssize_t size = 0;
-  if (PyBytes_AsStringAndSize(name, &bytes, &size) != 0) return nullptr;
-  const std::optional<store::ObjectId> id = actors::ReadObjectId({bytes, static_cast<std::size_t>(size)});
+thread_local const std::vector<store::ObjectId>* named_refs = nullptr;
+
+std::optional<store::ObjectId> IdOf(PyObject* bytes) {
+  if (bytes == nullptr) return std::nullopt;
+  return actors::ReadObjectId({PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))});
+}
+
+/// The inverse: the name between hosts, which of its value's Refs it is, and what who pickled it calls it, if that is
+/// another name.
+PyObject* BorrowedRef(PyObject*, PyObject* args) {
+  PyObject* name = nullptr;
+  Py_ssize_t index = -1;
+  PyObject* theirs = nullptr;
+  if (!PyArg_ParseTuple(args, "S|nS", &name, &index, &theirs)) return nullptr;
+  const std::optional<store::ObjectId> id = IdOf(name);
   actors::ObjectStore* const store = id ? Objects() : nullptr;
-  actors::Slot* const slot = store != nullptr ? store->Borrow(*id) : nullptr;
+  actors::Slot* slot = store != nullptr ? store->Borrow(*id) : nullptr;
+  const std::optional<store::ObjectId> lent = IdOf(theirs);
+  if (slot == nullptr && store != nullptr && lent) slot = store->Borrow(*lent, &*id);
+  const std::vector<store::ObjectId>* const named = named_refs;
+  if (slot == nullptr && store != nullptr && named != nullptr && index >= 0 &&
+      static_cast<std::size_t>(index) < named->size()) {
+    slot = store->Borrow((*named)[static_cast<std::size_t>(index)], &*id);
+  }
   if (slot != nullptr) return NewRef(slot, nullptr, nullptr);
   if (!PyErr_Occurred()) {
     RaiseRuntimeError(actors::kObjectLost,
@@ -32,9 +49,18 @@ PyObject* BorrowedRef(PyObject*, PyObject* name) {
   }
   return nullptr;
 }
-PyMethodDef borrowed_def = {"_borrowed_ref", BorrowedRef, METH_O, nullptr};
+PyObject* NewName(const store::ObjectId& id) {
+  const std::string bytes = actors::NameBytes(id);
+  return PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size()));
+}
+
+PyMethodDef borrowed_def = {"_borrowed_ref", BorrowedRef, METH_VARARGS, nullptr};
 
 }  // namespace
+
+NamedRefs::NamedRefs(const std::vector<store::ObjectId>* refs) : before_(named_refs) { named_refs = refs; }
+NamedRefs::~NamedRefs() { named_refs = before_; }
+const std::vector<store::ObjectId>* NamedRefs::Current() { return named_refs; }
 
 PyObject* ReduceRef(PyObject* self, PyObject*) {
   RefObject* ref = AsRef(self);
@@ -54,10 +80,17 @@ PyObject* ReduceRef(PyObject* self, PyObject*) {
                       "this Ref was made before a fork, by the parent process\n  put its value here");
     return nullptr;
   }
+  const Py_ssize_t index = NextRefIndex();
   refs->Add(*id);
-  const std::string name = actors::NameBytes(*id);
-  PyObject* bytes = PyBytes_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
-  return bytes != nullptr ? Py_BuildValue("O(N)", borrowed_ref, bytes) : nullptr;
+  const store::ObjectId away = store->NameAway(*id);
+  PyObject* name = NewName(away);
+  PyObject* theirs = name != nullptr && !(away == *id) ? NewName(*id) : nullptr;
+  if (name == nullptr || PyErr_Occurred()) {
+    Py_XDECREF(name);
+    return nullptr;
+  }
+  if (theirs != nullptr) return Py_BuildValue("O(NnN)", borrowed_ref, name, index, theirs);
+  return Py_BuildValue("O(Nn)", borrowed_ref, name, index);
 }
 
 void BindRefPickle(nb::module_& m) {

@@ -3,11 +3,30 @@
 
 #include <nanobind/nanobind.h>
 
+#include <vector>
+
+#include "runtime/store/core/object_id.h"
+
 namespace troupe::bindings {
 
 /// Ref.__reduce__. Who gets the value that is being pickled registers the name with its owner before it makes a Ref
 /// of it; until then whoever pickles holds it (TakingRefs). Elsewhere: a TypeError.
 PyObject* ReduceRef(PyObject* ref, PyObject*);
+
+/// While this lives, in this thread: what the n-th Ref that was taken out of the value that is being loaded stands for
+/// here. It is asked where the name in the pickle means nothing in this process: another process of this host has what
+/// came from another one under a name of its own.
+class NamedRefs {
+ public:
+  explicit NamedRefs(const std::vector<store::ObjectId>* refs);
+  ~NamedRefs();
+  NamedRefs(const NamedRefs&) = delete;
+  NamedRefs& operator=(const NamedRefs&) = delete;
+  static const std::vector<store::ObjectId>* Current();
+
+ private:
+  const std::vector<store::ObjectId>* const before_;
+};
 
 void BindRefPickle(nanobind::module_& m);
 

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "actors/object_store.h"
+#include "actors/refs_head.h"
 #include "bindings/call_pickle.h"
+#include "bindings/call_ref_pickle.h"
 #include "bindings/object_values.h"
 #include "runtime/store/core/control_frame.h"
 
@@ -17,6 +19,8 @@ namespace {
 using actors::ByteBuffer;
 
 enum Tag : unsigned char { kNone, kTrue, kFalse, kInt, kFloat, kBytes, kStr, kPickle, kObject, kLarge, kRefs };
+
+static_assert(kRefs == actors::kRefsTag);
 
 constexpr std::size_t kScalarBytes = 8;
 constexpr std::size_t kLengthBytes = 4;
@@ -77,16 +81,19 @@ bool SplitRefs(std::string_view content, std::vector<store::ObjectId>* ids, std:
     ids->push_back(*id);
   }
   *value = content.substr(count * actors::kObjectIdBytes);
-  return !value->empty() && (value->front() == kPickle || value->front() == kLarge || value->front() == kBytes);
+  return !value->empty() && (value->front() == kPickle || value->front() == kLarge || value->front() == kBytes ||
+                             value->front() == kObject);
 }
 
 /// Appends that, and lets `append` append the value. False: an error is set.
 template <class Append>
-bool AppendWithRefs(ByteBuffer& out, const actors::Handles& refs, Append append) {
+bool AppendWithRefs(ByteBuffer& out, const std::vector<store::ObjectId>& refs, bool names_away, Append append) {
   const std::size_t start = out.size();
-  const auto count = static_cast<std::uint32_t>(refs.ids().size());
+  const auto count = static_cast<std::uint32_t>(refs.size());
   std::string names(reinterpret_cast<const char*>(&count), sizeof count);
-  for (const store::ObjectId& id : refs.ids()) names.append(actors::NameBytes(id));
+  for (const store::ObjectId& id : refs) {
+    names.append(actors::NameBytes(names_away ? actors::ObjectStore::Current()->NameAway(id) : id));
+  }
   if (!AppendBytes(out, kRefs, names.data(), names.size()) || !append()) return false;
   const std::size_t total = out.size() - start - 1 - kLengthBytes;
   const auto length = static_cast<std::uint32_t>(total);
@@ -133,7 +140,8 @@ bool AppendPickle(ByteBuffer& out, std::string_view pickle, const Buffers& buffe
            StoreLarge(outgoing, out, head.view(), {}, buffers, std::move(refs));
   }
   if (refs.empty()) return AppendInFrame(out, pickle, size, buffers);
-  if (!AppendWithRefs(out, refs, [&] { return AppendInFrame(out, pickle, size, buffers); })) return false;
+  const auto append = [&] { return AppendInFrame(out, pickle, size, buffers); };
+  if (!AppendWithRefs(out, refs.ids(), outgoing->names_away, append)) return false;
   outgoing->held.Add(std::move(refs));
   return true;
 }
@@ -142,7 +150,8 @@ bool AppendPickled(ByteBuffer& out, PyObject* value, Outgoing* outgoing) {
   Buffers buffers;
   actors::Handles refs;
   PyObject* pickle = Dumps(value, outgoing != nullptr ? &buffers : nullptr,
-                           outgoing != nullptr && outgoing->refs ? &refs : nullptr);
+                           outgoing != nullptr && outgoing->refs ? &refs : nullptr,
+                           outgoing == nullptr || !outgoing->names_away);
   if (pickle == nullptr) return false;
   bool good = refs.ids().size() <= kRefsMax;
   if (good) {
@@ -162,9 +171,19 @@ void AppendObjectName(ByteBuffer& out, const store::ObjectId& id) {
   static_cast<void>(AppendBytes(out, kObject, name.data(), name.size()));
 }
 
+bool AppendObjectWithRefs(ByteBuffer& out, const store::ObjectId& id, const std::vector<store::ObjectId>& refs,
+                          bool names_away) {
+  return AppendWithRefs(out, refs, names_away, [&] {
+    AppendObjectName(out, id);
+    return true;
+  });
+}
+
 bool EncodeWithRefs(ByteBuffer& out, PyObject* value, const actors::Handles& refs) {
   if (refs.empty()) return EncodeValue(out, value);
-  if (refs.ids().size() <= kRefsMax) return AppendWithRefs(out, refs, [&] { return EncodeValue(out, value); });
+  if (refs.ids().size() <= kRefsMax) {
+    return AppendWithRefs(out, refs.ids(), /*names_away=*/false, [&] { return EncodeValue(out, value); });
+  }
   PyErr_Format(PyExc_ValueError, "a value holds %zu refs, it may hold %zu", refs.ids().size(), kRefsMax);
   return false;
 }
@@ -182,7 +201,11 @@ bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::Object
     if (!Split(encoded, &tag, &content, &total)) return false;
     encoded.remove_prefix(total);
     std::string_view value;
-    if (tag == kRefs && !SplitRefs(content, refs, &value)) return false;
+    if (tag == kRefs) {
+      if (!SplitRefs(content, refs, &value)) return false;
+      if (value.front() != kObject) continue;
+      if (!Split(value, &tag, &content, &total)) return false;
+    }
     if (tag != kObject) continue;
     const std::optional<store::ObjectId> id = actors::ReadObjectId(content);
     if (!id) return false;
@@ -191,11 +214,17 @@ bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::Object
   return true;
 }
 
-std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes) {
+std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes, std::vector<store::ObjectId>* refs) {
   Tag tag;
   std::string_view content;
   std::size_t total = 0;
-  if (!Split(*bytes, &tag, &content, &total) || tag != kObject) return std::nullopt;
+  if (!Split(*bytes, &tag, &content, &total)) return std::nullopt;
+  if (tag == kRefs) {
+    std::string_view value;
+    std::size_t ignored = 0;
+    if (!SplitRefs(content, refs, &value) || !Split(value, &tag, &content, &ignored)) return std::nullopt;
+  }
+  if (tag != kObject) return std::nullopt;
   bytes->remove_prefix(total);
   return actors::ReadObjectId(content);
 }
@@ -287,7 +316,10 @@ Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** v
       break;
     case kRefs: {
       std::string_view inner;
-      if (buffers != nullptr || !SplitRefs(content, nullptr, &inner)) return Decoded::kMalformed;
+      std::vector<store::ObjectId> refs;
+      if (buffers != nullptr || !SplitRefs(content, &refs, &inner)) return Decoded::kMalformed;
+      std::erase_if(refs, store::IsLife);
+      const NamedRefs named(&refs);
       return DecodeValueWith(&inner, nullptr, value);
     }
   }

@@ -25,6 +25,9 @@ bool EncodeValue(actors::ByteBuffer& out, PyObject* value, Outgoing* outgoing = 
 bool EncodeWithRefs(actors::ByteBuffer& out, PyObject* value, const actors::Handles& refs);
 /// An object of the store, by name.
 void AppendObjectName(actors::ByteBuffer& out, const store::ObjectId& id);
+/// The same, before it the references inside it. False: an error is set.
+bool AppendObjectWithRefs(actors::ByteBuffer& out, const store::ObjectId& id, const std::vector<store::ObjectId>& refs,
+                          bool names_away);
 /// The bytes of a large value (object_values.h). False: an error is set.
 bool AppendLargeBytes(actors::ByteBuffer& out, std::string_view bytes);
 
@@ -40,8 +43,8 @@ Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** v
 /// What the first `count` of these values name: values that are objects, references inside values. False: malformed.
 bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::ObjectId>* values,
                   std::vector<store::ObjectId>* refs);
-/// Where the first of these values is an object by name: reads it and moves past it.
-std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes);
+/// Where the first of these values is an object by name: reads it, and the references named with it, and moves past it.
+std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes, std::vector<store::ObjectId>* refs);
 /// The encoded value at the front of `bytes`, without what follows; empty if malformed.
 std::string_view FrontValue(std::string_view bytes);
 

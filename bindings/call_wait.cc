@@ -93,7 +93,10 @@ bool TakeTurn() {
 PyObject* GetList(PyObject* list, const Limit& limit) {
   const Py_ssize_t count = PyList_GET_SIZE(list);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (IsRef(PyList_GET_ITEM(list, i))) continue;
+    if (IsRef(PyList_GET_ITEM(list, i))) {
+      AsRef(PyList_GET_ITEM(list, i))->slot->Ask();  // all at once, where they come from another host
+      continue;
+    }
     return PyErr_Format(PyExc_TypeError, "get() takes a Ref or a list of Refs; item %zd is a %s", i,
                         Py_TYPE(PyList_GET_ITEM(list, i))->tp_name);
   }

@@ -3,6 +3,7 @@
 #include "actors/now.h"
 #include "bindings/call_errors.h"
 #include "bindings/call_pickle.h"
+#include "bindings/call_ref_pickle.h"
 #include "bindings/call_values.h"
 #include "bindings/gil.h"
 #include "bindings/object_values.h"
@@ -72,16 +73,10 @@ void Incoming::LeaveLives() { std::erase_if(refs, store::IsLife); }
 
 bool Incoming::FetchAway(std::shared_ptr<actors::AwayArguments> came) {
   LeaveLives();
-  if (!refs.empty()) {
-    RaiseRuntimeError(actors::kObjectLost,
-                      "an argument holds Refs, and its actor turned out to be on another host, where they cannot be "
-                      "read\n  pass the Ref as an argument of its own, where it is replaced by its value");
-    return false;
-  }
-  if (came == nullptr && !values.empty()) {
+  if (came == nullptr && !(values.empty() && refs.empty())) {
     RaiseRuntimeError(ErrorCode::kTooLarge,
-                      "large arguments from another host need a connection of their own, and this process has no "
-                      "descriptor left (raise `ulimit -n`)");
+                      "large arguments from another host, and those with Refs inside them, need a connection of their "
+                      "own, and this process has no descriptor left (raise `ulimit -n`)");
     return false;
   }
   away_ = std::move(came);
@@ -90,11 +85,14 @@ bool Incoming::FetchAway(std::shared_ptr<actors::AwayArguments> came) {
 
 bool Incoming::TakeAway(std::string_view* bytes, PyObject** value) const {
   if (away_ == nullptr) return false;
-  const std::optional<store::ObjectId> id = TakeObjectName(bytes);
+  std::vector<store::ObjectId> inside;
+  const std::optional<store::ObjectId> id = TakeObjectName(bytes, &inside);
   if (!id) return false;
   const StatusOr<store::ObjectId> copy = away_->CopyOf(*id);
   *value = nullptr;
   if (copy.ok()) {
+    std::erase_if(inside, store::IsLife);
+    const NamedRefs named(&inside);
     *value = ValueOfObject(*copy);
   } else {
     const ErrorCode code = ErrorCodeOf(copy.status());

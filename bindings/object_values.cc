@@ -7,6 +7,7 @@
 
 #include "actors/reactor.h"
 #include "bindings/call_errors.h"
+#include "bindings/call_ref_pickle.h"
 #include "bindings/call_values.h"
 #include "bindings/gil.h"
 #include "runtime/store/copy.h"
@@ -211,8 +212,18 @@ bool StoreLarge(Outgoing* outgoing, actors::ByteBuffer& out, std::string_view he
   const store::ObjectId id =
       store->Put(*writing, actors::CallReactor::Current().NextLocalId(), refs.ids());
   outgoing->held.Add(id);
-  AppendObjectName(out, id);
-  return true;
+  return AppendNamed(out, id, *outgoing);
+}
+
+bool AppendNamed(actors::ByteBuffer& out, const store::ObjectId& id, const Outgoing& outgoing) {
+  std::vector<store::ObjectId> inside;
+  if (outgoing.names_inside) inside = actors::ObjectStore::Current()->Inside(id);
+  std::erase_if(inside, store::IsLife);
+  if (inside.empty()) {
+    AppendObjectName(out, id);
+    return true;
+  }
+  return AppendObjectWithRefs(out, id, inside, outgoing.names_away);
 }
 
 PyObject* ValueOfObject(const store::ObjectId& id) {
@@ -224,6 +235,9 @@ PyObject* ValueOfObject(const store::ObjectId& id) {
     return nullptr;
   }
   const auto shared = std::make_shared<actors::ObjectView>(*std::move(view));
+  std::vector<store::ObjectId> inside = store->Inside(id);
+  std::erase_if(inside, store::IsLife);
+  const NamedRefs named(inside.empty() ? NamedRefs::Current() : &inside);
   PyObject* value = Decode(shared->bytes(), shared);
   if (value == nullptr && !PyErr_Occurred()) {
     RaiseRuntimeError(ErrorCode::kInternal, "an object's memory holds bytes that are no value");

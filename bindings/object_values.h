@@ -40,6 +40,8 @@ struct Outgoing {
   const Way way;
   std::size_t large_from;  // kNever: all stays in the frame
   const bool refs;
+  bool names_away = false;    // references go by the names they have between hosts
+  bool names_inside = false;  // with an object go the names of what lies inside it
   actors::Handles held;  // what the frame names; of kWriting: what the value does
   std::optional<store::Writing> writing;
   /// Set: arguments that are to come, or failed, are left out and put there; else they are waited for.
@@ -82,6 +84,9 @@ PyObject* ValueOfObject(const store::ObjectId& id);
 PyObject* ValueOfLargeBytes(std::string_view bytes);
 /// An object's bytes, copied into a frame if they are fewer than `below`. False: an error is set.
 bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::size_t below, bool* appended);
+
+/// The name of an object, and what lies inside it where that is wanted.
+bool AppendNamed(actors::ByteBuffer& out, const store::ObjectId& id, const Outgoing& outgoing);
 
 /// The object store, or nullptr with an error set.
 actors::ObjectStore* Objects();

@@ -24,7 +24,14 @@ class Encoded : public actors::TaskValues {
       if (!id) return false;
       if (AppendCopy(*id, named_from, values)) return true;
       named.push_back(*id);
-      AppendObjectName(name, *id);
+      // What is named from so many bytes on goes to another host, perhaps.
+      const std::vector<store::ObjectId> inside =
+          named_from != 0 ? actors::ObjectStore::Current()->Inside(*id) : std::vector<store::ObjectId>();
+      if (inside.empty()) {
+        AppendObjectName(name, *id);
+      } else if (!AppendObjectWithRefs(name, *id, inside, /*names_away=*/false)) {
+        return false;
+      }
       value = name.view();
     } else if (!ObjectsNamed(value, 1, &named, &named)) {
       return false;
@@ -40,7 +47,7 @@ class Encoded : public actors::TaskValues {
   /// Of an object of fewer bytes than `below`; what refers to others goes by name alone.
   static bool AppendCopy(const store::ObjectId& id, std::size_t below, std::string* values) {
     actors::ObjectStore& store = *actors::ObjectStore::Current();
-    if (below == 0 || store.Contains(id)) return false;
+    if (below == 0 || !store.Inside(id).empty()) return false;
     const StatusOr<actors::ObjectView> view = store.View(id);
     if (!view.ok() || view->bytes().size() >= below) return false;
     ByteBuffer out;

@@ -71,8 +71,41 @@ class BulkEndTest : public testing::Test {
     return result;
   }
 
+  static std::string Word(BulkWord word, const store::ObjectId& id, std::uint64_t offset = 0) {
+    BulkFrame frame;
+    frame.word = word;
+    frame.id = id;
+    frame.offset = offset;
+    std::string bytes;
+    AppendBulkFrame(bytes, frame);
+    return bytes;
+  }
+  /// What giver_ answers to these bytes, over a link whose other end is this test.
+  std::vector<BulkFrame> Answers(const std::string& words) {
+    EXPECT_EQ(::write(raw_.get(), words.data(), words.size()), static_cast<ssize_t>(words.size()));
+    for (std::size_t i = 0; i < 2 + AwayRefs::kDoubtRounds; ++i) giver_.Run(now_, ++round_);
+    std::string came(1 << 16, '\0');
+    const ssize_t got = ::read(raw_.get(), came.data(), came.size());
+    came.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    std::vector<BulkFrame> frames;
+    for (std::string_view left = came; left.size() >= kBulkFrameBytes;) {
+      const StatusOr<BulkFrame> frame = ReadBulkFrame(left);
+      if (!frame.ok()) break;
+      frames.push_back(*frame);
+      left.remove_prefix(kBulkFrameBytes + (frame->word == BulkWord::kPart ? frame->bytes : 0));
+    }
+    return frames;
+  }
+  void LinkRaw() {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    EXPECT_TRUE(giver_.Link(CallStream(UnixStream(ends[0])), {}, {}, now_));
+    raw_ = GuardedFd(ends[1]);
+  }
+
   Instant now_ = Now();
   std::uint64_t round_ = 0;
+  GuardedFd raw_;
   BulkEnd giver_{Store()};
   BulkEnd taker_{Store()};
 };
@@ -142,7 +175,7 @@ TEST_F(BulkEndTest, AResultIsKeptUntilItIsTaken) {
   const store::ObjectId id = Put(2000);
   Handles handle;
   handle.Add(id);
-  giver_.GiveResult(id, std::move(handle));
+  giver_.GiveResult(id, std::move(handle), {});
   const auto result = Pull(id);
   Turn();
   EXPECT_TRUE(result->right);
@@ -160,7 +193,7 @@ TEST_F(BulkEndTest, AResultThatNobodyComesForIsGivenUp) {
   const store::ObjectId id = Put(2000);
   Handles handle;
   handle.Add(id);
-  giver_.GiveResult(id, std::move(handle));
+  giver_.GiveResult(id, std::move(handle), {});
   EXPECT_FALSE(giver_.Deadline());
   giver_.Unlink(now_);
   EXPECT_FALSE(giver_.Deadline()) << "the call connection is there";
@@ -189,6 +222,53 @@ TEST_F(BulkEndTest, SilenceEndsAPull) {
   Store().DropHandles({id});
 }
 
+TEST_F(BulkEndTest, AReferenceIsKeptFromTheHoldToTheLettingGo) {
+  LinkRaw();
+  const store::ObjectId id = Put(5000);
+  EXPECT_EQ(Answers(Word(BulkWord::kHold, id, 1)).at(0).word, BulkWord::kRefused) << "it was not given";
+  giver_.Give(id);
+  const BulkFrame held = Answers(Word(BulkWord::kHold, id, 2)).at(0);
+  EXPECT_EQ(held.word, BulkWord::kHeld);
+  EXPECT_EQ(held.offset, 2u);
+  giver_.TakeBack(id);
+  Store().DropHandles({id});
+  EXPECT_TRUE(Store().Knows(id)) << "the other end has it";
+  EXPECT_TRUE(giver_.WantsLink());
+  LinkRaw();
+  EXPECT_EQ(Answers(Word(BulkWord::kHold, id, 2)).at(0).word, BulkWord::kHeld) << "said again on another link";
+  const BulkFrame ready = Answers(Word(BulkWord::kWant, id)).at(0);
+  EXPECT_EQ(ready.word, BulkWord::kReady);
+  EXPECT_EQ(ready.total, 5000u);
+  BulkFrame read;
+  read.word = BulkWord::kRead;
+  read.id = id;
+  read.bytes = 100;
+  std::string ask;
+  AppendBulkFrame(ask, read);
+  EXPECT_EQ(Answers(ask).at(0).total, 5000u);
+  EXPECT_EQ(Answers(Word(BulkWord::kLetGo, id, 3)).at(0).word, BulkWord::kLeft);
+  EXPECT_FALSE(Store().Knows(id));
+  EXPECT_FALSE(giver_.WantsLink());
+  EXPECT_EQ(Answers(ask).at(0).word, BulkWord::kGone);
+  EXPECT_EQ(Answers(Word(BulkWord::kLetGo, id, 4)).at(0).word, BulkWord::kLeft) << "whoever says it twice";
+}
+
+TEST_F(BulkEndTest, WhatNobodyCanBeAskedForIsGivenUp) {
+  LinkRaw();
+  const store::ObjectId id = Put(100);
+  giver_.Give(id);
+  Answers(Word(BulkWord::kHold, id, 1));
+  Store().DropHandles({id});
+  EXPECT_FALSE(giver_.EndCalls(MakeError(ErrorCode::kConnection, "over"), now_)) << "a reference is held";
+  giver_.Unlink(now_);
+  EXPECT_EQ(giver_.Deadline(), now_ + BulkEnd::kKept);
+  giver_.Expire(now_ + BulkEnd::kKept - std::chrono::milliseconds(1));
+  EXPECT_TRUE(Store().Knows(id));
+  giver_.Expire(now_ + BulkEnd::kKept);
+  EXPECT_FALSE(Store().Knows(id));
+  EXPECT_TRUE(giver_.Over());
+}
+
 TEST_F(BulkEndTest, WhoBreaksTheRulesLosesItsLink) {
   BulkFrame read;
   read.word = BulkWord::kRead;
@@ -205,7 +285,14 @@ TEST_F(BulkEndTest, WhoBreaksTheRulesLosesItsLink) {
   AppendBulkFrame(parts, part);
   std::string hellos;
   AppendBulkFrame(hellos, hello);
-  for (const std::string& attack : {reads, parts, hellos, std::string(200, 'x')}) {
+  std::string holds;
+  for (std::size_t i = 0; i <= HeldAway::kAskedMax; ++i) holds += Word(BulkWord::kHold, {ProcessId(1, 1), i + 1}, i);
+  BulkFrame ready = read;
+  ready.word = BulkWord::kReady;
+  ready.total = 5;
+  std::string unannounced;
+  AppendBulkFrame(unannounced, ready);  // ten references, of which none came before it
+  for (const std::string& attack : {reads, parts, hellos, holds, unannounced, std::string(200, 'x')}) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     ASSERT_TRUE(giver_.Link(CallStream(UnixStream(ends[0])), {}, {}, now_));

@@ -51,7 +51,7 @@ class ObjectMoverTest : public testing::Test {
   std::future<std::string> Pull(Crossing& crossing) {
     auto promise = std::make_shared<std::promise<std::string>>();
     std::future<std::string> future = promise->get_future();
-    crossing.PullResult(id_, [this, promise](StatusOr<store::Writing> writing) {
+    crossing.PullResult(id_, {}, [this, promise](StatusOr<store::Writing> writing, const std::vector<store::ObjectId>&) {
       if (!writing.ok()) return promise->set_value(MessageOf(writing.status()));
       bool right = writing->bytes == kBytes;
       for (std::size_t i = 0; right && i < kBytes; ++i) right = writing->data[i] == static_cast<char>(i >> 4);

@@ -303,15 +303,3 @@ def test_a_process_without_memory_for_an_argument_says_so(hosts: dict[str, str])
     assert troupe.get(made.look.remote(np.ones(3 * MIB, dtype=np.uint8)), timeout=60)[1] == 3 * MIB
     all_released(made)
     troupe.kill(made)
-
-
-def test_refs_inside_values_stay_on_their_host(hosts: dict[str, str]) -> None:
-    made = on(hosts["a"])
-    inner = troupe.put(1)
-    outer = troupe.put({"inner": inner, "bulk": np.zeros(4 * MIB, dtype=np.uint8)})
-    for value in (outer, [inner]):
-        with pytest.raises(TypeError, match="actors on this host"):
-            made.keep.remote("it", value)
-    del inner, outer, value
-    all_released(made)
-    troupe.kill(made)
