@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -116,6 +117,20 @@ def meeting(group: str) -> Any:
     # Who made it keeps it as long as it can: others, who have no handle that is counted, meet there after it has left.
     session.store.setdefault("meetings", {}).setdefault(found, found)
     return found
+
+
+def join(group: str, member: Member, timeout_s: float) -> tuple[Any, int, list[str]]:
+    """The group's meeting, and what its `join` gives. One that ends meanwhile, with the process that made it, was of a
+    group that had this name before."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        there = meeting(group)
+        try:
+            return there, *troupe.get(there.join.remote(member, timeout_s))
+        except troupe.exceptions.ActorDiedError:
+            timeout_s = deadline - time.monotonic()
+            if timeout_s <= 0:
+                raise
 
 
 class MeetingStore(dist.Store):

@@ -51,9 +51,8 @@ class _Group:
 
         self.name, self.rank, self.world_size, self.backend = name, rank, world_size, backend
         self.timeout = datetime.timedelta(milliseconds=timeout_ms)
-        self.meeting = _collective.meeting(name)
         me = _collective.Member(rank, world_size, backend, _collective.this_host())
-        number, hosts = troupe.get(self.meeting.join.remote(me, timeout_ms / 1000))
+        self.meeting, number, hosts = _collective.join(name, me, timeout_ms / 1000)
         store = _collective.MeetingStore(self.meeting, number, self.timeout)
         self.torch_group = (self._nccl if backend == Backend.NCCL else self._gloo)(store, len(set(hosts)) == 1)
 
