@@ -43,6 +43,7 @@ wire::GroupSubmitted OwnGroupOf(Turn& turn, const wire::ActorSpec& spec, const G
   group.actor = spec.actor;
   group.launch = launch_id;
   group.epoch = epoch;
+  group.submitted_us = turn.wall_us;
   group.detached = true;  // ends with its actor, not with an owner
   group.strategy = spec.strategy;
   group.node = spec.node;

@@ -54,6 +54,7 @@ class Folder {
     Group group;
     group.spec = e;
     group.order = ++s_.orders;
+    group.waits_since_us = e.submitted_us;
     s_.waiting_groups.insert(group.key());
     s_.groups.emplace(e.group, std::move(group));
   }
@@ -82,7 +83,10 @@ class Folder {
   void operator()(const wire::GroupUnplaced& e) {
     Group* group = FindGroup(e.group);
     if (group == nullptr || group->attempt != e.attempt) return;
-    if (group->state == wire::GroupState::kCreated) group->state = wire::GroupState::kRescheduling;
+    if (group->state == wire::GroupState::kCreated) {
+      group->state = wire::GroupState::kRescheduling;
+      group->waits_since_us = e.wall_us;
+    }
     Mark(*group, HoldingState::kReleasing);
     group->attempting = false;
     s_.waiting_groups.insert(group->key());

@@ -115,6 +115,7 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   submitted.detached = message.detached;
   submitted.launch = request.launch;
   submitted.epoch = request.epoch;
+  submitted.submitted_us = turn.wall_us;
   if (const Launch* launch = turn.FindLaunch(request.launch)) submitted.parent = launch->group;
   const Scope scope = ScopeIn(turn, turn.FindGroup(submitted.parent));
   const placement::Request wanted = RequestOf(turn, submitted);
@@ -239,6 +240,7 @@ void Unplace(Turn& turn, Group& group, const std::string& why) {
   unplaced.group = group.spec.group;
   unplaced.attempt = group.attempt;
   unplaced.reason = why;
+  unplaced.wall_us = turn.wall_us;
   turn.Append(std::move(unplaced));
   for (const NodeId& node : nodes) SendRelease(turn, group.spec.group, group.attempt, node);
   const unsigned shift = std::min(group.refusals++, 6u);

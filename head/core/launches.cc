@@ -116,6 +116,7 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
   gang.where = spec.where;
   gang.priority = spec.priority;
   gang.count = spec.ranks;
+  gang.submitted_us = turn.wall_us;
   gang.bundles.emplace_back();
   gang.bundles.back().resources = spec.per_rank;
   const LaunchId id = submitted.launch;

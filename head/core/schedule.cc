@@ -100,12 +100,11 @@ class Queue {
   }
 
  private:
-  // Of a launch that has not run yet, what it waited for before this head started. Clocks may have been set meanwhile.
+  // Before this head started, too. Clocks may have been set meanwhile.
   Duration WaitedBefore(const Group& group) const {
-    const Launch* launch = group.spec.gang ? turn_.FindLaunch(group.spec.launch) : nullptr;
-    if (launch == nullptr || launch->epoch != 0 || launch->submitted_us >= turn_.wall_us) return Duration::zero();
+    if (group.waits_since_us == 0 || group.waits_since_us >= turn_.wall_us) return Duration::zero();
     const auto most = std::chrono::duration_cast<std::chrono::microseconds>(turn_.options.keep_after);
-    return std::min(std::chrono::microseconds(turn_.wall_us - launch->submitted_us), most);
+    return std::min(std::chrono::microseconds(turn_.wall_us - group.waits_since_us), most);
   }
 
   // The first that must wait keeps what it will need. The plan stands for a while: it costs a look at all nodes.

@@ -82,6 +82,7 @@ void OnLeaseShares(Turn& turn, const Request& request, const wire::CreateGroup& 
   submitted.parent = launch->group;
   submitted.shares = true;
   submitted.share_rank = message.share_rank;
+  submitted.submitted_us = turn.wall_us;
   turn.Append(std::move(submitted));
   Group& group = *turn.FindGroup(message.group);
   group.watchers.insert(request.route);

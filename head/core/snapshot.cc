@@ -51,6 +51,7 @@ void WriteGroup(Writer& out, const Group& group) {
   kept.attempting = group.attempting;
   kept.places = group.places;
   kept.reason = group.reason;
+  kept.waits_since_us = group.waits_since_us;
   out.Put(std::move(kept));
 }
 
@@ -201,6 +202,7 @@ void Restore(State& state, const wire::GroupKept& event, const std::string&) {
   group.attempting = event.attempting;
   group.places = event.places;
   group.reason = event.reason;
+  group.waits_since_us = event.waits_since_us;
   if (group.waiting()) state.waiting_groups.insert(group.key());
   if (!group.live()) state.ended_groups.push_back(event.spec.group);
 }

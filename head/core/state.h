@@ -65,6 +65,7 @@ struct Group {
   bool attempting = false;
   std::vector<wire::BundlePlace> places;
   std::string reason;
+  std::uint64_t waits_since_us = 0;  // wall clock: submitted then, or lost its places
   // volatile
   std::set<NodeId> answered;
   Instant retry_at{};

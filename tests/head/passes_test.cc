@@ -2,6 +2,7 @@
 // and who is looked at again for what reason.
 #include "head/core/schedule.h"
 
+#include "head/core/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {
@@ -41,6 +42,30 @@ class Passes : public HeadFixture {
       Advance(std::chrono::seconds(1));
       Say(node.session, wire::Heartbeat());
     }
+  }
+  /// The head dies and starts again; the node comes back with what the first group holds there.
+  void BootWithFirstOn(FakeNode& node, std::uint64_t number = 1) {
+    Boot();
+    client_ = Open(wire::Role::kClient, Id128{9, 1});
+    wire::RegisterNode report;
+    report.incarnation = node.incarnation;
+    report.holdings.emplace_back();
+    report.holdings[0].group = first_;
+    report.holdings[0].attempt = GroupOf(first_).attempt;
+    node = Join(number, 4, 0, report);
+  }
+  /// Whoever fits goes now; in so many minutes what is free is kept for the one that waits.
+  void ExpectAPlaceKeptIn(const FakeNode& node, int minutes) {
+    Wait(node, minutes / 2);
+    Create(GroupId(4, 8), 1);
+    Serve(node);
+    EXPECT_EQ(GroupOf(GroupId(4, 8)).state, wire::GroupState::kCreated) << "it has not waited long enough";
+    Remove(GroupId(4, 8));
+    Serve(node);
+    Wait(node, minutes - minutes / 2 + 1);
+    Create(GroupId(4, 9), 1);
+    Serve(node);
+    EXPECT_TRUE(GroupOf(GroupId(4, 9)).waiting()) << "what it waited for before the restart counts";
   }
   void Remove(GroupId id) {
     wire::RemoveGroup remove;
@@ -185,24 +210,44 @@ TEST_F(Passes, P6_ALaunchGoesOnWaitingOverARestartOfTheHead) {
   Serve(a);
   Submit(client_, 4);
   Wait(a, 110);
-  Boot();
-  client_ = Open(wire::Role::kClient, Id128{9, 1});
-  wire::RegisterNode report;
-  report.incarnation = a.incarnation;
-  report.holdings.emplace_back();
-  report.holdings[0].group = first_;
-  report.holdings[0].attempt = GroupOf(first_).attempt;
-  a = Join(1, 4, 0, report);
-  Wait(a, 5);
-  Create(small_, 1);
-  Serve(a);
-  EXPECT_EQ(GroupOf(small_).state, wire::GroupState::kCreated) << "the launch has waited for less than two hours";
+  BootWithFirstOn(a);
+  ExpectAPlaceKeptIn(a, 10);
+}
+
+TEST_F(Passes, P6_AGroupGoesOnWaitingOverARestartOfTheHead) {
+  KeepPlacesAfter(std::chrono::hours(2));
+  FakeNode a = LargeOneWaits();
   Remove(small_);
+  Wait(a, 100);
+  BootWithFirstOn(a);
+  Wait(a, 10);
+  durable_ = SnapshotOf(core_->state());  // a snapshot has it too
+  BootWithFirstOn(a);
+  ExpectAPlaceKeptIn(a, 10);
+}
+
+// What had a place waits from the moment it lost it.
+TEST_F(Passes, P6_AGroupThatLostItsPlaceWaitsSinceThen) {
+  KeepPlacesAfter(std::chrono::hours(2));
+  const FakeNode a = Join(1, 4);
+  Create(large_, 4);
   Serve(a);
-  Wait(a, 6);
-  Create(GroupId(4, 8), 1);
-  Serve(a);
-  EXPECT_TRUE(GroupOf(GroupId(4, 8)).waiting()) << "what it waited for before the restart counts";
+  ASSERT_EQ(GroupOf(large_).state, wire::GroupState::kCreated);
+  FakeNode b = Join(2, 4);
+  Create(first_, 2);
+  Serve(b);
+  ASSERT_EQ(GroupOf(first_).state, wire::GroupState::kCreated);
+  for (int second = 0; second < 300 * 60; ++second) {
+    Say(a.session, wire::Heartbeat());
+    Say(b.session, wire::Heartbeat());
+    Advance(std::chrono::seconds(1));
+  }
+  Say(a.session, wire::Goodbye());
+  Feed(SessionClosed{a.session});
+  ASSERT_TRUE(GroupOf(large_).waiting());
+  Wait(b, 110);
+  BootWithFirstOn(b, 2);
+  ExpectAPlaceKeptIn(b, 10);
 }
 
 // There was room for one that pauses after a refusal: it has not to wait first to keep it.

@@ -47,9 +47,10 @@ struct GroupSubmitted {
   shares @15 :Bool; shareRank @16 :Int32 = -1;   # of the launch's ranks: bundle i lies on its node i
   where @17 :Where;
   priority @18 :Int32;
+  submittedUs @19 :UInt64;
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
-struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; }                 # refused, or a node lost
+struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; wallUs @3 :UInt64; }   # refused, or a node lost
 struct GroupPlaced { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }      # CREATED
 struct GroupEnded { group @0 :GroupId; reason @1 :Text; }
 
@@ -91,7 +92,7 @@ struct NodeKept {
 }
 struct GroupKept {
   spec @0 :GroupSubmitted; order @1 :UInt64; state @2 :GroupState; attempt @3 :UInt64; attempting @4 :Bool;
-  places @5 :List(BundlePlace); reason @6 :Text;
+  places @5 :List(BundlePlace); reason @6 :Text; waitsSinceUs @7 :UInt64;
 }
 struct RankKept { node @0 :NodeId; localRank @1 :UInt32; done @2 :RankDone; }
 struct LaunchKept {              # attachment: the payload while it is open, the driver's value after
