@@ -7,12 +7,12 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::uint16_t kMagic = 0x5254;
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint16_t kObjectMagic = 0x5254;
+constexpr std::uint8_t kObjectVersion = 1;
 
-struct Wire {
-  std::uint16_t magic = kMagic;
-  std::uint8_t version = kVersion;
+struct ObjectWire {
+  std::uint16_t magic = kObjectMagic;
+  std::uint8_t version = kObjectVersion;
   std::uint8_t kind = kObjectFrameKind;
   std::uint16_t word = 0;
   std::uint16_t zero = 0;
@@ -23,12 +23,12 @@ struct Wire {
   std::uint64_t x = 0;
   std::uint64_t y = 0;
 };
-static_assert(sizeof(Wire) == kObjectFrameBytes);
+static_assert(sizeof(ObjectWire) == kObjectFrameBytes);
 
 }  // namespace
 
 void AppendObjectFrame(std::string& out, const ObjectFrame& frame) {
-  Wire wire;
+  ObjectWire wire;
   wire.word = static_cast<std::uint16_t>(frame.word);
   wire.a[0] = frame.a.hi;
   wire.a[1] = frame.a.lo;
@@ -44,9 +44,9 @@ ObjectParse ReadObjectFrame(std::string_view bytes, ObjectFrame* frame, std::str
   const auto kind = static_cast<std::uint8_t>(bytes[3]);
   if (kind == store::kControlFrameKind) return ObjectParse::kControl;
   if (bytes.size() < kObjectFrameBytes && kind == kObjectFrameKind) return ObjectParse::kNeedMore;
-  Wire wire;
+  ObjectWire wire;
   if (kind == kObjectFrameKind) std::memcpy(&wire, bytes.data(), sizeof wire);
-  const Wire good;
+  const ObjectWire good;
   if (kind != kObjectFrameKind || wire.magic != good.magic || wire.version != good.version ||
       wire.body_bytes != good.body_bytes || wire.zero != 0 || wire.zero2 != 0) {
     *why = "bytes that are no frame of an object link";

@@ -13,7 +13,7 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::size_t kReadBytes = 64u << 10;
+constexpr std::size_t kLinkReadBytes = 64u << 10;
 constexpr int kDescriptorsPerMessage = 1;
 
 /// In the abstract namespace; its length in `*size`.
@@ -104,8 +104,8 @@ ObjectLink::Flushed ObjectLink::Flush() {
 bool ObjectLink::Read() {
   while (true) {
     const std::size_t had = in_.size();
-    in_.resize(had + kReadBytes);
-    iovec part{in_.data() + had, kReadBytes};
+    in_.resize(had + kLinkReadBytes);
+    iovec part{in_.data() + had, kLinkReadBytes};
     alignas(cmsghdr) char space[CMSG_SPACE(kDescriptorsPerMessage * sizeof(int))];
     msghdr message{};
     message.msg_iov = &part;
@@ -126,7 +126,7 @@ bool ObjectLink::Read() {
     }
     // Cut off: this process has no descriptor left, or the peer sent more than it may.
     if ((message.msg_flags & MSG_CTRUNC) != 0 || descriptors_.size() > kDescriptorsMax) return false;
-    if (static_cast<std::size_t>(n) < kReadBytes && descriptors_.empty()) return true;
+    if (static_cast<std::size_t>(n) < kLinkReadBytes && descriptors_.empty()) return true;
     if (in_.size() >= (1u << 20)) return true;  // the rest after these; the socket stays readable
   }
 }

@@ -16,8 +16,8 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::uint64_t kListenerId = 1;
-constexpr std::uint64_t kWakeId = 2;
+constexpr std::uint64_t kLinksListenerId = 1;
+constexpr std::uint64_t kLinksWakeId = 2;
 constexpr std::size_t kLinksMax = 8192;
 constexpr int kTrimEveryMs = 10000;
 /// From the loss of a link, or a refused one, until the next is dialled: tells a process that ended from
@@ -434,9 +434,9 @@ void ObjectStore::Run() {
   pthread_setname_np(pthread_self(), "troupe-objects");
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.u64 = kListenerId;
+  event.data.u64 = kLinksListenerId;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event);
-  event.data.u64 = kWakeId;
+  event.data.u64 = kLinksWakeId;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
   epoll_event events[64];
   while (true) {
@@ -445,9 +445,9 @@ void ObjectStore::Run() {
     const Turn turn(*this);
     for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[i].data.u64;
-      if (id == kListenerId) {
+      if (id == kLinksListenerId) {
         Accept();
-      } else if (id == kWakeId) {
+      } else if (id == kLinksWakeId) {
         std::uint64_t ignored;
         (void)!::read(wake_.get(), &ignored, sizeof ignored);
       } else if (const auto link = links_.find(id); link != links_.end()) {

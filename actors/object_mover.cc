@@ -20,12 +20,12 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::uint64_t kWakeId = 1;
+constexpr std::uint64_t kMoverWakeId = 1;
 constexpr std::uint32_t kReads = EPOLLIN;
 constexpr int kLongestWaitMs = 60000;
 
-std::atomic<ObjectMover*> current{nullptr};
-std::mutex making;
+std::atomic<ObjectMover*> the_mover{nullptr};
+std::mutex making_mover;
 
 }  // namespace
 
@@ -33,18 +33,18 @@ ObjectMover* ObjectMover::Current() {
   const auto usable = [](ObjectMover* mover) {
     return mover != nullptr && mover->generation_ == ForkGuard::generation();
   };
-  ObjectMover* mover = current.load(std::memory_order_acquire);
+  ObjectMover* mover = the_mover.load(std::memory_order_acquire);
   if (usable(mover)) return mover;
   ForkGuard::Install();
-  const std::lock_guard lock(making);
-  mover = current.load(std::memory_order_acquire);
+  const std::lock_guard lock(making_mover);
+  mover = the_mover.load(std::memory_order_acquire);
   if (usable(mover)) return mover;
   auto* made = new ObjectMover;
-  if (made->epoll_.get() < 0 || !made->Watch(made->wake_.get(), kWakeId, kReads, /*add=*/true)) {
+  if (made->epoll_.get() < 0 || !made->Watch(made->wake_.get(), kMoverWakeId, kReads, /*add=*/true)) {
     delete made;
     return nullptr;
   }
-  current.store(made, std::memory_order_release);
+  the_mover.store(made, std::memory_order_release);
   const SignalsBlocked blocked;
   made->thread_ = std::thread([made] { made->Run(); });
   return made;
@@ -65,7 +65,7 @@ void ObjectMover::Post(std::function<void()> work) {
 }
 
 void ObjectMover::StopCurrent() {
-  ObjectMover* const mover = current.load(std::memory_order_acquire);
+  ObjectMover* const mover = the_mover.load(std::memory_order_acquire);
   if (mover == nullptr || mover->generation_ != ForkGuard::generation() || !mover->thread_.joinable()) return;
   mover->Post([mover] {
     const std::lock_guard lock(mover->mutex_);
@@ -304,7 +304,7 @@ void ObjectMover::Expire() {
 }
 
 void ObjectMover::AwaitTaken(Duration quiet, Duration most) {
-  ObjectMover* const mover = current.load(std::memory_order_acquire);
+  ObjectMover* const mover = the_mover.load(std::memory_order_acquire);
   if (mover == nullptr || mover->generation_ != ForkGuard::generation()) return;
   const Instant until = Now() + most;
   {
@@ -339,7 +339,7 @@ void ObjectMover::TellAwaiting() {
 }
 
 void ObjectMover::OnEvent(std::uint64_t id, std::uint32_t events) {
-  if (id == kWakeId) return;
+  if (id == kMoverWakeId) return;
   const auto found = linked_.find(id);
   if (found == linked_.end()) return OnStranger(id, events);
   const std::shared_ptr<Road> road = found->second;

@@ -20,8 +20,8 @@
 namespace troupe::actors {
 namespace {
 
-std::atomic<ObjectStore*> current{nullptr};
-std::mutex making;
+std::atomic<ObjectStore*> the_store{nullptr};
+std::mutex making_store;
 
 Status Lost(const std::string& why) { return MakeError(kObjectLost, "the object is lost: " + why); }
 
@@ -79,14 +79,14 @@ StatusOr<store::Reading> ObjectView::Private(char** at) const {
 // ---- the store's life --------------------------------------------------------------------------
 
 ObjectStore* ObjectStore::Existing() {
-  ObjectStore* store = current.load(std::memory_order_acquire);
+  ObjectStore* store = the_store.load(std::memory_order_acquire);
   return store != nullptr && store->generation_ == ForkGuard::generation() ? store : nullptr;
 }
 
 ObjectStore* ObjectStore::Current() {
   if (ObjectStore* store = Existing()) return store;
   CallReactor& reactor = CallReactor::Current();  // installs the ForkGuard
-  const std::lock_guard lock(making);
+  const std::lock_guard lock(making_store);
   if (ObjectStore* store = Existing()) return store;
   async::OsRandom random;
   // A Ref's hex() begins with the reactor's incarnation, an object's name with its owner's first half.
@@ -103,7 +103,7 @@ ObjectStore* ObjectStore::Current() {
   (void)installed;
   Slot::SetReleaseHook(&ObjectStore::Released);
   Slot::SetAskHook(&ObjectStore::Asked);
-  current.store(store, std::memory_order_release);
+  the_store.store(store, std::memory_order_release);
   const SignalsBlocked blocked;
   store->thread_ = std::thread([store] { store->Run(); });
   return store;

@@ -15,10 +15,10 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::size_t kReadBytes = 256u << 10;
-constexpr std::size_t kReadSpaceMin = 32u << 10;
+constexpr std::size_t kPeerReadBytes = 256u << 10;
+constexpr std::size_t kPeerReadSpaceMin = 32u << 10;
 constexpr std::size_t kLookAheadMax = 64u << 20;  // a caller keeps less than that under way
-constexpr int kSignalSliceMs = 1000;              // EINTR is the rule
+constexpr int kPeerSignalSliceMs = 1000;              // EINTR is the rule
 
 }  // namespace
 
@@ -200,9 +200,9 @@ bool Peer::Resume(Peer& other, std::uint64_t replies) {
 }
 
 IoResult Peer::Read(const CallLimits& limits) {
-  if (in_.spare() < kReadSpaceMin) {
+  if (in_.spare() < kPeerReadSpaceMin) {
     // Memory follows what has arrived, doubling, never what a header promises.
-    in_.Reserve(std::max(kReadBytes, std::min<std::size_t>(in_.size(), limits.frame_bytes_max)));
+    in_.Reserve(std::max(kPeerReadBytes, std::min<std::size_t>(in_.size(), limits.frame_bytes_max)));
   }
   const IoResult got = stream_.TryRead(in_.tail(), in_.spare());
   if (got.outcome == IoOutcome::kProgress) in_.Commit(got.bytes);
@@ -250,7 +250,7 @@ Peer::Looked Peer::LookAhead(const CallLimits& limits, WaitHost* host) {
       if (write_armed_) watched.events |= POLLOUT;
     }
     host->Suspend();
-    ::poll(&watched, 1, host->HandlesSignals() ? kSignalSliceMs : -1);
+    ::poll(&watched, 1, host->HandlesSignals() ? kPeerSignalSliceMs : -1);
     host->Resume();
     if (host->Interrupted()) return Looked::kInterrupted;
   }

@@ -30,7 +30,7 @@ constexpr std::uint64_t kLeaderWakeId = 0;
 // space pointers have 48 bits. In a child the generation differs, and the parent's is left alone.
 constexpr int kPointerBits = 48;
 constexpr std::uint64_t kGenerationMask = 0xFFFF;
-std::atomic<std::uint64_t> current{0};
+std::atomic<std::uint64_t> the_reactor{0};
 std::uint64_t Pack(CallReactor* reactor, std::uint32_t generation) {
   return reinterpret_cast<std::uintptr_t>(reactor) | (generation & kGenerationMask) << kPointerBits;
 }
@@ -75,7 +75,7 @@ void CallReactor::Promote(GateMember& member) {
 }
 
 CallReactor* CallReactor::Existing() {
-  const std::uint64_t seen = current.load(std::memory_order_acquire);
+  const std::uint64_t seen = the_reactor.load(std::memory_order_acquire);
   return GenerationOf(seen) == (ForkGuard::generation() & kGenerationMask) ? PointerOf(seen)
                                                                            : nullptr;
 }
@@ -83,10 +83,10 @@ CallReactor* CallReactor::Existing() {
 CallReactor& CallReactor::Current() {
   ForkGuard::Install();
   const std::uint32_t generation = ForkGuard::generation();
-  std::uint64_t seen = current.load(std::memory_order_acquire);
+  std::uint64_t seen = the_reactor.load(std::memory_order_acquire);
   if (GenerationOf(seen) == (generation & kGenerationMask)) return *PointerOf(seen);
   CallReactor* made = new CallReactor;
-  if (current.compare_exchange_strong(seen, Pack(made, generation))) {
+  if (the_reactor.compare_exchange_strong(seen, Pack(made, generation))) {
     // Lives as long as the process; a leak checker cannot read the packed pointer.
     static std::atomic<CallReactor*> reachable;
     reachable = made;

@@ -12,7 +12,7 @@
 namespace troupe::actors {
 namespace {
 
-std::atomic<TlsLoop*> current{nullptr};
+std::atomic<TlsLoop*> the_loop{nullptr};
 
 }  // namespace
 
@@ -23,16 +23,16 @@ TlsLoop::TlsLoop()
 
 TlsLoop& TlsLoop::Current() {
   ForkGuard::Install();
-  TlsLoop* seen = current.load(std::memory_order_acquire);
+  TlsLoop* seen = the_loop.load(std::memory_order_acquire);
   if (seen != nullptr && seen->generation_ == ForkGuard::generation()) return *seen;
   TlsLoop* made = new TlsLoop;
-  if (current.compare_exchange_strong(seen, made)) return *made;
+  if (the_loop.compare_exchange_strong(seen, made)) return *made;
   delete made;  // another thread of this process was first
   return *seen;
 }
 
 void TlsLoop::StopCurrent() {
-  TlsLoop* seen = current.load(std::memory_order_acquire);
+  TlsLoop* seen = the_loop.load(std::memory_order_acquire);
   if (seen != nullptr && seen->generation_ == ForkGuard::generation()) seen->thread_.Stop();
 }
 

@@ -14,7 +14,7 @@ constexpr std::size_t kScratchBytes = 256u << 10;
 constexpr std::size_t kTakenBytes = 64u << 10;
 
 /// Ciphertext on its way between the socket and the session, of whichever connection.
-char* Scratch() {
+char* SealedScratch() {
   static thread_local const std::unique_ptr<char[]> scratch(new char[kScratchBytes]);
   return scratch.get();
 }
@@ -39,7 +39,7 @@ IoResult TlsPipe::Read(int fd, char* into, std::size_t bytes) {
     }
   }
   const std::size_t most = bytes > kRecordBytesMax ? bytes - kRecordBytesMax : 1;
-  char* scratch = Scratch();
+  char* scratch = SealedScratch();
   const ssize_t n = ::recv(fd, scratch, std::min(kScratchBytes, most), MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return {};
   if (n < 0) return {IoOutcome::kEnded, 0, errno};
@@ -76,7 +76,7 @@ IoResult TlsPipe::Write(int fd, const char* from, std::size_t bytes) {
 
 /// kProgress: all that was there has been sent.
 IoResult TlsPipe::Send(int fd) {
-  char* scratch = Scratch();
+  char* scratch = SealedScratch();
   while (true) {
     const char* from = unsent_.data();
     std::size_t size = unsent_.size();

@@ -10,7 +10,7 @@ namespace troupe::worker {
 namespace {
 
 // Requests of one connection that may be under way; only ReadLog waits.
-constexpr int kOpenMax = 256;
+constexpr int kConnectionsMax = 256;
 
 bool MayAsk(wire::Role role, const wire::Body& body) {
   if (role == wire::Role::kClient || role == wire::Role::kWorker || role == wire::Role::kHead ||
@@ -103,7 +103,7 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
     if (!request.ok()) break;
     if (wire::Holds<wire::Goodbye>(request->body)) break;
     if (!Service::Handles(request->body) || !MayAsk(admitted->role, request->body) ||
-        *open >= kOpenMax) {
+        *open >= kConnectionsMax) {
       const Status refused = MakeError(
           ErrorCode::kInvalid, "this worker does not answer " +
                                    std::string(wire::NameOf(request->body)) + " to a " +

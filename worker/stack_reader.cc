@@ -16,7 +16,7 @@ namespace troupe::worker {
 namespace {
 
 constexpr std::chrono::seconds kLimit(90);  // the child gives up on a process sooner
-constexpr int kOpenMax = 4;
+constexpr int kReadersMax = 4;
 constexpr std::size_t kBytesMax = 8u << 20;
 
 struct Output {
@@ -42,7 +42,7 @@ void ReadOn(int fd, Output& output) {
 
 async::Task<StatusOr<std::string>> StackReader::Read(std::vector<std::string> targets,
                                                      bool native) {
-  if (open_ >= kOpenMax) {
+  if (open_ >= kReadersMax) {
     co_return MakeError(ErrorCode::kNotSent, "four readings of stacks are under way on this node");
   }
   int ends[2];

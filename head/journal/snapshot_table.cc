@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "head/journal/blob_column.h"
 #include "head/journal/row_codec.h"
 #include "runtime/base/fault.h"
 #include "runtime/net/digest.h"
@@ -37,12 +38,6 @@ StatusOr<Statement> Prepare(sqlite3* db, const char* sql) {
 Status Execute(sqlite3* db, const std::string& sql) {
   if (sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return Broken(db, sql);
   return absl::OkStatus();
-}
-
-std::string_view Column(sqlite3_stmt* statement, int column) {
-  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, column));
-  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
-  return bytes == nullptr ? std::string_view() : std::string_view(bytes, size);
 }
 
 std::uint32_t HeaderCrc(std::uint64_t sequence, std::uint64_t count) {
@@ -98,7 +93,7 @@ StatusOr<std::uint64_t> ReadSnapshot(sqlite3* db, const std::function<void(const
     const auto position = static_cast<std::uint64_t>(sqlite3_column_int64(rows.get(), 0));
     const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(rows.get(), 1));
     if (position != ++expected) break;
-    StatusOr<wire::Event> event = DecodeRow(position, Column(rows.get(), 2), Column(rows.get(), 3), crc);
+    StatusOr<wire::Event> event = DecodeRow(position, BlobColumn(rows.get(), 2), BlobColumn(rows.get(), 3), crc);
     if (!event.ok()) return MakeError(ErrorCode::kInvalid, "the snapshot's " + MessageOf(event.status()));
     visit({sequence, *std::move(event)});
   }

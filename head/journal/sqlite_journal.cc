@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "head/journal/blob_column.h"
 #include "head/journal/fault_vfs.h"
 #include "head/journal/row_codec.h"
 #include "head/journal/snapshot_table.h"
@@ -23,12 +24,6 @@ std::string RepairHint(const std::string& folder) {
   return "\n  events after that point would be lost without a word, so this head does not start"
          "\n  restore " + folder + " from a copy, or give those events up: troupe journal repair " +
          folder;
-}
-
-std::string_view Column(sqlite3_stmt* statement, int column) {
-  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, column));
-  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
-  return bytes == nullptr ? std::string_view() : std::string_view(bytes, size);
 }
 
 }  // namespace
@@ -179,7 +174,7 @@ Status SqliteJournal::Replay(const std::function<void(const Row&)>& visit) {
                            std::to_string(expected) + " is missing" + RepairHint(options_.folder));
     }
     const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(raw, 1));
-    StatusOr<wire::Event> event = DecodeRow(sequence, Column(raw, 2), Column(raw, 3), crc);
+    StatusOr<wire::Event> event = DecodeRow(sequence, BlobColumn(raw, 2), BlobColumn(raw, 3), crc);
     if (!event.ok()) {
       return MakeError(ErrorCode::kInvalid, options_.folder + "/journal.db: " +
                                                 MessageOf(event.status()) +

@@ -4,6 +4,11 @@
 
 namespace troupe::async {
 
+const RealClock& RealClock::Shared() {
+  static const RealClock clock;
+  return clock;
+}
+
 Instant RealClock::Now() const {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);

@@ -9,6 +9,9 @@ namespace troupe::async {
 
 class RealClock final : public Clock {
  public:
+  /// One for whoever needs a reference; it lives as long as the process.
+  static const RealClock& Shared();
+
   Instant Now() const override;
   std::uint64_t WallTimeUs() const override;
 };

@@ -36,11 +36,6 @@ constexpr Duration kCloseLimit = 500ms;
 // Besides its bytes a queued push costs this much, so that empty ones are bounded too.
 constexpr std::size_t kPushOverhead = 256;
 
-const Clock& WallClock() {
-  static const async::RealClock clock;
-  return clock;
-}
-
 /// One wait of one thread: what it waits for is guarded by the client's mutex.
 struct Waiter {
   std::condition_variable wake;
@@ -85,7 +80,7 @@ class ControlClient::Impl {
 
   Task<Status> Open(net::OpenOptions options, Duration return_limit) {
     net::OpenOptions first = options;
-    TROUPE_CO_ASSIGN(net::OpenedSession opened, co_await net::OpenSession(std::move(first), WallClock()));
+    TROUPE_CO_ASSIGN(net::OpenedSession opened, co_await net::OpenSession(std::move(first), async::RealClock::Shared()));
     joined_ = std::move(opened.joined);
     peer_ = opened.connection->peer().address;
     return_limit_ = return_limit;
@@ -295,7 +290,7 @@ class ControlClient::Impl {
       if (!self->return_options_ || self->ended_) co_return self->Lose(why);
       self->GoAway(why);
       net::OpenOptions options = *self->return_options_;
-      auto opened = co_await Redial(std::move(options), why, self->return_limit_, WallClock());
+      auto opened = co_await Redial(std::move(options), why, self->return_limit_, async::RealClock::Shared());
       if (!opened.ok()) co_return self->Lose(opened.status());
       self->ComeBack(*std::move(opened));
     }

@@ -8,15 +8,10 @@
 namespace troupe::client {
 namespace {
 
-const Clock& WallClock() {
-  static const async::RealClock clock;
-  return clock;
-}
-
 StatusOr<std::shared_ptr<const IdentityShown>> Show(net::Credentials credentials) {
   TROUPE_ASSIGN(auto server, net::TlsContext::ForServer(
-                                 credentials, net::TlsContext::Clients::kRequired, WallClock()));
-  TROUPE_ASSIGN(auto client, net::TlsContext::ForClient(credentials, WallClock()));
+                                 credentials, net::TlsContext::Clients::kRequired, async::RealClock::Shared()));
+  TROUPE_ASSIGN(auto client, net::TlsContext::ForClient(credentials, async::RealClock::Shared()));
   return std::make_shared<const IdentityShown>(
       IdentityShown{std::move(credentials), std::move(server), std::move(client)});
 }
@@ -34,13 +29,13 @@ StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Get() {
   }
   if (shown_) {
     const net::Validity life = shown_->credentials.certificate.validity();
-    const std::uint64_t now_us = WallClock().WallTimeUs();
-    if (!net::RenewalDue(life, now_us) || WallClock().Now() < renew_after_) return shown_;
+    const std::uint64_t now_us = async::RealClock::Shared().WallTimeUs();
+    if (!net::RenewalDue(life, now_us) || async::RealClock::Shared().Now() < renew_after_) return shown_;
     auto renewed = Ask();
     if (renewed.ok()) shown_ = *renewed;
     // One that is due again already was issued by a clock that is far from this one.
     if (net::RenewalDue(shown_->credentials.certificate.validity(), now_us)) {
-      renew_after_ = WallClock().Now() + kRenewPause;
+      renew_after_ = async::RealClock::Shared().Now() + kRenewPause;
     }
     if (renewed.ok()) return shown_;
     if (net::ValidityProblem(life, now_us)) return renewed.status();

@@ -14,7 +14,7 @@
 namespace troupe::net {
 namespace {
 
-constexpr int kBacklog = 256;
+constexpr int kHandoversMax = 256;
 constexpr char kGreeting[] = "caller";
 
 Status Failed(const std::string& what, const std::string& path) {
@@ -53,7 +53,7 @@ StatusOr<UniqueFd> ListenForHandovers(const std::string& path) {
   const auto* at = reinterpret_cast<const sockaddr*>(&address);
   // Nobody can connect before listen(), so the mode is right from the first moment that counts.
   if (bind(listener.get(), at, sizeof address) != 0 || chmod(path.c_str(), 0600) != 0 ||
-      listen(listener.get(), kBacklog) != 0) {
+      listen(listener.get(), kHandoversMax) != 0) {
     return Failed("listen at", path);
   }
   return listener;

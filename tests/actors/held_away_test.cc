@@ -16,7 +16,7 @@
 namespace troupe::actors {
 namespace {
 
-store::ObjectId Id(std::uint64_t number) { return {ProcessId(1, 1), number}; }
+store::ObjectId Name(std::uint64_t number) { return {ProcessId(1, 1), number}; }
 
 std::deque<BulkFrame> Split(const std::string& bytes) {
   std::deque<BulkFrame> frames;
@@ -43,7 +43,7 @@ BulkFrame Answer(const BulkFrame& ask, BulkWord word) {
 BulkFrame ReadyOf(std::uint64_t number, std::uint64_t inside = 0) {
   BulkFrame ready;
   ready.word = BulkWord::kReady;
-  ready.id = Id(number);
+  ready.id = Name(number);
   ready.offset = 1;
   ready.bytes = inside;
   ready.total = 100;
@@ -52,17 +52,17 @@ BulkFrame ReadyOf(std::uint64_t number, std::uint64_t inside = 0) {
 
 TEST(HeldAway, HA1_WhatIsTakenTwiceIsSaidOnce) {
   HeldAway held;
-  EXPECT_TRUE(held.Take(Id(1), 10));
-  EXPECT_TRUE(held.Take(Id(1), 11));
+  EXPECT_TRUE(held.Take(Name(1), 10));
+  EXPECT_TRUE(held.Take(Name(1), 11));
   const std::deque<BulkFrame> words = Words(held);
   ASSERT_EQ(words.size(), 1u);
   EXPECT_EQ(words[0].word, BulkWord::kHold);
   EXPECT_TRUE(held.Awaits());
   EXPECT_EQ(held.Held(Answer(words[0], BulkWord::kHeld)), 11u) << "the object that stands for it now";
-  EXPECT_TRUE(held.Knows(Id(1)) && !held.Awaits());
-  held.LetGo(Id(1), 10);
+  EXPECT_TRUE(held.Knows(Name(1)) && !held.Awaits());
+  held.LetGo(Name(1), 10);
   EXPECT_TRUE(Words(held).empty()) << "another one followed that";
-  held.LetGo(Id(1), 11);
+  held.LetGo(Name(1), 11);
   const std::deque<BulkFrame> last = Words(held);
   ASSERT_EQ(last.size(), 1u);
   EXPECT_EQ(last[0].word, BulkWord::kLetGo);
@@ -73,13 +73,13 @@ TEST(HeldAway, HA1_WhatIsTakenTwiceIsSaidOnce) {
 
 TEST(HeldAway, HA2_AnAnswerToAnEarlierWordCountsForNothing) {
   HeldAway held;
-  held.Take(Id(1), 10);
+  held.Take(Name(1), 10);
   const BulkFrame first = Words(held).at(0);
-  held.LetGo(Id(1), 10);
+  held.LetGo(Name(1), 10);
   const BulkFrame second = Words(held).at(0);
-  held.Take(Id(1), 11);
+  held.Take(Name(1), 11);
   const BulkFrame third = Words(held).at(0);
-  held.LetGo(Id(1), 11);
+  held.LetGo(Name(1), 11);
   const BulkFrame fourth = Words(held).at(0);
   EXPECT_FALSE(held.Held(Answer(first, BulkWord::kHeld)));
   held.Dropped(Answer(second, BulkWord::kLeft));
@@ -91,10 +91,10 @@ TEST(HeldAway, HA2_AnAnswerToAnEarlierWordCountsForNothing) {
 
 TEST(HeldAway, HA3_OnAnotherLinkEverythingIsSaidAgain) {
   HeldAway held;
-  for (std::uint64_t i = 1; i <= 3; ++i) held.Take(Id(i), i);
+  for (std::uint64_t i = 1; i <= 3; ++i) held.Take(Name(i), i);
   for (const BulkFrame& word : Words(held)) held.Held(Answer(word, BulkWord::kHeld));
-  held.LetGo(Id(2), 2);
-  held.Want(Id(3), 3);
+  held.LetGo(Name(2), 2);
+  held.Want(Name(3), 3);
   EXPECT_EQ(Words(held).size(), 2u);
   held.Unlinked();
   std::map<std::uint64_t, BulkFrame> said;
@@ -112,7 +112,7 @@ TEST(HeldAway, HA3_OnAnotherLinkEverythingIsSaidAgain) {
 
 TEST(HeldAway, HA4_SoManyWordsAreUnderWay) {
   HeldAway held;
-  for (std::uint64_t i = 0; i < 3 * HeldAway::kAskedMax; ++i) held.Take(Id(i), i);
+  for (std::uint64_t i = 0; i < 3 * HeldAway::kAskedMax; ++i) held.Take(Name(i), i);
   std::deque<BulkFrame> words = Words(held);
   EXPECT_EQ(words.size(), HeldAway::kAskedMax);
   EXPECT_TRUE(Words(held).empty());
@@ -122,8 +122,8 @@ TEST(HeldAway, HA4_SoManyWordsAreUnderWay) {
 
 TEST(HeldAway, HA5_AValueIsAskedForOnceItIsKnownToBeHeld) {
   HeldAway held;
-  held.Take(Id(1), 1);
-  held.Want(Id(1), 1);
+  held.Take(Name(1), 1);
+  held.Want(Name(1), 1);
   const std::deque<BulkFrame> words = Words(held);
   ASSERT_EQ(words.size(), 1u);
   held.Held(Answer(words[0], BulkWord::kHeld));
@@ -135,7 +135,7 @@ TEST(HeldAway, HA5_AValueIsAskedForOnceItIsKnownToBeHeld) {
   ASSERT_TRUE(ready.ok() && ready->has_value());
   EXPECT_EQ((*ready)->local, 1u);
   EXPECT_EQ((*ready)->bytes, 100u);
-  EXPECT_EQ((*ready)->inside, std::vector<store::ObjectId>{Id(7)});
+  EXPECT_EQ((*ready)->inside, std::vector<store::ObjectId>{Name(7)});
   EXPECT_FALSE(held.Ready(ReadyOf(1, 1)).ok()) << "without what lies inside";
   const auto unasked = held.Ready(ReadyOf(1));
   EXPECT_TRUE(unasked.ok() && !unasked->has_value());
@@ -143,8 +143,8 @@ TEST(HeldAway, HA5_AValueIsAskedForOnceItIsKnownToBeHeld) {
 
 TEST(HeldAway, WhatIsNotAnsweredIsGivenUpAndLetGoOf) {
   HeldAway held;
-  held.Take(Id(1), 1);
-  held.Take(Id(2), 2);
+  held.Take(Name(1), 1);
+  held.Take(Name(2), 2);
   held.Held(Answer(Words(held).at(0), BulkWord::kHeld));
   const std::vector<HeldAway::Lost> lost = held.GiveUpAsked();
   ASSERT_EQ(lost.size(), 1u);
@@ -157,19 +157,19 @@ TEST(HeldAway, WhatIsNotAnsweredIsGivenUpAndLetGoOf) {
 TEST(LentAway, LA2_WhatLiesInsideIsGivenWhileTheOuterOneIsHeld) {
   LentAway lent;
   std::string out;
-  lent.Lend(Id(1));
-  EXPECT_TRUE(lent.Want(Id(1)));
-  EXPECT_FALSE(lent.Want(Id(1))) << "asked for already";
-  EXPECT_FALSE(lent.Want(Id(2)));
-  EXPECT_TRUE(lent.Tell(Id(1), 1, 100, {Id(5), Id(5)}, out));
+  lent.Lend(Name(1));
+  EXPECT_TRUE(lent.Want(Name(1)));
+  EXPECT_FALSE(lent.Want(Name(1))) << "asked for already";
+  EXPECT_FALSE(lent.Want(Name(2)));
+  EXPECT_TRUE(lent.Tell(Name(1), 1, 100, {Name(5), Name(5)}, out));
   EXPECT_EQ(Split(out).size(), 3u);
-  EXPECT_FALSE(lent.Tell(Id(1), 1, 100, {}, out)) << "LA-3";
-  EXPECT_TRUE(lent.GivesInside(Id(5)));
-  EXPECT_TRUE(lent.Want(Id(1))) << "asked again, on another link";
-  EXPECT_TRUE(lent.Tell(Id(1), 1, 100, {Id(5), Id(5)}, out));
-  EXPECT_TRUE(lent.TakeBack(Id(1)));
-  EXPECT_FALSE(lent.TakeBack(Id(1)));
-  EXPECT_FALSE(lent.GivesInside(Id(5)));
+  EXPECT_FALSE(lent.Tell(Name(1), 1, 100, {}, out)) << "LA-3";
+  EXPECT_TRUE(lent.GivesInside(Name(5)));
+  EXPECT_TRUE(lent.Want(Name(1))) << "asked again, on another link";
+  EXPECT_TRUE(lent.Tell(Name(1), 1, 100, {Name(5), Name(5)}, out));
+  EXPECT_TRUE(lent.TakeBack(Name(1)));
+  EXPECT_FALSE(lent.TakeBack(Name(1)));
+  EXPECT_FALSE(lent.GivesInside(Name(5)));
   EXPECT_TRUE(lent.empty());
 }
 
@@ -183,15 +183,15 @@ class Link {
     switch (random_() % 10) {
       case 0:
       case 1:
-        held_.Take(Id(name), locals_[name] = ++last_);
+        held_.Take(Name(name), locals_[name] = ++last_);
         break;
       case 2:
       case 3:
-        if (locals_.count(name) != 0) held_.LetGo(Id(name), locals_[name]);
+        if (locals_.count(name) != 0) held_.LetGo(Name(name), locals_[name]);
         locals_.erase(name);
         break;
       case 4:
-        if (locals_.count(name) != 0) held_.Want(Id(name), locals_[name]);
+        if (locals_.count(name) != 0) held_.Want(Name(name), locals_[name]);
         break;
       case 5:
         if (random_() % 8 == 0) Cut();
@@ -204,15 +204,15 @@ class Link {
     }
     // Neither end takes for held what the other does not keep.
     for (const auto& [each, local] : locals_) {
-      ASSERT_TRUE(!held_.Knows(Id(each)) || lent_.Lends(Id(each))) << each;
+      ASSERT_TRUE(!held_.Knows(Name(each)) || lent_.Lends(Name(each))) << each;
     }
   }
   void Finish() {
     for (std::uint64_t turn = 0; turn < 200; ++turn) Move();
     EXPECT_FALSE(held_.Awaits());
-    for (std::uint64_t name = 0; name < 12; ++name) EXPECT_EQ(lent_.Lends(Id(name)), locals_.count(name) != 0) << name;
+    for (std::uint64_t name = 0; name < 12; ++name) EXPECT_EQ(lent_.Lends(Name(name)), locals_.count(name) != 0) << name;
     for (const auto& [name, local] : locals_) {
-      held_.Want(Id(name), local);
+      held_.Want(Name(name), local);
       for (int turn = 0; turn < 4; ++turn) Move();
       TellOf(name);
       const std::uint64_t before = values_;
@@ -229,7 +229,7 @@ class Link {
   }
   void TellOf(std::uint64_t name) {
     std::string out;
-    lent_.Tell(Id(name), 1, 100, {}, out);
+    lent_.Tell(Name(name), 1, 100, {}, out);
     for (const BulkFrame& frame : Split(out)) back_.push_back(frame);
   }
   /// Some of what is to be said is, some of what was arrives.

@@ -3,11 +3,6 @@
 #include <utility>
 
 namespace troupe::sim {
-namespace {
-
-Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
-
-}  // namespace
 
 void ClientHost::Submit(wire::LaunchSpec spec) {
   if (ended_) return;

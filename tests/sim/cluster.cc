@@ -11,8 +11,6 @@
 namespace troupe::sim {
 namespace {
 
-Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
-
 class Run {
  public:
   Run(std::uint64_t seed, bool verbose) : seed_(seed), loop_(seed), checker_(loop_) {

@@ -8,8 +8,6 @@ namespace {
 constexpr const char* kNames[] = {"head-crash", "worker-crash", "worker-stop",
                                   "reset", "partition", "client-end", "deaf", "mute", "leave", "isolate", "head-cut"};
 
-Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
-
 }  // namespace
 
 FaultPlan DrawPlan(Prng& random, const Workload& workload) {

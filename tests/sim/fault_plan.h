@@ -3,6 +3,7 @@
 // Swarm testing: which kinds of fault a run has is drawn too, so that each meets the others absent.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "runtime/base/time.h"
 
 namespace troupe::sim {
+
+inline Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
 
 enum class FaultKind : std::uint8_t {
   kHeadCrash, kWorkerCrash, kWorkerStop, kReset, kPartition, kClientEnd,

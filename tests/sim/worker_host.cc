@@ -9,8 +9,6 @@
 namespace troupe::sim {
 namespace {
 
-Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
-
 worker::NodeFacts FactsOf(std::size_t index) {
   worker::NodeFacts facts;
   facts.name = "node-" + std::string(1, static_cast<char>('a' + index));

@@ -10,7 +10,7 @@
 namespace troupe::net {
 namespace {
 
-constexpr std::uint64_t kNow = 1'800'000'000ull * kSecondUs;
+constexpr std::uint64_t kTokenNow = 1'800'000'000ull * kSecondUs;
 const std::string kExporter(32, 'e');
 
 Token SomeToken(wire::Role role = wire::Role::kWorker) {
@@ -87,45 +87,45 @@ TEST(Token, NoErrorRepeatsTheToken) {
 
 TEST(Token, TheProofHoldsForOneSessionAndOneRole) {
   const Token token = SomeToken();
-  const TokenRecord record = RecordOf(token, kNow);
+  const TokenRecord record = RecordOf(token, kTokenNow);
   const std::string proof = TokenProof(TokenKey(token), token.role, kExporter);
-  EXPECT_TRUE(VerifyProof(record, token.role, kExporter, proof, kNow).ok());
+  EXPECT_TRUE(VerifyProof(record, token.role, kExporter, proof, kTokenNow).ok());
   const std::string other_session(32, 'f');
-  EXPECT_FALSE(VerifyProof(record, token.role, other_session, proof, kNow).ok()) << "a replayed proof";
-  EXPECT_FALSE(VerifyProof(record, wire::Role::kClient, kExporter, proof, kNow).ok());
-  EXPECT_FALSE(VerifyProof(record, token.role, "", TokenProof(record.key, token.role, ""), kNow).ok())
+  EXPECT_FALSE(VerifyProof(record, token.role, other_session, proof, kTokenNow).ok()) << "a replayed proof";
+  EXPECT_FALSE(VerifyProof(record, wire::Role::kClient, kExporter, proof, kTokenNow).ok());
+  EXPECT_FALSE(VerifyProof(record, token.role, "", TokenProof(record.key, token.role, ""), kTokenNow).ok())
       << "a session that is not TLS";
 }
 
 TEST(Token, ARightProofForAnotherRoleIsToldWhich) {
   const Token token = SomeToken();
   const std::string proof = TokenProof(TokenKey(token), wire::Role::kClient, kExporter);
-  const Status refused = VerifyProof(RecordOf(token, kNow), wire::Role::kClient, kExporter, proof, kNow);
+  const Status refused = VerifyProof(RecordOf(token, kTokenNow), wire::Role::kClient, kExporter, proof, kTokenNow);
   EXPECT_NE(MessageOf(refused).find("for the role worker, not for client"), std::string::npos);
 }
 
 TEST(Token, ExpiryRevocationAndUseAreToldOnlyToWhoHoldsIt) {
   const Token token = SomeToken();
-  TokenRecord record = RecordOf(token, kNow, kTokenLifetimeUs, true);
+  TokenRecord record = RecordOf(token, kTokenNow, kTokenLifetimeUs, true);
   const std::string proof = TokenProof(TokenKey(token), token.role, kExporter);
   const auto refusal = [&](std::uint64_t now, const std::string& shown) {
     return MessageOf(VerifyProof(record, token.role, kExporter, shown, now));
   };
   const std::string wrong = MessageOf(UnknownToken());
-  EXPECT_NE(refusal(kNow + 26 * kHourUs, proof).find("it expired 2 h ago"), std::string::npos);
-  EXPECT_EQ(refusal(kNow + 26 * kHourUs, std::string(32, 'x')), wrong);
-  record.used_us = kNow;
-  EXPECT_NE(refusal(kNow, proof).find("single use"), std::string::npos);
+  EXPECT_NE(refusal(kTokenNow + 26 * kHourUs, proof).find("it expired 2 h ago"), std::string::npos);
+  EXPECT_EQ(refusal(kTokenNow + 26 * kHourUs, std::string(32, 'x')), wrong);
+  record.used_us = kTokenNow;
+  EXPECT_NE(refusal(kTokenNow, proof).find("single use"), std::string::npos);
   record.revoked = true;
-  EXPECT_NE(refusal(kNow, proof).find("revoked"), std::string::npos);
-  EXPECT_EQ(refusal(kNow, std::string(32, 'x')), wrong);
+  EXPECT_NE(refusal(kTokenNow, proof).find("revoked"), std::string::npos);
+  EXPECT_EQ(refusal(kTokenNow, std::string(32, 'x')), wrong);
 }
 
 TEST(Token, TheRecordHoldsAKeyThatIsNotTheSecret) {
   const Token token = SomeToken();
-  const TokenRecord record = RecordOf(token, kNow);
+  const TokenRecord record = RecordOf(token, kTokenNow);
   EXPECT_EQ(record.key.Reveal().find(token.secret.Reveal()), std::string::npos);
-  EXPECT_EQ(record.expires_us, kNow + kTokenLifetimeUs);
+  EXPECT_EQ(record.expires_us, kTokenNow + kTokenLifetimeUs);
 }
 
 }  // namespace

@@ -10,15 +10,15 @@
 namespace troupe::store {
 namespace {
 
-const ProcessId kOwner(1, 1);
+const ProcessId kA(1, 1);
 const ProcessId kB(2, 1);
 const ProcessId kC(3, 1);
 
 class Cluster {
  public:
   Cluster() {
-    for (const ProcessId& id : {kOwner, kB, kC}) tables_.emplace(id, References(id));
-    for (const auto& [a, b] : {std::pair{kOwner, kB}, std::pair{kOwner, kC}, std::pair{kB, kC}})
+    for (const ProcessId& id : {kA, kB, kC}) tables_.emplace(id, References(id));
+    for (const auto& [a, b] : {std::pair{kA, kB}, std::pair{kA, kC}, std::pair{kB, kC}})
       Join(a, b);
   }
   References& operator[](const ProcessId& id) { return tables_.at(id); }
@@ -99,23 +99,23 @@ class Cluster {
 Value InSlot(std::uint64_t generation) {
   Location location;
   location.node = NodeId(9, 1);
-  location.slot = {kOwner, 1, 0};
+  location.slot = {kA, 1, 0};
   location.generation = generation;
   return Value::At(location);
 }
 
 // The owner passes a reference in a call; the receiver's handle is what the call's argument is.
 ObjectId Pass(Cluster& c, const ProcessId& to) {
-  const ObjectId id = c[kOwner].Put(InSlot(1), {}, c.now);
-  const Lent lent = c[kOwner].Lend(id, to, c.now);
-  c[to].Receive(kOwner, lent.handed, &lent.answer, c.now);
+  const ObjectId id = c[kA].Put(InSlot(1), {}, c.now);
+  const Lent lent = c[kA].Lend(id, to, c.now);
+  c[to].Receive(kA, lent.handed, &lent.answer, c.now);
   return id;
 }
 void HandOn(Cluster& c, const ObjectId& id, const ProcessId& from, const ProcessId& to) {
   c[to].Receive(from, c[from].Lend(id, to, c.now).handed, nullptr, c.now);
 }
 bool FreedClean(Cluster& c) {
-  const auto freed = c.Of<FreeSlot>(kOwner);
+  const auto freed = c.Of<FreeSlot>(kA);
   return freed.size() == 1 && freed[0].clean;
 }
 
@@ -127,10 +127,10 @@ TEST(References, O2_AnArgumentThatIsNotKeptCostsOneSettle) {
   c.Collect();
   ASSERT_EQ(c.frames.size(), 1u);
   EXPECT_TRUE(std::holds_alternative<Settle>(c.frames[0].frame.body));
-  c[kOwner].DropHandle(id, c.now);
-  EXPECT_EQ(c[kOwner].Look(id).known, Known::kValue) << "the loan keeps it";
+  c[kA].DropHandle(id, c.now);
+  EXPECT_EQ(c[kA].Look(id).known, Known::kValue) << "the loan keeps it";
   c.Run();
-  EXPECT_EQ(c[kOwner].Look(id).known, Known::kNothing);
+  EXPECT_EQ(c[kA].Look(id).known, Known::kNothing);
   EXPECT_TRUE(FreedClean(c));
 }
 
@@ -139,10 +139,10 @@ TEST(References, O6_AKeptArgumentIsRegisteredBeforeItsLoanEnds) {
   const ObjectId id = Pass(c, kB);
   c[kB].EndCall(id, c.now);
   EXPECT_EQ(c[kB].Look(id).known, Known::kValue) << "readable while Hold is under way";
-  c[kOwner].DropHandle(id, c.now);
+  c[kA].DropHandle(id, c.now);
   c.Run();
-  EXPECT_EQ(c[kOwner].state().owned.at(id.sequence).borrowers.count(kB), 1u);
-  EXPECT_TRUE(c[kOwner].state().owned.at(id.sequence).loans.empty());
+  EXPECT_EQ(c[kA].state().owned.at(id.sequence).borrowers.count(kB), 1u);
+  EXPECT_TRUE(c[kA].state().owned.at(id.sequence).loans.empty());
   c[kB].DropHandle(id, c.now);
   c.Run();
   EXPECT_TRUE(c[kB].state().borrowed.empty());
@@ -155,10 +155,10 @@ TEST(References, O6_AHandOnIsNeverUnlisted) {
   HandOn(c, id, kB, kC);
   EXPECT_EQ(c[kC].Look(id).known, Known::kWaiting) << "another's loan licenses no reading";
   c[kB].DropHandle(id, c.now);
-  c[kOwner].DropHandle(id, c.now);
+  c[kA].DropHandle(id, c.now);
   c.Run();
   EXPECT_EQ(c[kC].Look(id).known, Known::kValue);
-  EXPECT_EQ(c[kOwner].state().owned.at(id.sequence).borrowers, std::set<ProcessId>{kC});
+  EXPECT_EQ(c[kA].state().owned.at(id.sequence).borrowers, std::set<ProcessId>{kC});
   c[kC].DropHandle(id, c.now);
   c.Run();
   EXPECT_TRUE(FreedClean(c));
@@ -169,9 +169,9 @@ TEST(References, O1_AViewKeepsWhatItsHandleLeft) {
   const ObjectId id = Pass(c, kB);
   ASSERT_TRUE(c[kB].AddView(id));
   c[kB].DropHandle(id, c.now);
-  c[kOwner].DropHandle(id, c.now);
+  c[kA].DropHandle(id, c.now);
   c.Run();
-  EXPECT_TRUE(c.Of<FreeSlot>(kOwner).empty());
+  EXPECT_TRUE(c.Of<FreeSlot>(kA).empty());
   c[kB].DropView(id, c.now);
   c.Run();
   EXPECT_TRUE(FreedClean(c));
@@ -187,10 +187,10 @@ TEST(References, O1_AForkUnderAViewMakesTheReleaseUnclean) {
     c[kB].Forked();
     c[kB].DropView(id, c.now);
     c[kB].DropHandle(id, c.now);
-    c[kOwner].DropHandle(id, c.now);
+    c[kA].DropHandle(id, c.now);
     c.Run();
-    ASSERT_EQ(c.Of<FreeSlot>(kOwner).size(), 1u);
-    EXPECT_FALSE(c.Of<FreeSlot>(kOwner)[0].clean) << (kept ? "by Drop" : "by Settle");
+    ASSERT_EQ(c.Of<FreeSlot>(kA).size(), 1u);
+    EXPECT_FALSE(c.Of<FreeSlot>(kA)[0].clean) << (kept ? "by Drop" : "by Settle");
   }
 }
 
@@ -202,18 +202,18 @@ TEST(References, O5_RepeatedFramesAndFramesOfOldConnectionsChangeNothing) {
   c[kB].DropHandle(id, c.now);
   c.Collect();
   const Cluster::Sent drop = c.frames.front();
-  c.Cut(kOwner, kB);
+  c.Cut(kA, kB);
   c.frames.clear();
-  c.Join(kOwner, kB);
-  const Lent again = c[kOwner].Lend(id, kB, c.now);
-  c[kB].Receive(kOwner, again.handed, &again.answer, c.now);
+  c.Join(kA, kB);
+  const Lent again = c[kA].Lend(id, kB, c.now);
+  c[kB].Receive(kA, again.handed, &again.answer, c.now);
   c.Run();  // the Drop was sent again, and a Hold after it
-  EXPECT_EQ(c[kOwner].state().owned.at(id.sequence).borrowers.count(kB), 1u);
+  EXPECT_EQ(c[kA].state().owned.at(id.sequence).borrowers.count(kB), 1u);
   c.Deliver(drop);
   Cluster::Sent repeated = drop;
-  repeated.connection = c.ConnectionOf(kB, kOwner);
+  repeated.connection = c.ConnectionOf(kB, kA);
   c.Deliver(repeated);
-  EXPECT_EQ(c[kOwner].state().owned.at(id.sequence).borrowers.count(kB), 1u);
+  EXPECT_EQ(c[kA].state().owned.at(id.sequence).borrowers.count(kB), 1u);
 }
 
 TEST(References, O3_WhatWasUnderWayAtACutIsSentAgain) {
@@ -222,31 +222,31 @@ TEST(References, O3_WhatWasUnderWayAtACutIsSentAgain) {
   HandOn(c, id, kB, kC);
   c.Collect();
   c.frames.clear();  // every Hold and Settle is lost
-  for (const auto& [a, b] : {std::pair{kOwner, kB}, std::pair{kOwner, kC}}) {
+  for (const auto& [a, b] : {std::pair{kA, kB}, std::pair{kA, kC}}) {
     c.Cut(a, b);
     c.Join(a, b);
   }
   c.Run();
   EXPECT_EQ(c[kC].Look(id).known, Known::kValue);
-  EXPECT_TRUE(c[kOwner].state().owned.at(id.sequence).loans.empty());
+  EXPECT_TRUE(c[kA].state().owned.at(id.sequence).loans.empty());
 }
 
 TEST(References, O3_ALoanWhoseCallNeverArrivedIsRecalled) {
   Cluster c;
-  const ObjectId id = c[kOwner].Put(InSlot(1), {}, c.now);
-  const Lent lost = c[kOwner].Lend(id, kB, c.now);
-  const Lent came = c[kOwner].Lend(id, kB, c.now);
-  c[kB].Receive(kOwner, came.handed, &came.answer, c.now);
-  c[kOwner].DropHandle(id, c.now);
-  c[kOwner].Recall(kB, {lost.handed.loan, came.handed.loan}, c.now);
+  const ObjectId id = c[kA].Put(InSlot(1), {}, c.now);
+  const Lent lost = c[kA].Lend(id, kB, c.now);
+  const Lent came = c[kA].Lend(id, kB, c.now);
+  c[kB].Receive(kA, came.handed, &came.answer, c.now);
+  c[kA].DropHandle(id, c.now);
+  c[kA].Recall(kB, {lost.handed.loan, came.handed.loan}, c.now);
   c.Run();
-  EXPECT_EQ(c[kOwner].state().owned.at(id.sequence).loans.size(), 1u) << "what came stays lent";
+  EXPECT_EQ(c[kA].state().owned.at(id.sequence).loans.size(), 1u) << "what came stays lent";
   EXPECT_EQ(c[kB].Look(id).known, Known::kValue);
   c[kB].DropHandle(id, c.now);
   c.Run();
   EXPECT_TRUE(FreedClean(c));
   // The call comes after all: its loan does not count; the object is gone, and says who lent it.
-  c[kB].Receive(kOwner, lost.handed, &lost.answer, c.now);
+  c[kB].Receive(kA, lost.handed, &lost.answer, c.now);
   c.Run();
   EXPECT_EQ(c[kB].Look(id).known, Known::kLost);
 }
@@ -256,20 +256,20 @@ TEST(References, O8_AStruckBorrowerIsRemovedUncleanAndRefused) {
   const ObjectId id = Pass(c, kB);
   c[kB].EndCall(id, c.now);
   c.Run();
-  c[kOwner].DropHandle(id, c.now);
-  c.Cut(kOwner, kB);
+  c[kA].DropHandle(id, c.now);
+  c.Cut(kA, kB);
   c.now += std::chrono::seconds(29);
-  c[kOwner].Expire(c.now);
+  c[kA].Expire(c.now);
   c[kB].Expire(c.now);
   EXPECT_EQ(c[kB].Look(id).known, Known::kValue) << "within the window nothing is counted";
   c.now += std::chrono::seconds(1);
-  EXPECT_EQ(c[kOwner].NextDeadline(), c.now);
-  c[kOwner].Expire(c.now);
+  EXPECT_EQ(c[kA].NextDeadline(), c.now);
+  c[kA].Expire(c.now);
   c.Collect();
-  ASSERT_EQ(c.Of<FreeSlot>(kOwner).size(), 1u);
-  EXPECT_FALSE(c.Of<FreeSlot>(kOwner)[0].clean);
-  EXPECT_EQ(c[kOwner].Connected(kB, 99, 0, c.now), Greeting::kRefused);
-  c[kB].Refused(kOwner, c.now);
+  ASSERT_EQ(c.Of<FreeSlot>(kA).size(), 1u);
+  EXPECT_FALSE(c.Of<FreeSlot>(kA)[0].clean);
+  EXPECT_EQ(c[kA].Connected(kB, 99, 0, c.now), Greeting::kRefused);
+  c[kB].Refused(kA, c.now);
   EXPECT_EQ(c[kB].Look(id).known, Known::kOrphan);
   EXPECT_NE(c[kB].Look(id).cause.find("unreachable"), std::string::npos);
 }
@@ -278,8 +278,8 @@ TEST(References, O4_TheOwnersDeathIsOwnerDied) {
   Cluster c;
   const ObjectId id = Pass(c, kB);
   HandOn(c, id, kB, kC);
-  c[kB].Dead(kOwner, "SIGKILL on node-a", c.now);
-  c[kC].Dead(kOwner, "SIGKILL on node-a", c.now);
+  c[kB].Dead(kA, "SIGKILL on node-a", c.now);
+  c[kC].Dead(kA, "SIGKILL on node-a", c.now);
   c.Run();
   for (const ProcessId& who : {kB, kC}) {
     EXPECT_EQ(c[who].Look(id).known, Known::kOrphan);
@@ -297,18 +297,18 @@ TEST(References, O6_ADeadBorrowerStaysListedForASecond) {
   const ObjectId id = Pass(c, kB);
   c[kB].EndCall(id, c.now);
   c.Run();
-  c[kOwner].DropHandle(id, c.now);
+  c[kA].DropHandle(id, c.now);
   const Handed handed = c[kB].Lend(id, kC, c.now).handed;
-  c[kOwner].Dead(kB, "killed", c.now);
+  c[kA].Dead(kB, "killed", c.now);
   c[kC].Receive(kB, handed, nullptr, c.now);  // its Hold is not there yet when B's death is known
   c.Run();
   c.now += std::chrono::seconds(1);
-  c[kOwner].Expire(c.now);
-  EXPECT_EQ(c[kOwner].state().owned.at(id.sequence).borrowers, std::set<ProcessId>{kC});
+  c[kA].Expire(c.now);
+  EXPECT_EQ(c[kA].state().owned.at(id.sequence).borrowers, std::set<ProcessId>{kC});
   c[kC].DropHandle(id, c.now);
   c.Run();
-  ASSERT_EQ(c.Of<FreeSlot>(kOwner).size(), 1u);
-  EXPECT_FALSE(c.Of<FreeSlot>(kOwner)[0].clean) << "the dead one may have left a child that reads";
+  ASSERT_EQ(c.Of<FreeSlot>(kA).size(), 1u);
+  EXPECT_FALSE(c.Of<FreeSlot>(kA)[0].clean) << "the dead one may have left a child that reads";
 }
 
 TEST(References, O4_LostWithItsLenderNamesTheLender) {
@@ -316,10 +316,10 @@ TEST(References, O4_LostWithItsLenderNamesTheLender) {
   const ObjectId id = Pass(c, kB);
   const Handed handed = c[kB].Lend(id, kC, c.now).handed;
   c.Run();
-  c[kOwner].DropHandle(id, c.now);
-  c[kOwner].Dead(kB, "killed", c.now);
+  c[kA].DropHandle(id, c.now);
+  c[kA].Dead(kB, "killed", c.now);
   c.now += std::chrono::seconds(1);
-  c[kOwner].Expire(c.now);
+  c[kA].Expire(c.now);
   c[kC].Receive(kB, handed, nullptr, c.now);
   c.Run();
   EXPECT_EQ(c[kC].Look(id).known, Known::kLost);
@@ -328,34 +328,34 @@ TEST(References, O4_LostWithItsLenderNamesTheLender) {
 
 TEST(References, NestedReferencesLiveAsLongAsTheirContainer) {
   Cluster c;
-  const ObjectId inner = c[kOwner].Put(Value::Inline("inner"), {}, c.now);
-  const ObjectId outer = c[kOwner].Put(Value::Inline("outer"), {inner}, c.now);
-  c[kOwner].DropHandle(inner, c.now);
-  EXPECT_EQ(c[kOwner].Look(inner).known, Known::kValue);
-  const Lent lent = c[kOwner].Lend(outer, kB, c.now);
+  const ObjectId inner = c[kA].Put(Value::Inline("inner"), {}, c.now);
+  const ObjectId outer = c[kA].Put(Value::Inline("outer"), {inner}, c.now);
+  c[kA].DropHandle(inner, c.now);
+  EXPECT_EQ(c[kA].Look(inner).known, Known::kValue);
+  const Lent lent = c[kA].Lend(outer, kB, c.now);
   ASSERT_EQ(lent.answer.contained.size(), 1u);
-  c[kB].Receive(kOwner, lent.handed, &lent.answer, c.now);
+  c[kB].Receive(kA, lent.handed, &lent.answer, c.now);
   EXPECT_NE(c[kB].Look(inner).known, Known::kNothing);
   c[kB].EndCall(outer, c.now);
-  c[kOwner].DropHandle(outer, c.now);
+  c[kA].DropHandle(outer, c.now);
   c.Run();
   EXPECT_NE(c[kB].Look(inner).known, Known::kNothing);
   c[kB].DropHandle(outer, c.now);
   c.Run();
   EXPECT_TRUE(c[kB].state().borrowed.empty());
-  EXPECT_TRUE(c[kOwner].state().owned.empty());
+  EXPECT_TRUE(c[kA].state().owned.empty());
 }
 
 TEST(References, APendingValueIsToldToWhoWaits) {
   Cluster c;
-  const ObjectId id = c[kOwner].Expect(c.now);
-  const Lent lent = c[kOwner].Lend(id, kB, c.now);
-  c[kB].Receive(kOwner, lent.handed, &lent.answer, c.now);
+  const ObjectId id = c[kA].Expect(c.now);
+  const Lent lent = c[kA].Lend(id, kB, c.now);
+  c[kB].Receive(kA, lent.handed, &lent.answer, c.now);
   EXPECT_EQ(c[kB].Look(id).known, Known::kWaiting);
   c[kB].Want(id, c.now);
   c.Run();
   EXPECT_EQ(c[kB].Look(id).known, Known::kWaiting);
-  c[kOwner].Fulfil(id, Answer{Value::Inline("42"), {}}, kC, c.now);
+  c[kA].Fulfil(id, Answer{Value::Inline("42"), {}}, kC, c.now);
   c.Run();
   ASSERT_EQ(c[kB].Look(id).known, Known::kValue);
   EXPECT_EQ(*c[kB].Look(id).value.bytes, "42");
@@ -363,32 +363,32 @@ TEST(References, APendingValueIsToldToWhoWaits) {
 
 TEST(References, ADeepNestIsReleasedWithoutRecursion) {
   Cluster c;
-  ObjectId last = c[kOwner].Put(Value::Inline("0"), {}, c.now);
+  ObjectId last = c[kA].Put(Value::Inline("0"), {}, c.now);
   for (int i = 0; i < 50'000; ++i) {
-    const ObjectId next = c[kOwner].Put(Value::Inline("n"), {last}, c.now);
-    c[kOwner].DropHandle(last, c.now);
+    const ObjectId next = c[kA].Put(Value::Inline("n"), {last}, c.now);
+    c[kA].DropHandle(last, c.now);
     last = next;
   }
-  c[kOwner].DropHandle(last, c.now);
-  EXPECT_TRUE(c[kOwner].state().owned.empty());
+  c[kA].DropHandle(last, c.now);
+  EXPECT_TRUE(c[kA].state().owned.empty());
 }
 
 TEST(References, APeerThatBreaksTheRulesIsStruckNotObeyed) {
   Cluster c;
   const ObjectId id = Pass(c, kB);
-  EXPECT_FALSE(c[kOwner].Frame(kB, 1, 0, ControlFrame{7, Drop{id, true}}, c.now)) << "a gap";
-  EXPECT_TRUE(c[kOwner].state().peers.at(kB).struck);
-  EXPECT_FALSE(c[kOwner].Ack(kC, 2, 55, c.now)) << "acknowledges what was never sent";
-  EXPECT_TRUE(c[kOwner].state().peers.at(kC).struck);
+  EXPECT_FALSE(c[kA].Frame(kB, 1, 0, ControlFrame{7, Drop{id, true}}, c.now)) << "a gap";
+  EXPECT_TRUE(c[kA].state().peers.at(kB).struck);
+  EXPECT_FALSE(c[kA].Ack(kC, 2, 55, c.now)) << "acknowledges what was never sent";
+  EXPECT_TRUE(c[kA].state().peers.at(kC).struck);
   // What is not theirs to say changes nothing.
   Cluster d;
   const ObjectId other = Pass(d, kB);
   d[kB].Frame(kC, 3, 0, ControlFrame{1, Gone{other}}, d.now);
   d[kB].Frame(kC, 3, 0, ControlFrame{2, Changed{other, Answer{Value::Error("no"), {}}}}, d.now);
-  d[kOwner].Frame(kC, 2, 0, ControlFrame{1, Drop{other, true}}, d.now);
-  d[kOwner].Frame(kC, 2, 0, ControlFrame{2, Settle{1, true}}, d.now);
+  d[kA].Frame(kC, 2, 0, ControlFrame{1, Drop{other, true}}, d.now);
+  d[kA].Frame(kC, 2, 0, ControlFrame{2, Settle{1, true}}, d.now);
   EXPECT_EQ(d[kB].Look(other).known, Known::kValue);
-  EXPECT_EQ(d[kOwner].state().owned.at(other.sequence).loans.size(), 1u);
+  EXPECT_EQ(d[kA].state().owned.at(other.sequence).loans.size(), 1u);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace troupe::store {
 namespace {
 
-const ProcessId kOwner(1, 1);
+const ProcessId kLender(1, 1);
 const ProcessId kMaker(2, 1);
 const ProcessId kOther(3, 1);
 const Instant kNow{std::chrono::seconds(5)};
@@ -26,23 +26,23 @@ Taken LentTo(Slots& slots, const ProcessId& owner, std::uint64_t bytes = 4u << 2
 
 TEST(Slots, O1_OnlyACleanFreeOfThisGenerationMakesASlotFree) {
   Slots slots;
-  const Taken first = LentTo(slots, kOwner);
+  const Taken first = LentTo(slots, kLender);
   EXPECT_EQ(first.generation, 1u);
   slots.Free(kOther, first.at, 1, true);
-  slots.Free(kOwner, first.at, 2, true);
+  slots.Free(kLender, first.at, 2, true);
   EXPECT_EQ(slots.StateOf(first.at), SlotState::kLent);
-  slots.Free(kOwner, first.at, 1, true);
+  slots.Free(kLender, first.at, 1, true);
   EXPECT_EQ(slots.StateOf(first.at), SlotState::kFree);
-  const Taken second = LentTo(slots, kOwner);
+  const Taken second = LentTo(slots, kLender);
   EXPECT_EQ(second.generation, 2u);
-  slots.Free(kOwner, second.at, 1, true);  // the late repeat of the first
+  slots.Free(kLender, second.at, 1, true);  // the late repeat of the first
   EXPECT_EQ(slots.StateOf(second.at), SlotState::kLent);
 }
 
 TEST(Slots, O1_AnUncleanFreeAndAnOwnersDeathAbandon) {
   Slots slots;
-  const Taken forked = LentTo(slots, kOwner);
-  slots.Free(kOwner, forked.at, 1, false);
+  const Taken forked = LentTo(slots, kLender);
+  slots.Free(kLender, forked.at, 1, false);
   const Taken orphan = LentTo(slots, kOther);
   slots.OwnerLost(kOther, /*dead=*/true);
   const auto closed = slots.TakeClosed();
@@ -54,9 +54,9 @@ TEST(Slots, O1_AnUncleanFreeAndAnOwnersDeathAbandon) {
 
 TEST(Slots, O7_WhatAStruckOwnerHasIsLeftToTheKeeper) {
   Slots slots;
-  const Taken left = LentTo(slots, kOwner);
-  slots.OwnerLost(kOwner, /*dead=*/false);
-  slots.Free(kOwner, left.at, 1, true);
+  const Taken left = LentTo(slots, kLender);
+  slots.OwnerLost(kLender, /*dead=*/false);
+  slots.Free(kLender, left.at, 1, true);
   const auto closed = slots.TakeClosed();
   ASSERT_EQ(closed.size(), 1u);
   EXPECT_FALSE(closed[0].forget);
@@ -64,10 +64,10 @@ TEST(Slots, O7_WhatAStruckOwnerHasIsLeftToTheKeeper) {
 
 TEST(Slots, ASharedSegmentIsClosedWhenItsLastSlotEnds) {
   Slots slots;
-  const Taken ruined = LentTo(slots, kOwner, 200'000);
+  const Taken ruined = LentTo(slots, kLender, 200'000);
   const Taken lent = LentTo(slots, kOther, 200'000);
   EXPECT_EQ(ruined.at.segment, lent.at.segment);
-  slots.Free(kOwner, ruined.at, 1, false);
+  slots.Free(kLender, ruined.at, 1, false);
   EXPECT_TRUE(slots.TakeClosed().empty());
   slots.Free(kOther, lent.at, 1, true);
   EXPECT_EQ(slots.TakeClosed().size(), 1u);
@@ -97,16 +97,16 @@ TEST(Slots, AValueGetsASlotAtMostAQuarterTooLarge) {
 
 TEST(Slots, ASegmentInUseIsNotTrimmed) {
   Slots slots;
-  const Taken taken = LentTo(slots, kOwner);
+  const Taken taken = LentTo(slots, kLender);
   EXPECT_FALSE(slots.Trim(taken.at.segment));
-  slots.Free(kOwner, taken.at, 1, true);
+  slots.Free(kLender, taken.at, 1, true);
   EXPECT_TRUE(slots.Trim(taken.at.segment));
   EXPECT_EQ(slots.TakeClosed().size(), 1u);
 }
 
 class Transfer : public ::testing::Test {
  protected:
-  Transfer() : table(kOwner) {
+  Transfer() : table(kLender) {
     result = table.Expect(kNow);
     location.node = NodeId(9, 1);
     location.slot = {kMaker, 1, 0};
@@ -165,10 +165,10 @@ TEST_F(Transfer, O2_WhatNobodyAdoptsIsFreed) {
 }
 
 TEST_F(Transfer, O2_TheOwnersDeathEndsWhatADeadMakerLeft) {
-  keeper.OwnerDied(kOwner);
+  keeper.OwnerDied(kLender);
   EXPECT_FALSE(keeper.Empty()) << "its maker lives, and takes it back itself";
   keeper.MakerDied(kMaker);
-  keeper.OwnerDied(kOwner);
+  keeper.OwnerDied(kLender);
   EXPECT_TRUE(keeper.Empty());
 }
 
@@ -223,8 +223,8 @@ TEST_F(Transfer, O4_TheLastLocationsNodeLost) {
 TEST(Keeper, O1_ALateFreeOrAnswerOfAnotherGenerationChangesNothing) {
   Keeper keeper;
   const SlotId slot{kMaker, 1, 0};
-  keeper.Assign(slot, 1, {kOwner, 1});
-  keeper.Assign(slot, 2, {kOwner, 2});
+  keeper.Assign(slot, 1, {kLender, 1});
+  keeper.Assign(slot, 2, {kLender, 2});
   keeper.MakerDied(kMaker);
   keeper.Answer(slot, 1, false);
   keeper.Free(slot, 1);

@@ -1,0 +1,58 @@
+"""Names in unnamed namespaces: one file of a folder has each.
+
+Sanitizer and clang builds compile several files of a library as one (UNITY in CMakePresets.json), in which
+two files' private names are one name. What two files need is shared; what only looks alike is named apart.
+"""
+import collections
+import re
+import typing
+
+import tree
+
+FOLDERS_LEFT_OUT = ("bindings", "benchmarks")  # not of those builds
+
+
+def statements(text: str) -> typing.Iterator[str]:
+    """What starts in column 0 inside an unnamed namespace, up to its first `;` or `{`."""
+    inside, lines, i = False, text.split("\n"), 0
+    while i < len(lines):
+        line = lines[i]
+        if line.startswith("namespace {"):
+            inside = True
+        elif re.match(r"\}\s*// namespace\s*$", line):
+            inside = False
+        elif inside and line and line[0] not in " }#/":
+            while not re.search(r"[;{]", line) and i + 1 < len(lines):
+                i += 1
+                line += " " + lines[i].strip()
+            yield line
+        i += 1
+
+
+def declared(statement: str) -> str | None:
+    """The name a statement declares; a function's with its parameters' types, since overloads are different."""
+    if statement.startswith(("using ", "namespace ", "template", "TEST", "static_assert")) and not re.match(r"using \w+ =", statement):
+        return None
+    for pattern in (r"(?:class|struct|enum class|enum|using)\s+(\w+)\s*(?:[:{=;]|final)",
+                    r"[^=({]*?\b(\w+)\s*(?:\[[^\]]*\])?\s*(?:=|\{|;)"):
+        if found := re.match(pattern, statement):
+            return found.group(1)
+    if found := re.match(r"[^=({]*?\b(\w+)\s*(\(.*?\))\s*(?:const|noexcept)*\s*[{;:]", statement):
+        return found.group(1) + re.sub(r"\b\w+\s*(?=[,)])", "", found.group(2))
+    return None
+
+
+def main() -> None:
+    paths = [path for path in tree.files(".cc") if not tree.relative(path).startswith(FOLDERS_LEFT_OUT)]
+    holders = collections.defaultdict(set)
+    for path in paths:
+        for statement in statements(path.read_text()):
+            if name := declared(statement):
+                holders[path.parent, name].add(path.name)
+    findings = [f"{tree.relative(folder)}: {name} is in the unnamed namespaces of {', '.join(sorted(files))}: "
+                "share it, or name them apart" for (folder, name), files in sorted(holders.items()) if len(files) > 1]
+    tree.finish(findings, len(paths))
+
+
+if __name__ == "__main__":
+    main()
