@@ -28,14 +28,6 @@ class ValueCame : public Completion {
   const AwayRefs::Notify notify_;
 };
 
-BulkFrame AnswerTo(const BulkFrame& ask, BulkWord word) {
-  BulkFrame frame;
-  frame.word = word;
-  frame.id = ask.id;
-  frame.offset = ask.offset;
-  return frame;
-}
-
 }  // namespace
 
 void AwayRefs::Begin(std::shared_ptr<AwaySource> source, Notify notify) {
@@ -216,7 +208,7 @@ void AwayRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
     lent_.TakeBack(ask.id);
     renamed_.erase(ask.id);
     slots_.erase(ask.id);
-    return AppendBulkFrame(out, AnswerTo(ask, BulkWord::kLeft));
+    return AppendBulkFrame(out, WordOf(BulkWord::kLeft, ask.id, ask.offset));
   }
   if (known && !lent_.Lends(ask.id)) {
     Slot* const slot = lent_.full() ? nullptr : store_.Borrow(ask.id);
@@ -226,7 +218,7 @@ void AwayRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
       lent_.Lend(ask.id);
     }
   }
-  AppendBulkFrame(out, AnswerTo(ask, known ? BulkWord::kHeld : BulkWord::kRefused));
+  AppendBulkFrame(out, WordOf(known ? BulkWord::kHeld : BulkWord::kRefused, ask.id, ask.offset));
 }
 
 void AwayRefs::AppendWords(std::string& out) {

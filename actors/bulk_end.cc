@@ -10,21 +10,13 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::size_t kReadBytes = 256u << 10;
+constexpr std::size_t kBulkReadBytes = 256u << 10;
 constexpr std::size_t kWordsMax = 8u << 20;  // more than a value's references take
 constexpr std::size_t kBytesPerTurn = 1u << 20;  // of one link, either way, before others have theirs
 
 char* Scratch() {
-  static thread_local const std::unique_ptr<char[]> scratch(new char[kReadBytes]);
+  static thread_local const std::unique_ptr<char[]> scratch(new char[kBulkReadBytes]);
   return scratch.get();
-}
-
-BulkFrame Word(BulkWord word, const store::ObjectId& id, std::uint64_t offset = 0) {
-  BulkFrame frame;
-  frame.word = word;
-  frame.id = id;
-  frame.offset = offset;
-  return frame;
 }
 
 }  // namespace
@@ -43,7 +35,7 @@ void BulkEnd::TakeBack(const store::ObjectId& id) {
 
 void BulkEnd::Took(const store::ObjectId& id) {
   took_.insert(id);
-  if (linked()) AppendBulkFrame(words_, Word(BulkWord::kTaken, id));
+  if (linked()) AppendBulkFrame(words_, WordOf(BulkWord::kTaken, id));
 }
 
 void BulkEnd::GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside) {
@@ -145,7 +137,7 @@ bool BulkEnd::Link(CallStream stream, std::string_view came, const std::string& 
   words_ = hello;
   progress_ = now;
   heard_ = false;
-  for (const store::ObjectId& id : took_) AppendBulkFrame(words_, Word(BulkWord::kTaken, id));
+  for (const store::ObjectId& id : took_) AppendBulkFrame(words_, WordOf(BulkWord::kTaken, id));
   return Take(came);
 }
 
@@ -174,7 +166,7 @@ BulkEnd::Went BulkEnd::Run(Instant now, std::uint64_t round) {
 BulkEnd::Went BulkEnd::ReadSome(Instant now) {
   std::size_t read = 0;
   while (read < kBytesPerTurn) {
-    const IoResult got = stream_->TryRead(Scratch(), kReadBytes);
+    const IoResult got = stream_->TryRead(Scratch(), kBulkReadBytes);
     if (got.outcome == IoOutcome::kWouldBlock) return Went::kIdle;
     if (got.outcome == IoOutcome::kEnded) {
       why_ = stream_->WhyEnded(got);
@@ -234,7 +226,7 @@ Status BulkEnd::TakeFrame(const BulkFrame& frame) {
     case BulkWord::kTaken:
       WithdrawResult(frame.id);
       if (words_.size() >= kWordsMax) return MakeError(ErrorCode::kInvalid, "word of results, and read no answer");
-      AppendBulkFrame(words_, Word(BulkWord::kDropped, frame.id));
+      AppendBulkFrame(words_, WordOf(BulkWord::kDropped, frame.id));
       return absl::OkStatus();
     case BulkWord::kDropped:
       took_.erase(frame.id);
@@ -293,9 +285,9 @@ void BulkEnd::BeginGiving(const BulkFrame& read) {
     giving.bytes = giving.view.bytes();
   }
   if (read.offset >= giving.bytes.size()) {
-    return AppendBulkFrame(out_, Word(BulkWord::kGone, read.id, read.offset));
+    return AppendBulkFrame(out_, WordOf(BulkWord::kGone, read.id, read.offset));
   }
-  BulkFrame part = Word(BulkWord::kPart, read.id, read.offset);
+  BulkFrame part = WordOf(BulkWord::kPart, read.id, read.offset);
   part.total = giving.bytes.size();
   part.bytes = std::min(read.bytes, part.total - read.offset);
   AppendBulkFrame(out_, part);

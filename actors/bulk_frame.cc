@@ -5,12 +5,12 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::uint16_t kMagic = 0x5254;
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint16_t kBulkMagic = 0x5254;
+constexpr std::uint8_t kBulkVersion = 1;
 
-struct Wire {
-  std::uint16_t magic = kMagic;
-  std::uint8_t version = kVersion;
+struct BulkWire {
+  std::uint16_t magic = kBulkMagic;
+  std::uint8_t version = kBulkVersion;
   std::uint8_t kind = kBulkFrameKind;
   std::uint16_t word = 0;
   std::uint16_t zero = 0;
@@ -22,7 +22,7 @@ struct Wire {
   std::uint64_t bytes = 0;
   std::uint64_t total = 0;
 };
-static_assert(sizeof(Wire) == kBulkFrameBytes);
+static_assert(sizeof(BulkWire) == kBulkFrameBytes);
 
 Status Wrong(const char* what) {
   return MakeError(ErrorCode::kInvalid, std::string("bytes that are no frame of a bulk link: ") + what);
@@ -57,8 +57,16 @@ bool Sound(const BulkFrame& frame) {
 
 }  // namespace
 
+BulkFrame WordOf(BulkWord word, const store::ObjectId& id, std::uint64_t offset) {
+  BulkFrame frame;
+  frame.word = word;
+  frame.id = id;
+  frame.offset = offset;
+  return frame;
+}
+
 void AppendBulkFrame(std::string& out, const BulkFrame& frame) {
-  Wire wire;
+  BulkWire wire;
   wire.word = static_cast<std::uint16_t>(frame.word);
   const bool hello = frame.word == BulkWord::kHello;
   wire.id[0] = hello ? frame.session.hi : frame.id.owner.hi;
@@ -71,10 +79,10 @@ void AppendBulkFrame(std::string& out, const BulkFrame& frame) {
 }
 
 StatusOr<BulkFrame> ReadBulkFrame(std::string_view bytes) {
-  Wire wire;
+  BulkWire wire;
   if (bytes.size() < sizeof wire) return Wrong("too few");
   std::memcpy(&wire, bytes.data(), sizeof wire);
-  const Wire good;
+  const BulkWire good;
   if (wire.magic != good.magic || wire.version != good.version || wire.kind != good.kind ||
       wire.body_bytes != good.body_bytes || wire.zero != 0 || wire.zero2 != 0) {
     return Wrong("another head");

@@ -52,6 +52,9 @@ struct BulkFrame {
   std::uint64_t total = 0;
 };
 
+/// A word of an object, or of a part of it.
+BulkFrame WordOf(BulkWord word, const store::ObjectId& id, std::uint64_t offset = 0);
+
 void AppendBulkFrame(std::string& out, const BulkFrame& frame);
 /// Reads kBulkFrameBytes. An error says what the peer did wrong.
 StatusOr<BulkFrame> ReadBulkFrame(std::string_view bytes);

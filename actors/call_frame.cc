@@ -126,4 +126,9 @@ RuntimeErrorView ReadRuntimeError(std::string_view body) {
   return error;
 }
 
+std::string ArgumentsTooLarge(std::string_view method, std::size_t bytes, const CallLimits& limits) {
+  return absl::StrFormat("the arguments of %s() take %.1f MiB, one call may take %g MiB\n  pass large data in parts", method,
+                         bytes / 1048576.0, limits.frame_bytes_max / 1048576.0);
+}
+
 }  // namespace troupe::actors

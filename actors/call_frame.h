@@ -44,6 +44,9 @@ enum FrameFlag : std::uint16_t {
   kFlagObjects = 256,     // a call or a reply that names objects (object_store.h)
 };
 
+/// A reply that is an error, of either kind.
+inline constexpr std::uint16_t kErrorFlags = kFlagTaskError | kFlagRuntimeError;
+
 struct CallLimits {
   std::uint32_t frame_bytes_max = 16u << 20;
   std::uint16_t shapes_max = 256;
@@ -52,6 +55,11 @@ struct CallLimits {
   std::uint16_t name_bytes_max = 1024;
   std::uint16_t extension_words_max = 64;
 };
+
+/// Of a call's frame, beside arguments that are copied into it.
+inline constexpr std::size_t kOtherArguments = 64u << 10;
+/// Why a call with arguments of so many bytes is refused: for people.
+std::string ArgumentsTooLarge(std::string_view method, std::size_t bytes, const CallLimits& limits);
 
 struct FrameHead {
   std::uint16_t flags = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/argument_done.h"
 #include "actors/call_frame.h"
 #include "actors/channel.h"
 #include "actors/held_for_call.h"
@@ -15,8 +16,6 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::uint16_t kErrorFlags = kFlagTaskError | kFlagRuntimeError;
-constexpr std::size_t kOtherArguments = 64u << 10;  // of a frame, beside those that are copied into it
 
 /// From which size on a value that lies in memory goes by name. Where it is not known yet on which host the actor is to
 /// be, those that the frame has room for are copied: so much works wherever it will be.
@@ -35,18 +34,6 @@ store::ObjectId NameAway(const store::ObjectId& id) {
 void TellAll(const SlotList& finished) { CallReactor::Current().NotifyAll(finished, false); }
 
 }  // namespace
-
-class CallLine::ArgumentDone : public Completion {
- public:
-  ArgumentDone(std::shared_ptr<CallLine> line, std::uint64_t number, SlotHold answer)
-      : line_(std::move(line)), number_(number), answer_(std::move(answer)) {}
-  void Run() override { line_->ArgumentHere(number_, *answer_.get()); }
-
- private:
-  const std::shared_ptr<CallLine> line_;
-  const std::uint64_t number_;
-  const SlotHold answer_;
-};
 
 class CallLine::RoomOpen : public Completion {
  public:
@@ -94,7 +81,7 @@ Slot* CallLine::Keep(Call call) {
   for (SlotHold& answer : to_come) {
     Slot* const argument = answer.get();
     static_cast<void>(reactor.OnDone(
-        argument, std::make_unique<ArgumentDone>(shared_from_this(), number, std::move(answer))));
+        argument, std::make_unique<ArgumentDone<CallLine>>(shared_from_this(), number, std::move(answer))));
   }
   if (go) Go();  // those before it may have left just now
   return slot;
@@ -224,10 +211,7 @@ bool CallLine::FillInLocked(Channel::Place place, Kept& kept, SlotList* finished
   }
   ByteBuffer body;
   AppendRuntimeError(body, good ? ErrorCode::kTooLarge : ErrorCode::kInternal,
-                     good ? absl::StrFormat("the arguments of %s() take %.1f MiB, one call may take %g MiB\n"
-                                            "  pass large data in parts",
-                                            kept.call.method, frame.size() / 1048576.0,
-                                            CallLimits().frame_bytes_max / 1048576.0)
+                     good ? ArgumentsTooLarge(kept.call.method, frame.size(), CallLimits())
                           : "an argument of " + kept.call.method + "() has an answer that is no value");
   AnswerLocked(kept, kFlagReply | kFlagRuntimeError, body.view(), finished);
   return false;

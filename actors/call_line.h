@@ -27,6 +27,9 @@
 
 namespace troupe::actors {
 
+template <class Keeper>
+class ArgumentDone;
+
 class CallLine : public std::enable_shared_from_this<CallLine> {
  public:
   static constexpr std::size_t kCallsMax = 256u << 10;
@@ -68,7 +71,7 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
     std::size_t bytes;
   };
   using Calls = std::map<std::uint64_t, Kept>;
-  class ArgumentDone;
+  friend class ArgumentDone<CallLine>;
   class RoomOpen;
 
   void ArgumentHere(std::uint64_t number, const Slot& answer);

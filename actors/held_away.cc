@@ -4,18 +4,6 @@
 #include <utility>
 
 namespace troupe::actors {
-namespace {
-
-BulkFrame Word(BulkWord word, const store::ObjectId& name, std::uint64_t number) {
-  BulkFrame frame;
-  frame.word = word;
-  frame.id = name;
-  frame.offset = number;
-  return frame;
-}
-
-}  // namespace
-
 // ---- what this process does ----------------------------------------------------------------------------
 
 void HeldAway::Move(Entry& entry, State state) {
@@ -177,12 +165,12 @@ void HeldAway::AppendWords(std::string& out) {
     if (!entry.told) {
       if (under_way_ >= kAskedMax) return;
       const BulkWord word = entry.state == State::kLeaving ? BulkWord::kLetGo : BulkWord::kHold;
-      AppendBulkFrame(out, Word(word, at->first, entry.number));
+      AppendBulkFrame(out, WordOf(word, at->first, entry.number));
       ++under_way_;
       entry.said = entry.told = true;
     }
     if (entry.wanted && entry.confirmed && !entry.want_told) {
-      AppendBulkFrame(out, Word(BulkWord::kWant, at->first, 0));
+      AppendBulkFrame(out, WordOf(BulkWord::kWant, at->first, 0));
       entry.want_told = true;
     }
     next = unsaid_.erase(next);

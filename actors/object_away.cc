@@ -80,9 +80,7 @@ struct AwayResult {
 
 bool Parse(std::string_view body, AwayResult* result) {
   ResultBody read;
-  if (body.size() < sizeof read) return false;
-  std::memcpy(&read, body.data(), sizeof read);
-  body.remove_prefix(sizeof read);
+  if (!TakeResultBody(&body, &read)) return false;
   if (read.kind != ResultBody::kAway && read.kind != ResultBody::kAwayInFrame) return false;
   if (read.contained > HeldAway::kInsideMax || read.contained > body.size() / kObjectIdBytes) return false;
   result->id = {ProcessId(read.maker[0], read.maker[1]), read.generation};

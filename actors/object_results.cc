@@ -23,9 +23,7 @@ struct Result {
 
 bool Parse(std::string_view body, Result* result) {
   ResultBody read;
-  if (body.size() < sizeof read) return false;
-  std::memcpy(&read, body.data(), sizeof read);
-  body.remove_prefix(sizeof read);
+  if (!TakeResultBody(&body, &read)) return false;
   if (read.kind != ResultBody::kInMemory && read.kind != ResultBody::kInFrame) return false;
   result->in_memory = read.kind == ResultBody::kInMemory;
   result->location.slot = {ProcessId(read.maker[0], read.maker[1]), read.segment, read.slot};

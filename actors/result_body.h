@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 namespace troupe::actors {
 
@@ -24,5 +26,13 @@ struct ResultBody {
   std::uint64_t bytes = 0;
 };
 static_assert(sizeof(ResultBody) == 56);
+
+/// Reads it from the front of a reply's body and moves past it. False: that is too short.
+inline bool TakeResultBody(std::string_view* body, ResultBody* read) {
+  if (body->size() < sizeof *read) return false;
+  std::memcpy(read, body->data(), sizeof *read);
+  body->remove_prefix(sizeof *read);
+  return true;
+}
 
 }  // namespace troupe::actors

@@ -2,22 +2,11 @@
 #include <mutex>
 #include <utility>
 
+#include "actors/argument_done.h"
 #include "actors/reactor.h"
 #include "actors/task_record.h"
 
 namespace troupe::actors {
-
-class TaskPool::ArgumentDone : public Completion {
- public:
-  ArgumentDone(std::shared_ptr<TaskPool> pool, std::uint64_t later, SlotHold answer)
-      : pool_(std::move(pool)), later_(later), answer_(std::move(answer)) {}
-  void Run() override { pool_->ArgumentHere(later_, *answer_.get()); }
-
- private:
-  const std::shared_ptr<TaskPool> pool_;
-  const std::uint64_t later_;
-  const SlotHold answer_;
-};
 
 std::size_t TaskPool::held_back() const {
   const std::lock_guard lock(mutex_);
@@ -40,7 +29,7 @@ void TaskPool::AwaitArguments(std::uint64_t later, const std::vector<Slot*>& to_
   CallReactor& reactor = CallReactor::Current();
   for (Slot* slot : to_come) {
     static_cast<void>(
-        reactor.OnDone(slot, std::make_unique<ArgumentDone>(shared_from_this(), later, SlotHold(slot))));
+        reactor.OnDone(slot, std::make_unique<ArgumentDone<TaskPool>>(shared_from_this(), later, SlotHold(slot))));
   }
 }
 

@@ -28,6 +28,9 @@
 
 namespace troupe::actors {
 
+template <class Keeper>
+class ArgumentDone;
+
 class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPool> {
  public:
   static constexpr std::size_t kWaitingMax = 1u << 20;
@@ -147,7 +150,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
                    std::shared_ptr<ItemStream> items);
   void FillLaneLocked(LaneId lane, Instant now);
   void FillAllLocked();
-  class ArgumentDone;
+  friend class ArgumentDone<TaskPool>;
   std::uint64_t KeepBackLocked(Task& task, std::vector<Slot*>* to_come);
   void AwaitArguments(std::uint64_t later, const std::vector<Slot*>& to_come);
   void ArgumentHere(std::uint64_t later, const Slot& answer);

@@ -7,8 +7,6 @@
 
 namespace troupe::actors {
 
-inline constexpr std::uint16_t kErrorFlags = kFlagTaskError | kFlagRuntimeError;
-
 struct TaskPool::Task : TaskLine::Task {
   std::shared_ptr<TaskPool> pool;
   Slot* slot = nullptr;  // one reference

@@ -8,6 +8,8 @@
 #include <cstdint>
 
 #include "actors/fork_guard.h"
+#include "actors/reactor.h"
+#include "actors/slot.h"
 #include "actors/waiter.h"
 #include "bindings/gil.h"
 
@@ -39,5 +41,19 @@ class GilHostOf : public Base {
   PyThreadState* state_ = nullptr;
 };
 using GilHost = GilHostOf<>;
+
+/// Waits, reading all channels, for what a WhenRoom() gave, whose reference is taken over; nullptr: there is room.
+/// `polled`: where the room comes from, if that is one channel. False: an error is set.
+inline bool AwaitRoom(actors::Slot* room, actors::Channel* polled = nullptr) {
+  if (room == nullptr) return true;
+  const actors::SlotHold hold(room);
+  actors::WaitRequest request;
+  request.slots = &room;
+  request.slot_count = 1;
+  request.channels = &polled;
+  request.channel_count = polled != nullptr ? 1 : 0;
+  GilHost host;
+  return actors::CallReactor::Current().Wait(request, host) == actors::WaitResult::kDone;
+}
 
 }  // namespace troupe::bindings

@@ -34,8 +34,6 @@ using actors::ByteBuffer;
 using actors::CallReactor;
 using actors::Channel;
 
-constexpr std::size_t kOtherArguments = 64u << 10;  // of a frame, beside those that are copied into it
-
 constexpr char kRefsStay[] =
     "Refs cannot go inside this value\n  pass the Ref as an argument of its own, where it is replaced by its value, or "
     "put troupe.get(ref) there";
@@ -92,13 +90,11 @@ bool AppendEncoded(ByteBuffer& out, std::string_view value, Outgoing* outgoing) 
   return true;
 }
 
-constexpr std::uint16_t kErrorFlags = actors::kFlagTaskError | actors::kFlagRuntimeError;
-
 /// A Ref as an argument: its value travels. What is encoded already is copied as it is.
 bool AppendRefArgument(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   if (outgoing != nullptr && outgoing->to_come != nullptr) {
     if (!ref->slot->done() && !Usable(ref)) return false;
-    if (!ref->slot->done() || (ref->slot->flags() & kErrorFlags) != 0) {
+    if (!ref->slot->done() || (ref->slot->flags() & actors::kErrorFlags) != 0) {
       if (ref->channel != nullptr) ref->channel->channel->get()->Flush();
       ref->slot->AddReference();
       outgoing->to_come->push_back({out.size(), actors::SlotHold(ref->slot)});
@@ -109,7 +105,7 @@ bool AppendRefArgument(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   const std::uint16_t flags = ref->slot->flags();
   if ((flags & actors::kFlagObjects) != 0) return AppendObject(out, ref, outgoing);
   const std::string_view value =
-      (flags & kErrorFlags) == 0 ? FrontValue(ref->slot->bytes()) : std::string_view();
+      (flags & actors::kErrorFlags) == 0 ? FrontValue(ref->slot->bytes()) : std::string_view();
   if (!value.empty()) return AppendEncoded(out, value, outgoing);
   Py_XDECREF(ValueOf(ref));  // raises what the Ref holds
   return false;
@@ -120,7 +116,7 @@ bool AppendArguments(ByteBuffer& out, PyObject* const* args, Py_ssize_t position
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
   const std::size_t from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
   const bool in_frame = from > actors::kLargeBytes && from != Outgoing::kNever;
-  const std::size_t room = actors::CallLimits().frame_bytes_max - kOtherArguments;
+  const std::size_t room = actors::CallLimits().frame_bytes_max - actors::kOtherArguments;
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (in_frame) outgoing->large_from = std::max(actors::kLargeBytes, std::min(from, room - std::min(room, out.size())));
     if (IsRef(args[i])) {
@@ -141,28 +137,8 @@ bool CheckFrameSize(const ByteBuffer& frame, const actors::CallLimits& limits, P
   const std::size_t body = frame.size();
   if (actors::PaddedTo8(body) <= limits.frame_bytes_max) return true;
   const char* name = PyUnicode_AsUTF8(method);
-  RaiseRuntimeError(
-      ErrorCode::kTooLarge,
-      absl::StrFormat("the arguments of %s() take %.1f MiB, one call may take %g MiB\n"
-                      "  pass large data in parts",
-                      name != nullptr ? name : "?", body / 1048576.0,
-                      limits.frame_bytes_max / 1048576.0));
+  RaiseRuntimeError(ErrorCode::kTooLarge, actors::ArgumentsTooLarge(name != nullptr ? name : "?", body, limits));
   return false;
-}
-
-/// Waits, reading all channels, until `channel` may take another call. False: an error is set.
-bool AwaitRoom(Channel& channel) {
-  actors::Slot* slot = channel.WhenRoom();
-  if (slot == nullptr) return true;
-  const actors::SlotHold hold(slot);
-  Channel* channels[] = {&channel};
-  actors::WaitRequest request;
-  request.slots = &slot;
-  request.slot_count = 1;
-  request.channels = channels;
-  request.channel_count = 1;
-  GilHost host;
-  return CallReactor::Current().Wait(request, host) == actors::WaitResult::kDone;
 }
 
 }  // namespace
@@ -227,7 +203,7 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, s
       case Channel::Issued::kOk:
         return slot;
       case Channel::Issued::kFull:
-        if (!AwaitRoom(channel)) return nullptr;
+        if (!AwaitRoom(channel.WhenRoom(), &channel)) return nullptr;
         break;
       case Channel::Issued::kTooMany:
         if (std::exchange(drained, true)) {
@@ -247,19 +223,7 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, s
 std::size_t LargeFrom(Channel::Place place) {
   if (place == Channel::Place::kHere) return actors::kLargeBytes;
   if (place == Channel::Place::kAway) return actors::Crossing::kFromBytes;
-  return actors::CallLimits().frame_bytes_max - kOtherArguments;
-}
-
-/// Waits, reading all channels, until `line` may take another call. False: an error is set.
-bool AwaitRoom(actors::CallLine& line) {
-  actors::Slot* slot = line.WhenRoom();
-  if (slot == nullptr) return true;
-  const actors::SlotHold hold(slot);
-  actors::WaitRequest request;
-  request.slots = &slot;
-  request.slot_count = 1;
-  GilHost host;
-  return CallReactor::Current().Wait(request, host) == actors::WaitResult::kDone;
+  return actors::CallLimits().frame_bytes_max - actors::kOtherArguments;
 }
 
 /// Keeps the call until its arguments are there, and the calls before it have gone. nullptr: an error is set.
@@ -271,7 +235,7 @@ actors::Slot* KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind
     if (channel.TooMany()) return RaiseTooMany(channel);
   }
   actors::CallLine& line = channel.Line(TaskArguments());
-  if (!AwaitRoom(line)) return nullptr;
+  if (!AwaitRoom(line.WhenRoom())) return nullptr;
   if (shape->named) {  // it may never be sent: later calls cannot count on the names that it carries
     shape->id = actors::kNoShape;
     std::memcpy(frame.data() + actors::kFrameHeadBytes + offsetof(actors::CallHead, shape), &shape->id, sizeof shape->id);

@@ -84,18 +84,6 @@ const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords) {
   return self->shapes->back().second;
 }
 
-/// Waits, reading all channels, while too many tasks wait. False: an error is set.
-bool AwaitRoom(TaskPool& pool) {
-  actors::Slot* slot = pool.WhenRoom();
-  if (slot == nullptr) return true;
-  const actors::SlotHold hold(slot);
-  actors::WaitRequest request;
-  request.slots = &slot;
-  request.slot_count = 1;
-  GilHost host;
-  return actors::CallReactor::Current().Wait(request, host) == actors::WaitResult::kDone;
-}
-
 PyObject* Answer(TaskFunction* self, const TaskPool::Begun& begun,
                  const std::shared_ptr<actors::ItemStream>& items) {
   CallChannelObject* channel = begun.lane != 0 ? self->pool->ChannelOf(begun.lane) : nullptr;
@@ -129,7 +117,7 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   outgoing.to_come = &call.to_come;
   if (!AppendCallValues(values, args, positional, self->kind.method, keywords, &outgoing)) return nullptr;
   TaskPool& pool = *self->pool->pool();
-  if (pool.Full() && !AwaitRoom(pool)) return nullptr;
+  if (pool.Full() && !AwaitRoom(pool.WhenRoom())) return nullptr;
   call.function = *self->function;
   call.shape = shape;
   call.argument_count = static_cast<std::uint16_t>(positional + shape->keyword_count);

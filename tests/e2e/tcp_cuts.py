@@ -7,7 +7,14 @@ import sys
 
 import cloudpickle
 
+import troupe
+
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # another host would not have this file
+
+
+def port_of(node_id: str) -> int:
+    """Where a node's worker listens for calls of other hosts."""
+    return next(int(node["NodeManagerPort"]) for node in troupe.nodes() if node["NodeID"] == node_id)
 
 
 def cut_tcp(ports: set[int], how: int = socket.SHUT_RDWR) -> int:

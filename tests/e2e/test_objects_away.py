@@ -16,7 +16,7 @@ import cloudpickle
 import pytest
 from conftest import eventually
 from objects import all_released, nothing_held
-from tcp_cuts import cut_tcp
+from tcp_cuts import cut_tcp, port_of
 
 import troupe
 from troupe import exceptions
@@ -220,7 +220,7 @@ def test_other_callers_do_not_wait_for_an_argument_on_its_way(hosts: dict[str, s
 
 def test_transfers_go_on_over_another_connection(hosts: dict[str, str]) -> None:
     made = on(hosts["a"])
-    port = next(int(node["NodeManagerPort"]) for node in troupe.nodes() if node["NodeID"] == hosts["a"])
+    port = port_of(hosts["a"])
     array = np.arange(48 * MIB, dtype=np.uint8)
     total = int(array.astype(np.uint64).sum())
     cuts = 0

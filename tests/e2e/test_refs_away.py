@@ -18,7 +18,7 @@ import pytest
 import tcp_cuts
 from conftest import eventually
 from objects import all_released, nothing_held
-from tcp_cuts import cut_tcp
+from tcp_cuts import cut_tcp, port_of
 
 import troupe
 from troupe import exceptions
@@ -334,7 +334,7 @@ def test_an_owner_that_is_killed(hosts: dict[str, str]) -> None:
 
 def test_connections_that_are_cut(hosts: dict[str, str]) -> None:
     made = on(hosts["a"])
-    port = next(int(node["NodeManagerPort"]) for node in troupe.nodes() if node["NodeID"] == hosts["a"])
+    port = port_of(hosts["a"])
     array = np.arange(24 * MIB, dtype=np.uint8)
     total = int(array.astype(np.uint64).sum())
     cuts = 0

@@ -14,26 +14,12 @@ from collections.abc import Iterator
 
 import cloudpickle
 import pytest
-from conftest import Home, eventually
-from tcp_cuts import cut_tcp
+from tcp_cuts import cut_tcp, port_of
 
 import troupe
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # another host would not have this file
-
-
-@pytest.fixture(scope="module")
-def nodes(shared_home: Home) -> Iterator[dict[str, dict]]:
-    """Nodes by name, "a" and "b", and their ports; this process is connected as a driver."""
-    head = shared_home.json("start", "--head", "--no-worker", "--port", "0")
-    for name in ("a", "b"):
-        shared_home.run("start", "--address", head["address"], "--token-file", shared_home.token(), "--node-name", name,
-                        "--num-cpus", "4", "--force-tcp")
-    troupe.init(head["address"])
-    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
-    yield {node["NodeName"]: node for node in troupe.nodes()}
-    troupe.shutdown()
 
 
 class Counter:
@@ -70,66 +56,62 @@ class Counter:
         return answers, cuts
 
 
-def on(node: dict) -> object:
+def on(node_id: str) -> object:
     return troupe.remote(Counter).options(
-        scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote()
-
-
-def port_of(node: dict) -> int:
-    return int(node["NodeManagerPort"])
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)).remote()
 
 
 @pytest.fixture
-def pair(nodes: dict[str, dict]) -> Iterator[tuple]:
+def pair(hosts: dict[str, str]) -> Iterator[tuple]:
     """A Counter on either host, both there; killed after the test."""
-    made = on(nodes["a"]), on(nodes["b"])
+    made = on(hosts["a"]), on(hosts["b"])
     assert troupe.get([each.all.remote() for each in made], timeout=60) == [[], []]
     yield made
     for each in made:
         troupe.kill(each)
 
 
-def test_an_idle_connection_that_was_dropped_is_no_failure(nodes: dict[str, dict], pair: tuple) -> None:
+def test_an_idle_connection_that_was_dropped_is_no_failure(hosts: dict[str, str], pair: tuple) -> None:
     _, b = pair
     for number in range(5):
-        assert cut_tcp({port_of(nodes["b"])}) >= 1
+        assert cut_tcp({port_of(hosts["b"])}) >= 1
         assert troupe.get(b.count.remote(number), timeout=60) == number + 1
     assert troupe.get(b.all.remote(), timeout=60) == list(range(5))
 
 
 @pytest.mark.parametrize("how", [socket.SHUT_RDWR, socket.SHUT_WR, socket.SHUT_RD])
-def test_a_cut_in_the_middle_of_slow_calls(nodes: dict[str, dict], pair: tuple, how: int) -> None:
+def test_a_cut_in_the_middle_of_slow_calls(hosts: dict[str, str], pair: tuple, how: int) -> None:
     """The first is running, the others are on their way or at its host."""
     _, b = pair
     refs = [b.slow.remote(number, 0.3) for number in range(4)]
     troupe.wait(refs, num_returns=1, timeout=0.05)
-    assert cut_tcp({port_of(nodes["b"])}, how) >= 1
+    assert cut_tcp({port_of(hosts["b"])}, how) >= 1
     assert troupe.get(refs[0], timeout=60) == 1
-    cut_tcp({port_of(nodes["b"])}, how)
+    cut_tcp({port_of(hosts["b"])}, how)
     assert troupe.get(refs, timeout=60) == [1, 2, 3, 4]
     assert troupe.get(b.all.remote(), timeout=60) == [0, 1, 2, 3]
 
 
-def test_cuts_under_many_small_calls_between_two_actors(nodes: dict[str, dict], pair: tuple) -> None:
+def test_cuts_under_many_small_calls_between_two_actors(hosts: dict[str, str], pair: tuple) -> None:
     a, b = pair
-    answers, cuts = troupe.get(a.storm.remote(b, port_of(nodes["b"]), 20), timeout=120)
+    answers, cuts = troupe.get(a.storm.remote(b, port_of(hosts["b"]), 20), timeout=120)
     assert cuts >= 20
     assert answers == list(range(1, 4001))
     assert troupe.get(b.all.remote(), timeout=60) == list(range(4000))
 
 
-def test_large_answers_that_were_lost_come_again(nodes: dict[str, dict], pair: tuple) -> None:
+def test_large_answers_that_were_lost_come_again(hosts: dict[str, str], pair: tuple) -> None:
     _, b = pair
     sizes = [6 << 20, 10, 3 << 20, 20]
     refs = [b.large.remote(size) for size in sizes]
-    cut_tcp({port_of(nodes["b"])})
+    cut_tcp({port_of(hosts["b"])})
     troupe.wait(refs, num_returns=1, timeout=60)
-    cut_tcp({port_of(nodes["b"])})
+    cut_tcp({port_of(hosts["b"])})
     assert [len(value) for value in troupe.get(refs, timeout=60)] == sizes
     assert troupe.get(b.all.remote(), timeout=60) == sizes
 
 
-def test_threads_of_one_caller_each_get_their_answers(nodes: dict[str, dict], pair: tuple) -> None:
+def test_threads_of_one_caller_each_get_their_answers(hosts: dict[str, str], pair: tuple) -> None:
     _, b = pair
     answers: list[int] = []
     more = threading.Condition()
@@ -148,7 +130,7 @@ def test_threads_of_one_caller_each_get_their_answers(nodes: dict[str, dict], pa
     while seen < 700:
         with more:  # more than the four that may have come over the connection before: there is another one
             assert more.wait_for(lambda: len(answers) >= seen + 40, timeout=60)
-        assert cut_tcp({port_of(nodes["b"])}) >= 1
+        assert cut_tcp({port_of(hosts["b"])}) >= 1
         seen = len(answers)
     for thread in threads:
         thread.join()

@@ -16,7 +16,6 @@ import torch.distributed as dist
 
 import troupe
 from troupe import _session
-from troupe._identity import boot_id
 
 NAMESPACE = "troupe.collective:"  # and the session's own, in front of the groups' names
 
@@ -168,11 +167,6 @@ class MeetingStore(dist.Store):
 
     def _get(self, keys: list[str], timeout: datetime.timedelta) -> list[bytes]:
         return troupe.get(self._actor.get.remote(self._number, keys, timeout.total_seconds()))
-
-
-def this_host() -> str:
-    """The same text in all processes of a host."""
-    return boot_id()
 
 
 def address_here() -> str:

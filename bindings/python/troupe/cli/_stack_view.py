@@ -8,7 +8,8 @@ from typing import Any
 _COLLECTIVE_FILES = ("torch/distributed/distributed_c10d.py", "torch/distributed/functional_collectives.py",
                      "troupe/util/collective.py")
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier", "reduce", "scatter", "gather",
-                "all_to_all", "allreduce", "allgather", "reducescatter", "send", "recv", "irecv", "isend", "monitored_barrier", "_allgather_base")
+                "all_to_all", "allreduce", "allgather", "reducescatter", "send", "recv", "irecv", "isend", "monitored_barrier",
+                "_allgather_base")
 _NATIVE_MARKS = (("nccl", "NCCL"), ("c10d::ProcessGroup", "torch.distributed"), ("gloo::", "Gloo"))
 _JOINING = ("init_process_group", "init_collective_group", "new_group", "_store_based_barrier")
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import troupe
+from troupe._identity import boot_id
 
 _TIMEOUT_MS = 30000
 
@@ -51,7 +52,7 @@ class _Group:
 
         self.name, self.rank, self.world_size, self.backend = name, rank, world_size, backend
         self.timeout = datetime.timedelta(milliseconds=timeout_ms)
-        me = _collective.Member(rank, world_size, backend, _collective.this_host())
+        me = _collective.Member(rank, world_size, backend, boot_id())
         self.meeting, number, hosts = _collective.join(name, me, timeout_ms / 1000)
         store = _collective.MeetingStore(self.meeting, number, self.timeout)
         self.torch_group = (self._nccl if backend == Backend.NCCL else self._gloo)(store, len(set(hosts)) == 1)
