@@ -149,6 +149,8 @@ void BulkEnd::Unlink(Instant now) {
   head_.clear();
   reads_.clear();
   doubted_.reset();
+  taken_.clear();
+  taken_doubted_.reset();
   words_.clear();
   out_.clear();
   sent_ = 0;
@@ -224,9 +226,10 @@ Status BulkEnd::TakeFrame(const BulkFrame& frame) {
       return absl::OkStatus();
     }
     case BulkWord::kTaken:
-      WithdrawResult(frame.id);
-      if (words_.size() >= kWordsMax) return MakeError(ErrorCode::kInvalid, "word of results, and read no answer");
-      AppendBulkFrame(words_, WordOf(BulkWord::kDropped, frame.id));
+      if (words_.size() + taken_.size() * kBulkFrameBytes >= kWordsMax) {
+        return MakeError(ErrorCode::kInvalid, "word of results, and read no answer");
+      }
+      taken_.push_back(frame.id);
       return absl::OkStatus();
     case BulkWord::kDropped:
       took_.erase(frame.id);
@@ -254,9 +257,27 @@ Status BulkEnd::BeginPart(const BulkFrame& frame) {
   return absl::OkStatus();
 }
 
+/// Lets go of results that the other end has taken. False: one is not known, and may have been given in a round that
+/// has begun: its reply can be answered before the word of it was run here.
+bool BulkEnd::DropTaken(std::uint64_t round) {
+  while (!taken_.empty()) {
+    const store::ObjectId id = taken_.front();
+    if (results_.count(id) == 0) {
+      if (!taken_doubted_) taken_doubted_ = round;
+      if (round < *taken_doubted_ + AwayRefs::kDoubtRounds) return false;
+    }
+    taken_doubted_.reset();
+    taken_.pop_front();
+    WithdrawResult(id);
+    AppendBulkFrame(words_, WordOf(BulkWord::kDropped, id));
+  }
+  return true;
+}
+
 /// Puts what is to be sent next into out_ or giving_.
 BulkEnd::Filled BulkEnd::Fill(std::uint64_t round) {
-  const bool answered = refs_.Answer(round, words_, [this](const store::ObjectId& id) { return Gives(id); });
+  const bool told = refs_.Answer(round, words_, [this](const store::ObjectId& id) { return Gives(id); });
+  const bool answered = DropTaken(round) && told;
   refs_.AppendWords(words_);
   out_ = std::exchange(words_, {});
   sent_ = 0;

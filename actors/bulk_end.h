@@ -60,7 +60,10 @@ class BulkEnd {
   /// A result of the other end's is not needed any more.
   void Took(const store::ObjectId& id);
   /// Whether there is anything for a link to do.
-  bool WantsLink() const { return !given_.empty() || !pulling_.empty() || !took_.empty() || !refs_.Over(); }
+  bool WantsLink() const { return !given_.empty() || !pulling_.empty() || !took_.empty() || !RefsSettled(); }
+  /// No link has to be made for references. While the other end is there it is also to hear of those let go of: it
+  /// would keep them for as long.
+  bool RefsSettled() const { return attached_ ? refs_.idle() : refs_.Over(); }
   /// Whether the session's call connection is there.
   void Attached(bool attached, Instant now);
 
@@ -119,6 +122,7 @@ class BulkEnd {
   enum class Filled { kYes, kNothing, kInDoubt };
   Filled Fill(std::uint64_t round);
   bool Gives(const store::ObjectId& id) const { return given_.count(id) != 0 || results_.count(id) != 0; }
+  bool DropTaken(std::uint64_t round);
   void BeginGiving(const BulkFrame& read);
   void BeginPull(const store::ObjectId& id, bool of_ref, Done done, Instant now);
   bool Waits() const { return !pulling_.empty() || refs_.Awaits(); }
@@ -144,6 +148,8 @@ class BulkEnd {
   char* place_ = nullptr;  // of the bytes that come next; nullptr: nowhere
   std::deque<BulkFrame> reads_;
   std::optional<std::uint64_t> doubted_;  // the first of them was not given in this round
+  std::deque<store::ObjectId> taken_;     // results that the other end needs no more
+  std::optional<std::uint64_t> taken_doubted_;
   std::string words_;  // to be said at the next frame's end
   std::string out_;    // frames, the last one's bytes may be in giving_
   std::size_t sent_ = 0;  // of out_

@@ -198,7 +198,7 @@ void ObjectMover::Reached(const std::shared_ptr<Road>& road, StatusOr<CallStream
 void ObjectMover::DialAgain(const std::shared_ptr<Road>& road, const std::string& why) {
   road->redial.Welcomed();
   road->end.FailPulls(MakeError(ErrorCode::kConnection, why), /*refs=*/false);
-  if (road->over || road->end.refs().Over()) return Settle(road);
+  if (road->over || road->end.RefsSettled()) return Settle(road);
   RedialRule::Step step;
   step.pause = RedialRule::kPauseMax;
   step.limit = road->limit;

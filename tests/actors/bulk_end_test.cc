@@ -19,6 +19,13 @@ namespace {
 
 ObjectStore& Store() { return *ObjectStore::Current(); }
 
+/// Where references come from; asks nothing of it.
+class Deaf : public AwaySource {
+ public:
+  void Want(const store::ObjectId&, std::uint64_t) override {}
+  void LetGo(const store::ObjectId&, std::uint64_t) override {}
+};
+
 class BulkEndTest : public testing::Test {
  protected:
   /// An object whose every byte tells where it lies.
@@ -189,6 +196,25 @@ TEST_F(BulkEndTest, AResultIsKeptUntilItIsTaken) {
   EXPECT_FALSE(taker_.WantsLink());
 }
 
+TEST_F(BulkEndTest, AResultThatIsTakenBeforeTheWordOfItWasRunIsLetGoOf) {
+  const store::ObjectId id = Put(2000);
+  Handles handle;
+  handle.Add(id);
+  taker_.Took(id);
+  taker_.Run(now_, round_);
+  EXPECT_EQ(giver_.Run(now_, ++round_), BulkEnd::Went::kMore) << "the words of this round may have begun before";
+  giver_.GiveResult(id, std::move(handle), {});  // was posted before the other end heard of it
+  Turn();
+  EXPECT_FALSE(Store().Knows(id));
+  EXPECT_FALSE(taker_.WantsLink());
+}
+
+TEST_F(BulkEndTest, AResultOfNoRoundIsNotAwaitedForEver) {
+  taker_.Took({ProcessId(9, 9), 1});
+  Turn();
+  EXPECT_FALSE(taker_.WantsLink());
+}
+
 TEST_F(BulkEndTest, AResultThatNobodyComesForIsGivenUp) {
   const store::ObjectId id = Put(2000);
   Handles handle;
@@ -251,6 +277,22 @@ TEST_F(BulkEndTest, AReferenceIsKeptFromTheHoldToTheLettingGo) {
   EXPECT_FALSE(giver_.WantsLink());
   EXPECT_EQ(Answers(ask).at(0).word, BulkWord::kGone);
   EXPECT_EQ(Answers(Word(BulkWord::kLetGo, id, 4)).at(0).word, BulkWord::kLeft) << "whoever says it twice";
+}
+
+TEST_F(BulkEndTest, WhoIsThereHearsOfWhatWasLetGoOverAnotherLink) {
+  const store::ObjectId name{ProcessId(7, 7), 1};
+  giver_.refs().Begin(std::make_shared<Deaf>(), [](const store::ObjectId&) {});
+  store::ObjectId here;
+  giver_.TakeRefs({name}, [&here](Handles handles) { here = handles.ids().at(0); }, now_);
+  LinkRaw();
+  const std::vector<BulkFrame> asked = Answers("");
+  ASSERT_EQ(asked.at(0).word, BulkWord::kHold);
+  Answers(Word(BulkWord::kHeld, name, asked.at(0).offset));
+  giver_.refs().LetGo(name, here.sequence);
+  giver_.Unlink(now_);
+  EXPECT_TRUE(giver_.WantsLink()) << "it would keep the object for as long as it lives";
+  giver_.Attached(false, now_);
+  EXPECT_FALSE(giver_.WantsLink()) << "it hears that this process has ended";
 }
 
 TEST_F(BulkEndTest, WhatNobodyCanBeAskedForIsGivenUp) {
