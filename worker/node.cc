@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -22,6 +23,7 @@ extern char** environ;
 namespace troupe::worker {
 namespace {
 
+constexpr char kGpuTypeLabel[] = "gpu_type";  // what gpu_type= of launches, accelerator_type= of actors and tasks ask for
 constexpr Duration kTick = std::chrono::seconds(1);
 constexpr Duration kLastChildrenLimit = std::chrono::seconds(2);  // from the kill of the zygote
 
@@ -180,8 +182,13 @@ NodeFacts Node::Facts() const {
   if (!devices.gpu_ids.empty()) facts.capacity[kGpu] = devices.gpu_ids.size() * kWhole;
   facts.gpu_ids = std::move(devices.gpu_ids);
   facts.gpu_tokens = std::move(devices.tokens);
-  facts.devices = std::move(devices.devices);
   facts.labels = options_.labels;
+  const bool typed = std::any_of(facts.labels.begin(), facts.labels.end(),
+                                 [](const wire::Label& label) { return label.key == kGpuTypeLabel; });
+  if (const std::string type = GpuTypeOf(devices.devices); !typed && !type.empty()) {
+    facts.labels.push_back({kGpuTypeLabel, type});
+  }
+  facts.devices = std::move(devices.devices);
   facts.base_environment = BaseEnvironment(OwnEnvironment());
   facts.choose_interface = [](const std::vector<std::string>& peers) {
     const os::LocalInterface found = os::InterfaceTo(peers);

@@ -11,6 +11,7 @@ from conftest import Home, eventually
 import troupe
 from troupe import exceptions
 from troupe.launch import distributed, ray_launch
+from troupe.util import accelerators
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,26 @@ def test_a_type_of_gpu_chooses_the_node(gpus: Home) -> None:
     with pytest.raises(exceptions.PlacementError) as caught:
         distributed(gpus=3, gpu_type="A10", remote=True)(seen).submit()
     assert "one" in str(caught.value) and "two" in str(caught.value)
+
+
+def test_a_type_of_gpu_chooses_the_node_of_actors_and_tasks(gpus: Home) -> None:
+    def where() -> str:
+        return troupe.get_runtime_context().get_node_name()
+
+    class Where:
+        def name(self) -> str:
+            return troupe.get_runtime_context().get_node_name()
+
+    actor = troupe.remote(num_gpus=1, accelerator_type="H100")(Where)
+    actors = [actor.remote(), actor.options(accelerator_type="A10").remote(),
+              actor.options(num_gpus=0, accelerator_type="a10").remote()]
+    assert troupe.get([each.name.remote() for each in actors], timeout=60) == ["one", "two", "two"]
+    task = troupe.remote(num_cpus=0.5, accelerator_type="A10")(where)
+    assert troupe.get([task.remote(), task.options(accelerator_type="H100").remote()], timeout=60) == ["two", "one"]
+    with pytest.raises(exceptions.PlacementError, match="B200"):
+        troupe.get(actor.options(accelerator_type=accelerators.NVIDIA_B200).remote().name.remote(), timeout=60)
+    for each in actors:
+        troupe.kill(each)
 
 
 def test_a_lone_actor_sees_its_own_gpu_only(gpus: Home) -> None:

@@ -1,11 +1,29 @@
 #include "worker/devices/inventory.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "worker/devices/nvml.h"
 
 namespace troupe::worker {
+namespace {
+
+/// The first word of a model that is neither its maker's nor its family's name; "RTX 4090" is one of two words.
+std::string TypeOfModel(std::string_view model) {
+  std::string series;
+  while (!model.empty()) {
+    const std::size_t end = std::min(model.find_first_of(" -"), model.size());
+    const std::string word(model.substr(0, end));
+    model.remove_prefix(std::min(end + 1, model.size()));
+    if (word.empty() || word == "NVIDIA" || word == "Tesla" || word == "GeForce" || word == "Quadro") continue;
+    if (!series.empty() || (word != "RTX" && word != "GTX" && word != "TITAN")) return series + word;
+    series = word;
+  }
+  return series;
+}
+
+}  // namespace
 
 Inventory LogicalDevices(std::uint32_t count) {
   Inventory inventory;
@@ -14,6 +32,16 @@ Inventory LogicalDevices(std::uint32_t count) {
     inventory.tokens[i] = std::to_string(i);
   }
   return inventory;
+}
+
+std::string GpuTypeOf(const std::vector<wire::Device>& devices) {
+  std::string type;
+  for (const wire::Device& device : devices) {
+    const std::string each = TypeOfModel(device.model);
+    if (each.empty() || (!type.empty() && each != type)) return "";
+    type = each;
+  }
+  return type;
 }
 
 Inventory Narrow(const Inventory& all, const std::string& visible) {

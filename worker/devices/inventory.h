@@ -26,6 +26,9 @@ struct Inventory {
 Inventory FindDevices(const std::optional<std::string>& visible);
 /// `count` logical devices, for machines without any and for tests: ids 0..count-1, no properties.
 Inventory LogicalDevices(std::uint32_t count);
+/// The type of all of them as launches and actors ask for it: "H100" of "NVIDIA H100 80GB HBM3", "A100" of
+/// "NVIDIA A100-SXM4-40GB", "RTX4090" of "NVIDIA GeForce RTX 4090". Empty: there are none, or of several types. Pure.
+std::string GpuTypeOf(const std::vector<wire::Device>& devices);
 /// `all` narrowed to the entries of `visible`; pure.
 Inventory Narrow(const Inventory& all, const std::string& visible);
 

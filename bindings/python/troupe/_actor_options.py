@@ -10,17 +10,14 @@ _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "l
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
           "accelerator_type", "max_pending_calls", "concurrency_groups", "label_selector", "fallback_strategy", "priority",
           "allow_out_of_order_execution"}
-_SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy")
-_NEEDS_LATER = {"accelerator_type": None}
+_SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy", "accelerator_type")
 
 
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as given. Raises ValueError naming the one that is unknown or can never be right."""
-    for name, value in options.items():
+    for name in options:
         if name not in _KNOWN:
             raise ValueError(f"{name!r} is no option of an actor; there are: {', '.join(sorted(_KNOWN))}")
-        if name in _NEEDS_LATER and value != _NEEDS_LATER[name]:
-            raise ValueError(f"the actor option {name}={value!r} is not supported by this version")
     lifetime = options.get("lifetime")
     if lifetime not in (None, "detached", "non_detached"):
         raise ValueError(f"lifetime must be None, 'detached' or 'non_detached', not {lifetime!r}")
@@ -42,6 +39,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     _resources.check_priority(options.get("priority") or 0)
     if options.get("num_gpus") is not None:
         _resources.check_gpus(options["num_gpus"])
+    _selectors.of_accelerator(options)
     return dict(options)
 
 
@@ -94,6 +92,7 @@ def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:
 def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: str, actor: str,
             environment: dict) -> dict[str, Any]:
     """The ActorSpec message."""
+    options = _selectors.of_accelerator(options)
     placed, held = _resources.for_actor(options.get("num_cpus"), options.get("num_gpus"), options.get("memory"),
                                         options.get("resources"))
     detached = options.get("lifetime") == "detached"

@@ -40,6 +40,10 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.types": {"ObjectRef": ""},
     "ray.util": {**_GROUPS, "ActorPool": "util", "list_named_actors": "util",
                  "register_serializer": "util", "deregister_serializer": "util"},
+    "ray.util.accelerators": dict.fromkeys((
+        "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P4", "NVIDIA_TESLA_K80", "NVIDIA_TESLA_A10G",
+        "NVIDIA_L4", "NVIDIA_L40S", "NVIDIA_A100", "NVIDIA_H100", "NVIDIA_H200", "NVIDIA_H20", "NVIDIA_B200", "NVIDIA_B300",
+        "NVIDIA_GH200"), "util.accelerators"),
     "ray.util.actor_pool": {"ActorPool": "util.actor_pool"},
     "ray.util.collective": _COLLECTIVE,
     "ray.util.collective.types": {"Backend": "util.collective", "ReduceOp": "util.collective"},
