@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "actors/call_frame.h"
+#include "actors/object_memory.h"
 #include "actors/object_turn.h"
 #include "actors/reactor.h"
 #include "runtime/async/os_random.h"
@@ -115,7 +116,7 @@ ObjectStore::ObjectStore(const ProcessId& self, GuardedFd listener)
       listener_(std::move(listener)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      pool_(self, NodeId()),
+      pool_(self, NodeId(), ObjectMemoryOptions()),
       table_(self) {}
 
 ObjectStore::Turn::~Turn() {

@@ -30,6 +30,7 @@ nb::dict Figures() {
   result["mapped"] = figures.mapped;
   result["links"] = figures.links;
   result["pool_bytes"] = figures.pool.bytes;
+  result["disk_bytes"] = figures.pool.disk_bytes;
   result["pool_segments"] = figures.pool.segments;
   result["pool_in_use"] = figures.pool.in_use;
   result["pool_made"] = figures.pool.made;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "runtime/base/log.h"
@@ -28,6 +29,8 @@ ABSL_FLAG(bool, force_tcp, false, "talk TLS also to workers of this host");
 ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20, "a log file over this loses its older half, this worker's own too");
 ABSL_FLAG(double, log_days, 7, "days for which logs of ended launches and actors are kept");
 ABSL_FLAG(std::uint64_t, ended_log_bytes_max, 4ull << 30, "disk for logs of ended launches and actors; the oldest go");
+ABSL_FLAG(std::uint64_t, object_store_memory, 0, "bytes that each process of this node may hold of objects in memory");
+ABSL_FLAG(std::string, object_spilling_directory, "", "where objects go beyond that, on a disk; none: nowhere");
 ABSL_FLAG(std::uint64_t, blob_bytes_max, 4ull << 30, "disk for payloads and values");
 
 namespace {
@@ -56,6 +59,14 @@ troupe::worker::RawOptions FromFlags() {
   return raw;
 }
 
+/// The processes of this node read it from their environment, which is this one's (actors/object_memory.h).
+void SayObjectMemory() {
+  const std::uint64_t bytes = absl::GetFlag(FLAGS_object_store_memory);
+  const std::string folder = absl::GetFlag(FLAGS_object_spilling_directory);
+  if (bytes != 0) setenv("TROUPE_OBJECT_STORE_MEMORY", std::to_string(bytes).c_str(), 1);
+  if (!folder.empty()) setenv("TROUPE_OBJECT_SPILLING_DIRECTORY", folder.c_str(), 1);
+}
+
 void Tell(int ready_fd, const std::string& json) {
   if (ready_fd < 0) return;
   const std::string line = json + "\n";
@@ -68,6 +79,7 @@ void Tell(int ready_fd, const std::string& json) {
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage("A node of a Troupe cluster: joins a head and runs ranks and actors.");
   absl::ParseCommandLine(argc, argv);
+  SayObjectMemory();
   const troupe::worker::RawOptions raw = FromFlags();
   bool joined = false;
   const auto on_joined = [&](const troupe::NodeId& id, const std::string& name) {

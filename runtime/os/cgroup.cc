@@ -60,6 +60,29 @@ double CpuQuota() {
   return time > 0 && length > 0 ? time / length : 0;
 }
 
+std::optional<GroupMemory> ReadGroupMemory() {
+  std::string mount = "/sys/fs/cgroup";
+  std::string path = GroupPath("");
+  std::optional<std::string> limit = ReadGroupFile(mount, path, "memory.max");
+  const bool second = limit.has_value();
+  if (!second) {
+    mount += "/memory";
+    path = GroupPath("memory");
+    limit = ReadGroupFile(mount, path, "memory.limit_in_bytes");
+  }
+  const auto used = ReadGroupFile(mount, path, second ? "memory.current" : "memory.usage_in_bytes");
+  if (!limit || !used || limit->rfind("max", 0) == 0) return std::nullopt;
+  const std::string stat = ReadGroupFile(mount, path, "memory.stat").value_or("");
+  const std::string all = second ? "" : "total_";  // the first version counts the groups below apart
+  const std::uint64_t cached = Counter(stat, all + "inactive_file").value_or(0) + Counter(stat, all + "active_file").value_or(0);
+  GroupMemory memory;
+  memory.limit_bytes = std::strtoull(limit->c_str(), nullptr, 10);
+  const std::uint64_t in_use = std::strtoull(used->c_str(), nullptr, 10);
+  const std::uint64_t held = in_use > cached ? in_use - cached : 0;
+  memory.available_bytes = memory.limit_bytes > held ? memory.limit_bytes - held : 0;
+  return memory;
+}
+
 OomKills ReadOomKills() {
   if (const auto events = ReadGroupFile("/sys/fs/cgroup", GroupPath(""), "memory.events")) {
     if (const auto count = Counter(*events, "oom_kill")) return {*count, "cgroup memory.events"};

@@ -8,19 +8,20 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/log.h"
 #include "runtime/base/signals_blocked.h"
+#include "runtime/os/memory.h"
 #include "runtime/store/slot_header.h"
 
 namespace troupe::store {
 namespace {
 
 std::uint64_t HalfOfMemory() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page = sysconf(_SC_PAGESIZE);
-  return pages <= 0 || page <= 0
-             ? 1u << 30
-             : static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / 2;
+  const std::uint64_t total = os::ReadMemory().total_bytes;
+  return total == 0 ? 1u << 30 : total / 2;
 }
+
+std::string Mib(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 }  // namespace
 
@@ -57,7 +58,7 @@ StatusOr<Writing> Pool::Begin(std::uint64_t bytes) {
   }
   if (!taken) {
     ++waited_for_;
-    TROUPE_TRY(Make(*shape, lock));
+    TROUPE_TRY(Make(*shape, lock, Place::kAnywhere));
     taken = slots_.Take(bytes);
     if (!taken) return MakeError(ErrorCode::kInternal, "a new segment has no room for its value");
     if (++misses_[shape->slot_bytes] >= 2) WantSpare(*shape);
@@ -82,32 +83,47 @@ Status Pool::Reserve(std::uint64_t bytes) {
   if (!shape)
     return MakeError(ErrorCode::kTooLarge, "an object of " + std::to_string(bytes) + " bytes");
   std::unique_lock<std::mutex> lock(mutex_);
-  return slots_.HasFree(*shape) ? Status() : Make(*shape, lock);
+  return slots_.HasFree(*shape) ? Status() : Make(*shape, lock, Place::kAnywhere);
 }
 
 // Unlocks while the kernel clears pages.
-Status Pool::Make(const SegmentShape& shape, std::unique_lock<std::mutex>& lock) {
+Status Pool::Make(const SegmentShape& shape, std::unique_lock<std::mutex>& lock, Place place) {
   const std::uint64_t bytes = shape.bytes();
-  if (!MakeRoom(bytes, shape)) {
-    return MakeError(ErrorCode::kTooLarge,
-                     "no room for an object of up to " + std::to_string(shape.slot_bytes >> 20) +
-                         " MiB: this process holds " + std::to_string(bytes_ >> 20) +
-                         " MiB of objects, of " + std::to_string(options_.bytes_max >> 20) +
-                         " MiB it may\n  drop references to objects, or raise the limit");
-  }
-  bytes_ += bytes;
+  const Status room = RoomInMemory(bytes, shape);
+  if (!room.ok() && place == Place::kMemory) return room;
+  std::uint64_t& held = room.ok() ? bytes_ : disk_bytes_;
+  held += bytes;
   lock.unlock();
-  auto segment = Segment::Create(bytes);
+  auto segment = room.ok() ? Segment::Create(bytes) : Segment::CreateOnDisk(options_.spill_folder, bytes);
   lock.lock();
   if (!segment.ok()) {
-    bytes_ -= bytes;
-    return segment.status();
+    held -= bytes;
+    if (room.ok()) return segment.status();
+    return MakeError(ErrorCode::kTooLarge, MessageOf(room) + "\n  " + MessageOf(segment.status()) +
+                                               "\n  drop references to objects, or raise the limit (object_store_memory)");
   }
   const std::uint32_t number = slots_.Add(shape);
   segments_.emplace(number, std::move(segment).value());
   shapes_[number] = shape;
   ++made_;
+  if (room.ok()) return Status();
+  on_disk_.insert(number);
+  if (!std::exchange(told_of_disk_, true)) {
+    Log(LogLevel::kWarning, "objects of this process go to disk", {{"folder", options_.spill_folder}, {"why", MessageOf(room)}});
+  }
   return Status();
+}
+
+Status Pool::RoomInMemory(std::uint64_t bytes, const SegmentShape& shape) {
+  if (!MakeRoom(bytes, shape)) {
+    return MakeError(ErrorCode::kTooLarge, "no room for an object of up to " + Mib(shape.slot_bytes) + ": this process holds " +
+                                               Mib(bytes_) + " of objects, of " + Mib(options_.bytes_max) + " it may");
+  }
+  if (options_.memory_left == nullptr) return Status();
+  const std::uint64_t left = options_.memory_left();
+  if (bytes <= left) return Status();
+  return MakeError(ErrorCode::kTooLarge, "no room for an object of up to " + Mib(shape.slot_bytes) + ": the system has " +
+                                             Mib(left) + " of memory before it is short of it");
 }
 
 // Other classes' segments go before a value is refused.
@@ -128,6 +144,7 @@ void Pool::GiveUp(const Writing& writing) {
   if (Inherited()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   slots_.GiveUp(writing.slot.at);
+  CloseOnDisk(writing.slot.at.segment);
   DropClosed();
 }
 
@@ -147,6 +164,7 @@ void Pool::Free(const ProcessId& owner, const SlotId& slot, std::uint64_t genera
   if (slot.maker != self_ || Inherited()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   slots_.Free(owner, {slot.segment, slot.slot}, generation, clean);
+  CloseOnDisk(slot.segment);
   DropClosed();
 }
 
@@ -175,6 +193,11 @@ void Pool::Trim(Instant now) {
   }
 }
 
+// What is free again in memory is used first: a disk keeps nothing for the next value.
+void Pool::CloseOnDisk(std::uint32_t segment) {
+  if (on_disk_.count(segment) != 0) slots_.Trim(segment);
+}
+
 bool Pool::OverHalf() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return bytes_ > options_.bytes_max / 2;
@@ -182,7 +205,7 @@ bool Pool::OverHalf() const {
 
 void Pool::DropClosed() {
   for (const CloseSegment& close : slots_.TakeClosed()) {
-    bytes_ -= shapes_.at(close.segment).bytes();
+    (on_disk_.erase(close.segment) != 0 ? disk_bytes_ : bytes_) -= shapes_.at(close.segment).bytes();
     shapes_.erase(close.segment);
     segments_.erase(close.segment);
     idle_since_.erase(close.segment);
@@ -212,7 +235,7 @@ StatusOr<UniqueFd> Pool::DescriptorOf(std::uint32_t number, std::uint64_t* bytes
 
 Pool::Figures Pool::figures() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return {bytes_, segments_.size(), slots_.InUse(), made_, waited_for_};
+  return {bytes_, disk_bytes_, segments_.size(), slots_.InUse(), made_, waited_for_};
 }
 
 void Pool::WantSpare(const SegmentShape& shape) {
@@ -237,7 +260,7 @@ void Pool::MakeSpares() {
   for (;;) {
     spare_wanted_.wait(lock, [this] { return making_spare_ || closing_; });
     if (closing_) return;
-    static_cast<void>(Make(*spare_, lock));  // who needs it finds out, and says why
+    static_cast<void>(Make(*spare_, lock, Place::kMemory));  // who needs it finds out, and says why
     making_spare_ = false;
     spare_.reset();
     spare_made_.notify_all();

@@ -9,8 +9,9 @@
 //
 // Whose view: the maker's process. Every function may be called from any thread; Begin blocks when
 // a segment must be made and no spare is there. In a forked child a pool is of no use: Begin says
-// so. Limits: `bytes_max` of segments, the spare within half of it; over them kTooLarge. A segment
-// of which nothing is in use is closed by Trim, or by Begin when another class needs its room.
+// so. Limits: `bytes_max` of segments in memory, the spare within half of it. What goes beyond, or would take the last of
+// the system's memory, lies in a file on a disk, if there is a folder for it; else kTooLarge. A segment of which nothing is
+// in use is closed by Trim, or by Begin when another class needs its room; one on a disk at once.
 //
 // Example:
 //   TROUPE_ASSIGN(Writing writing, pool.Begin(bytes));
@@ -23,6 +24,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -43,7 +46,10 @@ struct Writing {
 };
 
 struct PoolOptions {
-  std::uint64_t bytes_max = 0;  // 0: half of the machine's memory
+  std::uint64_t bytes_max = 0;  // 0: half of the machine's memory, or of what its control group may use
+  std::string spill_folder;     // on a disk; empty: nothing goes there
+  /// Bytes that the system can give before its memory is short; nullptr: it is not asked.
+  std::uint64_t (*memory_left)() = nullptr;
   bool spares = true;
   Duration idle = std::chrono::seconds(10);  // Trim closes what was not used for so long
 };
@@ -76,7 +82,8 @@ class Pool {
   StatusOr<UniqueFd> DescriptorOf(std::uint32_t segment, std::uint64_t* bytes) const;
 
   struct Figures {
-    std::uint64_t bytes = 0;  // of segments
+    std::uint64_t bytes = 0;       // of segments in memory
+    std::uint64_t disk_bytes = 0;  // of those on a disk
     std::size_t segments = 0;
     std::size_t in_use = 0;        // slots
     std::uint64_t made = 0;        // segments ever, spares included
@@ -87,7 +94,10 @@ class Pool {
   void WaitForSpares();
 
  private:
-  Status Make(const SegmentShape& shape, std::unique_lock<std::mutex>& lock);
+  enum class Place { kMemory, kAnywhere };
+  Status Make(const SegmentShape& shape, std::unique_lock<std::mutex>& lock, Place place);
+  Status RoomInMemory(std::uint64_t bytes, const SegmentShape& shape);
+  void CloseOnDisk(std::uint32_t segment);
   bool MakeRoom(std::uint64_t bytes, const SegmentShape& keep);
   void DropClosed();
   void WantSpare(const SegmentShape& shape);
@@ -107,6 +117,9 @@ class Pool {
   std::map<std::uint32_t, Instant> idle_since_;
   std::vector<CloseSegment> closed_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t disk_bytes_ = 0;
+  std::set<std::uint32_t> on_disk_;
+  bool told_of_disk_ = false;
   std::uint64_t made_ = 0;
   std::uint64_t waited_for_ = 0;
   std::map<std::uint64_t, std::uint64_t> misses_;  // by slot bytes

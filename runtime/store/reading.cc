@@ -11,6 +11,7 @@
 
 #include "runtime/store/aligned_map.h"
 #include "runtime/store/slot_header.h"
+#include "runtime/store/spill_file.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -38,8 +39,8 @@ StatusOr<Reading> Reading::Private(int fd, std::uint64_t bytes) {
 
 StatusOr<Reading> Reading::Map(int fd, std::uint64_t bytes, int protection, int flags) {
   const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return NotASegment("it is not shared memory");
-  if ((seals & kSealsNeeded) != kSealsNeeded) return NotASegment("it is not sealed");
+  if (seals < 0 && !IsSpillFile(fd)) return NotASegment("it is neither shared memory nor a file for objects");
+  if (seals >= 0 && (seals & kSealsNeeded) != kSealsNeeded) return NotASegment("it is not sealed");
   struct stat found {};
   if (fstat(fd, &found) != 0) return NotASegment(std::strerror(errno));
   if (bytes == 0 || static_cast<std::uint64_t>(found.st_size) < bytes) {

@@ -10,6 +10,7 @@
 
 #include "runtime/store/aligned_map.h"
 #include "runtime/store/core/slots.h"
+#include "runtime/store/spill_file.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -82,6 +83,16 @@ StatusOr<Segment> Segment::Create(std::uint64_t bytes) {
   if (fcntl(segment.descriptor(), F_ADD_SEALS, seals) != 0) return Refused("sealing", bytes);
   if (madvise(data, bytes, MADV_DONTFORK) != 0) return Refused("MADV_DONTFORK", bytes);
   if (!MakePresent(data, bytes)) return Refused("making its pages present", bytes);
+  return segment;
+}
+
+StatusOr<Segment> Segment::CreateOnDisk(const std::string& folder, std::uint64_t bytes) {
+  TROUPE_ASSIGN(const UniqueFd file, MakeSpillFile(folder, bytes));
+  TROUPE_ASSIGN(UniqueFd reading, ReadingOf(file));
+  char* data = MapAligned(file.get(), bytes, PROT_READ | PROT_WRITE, MAP_SHARED);
+  if (data == nullptr) return Refused("mmap", bytes);
+  Segment segment(std::move(reading), data, bytes);
+  if (madvise(data, bytes, MADV_DONTFORK) != 0) return Refused("MADV_DONTFORK", bytes);
   return segment;
 }
 

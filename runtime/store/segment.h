@@ -6,11 +6,15 @@
 // kernel gives them (MADV_COLLAPSE, no setting needed), else they are made present before the first
 // value.
 //
+// One on a disk cannot be sealed: its maker's writable descriptor is closed once it is mapped, and those that others get are
+// for reading only.
+//
 // Whose view: the maker's. Create blocks for as long as the kernel takes to clear the pages (0.1 ms
 // per MiB, ten times that on a host that backs them for the first time): not in a loop's thread.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
@@ -22,6 +26,9 @@ class Segment {
   /// `bytes`: a multiple of 2 MiB. kTooLarge when the system has no memory, descriptors or
   /// addresses left.
   static StatusOr<Segment> Create(std::uint64_t bytes);
+  /// The same on a disk: the file has no name, and whoever gets its descriptor can only read. The kernel keeps in memory
+  /// what is used of it, and has room for the rest.
+  static StatusOr<Segment> CreateOnDisk(const std::string& folder, std::uint64_t bytes);
 
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&& other) noexcept;

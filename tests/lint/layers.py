@@ -13,7 +13,7 @@ EDGES = {
     "runtime/os": ["runtime/base"],
     "runtime/net": ["runtime/base", "runtime/wire", "runtime/async"],
     "runtime/client": ["runtime/base", "runtime/wire", "runtime/async", "runtime/net"],
-    "runtime/store": ["runtime/base", "runtime/wire", "runtime/async", "runtime/net"],
+    "runtime/store": ["runtime/base", "runtime/os", "runtime/wire", "runtime/async", "runtime/net"],
     "runtime/obs": ["runtime/base", "runtime/async"],
     "placement": ["runtime/base"],
     "head": ["placement"] + RUNTIME,

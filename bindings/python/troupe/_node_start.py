@@ -16,6 +16,7 @@ from troupe import _executables, _home, exceptions
 
 _TOKEN_BYTES_MAX = 4096
 _AMOUNT_MAX = 1e9
+_OBJECT_MEMORY_MIN = 64 << 20  # values of less than a megabyte share segments of 8
 _NODE_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _OWN_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus"}
 _JOINED = "joined.json"  # the address a node joined at, so that it can join again without a token
@@ -24,9 +25,12 @@ _JOINED = "joined.json"  # the address a node joined at, so that it can join aga
 def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
           resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
           log_days: float | None = None, log_gib: float | None = None,
-          log_file_mib: float | None = None) -> list[str]:
+          log_file_mib: float | None = None, object_store_memory: int | None = None,
+          object_spilling_directory: str | None = None) -> list[str]:
     """Options of a worker for what its node has and keeps; nothing given: what the machine has, and defaults."""
     args: list[str] = []
+    for name, value in object_memory(object_store_memory, object_spilling_directory).items():
+        args.append(f"--{name.removeprefix('TROUPE_').lower()}={value}")
     _check_amounts({"num_cpus": num_cpus, "num_gpus": num_gpus, **(resources or {})})
     if num_cpus is not None:
         args.append(f"--num_cpus={num_cpus:g}")
@@ -44,6 +48,24 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
     if log_gib is not None:
         args.append(f"--ended_log_bytes_max={int(log_gib * 2**30)}")
     return [*args, *log_file_option(log_file_mib)]
+
+
+def object_memory(memory: int | None, folder: str | None) -> dict[str, str]:
+    """The variables that say how much memory the objects of a process take, and where they go beyond it, on a disk.
+
+    ValueError where such a process could not use them.
+    """
+    said: dict[str, str] = {}
+    if memory is not None:
+        number = isinstance(memory, (int, float)) and not isinstance(memory, bool)
+        if not number or memory != int(memory) or memory < _OBJECT_MEMORY_MIN:
+            raise ValueError(f"object_store_memory is a number of bytes, at least {_OBJECT_MEMORY_MIN} (64 MiB), not {memory!r}")
+        said["TROUPE_OBJECT_STORE_MEMORY"] = str(int(memory))
+    if folder is not None:
+        if folder != "none" and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
+            raise ValueError(f"object_spilling_directory: {folder!r} is no folder that can be written to (and not 'none')")
+        said["TROUPE_OBJECT_SPILLING_DIRECTORY"] = folder if folder == "none" else os.path.abspath(folder)
+    return said
 
 
 def log_file_option(mib: float | None) -> list[str]:

@@ -24,7 +24,7 @@ from troupe import _cluster, _executables, _home, _node_start, _scratch, excepti
 _STOP_GRACE_S = 5.0
 _ASK_AGAIN_S = 0.02
 # Of Ray's, about its own parts; they mean nothing here.
-_IGNORED = {"object_store_memory", "dashboard_host", "dashboard_port", "include_dashboard", "_system_config"}
+_IGNORED = {"dashboard_host", "dashboard_port", "include_dashboard", "_system_config"}
 
 
 class ClusterNode:
@@ -118,7 +118,8 @@ class Cluster:
 
     def add_node(self, wait: bool = True, *, num_cpus: float | None = None, num_gpus: float | None = None,
                  resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
-                 node_name: str | None = None, **ignored: Any) -> ClusterNode:
+                 node_name: str | None = None, object_store_memory: int | None = None,
+                 object_spilling_directory: str | None = None, **ignored: Any) -> ClusterNode:
         """Starts a node and returns it when it has joined; `wait=False` is taken, and changes nothing.
 
         Nothing given: what the machine has. Raises ValueError for amounts that are none, TypeError for an
@@ -128,7 +129,9 @@ class Cluster:
             if name not in _IGNORED:
                 raise TypeError(f"add_node() has no parameter {name!r}")
         self._running()
-        offered = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=resources, labels=labels)
+        offered = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=resources, labels=labels,
+                                    object_store_memory=object_store_memory,
+                                    object_spilling_directory=object_spilling_directory)
         self._made += 1
         name = _node_start.check_name(node_name or f"node-{self._made}")
         if any(node.name == name and node.alive for node in self._nodes):

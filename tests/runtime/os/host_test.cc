@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/os/cgroup.h"
+#include "runtime/os/memory.h"
 
 namespace troupe::os {
 namespace {
@@ -27,6 +28,15 @@ TEST(Cgroup, ReadsWithoutFailing) {
   EXPECT_GE(CpuQuota(), 0.0);
   const OomKills kills = ReadOomKills();
   EXPECT_TRUE(kills.source.empty() || kills.source.rfind("cgroup", 0) == 0);
+}
+
+TEST(Memory, IsWhatTheMachineHasOrLess) {
+  const Memory memory = ReadMemory();
+  const auto machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_GT(memory.total_bytes, 0u);
+  EXPECT_LE(memory.total_bytes, machine);
+  EXPECT_GT(memory.available_bytes, 0u);
+  EXPECT_LE(memory.available_bytes, memory.total_bytes);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "runtime/store/pool.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -12,9 +13,11 @@
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "runtime/store/copy.h"
 #include "runtime/store/reading.h"
+#include "runtime/store/spill_file.h"
 
 namespace troupe::store {
 namespace {
@@ -291,6 +294,108 @@ TEST(Copy, BothWaysCopyEveryLength) {
     CopyByString(other.data(), from.data(), bytes);
     EXPECT_EQ(to, other);
   }
+}
+
+// ---- on a disk -------------------------------------------------------------------------------------
+
+/// Room in memory for one value of kLarge.
+PoolOptions OneInMemory() {
+  PoolOptions options = Limit(4u << 20);
+  options.spill_folder = DefaultSpillFolder();
+  return options;
+}
+
+class OnDisk : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (DefaultSpillFolder().empty()) GTEST_SKIP() << "neither /var/tmp nor /tmp lies on a disk";
+  }
+  static void ExpectValue(const Pool& pool, const Location& location, unsigned seed) {
+    std::string expected(location.bytes, '\0');
+    Fill(expected.data(), location.bytes, seed);
+    const Open open = OpenOf(pool, location);
+    auto reading = Reading::ReadOnly(open.fd.get(), open.bytes);
+    ASSERT_TRUE(reading.ok()) << reading.status();
+    const StatusOr<char*> at = reading->At(location);
+    ASSERT_TRUE(at.ok()) << at.status();
+    EXPECT_EQ(std::memcmp(*at, expected.data(), location.bytes), 0);
+  }
+};
+
+TEST_F(OnDisk, WhatMemoryHasNoRoomForIsReadFromThere) {
+  Pool pool(kSelf, kNode, OneInMemory());
+  std::vector<Location> put;
+  for (unsigned seed = 0; seed < 5; ++seed) put.push_back(Put(pool, kLarge, seed));
+  put.push_back(Put(pool, 150'000, 5));
+  put.push_back(Put(pool, 150'000, 6));
+  EXPECT_EQ(put[5].slot.segment, put[6].slot.segment) << "small ones share a file too";
+  for (unsigned seed = 0; seed < put.size(); ++seed) ExpectValue(pool, put[seed], seed);
+  const Pool::Figures figures = pool.figures();
+  EXPECT_EQ(figures.bytes, 4u << 20);
+  EXPECT_EQ(figures.disk_bytes, (4 * 4u + 8u) << 20);
+  Release(pool, put[0]);
+  const Location next = Put(pool, kLarge, 9);
+  EXPECT_TRUE(next.slot == put[0].slot) << "what is free in memory is used first";
+  for (std::size_t i = 1; i < put.size(); ++i) Release(pool, put[i]);
+  EXPECT_EQ(pool.figures().disk_bytes, 0u) << "a disk keeps nothing for the next value";
+  EXPECT_EQ(pool.TakeClosed().size(), 5u);
+  ExpectValue(pool, next, 9);
+}
+
+TEST_F(OnDisk, AValueGoesThereBeforeTheSystemIsShortOfMemory) {
+  PoolOptions options = Limit(1u << 30);
+  options.spill_folder = DefaultSpillFolder();
+  options.memory_left = [] { return std::uint64_t{5u << 20}; };
+  Pool pool(kSelf, kNode, options);
+  ExpectValue(pool, Put(pool, kLarge, 1), 1);
+  EXPECT_EQ(pool.figures().disk_bytes, 0u);
+  ExpectValue(pool, Put(pool, 2 * kLarge, 2), 2);
+  EXPECT_EQ(pool.figures().disk_bytes, 8u << 20);
+}
+
+TEST_F(OnDisk, WhoGetsItsDescriptorCanOnlyRead) {
+  Pool pool(kSelf, kNode, OneInMemory());
+  Put(pool, kLarge, 1);
+  const Location location = Put(pool, kLarge, 2);
+  const Open open = OpenOf(pool, location);
+  EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, open.fd.get(), 0), MAP_FAILED);
+  EXPECT_LT(pwrite(open.fd.get(), "x", 1, 0), 0);
+  EXPECT_LT(ftruncate(open.fd.get(), 0), 0);
+  auto mine = Reading::Private(open.fd.get(), open.bytes);
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  std::memset(mine->At(location).value(), 0xFF, kLarge);
+  ExpectValue(pool, location, 2);
+}
+
+TEST_F(OnDisk, OtherFilesAreNoObjectsMemory) {
+  const std::string folder = DefaultSpillFolder();
+  std::string name = folder + "/troupe-pool-test-XXXXXX";
+  const UniqueFd named(mkostemp(name.data(), O_CLOEXEC));
+  ASSERT_TRUE(named.valid());
+  ASSERT_EQ(ftruncate(named.get(), 4096), 0);
+  const UniqueFd reading(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(ErrorCodeOf(Reading::ReadOnly(reading.get(), 4096).status()), ErrorCode::kInvalid) << "others can open it";
+  unlink(name.c_str());
+  EXPECT_TRUE(Reading::ReadOnly(reading.get(), 4096).ok());
+  EXPECT_EQ(ErrorCodeOf(Reading::ReadOnly(named.get(), 4096).status()), ErrorCode::kInvalid) << "it can be written to";
+  EXPECT_EQ(ErrorCodeOf(Reading::ReadOnly(reading.get(), 8192).status()), ErrorCode::kInvalid) << "it is too short";
+}
+
+TEST_F(OnDisk, WhereThereIsNoRoomTheErrorSaysWhy) {
+  PoolOptions options = OneInMemory();
+  const auto why = [&options](std::uint64_t bytes) {
+    Pool pool(kSelf, kNode, options);
+    const Status status = pool.Begin(bytes).status();
+    EXPECT_EQ(ErrorCodeOf(status), ErrorCode::kTooLarge);
+    return MessageOf(status);
+  };
+  EXPECT_THAT(why(1ull << 45), testing::HasSubstr("(5 %) stay so"));
+  options.spill_folder = "/dev/shm";
+  EXPECT_THAT(why(8u << 20), testing::HasSubstr("kept in memory"));
+  options.spill_folder = "/nowhere";
+  EXPECT_THAT(why(8u << 20), testing::HasSubstr("objects cannot go to disk in /nowhere: No such file"));
+  options.spill_folder.clear();
+  EXPECT_THAT(why(8u << 20), testing::HasSubstr("this process holds 0 MiB of objects, of 4 MiB it may"));
 }
 
 }  // namespace

@@ -25,6 +25,10 @@ _NODE_OPTIONS = (
     click.option("--num-gpus", type=float, help="GPUs this node offers; more than there are: logical ones."),
     click.option("--resources", metavar="JSON", help='Other resources, e.g. \'{"license": 2}\'.'),
     click.option("--labels", metavar="K=V", multiple=True, help="A label of this node, or several: K=V,K=V; may be repeated."),
+    click.option("--object-store-memory", type=int, metavar="BYTES", help="Memory for objects, of each process of this node.  "
+                 "[default: half of the machine's]"),
+    click.option("--object-spilling-directory", metavar="FOLDER", help="Where objects go beyond that, or when the system is short "
+                 "of memory; on a disk; `none`: nowhere.  [default: /var/tmp, or /tmp]"),
     click.option("--log-days", type=click.FloatRange(0, 36500), metavar="DAYS",
                  help="How long logs of ended launches and actors are kept here.  [default: 7]"),
     click.option("--log-gib", type=click.FloatRange(0, 2**30), metavar="GIB",
@@ -37,7 +41,7 @@ _NODE_OPTIONS = (
 
 
 def node_options(command: Any) -> Any:
-    """--num-cpus, --num-gpus, --resources, --labels, --log-..., --node-name."""
+    """--num-cpus, --num-gpus, --resources, --labels, --object-..., --log-..., --node-name."""
     for option in reversed(_NODE_OPTIONS):
         command = option(command)
     return command
@@ -122,7 +126,9 @@ def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str 
         if node_name is not None:
             args.append(f"--name={_node_start.check_name(node_name)}")
     except ValueError as error:
-        text = str(error).replace("num_cpus", "--num-cpus").replace("num_gpus", "--num-gpus")
+        text = str(error)
+        for name in ("num_cpus", "num_gpus", "object_store_memory", "object_spilling_directory"):
+            text = text.replace(name, "--" + name.replace("_", "-"))
         raise click.UsageError(text) from None
     return args
 
