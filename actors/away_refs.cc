@@ -205,7 +205,7 @@ Status AwayRefs::TakeWord(const BulkFrame& frame) {
 
 void AwayRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
   if (ask.word == BulkWord::kLetGo) {
-    lent_.TakeBack(ask.id);
+    if (lent_.TakeBack(ask.id)) store_.NoteLentAway(-1);
     renamed_.erase(ask.id);
     slots_.erase(ask.id);
     return AppendBulkFrame(out, WordOf(BulkWord::kLeft, ask.id, ask.offset));
@@ -216,6 +216,7 @@ void AwayRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
     if (known) {
       slots_.emplace(ask.id, SlotHold(slot));
       lent_.Lend(ask.id);
+      store_.NoteLentAway(1);
     }
   }
   AppendBulkFrame(out, WordOf(known ? BulkWord::kHeld : BulkWord::kRefused, ask.id, ask.offset));
@@ -237,6 +238,7 @@ void AwayRefs::Unlinked() {
 }
 
 void AwayRefs::End(ErrorCode code, const std::string& why) {
+  store_.NoteLentAway(-static_cast<std::ptrdiff_t>(lent_.size()));
   lent_.Clear();
   renamed_.clear();
   slots_.clear();

@@ -176,11 +176,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool TakeReplies(std::string* why);
   bool TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why);
   class AnswerArrived;
+  struct ItemsArriving;
+  class ItemArrived;
   bool TakeResult(Slot* slot, const Frame& frame, std::string* why);
   bool FinishBehindItems(Slot* slot, const Frame& frame);
   bool TakeObservedResult(Slot* slot, const Frame& frame, std::string* why);
   bool TakeItem(const Frame& frame, std::string* why);
-  ObjectStore::Took TakeObject(Slot* slot, std::string_view body, bool wanted);
+  ObjectStore::Took TakeObject(Slot* slot, std::string_view body, bool wanted, ObjectStore::Then then = {});
   bool TakeControl(const Frame& frame, std::string* why);
   std::uint64_t SequenceOf(const Slot* slot) const { return slot->call() & kSequenceMask; }
   bool FullLocked() const;
@@ -216,6 +218,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   SlotRing<Slot*> ring_;
   std::unordered_map<std::uint64_t, std::shared_ptr<ItemStream>> items_;  // by sequence
   std::unordered_map<std::uint64_t, ProcessId> items_made_by_;  // by sequence, of observed calls: items in memory
+  std::unordered_map<std::uint64_t, std::shared_ptr<ItemsArriving>> items_arriving_;  // the same, from another host
   CallerSession session_;
   RedialRule redial_;
   std::size_t unflushed_frames_ = 0;

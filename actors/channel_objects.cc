@@ -26,13 +26,13 @@ void Channel::BeginCrossingLocked() {
   crossing_->Begun(session_.established(), way_.target, way_.identity);
 }
 
-/// A result that is not in its frame comes for this slot. `wanted`: somebody may read it.
-ObjectStore::Took Channel::TakeObject(Slot* slot, std::string_view body, bool wanted) {
+/// A result that is not in its frame comes for this slot. `wanted`: somebody may read it. `then`: see ObjectStore.
+ObjectStore::Took Channel::TakeObject(Slot* slot, std::string_view body, bool wanted, ObjectStore::Then then) {
   ObjectStore* const objects = ObjectStore::Existing();
-  if (objects == nullptr || (!way_.here() && options_.observer != nullptr)) return ObjectStore::Took::kBad;
-  if (way_.here()) return objects->TakeResult(slot, body);
+  if (objects == nullptr) return ObjectStore::Took::kBad;
+  if (way_.here()) return objects->TakeResult(slot, body, then.fills_only ? std::move(then.run) : nullptr);
   CrossLocked();  // from another host memory of this one cannot be named
-  return objects->TakeResultAway(slot, body, crossing_, wanted);
+  return objects->TakeResultAway(slot, body, crossing_, wanted, std::move(then));
 }
 
 }  // namespace troupe::actors

@@ -150,11 +150,9 @@ void Channel::BeginLocked(CallStream stream) {
   stream_ = std::move(stream);
   broken_ = false;
   ProcessId self;
-  if (way_.here() || options_.observer == nullptr) {  // to another host, who observes may make calls again elsewhere
-    // Large results are lent to this process by name.
-    if (const ObjectStore* objects = ObjectStore::Current()) self = objects->self();
-    if (!self.IsNil() && way_.here()) place_.store(Place::kHere, std::memory_order_relaxed);
-  }
+  // Large results are lent to this process by name.
+  if (const ObjectStore* objects = ObjectStore::Current()) self = objects->self();
+  if (!self.IsNil() && way_.here()) place_.store(Place::kHere, std::memory_order_relaxed);
   session_.Connected(NewSessionId(), self);
   redial_.Connected(Now());
   attached_.store(true, std::memory_order_release);

@@ -1,6 +1,9 @@
 // Answers that are more than the bytes of one frame: several of one call, objects in memory.
 #include <absl/strings/str_format.h>
 
+#include <mutex>
+#include <utility>
+
 #include "actors/channel.h"
 #include "actors/object_store.h"
 #include "actors/reactor.h"
@@ -41,33 +44,74 @@ bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
 class Channel::AnswerArrived : public Completion {
  public:
   AnswerArrived(const Channel& channel, Slot* slot)
-      : observer_(channel.options_.observer), channel_(channel.id_), slot_(slot) {}
-  void Run() override { observer_->Answered(channel_, {{slot_, ObservedAnswer::Lost::kNo}}, /*as_leader=*/false); }
+      : observer_(channel.options_.observer), channel_(channel.id_), slot_(slot), away_(!channel.way_.here()) {}
+  void Run() override { observer_->Answered(channel_, {{slot_, LostOnTheWay()}}, /*as_leader=*/false); }
 
  private:
+  /// From another host it can be lost after its frame came, with the process that made it.
+  ObservedAnswer::Lost LostOnTheWay() const {
+    const bool lost = away_ && (slot_->flags() & kFlagRuntimeError) != 0 && ReadRuntimeError(slot_->bytes()).code == kObjectLost;
+    return lost ? ObservedAnswer::Lost::kMaybeExecuted : ObservedAnswer::Lost::kNo;
+  }
+
   const std::shared_ptr<CallObserver> observer_;
   const std::uint64_t channel_;
   Slot* const slot_;
+  const bool away_;
+};
+
+/// The items of an observed call that are on their way from another host.
+struct Channel::ItemsArriving {
+  std::mutex mutex;
+  std::size_t missing = 0;
+  std::unique_ptr<Completion> then;  // when none is missing
+};
+
+class Channel::ItemArrived : public Completion {
+ public:
+  explicit ItemArrived(std::shared_ptr<ItemsArriving> items) : items_(std::move(items)) {
+    const std::lock_guard lock(items_->mutex);
+    ++items_->missing;
+  }
+  void Run() override {
+    std::unique_ptr<Completion> then;
+    {
+      const std::lock_guard lock(items_->mutex);
+      if (--items_->missing == 0) then = std::move(items_->then);
+    }
+    if (then != nullptr) then->Run();
+  }
+
+ private:
+  const std::shared_ptr<ItemsArriving> items_;
 };
 
 /// The observer hears of a call's end when all its items can be read: then it may end the process. False: they can.
 bool Channel::FinishBehindItems(Slot* slot, const Frame& frame) {
-  const auto made_by = items_made_by_.find(frame.head.sequence);
-  ObjectStore* const objects = ObjectStore::Existing();
-  if (made_by == items_made_by_.end() || objects == nullptr) return false;
+  const std::uint64_t sequence = frame.head.sequence;
   std::unique_ptr<Completion> then = std::make_unique<AnswerArrived>(*this, slot);
-  const bool later = objects->AfterArrivals(made_by->second, &then);
-  items_made_by_.erase(made_by);
-  if (later) items_.erase(frame.head.sequence);
+  bool later = false;
+  if (const auto made_by = items_made_by_.find(sequence); made_by != items_made_by_.end()) {
+    ObjectStore* const objects = ObjectStore::Existing();
+    later = objects != nullptr && objects->AfterArrivals(made_by->second, &then);
+    items_made_by_.erase(made_by);
+  } else if (const auto found = items_arriving_.find(sequence); found != items_arriving_.end()) {
+    const std::shared_ptr<ItemsArriving> arriving = std::move(found->second);
+    items_arriving_.erase(found);
+    const std::lock_guard lock(arriving->mutex);
+    later = arriving->missing != 0;
+    if (later) arriving->then = std::move(then);
+  }
+  if (later) items_.erase(sequence);
   return later;
 }
 
 /// TakeResult for the observer, which hears of it when it can be read.
 bool Channel::TakeObservedResult(Slot* slot, const Frame& frame, std::string* why) {
-  ObjectStore* const objects = ObjectStore::Existing();
-  const bool good = objects != nullptr && way_.here() && frame.head.flags == (kFlagReply | kFlagObjects);
-  const ObjectStore::Took took =
-      good ? objects->TakeResult(slot, frame.body, std::make_unique<AnswerArrived>(*this, slot)) : ObjectStore::Took::kBad;
+  ObjectStore::Took took = ObjectStore::Took::kBad;
+  if (frame.head.flags == (kFlagReply | kFlagObjects)) {
+    took = TakeObject(slot, frame.body, /*wanted=*/true, {std::make_unique<AnswerArrived>(*this, slot), /*fills_only=*/true});
+  }
   items_.erase(frame.head.sequence);
   if (took == ObjectStore::Took::kLater) return true;
   if (took == ObjectStore::Took::kBad) {
@@ -95,11 +139,20 @@ bool Channel::TakeItem(const Frame& frame, std::string* why) {
     *why = kBadResult;
     return false;
   }
-  if (options_.observer != nullptr) items_made_by_[frame.head.sequence] = ObjectStore::MakerOf(frame.body);
+  std::shared_ptr<ItemsArriving> arriving;
+  if (options_.observer != nullptr && way_.here()) {
+    items_made_by_[frame.head.sequence] = ObjectStore::MakerOf(frame.body);
+  } else if (options_.observer != nullptr) {
+    std::shared_ptr<ItemsArriving>& known = items_arriving_[frame.head.sequence];
+    if (known == nullptr) known = std::make_shared<ItemsArriving>();
+    arriving = known;
+  }
   bool good = true;
   bool wanted = true;
   const auto fill = [&](Slot* slot) {
-    const ObjectStore::Took took = TakeObject(slot, frame.body, wanted);
+    ObjectStore::Then then;
+    if (arriving != nullptr) then.run = std::make_unique<ItemArrived>(arriving);
+    const ObjectStore::Took took = TakeObject(slot, frame.body, wanted, std::move(then));
     if (took == ObjectStore::Took::kBad) good = false;
     return took == ObjectStore::Took::kDone;
   };

@@ -28,6 +28,7 @@ class LentAway {
   bool GivesInside(const store::ObjectId& name) const { return inside_.count(name) != 0; }
   bool full() const { return lent_.size() >= kMost; }
   bool empty() const { return lent_.empty(); }
+  std::size_t size() const { return lent_.size(); }
 
   void Lend(const store::ObjectId& name) { lent_.emplace(name, Entry()); }
   /// False: it was not lent.

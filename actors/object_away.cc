@@ -16,14 +16,23 @@
 namespace troupe::actors {
 namespace {
 
+void Conclude(Slot* slot, std::uint16_t flags, std::string_view body, ObjectStore::Then& then) {
+  if (then.fills_only) {
+    slot->Fill(flags, body);
+  } else {
+    CallReactor::Current().Answer(slot, flags, body);
+  }
+  if (then.run != nullptr) CallReactor::Current().Post(std::move(then.run));
+}
+
 /// What an answer that does not come becomes; memory that is short keeps its own error.
-void AnswerMissing(Slot* slot, std::uint64_t bytes, const Status& why) {
+void AnswerMissing(Slot* slot, std::uint64_t bytes, const Status& why, ObjectStore::Then& then) {
   ByteBuffer body;
   const ErrorCode code = ErrorCodeOf(why) == ErrorCode::kTooLarge ? ErrorCode::kTooLarge : kObjectLost;
   AppendRuntimeError(body, code,
                      absl::StrFormat("the result, of %u bytes, could not be fetched from its actor's host: %s", bytes,
                                      MessageOf(why)));
-  CallReactor::Current().Answer(slot, kFlagReply | kFlagRuntimeError, body.view());
+  Conclude(slot, kFlagReply | kFlagRuntimeError, body.view(), then);
 }
 
 }  // namespace
@@ -104,30 +113,32 @@ bool Parse(std::string_view body, AwayResult* result) {
 
 /// It, and what lies inside it, is here.
 void ObjectStore::FinishAway(Slot* slot, const store::Writing* writing, std::string value,
-                             const std::vector<store::ObjectId>& contained) {
+                             const std::vector<store::ObjectId>& contained, Then& then) {
   if (writing == nullptr) {
     Turn turn(*this);
     RenameRefs(&value, [this](const store::ObjectId& name) { return Here(name); });
   }
   const store::ObjectId here = Provide(slot, writing, value, contained);
   const std::uint16_t flags = writing != nullptr ? kFlagReply | kFlagObjects : kFlagReply;
-  CallReactor::Current().Answer(slot, flags, writing != nullptr ? NameBytes(here) : value);
+  Conclude(slot, flags, writing != nullptr ? NameBytes(here) : value, then);
 }
 
 ObjectStore::Took ObjectStore::TakeResultAway(Slot* slot, std::string_view body,
-                                              const std::shared_ptr<Crossing>& crossing, bool wanted) {
+                                              const std::shared_ptr<Crossing>& crossing, bool wanted, Then then) {
   AwayResult result;
   if (crossing == nullptr || !Parse(body, &result)) return Took::kBad;
   if (!wanted) {
     crossing->Decline(result.id);
+    if (then.run != nullptr) CallReactor::Current().Post(std::move(then.run));
     return Took::kLater;
   }
   slot->AddReference();
-  auto done = [this, slot, bytes = result.bytes, value = std::move(result.value)](StatusOr<store::Writing> writing,
-                                                                               const std::vector<store::ObjectId>& inside) {
+  const auto last = std::make_shared<Then>(std::move(then));  // what is posted is copied
+  auto done = [this, slot, last, bytes = result.bytes, value = std::move(result.value)](
+                  StatusOr<store::Writing> writing, const std::vector<store::ObjectId>& inside) {
     const SlotHold hold(slot);
-    if (!writing.ok()) return AnswerMissing(slot, bytes, writing.status());
-    FinishAway(slot, value.empty() ? &*writing : nullptr, value, inside);
+    if (!writing.ok()) return AnswerMissing(slot, bytes, writing.status(), *last);
+    FinishAway(slot, value.empty() ? &*writing : nullptr, value, inside, *last);
   };
   if (result.in_frame) {
     crossing->TakeResult(result.id, std::move(result.names), std::move(done));

@@ -13,7 +13,9 @@
 // it held.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -114,6 +116,12 @@ class ResultHold {
   std::function<void()> lost_;
 };
 
+/// What is posted once a result of another host is here, or never will be. `fills_only`: that one finishes the slot.
+struct ResultThen {
+  std::unique_ptr<Completion> run;
+  bool fills_only = false;
+};
+
 class ObjectStore {
  public:
   /// nullptr: no descriptor or memory is left for one.
@@ -183,8 +191,12 @@ class ObjectStore {
   /// Both for a caller on another host, which gets it over the session's link (crossing.h); `contained` is taken over.
   std::shared_ptr<ResultHold> OfferResult(const store::Writing* writing, std::string_view bytes, Handles contained,
                                           const std::shared_ptr<Crossing>& crossing, std::string* body);
+  using Then = ResultThen;
   /// `wanted`: somebody may read it; else its maker is told that nobody does.
-  Took TakeResultAway(Slot* slot, std::string_view body, const std::shared_ptr<Crossing>& crossing, bool wanted);
+  Took TakeResultAway(Slot* slot, std::string_view body, const std::shared_ptr<Crossing>& crossing, bool wanted,
+                      Then then = {});
+  /// So many more references are lent to processes of other hosts, or fewer.
+  void NoteLentAway(std::ptrdiff_t more) { lent_away_.fetch_add(more, std::memory_order_relaxed); }
 
   // -- references of other hosts (away_refs.h) --
   /// What an object is called between hosts: by its owner's name, also where another one stands for it here.
@@ -202,7 +214,7 @@ class ObjectStore {
 
   struct Figures {
     std::size_t owned = 0;  // without lives, like `borrowed`
-    std::size_t lent = 0;   // objects and lives of this process that others hold
+    std::size_t lent = 0;   // objects and lives of this process that others of this host hold, all that other hosts do
     std::size_t borrowed = 0;
     std::size_t lives = 0;  // of this process and of others
     std::size_t mapped = 0;  // segments of others
@@ -256,7 +268,7 @@ class ObjectStore {
   store::ObjectId Away(const store::ObjectId& id) const;
   std::vector<store::ObjectId> InsideOf(const store::ObjectId& id) const;
   void FinishAway(Slot* slot, const store::Writing* writing, std::string value,
-                  const std::vector<store::ObjectId>& contained);
+                  const std::vector<store::ObjectId>& contained, Then& then);
   void Rouse(const store::ObjectId& id);
   void ForgetAway(const store::ObjectId& id);
   void Apply();
@@ -305,6 +317,7 @@ class ObjectStore {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::atomic<std::ptrdiff_t> lent_away_{0};
   store::References table_;
   std::unordered_map<const Slot*, store::ObjectId> slots_;
   std::map<store::ObjectId, Slot*> slot_of_;          // where one lives, no reference

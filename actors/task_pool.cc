@@ -213,6 +213,7 @@ void TaskPool::Answered(std::uint64_t channel_id, const std::vector<ObservedAnsw
 /// Its slot is filled: that is the task's answer, or it goes again.
 void TaskPool::SettleLocked(Task& task, ObservedAnswer::Lost lost, SlotList* finished) {
   const std::uint16_t flags = task.slot->flags();
+  task.over.reset();
   if (lost == ObservedAnswer::Lost::kNotSent && !task.cancelled) {
     if (task.retries >= 0) ++task.retries;  // it did not begin: nothing is counted
     TryAgainLocked(task);

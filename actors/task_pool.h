@@ -30,6 +30,7 @@ namespace troupe::actors {
 
 template <class Keeper>
 class ArgumentDone;
+class HeldForCall;
 
 class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPool> {
  public:
@@ -43,8 +44,8 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   struct Function {
     const std::uint64_t id = NewId();
     std::string definition;  // encoded arguments of kDefine: the key of its calls, and what it is
-    std::string definition_away;  // the same without the references inside, for processes of another host; empty: the same
-    Handles refs;                 // inside the definition
+    Handles refs;            // inside the definition
+    std::size_t refs_at = 0;  // where in it the value begins that holds them
     std::uint16_t definition_arguments = 2;
     std::int32_t retries = 0;  // when its process is lost; -1: any number
     Retried retried = Retried::kNone;
@@ -144,7 +145,8 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
 
   enum class Sent { kYes, kLater, kNever };
   Sent SendLocked(Task& task);
-  void AppendArgumentsTo(const Lane& lane, const Task& task, ByteBuffer& frame, std::uint16_t* flags) const;
+  void AppendArgumentsTo(const Lane& lane, const Task& task, ByteBuffer& frame, std::uint16_t* flags,
+                         std::unique_ptr<HeldForCall>* over) const;
   bool DefineLocked(Lane& lane, const Function& function, Sent* why);
   Sent IssueLocked(Lane& lane, ByteBuffer& frame, std::uint16_t flags, Slot* slot,
                    std::shared_ptr<ItemStream> items);

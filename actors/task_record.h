@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "actors/held_for_call.h"
 #include "actors/task_pool.h"
 
 namespace troupe::actors {
@@ -11,6 +12,7 @@ struct TaskPool::Task : TaskLine::Task {
   std::shared_ptr<TaskPool> pool;
   Slot* slot = nullptr;  // one reference
   Call call;
+  std::unique_ptr<HeldForCall> over;  // what it names, while a process of another host has it
   bool cancelled = false;
   std::uint64_t later = 0;  // its number while arguments are to come; then it is not in the line
   std::size_t missing = 0;  // of those

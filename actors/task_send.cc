@@ -1,10 +1,12 @@
 // Tasks and functions as calls of the processes that run them.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "actors/now.h"
 #include "actors/reactor.h"
+#include "actors/refs_head.h"
 #include "actors/task_record.h"
 
 namespace troupe::actors {
@@ -30,8 +32,10 @@ TaskPool::Sent TaskPool::SendLocked(Task& task) {
     frame.AppendValue(head);
     if (named) frame.Append(shape->names.data(), shape->names.size());
     std::uint16_t flags = named ? kFlagNamed : kFlagNone;
-    AppendArgumentsTo(lane, task, frame, &flags);
+    std::unique_ptr<HeldForCall> over;
+    AppendArgumentsTo(lane, task, frame, &flags, &over);
     sent = IssueLocked(lane, frame, flags, task.slot, task.call.items);
+    if (sent == Sent::kYes) task.over = std::move(over);
     if (sent == Sent::kYes && named && room) lane.shapes.emplace(shape->id, head.shape);
   }
   if (sent == Sent::kYes) {
@@ -52,16 +56,38 @@ TaskPool::Sent TaskPool::SendLocked(Task& task) {
   return sent;
 }
 
-/// What they name is registered by who runs the task before this process knows of its answer.
-void TaskPool::AppendArgumentsTo(const Lane& lane, const Task& task, ByteBuffer& frame, std::uint16_t* flags) const {
-  const std::string& values = task.call.values;
-  if (!task.call.held.empty()) {
-    std::optional<std::string> copied;
-    if (lane.channel->place() == Channel::Place::kAway) copied = values_.CopiedOut(values, task.call.argument_count);
-    if (copied) return frame.Append(copied->data(), copied->size());
-    *flags |= kFlagObjects;  // on another host: its process says what is wrong
+namespace {
+
+/// The same once more: each with a handle of its own.
+Handles Copied(const Handles& held) {
+  Handles copy;
+  for (const store::ObjectId& id : held.ids()) {
+    ObjectStore::Current()->AddHandle(id);
+    copy.Add(id);
   }
-  frame.Append(values.data(), values.size());
+  return copy;
+}
+
+}  // namespace
+
+/// What they name is registered by who runs the task before this process knows of its answer; on another host it may be
+/// read, `*over` the channel's link, until then.
+void TaskPool::AppendArgumentsTo(const Lane& lane, const Task& task, ByteBuffer& frame, std::uint16_t* flags,
+                                 std::unique_ptr<HeldForCall>* over) const {
+  const std::string& values = task.call.values;
+  if (task.call.held.empty()) return frame.Append(values.data(), values.size());
+  if (lane.channel->place() != Channel::Place::kAway) {
+    *flags |= kFlagObjects;
+    return frame.Append(values.data(), values.size());
+  }
+  bool named = false;
+  const std::optional<std::string> away = values_.ForAway(values, task.call.argument_count, &named);
+  if (!away || named) {
+    *flags |= kFlagObjects;
+    *over = std::make_unique<HeldForCall>(Copied(task.call.held), lane.channel->Cross());
+  }
+  const std::string& sent = away ? *away : values;  // what is no value its process says
+  frame.Append(sent.data(), sent.size());
 }
 
 Slot* TaskPool::Ask(LaneId id, std::string_view method) {
@@ -89,13 +115,22 @@ bool TaskPool::DefineLocked(Lane& lane, const Function& function, Sent* why) {
   frame.AppendValue(head);
   frame.AppendValue(static_cast<std::uint16_t>(kDefine.size()));
   frame.Append(kDefine.data(), kDefine.size());
-  const bool away = lane.channel->place() == Channel::Place::kAway && !function.definition_away.empty();
-  const std::string& definition = away ? function.definition_away : function.definition;
-  frame.Append(definition.data(), definition.size());
-  const std::uint16_t flags = function.refs.empty() || away ? kFlagNamed : kFlagNamed | kFlagObjects;
+  frame.Append(function.definition.data(), function.definition.size());
   const SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
+  std::unique_ptr<HeldForCall> over;
+  std::uint16_t flags = kFlagNamed;
+  if (!function.refs.empty()) {
+    flags |= kFlagObjects;
+    if (lane.channel->place() == Channel::Place::kAway) {
+      const std::size_t refs = frame.size() - function.definition.size() + function.refs_at;
+      RenameRefs(frame.data() + refs, frame.size() - refs,
+                 [](const store::ObjectId& id) { return ObjectStore::Current()->NameAway(id); });
+      over = std::make_unique<HeldForCall>(Copied(function.refs), lane.channel->Cross());
+    }
+  }
   *why = IssueLocked(lane, frame, flags, slot.get(), nullptr);
   if (*why != Sent::kYes) return false;
+  if (over != nullptr) static_cast<void>(CallReactor::Current().OnDone(slot.get(), std::move(over)));
   lane.functions.emplace(function.id, 0);
   return true;
 }

@@ -27,8 +27,9 @@ class TaskValues {
   /// Appends the value that an answer holds, and to `held` a handle of each object that it names. One in memory is
   /// named from so many bytes on, and copied below. False: the answer holds no value.
   virtual bool AppendAnswer(const Slot& answer, std::size_t named_from, std::string* values, Handles* held) const = 0;
-  /// `count` arguments as they go to another host: large values by their bytes. Nothing: they cannot.
-  virtual std::optional<std::string> CopiedOut(std::string_view values, int count) const = 0;
+  /// `count` arguments as they go to another host: small ones by their bytes, as far as a frame has room, others, and the
+  /// references inside, by the names that are known between hosts. `*named`: some are. Nothing: they are no values.
+  virtual std::optional<std::string> ForAway(std::string_view values, int count, bool* named) const = 0;
 };
 
 }  // namespace troupe::actors

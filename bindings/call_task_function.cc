@@ -163,8 +163,10 @@ std::shared_ptr<FunctionWithShapes> Described(PyObject* key, PyObject* payload, 
   function->definition.assign(definition.view());
   if (refs != nullptr && !refs->empty()) {
     ByteBuffer with_refs;
-    if (!EncodeValue(with_refs, key) || !EncodeWithRefs(with_refs, payload, *refs)) return nullptr;
-    function->definition_away = std::exchange(function->definition, std::string(with_refs.view()));
+    if (!EncodeValue(with_refs, key)) return nullptr;
+    function->refs_at = with_refs.size();
+    if (!EncodeWithRefs(with_refs, payload, *refs)) return nullptr;
+    function->definition.assign(with_refs.view());
     for (const store::ObjectId& id : refs->ids()) {
       actors::ObjectStore::Current()->AddHandle(id);
       function->refs.Add(id);

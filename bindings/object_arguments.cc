@@ -44,8 +44,8 @@ bool Incoming::Fetch(const ProcessId& lender) {
   if (lender.IsNil() && values.empty() && refs.empty()) return true;
   if (lender.IsNil()) {
     RaiseRuntimeError(actors::kObjectLost,
-                      "an argument lies in the memory of another host\n  a task that runs on another host than its caller "
-                      "takes values alone, of at most 16 MiB in all");
+                      "an argument lies in its caller's memory, and that process has no name for it: no descriptor was left "
+                      "there (raise `ulimit -n`)");
     return false;
   }
   actors::ObjectStore* const store = Objects();

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "actors/call_frame.h"
+#include "actors/crossing.h"
 #include "actors/object_store.h"
+#include "actors/refs_head.h"
 #include "bindings/call_values.h"
 
 namespace troupe::bindings {
@@ -56,25 +58,43 @@ class Encoded : public actors::TaskValues {
     return true;
   }
 
-  std::optional<std::string> CopiedOut(std::string_view values, int count) const override {
-    const std::size_t most = actors::CallLimits().frame_bytes_max;
-    ByteBuffer out;
+  std::optional<std::string> ForAway(std::string_view values, int count, bool* named) const override {
+    const auto away = [](const store::ObjectId& id) { return actors::ObjectStore::Current()->NameAway(id); };
+    std::string out;
     for (int i = 0; i < count; ++i) {
       const std::string_view value = FrontValue(values);
       values.remove_prefix(value.size());
       std::vector<store::ObjectId> objects;
       std::vector<store::ObjectId> refs;
       if (value.empty() || !ObjectsNamed(value, 1, &objects, &refs)) return std::nullopt;
-      if (!std::all_of(refs.begin(), refs.end(), store::IsLife)) return std::nullopt;  // those stay behind
+      *named = *named || !std::all_of(refs.begin(), refs.end(), store::IsLife);  // those stay behind
       if (objects.empty()) {
-        out.Append(value.data(), value.size());
+        const std::size_t at = out.size();
+        out.append(value);
+        actors::RenameRefs(out.data() + at, value.size(), away);
         continue;
       }
-      const StatusOr<actors::ObjectView> view = actors::ObjectStore::Current()->View(objects.front());
-      if (!view.ok() || view->bytes().size() > most || out.size() > most - view->bytes().size()) return std::nullopt;
-      static_cast<void>(AppendLargeBytes(out, view->bytes()));  // fails for what is larger alone
+      const std::size_t used = out.size() + values.size() + actors::kOtherArguments;
+      const std::size_t room = actors::CallLimits().frame_bytes_max - std::min<std::size_t>(used, actors::CallLimits().frame_bytes_max);
+      if (AppendCopy(objects.front(), std::min<std::size_t>(actors::Crossing::kFromBytes, room), &out)) continue;
+      *named = true;
+      if (!AppendName(objects.front(), &out)) return std::nullopt;
     }
-    return std::string(out.view());
+    return out;
+  }
+
+  /// Of what another host pulls, and of what lies inside it.
+  static bool AppendName(const store::ObjectId& id, std::string* values) {
+    std::vector<store::ObjectId> inside = actors::ObjectStore::Current()->Inside(id);
+    std::erase_if(inside, store::IsLife);
+    ByteBuffer out;
+    if (inside.empty()) {
+      AppendObjectName(out, id);
+    } else if (!AppendObjectWithRefs(out, id, inside, /*names_away=*/true)) {
+      return false;
+    }
+    values->append(out.view());
+    return true;
   }
 };
 

@@ -27,7 +27,7 @@ class PlainValues : public TaskValues {
     values->append(answer.bytes());
     return !answer.bytes().empty();
   }
-  std::optional<std::string> CopiedOut(std::string_view values, int) const override { return std::string(values); }
+  std::optional<std::string> ForAway(std::string_view values, int, bool*) const override { return std::string(values); }
 };
 
 class CallLineTest : public ::testing::Test {

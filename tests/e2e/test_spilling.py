@@ -38,7 +38,10 @@ class Holder:
     def large(self, value):
         return filled(value, 60)
     def totals(self, refs):
-        return [int(troupe.get(ref).sum(dtype=np.uint64)) // MIB for ref in refs]
+        self.kept = [troupe.get(ref) for ref in refs]
+        return [int(array.sum(dtype=np.uint64)) // MIB for array in self.kept]
+    def drop(self):
+        del self.kept
     def figures(self):
         return native._object_figures()
 """
@@ -78,6 +81,7 @@ here = figures()
 assert here["pool_bytes"] <= 64 * MIB and here["disk_bytes"] >= 100 * MIB, here
 holder = troupe.remote(Holder).remote()
 assert troupe.get(holder.totals.remote(refs)) == [i * 20 for i in range(10)]
+troupe.get(holder.drop.remote())
 made = troupe.get(holder.make.remote(10))
 there = troupe.get(holder.figures.remote())
 assert there["pool_bytes"] <= 64 * MIB and there["disk_bytes"] >= 100 * MIB, there
@@ -144,6 +148,7 @@ assert there["pool_bytes"] <= 64 * MIB and there["disk_bytes"] >= 60 * MIB, ther
 results = [holder.large.remote(i) for i in range(3)]
 assert [int(troupe.get(ref, timeout=60).sum(dtype=np.uint64)) // MIB for ref in results] == [0, 60, 120]
 del refs, results
+troupe.get(holder.drop.remote())
 eventually(lambda: troupe.get(holder.figures.remote())["disk_bytes"] == 0)
 """, ADDRESS=address))
 

@@ -105,8 +105,7 @@ def _loaded(payload: bytes) -> tuple[Callable[..., Any], str]:
         return _raiser(exceptions.with_type_of(exceptions.RuntimeEnvSetupError, error, text)), "task"
     except exceptions.ObjectLostError as error:
         return _raiser(exceptions.ObjectLostError(
-            f"the function holds Refs, and one of them cannot be had in this process: {error}\n  of another host than its "
-            "caller's: let the function take values, or run it on the caller's host")), "task"
+            f"the function holds Refs, and one of them cannot be had in this process: {error}")), "task"
     except BaseException as error:
         return _raiser(error), "task"
     return function, name
