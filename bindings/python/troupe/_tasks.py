@@ -18,7 +18,7 @@ class RemoteFunction:
     """What `@troupe.remote` makes of a function. `remote(...)` starts a task: a ref of what it returns, a list of
     refs with `num_returns`, or an ObjectRefGenerator of a function that yields.
 
-    `remote` is an attribute: of a function that was called before it is the native call path itself. It raises
+    `remote` of a function that was called before is the native call path itself. It raises
     LaunchError when the function cannot travel, TypeError or ValueError when its arguments cannot.
     """
 
@@ -30,7 +30,6 @@ class RemoteFunction:
         self._refs: Any = None  # those that the payload names
         self.__name__ = getattr(function, "__name__", "task")
         self.__doc__ = function.__doc__
-        self.remote: Callable[..., Any] = self._first
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"remote functions are started by {self.__name__}.remote(...), not by calling them")
@@ -47,11 +46,12 @@ class RemoteFunction:
 
     def unbind(self) -> None:
         """The next task asks for the session anew; what names objects is of this process alone."""
-        self.remote = self._first
+        self.__dict__.pop("remote", None)
         if self._refs is not None:
             self._payload = self._refs = None
 
-    def _first(self, *args: Any, **kwargs: Any) -> Any:
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Starts a task. This is the first one's way; an attribute of the same name hides it from then on."""
         from troupe._task_leases import Leases
 
         session = _session.current()
@@ -62,7 +62,7 @@ class RemoteFunction:
         _bound.add(self)
         if _api.around_wait is not None:
             started = _api.lending(started)
-        self.remote = started
+        self.__dict__["remote"] = started
         return started(*args, **kwargs)
 
     def _bind(self, session: _session.Session, pool: Any) -> Any:
