@@ -184,6 +184,54 @@ def test_a_cut_that_ends_before_the_caller_gives_up_is_no_failure(network: Netwo
     assert ask() == "reached"
 
 
+REFS_JOB = """
+import os, sys, threading, numpy as np, troupe
+from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+troupe.init(os.environ["TROUPE_ADDRESS"])
+
+class Holder:
+    def makes(self, size):
+        return [troupe.put(np.full(size, 3, dtype=np.uint8)), troupe.put("small")]
+    def keep(self, refs):
+        self.refs = refs
+    def total(self):
+        return int(troupe.get(self.refs[0], timeout=60).sum(dtype=np.uint64)), troupe.get(self.refs[1], timeout=60)
+
+a, b = [troupe.remote(Holder).options(scheduling_strategy=On(n["NodeID"], soft=False)).remote()
+        for n in sorted(troupe.nodes(), key=lambda n: n["NodeName"])]
+# b has its refs from the driver, which has them from a: the value goes from a to the driver, and on to b.
+troupe.get(b.keep.remote(troupe.get(a.makes.remote(200_000_000), timeout=60)), timeout=60)
+print("held", flush=True)
+sys.stdin.readline()
+asked = b.total.remote()
+troupe.wait([asked], timeout=0.2)
+print("asked", flush=True)
+print(troupe.get(asked, timeout=120), flush=True)
+"""
+
+
+def test_refs_and_values_on_their_way_survive_a_cut(network: Network) -> None:
+    """A real cut between the driver and the host its value comes from, longer than the silence after which a connection
+    counts as lost: nothing is sent twice as a whole, and nobody is told that the object is lost."""
+    job = subprocess.Popen(network.hosts["driver"].command([sys.executable, "-c", REFS_JOB]), stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE, text=True,
+                           env={**os.environ, "TROUPE_ADDRESS": network.address, "TROUPE_TOKEN_FILE": network.token})
+    try:
+        assert job.stdout.readline() == "held\n"
+        job.stdin.write("\n")
+        job.stdin.flush()
+        assert job.stdout.readline() == "asked\n"
+        network.hosts.cut("driver", "a")
+        time.sleep(6.5)  # lint-ok: a cut that lasts this long
+        network.hosts.heal()
+        assert job.stdout.readline() == "(600000000, 'small')\n"
+    finally:
+        network.hosts.heal()
+        job.stdin.close()
+        job.stdout.close()
+        assert job.wait(60) == 0
+
+
 @pytest.mark.parametrize("example", ["digits_ddp.py", "driver_on_rank0.py"])
 def test_the_quickstarts_jobs(network: Network, example: str) -> None:
     pytest.importorskip("torch")
