@@ -234,7 +234,7 @@ void AwayRefs::AppendWords(std::string& out) {
 void AwayRefs::Unlinked() {
   held_.Unlinked();
   asked_.clear();
-  doubted_.reset();
+  doubt_.Clear();
 }
 
 void AwayRefs::End(ErrorCode code, const std::string& why) {

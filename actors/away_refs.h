@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/doubt.h"
 #include "actors/held_away.h"
 #include "actors/lent_away.h"
 #include "actors/object_handles.h"
@@ -69,11 +70,7 @@ class AwayRefs {
     while (!asked_.empty()) {
       const BulkFrame ask = asked_.front();
       const bool known = ask.word == BulkWord::kLetGo || Gives(ask.id) || given(ask.id);
-      if (!known) {
-        if (!doubted_) doubted_ = round;
-        if (round < *doubted_ + kDoubtRounds) return false;
-      }
-      doubted_.reset();
+      if (!doubt_.Settled(known, round)) return false;
       asked_.pop_front();
       AnswerOne(ask, known, out);
     }
@@ -89,10 +86,6 @@ class AwayRefs {
   bool idle() const { return held_.empty() && lent_.empty(); }
   /// Nothing that a link, if it is lost, would have to be made for again.
   bool Over() const { return held_.OnlyLeaving() && lent_.empty(); }
-
-  // A read or a kHold may have come while a batch of words ran, before the one that gives its value: the next batch is
-  // to end.
-  static constexpr std::uint64_t kDoubtRounds = 2;
 
  private:
   struct Taking;
@@ -115,7 +108,7 @@ class AwayRefs {
   std::map<store::ObjectId, SlotHold> slots_;  // of what is lent
   std::map<store::ObjectId, std::shared_ptr<const std::string>> renamed_;  // values that name references, as the other end knows them
   std::deque<BulkFrame> asked_;
-  std::optional<std::uint64_t> doubted_;
+  Doubt doubt_;  // of the first of them
   std::deque<store::ObjectId> ready_;
 };
 

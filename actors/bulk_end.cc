@@ -148,9 +148,9 @@ void BulkEnd::Unlink(Instant now) {
   place_ = nullptr;
   head_.clear();
   reads_.clear();
-  doubted_.reset();
+  read_doubt_.Clear();
   taken_.clear();
-  taken_doubted_.reset();
+  taken_doubt_.Clear();
   words_.clear();
   out_.clear();
   sent_ = 0;
@@ -257,16 +257,11 @@ Status BulkEnd::BeginPart(const BulkFrame& frame) {
   return absl::OkStatus();
 }
 
-/// Lets go of results that the other end has taken. False: one is not known, and may have been given in a round that
-/// has begun: its reply can be answered before the word of it was run here.
+/// Lets go of results that the other end has taken. False: one of them may still be given.
 bool BulkEnd::DropTaken(std::uint64_t round) {
   while (!taken_.empty()) {
     const store::ObjectId id = taken_.front();
-    if (results_.count(id) == 0) {
-      if (!taken_doubted_) taken_doubted_ = round;
-      if (round < *taken_doubted_ + AwayRefs::kDoubtRounds) return false;
-    }
-    taken_doubted_.reset();
+    if (!taken_doubt_.Settled(results_.count(id) != 0, round)) return false;
     taken_.pop_front();
     WithdrawResult(id);
     AppendBulkFrame(words_, WordOf(BulkWord::kDropped, id));
@@ -285,11 +280,7 @@ BulkEnd::Filled BulkEnd::Fill(std::uint64_t round) {
   if (!out_.empty()) return Filled::kYes;
   if (reads_.empty()) return answered ? Filled::kNothing : Filled::kInDoubt;
   const BulkFrame read = reads_.front();
-  if (!Gives(read.id) && !refs_.Gives(read.id)) {
-    if (!doubted_) doubted_ = round;
-    if (round < *doubted_ + AwayRefs::kDoubtRounds) return Filled::kInDoubt;
-  }
-  doubted_.reset();
+  if (!read_doubt_.Settled(Gives(read.id) || refs_.Gives(read.id), round)) return Filled::kInDoubt;
   reads_.pop_front();
   BeginGiving(read);
   return Filled::kYes;

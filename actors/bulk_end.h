@@ -147,9 +147,9 @@ class BulkEnd {
   std::string head_;  // of a frame that is not whole
   char* place_ = nullptr;  // of the bytes that come next; nullptr: nowhere
   std::deque<BulkFrame> reads_;
-  std::optional<std::uint64_t> doubted_;  // the first of them was not given in this round
-  std::deque<store::ObjectId> taken_;     // results that the other end needs no more
-  std::optional<std::uint64_t> taken_doubted_;
+  Doubt read_doubt_;  // of the first of them
+  std::deque<store::ObjectId> taken_;  // results that the other end needs no more
+  Doubt taken_doubt_;
   std::string words_;  // to be said at the next frame's end
   std::string out_;    // frames, the last one's bytes may be in giving_
   std::size_t sent_ = 0;  // of out_

@@ -90,7 +90,7 @@ class BulkEndTest : public testing::Test {
   /// What giver_ answers to these bytes, over a link whose other end is this test.
   std::vector<BulkFrame> Answers(const std::string& words) {
     EXPECT_EQ(::write(raw_.get(), words.data(), words.size()), static_cast<ssize_t>(words.size()));
-    for (std::size_t i = 0; i < 2 + AwayRefs::kDoubtRounds; ++i) giver_.Run(now_, ++round_);
+    for (std::size_t i = 0; i < 2 + Doubt::kRounds; ++i) giver_.Run(now_, ++round_);
     std::string came(1 << 16, '\0');
     const ssize_t got = ::read(raw_.get(), came.data(), came.size());
     came.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
