@@ -14,6 +14,7 @@
 // ends that connection, never the process.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -58,6 +59,11 @@ struct CallLimits {
 
 /// Of a call's frame, beside arguments that are copied into it.
 inline constexpr std::size_t kOtherArguments = 64u << 10;
+/// Bytes of a value that a frame has room for, beside so many of others.
+inline std::size_t RoomBeside(std::size_t used) {
+  const std::size_t most = CallLimits().frame_bytes_max - kOtherArguments;
+  return most - std::min(most, used);
+}
 /// Why a call with arguments of so many bytes is refused: for people.
 std::string ArgumentsTooLarge(std::string_view method, std::size_t bytes, const CallLimits& limits);
 

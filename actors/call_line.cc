@@ -16,13 +16,11 @@
 namespace troupe::actors {
 namespace {
 
-
 /// From which size on a value that lies in memory goes by name. Where it is not known yet on which host the actor is to
 /// be, those that the frame has room for are copied: so much works wherever it will be.
 std::size_t NamedFrom(Channel::Place place, std::size_t used) {
   if (place == Channel::Place::kHere) return 0;
-  const std::size_t most = CallLimits().frame_bytes_max - kOtherArguments;
-  const std::size_t room = most - std::min(most, used);
+  const std::size_t room = RoomBeside(used);
   return place == Channel::Place::kAway ? std::min(room, Crossing::kFromBytes) : room;
 }
 

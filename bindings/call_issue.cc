@@ -116,9 +116,8 @@ bool AppendArguments(ByteBuffer& out, PyObject* const* args, Py_ssize_t position
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
   const std::size_t from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
   const bool in_frame = from > actors::kLargeBytes && from != Outgoing::kNever;
-  const std::size_t room = actors::CallLimits().frame_bytes_max - actors::kOtherArguments;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (in_frame) outgoing->large_from = std::max(actors::kLargeBytes, std::min(from, room - std::min(room, out.size())));
+    if (in_frame) outgoing->large_from = std::max(actors::kLargeBytes, std::min(from, actors::RoomBeside(out.size())));
     if (IsRef(args[i])) {
       if (!AppendRefArgument(out, AsRef(args[i]), outgoing)) return false;
     } else if (!EncodeValue(out, args[i], outgoing)) {
@@ -223,7 +222,7 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, s
 std::size_t LargeFrom(Channel::Place place) {
   if (place == Channel::Place::kHere) return actors::kLargeBytes;
   if (place == Channel::Place::kAway) return actors::Crossing::kFromBytes;
-  return actors::CallLimits().frame_bytes_max - actors::kOtherArguments;
+  return actors::RoomBeside(0);
 }
 
 /// Keeps the call until its arguments are there, and the calls before it have gone. nullptr: an error is set.

@@ -8,11 +8,22 @@
 #include "actors/object_store.h"
 #include "actors/refs_head.h"
 #include "bindings/call_values.h"
+#include "bindings/object_values.h"
 
 namespace troupe::bindings {
 namespace {
 
 using actors::ByteBuffer;
+
+/// What another host pulls goes by name, with what lies inside it.
+const Outgoing& Away() {
+  static const Outgoing& away = *[] {
+    auto* const made = new Outgoing(Outgoing::Way::kObjects, actors::Crossing::kFromBytes, /*with_refs=*/true);
+    made->names_inside = made->names_away = true;
+    return made;
+  }();
+  return away;
+}
 
 class Encoded : public actors::TaskValues {
  public:
@@ -74,27 +85,14 @@ class Encoded : public actors::TaskValues {
         actors::RenameRefs(out.data() + at, value.size(), away);
         continue;
       }
-      const std::size_t used = out.size() + values.size() + actors::kOtherArguments;
-      const std::size_t room = actors::CallLimits().frame_bytes_max - std::min<std::size_t>(used, actors::CallLimits().frame_bytes_max);
-      if (AppendCopy(objects.front(), std::min<std::size_t>(actors::Crossing::kFromBytes, room), &out)) continue;
+      const std::size_t room = actors::RoomBeside(out.size() + values.size());
+      if (AppendCopy(objects.front(), std::min(actors::Crossing::kFromBytes, room), &out)) continue;
       *named = true;
-      if (!AppendName(objects.front(), &out)) return std::nullopt;
+      ByteBuffer name;
+      if (!AppendNamed(name, objects.front(), Away())) return std::nullopt;
+      out.append(name.view());
     }
     return out;
-  }
-
-  /// Of what another host pulls, and of what lies inside it.
-  static bool AppendName(const store::ObjectId& id, std::string* values) {
-    std::vector<store::ObjectId> inside = actors::ObjectStore::Current()->Inside(id);
-    std::erase_if(inside, store::IsLife);
-    ByteBuffer out;
-    if (inside.empty()) {
-      AppendObjectName(out, id);
-    } else if (!AppendObjectWithRefs(out, id, inside, /*names_away=*/true)) {
-      return false;
-    }
-    values->append(out.view());
-    return true;
   }
 };
 
