@@ -327,7 +327,7 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
     return true;
   }
   slot->Fill(flags, frame.body);
-  if (!(items_made_by_.empty() && items_arriving_.empty()) && FinishBehindItems(slot, frame)) return true;
+  if (!items_arriving_.empty() && FinishBehindItems(slot, frame)) return true;
   FinishLocked(slot, frame.head.sequence, ObservedAnswer::Lost::kNo);
   return true;
 }
@@ -336,7 +336,6 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
 void Channel::FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::Lost lost) {
   if (options_.observer != nullptr) {
     items_.erase(sequence);
-    items_made_by_.erase(sequence);
     items_arriving_.erase(sequence);
     observed_.push_back({slot, lost});
     return;

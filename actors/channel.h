@@ -217,8 +217,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   State state_ = State::kOpen;
   SlotRing<Slot*> ring_;
   std::unordered_map<std::uint64_t, std::shared_ptr<ItemStream>> items_;  // by sequence
-  std::unordered_map<std::uint64_t, ProcessId> items_made_by_;  // by sequence, of observed calls: items in memory
-  std::unordered_map<std::uint64_t, std::shared_ptr<ItemsArriving>> items_arriving_;  // the same, from another host
+  std::unordered_map<std::uint64_t, std::shared_ptr<ItemsArriving>> items_arriving_;  // by sequence, of observed calls
   CallerSession session_;
   RedialRule redial_;
   std::size_t unflushed_frames_ = 0;

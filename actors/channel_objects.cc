@@ -30,7 +30,7 @@ void Channel::BeginCrossingLocked() {
 ObjectStore::Took Channel::TakeObject(Slot* slot, std::string_view body, bool wanted, ObjectStore::Then then) {
   ObjectStore* const objects = ObjectStore::Existing();
   if (objects == nullptr) return ObjectStore::Took::kBad;
-  if (way_.here()) return objects->TakeResult(slot, body, then.fills_only ? std::move(then.run) : nullptr);
+  if (way_.here()) return objects->TakeResult(slot, body, std::move(then));
   CrossLocked();  // from another host memory of this one cannot be named
   return objects->TakeResultAway(slot, body, crossing_, wanted, std::move(then));
 }

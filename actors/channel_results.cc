@@ -60,20 +60,21 @@ class Channel::AnswerArrived : public Completion {
   const bool away_;
 };
 
-/// The items of an observed call that are on their way from another host.
+/// The items of an observed call that are in memory: how many of them are on their way, and what waits for the last one.
 struct Channel::ItemsArriving {
   std::mutex mutex;
   std::size_t missing = 0;
-  std::unique_ptr<Completion> then;  // when none is missing
+  std::unique_ptr<Completion> then;
 };
 
+/// One of them: on its way while this lives.
 class Channel::ItemArrived : public Completion {
  public:
   explicit ItemArrived(std::shared_ptr<ItemsArriving> items) : items_(std::move(items)) {
     const std::lock_guard lock(items_->mutex);
     ++items_->missing;
   }
-  void Run() override {
+  ~ItemArrived() override {
     std::unique_ptr<Completion> then;
     {
       const std::lock_guard lock(items_->mutex);
@@ -81,6 +82,7 @@ class Channel::ItemArrived : public Completion {
     }
     if (then != nullptr) then->Run();
   }
+  void Run() override {}
 
  private:
   const std::shared_ptr<ItemsArriving> items_;
@@ -88,22 +90,15 @@ class Channel::ItemArrived : public Completion {
 
 /// The observer hears of a call's end when all its items can be read: then it may end the process. False: they can.
 bool Channel::FinishBehindItems(Slot* slot, const Frame& frame) {
-  const std::uint64_t sequence = frame.head.sequence;
-  std::unique_ptr<Completion> then = std::make_unique<AnswerArrived>(*this, slot);
-  bool later = false;
-  if (const auto made_by = items_made_by_.find(sequence); made_by != items_made_by_.end()) {
-    ObjectStore* const objects = ObjectStore::Existing();
-    later = objects != nullptr && objects->AfterArrivals(made_by->second, &then);
-    items_made_by_.erase(made_by);
-  } else if (const auto found = items_arriving_.find(sequence); found != items_arriving_.end()) {
-    const std::shared_ptr<ItemsArriving> arriving = std::move(found->second);
-    items_arriving_.erase(found);
-    const std::lock_guard lock(arriving->mutex);
-    later = arriving->missing != 0;
-    if (later) arriving->then = std::move(then);
-  }
-  if (later) items_.erase(sequence);
-  return later;
+  const auto found = items_arriving_.find(frame.head.sequence);
+  if (found == items_arriving_.end()) return false;
+  const std::shared_ptr<ItemsArriving> arriving = std::move(found->second);
+  items_arriving_.erase(found);
+  const std::lock_guard lock(arriving->mutex);
+  if (arriving->missing == 0) return false;
+  arriving->then = std::make_unique<AnswerArrived>(*this, slot);
+  items_.erase(frame.head.sequence);
+  return true;
 }
 
 /// TakeResult for the observer, which hears of it when it can be read.
@@ -140,9 +135,7 @@ bool Channel::TakeItem(const Frame& frame, std::string* why) {
     return false;
   }
   std::shared_ptr<ItemsArriving> arriving;
-  if (options_.observer != nullptr && way_.here()) {
-    items_made_by_[frame.head.sequence] = ObjectStore::MakerOf(frame.body);
-  } else if (options_.observer != nullptr) {
+  if (options_.observer != nullptr) {
     std::shared_ptr<ItemsArriving>& known = items_arriving_[frame.head.sequence];
     if (known == nullptr) known = std::make_shared<ItemsArriving>();
     arriving = known;

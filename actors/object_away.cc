@@ -16,15 +16,6 @@
 namespace troupe::actors {
 namespace {
 
-void Conclude(Slot* slot, std::uint16_t flags, std::string_view body, ObjectStore::Then& then) {
-  if (then.fills_only) {
-    slot->Fill(flags, body);
-  } else {
-    CallReactor::Current().Answer(slot, flags, body);
-  }
-  if (then.run != nullptr) CallReactor::Current().Post(std::move(then.run));
-}
-
 /// What an answer that does not come becomes; memory that is short keeps its own error.
 void AnswerMissing(Slot* slot, std::uint64_t bytes, const Status& why, ObjectStore::Then& then) {
   ByteBuffer body;

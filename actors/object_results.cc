@@ -95,7 +95,7 @@ std::optional<std::uint64_t> ObjectStore::ResultBytes(std::string_view body) {
   return result.in_memory ? result.location.bytes : body.size();
 }
 
-ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body, std::unique_ptr<Completion> then) {
+ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body, Then then) {
   Result result;
   if (!Parse(body, &result)) return Took::kBad;
   const ProcessId maker = result.location.slot.maker;
@@ -137,21 +137,9 @@ void ObjectStore::FinishArrived(const Key& key) {
   EndArrivals(key.first);
 }
 
-ProcessId ObjectStore::MakerOf(std::string_view body) {
-  Result result;
-  return Parse(body, &result) ? result.location.slot.maker : ProcessId();
-}
-
 bool ObjectStore::Arrives(const ProcessId& maker) const {
   const auto first = arriving_.lower_bound({maker, 0});
   return first != arriving_.end() && first->first.first == maker;
-}
-
-bool ObjectStore::AfterArrivals(const ProcessId& maker, std::unique_ptr<Completion>* then) {
-  Turn turn(*this);
-  if (!Arrives(maker)) return false;
-  after_arrivals_.emplace(maker, std::move(*then));
-  return true;
 }
 
 bool ObjectStore::AfterArrivals(std::unique_ptr<Completion>* then) {

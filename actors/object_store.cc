@@ -119,6 +119,15 @@ ObjectStore::ObjectStore(const ProcessId& self, GuardedFd listener)
       pool_(self, NodeId(), ObjectMemoryOptions()),
       table_(self) {}
 
+void Conclude(Slot* slot, std::uint16_t flags, std::string_view body, ResultThen& then) {
+  if (then.fills_only) {
+    slot->Fill(flags, body);
+  } else {
+    CallReactor::Current().Answer(slot, flags, body);
+  }
+  if (then.run != nullptr) CallReactor::Current().Post(std::move(then.run));
+}
+
 ObjectStore::Turn::~Turn() {
   store_.Apply();
   std::vector<Answer> answers;
@@ -136,12 +145,7 @@ ObjectStore::Turn::~Turn() {
     (void)!::write(store_.wake_.get(), &one, sizeof one);
   }
   for (Answer& answer : answers) {
-    if (answer.then != nullptr) {
-      answer.slot->Fill(answer.flags, answer.body);
-      CallReactor::Current().Post(std::move(answer.then));
-    } else {
-      CallReactor::Current().Answer(answer.slot, answer.flags, answer.body);
-    }
+    Conclude(answer.slot, answer.flags, answer.body, answer.then);
     answer.slot->Release();
   }
   for (std::unique_ptr<Completion>& post : posts) CallReactor::Current().Post(std::move(post));

@@ -116,7 +116,7 @@ class ResultHold {
   std::function<void()> lost_;
 };
 
-/// What is posted once a result of another host is here, or never will be. `fills_only`: that one finishes the slot.
+/// What is posted once a result is here, or never will be. `fills_only`: that one finishes the slot.
 struct ResultThen {
   std::unique_ptr<Completion> run;
   bool fills_only = false;
@@ -178,20 +178,17 @@ class ObjectStore {
                                                    const ProcessId& owner, std::string* body);
   /// What the value of such a reply takes, wherever it is. Nothing: it is none.
   static std::optional<std::uint64_t> ResultBytes(std::string_view body);
+  using Then = ResultThen;
   enum class Took { kDone, kLater, kBad };
   /// Such a reply has come for `slot`. kDone: the slot is filled and to be finished; kLater: this store does it, or
   /// fills it and posts `then`.
-  Took TakeResult(Slot* slot, std::string_view body, std::unique_ptr<Completion> then = nullptr);
-  /// Who made the value of such a reply.
-  static ProcessId MakerOf(std::string_view body);
-  /// Posts `then` once no result's memory is being fetched from `maker`. False: none is, and it is left alone.
-  bool AfterArrivals(const ProcessId& maker, std::unique_ptr<Completion>* then);
-  /// The same of some maker that one is fetched from: who waits for all of them looks again then.
+  Took TakeResult(Slot* slot, std::string_view body, Then then = {});
+  /// Posts `then` once no result's memory is being fetched from some maker that one is fetched from: who waits for all
+  /// of them looks again then. False: none is, and it is left alone.
   bool AfterArrivals(std::unique_ptr<Completion>* then);
   /// Both for a caller on another host, which gets it over the session's link (crossing.h); `contained` is taken over.
   std::shared_ptr<ResultHold> OfferResult(const store::Writing* writing, std::string_view bytes, Handles contained,
                                           const std::shared_ptr<Crossing>& crossing, std::string* body);
-  using Then = ResultThen;
   /// `wanted`: somebody may read it; else its maker is told that nobody does.
   Took TakeResultAway(Slot* slot, std::string_view body, const std::shared_ptr<Crossing>& crossing, bool wanted,
                       Then then = {});
@@ -239,14 +236,14 @@ class ObjectStore {
     Slot* slot;  // one reference
     store::Location location;
     std::vector<store::Handed> contained;
-    std::unique_ptr<Completion> then;
+    Then then;
   };
   /// An answer to be given once the lock is released.
   struct Answer {
     Slot* slot;  // one reference, given back then
     std::uint16_t flags;
     std::string body;
-    std::unique_ptr<Completion> then;
+    Then then;
   };
   class Turn;
   /// An object that stands for one of another host.

@@ -12,6 +12,9 @@ namespace troupe::actors {
 /// An answer as a value of the table, which others may ask for: its flags, its bytes.
 store::Value InlineOf(std::uint16_t flags, std::string_view bytes);
 
+/// Gives a result its slot, as `then` says.
+void Conclude(Slot* slot, std::uint16_t flags, std::string_view body, ResultThen& then);
+
 class ObjectStore::Turn {
  public:
   explicit Turn(ObjectStore& store) : store_(store), lock_(store.mutex_) {}
