@@ -27,7 +27,6 @@ std::string Mib(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " Mi
 
 Pool::Pool(ProcessId self, NodeId node, PoolOptions options)
     : self_(self), node_(node), options_(options), pid_(getpid()) {
-  if (options_.bytes_max == 0) options_.bytes_max = HalfOfMemory();
 }
 
 Pool::~Pool() {
@@ -115,6 +114,7 @@ Status Pool::Make(const SegmentShape& shape, std::unique_lock<std::mutex>& lock,
 }
 
 Status Pool::RoomInMemory(std::uint64_t bytes, const SegmentShape& shape) {
+  if (options_.bytes_max == 0) options_.bytes_max = HalfOfMemory();  // asked by those that need memory alone
   if (!MakeRoom(bytes, shape)) {
     return MakeError(ErrorCode::kTooLarge, "no room for an object of up to " + Mib(shape.slot_bytes) + ": this process holds " +
                                                Mib(bytes_) + " of objects, of " + Mib(options_.bytes_max) + " it may");
