@@ -7,8 +7,6 @@ same, round by round; what they send is not encrypted.
 
     python benchmarks/objects_away.py [--rounds 5] [--ray /path/to/python] [--keep]
 """
-import argparse
-import json
 import os
 import pathlib
 import socket
@@ -20,6 +18,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from contender import Contender, options_of, start_head, troupe_command  # noqa: E402
 from report import keep, settle  # noqa: E402
 
 SIZES = {"100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000, "100 MB": 100_000_000}
@@ -78,31 +77,6 @@ troupe.shutdown()
 """
 
 
-class Contender:
-    """A process that runs rounds when it is told to."""
-
-    def __init__(self, python: str, script: str, *arguments: str) -> None:
-        self.process = subprocess.Popen([python, "-c", script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
-        self.line()
-
-    def line(self) -> str:
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"a contender ended with {self.process.wait()}")
-        return line.strip()
-
-    def round(self, kind: str, size: int) -> float:
-        """Values a second."""
-        self.process.stdin.write(f"{kind} {size} {SECONDS}\n")
-        self.process.stdin.flush()
-        return float(self.line())
-
-    def end(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def certificate(folder: str) -> tuple[str, str]:
     """A key and a certificate for the floor's TLS."""
     key, shown = f"{folder}/key.pem", f"{folder}/certificate.pem"
@@ -150,19 +124,11 @@ def floor(size: int, folder: str, tls: bool) -> float:
     return rate
 
 
-def troupe_command(home: str, *args: str) -> str:
-    return subprocess.run([sys.executable, "-m", "troupe", *args], env={**os.environ, "TROUPE_HOME": home}, check=True,
-                          capture_output=True, text=True).stdout
-
-
 def start_cluster(home: str) -> str:
-    head = json.loads(troupe_command(home, "start", "--head", "--no-worker", "--port", "0", "--json"))
-    token = pathlib.Path(home) / "token"
-    token.touch(mode=0o600)
-    token.write_text(troupe_command(home, "token", "create"))
-    troupe_command(home, "start", "--address", head["address"], "--token-file", str(token), "--node-name", "far", "--num-cpus",
-                   "1", "--resources", '{"far": 1}', "--force-tcp")
-    return head["address"]
+    address, token = start_head(home, "--no-worker")
+    troupe_command(home, "start", "--address", address, "--token-file", token, "--node-name", "far", "--num-cpus", "1",
+                   "--resources", '{"far": 1}', "--force-tcp")
+    return address
 
 
 def row(rates: dict[str, list[float]], size: int) -> dict:
@@ -176,11 +142,7 @@ def row(rates: dict[str, list[float]], size: int) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ray", help="a Python interpreter that has Ray")
-    parser.add_argument("--keep", action="store_true")
-    options = parser.parse_args()
+    options = options_of(__doc__).parse_args()
     rows: dict = {}
     with tempfile.TemporaryDirectory(prefix="troupe-bench-") as home:
         address = start_cluster(home)
@@ -196,7 +158,7 @@ def main() -> None:
                         taken = {}
                         for name, contender in contenders.items():
                             settle()
-                            taken[name] = contender.round(kind, size)
+                            taken[name] = contender.round(kind, size, SECONDS)
                         taken["floor_tcp"] = floor(size, home, tls=False)
                         taken["floor_tls"] = floor(size, home, tls=True)
                         if number > 0:

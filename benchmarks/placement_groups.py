@@ -6,16 +6,14 @@ interpreter that has Ray 2.60) both are measured in one run, round by round.
 
     python benchmarks/placement_groups.py [--rounds 5] [--ray /path/to/python] [--keep]
 """
-import argparse
-import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from contender import Contender, options_of, start_head, troupe_command  # noqa: E402
 from report import keep, settle  # noqa: E402
 
 IN_FLIGHT = 100
@@ -65,46 +63,13 @@ troupe.shutdown()
 """
 
 
-class Contender:
-    """A process that runs rounds when it is told to."""
-
-    def __init__(self, python: str, script: str, *arguments: str) -> None:
-        self.process = subprocess.Popen([python, "-c", script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
-        self.line()
-
-    def line(self) -> str:
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"a contender ended with {self.process.wait()}")
-        return line.strip()
-
-    def round(self) -> float:
-        """Groups a second."""
-        self.process.stdin.write(f"{SECONDS} {IN_FLIGHT}\n")
-        self.process.stdin.flush()
-        return float(self.line())
-
-    def end(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
-
-
-def troupe_command(home: str, *args: str) -> str:
-    return subprocess.run([sys.executable, "-m", "troupe", *args], env={**os.environ, "TROUPE_HOME": home}, check=True,
-                          capture_output=True, text=True).stdout
-
-
 def start_cluster(home: str, nodes: int) -> str:
     offer = ["--num-cpus", "1", "--resources", '{"slot": 100}']
-    head = json.loads(troupe_command(home, "start", "--head", "--port", "0", "--node-name", "n0", "--json", *offer))
-    token = pathlib.Path(home) / "token"
-    token.touch(mode=0o600)
-    token.write_text(troupe_command(home, "token", "create"))
+    address, token = start_head(home, "--node-name", "n0", *offer)
     for number in range(1, nodes):
-        troupe_command(home, "start", "--address", head["address"], "--token-file", str(token), "--node-name",
+        troupe_command(home, "start", "--address", address, "--token-file", token, "--node-name",
                        f"n{number}", *offer)
-    return head["address"]
+    return address
 
 
 def best_and_median(rates: list[float]) -> dict:
@@ -124,7 +89,7 @@ def measure(nodes: int, rounds: int, ray: str | None) -> dict:
             for number in range(rounds + 1):  # the first is for warmth
                 for name, contender in contenders.items():
                     settle()
-                    rate = contender.round()
+                    rate = contender.round(SECONDS, IN_FLIGHT)
                     if number > 0:
                         rates[name].append(rate)
             for contender in contenders.values():
@@ -138,11 +103,8 @@ def measure(nodes: int, rounds: int, ray: str | None) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = options_of(__doc__)
     parser.add_argument("--nodes", type=int, nargs="*", default=[1, 4])
-    parser.add_argument("--ray", help="a Python interpreter that has Ray")
-    parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     rows = {f"create, wait, remove: {nodes} node{'s' * (nodes > 1)}": measure(nodes, options.rounds, options.ray)
             for nodes in options.nodes}

@@ -4,7 +4,6 @@ With --ray PYTHON (an interpreter that has Ray 2.60) the same is measured for Ra
 
     python benchmarks/startup.py [--rounds 5] [--ray /path/to/python] [--keep]
 """
-import argparse
 import json
 import os
 import pathlib
@@ -14,6 +13,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from contender import options_of, start_head, troupe_command  # noqa: E402
 from report import keep, settle, summary  # noqa: E402
 
 RAY_SCRIPT = """
@@ -41,26 +41,16 @@ class Echo:
         return 1
 
 
-def troupe_command(*args: str, env: dict) -> str:
-    return subprocess.run([sys.executable, "-m", "troupe", *args], env=env, check=True,
-                          capture_output=True, text=True).stdout
-
-
 def cluster_up() -> tuple[float, float]:
     """(seconds until a head and two workers that joined by address are ready, seconds to stop them)."""
     with tempfile.TemporaryDirectory(prefix="troupe-bench-") as home:
-        env = {**os.environ, "TROUPE_HOME": home}
         begin = time.perf_counter()
-        head = json.loads(troupe_command("start", "--head", "--no-worker", "--port", "0", "--json", env=env))
-        token = pathlib.Path(home) / "token"
-        token.touch(mode=0o600)
-        token.write_text(troupe_command("token", "create", env=env))
+        address, token = start_head(home, "--no-worker")
         for name in ("a", "b"):
-            troupe_command("start", "--address", head["address"], "--token-file", str(token),
-                           "--num-cpus", "1", "--node-name", name, env=env)
+            troupe_command(home, "start", "--address", address, "--token-file", token, "--num-cpus", "1", "--node-name", name)
         up = time.perf_counter() - begin
         begin = time.perf_counter()
-        troupe_command("stop", "--all", env=env)
+        troupe_command(home, "stop", "--all")
         return up, time.perf_counter() - begin
 
 
@@ -125,11 +115,7 @@ def ray_figures(python: str) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ray", help="a Python interpreter that has Ray")
-    parser.add_argument("--keep", action="store_true")
-    options = parser.parse_args()
+    options = options_of(__doc__).parse_args()
     clusters = [cluster_up() for _ in range(options.rounds)]
     cold = [cold_init() for _ in range(options.rounds)]
     rows = {"cluster up: head and two workers": {"troupe": summary([up for up, _ in clusters])},

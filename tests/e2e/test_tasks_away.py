@@ -17,12 +17,11 @@ import objects
 import pytest
 import tcp_cuts
 from conftest import eventually
-from objects import nothing_held
+from objects import all_released
 from tcp_cuts import cut_tcp, port_of
 
 import troupe
 from troupe import exceptions
-from troupe._bridge import native
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 np = pytest.importorskip("numpy")
@@ -42,10 +41,6 @@ def total(*values: Any) -> int:
 
 def filled(value: int, size: int) -> Any:
     return np.full(size, value, dtype=np.uint8)
-
-
-def all_released() -> None:
-    eventually(nothing_held(native._object_figures), what="the end of all objects here")
 
 
 def test_arguments_and_results_of_every_size(hosts: dict[str, str]) -> None:

@@ -36,16 +36,19 @@ GPU_TYPE = "gpu_type"  # the label that tells a node's GPUs
 
 def of_accelerator(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Options whose `accelerator_type` is a term of their label selector: nodes of GPUs of that type."""
+    rest = {name: value for name, value in options.items() if name != "accelerator_type"}
     wanted = options.get("accelerator_type")
     if wanted is None:
-        return {name: value for name, value in options.items() if name != "accelerator_type"}
+        return rest
     if not isinstance(wanted, str) or not wanted:
         raise ValueError(f"accelerator_type is the name of a type of GPU, like 'H100', not {wanted!r}")
     selector = dict(options.get("label_selector") or {})
     if selector.setdefault(GPU_TYPE, wanted) != wanted:
         raise ValueError(f"accelerator_type={wanted!r} and label_selector={selector!r} ask for different GPUs: give one of them")
-    fallbacks = [{**each, "label_selector": {**each["label_selector"], GPU_TYPE: wanted}}
-                 if isinstance(each, Mapping) and isinstance(each.get("label_selector"), Mapping) else each
-                 for each in options.get("fallback_strategy") or []]
-    rest = {name: value for name, value in options.items() if name != "accelerator_type"}
-    return {**rest, "label_selector": selector, **({"fallback_strategy": fallbacks} if fallbacks else {})}
+    rest["label_selector"] = selector
+    if options.get("fallback_strategy"):
+        rest["fallback_strategy"] = [
+            {**each, "label_selector": {**each["label_selector"], GPU_TYPE: wanted}}
+            if isinstance(each, Mapping) and isinstance(each.get("label_selector"), Mapping) else each
+            for each in options["fallback_strategy"]]
+    return rest
