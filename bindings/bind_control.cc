@@ -103,12 +103,13 @@ void BindControlClient(nb::module_& m) {
            "timeout"_a = nb::none(),
            "Sends a request and returns its answer: (kind, fields, attachment). Raises what an ErrorReply says.")
       .def("ask", &Control::Ask, "kind"_a, "fields"_a, "attachment"_a = nb::bytes("", 0),
-           "Sends a request and does not wait: returns its id; the answer comes by next_push, with that id behind it.")
+           "Sends a request and does not wait; its answer is dropped, a refusal comes by next_push. False: it is not sent,\n"
+           "since a thousand are under way.")
       .def("send", &Control::Send, "kind"_a, "fields"_a, "attachment"_a = nb::bytes("", 0),
            "Queues a one-way message; does not wait.")
       .def("next_push", &Control::NextPush, "timeout"_a = nb::none(),
            "The oldest message that is no answer: (kind, fields, attachment), or None after `timeout` seconds.\n"
-           "Answers of ask() come here too: (kind, fields, attachment, id), refusals as ErrorReply.")
+           "What refuses a request of ask() is an ErrorReply with that request behind it, of the same form.")
       .def("next_pushes", &Control::NextPushes,
            "All that next_push() would give now, a hundred at most, oldest first; blocks until there is one.")
       .def("close", &Control::Close, "Sends what is queued and closes. Idempotent.")

@@ -93,10 +93,10 @@ StatusOr<net::OpenOptions> OptionsOf(const net::Address& address, const ConnectA
   return options;
 }
 
-nb::tuple PushToPython(const wire::Message& push) {
+nb::tuple PushToPython(const client::Push& push) {
   const nb::tuple message = MessageToPython(push);
-  if (push.reply_to == 0) return message;
-  return nb::make_tuple(message[0], message[1], message[2], push.reply_to);
+  if (push.asked == nullptr) return message;
+  return nb::make_tuple(message[0], message[1], message[2], MessageToPython(*push.asked));
 }
 
 std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options, Duration return_limit = Duration::zero()) {
@@ -205,8 +205,8 @@ nb::tuple ControlObject::Request(const std::string& kind, nb::object fields, nb:
   return MessageToPython(*answer);
 }
 
-std::uint64_t ControlObject::Ask(const std::string& kind, nb::object fields, nb::object attachment) {
-  const StatusOr<std::uint64_t> asked = client_->Ask(MessageFromPython(kind, std::move(fields), std::move(attachment)));
+bool ControlObject::Ask(const std::string& kind, nb::object fields, nb::object attachment) {
+  const StatusOr<bool> asked = client_->Ask(MessageFromPython(kind, std::move(fields), std::move(attachment)));
   if (!asked.ok()) ThrowStatus(asked.status());
   return *asked;
 }
@@ -218,7 +218,7 @@ void ControlObject::Send(const std::string& kind, nb::object fields, nb::object 
 
 nb::object ControlObject::NextPush(std::optional<double> timeout_s) {
   const PollHook hook = SignalHook();
-  StatusOr<std::optional<wire::Message>> push = MakeError(ErrorCode::kInternal, "not run");
+  StatusOr<std::optional<client::Push>> push = MakeError(ErrorCode::kInternal, "not run");
   {
     const InWait counted(*this);
     const GilReleased released;
@@ -236,7 +236,7 @@ nb::list ControlObject::NextPushes() {
   pushes.append(first);
   while (nb::len(pushes) < kPushesAtOnce) {
     // What has come already is taken without giving up the GIL; an error is the next call's to raise.
-    const StatusOr<std::optional<wire::Message>> next = client_->NextPush(Duration::zero());
+    const StatusOr<std::optional<client::Push>> next = client_->NextPush(Duration::zero());
     if (!next.ok() || !*next) break;
     pushes.append(PushToPython(**next));
   }

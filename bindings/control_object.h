@@ -44,7 +44,7 @@ class ControlObject {
 
   nanobind::tuple Request(const std::string& kind, nanobind::object fields, nanobind::object attachment,
                           std::optional<double> timeout_s);
-  std::uint64_t Ask(const std::string& kind, nanobind::object fields, nanobind::object attachment);
+  bool Ask(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   void Send(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   nanobind::object NextPush(std::optional<double> timeout_s);
   /// All that have come, a hundred at most; waits for the first.

@@ -64,6 +64,22 @@ void Placed(Turn& turn, Group& group) {
   }
 }
 
+/// What changes of a group: who follows it, or asked for it, knows the rest.
+wire::GroupInfo NewsOf(Turn& turn, const Group& group) {
+  wire::GroupInfo news;
+  news.group = group.spec.group;
+  news.state = group.state;
+  news.attempt = group.attempt;
+  news.priority = group.spec.priority;
+  if (!group.waiting()) {
+    news.reason = group.reason;
+  } else if (group.waits_since != Instant{}) {  // it was looked at: it has a place among those that wait
+    if (group.spec.parent.IsNil()) news.queue_place = QueuePlace(turn, group) + 1;
+    news.reason = WaitingFor(turn, group);
+  }
+  return news;
+}
+
 const Group* FindByName(const State& state, const std::string& name) {
   if (name.empty()) return nullptr;
   for (const auto& [id, group] : state.groups) {
@@ -77,7 +93,7 @@ const Group* FindByName(const State& state, const std::string& name) {
 void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& message) {
   if (Group* known = turn.FindGroup(message.group)) {
     known->watchers.insert(request.route);
-    turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *known)});
+    turn.Reply(request, wire::GroupUpdate{NewsOf(turn, *known)});
     return;
   }
   if (message.shares) {
@@ -127,7 +143,7 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   Group& group = *turn.FindGroup(message.group);
   group.watchers.insert(request.route);
   turn.state.dirty = true;
-  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, group)});
+  turn.Reply(request, wire::GroupUpdate{NewsOf(turn, group)});
 }
 
 void OnGetGroup(Turn& turn, const Request& request, const wire::GetGroup& message) {
@@ -165,7 +181,7 @@ void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& 
   }
   if (request.id != 0) group->watchers.erase(request.route);  // its answer says it
   EndGroup(turn, message.group, "removed");
-  turn.Reply(request, wire::GroupUpdate{InfoOf(turn, *turn.FindGroup(message.group))});
+  turn.Reply(request, wire::GroupUpdate{NewsOf(turn, *turn.FindGroup(message.group))});
 }
 
 void StartAttempt(Turn& turn, Group& group, std::vector<wire::BundlePlace> places) {
@@ -304,31 +320,21 @@ void AskAgain(Turn& turn, const GroupId& id, const NodeId& node) {
 
 void PushGroup(Turn& turn, const Group& group) {
   if (group.watchers.empty()) return;
-  const wire::GroupInfo info = InfoOf(turn, group);
-  for (const Route& route : group.watchers) turn.SendTo(route, wire::GroupUpdate{info});
+  const wire::GroupInfo news = NewsOf(turn, group);
+  for (const Route& route : group.watchers) turn.SendTo(route, wire::GroupUpdate{news});
 }
 
 wire::GroupInfo InfoOf(Turn& turn, const Group& group) {
-  wire::GroupInfo info;
-  info.group = group.spec.group;
+  wire::GroupInfo info = NewsOf(turn, group);
   info.name = group.spec.name;
   info.strategy = group.spec.strategy;
-  info.state = group.state;
-  info.attempt = group.attempt;
   if (group.state == wire::GroupState::kCreated) info.places = group.places;
   info.bundles = group.spec.bundles;
   info.launch = group.spec.launch;
   info.shares = group.spec.shares;
   info.share_rank = group.spec.share_rank;
-  info.priority = group.spec.priority;
   info.gang = group.spec.gang;
   info.actor = group.spec.actor;
-  if (!group.waiting()) {
-    info.reason = group.reason;
-  } else if (group.waits_since != Instant{}) {  // it was looked at: it has a place among those that wait
-    if (group.spec.parent.IsNil()) info.queue_place = QueuePlace(turn, group) + 1;
-    info.reason = WaitingFor(turn, group);
-  }
   return info;
 }
 

@@ -111,9 +111,7 @@ class ControlClient::Impl {
     std::unique_lock lock(mutex_);
     if (!lost_.ok()) return lost_;
     pending_[id] = pending;
-    lock.unlock();
-    asio::post(loop_->executor(), [this, pending] { SendRequest(*pending); });
-    lock.lock();
+    SendLocked(pending);
     Status waited = Await(lock, pending->waiter, limit, poll, [&] { return pending->answer.has_value(); },
                           /*only_while_here=*/true);
     pending_.erase(id);
@@ -124,21 +122,21 @@ class ControlClient::Impl {
     return *std::move(pending->answer);
   }
 
-  StatusOr<std::uint64_t> Ask(Message message) {
+  StatusOr<bool> Ask(Message message) {
     if (Forked()) return ForkedError();
     auto pending = std::make_shared<Pending>();
-    pending->as_push = true;
+    pending->nobody_waits = true;
     const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
     message.id = id;
     NameIt(message);
     pending->request = std::move(message);
-    {
-      const std::lock_guard lock(mutex_);
-      if (!lost_.ok()) return lost_;
-      pending_[id] = pending;
-    }
-    asio::post(loop_->executor(), [this, pending] { SendRequest(*pending); });
-    return id;
+    const std::lock_guard lock(mutex_);
+    if (!lost_.ok()) return lost_;
+    if (asked_ == kAskedMax) return false;
+    ++asked_;
+    SendLocked(pending);
+    pending_[id] = std::move(pending);
+    return true;
   }
 
   Status Send(Message message) {
@@ -147,18 +145,18 @@ class ControlClient::Impl {
     return {};
   }
 
-  StatusOr<std::optional<Message>> NextPush(std::optional<Duration> limit, const PollHook& poll) {
+  StatusOr<std::optional<Push>> NextPush(std::optional<Duration> limit, const PollHook& poll) {
     if (Forked()) return ForkedError();
     std::unique_lock lock(mutex_);
     Status waited = Await(lock, push_waiter_, limit, poll, [&] { return !pushes_.empty() || !lost_.ok(); });
     if (!pushes_.empty()) {
-      std::optional<Message> next = std::move(pushes_.front());
+      std::optional<Push> next = std::move(pushes_.front());
       pushes_.pop_front();
       push_bytes_ -= Weight(*next);
       return next;
     }
     if (waited.ok()) return lost_;
-    if (ErrorCodeOf(waited) == ErrorCode::kTimeout) return std::optional<Message>();
+    if (ErrorCodeOf(waited) == ErrorCode::kTimeout) return std::optional<Push>();
     return waited;
   }
 
@@ -183,7 +181,7 @@ class ControlClient::Impl {
   struct Pending {
     Waiter waiter;
     std::optional<StatusOr<Message>> answer;
-    bool as_push = false;     // nobody waits: the answer goes where pushes go
+    bool nobody_waits = false;  // a refusal goes where pushes go
     Message request;          // of the loop once posted
     std::uint64_t sent = 0;   // of the loop: on which connection
   };
@@ -268,6 +266,20 @@ class ControlClient::Impl {
     ForkRegistry::Add(guarded_fd_);
   }
 
+  /// What many calls leave at once is one turn of the loop.
+  void SendLocked(std::shared_ptr<Pending> pending) {
+    to_send_.push_back(std::move(pending));
+    if (to_send_.size() > 1) return;
+    asio::post(loop_->executor(), [this] {
+      std::vector<std::shared_ptr<Pending>> requests;
+      {
+        const std::lock_guard lock(mutex_);
+        requests.swap(to_send_);
+      }
+      for (const auto& pending : requests) SendRequest(*pending);
+    });
+  }
+
   void SendRequest(Pending& pending) {
     if (!connection_ || pending.sent == connections_) return;
     pending.sent = connections_;
@@ -335,14 +347,14 @@ class ControlClient::Impl {
     for (const auto& pending : again) SendRequest(*pending);
   }
 
-  void QueueLocked(wire::Body body) {
+  void QueueLocked(wire::Body body, std::shared_ptr<const Message> asked = nullptr) {
     Message message;
     message.body = std::move(body);
-    QueueLocked(std::move(message));
+    QueueLocked(Push{std::move(message), std::move(asked)});
   }
-  void QueueLocked(Message message) {
-    push_bytes_ += Weight(message);
-    pushes_.push_back(std::move(message));
+  void QueueLocked(Push push) {
+    push_bytes_ += Weight(push);
+    pushes_.push_back(std::move(push));
     push_waiter_.wake.notify_one();
   }
 
@@ -363,7 +375,7 @@ class ControlClient::Impl {
     const auto callback = callbacks_.find(message.body.index());
     if (callback != callbacks_.end()) return callback->second(message);
     const std::lock_guard lock(mutex_);
-    QueueLocked(std::move(message));
+    QueueLocked(Push{std::move(message), nullptr});
     if (push_bytes_ <= kPushBytesMax) return;
     Status slow = MakeError(ErrorCode::kConnection, "the connection to " + peer_ +
                                                         " was closed: 64 MiB of its messages were not read by this program");
@@ -380,20 +392,19 @@ class ControlClient::Impl {
   void AnswerLocked(std::uint64_t id, StatusOr<Message> answer) {
     const auto it = pending_.find(id);
     if (it == pending_.end()) return;  // its caller has given up
-    if (!it->second->as_push) {
-      it->second->answer.emplace(std::move(answer));
-      it->second->waiter.wake.notify_all();
+    const std::shared_ptr<Pending> pending = it->second;
+    if (!pending->nobody_waits) {
+      pending->answer.emplace(std::move(answer));
+      pending->waiter.wake.notify_all();
       return;
     }
     pending_.erase(it);
-    if (!answer.ok()) {
-      wire::ErrorReply error;
-      error.code = static_cast<std::uint16_t>(ErrorCodeOf(answer.status()));
-      error.text = MessageOf(answer.status());
-      answer.emplace().body = std::move(error);
-    }
-    answer->reply_to = id;
-    QueueLocked(*std::move(answer));
+    --asked_;
+    if (answer.ok()) return;
+    wire::ErrorReply error;
+    error.code = static_cast<std::uint16_t>(ErrorCodeOf(answer.status()));
+    error.text = MessageOf(answer.status());
+    QueueLocked(std::move(error), {pending, &pending->request});
   }
 
   void Lose(const Status& why) {
@@ -432,7 +443,9 @@ class ControlClient::Impl {
   std::optional<WaitClock::time_point> away_since_;
   WaitClock::duration away_{};  // in all, before that
   std::map<std::uint64_t, std::shared_ptr<Pending>> pending_;
-  std::deque<Message> pushes_;
+  std::size_t asked_ = 0;  // of them, those nobody waits for
+  std::vector<std::shared_ptr<Pending>> to_send_;
+  std::deque<Push> pushes_;
   std::size_t push_bytes_ = 0;
   Waiter push_waiter_;
 };
@@ -465,9 +478,9 @@ StatusOr<std::shared_ptr<ControlClient>> ControlClient::Adopt(UniqueFd fd, std::
 StatusOr<Message> ControlClient::Request(Message message, std::optional<Duration> limit, const PollHook& poll) {
   return impl_->Request(std::move(message), limit, poll);
 }
-StatusOr<std::uint64_t> ControlClient::Ask(Message message) { return impl_->Ask(std::move(message)); }
+StatusOr<bool> ControlClient::Ask(Message message) { return impl_->Ask(std::move(message)); }
 Status ControlClient::Send(Message message) { return impl_->Send(std::move(message)); }
-StatusOr<std::optional<Message>> ControlClient::NextPush(std::optional<Duration> limit, const PollHook& poll) {
+StatusOr<std::optional<Push>> ControlClient::NextPush(std::optional<Duration> limit, const PollHook& poll) {
   return impl_->NextPush(limit, poll);
 }
 const net::Joined& ControlClient::joined() const { return impl_->joined(); }

@@ -33,7 +33,13 @@
 namespace troupe::client {
 
 inline constexpr std::size_t kPushBytesMax = 64u << 20;
+inline constexpr std::size_t kAskedMax = 1000;
 inline constexpr std::chrono::milliseconds kPollSlice{50};
+
+/// What the peer sent unasked, or the refusal (ErrorReply) of what Ask sent.
+struct Push : wire::Message {
+  std::shared_ptr<const wire::Message> asked;  // what was refused; nullptr: nothing
+};
 
 /// Called by a waiting thread, without any lock held; an error ends the wait with it.
 using PollHook = std::function<Status()>;
@@ -60,16 +66,15 @@ class ControlClient {
   /// ErrorReply becomes its Status. After kTimeout a late answer is dropped.
   StatusOr<wire::Message> Request(wire::Message message, std::optional<Duration> limit,
                                   const PollHook& poll = {});
-  /// Sends `message` as Request does, sent again after a return like it, and does not wait: the answer
-  /// comes as a push whose reply_to is the id that is returned; what went wrong, as an ErrorReply.
-  StatusOr<std::uint64_t> Ask(wire::Message message);
+  /// Sends `message` as Request does, sent again after a return like it, and does not wait. An answer is dropped; what
+  /// went wrong comes as a push, an ErrorReply with `asked`. False: kAskedMax are not answered yet, and it is not sent.
+  StatusOr<bool> Ask(wire::Message message);
   /// Queues `message` as it is (one-way, or an answer with reply_to); does not wait. While the peer is
   /// away it is dropped.
   Status Send(wire::Message message);
   /// The oldest push, or nullopt when none came within `limit` (nullopt: for ever). Pushes that came
   /// before a lost connection are given out first.
-  StatusOr<std::optional<wire::Message>> NextPush(std::optional<Duration> limit,
-                                                  const PollHook& poll = {});
+  StatusOr<std::optional<Push>> NextPush(std::optional<Duration> limit, const PollHook& poll = {});
 
   /// The Welcome and, if a key was given, the credentials it brought; empty when adopted.
   const net::Joined& joined() const;

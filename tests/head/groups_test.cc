@@ -35,6 +35,10 @@ TEST_F(Groups, P2_CreatedOnlyWhenEveryNodeAnswered) {
   EXPECT_EQ(GroupOf(id_).state, wire::GroupState::kPending);
   Serve(b);
   EXPECT_EQ(GroupOf(id_).state, wire::GroupState::kCreated);
+  EXPECT_EQ(Last<wire::GroupUpdate>(client).info.state, wire::GroupState::kCreated);
+  wire::GetGroup get;
+  get.group = id_;
+  Say(client, get, 51);
   EXPECT_EQ(Last<wire::GroupUpdate>(client).info.places.size(), 2u);
 }
 

@@ -20,8 +20,6 @@ from troupe import exceptions
 from troupe._board import Board
 
 REQUEST_TIMEOUT_S = 30.0
-ASKED_MAX = 1000
-"""Requests of `ask` that are under way at a time."""
 _REWATCH = {"launch": ("WatchLaunch", {}), "actor": ("WatchActor", {}), "group": ("GetGroup", {"watch": True})}
 _SHUT_DOWN = "troupe.shutdown() was called in this process: the session that this belongs to has ended"
 _PUSHES = {"LaunchUpdate": ("launch", "launch"), "ActorUpdate": ("actor", "actor"),
@@ -47,8 +45,6 @@ class Session:
         self.return_timeout = 0.0       # how long it looks for a head that is gone
         self._lost_at = 0.0
         self.closed_here = False        # closed from this side
-        self._asked: dict[int, Callable[[exceptions.TroupeError], None]] = {}
-        self._asked_lock = threading.Lock()
         self._on_close: list[Any] = []
         self._on_end: list[Any] = []
         self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
@@ -86,37 +82,35 @@ class Session:
                 raise
             raise exceptions.ConnectionError(f"{error}{self.embedded.obituary()}") from None
 
-    def ask(self, kind: str, fields: dict, refused: Callable[[exceptions.TroupeError], None]) -> None:
-        """Sends a request and does not wait: the board learns its answer, `refused` what an ErrorReply says.
+    def ask(self, kind: str, fields: dict) -> None:
+        """Sends a request and does not wait. Its answer is not heard: what follows from it the head tells the board, and
+        the board is told of a group that was refused. Other refusals are left alone.
 
-        `refused` runs on the session's reading thread. When ASKED_MAX are unanswered, or the process has no
-        connection of its own, this one is waited for.
+        When as many as may be are unanswered, or the process has no connection of its own, this one is waited for.
         """
-        if self.in_process or len(self._asked) >= ASKED_MAX:
-            try:
-                self.push(*self.request(kind, fields))
-            except exceptions.ConnectionError:
-                raise
-            except exceptions.TroupeError as error:
-                refused(error)
-            return
         if self.closed_here:
             raise exceptions.ConnectionError(_SHUT_DOWN)
-        with self._asked_lock:  # its answer must not come before it is known
-            self._asked[self.control.ask(kind, fields)] = refused
+        if not self.in_process and self.control.ask(kind, fields):
+            return
+        try:
+            self.push(*self.request(kind, fields))
+        except exceptions.ConnectionError:
+            raise
+        except exceptions.TroupeError as error:
+            self._refused(kind, fields, str(error))
 
-    def push(self, kind: str, fields: dict, attachment: bytes, reply_to: int = 0) -> None:
-        """Takes a push from the head, an answer of `ask`, or what the native client says about the connection."""
+    def _refused(self, kind: str, fields: dict, text: str) -> None:
+        if kind == "CreateGroup":
+            self.board.post("group", fields["group"], {"group": fields["group"], "state": "infeasible", "reason": text})
+
+    def push(self, kind: str, fields: dict, attachment: bytes, asked: tuple[str, dict, bytes] | None = None) -> None:
+        """Takes a push from the head, a refusal of what was `asked`, or what the native client says about the connection."""
         noun = _PUSHES.get(kind)
-        if reply_to:
-            with self._asked_lock:
-                refused = self._asked.pop(reply_to)
-            if kind == "ErrorReply":
-                refused(exceptions.from_code(fields["code"], fields["text"]))
-                return
         if noun is not None:
             info = fields["info"]
             self.board.post(noun[0], info[noun[1]], info, attachment)
+        elif asked is not None:
+            self._refused(asked[0], asked[1], fields["text"])
         elif kind == "ErrorReply" and self.return_timeout:
             self._lost_at = time.monotonic()
             print(f"troupe: the head at {self.address} is gone ({fields['text']}); what runs goes on, waiting up to "

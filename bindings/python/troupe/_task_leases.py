@@ -357,7 +357,7 @@ class Leases:
     def _kill(self, lease: _Lease) -> None:
         """A request, not a word: it is said again to a head that comes back, and only requests leave a process that a
         worker started. That it ended already is as well."""
-        self._session.ask("KillActor", {"actor": lease.actor}, lambda _: None)
+        self._session.ask("KillActor", {"actor": lease.actor})
 
     def _ask(self, pool: Pool, *, borrows: bool) -> bool:
         """Asks for one more process. False: there will be none."""

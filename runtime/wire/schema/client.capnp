@@ -140,7 +140,9 @@ struct GroupInfo {
   priority @11 :Int32; queuePlace @12 :UInt32;   # 1: the first; 0: it does not wait there
   gang @13 :Bool; actor @14 :ActorId;            # a launch's ranks', or what one actor holds
 }
-struct GroupUpdate { info @0 :GroupInfo; }         # answer to CreateGroup, GetGroup, RemoveGroup; pushed to the creator
+# Answer to CreateGroup, GetGroup, RemoveGroup; pushed to the creator. All of it for GetGroup; else what changes: `state`,
+# `attempt`, `reason`, `queuePlace`.
+struct GroupUpdate { info @0 :GroupInfo; }
 # `explain`: `reason` is all of why it waits, a line per group of nodes. With `launch` or `actor`: what that one reserved.
 struct GetGroup { group @0 :GroupId; name @1 :Text; watch @2 :Bool; explain @3 :Bool; launch @4 :LaunchId; actor @5 :ActorId; }
 struct RemoveGroup { group @0 :GroupId; }

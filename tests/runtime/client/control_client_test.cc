@@ -134,18 +134,26 @@ TEST_F(ControlClientTest, AnErrorReplyBecomesItsStatus) {
   EXPECT_EQ(MessageOf(answer.status()), "no such actor");
 }
 
-TEST_F(ControlClientTest, AnAnswerNobodyWaitsForComesAsAPushWithItsId) {
+TEST_F(ControlClientTest, OfWhatNobodyWaitsForOnlyARefusalIsHeard) {
   const auto asked = client_->Ask(Note("hello"));
   const auto refused = client_->Ask(Note("fail"));
-  ASSERT_TRUE(asked.ok() && refused.ok());
-  const auto answer = client_->NextPush(10s);
-  ASSERT_TRUE(answer.ok() && *answer);
-  EXPECT_EQ((*answer)->reply_to, *asked);
-  EXPECT_EQ(TextOf(**answer), "re: hello");
+  ASSERT_TRUE(asked.ok() && *asked && refused.ok() && *refused);
   const auto error = client_->NextPush(10s);
   ASSERT_TRUE(error.ok() && *error);
-  EXPECT_EQ((*error)->reply_to, *refused);
   EXPECT_EQ(wire::Get<wire::ErrorReply>((*error)->body).text, "no such actor");
+  ASSERT_NE((*error)->asked, nullptr);
+  EXPECT_EQ(TextOf(*(*error)->asked), "fail");
+}
+
+TEST_F(ControlClientTest, SoMuchIsAskedAtATimeAndNoMore) {
+  for (std::size_t i = 0; i < kAskedMax; ++i) {
+    const auto asked = client_->Ask(Note("silence"));
+    ASSERT_TRUE(asked.ok() && *asked) << i;
+  }
+  const auto one_more = client_->Ask(Note("silence"));
+  ASSERT_TRUE(one_more.ok());
+  EXPECT_FALSE(*one_more);
+  EXPECT_TRUE(Ask("still there").ok());
 }
 
 TEST_F(ControlClientTest, ADeadlineEndsAWaitAndNamesWhatWasAsked) {

@@ -183,18 +183,19 @@ TEST_F(ReturnTest, WhatNobodyWaitsForIsAskedAgainToo) {
   const auto asked = client_->Ask(message);
   message.body = wire::CreateToken();
   const auto once = client_->Ask(message);
-  ASSERT_TRUE(asked.ok() && once.ok());
+  ASSERT_TRUE(asked.ok() && *asked && once.ok() && *once);
   ASSERT_TRUE(heard_.WaitFor("CreateToken", 1));
   head_.reset();
   StartHead(Unix(), true);
-  std::map<std::uint64_t, Message> pushes;  // by what they answer; the loss and the return answer nothing
-  while (pushes.count(*asked) == 0 || pushes.count(*once) == 0) {
+  std::optional<client::Push> refusal;  // beside it the loss and the return are told
+  while (!refusal) {
     auto push = client_->NextPush(60s);
     ASSERT_TRUE(push.ok() && *push);
-    pushes[(*push)->reply_to] = **push;
+    if ((*push)->asked != nullptr) refusal = *std::move(*push);
   }
-  EXPECT_TRUE(wire::Holds<wire::Ok>(pushes[*asked].body));
-  EXPECT_EQ(wire::Get<wire::ErrorReply>(pushes[*once].body).code, static_cast<std::uint16_t>(ErrorCode::kUnknownOutcome));
+  EXPECT_TRUE(wire::Holds<wire::CreateToken>(refusal->asked->body));
+  EXPECT_EQ(wire::Get<wire::ErrorReply>(refusal->body).code, static_cast<std::uint16_t>(ErrorCode::kUnknownOutcome));
+  ASSERT_TRUE(heard_.WaitFor("GetStatus", 2));
   EXPECT_EQ(heard_.Times("GetStatus"), 2u);
   EXPECT_EQ(heard_.Times("CreateToken"), 1u);
 }

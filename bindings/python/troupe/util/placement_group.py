@@ -119,7 +119,7 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PAC
     fields = {"group": group.id, "name": name, **wanted}
     session.board.follow("group", group.id)
     if known and not name:
-        session.ask("CreateGroup", fields, lambda error: _refused(session, group.id, error))
+        session.ask("CreateGroup", fields)
         return group
     info = session.request("CreateGroup", fields)[1]["info"]
     if info["state"] == "infeasible":
@@ -160,10 +160,6 @@ def _kind(bundles: Sequence[Mapping[str, float]], selectors: Sequence[Mapping[st
     return kind
 
 
-def _refused(session: _session.Session, identity: str, error: exceptions.TroupeError) -> None:
-    session.board.post("group", identity, {"group": identity, "state": "infeasible", "reason": str(error)})
-
-
 def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: str | None,
                bundle_label_selector: Sequence[Mapping[str, str]] | None, within: str | None, near: str | None,
                priority: int) -> dict[str, Any]:
@@ -201,7 +197,7 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
     fields = {"group": placement_group.id}
     known = session.board.get("group", placement_group.id)
     if not placement_group.used and known is not None:
-        session.ask("RemoveGroup", fields, lambda _: None)
+        session.ask("RemoveGroup", fields)
         session.board.post("group", placement_group.id, {**known[0], "state": "removed"})
         return
     session.board.post("group", placement_group.id, session.request("RemoveGroup", fields)[1]["info"])
