@@ -15,8 +15,8 @@
 namespace troupe::wire {
 
 /// The Cap'n Proto bytes of `message` without its attachment; a multiple of 8 bytes long.
-/// Errors: kTooLarge when it would exceed kBodyBytesMax or a list kListMax.
-StatusOr<std::string> EncodeBody(const Message& message);
+/// Errors: kTooLarge when it would exceed kBodyBytesMax or a list kListMax. `before` and `behind`: so many zeros around it.
+StatusOr<std::string> EncodeBody(const Message& message, std::size_t before = 0, std::size_t behind = 0);
 
 /// The inverse. `bytes` may have any alignment (an unaligned body is copied once). Errors: kInvalid
 /// naming the defect. The result's attachment is empty.

@@ -96,15 +96,13 @@ StatusOr<std::string> EncodeFrame(const Message& message) {
                      absl::StrFormat("an attachment of %d bytes is over the limit of %d",
                                      message.attachment.size(), kAttachmentBytesMax));
   }
-  TROUPE_ASSIGN(const std::string body, EncodeBody(message));
+  const std::size_t attached = message.attachment.size();
+  TROUPE_ASSIGN(std::string frame, EncodeBody(message, kHeaderBytes, attached));
   FrameHeader header;
-  header.body_bytes = static_cast<std::uint32_t>(body.size());
-  header.attachment_bytes = static_cast<std::uint32_t>(message.attachment.size());
-  std::string frame(kHeaderBytes, '\0');
-  frame.reserve(kHeaderBytes + body.size() + message.attachment.size());
+  header.body_bytes = static_cast<std::uint32_t>(frame.size() - kHeaderBytes - attached);
+  header.attachment_bytes = static_cast<std::uint32_t>(attached);
   EncodeHeader(header, frame.data());
-  frame += body;
-  frame += message.attachment;
+  message.attachment.copy(frame.data() + frame.size() - attached, attached);
   return frame;
 }
 
