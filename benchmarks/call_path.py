@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Actor calls on one host and over TLS: latency, rate, and the raw socket's own figures in the same run.
 
-    cmake --build build/release --target _native call_floor troupe-head troupe-worker
+    cmake --build build/release --target _native call_floor call_native troupe-head troupe-worker
     python benchmarks/call_path.py [--build build/release] [--runs 5] [--json benchmarks/results/x.json]
 
 Placement decides these figures (an idle CPU's wake-up costs more than the call), so every case pins
@@ -190,13 +190,14 @@ def n_by_n(native, directory, n, calls, runs):
     return total
 
 
-def floor(build, cpus, mode, runs, calls):
-    tool = pathlib.Path(build) / "bin" / "call_floor"
+def program(build, name, runs, *args):
+    """What a program of C++ prints in each of `runs` runs: rows of numbers."""
+    tool = pathlib.Path(build) / "bin" / name
     if not tool.exists():
-        sys.exit(f"{tool} is missing: build the target call_floor first")
-    lines = [subprocess.run([tool, str(calls), str(cpus[0]), str(cpus[1]), mode], check=True,
-                            capture_output=True, text=True).stdout.split() for _ in range(runs)]
-    return [(float(a), float(b)) for a, b in lines]
+        sys.exit(f"{tool} is missing: build the target {name} first")
+    lines = [subprocess.run([tool, *map(str, args)], check=True, capture_output=True, text=True).stdout.split()
+             for _ in range(runs)]
+    return [[float(each) for each in line] for line in lines]
 
 
 def over_tls(build, runs, calls, pipelined):
@@ -220,9 +221,12 @@ def on_one_host(options, cpus, show, show_rate):
         if len(cpus) > 1:
             placements.append(("two CPUs, polling", (cpus[0], cpus[1]), True))
         for name, places, spin in placements:
+            mode = "spin" if spin else "block"
             base = show(f"floor: raw socket, {name}",
-                        floor(options.build, places, "spin" if spin else "block", options.runs,
-                              options.calls))
+                        program(options.build, "call_floor", options.runs, options.calls, *places, mode))
+            native_rows = program(options.build, "call_native", options.runs, options.calls, options.async_calls, *places, mode)
+            show(f"sync, C++ to C++, {name}", [row[:2] for row in native_rows], base)
+            show_rate(f"pipelined, C++ to C++, {name}", [row[2] for row in native_rows])
             pid, path = start(native, directory, places[1], spin)
             for what in ("f", "g"):
                 call = "f()" if what == "f" else "g(1, x='a')"

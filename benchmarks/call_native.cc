@@ -1,0 +1,179 @@
+// Actor calls without Python at either end: a forked process serves, this one calls. benchmarks/call_path.py runs it
+// beside the calls of Python programs.
+//
+//   call_native CALLS PIPELINED CALLER_CPU ACTOR_CPU block|spin
+//   prints the p50 and p99 of sync calls in microseconds, and pipelined calls a second
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/call_server.h"
+#include "actors/channel.h"
+#include "actors/cpu_budget.h"
+#include "actors/now.h"
+#include "actors/reactor.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::string_view kMethod = "f";
+constexpr std::string_view kValue = "an argument of this length";
+
+double Us(Duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
+
+void Pin(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+class Host : public WaitHost {
+ public:
+  void Suspend() override {}
+  void Resume() override {}
+  bool Interrupted() override { return false; }
+  bool HandlesSignals() const override { return false; }
+};
+
+/// Answers with what it was called with.
+class Echo : public CallSession {
+ public:
+  StatusOr<Ran> Run(const Frame& frame, Peer&, ByteBuffer& reply, std::uint16_t*) override {
+    CallPrefix call;
+    TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
+    reply.Append(call.values.data(), call.values.size());
+    return Ran::kReplied;
+  }
+};
+
+class EchoActor : public CallExecutor {
+ public:
+  std::unique_ptr<CallSession> Open() override { return std::make_unique<Echo>(); }
+  void Suspend() override {}
+  void Resume() override {}
+  bool Interrupted() override { return false; }
+  bool HandlesSignals() const override { return false; }
+};
+
+[[noreturn]] void Fail(const std::string& why) {
+  std::fprintf(stderr, "call_native: %s\n", why.c_str());
+  std::exit(1);
+}
+
+void ServeIn(const std::string& path, int cpu, int ready) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Pin(cpu);
+  auto server = CallServer::Listen(path);
+  if (!server.ok()) Fail(MessageOf(server.status()));
+  (void)!::write(ready, "x", 1);
+  EchoActor actor;
+  (*server)->Serve(actor);
+}
+
+void Await(Slot* slot, Channel& channel) {
+  Host host;
+  Channel* channels[] = {&channel};
+  WaitRequest request;
+  request.slots = &slot;
+  request.slot_count = 1;
+  request.channels = channels;
+  request.channel_count = 1;
+  request.deadline = Now() + std::chrono::seconds(60);
+  if (CallReactor::Current().Wait(request, host) != WaitResult::kDone) Fail("no answer within 60 s of the wait's start");
+}
+
+Slot* Call(Channel& channel) {
+  for (;;) {
+    ByteBuffer frame;
+    frame.Extend(kFrameHeadBytes);
+    frame.AppendValue(CallHead{});
+    frame.AppendValue(static_cast<std::uint16_t>(kMethod.size()));
+    frame.Append(kMethod.data(), kMethod.size());
+    frame.Append(kValue.data(), kValue.size());
+    Slot* slot = nullptr;
+    const Channel::Issued issued = channel.Issue(frame, kFlagNamed, &slot);
+    if (issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
+    if (issued != Channel::Issued::kFull) return slot;
+    if (Slot* const room = channel.WhenRoom()) {
+      Await(room, channel);
+      room->Release();
+    }
+  }
+}
+
+void Take(Slot* slot, Channel& channel) {
+  if (!slot->done()) Await(slot, channel);
+  if (slot->bytes().find(kValue) != 0) Fail("a wrong answer: " + std::string(slot->bytes()));
+  slot->Release();
+}
+
+void Measure(Channel& channel, int calls, int pipelined) {
+  std::vector<double> took;
+  for (int i = -calls / 4; i < calls; ++i) {
+    const Instant began = Now();
+    Take(Call(channel), channel);
+    if (i >= 0) took.push_back(Us(Now() - began));
+  }
+  std::sort(took.begin(), took.end());
+  double best_per_s = 0;
+  std::vector<Slot*> slots(static_cast<std::size_t>(pipelined));
+  for (int round = 0; round < 5; ++round) {
+    const Instant began = Now();
+    for (Slot*& slot : slots) slot = Call(channel);
+    for (Slot* const slot : slots) Take(slot, channel);
+    best_per_s = std::max(best_per_s, pipelined / Us(Now() - began) * 1e6);
+  }
+  std::printf("%.3f %.3f %.0f\n", took[took.size() / 2], took[took.size() * 99 / 100], best_per_s);
+}
+
+int Main(char** argv) {
+  const int calls = std::atoi(argv[1]), pipelined = std::atoi(argv[2]);
+  if (calls < 1 || pipelined < 1) Fail("CALLS and PIPELINED are counts");
+  OverrideSpinning(std::strcmp(argv[5], "spin") == 0 ? SpinOverride::kOn : SpinOverride::kOff);
+  const std::string path = "/tmp/troupe-call-native-" + std::to_string(::getpid()) + ".sock";
+  int ready[2];
+  if (::pipe(ready) != 0) Fail("no pipe");
+  const pid_t actor = ::fork();
+  if (actor == 0) {
+    ServeIn(path, std::atoi(argv[4]), ready[1]);
+    ::_exit(0);
+  }
+  char byte;
+  ::close(ready[1]);
+  if (::read(ready[0], &byte, 1) != 1) Fail("the actor did not start");
+  Pin(std::atoi(argv[3]));
+  {
+    auto channel = Channel::Connect(CallReactor::Current(), path, ChannelOptions());
+    if (!channel.ok()) Fail(MessageOf(channel.status()));
+    Measure(**channel, calls, pipelined);
+    (*channel)->Close();
+  }
+  CallReactor::StopCurrent();
+  ::kill(actor, SIGKILL);
+  ::waitpid(actor, nullptr, 0);
+  ::unlink(path.c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe::actors
+
+int main(int argc, char** argv) {
+  if (argc != 6) {
+    std::fprintf(stderr, "usage: call_native CALLS PIPELINED CALLER_CPU ACTOR_CPU block|spin\n");
+    return 2;
+  }
+  return troupe::actors::Main(argv);
+}
