@@ -115,6 +115,20 @@ def test_a_handle_in_a_circle_is_let_go_of_by_the_collector(idle: Home) -> None:
     watched.ends()
 
 
+def test_actors_that_hold_each_other_end_when_one_of_them_is_killed(idle: Home) -> None:
+    first, second = made(name="one of two"), made()
+    troupe.get([first.keep.remote("other", second), second.keep.remote("other", first)], timeout=20)
+    both = Watched(first), Watched(second)
+    del first, second
+    all_looked_at()
+    found = troupe.get_actor("one of two")  # not counted
+    assert troupe.get(found.pid_of.remote("other"), timeout=20) == both[1].pid
+    assert both[0].lives() and both[1].lives()
+    troupe.kill(found)
+    for each in both:
+        each.ends()
+
+
 @pytest.mark.parametrize("options", [{}, {"max_concurrency": 3}])
 def test_calls_made_before_are_run(idle: Home, tmp_path: Path, options: dict) -> None:
     actor = made(**options)
