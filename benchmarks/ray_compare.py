@@ -1,9 +1,11 @@
 """Every operation of `ray microbenchmark`, by Troupe and by Ray alternately, with the ratio per row.
 
 Each row has a cluster of its own (8 logical CPUs), so that one row's processes are not the next one's load. Beside
-them the floors of this machine: a ping-pong over a Unix socket, a copy into memory that is used again.
+them the floors of this machine: a ping-pong over a Unix socket, a copy into memory that is used again. On the rows that
+they have also Ray's compiled graph, torch.distributed.rpc and Monarch (torchmonarch), each in the interpreter given.
 
-    python benchmarks/ray_compare.py --ray /path/to/python [--rounds 3] [--seconds 2] [--rows "1:1 actor calls sync" ...] [--keep]
+    python benchmarks/ray_compare.py --ray /path/to/python [--rpc PYTHON] [--monarch PYTHON] [--rounds 3] [--seconds 2]
+                                     [--rows "1:1 actor calls sync" ...] [--keep]
 """
 import argparse
 import ast
@@ -18,6 +20,13 @@ import time
 import report
 
 PROGRAM = pathlib.Path(__file__).with_name("ray_compare_program.py")
+PEERS = pathlib.Path(__file__).with_name("ray_compare_peers.py")
+# Which rows they have.
+PEER_ROWS = {
+    "graph": ["1:1 actor calls sync"],
+    "rpc": ["1:1 actor calls sync", "1:1 actor calls async"],
+    "monarch": ["1:1 actor calls sync", "1:1 actor calls async"],
+}
 # What the project is after, as multiples of Ray.
 GOALS = {
     "1:1 actor calls sync": 50, "1:1 actor calls async": 200, "1:1 actor calls concurrent": 50, "1:n actor calls async": 150,
@@ -32,9 +41,10 @@ GOALS = {
 def measure(which: str, python: str, seconds: float, row: str) -> float:
     """The rate of one row, in a process of its own."""
     environment = dict(os.environ)
-    if which == "ray":
+    if which != "troupe":
         environment.pop("PYTHONPATH", None)
-    done = subprocess.run([python, str(PROGRAM), which, str(seconds), row], env=environment, capture_output=True,
+    program = PEERS if which in PEER_ROWS else PROGRAM
+    done = subprocess.run([python, str(program), which, str(seconds), row], env=environment, capture_output=True,
                           text=True, timeout=300)
     if done.returncode != 0:
         sys.exit(f"{which}, {row}: {done.stderr}")
@@ -83,12 +93,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--ray", help="a Python that has Ray 2.60")
+    parser.add_argument("--rpc", help="a Python that has torch")
+    parser.add_argument("--monarch", help="a Python that has torchmonarch")
     parser.add_argument("--rows", nargs="*")
     parser.add_argument("--keep", action="store_true")
     arguments = parser.parse_args()
-    contenders = {"troupe": sys.executable, **({"ray": arguments.ray} if arguments.ray else {})}
+    given = {"troupe": sys.executable, "ray": arguments.ray, "graph": arguments.ray, "rpc": arguments.rpc,
+             "monarch": arguments.monarch}
     found = floors()
     for name in arguments.rows or rows_of_program():
+        contenders = {which: python for which, python in given.items()
+                      if python and name in PEER_ROWS.get(which, [name])}
         rates: dict[str, list[float]] = {which: [] for which in contenders}
         for _ in range(arguments.rounds):
             for which, python in contenders.items():
@@ -99,6 +114,8 @@ def main() -> None:
             row["times_ray"] = round(row["troupe_per_s"] / row["ray_per_s"], 1)
             if name in GOALS:
                 row["goal"] = GOALS[name]
+        for which in PEER_ROWS.keys() & contenders.keys():
+            row[f"times_{which}"] = round(row["troupe_per_s"] / row[f"{which}_per_s"], 1)
         found[name] = row
         print(f"{name:46s} {json.dumps(row)}", file=sys.stderr, flush=True)
     report.keep("ray_compare", found, arguments.keep)
