@@ -40,24 +40,26 @@ bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
   return took != ObjectStore::Took::kBad;
 }
 
-/// Tells the observer of an answer once its memory is here. On the background thread.
+/// Tells the observer of an answer once its memory, or that of the items before it, is here. On the background thread.
 class Channel::AnswerArrived : public Completion {
  public:
-  AnswerArrived(const Channel& channel, Slot* slot)
-      : observer_(channel.options_.observer), channel_(channel.id_), slot_(slot), away_(!channel.way_.here()) {}
+  enum class Of { kAnswer, kItems };
+  AnswerArrived(const Channel& channel, Slot* slot, Of of)
+      : observer_(channel.options_.observer), channel_(channel.id_), slot_(slot), of_(of) {}
   void Run() override { observer_->Answered(channel_, {{slot_, LostOnTheWay()}}, /*as_leader=*/false); }
 
  private:
-  /// From another host it can be lost after its frame came, with the process that made it.
+  /// It can be lost after its frame came, with the process that made it.
   ObservedAnswer::Lost LostOnTheWay() const {
-    const bool lost = away_ && (slot_->flags() & kFlagRuntimeError) != 0 && ReadRuntimeError(slot_->bytes()).code == kObjectLost;
+    const bool lost = of_ == Of::kAnswer && (slot_->flags() & kFlagRuntimeError) != 0 &&
+                      ReadRuntimeError(slot_->bytes()).code == kResultLost;
     return lost ? ObservedAnswer::Lost::kMaybeExecuted : ObservedAnswer::Lost::kNo;
   }
 
   const std::shared_ptr<CallObserver> observer_;
   const std::uint64_t channel_;
   Slot* const slot_;
-  const bool away_;
+  const Of of_;
 };
 
 /// The items of an observed call that are in memory: how many of them are on their way, and what waits for the last one.
@@ -96,7 +98,7 @@ bool Channel::FinishBehindItems(Slot* slot, const Frame& frame) {
   items_arriving_.erase(found);
   const std::lock_guard lock(arriving->mutex);
   if (arriving->missing == 0) return false;
-  arriving->then = std::make_unique<AnswerArrived>(*this, slot);
+  arriving->then = std::make_unique<AnswerArrived>(*this, slot, AnswerArrived::Of::kItems);
   items_.erase(frame.head.sequence);
   return true;
 }
@@ -105,7 +107,8 @@ bool Channel::FinishBehindItems(Slot* slot, const Frame& frame) {
 bool Channel::TakeObservedResult(Slot* slot, const Frame& frame, std::string* why) {
   ObjectStore::Took took = ObjectStore::Took::kBad;
   if (frame.head.flags == (kFlagReply | kFlagObjects)) {
-    took = TakeObject(slot, frame.body, /*wanted=*/true, {std::make_unique<AnswerArrived>(*this, slot), /*fills_only=*/true});
+    auto arrived = std::make_unique<AnswerArrived>(*this, slot, AnswerArrived::Of::kAnswer);
+    took = TakeObject(slot, frame.body, /*wanted=*/true, {std::move(arrived), /*fills_only=*/true});
   }
   items_.erase(frame.head.sequence);
   if (took == ObjectStore::Took::kLater) return true;

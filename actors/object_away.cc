@@ -19,7 +19,7 @@ namespace {
 /// What an answer that does not come becomes; memory that is short keeps its own error.
 void AnswerMissing(Slot* slot, std::uint64_t bytes, const Status& why, ObjectStore::Then& then) {
   ByteBuffer body;
-  const ErrorCode code = ErrorCodeOf(why) == ErrorCode::kTooLarge ? ErrorCode::kTooLarge : kObjectLost;
+  const ErrorCode code = ErrorCodeOf(why) == ErrorCode::kTooLarge ? ErrorCode::kTooLarge : kResultLost;
   AppendRuntimeError(body, code,
                      absl::StrFormat("the result, of %u bytes, could not be fetched from its actor's host: %s", bytes,
                                      MessageOf(why)));

@@ -37,6 +37,10 @@ class ExportedEnds : public Completion {
 
 }  // namespace
 
+std::unique_ptr<Completion> EndOf(ObjectStore& store, Slot* slot, const store::ObjectId& id) {
+  return std::make_unique<ExportedEnds>(store, slot, id);
+}
+
 store::Value InlineOf(std::uint16_t flags, std::string_view bytes) {
   std::string packed(reinterpret_cast<const char*>(&flags), sizeof flags);
   packed.append(bytes);
@@ -105,8 +109,7 @@ std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
     table_.AddHandle(id);
     if (!pending) return id;
   }
-  static_cast<void>(
-      CallReactor::Current().OnDone(slot, std::make_unique<ExportedEnds>(*this, slot, id)));
+  static_cast<void>(CallReactor::Current().OnDone(slot, EndOf(*this, slot, id)));
   return id;
 }
 

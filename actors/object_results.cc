@@ -131,7 +131,7 @@ void ObjectStore::FinishArrived(const Key& key) {
     const store::ObjectId id{self_, arriving.slot->id()};
     MappingOf(id, arriving.location);
     table_.Fulfil(id, {store::Value::At(arriving.location), std::move(arriving.contained)}, key.first, Now());
-    answers_.push_back({arriving.slot, kFlagReply | kFlagObjects, NameBytes(id), std::move(arriving.then)});
+    answers_.push_back({arriving.slot, kFlagReply | kFlagObjects, NameBytes(id), std::move(arriving.then), std::nullopt});
   }
   arriving_.erase(first, last);
   EndArrivals(key.first);
@@ -158,13 +158,18 @@ void ObjectStore::EndArrivals(const ProcessId& maker) {
 
 void ObjectStore::AnswerLost(Arriving& arriving, const std::string& why) {
   ByteBuffer body;
-  AppendRuntimeError(body, kObjectLost,
+  AppendRuntimeError(body, kResultLost,
                      "the result, of " + std::to_string(arriving.location.bytes) +
                          " bytes, could not be read in the memory of its actor: " + why);
   constexpr std::uint16_t kFlags = kFlagReply | kFlagRuntimeError;
-  table_.Fulfil({self_, arriving.slot->id()}, {InlineOf(kFlags, body.view()), std::move(arriving.contained)},
-                arriving.location.slot.maker, Now());
-  answers_.push_back({arriving.slot, kFlags, std::string(body.view()), std::move(arriving.then)});
+  Answer answer{arriving.slot, kFlags, std::string(body.view()), std::move(arriving.then), std::nullopt};
+  const store::ObjectId id{self_, arriving.slot->id()};
+  if (answer.then.fills_only) {
+    answer.open = id;  // the call may be made again
+  } else {
+    table_.Fulfil(id, {InlineOf(kFlags, body.view()), std::move(arriving.contained)}, arriving.location.slot.maker, Now());
+  }
+  answers_.push_back(std::move(answer));
 }
 
 /// Nobody has the descriptor (any more).

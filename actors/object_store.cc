@@ -145,6 +145,9 @@ ObjectStore::Turn::~Turn() {
     (void)!::write(store_.wake_.get(), &one, sizeof one);
   }
   for (Answer& answer : answers) {
+    if (answer.open) {
+      static_cast<void>(CallReactor::Current().OnDone(answer.slot, EndOf(store_, answer.slot, *answer.open)));
+    }
     Conclude(answer.slot, answer.flags, answer.body, answer.then);
     answer.slot->Release();
   }

@@ -49,6 +49,8 @@ inline constexpr std::size_t kLargeBytes = 100u << 10;
 /// Codes of this process alone, beyond those of the wire.
 inline constexpr ErrorCode kObjectLost{101};
 inline constexpr ErrorCode kOwnerDied{102};
+/// The result of a call went with the process that made it, before it could be read: it came, and has no value.
+inline constexpr ErrorCode kResultLost{103};
 /// Bytes of an object's name in frames and slots: owner, number.
 inline constexpr std::size_t kObjectIdBytes = 24;
 
@@ -244,6 +246,7 @@ class ObjectStore {
     std::uint16_t flags;
     std::string body;
     Then then;
+    std::optional<store::ObjectId> open;  // what the slot will be in the end is this object's value too
   };
   class Turn;
   /// An object that stands for one of another host.

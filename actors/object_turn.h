@@ -12,6 +12,9 @@ namespace troupe::actors {
 /// An answer as a value of the table, which others may ask for: its flags, its bytes.
 store::Value InlineOf(std::uint16_t flags, std::string_view bytes);
 
+/// What gives an object the answer of its slot, once that has it.
+std::unique_ptr<Completion> EndOf(ObjectStore& store, Slot* slot, const store::ObjectId& id);
+
 /// Gives a result its slot, as `then` says.
 void Conclude(Slot* slot, std::uint16_t flags, std::string_view body, ResultThen& then);
 

@@ -5,6 +5,7 @@ allows, so it runs at least once and perhaps more often; without retries nothing
 """
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +15,7 @@ from troupe._bridge import native
 from troupe._method_options import MethodOptions
 
 _KEPT = (type(None), bool, int, float, complex, str, bytes, _calls.Ref)  # types of values that nobody can change
+_LOST = (exceptions.ActorUnavailableError, exceptions.ResultLostError)
 Call = TypeVar("Call")
 
 
@@ -71,6 +73,8 @@ class _Call:
         self.number = 0
         self.cancelled = False
         self.attempt: list[Any] = []
+        self.coming = 0  # of its results
+        self.error: BaseException | None = None  # of the attempt
 
     def may_go_again(self) -> bool:
         """Counts one more attempt, if there may be one."""
@@ -131,15 +135,26 @@ class RetriedCalls(Caller):
             if not call.attempt:
                 self._answer(call, None)
                 continue
-            last = call.attempt[-1]
-            last.future().add_done_callback(lambda future, call=call: self._came_back(call, future))
+            call.coming = len(call.attempt)
+            for ref in call.attempt:
+                ref.future().add_done_callback(functools.partial(self._came, call, ref is call.attempt[-1]))
 
-    def _came_back(self, call: _Call, future: Any) -> None:
+    def _came(self, call: _Call, is_last: bool, future: Any) -> None:
+        """One of an attempt's results: the last one tells how it ended, unless another one was lost with the process."""
         error = future.exception()
+        with self._lock:
+            if is_last and call.error is None or isinstance(error, exceptions.ResultLostError):
+                call.error = error
+            call.coming -= 1
+            if call.coming == 0:
+                self._came_back(call)
+
+    def _came_back(self, call: _Call) -> None:
+        error, call.error = call.error, None
         with self._lock:
             if error is not None and call.frozen.failed():
                 return self._answer(call, error)
-            if isinstance(error, exceptions.ActorUnavailableError) and call.may_go_again():
+            if isinstance(error, _LOST) and not isinstance(error, exceptions.TaskError) and call.may_go_again():
                 self._link.suspect(error)
                 return self._send(self._line.lost(call.number))
             if error is not None and _retries(call.options, error) and call.may_go_again():

@@ -139,6 +139,10 @@ class ObjectReconstructionFailedError(ObjectLostError):
     """The value is gone and cannot be made again."""
 
 
+class ResultLostError(ObjectLostError):
+    """The result of a call is gone with the process that made it, which had answered. Calls that may be made again are."""
+
+
 class OutOfDiskError(TroupeError):
     """The disk is full."""
 
@@ -281,6 +285,7 @@ BY_CODE: dict[int, type[TroupeError]] = {
     15: LaunchError, 16: JoinError, 17: VersionError, 18: UnknownOutcomeError,
     19: AlreadyExistsError,
     100: PendingCallsLimitExceeded, 101: ObjectLostError, 102: OwnerDiedError,
+    103: ResultLostError,
 }
 
 
