@@ -205,7 +205,10 @@ Status AwayRefs::TakeWord(const BulkFrame& frame) {
 
 void AwayRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
   if (ask.word == BulkWord::kLetGo) {
-    if (lent_.TakeBack(ask.id)) store_.NoteLentAway(-1);
+    if (lent_.TakeBack(ask.id)) {
+      store_.NoteLentAway(-1);
+      store_.NoteLentOn(ask.id, false);
+    }
     renamed_.erase(ask.id);
     slots_.erase(ask.id);
     return AppendBulkFrame(out, WordOf(BulkWord::kLeft, ask.id, ask.offset));
@@ -217,8 +220,10 @@ void AwayRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
       slots_.emplace(ask.id, SlotHold(slot));
       lent_.Lend(ask.id);
       store_.NoteLentAway(1);
+      store_.NoteLentOn(ask.id, true);
     }
   }
+  if (known) lent_.NoteOn(ask.id, ask.bytes != 0);
   AppendBulkFrame(out, WordOf(known ? BulkWord::kHeld : BulkWord::kRefused, ask.id, ask.offset));
 }
 
@@ -239,6 +244,13 @@ void AwayRefs::Unlinked() {
 
 void AwayRefs::End(ErrorCode code, const std::string& why) {
   store_.NoteLentAway(-static_cast<std::ptrdiff_t>(lent_.size()));
+  for (const store::ObjectId& name : lent_.names()) {
+    if (lent_.Outlives(name)) {
+      static_cast<void>(slots_.at(name).Take());  // until this process ends
+    } else {
+      store_.NoteLentOn(name, false);
+    }
+  }
   lent_.Clear();
   renamed_.clear();
   slots_.clear();

@@ -49,6 +49,7 @@ class AwayRefs {
   void Take(const std::vector<store::ObjectId>& names, Then then);
   void LetGo(const store::ObjectId& name, HeldAway::Local local) { held_.LetGo(name, local); }
   void Want(const store::ObjectId& name, HeldAway::Local local) { held_.Want(name, local); }
+  void LentOn(const store::ObjectId& name, HeldAway::Local local, bool lent) { held_.LentOn(name, local, lent); }
   bool Awaits() const { return held_.Awaits(); }
   /// The other end does not answer: what it was asked to keep is lost.
   void GiveUpAsked(const std::string& why);

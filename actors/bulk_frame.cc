@@ -41,7 +41,6 @@ bool Sound(const BulkFrame& frame) {
     case BulkWord::kGone:
     case BulkWord::kTaken:
     case BulkWord::kDropped:
-    case BulkWord::kHold:
     case BulkWord::kHeld:
     case BulkWord::kRefused:
     case BulkWord::kLetGo:
@@ -49,6 +48,8 @@ bool Sound(const BulkFrame& frame) {
     case BulkWord::kWant:
     case BulkWord::kInside:
       return true;
+    case BulkWord::kHold:
+      return frame.bytes <= 1;
     case BulkWord::kReady:
       return frame.offset <= 0xFFFF && frame.total > 0 && frame.total <= kBulkValueBytesMax;
   }

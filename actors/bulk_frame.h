@@ -33,7 +33,7 @@ enum class BulkWord : std::uint16_t {
   kTaken = 5,    // a result is not needed any more: it came, or nobody wants it
   kDropped = 6,  // the answer to that
   // References (held_away.h, lent_away.h); the offset of kHold and kLetGo is the word's number, which the answer repeats:
-  kHold = 7,     // I have it, and shall until I say
+  kHold = 7,     // I have it, and shall until I say; bytes: 1: and others have it from me
   kHeld = 8,     // you are known to have it
   kRefused = 9,  // you were not given it
   kLetGo = 10,   // I have it no more

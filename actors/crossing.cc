@@ -23,6 +23,9 @@ class RoadSource : public AwaySource {
   void LetGo(const store::ObjectId& name, std::uint64_t number) override {
     Do([name, number](Road& road) { road.end.refs().LetGo(name, number); });
   }
+  void LentOn(const store::ObjectId& name, std::uint64_t number, bool lent) override {
+    Do([name, number, lent](Road& road) { road.end.refs().LentOn(name, number, lent); });
+  }
   void Came(const store::ObjectId& name) {
     Do([name](Road& road) { road.end.refs().Came(name); });
   }

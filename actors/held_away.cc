@@ -42,6 +42,7 @@ bool HeldAway::Take(const store::ObjectId& name, Local local) {
   entry.local = local;
   entry.wanted = entry.want_told = false;
   if (entry.state != State::kLeaving) return true;
+  entry.lent_on = false;
   Move(entry, State::kAsking);
   Say(found);
   return true;
@@ -60,6 +61,12 @@ void HeldAway::Want(const store::ObjectId& name, Local local) {
   if (found == entries_.end() || found->second.local != local || found->second.state == State::kLeaving) return;
   found->second.wanted = true;
   unsaid_.insert(name);
+}
+
+void HeldAway::LentOn(const store::ObjectId& name, Local local, bool lent) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || found->second.local != local || found->second.state == State::kLeaving) return;
+  if (std::exchange(found->second.lent_on, lent) != lent) Say(found);
 }
 
 bool HeldAway::Knows(const store::ObjectId& name) const {
@@ -165,7 +172,9 @@ void HeldAway::AppendWords(std::string& out) {
     if (!entry.told) {
       if (under_way_ >= kAskedMax) return;
       const BulkWord word = entry.state == State::kLeaving ? BulkWord::kLetGo : BulkWord::kHold;
-      AppendBulkFrame(out, WordOf(word, at->first, entry.number));
+      BulkFrame frame = WordOf(word, at->first, entry.number);
+      frame.bytes = word == BulkWord::kHold && entry.lent_on ? 1 : 0;
+      AppendBulkFrame(out, frame);
       ++under_way_;
       entry.said = entry.told = true;
     }

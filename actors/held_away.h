@@ -8,6 +8,7 @@
 //   HA-3  On another link everything is said again.
 //   HA-4  At most kAskedMax words are under way: who answers needs no room for more.
 //   HA-5  A value is asked for where the other end has said, on this link, that it keeps the reference.
+//   HA-6  What others have from this process is said to be so, until they let go of it.
 //
 // Whose view: the mover's thread; not locked. `Local` is the number of the object that stands for the reference here;
 // what is said of an object that another one has followed means nothing.
@@ -38,6 +39,8 @@ class HeldAway {
   void LetGo(const store::ObjectId& name, Local local);
   /// Its value is needed.
   void Want(const store::ObjectId& name, Local local);
+  /// Others have it from this process, or do no more.
+  void LentOn(const store::ObjectId& name, Local local, bool lent);
   /// The other end knows of it.
   bool Knows(const store::ObjectId& name) const;
   /// Answers are awaited of references that are not known to be kept.
@@ -87,6 +90,7 @@ class HeldAway {
     bool confirmed = false;  // likewise
     bool wanted = false;
     bool want_told = false;
+    bool lent_on = false;
   };
   using Entries = std::map<store::ObjectId, Entry>;
   void Move(Entry& entry, State state);

@@ -11,6 +11,22 @@ void LentAway::Forget(Entry& entry) {
   }
 }
 
+void LentAway::NoteOn(const store::ObjectId& name, bool on) {
+  const auto found = lent_.find(name);
+  if (found != lent_.end()) found->second.on = on;
+}
+
+bool LentAway::Outlives(const store::ObjectId& name) const {
+  const auto found = lent_.find(name);
+  return found != lent_.end() && found->second.on && store::IsLife(name);
+}
+
+std::vector<store::ObjectId> LentAway::names() const {
+  std::vector<store::ObjectId> names;
+  for (const auto& [name, entry] : lent_) names.push_back(name);
+  return names;
+}
+
 bool LentAway::TakeBack(const store::ObjectId& name) {
   const auto found = lent_.find(name);
   if (found == lent_.end()) return false;

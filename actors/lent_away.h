@@ -5,6 +5,7 @@
 //         Saying either again changes nothing.
 //   LA-2  Who holds a reference and was told of its value may hold what lies inside it.
 //   LA-3  A value is told of once per kWant.
+//   LA-4  A life that others have from the other end outlives that: who holds it then is not known.
 //
 // Whose view: the mover's thread; not locked. Who makes it keeps the objects themselves.
 #pragma once
@@ -31,6 +32,11 @@ class LentAway {
   std::size_t size() const { return lent_.size(); }
 
   void Lend(const store::ObjectId& name) { lent_.emplace(name, Entry()); }
+  /// Whether others have it from the other end.
+  void NoteOn(const store::ObjectId& name, bool on);
+  /// Whether it outlives the other end.
+  bool Outlives(const store::ObjectId& name) const;
+  std::vector<store::ObjectId> names() const;
   /// False: it was not lent.
   bool TakeBack(const store::ObjectId& name);
   /// The other end asks for its value. True: it is to be told of, once it is there.
@@ -43,6 +49,7 @@ class LentAway {
  private:
   struct Entry {
     bool wanted = false;
+    bool on = false;
     std::vector<store::ObjectId> inside;
   };
   void Forget(Entry& entry);

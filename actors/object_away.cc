@@ -92,7 +92,6 @@ bool Parse(std::string_view body, AwayResult* result) {
     result->names.push_back(*name);
     body.remove_prefix(kObjectIdBytes);
   }
-  std::erase_if(result->names, store::IsLife);  // they stay behind
   if (result->in_frame) {
     if (read.bytes == 0 || read.bytes > body.size()) return false;
     result->value = std::string(body.substr(0, read.bytes));

@@ -52,7 +52,7 @@ ObjectParse ReadObjectFrame(std::string_view bytes, ObjectFrame* frame, std::str
     *why = "bytes that are no frame of an object link";
     return ObjectParse::kBad;
   }
-  if (wire.word < 1 || wire.word > static_cast<std::uint16_t>(ObjectWord::kRetire)) {
+  if (wire.word < 1 || wire.word > static_cast<std::uint16_t>(ObjectWord::kLentOn)) {
     *why = "an object link's frame of type " + std::to_string(wire.word);
     return ObjectParse::kBad;
   }

@@ -25,6 +25,7 @@ enum class ObjectWord : std::uint16_t {
   kHere = 4,     // it comes with this frame; y: its bytes
   kGone = 5,     // it is not here
   kRetire = 6,   // a's segment x is closed: let go of it once no view is left
+  kLentOn = 7,   // a's life x, which I borrow, is with another host from me (y: 1), or is no more (0)
 };
 
 struct ObjectFrame {

@@ -318,6 +318,9 @@ bool ObjectStore::TakeFrames(ObjectLink& link) {
     good = received.alone
                ? table_.Ack(link.peer, connection, received.acknowledged, Now())
                : table_.Frame(link.peer, connection, received.acknowledged, received.frame, Now());
+    const auto* const drop = received.alone ? nullptr : std::get_if<store::Drop>(&received.frame.body);
+    if (hold != nullptr) NoteBorrowed(hold->object);
+    if (drop != nullptr) NoteBorrowed(drop->object);
   }
   link.in().erase(0, used);
   return good;
@@ -350,6 +353,9 @@ bool ObjectStore::TakeFrame(ObjectLink& link, const ObjectFrame& frame) {
       return true;
     case ObjectWord::kRetire:
       if (key.first != self_) Retire(key);
+      return true;
+    case ObjectWord::kLentOn:
+      HoldLentOn(link.peer, {frame.a, frame.x}, frame.y != 0);
       return true;
     case ObjectWord::kHello:
     case ObjectWord::kRefused:

@@ -44,7 +44,6 @@ store::ObjectId ObjectStore::NameAway(const store::ObjectId& id) {
 std::vector<store::ObjectId> ObjectStore::InsideAway(const store::ObjectId& name) {
   Turn turn(*this);
   std::vector<store::ObjectId> inside = InsideOf(Here(name));
-  std::erase_if(inside, store::IsLife);  // they stay behind
   for (store::ObjectId& each : inside) each = Away(each);
   return inside;
 }
@@ -77,8 +76,10 @@ store::ObjectId ObjectStore::TakeAway(const store::ObjectId& name, const std::sh
     return known;
   }
   *fresh = true;
-  const store::ObjectId id = table_.PutAs(number, store::Value(), {}, turn.now);
-  proxies_.emplace(id, Proxy{name, source});
+  const bool life = store::IsLife(name);  // nobody asks for its value, and nothing waits for one
+  const store::ObjectId id = table_.PutAs(life ? number | store::kLifeBit : number,
+                                          life ? InlineOf(kFlagReply, {}) : store::Value(), {}, turn.now);
+  proxies_.emplace(id, Proxy{name, source, /*asleep=*/!life});
   here_[name] = id;
   known_as_[id] = name;
   return id;
@@ -104,8 +105,10 @@ void ObjectStore::FailAway(const store::ObjectId& id, ErrorCode code, std::strin
   AppendRuntimeError(body, code, text);
   Turn turn(*this);
   const auto proxy = proxies_.find(id);
-  if (proxy == proxies_.end() || table_.Look(id).known != store::Known::kWaiting) return;
-  proxy->second.lost = true;
+  if (proxy == proxies_.end()) return;
+  const bool waiting = table_.Look(id).known == store::Known::kWaiting;
+  proxy->second.lost = proxy->second.lost || waiting || store::IsLife(id);
+  if (!waiting) return;
   table_.Fulfil(id, {InlineOf(kFlagReply | kFlagRuntimeError, body.view()), {}}, self_, turn.now);
 }
 
@@ -124,7 +127,61 @@ void ObjectStore::Asked(const Slot* slot) {
   if (found != store->slots_.end()) store->Rouse(found->second);
 }
 
+// ---- lives that are handed on ------------------------------------------------------------------------
+
+void ObjectStore::NoteLentOn(const store::ObjectId& name, bool lent) {
+  Turn turn(*this);
+  CountLentOn(Here(name), lent);
+}
+
+/// Who gave it is to keep it, should this process end before those that have it from here.
+void ObjectStore::CountLentOn(const store::ObjectId& id, bool lent) {
+  if (!store::IsLife(id)) return;
+  const auto proxy = proxies_.find(id);
+  if (id.owner == self_ && proxy == proxies_.end()) return;  // it ends with this process
+  std::size_t& times = lent_on_[id];
+  const bool news = lent ? times++ == 0 : times != 0 && --times == 0;
+  if (times == 0) lent_on_.erase(id);
+  if (!news) return;
+  if (proxy != proxies_.end()) return proxy->second.source->LentOn(proxy->second.name, id.sequence, lent);
+  ObjectLink* const link = LinkTo(id.owner);
+  if (link == nullptr || !link->up) return;
+  std::string bytes;
+  AppendObjectFrame(bytes, {ObjectWord::kLentOn, id.owner, {}, id.sequence, lent ? 1u : 0u});
+  link->Append(bytes);
+  unflushed_.insert(link->id());
+}
+
+/// Who borrows it on this host has changed, perhaps: those count once.
+void ObjectStore::NoteBorrowed(const store::ObjectId& id) {
+  if (!store::IsLife(id) || proxies_.count(id) == 0) return;
+  const auto own = table_.state().owned.find(id.sequence);
+  const bool lent = own != table_.state().owned.end() && !own->second.borrowers.empty();
+  if (lent == (lent_beside_.count(id) != 0)) return;
+  if (lent) {
+    lent_beside_.insert(id);
+  } else {
+    lent_beside_.erase(id);
+  }
+  CountLentOn(id, lent);
+}
+
+/// A process of this host has lent a life of this one's to another host, or does no more. It is held here meanwhile, so
+/// that it outlives that process.
+void ObjectStore::HoldLentOn(const ProcessId& borrower, const store::ObjectId& id, bool lent) {
+  const auto own = table_.state().owned.find(id.sequence);
+  const bool borrows = own != table_.state().owned.end() && own->second.borrowers.count(borrower) != 0;
+  if (id.owner != self_ || !store::IsLife(id)) return;
+  if (!lent) {
+    if (held_lent_on_.erase({borrower, id}) != 0) table_.DropHandle(id, Now());
+  } else if (borrows && held_lent_on_.emplace(borrower, id).second) {
+    table_.AddHandle(id);
+  }
+}
+
 void ObjectStore::ForgetAway(const store::ObjectId& id) {
+  lent_on_.erase(id);
+  lent_beside_.erase(id);
   const auto name = known_as_.find(id);
   if (name == known_as_.end()) return;
   const auto current = here_.find(name->second);

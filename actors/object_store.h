@@ -70,6 +70,8 @@ class AwaySource {
   virtual void Want(const store::ObjectId& name, std::uint64_t number) = 0;
   /// Nobody holds it here any more.
   virtual void LetGo(const store::ObjectId& name, std::uint64_t number) = 0;
+  /// It is a life, and others have it from this process, or do no more.
+  virtual void LentOn(const store::ObjectId& name, std::uint64_t number, bool lent) = 0;
 };
 
 /// A segment that is mapped here.
@@ -210,6 +212,8 @@ class ObjectStore {
   void FulfilAway(const store::ObjectId& id, std::uint16_t flags, const store::Writing& writing,
                   const std::vector<store::ObjectId>& contained);
   void FailAway(const store::ObjectId& id, ErrorCode code, std::string_view text);
+  /// What another host calls so is lent to one more process of another host, or one less.
+  void NoteLentOn(const store::ObjectId& name, bool lent);
 
   struct Figures {
     std::size_t owned = 0;  // without lives, like `borrowed`
@@ -271,6 +275,9 @@ class ObjectStore {
                   const std::vector<store::ObjectId>& contained, Then& then);
   void Rouse(const store::ObjectId& id);
   void ForgetAway(const store::ObjectId& id);
+  void CountLentOn(const store::ObjectId& id, bool lent);
+  void NoteBorrowed(const store::ObjectId& id);
+  void HoldLentOn(const ProcessId& borrower, const store::ObjectId& id, bool lent);
   void Apply();
   void ApplyOne(const store::Effect& effect);
   void CloseSegments();
@@ -334,6 +341,9 @@ class ObjectStore {
   std::map<store::ObjectId, Proxy> proxies_;               // by what stands for them here
   std::map<store::ObjectId, store::ObjectId> known_as_;    // between hosts, of what has another name here
   std::map<store::ObjectId, store::ObjectId> here_;        // the other way round
+  std::map<store::ObjectId, std::size_t> lent_on_;         // lives of others: how often
+  std::set<store::ObjectId> lent_beside_;                  // those among them that processes of this host borrow
+  std::set<std::pair<ProcessId, store::ObjectId>> held_lent_on_;  // lives of this process, by who lent them on
   std::map<std::uint64_t, std::unique_ptr<ObjectLink>> links_;
   std::map<ProcessId, std::uint64_t> link_of_;
   std::map<ProcessId, Instant> dial_again_;

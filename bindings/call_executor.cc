@@ -235,7 +235,6 @@ bool PySession::Prepare(const Frame& frame, actors::Peer& peer) {
         !ObjectsNamed(prefix.values, prefix.head.arg_count, &values, &refs) || (values.empty() && refs.empty())) {
       return true;
     }
-    std::erase_if(refs, store::IsLife);  // they stay behind
     const std::shared_ptr<actors::Crossing> crossing = peer.Cross();
     if (crossing == nullptr) return true;
     coming_ = actors::AwayArguments::Begin(*crossing, values, refs, [weak = peer.weak_from_this()] {

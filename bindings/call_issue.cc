@@ -52,10 +52,10 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   if (!id || store == nullptr) return false;
   const std::size_t large_from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
   bool appended = false;
-  // What it names goes only where it is named itself; lives stay behind where they cannot go.
+  // What it names goes only where it is named itself; lives stay behind where nothing can.
   const bool refs = outgoing != nullptr && outgoing->refs;
   std::vector<store::ObjectId> inside = store->Inside(*id);
-  if (!refs || outgoing->names_inside) std::erase_if(inside, store::IsLife);
+  if (!refs) std::erase_if(inside, store::IsLife);
   const bool contains = !inside.empty();
   if (contains && !refs) {
     PyErr_SetString(PyExc_TypeError, kRefsStay);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "bindings/call_errors.h"
 #include "bindings/call_pickle.h"
 #include "bindings/call_ref.h"
+#include "bindings/call_ref_pickle.h"
 #include "bindings/call_values.h"
 #include "bindings/callable_cell.h"
 
@@ -53,16 +53,17 @@ nb::object LendLife(nb::handle life) {
   actors::ObjectStore* const store = actors::ObjectStore::Current();
   const std::optional<store::ObjectId> id = store != nullptr ? store->Export(ref->slot) : std::nullopt;
   if (!id) return nb::none();  // without a descriptor to spare, too
-  refs->Add(*id);
-  const std::string name = actors::NameBytes(*id);
-  return nb::bytes(name.data(), name.size());
+  PyObject* const names = TakeNamed(*store, *id, refs);
+  if (names == nullptr) throw nb::python_error();
+  return nb::steal(names);
 }
 
-nb::object BorrowLife(const nb::bytes& name) {
-  const std::optional<store::ObjectId> id = actors::ReadObjectId({name.c_str(), name.size()});
-  actors::ObjectStore* const store = id && store::IsLife(*id) ? actors::ObjectStore::Existing() : nullptr;
-  Slot* const slot = store != nullptr ? store->Borrow(*id) : nullptr;
-  return slot != nullptr ? NewRefOf(slot) : nb::none();
+nb::object BorrowLife(const nb::tuple& names) {
+  actors::ObjectStore* const store = actors::ObjectStore::Existing();
+  actors::SlotHold slot(store != nullptr ? BorrowNamed(*store, names.ptr()) : nullptr);
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  const std::optional<store::ObjectId> id = slot.get() != nullptr ? store->NameOf(slot.get()) : std::nullopt;
+  return id && store::IsLife(*id) ? NewRefOf(slot.Take()) : nb::none();
 }
 
 bool WhenLifeOver(nb::handle life, nb::handle callable) {
@@ -91,9 +92,9 @@ bool OnlyLives(const nb::bytes& names) {
 void BindLives(nb::module_& m) {
   m.def("new_life", &NewLife, "A Ref whose name can be lent; it is held as any other, and has no value to speak of.");
   m.def("lend_life", &LendLife, nb::arg("life"),
-        "While a value is pickled that may hold refs: its name, which is held with that value from now on. Else None.");
-  m.def("borrow_life", &BorrowLife, nb::arg("name"),
-        "While such a value is unpickled: a Ref of that name. None: it did not come along.");
+        "While a value is pickled that may hold refs: its names, and it is held with that value from now on. Else None.");
+  m.def("borrow_life", &BorrowLife, nb::arg("names"),
+        "While such a value is unpickled: a Ref of those names. None: it did not come along.");
   m.def("when_life_over", &WhenLifeOver, nb::arg("life"), nb::arg("callable"),
         "Calls it on a thread of the runtime, once for all that ask, when nobody holds a life that this process made. "
         "False: no other process knows of it, and it is over with the last Ref here.");

@@ -16,8 +16,6 @@ thread_local bool nested_ref_seen = false;
 struct Taking {
   Buffers* buffers = nullptr;
   actors::Handles* refs = nullptr;
-  bool lives = true;
-  Py_ssize_t count = 0;              // of refs that are no lives
   PyObject* tensors = nullptr;       // dict of troupe/_tensors.py: memory that tensors share
   PyObject* writable = nullptr;      // the PickleBuffer whose reader may write; borrowed
 };
@@ -208,11 +206,10 @@ PyObject* CloudDumps(const Tools& tools, PyObject* value) {
 /// For the time of one pickling; what an object's own reduction pickles meanwhile is another.
 class TakingInto {
  public:
-  TakingInto(Buffers* buffers, actors::Handles* refs, bool lives = true) : before_(taking) {
+  TakingInto(Buffers* buffers, actors::Handles* refs) : before_(taking) {
     taking = Taking();
     taking.buffers = buffers;
     taking.refs = refs;
-    taking.lives = lives;
   }
   ~TakingInto() {
     Py_XDECREF(taking.tensors);
@@ -234,7 +231,7 @@ PyObject* PicklerType() {
   return tools != nullptr ? Py_NewRef(tools->pickler) : nullptr;
 }
 
-PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs, bool lives) {
+PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs) {
   const Tools* tools = GetTools();
   if (tools == nullptr) return nullptr;
   nested_ref_seen = false;
@@ -243,7 +240,7 @@ PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs, bool l
     PyObject* args[3] = {nullptr, value, tools->protocol};
     return PyObject_Vectorcall(tools->dumps, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
   }
-  const TakingInto into(buffers, refs, lives);
+  const TakingInto into(buffers, refs);
   PyObject* bytes = DumpsWithReducer(*tools, value);
   // What C pickle refuses (a lambda, a function found under another name), cloudpickle may not.
   if (bytes != nullptr || nested_ref_seen || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ||
@@ -253,7 +250,6 @@ PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs, bool l
   PyErr_Clear();
   if (buffers != nullptr) buffers->Clear();
   if (refs != nullptr) refs->Clear();
-  taking.count = 0;
   return CloudDumps(*tools, value);
 }
 
@@ -280,9 +276,7 @@ actors::Handles* TakingRefs() {
   return taking.refs;
 }
 
-actors::Handles* TakingRefsIfAny() { return taking.lives ? taking.refs : nullptr; }
-
-Py_ssize_t NextRefIndex() { return taking.count++; }
+actors::Handles* TakingRefsIfAny() { return taking.refs; }
 
 bool TakeNestedRef() {
   const bool seen = nested_ref_seen;

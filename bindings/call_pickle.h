@@ -17,10 +17,8 @@ namespace troupe::bindings {
 class Buffers;
 
 /// A new bytes object, protocol 5; nullptr with a Python error set. With `buffers`, large arrays are left out
-/// of it and put there; without `refs`, where Refs inside the value are put, there may be none. Without `lives`, no
-/// lives are put there.
-PyObject* Dumps(PyObject* value, Buffers* buffers = nullptr, actors::Handles* refs = nullptr,
-                bool lives = true);
+/// of it and put there; without `refs`, where Refs inside the value are put, there may be none.
+PyObject* Dumps(PyObject* value, Buffers* buffers = nullptr, actors::Handles* refs = nullptr);
 /// The inverse; `buffers`: a list of what was left out, or nullptr. Runs what the pickle says: only for bytes of
 /// an authenticated peer.
 PyObject* Loads(std::string_view pickle, PyObject* buffers = nullptr);
@@ -41,7 +39,5 @@ actors::Handles* TakingRefs();
 /// The same for what can do without.
 actors::Handles* TakingRefsIfAny();
 bool TakeNestedRef();
-/// How many Refs were taken out of this value before, lives aside.
-Py_ssize_t NextRefIndex();
 
 }  // namespace troupe::bindings

@@ -25,23 +25,9 @@ std::optional<store::ObjectId> IdOf(PyObject* bytes) {
   return actors::ReadObjectId({PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))});
 }
 
-/// The inverse: the name between hosts, which of its value's Refs it is, and what who pickled it calls it, if that is
-/// another name.
 PyObject* BorrowedRef(PyObject*, PyObject* args) {
-  PyObject* name = nullptr;
-  Py_ssize_t index = -1;
-  PyObject* theirs = nullptr;
-  if (!PyArg_ParseTuple(args, "S|nS", &name, &index, &theirs)) return nullptr;
-  const std::optional<store::ObjectId> id = IdOf(name);
-  actors::ObjectStore* const store = id ? Objects() : nullptr;
-  actors::Slot* slot = store != nullptr ? store->Borrow(*id) : nullptr;
-  const std::optional<store::ObjectId> lent = IdOf(theirs);
-  if (slot == nullptr && store != nullptr && lent) slot = store->Borrow(*lent, &*id);
-  const std::vector<store::ObjectId>* const named = named_refs;
-  if (slot == nullptr && store != nullptr && named != nullptr && index >= 0 &&
-      static_cast<std::size_t>(index) < named->size()) {
-    slot = store->Borrow((*named)[static_cast<std::size_t>(index)], &*id);
-  }
+  actors::ObjectStore* const store = Objects();
+  actors::Slot* const slot = store != nullptr ? BorrowNamed(*store, args) : nullptr;
   if (slot != nullptr) return NewRef(slot, nullptr, nullptr);
   if (!PyErr_Occurred()) {
     RaiseRuntimeError(actors::kObjectLost,
@@ -49,6 +35,7 @@ PyObject* BorrowedRef(PyObject*, PyObject* args) {
   }
   return nullptr;
 }
+
 PyObject* NewName(const store::ObjectId& id) {
   const std::string bytes = actors::NameBytes(id);
   return PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size()));
@@ -61,6 +48,32 @@ PyMethodDef borrowed_def = {"_borrowed_ref", BorrowedRef, METH_VARARGS, nullptr}
 NamedRefs::NamedRefs(const std::vector<store::ObjectId>* refs) : before_(named_refs) { named_refs = refs; }
 NamedRefs::~NamedRefs() { named_refs = before_; }
 const std::vector<store::ObjectId>* NamedRefs::Current() { return named_refs; }
+
+PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs) {
+  const auto index = static_cast<Py_ssize_t>(refs->ids().size());
+  refs->Add(id);
+  const store::ObjectId away = store.NameAway(id);
+  PyObject* const name = NewName(away);
+  if (away == id) return Py_BuildValue("(Nn)", name, index);
+  return Py_BuildValue("(NnN)", name, index, NewName(id));
+}
+
+actors::Slot* BorrowNamed(actors::ObjectStore& store, PyObject* names) {
+  PyObject* name = nullptr;
+  Py_ssize_t index = -1;
+  PyObject* theirs = nullptr;
+  if (!PyArg_ParseTuple(names, "S|nS", &name, &index, &theirs)) return nullptr;
+  const std::optional<store::ObjectId> id = IdOf(name);
+  if (!id) return nullptr;
+  actors::Slot* slot = store.Borrow(*id);
+  const std::optional<store::ObjectId> lent = IdOf(theirs);
+  if (slot == nullptr && lent) slot = store.Borrow(*lent, &*id);
+  const std::vector<store::ObjectId>* const named = named_refs;
+  if (slot == nullptr && named != nullptr && index >= 0 && static_cast<std::size_t>(index) < named->size()) {
+    slot = store.Borrow((*named)[static_cast<std::size_t>(index)], &*id);
+  }
+  return slot;
+}
 
 PyObject* ReduceRef(PyObject* self, PyObject*) {
   RefObject* ref = AsRef(self);
@@ -80,17 +93,8 @@ PyObject* ReduceRef(PyObject* self, PyObject*) {
                       "this Ref was made before a fork, by the parent process\n  put its value here");
     return nullptr;
   }
-  const Py_ssize_t index = NextRefIndex();
-  refs->Add(*id);
-  const store::ObjectId away = store->NameAway(*id);
-  PyObject* name = NewName(away);
-  PyObject* theirs = name != nullptr && !(away == *id) ? NewName(*id) : nullptr;
-  if (name == nullptr || PyErr_Occurred()) {
-    Py_XDECREF(name);
-    return nullptr;
-  }
-  if (theirs != nullptr) return Py_BuildValue("O(NnN)", borrowed_ref, name, index, theirs);
-  return Py_BuildValue("O(Nn)", borrowed_ref, name, index);
+  PyObject* const names = TakeNamed(*store, *id, refs);
+  return names != nullptr ? Py_BuildValue("ON", borrowed_ref, names) : nullptr;
 }
 
 void BindRefPickle(nb::module_& m) {

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "actors/object_handles.h"
+#include "actors/object_store.h"
 #include "runtime/store/core/object_id.h"
 
 namespace troupe::bindings {
@@ -12,6 +14,12 @@ namespace troupe::bindings {
 /// Ref.__reduce__. Who gets the value that is being pickled registers the name with its owner before it makes a Ref
 /// of it; until then whoever pickles holds it (TakingRefs). Elsewhere: a TypeError.
 PyObject* ReduceRef(PyObject* ref, PyObject*);
+
+/// What stands in a pickle for an object, as a tuple: its name between hosts, which it is of those that `refs` holds, and
+/// what this process calls it, if that is another name. `refs` takes the caller's handle over. nullptr: an error is set.
+PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs);
+/// The inverse: a slot with one reference for the caller. nullptr: it is not known here, or an error is set.
+actors::Slot* BorrowNamed(actors::ObjectStore& store, PyObject* names);
 
 /// While this lives, in this thread: what the n-th Ref that was taken out of the value that is being loaded stands for
 /// here. It is asked where the name in the pickle means nothing in this process: another process of this host has what

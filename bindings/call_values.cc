@@ -150,8 +150,7 @@ bool AppendPickled(ByteBuffer& out, PyObject* value, Outgoing* outgoing) {
   Buffers buffers;
   actors::Handles refs;
   PyObject* pickle = Dumps(value, outgoing != nullptr ? &buffers : nullptr,
-                           outgoing != nullptr && outgoing->refs ? &refs : nullptr,
-                           outgoing == nullptr || !outgoing->names_away);
+                           outgoing != nullptr && outgoing->refs ? &refs : nullptr);
   if (pickle == nullptr) return false;
   bool good = refs.ids().size() <= kRefsMax;
   if (good) {
@@ -318,7 +317,6 @@ Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** v
       std::string_view inner;
       std::vector<store::ObjectId> refs;
       if (buffers != nullptr || !SplitRefs(content, &refs, &inner)) return Decoded::kMalformed;
-      std::erase_if(refs, store::IsLife);
       const NamedRefs named(&refs);
       return DecodeValueWith(&inner, nullptr, value);
     }

@@ -73,7 +73,7 @@ bool Incoming::Fetch(const ProcessId& lender) {
 void Incoming::LeaveLives() { std::erase_if(refs, store::IsLife); }
 
 bool Incoming::FetchAway(std::shared_ptr<actors::AwayArguments> came) {
-  LeaveLives();
+  if (came == nullptr) LeaveLives();
   if (came == nullptr && !(values.empty() && refs.empty())) {
     RaiseRuntimeError(ErrorCode::kTooLarge,
                       "large arguments from another host, and those with Refs inside them, need a connection of their "
@@ -92,7 +92,6 @@ bool Incoming::TakeAway(std::string_view* bytes, PyObject** value) const {
   const StatusOr<store::ObjectId> copy = away_->CopyOf(*id);
   *value = nullptr;
   if (copy.ok()) {
-    std::erase_if(inside, store::IsLife);
     const NamedRefs named(&inside);
     *value = ValueOfObject(*copy);
   } else {

@@ -218,7 +218,6 @@ bool StoreLarge(Outgoing* outgoing, actors::ByteBuffer& out, std::string_view he
 bool AppendNamed(actors::ByteBuffer& out, const store::ObjectId& id, const Outgoing& outgoing) {
   std::vector<store::ObjectId> inside;
   if (outgoing.names_inside) inside = actors::ObjectStore::Current()->Inside(id);
-  std::erase_if(inside, store::IsLife);
   if (inside.empty()) {
     AppendObjectName(out, id);
     return true;
@@ -235,8 +234,7 @@ PyObject* ValueOfObject(const store::ObjectId& id) {
     return nullptr;
   }
   const auto shared = std::make_shared<actors::ObjectView>(*std::move(view));
-  std::vector<store::ObjectId> inside = store->Inside(id);
-  std::erase_if(inside, store::IsLife);
+  const std::vector<store::ObjectId> inside = store->Inside(id);
   const NamedRefs named(inside.empty() ? NamedRefs::Current() : &inside);
   PyObject* value = Decode(shared->bytes(), shared);
   if (value == nullptr && !PyErr_Occurred()) {

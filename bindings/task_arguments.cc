@@ -78,7 +78,7 @@ class Encoded : public actors::TaskValues {
       std::vector<store::ObjectId> objects;
       std::vector<store::ObjectId> refs;
       if (value.empty() || !ObjectsNamed(value, 1, &objects, &refs)) return std::nullopt;
-      *named = *named || !std::all_of(refs.begin(), refs.end(), store::IsLife);  // those stay behind
+      *named = *named || !refs.empty();
       if (objects.empty()) {
         const std::size_t at = out.size();
         out.append(value);

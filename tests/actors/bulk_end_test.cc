@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/call_frame.h"
 #include "actors/now.h"
 #include "actors/reactor.h"
 
@@ -24,10 +25,30 @@ class Deaf : public AwaySource {
  public:
   void Want(const store::ObjectId&, std::uint64_t) override {}
   void LetGo(const store::ObjectId&, std::uint64_t) override {}
+  void LentOn(const store::ObjectId&, std::uint64_t, bool) override {}
+};
+
+/// The same, and counts what it is told.
+class Told : public AwaySource {
+ public:
+  void Want(const store::ObjectId&, std::uint64_t) override { ++wanted; }
+  void LetGo(const store::ObjectId&, std::uint64_t) override { ++let_go; }
+  void LentOn(const store::ObjectId&, std::uint64_t, bool lent) override { lent_on.push_back(lent); }
+  int wanted = 0;
+  int let_go = 0;
+  std::vector<bool> lent_on;
 };
 
 class BulkEndTest : public testing::Test {
  protected:
+  /// A life with one handle.
+  static store::ObjectId NewLife() {
+    const SlotHold slot(Slot::New(CallReactor::Current().NextLocalId() | store::kLifeBit));
+    slot.get()->Claim();
+    slot.get()->Fill(kFlagReply, std::string_view("\0", 1));
+    slot.get()->Finish();
+    return *Store().Export(slot.get());
+  }
   /// An object whose every byte tells where it lies.
   store::ObjectId Put(std::size_t size) {
     const StatusOr<store::Writing> writing = Store().pool().Begin(size);
@@ -309,6 +330,58 @@ TEST_F(BulkEndTest, WhatNobodyCanBeAskedForIsGivenUp) {
   giver_.Expire(now_ + BulkEnd::kKept);
   EXPECT_FALSE(Store().Knows(id));
   EXPECT_TRUE(giver_.Over());
+}
+
+TEST_F(BulkEndTest, ALifeThatOthersHaveFromTheOtherEndOutlivesIt) {
+  for (const std::vector<std::uint64_t>& said : {std::vector<std::uint64_t>{0}, {1}, {1, 0}, {0, 1}}) {
+    LinkRaw();
+    const store::ObjectId life = NewLife();
+    giver_.Give(life);
+    std::uint64_t number = 0;
+    for (const std::uint64_t others : said) {
+      BulkFrame hold = WordOf(BulkWord::kHold, life, ++number);
+      hold.bytes = others;
+      std::string words;
+      AppendBulkFrame(words, hold);
+      EXPECT_EQ(Answers(words).at(0).word, BulkWord::kHeld);
+    }
+    giver_.TakeBack(life);
+    Store().DropHandles({life});
+    EXPECT_TRUE(Store().Knows(life)) << "the other end has it";
+    giver_.EndRefs("it was killed");
+    EXPECT_EQ(Store().Knows(life), said.back() == 1);
+    EXPECT_TRUE(giver_.refs().idle());
+  }
+}
+
+TEST_F(BulkEndTest, WhatStandsForALifeIsOneAndIsNeverAskedFor) {
+  const auto source = std::make_shared<Told>();
+  const store::ObjectId name{ProcessId(8, 8), 5 | store::kLifeBit};
+  bool fresh = false;
+  const store::ObjectId here = Store().TakeAway(name, source, &fresh);
+  EXPECT_TRUE(fresh && store::IsLife(here) && here.owner == Store().self());
+  {
+    const SlotHold slot(Store().Borrow(name));
+    ASSERT_NE(slot.get(), nullptr) << "by the name in the pickle";
+    EXPECT_TRUE(slot.get()->done());
+    EXPECT_EQ(Store().NameOf(slot.get()), here);
+  }
+  EXPECT_EQ(Store().NameAway(here), name);
+  Store().NoteLentOn(name, true);
+  Store().NoteLentOn(name, true);
+  Store().NoteLentOn(name, false);
+  EXPECT_EQ(source->lent_on, std::vector<bool>{true}) << "one of two has it";
+  Store().NoteLentOn(name, false);
+  EXPECT_EQ(source->lent_on, (std::vector<bool>{true, false}));
+  EXPECT_EQ(Store().TakeAway(name, source, &fresh), here);
+  EXPECT_FALSE(fresh);
+  Store().FailAway(here, kOwnerDied, "it is gone");
+  const store::ObjectId again = Store().TakeAway(name, source, &fresh);
+  EXPECT_TRUE(fresh && !(again == here)) << "who sends it now has it";
+  Store().DropHandles({here, here, again});
+  EXPECT_FALSE(Store().Knows(name));
+  EXPECT_EQ(source->let_go, 2);
+  EXPECT_EQ(source->wanted, 0);
 }
 
 TEST_F(BulkEndTest, WhoBreaksTheRulesLosesItsLink) {

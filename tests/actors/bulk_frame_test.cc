@@ -46,6 +46,16 @@ TEST(BulkFrame, WhatIsNoneIsRefused) {
   }
 }
 
+TEST(BulkFrame, AHoldSaysWhetherOthersHaveIt) {
+  BulkFrame hold = WordOf(BulkWord::kHold, Part().id, 7);
+  for (const std::uint64_t others : {0u, 1u, 2u}) {
+    hold.bytes = others;
+    const StatusOr<BulkFrame> read = ReadBulkFrame(Bytes(hold));
+    EXPECT_EQ(read.ok(), others < 2);
+    EXPECT_TRUE(!read.ok() || read->bytes == others);
+  }
+}
+
 TEST(BulkFrame, NumbersThatCannotBeAreRefused) {
   const auto refused = [](auto change) {
     BulkFrame frame = Part();

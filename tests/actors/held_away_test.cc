@@ -141,6 +141,49 @@ TEST(HeldAway, HA5_AValueIsAskedForOnceItIsKnownToBeHeld) {
   EXPECT_TRUE(unasked.ok() && !unasked->has_value());
 }
 
+TEST(HeldAway, HA6_WhatOthersHaveFromHereIsSaidUntilTheyLetGo) {
+  HeldAway held;
+  held.Take(Name(1), 10);
+  held.LentOn(Name(1), 9, true);
+  EXPECT_EQ(Words(held).at(0).bytes, 0u) << "of another object";
+  held.LentOn(Name(1), 10, true);
+  held.LentOn(Name(1), 10, true);
+  const std::deque<BulkFrame> words = Words(held);
+  ASSERT_EQ(words.size(), 1u) << "once";
+  EXPECT_EQ(words[0].word, BulkWord::kHold);
+  EXPECT_EQ(words[0].bytes, 1u);
+  held.Held(Answer(words[0], BulkWord::kHeld));
+  EXPECT_TRUE(held.Knows(Name(1)) && !held.Awaits());
+  held.Unlinked();
+  EXPECT_EQ(Words(held).at(0).bytes, 1u) << "on another link, too";
+  held.LentOn(Name(1), 10, false);
+  EXPECT_EQ(Words(held).at(0).bytes, 0u);
+  held.LentOn(Name(1), 10, true);
+  held.LetGo(Name(1), 10);
+  EXPECT_EQ(Words(held).at(0).word, BulkWord::kLetGo);
+  held.Take(Name(1), 11);
+  EXPECT_EQ(Words(held).at(0).bytes, 0u) << "nobody has that one from here";
+}
+
+TEST(LentAway, LA4_ALifeThatOthersHaveFromTheOtherEndOutlivesIt) {
+  LentAway lent;
+  const store::ObjectId life{ProcessId(1, 1), 7 | store::kLifeBit};
+  for (const store::ObjectId& name : {life, Name(1)}) {
+    lent.Lend(name);
+    EXPECT_FALSE(lent.Outlives(name));
+    lent.NoteOn(name, true);
+  }
+  EXPECT_TRUE(lent.Outlives(life));
+  EXPECT_FALSE(lent.Outlives(Name(1))) << "it is no life";
+  lent.NoteOn(life, false);
+  EXPECT_FALSE(lent.Outlives(life));
+  lent.NoteOn(life, true);
+  lent.TakeBack(life);
+  lent.NoteOn(life, true);
+  EXPECT_FALSE(lent.Outlives(life)) << "it was let go of";
+  EXPECT_EQ(lent.names(), std::vector<store::ObjectId>{Name(1)});
+}
+
 TEST(HeldAway, WhatIsNotAnsweredIsGivenUpAndLetGoOf) {
   HeldAway held;
   held.Take(Name(1), 1);

@@ -55,7 +55,7 @@ TEST(ObjectFrame, AnythingElseIsNamed) {
     EXPECT_EQ(ReadObjectFrame(bytes, &frame, &why), ObjectParse::kBad) << at;
     EXPECT_FALSE(why.empty());
   }
-  for (const char word : {char{0}, char{7}, char{127}}) {
+  for (const char word : {char{0}, char{8}, char{127}}) {
     std::string bytes = Hello();
     bytes[4] = word;
     std::string why;

@@ -26,9 +26,9 @@ class Watched:
         """Whether it has not ended."""
         return not select.select([self._descriptor], [], [], 0)[0]
 
-    def ends(self) -> None:
+    def ends(self, within_s: float = WITHIN_S) -> None:
         """Waits for its end."""
-        assert select.select([self._descriptor], [], [], WITHIN_S)[0], f"it did not end within {WITHIN_S:g} s"
+        assert select.select([self._descriptor], [], [], within_s)[0], f"it did not end within {within_s:g} s"
 
 
 def all_looked_at() -> None:

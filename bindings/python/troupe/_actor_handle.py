@@ -107,11 +107,11 @@ class ActorHandle:
         weak = self._link.actor, self._link.class_name, self._traits
         if self._life is None:
             return _handle, weak
-        name = self._life.lend()
-        if name is None:
+        names = self._life.lend()
+        if names is None:
             self._link.uncount()
             return _handle, weak
-        return _counted, (*weak, name)
+        return _counted, (*weak, *names)
 
     def __copy__(self) -> "ActorHandle":
         return ActorHandle(self._link, self._traits, self._life)
@@ -142,8 +142,8 @@ def _handle(actor: str, class_name: str, traits: Traits) -> ActorHandle:
     return ActorHandle(watched(_session.current(), actor, class_name, traits), traits)
 
 
-def _counted(actor: str, class_name: str, traits: Traits, life: bytes) -> ActorHandle:
-    """The same of one that keeps its actor alive; on another host than who gave it, it does so by not being counted."""
+def _counted(actor: str, class_name: str, traits: Traits, *life: Any) -> ActorHandle:
+    """The same of one that keeps its actor alive; where its life did not come along, it does so by not being counted."""
     handle = _handle(actor, class_name, traits)
     handle._life = Life.borrowed(handle._link, life)
     if handle._life is None:

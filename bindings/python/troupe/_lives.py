@@ -1,8 +1,9 @@
 """Which actors are still wanted: their handles are counted, wherever they are.
 
 An actor that is not detached has a life: an object of the process that made it (`native.new_life`). Every handle that is counted
-holds it, and so does whatever holds the handle: a value, a call's arguments, what a function or class captures. When
-nobody holds it any more, that process tells the head, and asks the actor to end itself.
+holds it, and so does whatever holds the handle: a value, a call's arguments, what a function or class captures. On another
+host an object of the process that got the handle stands for it (`actors/away_refs.h`). When nobody holds it any more, the
+maker tells the head, and asks the actor to end itself.
 
 A process lets go of a life when its own calls to the actor have their answers, so that a handle may be dropped behind a call.
 What is let go of is only queued where that happens, which may be the garbage collector in any thread; the thread that
@@ -45,13 +46,13 @@ class Life:
         return cls(link, native.new_life())
 
     @classmethod
-    def borrowed(cls, link: "ActorLink", name: bytes) -> "Life | None":
+    def borrowed(cls, link: "ActorLink", names: tuple) -> "Life | None":
         """That of a handle that is being unpickled; None: it is not counted here."""
-        ref = native.borrow_life(name)
+        ref = native.borrow_life(names)
         return None if ref is None else cls(link, ref)
 
-    def lend(self) -> bytes | None:
-        """Its name, for a handle that is being pickled; None: what takes that handle does not count it."""
+    def lend(self) -> tuple | None:
+        """Its names, for a handle that is being pickled; None: what takes that handle does not count it."""
         return native.lend_life(self._ref) if self._process is _of_this_process else None
 
     def __del__(self) -> None:
