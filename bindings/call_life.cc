@@ -1,9 +1,7 @@
 #include "bindings/call_life.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "actors/call_frame.h"
@@ -77,16 +75,6 @@ bool WhenLifeOver(nb::handle life, nb::handle callable) {
   return known;
 }
 
-/// References that a receiver of another host gets along with a value, and can do without.
-bool OnlyLives(const nb::bytes& names) {
-  std::string_view left(names.c_str(), names.size());
-  for (; !left.empty(); left.remove_prefix(std::min(left.size(), actors::kObjectIdBytes))) {
-    const std::optional<store::ObjectId> id = actors::ReadObjectId(left.substr(0, actors::kObjectIdBytes));
-    if (!id || !store::IsLife(*id)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 void BindLives(nb::module_& m) {
@@ -98,7 +86,6 @@ void BindLives(nb::module_& m) {
   m.def("when_life_over", &WhenLifeOver, nb::arg("life"), nb::arg("callable"),
         "Calls it on a thread of the runtime, once for all that ask, when nobody holds a life that this process made. "
         "False: no other process knows of it, and it is over with the last Ref here.");
-  m.def("only_lives", &OnlyLives, nb::arg("names"), "Whether TakenRefs.names() are of lives alone.");
 }
 
 }  // namespace troupe::bindings

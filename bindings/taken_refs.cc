@@ -4,7 +4,11 @@
 #include <string>
 #include <string_view>
 
+#include "actors/call_frame.h"
+#include "actors/reactor.h"
 #include "bindings/call_pickle.h"
+#include "bindings/call_ref.h"
+#include "bindings/call_values.h"
 #include "bindings/object_arguments.h"
 #include "bindings/object_values.h"
 
@@ -69,13 +73,39 @@ nb::bytes TakenRefs::Names() const {
   return nb::bytes(names.data(), names.size());
 }
 
+nb::object TakenRefs::AsRef() const {
+  const nb::bytes none("", 0);
+  actors::ByteBuffer bytes;
+  if (!EncodeWithRefs(bytes, none.ptr(), refs_)) throw nb::python_error();
+  actors::SlotHold slot(actors::Slot::New(actors::CallReactor::Current().NextLocalId()));
+  static_cast<void>(Store().Provide(slot.get(), nullptr, bytes.view(), refs_.ids()));
+  slot.get()->Claim();
+  slot.get()->Fill(actors::kFlagReply, bytes.view());
+  slot.get()->Finish();
+  PyObject* const ref = NewRef(slot.Take(), nullptr, nullptr);
+  if (ref == nullptr) throw nb::python_error();
+  return nb::steal(ref);
+}
+
+namespace {
+
+bool LiesInMemory(nb::handle ref) {
+  if (!IsRef(ref.ptr())) throw nb::type_error("lies_in_memory(ref): a Ref");
+  const actors::Slot* const slot = AsRef(ref.ptr())->slot;
+  return slot->done() && (slot->flags() & actors::kFlagObjects) != 0;
+}
+
+}  // namespace
+
 void BindTakenRefs(nb::module_& m) {
   nb::class_<TakenRefs>(m, "TakenRefs", "The refs inside a pickle, held while this lives.")
       .def(nb::init<>())
       .def("take", &TakenRefs::Take, nb::arg("pickles"), "What `pickles()` returns; takes the refs that it pickles.")
       .def("names", &TakenRefs::Names)
+      .def("as_ref", &TakenRefs::AsRef, "An argument for a call that is to bring them; its value is b''.")
       .def("__len__", [](const TakenRefs& self) { return self.handles().ids().size(); });
   nb::class_<ReceivedRefs>(m, "_ReceivedRefs", "Refs inside a pickle that came; it can be loaded while this lives.");
+  m.def("lies_in_memory", &LiesInMemory, nb::arg("ref"), "Whether it has a value, which lies in shared memory of this host.");
   m.def("refs_holder", &Holder, "This process, for received_refs().");
   m.def("received_refs", &Received, nb::arg("names"), nb::arg("holder"),
         "Registers with their owners what TakenRefs.names() of the process refs_holder() says.");

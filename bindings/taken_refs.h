@@ -13,6 +13,8 @@ class TakenRefs {
   /// Calls `pickles()`, and takes the Refs that it pickles. What it returned.
   nanobind::object Take(nanobind::handle pickles);
   nanobind::bytes Names() const;
+  /// A Ref of an empty `bytes` that takes them along: a call with it as an argument brings them, also to another host.
+  nanobind::object AsRef() const;
   const actors::Handles& handles() const { return refs_; }
 
  private:

@@ -82,7 +82,8 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.namespace_ = actor.spec.namespace_;
   info.class_name = actor.spec.class_name;
   info.state = actor.state;
-  info.address = actor.address;
+  const bool awaits = actor.state == wire::ActorState::kStarting && actor.awaits_at.incarnation == actor.incarnation;
+  info.address = awaits ? actor.awaits_at : actor.address;
   info.address.incarnation = actor.incarnation;
   info.node = actor.place.node;
   if (!info.node.IsNil()) info.node_name = turn.NodeName(info.node);

@@ -232,6 +232,11 @@ void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message) {
     return;
   }
   if (actor->state == wire::ActorState::kAlive) return;
+  if (message.awaits) {
+    actor->awaits_at = message.address;
+    PushActor(turn, *actor);
+    return;
+  }
   wire::ActorLive live;
   live.actor = message.actor;
   live.incarnation = message.incarnation;

@@ -166,6 +166,7 @@ struct Actor {
   std::set<Route> watchers;
   bool missing = false;  // its re-joined node did not report it
   Instant recreate_at{};
+  wire::ActorAddress awaits_at;  // where the process of that incarnation waits for what its maker is to bring
 
   bool live() const { return state != wire::ActorState::kDead; }
 };

@@ -133,6 +133,20 @@ TEST_F(WorkerCoreTest, AnActorsAddressNamesItsProcessAndThatIsWhereCallersArePas
   EXPECT_EQ(core_->CallSocketOf(id), "");
 }
 
+TEST_F(WorkerCoreTest, AnActorThatAwaitsItsArgumentsSaysWhereAndIsReadyLater) {
+  Join();
+  const ProcessId id = StartActor();
+  wire::ActorReady awaits;
+  awaits.awaits = true;
+  FromProcess(id, awaits);
+  EXPECT_TRUE(Last<wire::ActorStarted>().awaits);
+  EXPECT_EQ(Last<wire::ActorStarted>().address.process, id);
+  EXPECT_EQ(core_->CallSocketOf(id), Last<wire::ActorStarted>().address.unix_path);
+  FromProcess(id, wire::ActorReady());
+  EXPECT_EQ(Sent<wire::ActorStarted>().size(), 2u);
+  EXPECT_FALSE(Last<wire::ActorStarted>().awaits);
+}
+
 TEST_F(WorkerCoreTest, AnActorsDeathNamesItsCause) {
   Join();
   const ProcessId id = StartActor();

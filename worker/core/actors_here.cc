@@ -38,7 +38,7 @@ void ActorsHere::Start(const wire::StartActor& start, const std::string& payload
                        Instant now, Effects* out) {
   const auto known = actors_.find(start.actor);
   if (known != actors_.end() && known->second.start.incarnation == start.incarnation) {
-    if (known->second.ready) PostStarted(known->second, out);
+    if (known->second.ready || known->second.awaits) PostStarted(known->second, out);
     return;
   }
   if (Seen(start.actor, start.incarnation)) return;
@@ -183,6 +183,11 @@ bool ActorsHere::OnMessage(Process& process, wire::Message message, Instant now,
   if (ready == nullptr) return false;
   Actor* actor = Of(process);
   if (actor == nullptr || actor->ready) return true;
+  if (ready->awaits) {
+    actor->awaits = true;
+    PostStarted(*actor, out);
+    return true;
+  }
   if (!ready->failed) {
     actor->ready = true;
     actor->methods = std::move(ready->methods);
@@ -228,6 +233,7 @@ void ActorsHere::PostStarted(const Actor& actor, Effects* out) {
   started.actor = actor.start.actor;
   started.incarnation = actor.start.incarnation;
   started.methods = actor.methods;
+  started.awaits = !actor.ready;
   wire::ActorAddress& address = started.address;
   address.actor = actor.start.actor;
   address.node = context_.node;

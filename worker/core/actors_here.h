@@ -43,6 +43,7 @@ class ActorsHere {
     wire::StartActor start;
     ProcessId process;
     bool ready = false;
+    bool awaits = false;        // what its maker is to bring
     bool graceful = false;
     std::string end_reason;
     wire::Failure failure;      // of the constructor

@@ -1,7 +1,9 @@
 """An actor's process, from ActorBegin to its end: construct, serve, leave."""
 from __future__ import annotations
 
+import threading
 import traceback
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from troupe import _failures, _leave, _session, exceptions
@@ -50,6 +52,22 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     _end(instance, loop)
 
 
+def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple:
+    """What `loaded()` gives once the maker, on another host, has brought the refs inside the constructor's arguments."""
+    from troupe import _calls, _constructor
+
+    brought = _constructor.Brought(loaded)
+    server = _calls.listen(begin["socket_path"], channel.control)
+    enough = threading.Timer(_constructor.BRINGING_S, server.stop)
+    enough.daemon = True
+    enough.start()
+    channel.send("ActorReady", {"failed": False, "awaits": True})
+    _calls.serve(server, brought)
+    enough.cancel()
+    enough.join()  # it has the server, which is to be gone before the next one listens there
+    return brought.given()
+
+
 def find(instance: Any, traits: Traits, name: str) -> Any:
     """What a call of `name` runs, and its concurrency group. Raises AttributeError."""
     own = getattr(type(instance), "__troupe_find__", None)
@@ -89,7 +107,8 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
     loaded = False
     try:
         _runtime_env.enter(_session.current())
-        cls, args, kwargs, traits, running = _constructor.load(_rank.read_payload(begin, attachment))
+        cls, args, kwargs, traits, running = _constructor.load(
+            _rank.read_payload(begin, attachment), lambda loaded: _brought(channel, begin, loaded))
         loaded = True
         ActorContext.current.group = running["group"]
         ActorContext.current.captures = running["captures"]

@@ -51,6 +51,8 @@ class ActorLink:
         self.late: Any = None     # while it is not asked for: _constructor.LateStart
         self._given: Any = None   # what its constructor is given lives while this does
         self._restarts = False
+        self._bringing: Any = None  # the channel over which its process, on another host, was given that
+        self._brought = 0           # the incarnation that was
         self.is_maker = False     # of an actor whose handles are counted: this process made it
         self._uncounted = False   # some handle is where it is not counted
         self._unwanted = False    # nobody has a handle: it is to end
@@ -100,10 +102,9 @@ class ActorLink:
         with self._lock:
             self._error = error
             self._alive = None
-            channels, self._ended = self._ended, []
-            if self._channel is not None:
-                channels.append(self._channel)
-        for channel in channels:
+            channels, self._ended = [*self._ended, self._bringing, self._channel], []
+            self._bringing = None
+        for channel in filter(None, channels):
             _calls.fail(channel, error)
 
     def _open(self) -> Any:
@@ -136,6 +137,8 @@ class ActorLink:
                     _lives.later(self._terminate)
             if self._error is not None:
                 return None
+            if info["state"] == "starting" and info["address"]["pid"]:
+                self._bring(info["address"])
             if info["state"] != "alive":  # being started again
                 return self._retire("its process is gone; it is being started again") if self._alive else None
             incarnation = info["address"]["incarnation"]
@@ -148,9 +151,21 @@ class ActorLink:
                 self._aim(info)
         return None
 
+    def _bring(self, address: dict) -> None:
+        """Its process, on another host than who made it, waits for the refs inside its constructor's arguments."""
+        from troupe import _constructor
+
+        if self._given is None or address["incarnation"] <= self._brought:
+            return
+        if self._bringing is not None:
+            self._bringing.lose("its process is gone; it is being started again")
+        self._brought = address["incarnation"]
+        self._bringing = _constructor.bring(self._given, address, self.label, self.session.control)
+
     def end(self, error: exceptions.TroupeError) -> None:
         """It is dead for good: calls end with `error`, the session keeps nothing of it, and handles no connection."""
         self.fail(error)
+        self._given = None
         with self._lock:
             self._drop()
         links = self.session.store["actor_links"]

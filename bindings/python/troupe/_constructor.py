@@ -1,8 +1,10 @@
 """What an actor is made of, as it travels: its class, the constructor's arguments, the refs inside them.
 
-A ref that is an argument of its own becomes its value. Where one is still to come, the arguments are pickled at once and its
-value is put into its place in the actor's process; the actor is asked for when all are there. A ref inside an argument stays
-one: the process registers it with its owner before it loads the arguments.
+A ref that is an argument of its own becomes its value; a large one is read where it lies, or copied from there. Where one is
+still to come, the arguments are pickled at once and its value is put into its place in the actor's process; the actor is asked
+for when all are there. A ref inside an argument stays one: the process registers it with its owner before it loads the
+arguments. On another host than its maker's it says where it is and waits: the maker brings the refs by a call (`bring`), which
+holds them until the arguments are loaded (`Brought`).
 """
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from troupe import _calls, _capture, exceptions
 from troupe._bridge import native
 from troupe._identity import boot_id
 
+BRINGING_S = 60.0  # from when the actor's process waits for what its maker is to bring
 _MARK = b"TRpackage"  # no pickle begins so
 
 
@@ -24,6 +27,13 @@ class _Place:
     """Where the value of a ref belongs."""
 
     number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Value:
+    """A large value, by its ref."""
+
+    ref: Any
 
 
 class Package:
@@ -43,12 +53,12 @@ class Package:
         if type(value) is not _calls.Ref:
             return value
         if not self.to_come:
-            return _calls.get(value)
+            return _value_of(value)
         return _Place(next(i for i, each in enumerate(self.to_come) if each is value))
 
     def payload(self) -> bytes:
         """As it travels. Waits for what is to come, and raises what that holds as an error."""
-        values = tuple(_calls.get(each) for each in self.to_come)
+        values = tuple(_value_of(each) for each in self.to_come)
         if not values and not len(self.refs):
             return self._pickled
         late = b""
@@ -56,6 +66,12 @@ class Package:
             late = self.refs.take(lambda: _capture.dumps(None, values, {}, what=f"an argument of {self._what}"))
         holder = native.refs_holder() if len(self.refs) else b""
         return _MARK + pickle.dumps((holder, boot_id(), self.refs.names(), late, self._pickled))
+
+
+def _value_of(ref: Any) -> Any:
+    """As it is pickled. Raises what the ref holds as an error."""
+    value = _calls.get(ref)
+    return _Value(ref) if native.lies_in_memory(ref) else value
 
 
 def _all_values(refs: list) -> bool:
@@ -70,25 +86,68 @@ def _all_values(refs: list) -> bool:
     return True
 
 
-def load(payload: bytes) -> tuple:
-    """What was packed: (class, args, kwargs, ...). Raises what unpickling raises, and TypeError for refs of another host."""
+def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple]) -> tuple:
+    """What was packed: (class, args, kwargs, ...). Raises what unpickling raises. `brought(loaded)` gives what `loaded()` does
+    while the refs are here that a maker on another host brings."""
     import cloudpickle
 
     if not payload.startswith(_MARK):
         return cloudpickle.loads(payload)
     holder, host, names, late, pickled = pickle.loads(payload[len(_MARK):])
-    here = host == boot_id()
-    if names and not here and not native.only_lives(names):
-        raise TypeError("the constructor's arguments hold Refs, and the actor is on another host than who made it\n  pass their "
-                        "values, troupe.get(ref), or place the actor on its maker's host")
-    received = native.received_refs(names, holder) if names and here else None
+    if names and host != boot_id():
+        return brought(lambda: _loaded(pickled, late))
+    received = native.received_refs(names, holder) if names else None
+    try:
+        return _loaded(pickled, late)
+    finally:
+        del received  # what the arguments hold is held by them
+
+
+def _loaded(pickled: bytes, late: bytes) -> tuple:
+    import cloudpickle
+
     cls, args, kwargs, *also = cloudpickle.loads(pickled)
-    if late:
-        values = cloudpickle.loads(late)[1]
-        args = tuple(values[each.number] if type(each) is _Place else each for each in args)
-        kwargs = {name: values[each.number] if type(each) is _Place else each for name, each in kwargs.items()}
-    del received  # what the arguments hold is held by them
-    return cls, args, kwargs, *also
+    values = cloudpickle.loads(late)[1] if late else ()
+
+    def argument(given: Any) -> Any:
+        if type(given) is _Place:
+            given = values[given.number]
+        return _calls.get(given.ref) if type(given) is _Value else given
+
+    return cls, tuple(map(argument, args)), {name: argument(each) for name, each in kwargs.items()}, *also
+
+
+class Brought:
+    """What serves the one call by which the maker brings the refs. It may come twice."""
+
+    def __init__(self, loaded: Callable[[], tuple]) -> None:
+        self._loaded, self._error = loaded, None
+        self._given: tuple | None = None
+
+    def take(self, refs: bytes) -> None:
+        """Loads the arguments while they are held by this call, and ends the serving."""
+        if self._given is None and self._error is None:
+            try:
+                self._given = self._loaded()
+            except Exception as error:
+                self._error = error
+        raise exceptions.ActorExit(0)
+
+    def given(self) -> tuple:
+        """Once it was served. Raises what loading raised."""
+        if self._error is not None:
+            raise self._error
+        if self._given is None:
+            raise exceptions.OwnerDiedError(f"the refs inside the constructor's arguments did not come within {BRINGING_S:g} s from "
+                                            "the process that made the actor, on another host: it ended, or cannot be reached")
+        return self._given
+
+
+def bring(refs: Any, address: dict, label: str, control: Any) -> Any:
+    """The maker's part: a channel to the process that waits, over which it was given the refs. It is to be told of its end."""
+    channel = _calls.connect(address, label, control)
+    channel.call("take", refs.as_ref())
+    return channel
 
 
 class LateStart:
