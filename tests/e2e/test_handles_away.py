@@ -369,16 +369,19 @@ def test_a_holder_that_is_killed_lets_go(hosts: dict[str, str]) -> None:
 
 def test_who_handed_it_on_and_is_killed_takes_nothing_along(hosts: dict[str, str]) -> None:
     """Nobody knows then who has a handle: the actor is wanted until its maker ends."""
+    before = native._object_figures()["lives"]
     maker, middle, last = on(hosts["b"]), on(hosts["a"]), on(hosts["b"])
     actor = done(maker.make.remote())
     watched = Watched(actor)
     done(middle.keep.remote("it", [actor]))
     del actor
     done(middle.pass_on.remote(last, "it"))
+    eventually(lambda: native._object_figures()["lives"] == before + 2, what="the lives of the actor and of the last one alone")
     killed(middle)
     eventually(lambda: native._object_figures()["lent"] == 0, what="the end of what it held")
     all_looked_at()
     assert done(last.pid_of.remote("passed")) == watched.pid
+    assert native._object_figures()["lives"] == before + 2, "it is kept here"
     troupe.kill(maker)
     watched.ends()
 
@@ -450,7 +453,9 @@ def test_a_handle_that_another_host_pickled_itself_is_not_counted(hosts: dict[st
     done(holder.keep.remote("it", actor))
     del actor
     text = done(holder.pickled.remote("it"))
+    before = native._object_figures()["lives"]
     done(holder.drop.remote())
+    eventually(lambda: native._object_figures()["lives"] < before, what="the end of its life")
     all_looked_at()
     again = pickle.loads(text)
     assert done(again.pid.remote()) == watched.pid
