@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -180,6 +181,10 @@ class LateStart:
             self._then.append(action)
             return True
 
+    def _not_started(self, error: BaseException) -> exceptions.TroupeError:
+        cause = getattr(error, "cause", None) or error
+        return exceptions.with_type_of(exceptions.ActorDiedError, cause, f"{self._label} was not started: {error}")
+
     def _run(self) -> None:
         try:
             payload = self._package.payload()
@@ -189,9 +194,10 @@ class LateStart:
                 self._begun = True
             self._ask(payload)
         except BaseException as error:
-            cause = getattr(error, "cause", None) or error
-            self._fail(exceptions.with_type_of(exceptions.ActorDiedError, cause, f"{self._label} was not started: {error}"))
+            traceback.clear_frames(error.__traceback__)  # they have the refs, and the handle keeps the error
+            self._fail(self._not_started(error))
         finally:
+            del self._package
             with self._lock:
                 self._over.set()
                 waiting, self._then = self._then, []
