@@ -4,7 +4,8 @@ Calls of all kinds, tasks, large objects, refs inside values, streams, placement
 calls, while actors and the processes of tasks are killed every few seconds and restarted. Every answer is checked.
 Sampled every ten seconds: memory, descriptors and threads of head, worker, zygote and driver, the number of
 processes, the descriptors of shared memory. What is there in the last sixth of the time is compared with what was
-there after the first: more than a tenth and a little is growth, and the program exits with 1.
+there after the first: more than a tenth and a little is growth, and the program exits with 1. SIGUSR1 has the load rest,
+once more has it go on: time at rest does not count.
 
     python benchmarks/soak.py --minutes 60 [--keep]
 """
@@ -101,6 +102,8 @@ class Load:
 
     def __init__(self) -> None:
         self.done = threading.Event()
+        self.works = threading.Event()  # cleared: all rest
+        self.works.set()
         self.errors: list[str] = []
         self.counts: collections.Counter[str] = collections.Counter()
         self.workers = [Worker.remote() for _ in range(3)]
@@ -110,6 +113,7 @@ class Load:
 
     def _run(self, part) -> None:
         while not self.done.is_set():
+            self.works.wait()
             try:
                 part()
             except Exception:
@@ -170,26 +174,27 @@ class Load:
         remove_placement_group(group)
         self.done.wait(0.2)
 
+    def rest_or_go_on(self, *_: object) -> None:
+        """For a signal."""
+        self.works.clear() if self.works.is_set() else self.works.set()
+
     def wrong(self) -> None:
+        stuck = wait_for_ever.remote()
         for call, error in ((lambda: troupe.get(self.workers[0].echo.remote(), timeout=WAIT_S), TypeError),
                             (lambda: self.workers[0].echo.remote(threading.Lock()), TypeError),
                             (lambda: troupe.get(self.workers[0].total.remote("no array"), timeout=WAIT_S), AttributeError),
-                            (lambda: troupe.get(wait_long.remote(), timeout=0.01), exceptions.GetTimeoutError)):
+                            (lambda: troupe.get(stuck, timeout=0.01), exceptions.GetTimeoutError)):
             try:
                 call()
                 raise AssertionError(f"{error.__name__} was to be raised")
             except error:
                 pass
+        troupe.cancel(stuck)
         self.done.wait(0.3)
 
     def kills(self) -> None:
         worker = random.choice(self.workers)
         os.kill(troupe.get(worker.pid.remote(), timeout=WAIT_S), signal.SIGKILL)
-
-
-@troupe.remote(num_cpus=0)
-def wait_long() -> None:
-    threading.Event().wait(0.5)
 
 
 def family(root: int) -> list[int]:
@@ -275,16 +280,22 @@ def soak(minutes: float) -> tuple[dict[str, dict], list[str]]:
             load = Load()
             for thread in load.threads:
                 thread.start()
-            end = time.monotonic() + minutes * 60
-            while time.monotonic() < end and not load.done.wait(SAMPLE_EVERY_S):
-                samples.take()
+            signal.signal(signal.SIGUSR1, load.rest_or_go_on)
+            worked_s, since = 0.0, time.monotonic()
+            while worked_s < minutes * 60 and not load.done.wait(SAMPLE_EVERY_S):
+                now, before = time.monotonic(), since
+                since = now
+                if load.works.is_set():
+                    worked_s += now - before
+                    samples.take()
             load.done.set()
+            load.works.set()
             for thread in load.threads:
                 thread.join()
             troupe.shutdown()
         finally:
             subprocess.run([sys.executable, "-m", "troupe", "stop", "--all"], check=True, capture_output=True)
-    rows = {"rounds": {**load.counts, "minutes": minutes, "failed": len(load.errors)}}
+    rows = {"rounds": {**load.counts, "minutes": round(worked_s / 60, 1), "failed": len(load.errors)}}
     return {**rows, **(samples.growth() if samples.rows else {})}, load.errors
 
 
