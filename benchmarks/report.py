@@ -7,6 +7,14 @@ import statistics
 import subprocess
 import time
 
+
+def _processor_ticks() -> tuple[int, int]:
+    """Of all processors since the machine's start: in all, and taken by other machines of its host."""
+    ticks = [int(each) for each in open("/proc/stat").readline().split()[1:9]]
+    return sum(ticks), ticks[7]
+
+
+_AT_FIRST = _processor_ticks()
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 
 
@@ -15,9 +23,10 @@ def machine() -> dict:
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "?")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
                             cwd=RESULTS.parent).stdout.strip()
+    ticks, stolen = (now - then for now, then in zip(_processor_ticks(), _AT_FIRST))
     return {"cpus": os.cpu_count(), "cpu": model, "kernel": platform.release(),
             "python": platform.python_version(), "commit": commit,
-            "load": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
+            "load": os.getloadavg()[0], "stolen_percent": round(100 * stolen / max(1, ticks), 1), "date": time.strftime("%Y-%m-%d")}
 
 
 def summary(seconds: list[float]) -> dict:
