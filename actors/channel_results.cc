@@ -13,6 +13,11 @@ namespace {
 
 constexpr char kBadResult[] = "a result in memory that it does not name";
 
+/// A result can be lost after its frame came, with the process that made it.
+bool LostOnTheWay(const Slot& slot) {
+  return (slot.flags() & kFlagRuntimeError) != 0 && ReadRuntimeError(slot.bytes()).code == kResultLost;
+}
+
 }  // namespace
 
 /// The call's last frame came, or nothing more will.
@@ -40,54 +45,70 @@ bool Channel::TakeResult(Slot* slot, const Frame& frame, std::string* why) {
   return took != ObjectStore::Took::kBad;
 }
 
+/// The items of an observed call that are in memory: how many of them are on their way, whether one was lost there, and
+/// who waits for the last one.
+struct Channel::ItemsArriving {
+  explicit ItemsArriving(std::shared_ptr<ItemStream> items) : stream(std::move(items)) {}
+
+  const std::shared_ptr<ItemStream> stream;
+  std::mutex mutex;
+  std::size_t missing = 0;
+  bool lost = false;
+  std::unique_ptr<AnswerArrived> then;
+};
+
 /// Tells the observer of an answer once its memory, or that of the items before it, is here. On the background thread.
 class Channel::AnswerArrived : public Completion {
  public:
-  enum class Of { kAnswer, kItems };
-  AnswerArrived(const Channel& channel, Slot* slot, Of of)
-      : observer_(channel.options_.observer), channel_(channel.id_), slot_(slot), of_(of) {}
-  void Run() override { observer_->Answered(channel_, {{slot_, LostOnTheWay()}}, /*as_leader=*/false); }
-
- private:
-  /// It can be lost after its frame came, with the process that made it.
-  ObservedAnswer::Lost LostOnTheWay() const {
-    const bool lost = of_ == Of::kAnswer && (slot_->flags() & kFlagRuntimeError) != 0 &&
-                      ReadRuntimeError(slot_->bytes()).code == kResultLost;
-    return lost ? ObservedAnswer::Lost::kMaybeExecuted : ObservedAnswer::Lost::kNo;
+  AnswerArrived(const Channel& channel, Slot* slot)
+      : observer_(channel.options_.observer), channel_(channel.id_), slot_(slot) {}
+  void Run() override { Tell(LostOnTheWay(*slot_)); }
+  void Tell(bool lost) {
+    using Lost = ObservedAnswer::Lost;
+    observer_->Answered(channel_, {{slot_, lost ? Lost::kMaybeExecuted : Lost::kNo}}, /*as_leader=*/false);
   }
 
+ private:
   const std::shared_ptr<CallObserver> observer_;
   const std::uint64_t channel_;
   Slot* const slot_;
-  const Of of_;
 };
 
-/// The items of an observed call that are in memory: how many of them are on their way, and what waits for the last one.
-struct Channel::ItemsArriving {
-  std::mutex mutex;
-  std::size_t missing = 0;
-  std::unique_ptr<Completion> then;
-};
-
-/// One of them: on its way while this lives.
+/// One item: on its way while this lives. Where it is wanted, its slot is finished by this.
 class Channel::ItemArrived : public Completion {
  public:
-  explicit ItemArrived(std::shared_ptr<ItemsArriving> items) : items_(std::move(items)) {
+  ItemArrived(std::shared_ptr<ItemsArriving> items, Slot* slot) : items_(std::move(items)), slot_(slot) {
+    if (slot_ != nullptr) slot_->AddReference();
     const std::lock_guard lock(items_->mutex);
     ++items_->missing;
   }
   ~ItemArrived() override {
-    std::unique_ptr<Completion> then;
+    if (slot_ != nullptr) slot_->Release();
+    std::unique_ptr<AnswerArrived> then;
+    bool lost = false;
     {
       const std::lock_guard lock(items_->mutex);
       if (--items_->missing == 0) then = std::move(items_->then);
+      lost = items_->lost;
     }
-    if (then != nullptr) then->Run();
+    if (then != nullptr) then->Tell(lost);
   }
-  void Run() override {}
+  void Run() override {
+    if (slot_ == nullptr) return;
+    SlotList finished;
+    if (LostOnTheWay(*slot_)) {
+      items_->stream->Lost(slot_, &finished);
+      const std::lock_guard lock(items_->mutex);
+      items_->lost = true;
+    } else {
+      items_->stream->Arrived(slot_, &finished);
+    }
+    CallReactor::Current().NotifyAll(finished, /*as_leader=*/false);
+  }
 
  private:
   const std::shared_ptr<ItemsArriving> items_;
+  Slot* const slot_;  // one reference; nullptr: nobody wants the item
 };
 
 /// The observer hears of a call's end when all its items can be read: then it may end the process. False: they can.
@@ -97,8 +118,13 @@ bool Channel::FinishBehindItems(Slot* slot, const Frame& frame) {
   const std::shared_ptr<ItemsArriving> arriving = std::move(found->second);
   items_arriving_.erase(found);
   const std::lock_guard lock(arriving->mutex);
-  if (arriving->missing == 0) return false;
-  arriving->then = std::make_unique<AnswerArrived>(*this, slot, AnswerArrived::Of::kItems);
+  if (arriving->missing > 0) {
+    arriving->then = std::make_unique<AnswerArrived>(*this, slot);
+  } else if (arriving->lost) {
+    observed_.push_back({slot, ObservedAnswer::Lost::kMaybeExecuted});
+  } else {
+    return false;
+  }
   items_.erase(frame.head.sequence);
   return true;
 }
@@ -107,7 +133,7 @@ bool Channel::FinishBehindItems(Slot* slot, const Frame& frame) {
 bool Channel::TakeObservedResult(Slot* slot, const Frame& frame, std::string* why) {
   ObjectStore::Took took = ObjectStore::Took::kBad;
   if (frame.head.flags == (kFlagReply | kFlagObjects)) {
-    auto arrived = std::make_unique<AnswerArrived>(*this, slot, AnswerArrived::Of::kAnswer);
+    auto arrived = std::make_unique<AnswerArrived>(*this, slot);
     took = TakeObject(slot, frame.body, /*wanted=*/true, {std::move(arrived), /*fills_only=*/true});
   }
   items_.erase(frame.head.sequence);
@@ -140,14 +166,16 @@ bool Channel::TakeItem(const Frame& frame, std::string* why) {
   std::shared_ptr<ItemsArriving> arriving;
   if (options_.observer != nullptr) {
     std::shared_ptr<ItemsArriving>& known = items_arriving_[frame.head.sequence];
-    if (known == nullptr) known = std::make_shared<ItemsArriving>();
+    if (known == nullptr) known = std::make_shared<ItemsArriving>(found->second);
     arriving = known;
   }
   bool good = true;
   bool wanted = true;
   const auto fill = [&](Slot* slot) {
     ObjectStore::Then then;
-    if (arriving != nullptr) then.run = std::make_unique<ItemArrived>(arriving);
+    if (arriving != nullptr) {
+      then = {std::make_unique<ItemArrived>(arriving, wanted ? slot : nullptr), /*fills_only=*/wanted};
+    }
     const ObjectStore::Took took = TakeObject(slot, frame.body, wanted, std::move(then));
     if (took == ObjectStore::Took::kBad) good = false;
     return took == ObjectStore::Took::kDone;

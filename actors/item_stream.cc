@@ -7,6 +7,16 @@
 
 namespace troupe::actors {
 
+namespace {
+
+void FinishSlot(Slot* slot, SlotList* finished) {
+  if (!slot->Finish()) return;
+  slot->AddReference();
+  finished->push_back(slot);
+}
+
+}  // namespace
+
 ItemStream::ItemStream(std::uint32_t count, NextId next_id)
     : count_(count), next_id_(std::move(next_id)) {
   for (std::uint32_t i = 0; i < (count_ == kOpen ? 1 : count_); ++i) slots_.push_back(New());
@@ -19,9 +29,7 @@ ItemStream::~ItemStream() {
 void ItemStream::FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes,
                             SlotList* finished) {
   slot->Fill(flags, bytes);
-  if (!slot->Finish()) return;
-  slot->AddReference();
-  finished->push_back(slot);
+  FinishSlot(slot, finished);
 }
 
 void ItemStream::Put(std::uint16_t flags, std::string_view bytes, SlotList* finished) {
@@ -33,15 +41,41 @@ void ItemStream::Put(std::uint16_t flags, std::string_view bytes, SlotList* fini
 
 bool ItemStream::PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished) {
   const std::lock_guard lock(mutex_);
-  if (ended_ || ++given_ <= given_max_) return false;
+  if (ended_) return false;
+  if (++given_ <= given_max_) {
+    Item* const lost = LostLocked();
+    if (lost == nullptr) return false;
+    lost->lost = false;
+    lost->slot->Unfill();
+    if (fill(lost->slot)) FinishSlot(lost->slot, finished);
+    return true;
+  }
   if (count_ != kOpen && filled_ >= count_) return false;
   if (count_ == kOpen) slots_.push_back(New());  // before it is done: who takes it finds what follows
   Item& item = count_ == kOpen ? slots_[slots_.size() - 2] : slots_[filled_++];
   item.bytes = bytes;
-  if (!fill(item.slot) || !item.slot->Finish()) return true;
-  item.slot->AddReference();
-  finished->push_back(item.slot);
+  if (fill(item.slot)) FinishSlot(item.slot, finished);
   return true;
+}
+
+ItemStream::Item* ItemStream::LostLocked() {
+  const std::size_t popped = count_ == kOpen ? taken_.items : 0;
+  if (given_ <= popped || given_ - popped > slots_.size()) return nullptr;
+  Item& item = slots_[given_ - popped - 1];
+  return item.lost ? &item : nullptr;
+}
+
+void ItemStream::Arrived(Slot* slot, SlotList* finished) {
+  const std::lock_guard lock(mutex_);
+  FinishSlot(slot, finished);
+}
+
+void ItemStream::Lost(Slot* slot, SlotList* finished) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return FinishSlot(slot, finished);
+  for (Item& item : slots_) {
+    if (item.slot == slot) item.lost = true;
+  }
 }
 
 void ItemStream::Again() {
@@ -56,10 +90,12 @@ void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* fini
     if (failed) Put(flags, bytes, finished);
     const std::lock_guard lock(mutex_);
     if (std::exchange(ended_, true)) return;
+    EndLostLocked(finished);
     return FillLocked(slots_.back().slot, kFlagReply | kFlagEnd, {}, finished);
   }
   const std::lock_guard lock(mutex_);
   if (std::exchange(ended_, true)) return;
+  EndLostLocked(finished);
   ByteBuffer missing;
   if (!failed) {
     AppendRuntimeError(missing, ErrorCode::kInternal, "the actor ended the call without this value");
@@ -67,6 +103,12 @@ void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* fini
     bytes = missing.view();
   }
   while (filled_ < count_) FillLocked(slots_[filled_++].slot, flags, bytes, finished);
+}
+
+void ItemStream::EndLostLocked(SlotList* finished) {
+  for (Item& item : slots_) {
+    if (std::exchange(item.lost, false)) FinishSlot(item.slot, finished);
+  }
 }
 
 Slot* ItemStream::At(std::size_t i) {

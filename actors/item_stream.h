@@ -6,6 +6,8 @@
 //         has the error as its last item, if there is one, and then a slot with kFlagEnd, for good.
 //   IS-3  A call that is made again gives what it gave before once more, and that is left out.
 //   IS-4  A stream's front slot is there before its item is, so that it can be waited for.
+//   IS-5  An item that was lost on its way is pending: filled by the same item of the call that is made again, and with
+//         what lost it if that does not come before End.
 //
 // The channel puts and ends, under its mutex; any thread takes. Never blocks. Slots that are done and
 // waited for are handed back, to be told of (CallReactor::Notify) once no lock is held.
@@ -40,6 +42,10 @@ class ItemStream {
   /// The same of an item that takes so many bytes wherever it is, and which `fill` fills in; false from it: the slot
   /// is answered later. False: nobody wants the item, and `fill` was not called.
   bool PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished);
+  /// An item whose `fill` returned false is here: its slot is filled.
+  void Arrived(Slot* slot, SlotList* finished);
+  /// It never will be: its slot is filled with why.
+  void Lost(Slot* slot, SlotList* finished);
   /// The call is made again, from its beginning; not after End.
   void Again();
   /// How many values were asked for; kOpen.
@@ -65,8 +71,12 @@ class ItemStream {
   struct Item {
     Slot* slot;
     std::uint64_t bytes = 0;
+    bool lost = false;
   };
   Item New() { return {Slot::New(next_id_())}; }
+  /// The item that the call has just given once more, if it was lost; nullptr.
+  Item* LostLocked();
+  void EndLostLocked(SlotList* finished);
   void FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes, SlotList* finished);
 
   const std::uint32_t count_;

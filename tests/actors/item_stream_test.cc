@@ -49,7 +49,7 @@ TEST(ItemStream, IS1_AnItemThatIsFilledInElsewhereHasItsPlaceAndItsSize) {
   EXPECT_FALSE(first.get()->done());
   EXPECT_FALSE(items.Pop());
   later->Fill(kItem, "name");
-  later->Finish();
+  items.Arrived(later, &finished);
   EXPECT_TRUE(items.Pop());
   EXPECT_EQ(SlotHold(items.Front()).get()->bytes(), "two");
   EXPECT_EQ(items.taken().bytes, 1000u);
@@ -66,6 +66,55 @@ TEST(ItemStream, IS3_WhatWasGivenBeforeIsNotAskedForAgain) {
   EXPECT_FALSE(asked);
   EXPECT_TRUE(items.PutBy(1, fill, &finished));
   EXPECT_FALSE(items.PutBy(1, fill, &finished));  // a third one
+}
+
+/// One value and one that is on its way; the slot of that one.
+Slot* PutTwo(ItemStream& items, SlotList* finished) {
+  Slot* later = nullptr;
+  items.Put(kItem, "one", finished);
+  items.PutBy(1000, [&](Slot* slot) {
+    later = slot;
+    return false;
+  }, finished);
+  return later;
+}
+
+TEST(ItemStream, IS5_AnItemThatWasLostComesFromTheCallThatIsMadeAgain) {
+  for (const std::uint32_t count : {2u, ItemStream::kOpen}) {
+    ItemStream items(count, Counting());
+    SlotList finished;
+    Slot* const later = PutTwo(items, &finished);
+    if (count == ItemStream::kOpen) {
+      EXPECT_TRUE(items.Pop());
+    }
+    later->Fill(kError, "lost");
+    items.Lost(later, &finished);
+    EXPECT_FALSE(later->done());
+    items.Again();
+    items.Put(kItem, "one", &finished);
+    items.Put(kItem, "two", &finished);
+    EXPECT_TRUE(later->done());
+    EXPECT_EQ(later->bytes(), "two");
+    items.End(kFlagReply, "", &finished);
+    EXPECT_EQ(later->bytes(), "two");
+  }
+}
+
+TEST(ItemStream, IS5_AnItemThatWasLostIsAnErrorAtTheEnd) {
+  for (const std::uint32_t count : {2u, ItemStream::kOpen}) {
+    for (const bool ended_before : {false, true}) {
+      ItemStream items(count, Counting());
+      SlotList finished;
+      Slot* const later = PutTwo(items, &finished);
+      if (ended_before) items.End(kFlagReply, "", &finished);
+      later->Fill(kError, "lost");
+      items.Lost(later, &finished);
+      EXPECT_EQ(later->done(), ended_before);
+      items.End(kFlagReply, "", &finished);
+      EXPECT_TRUE(later->done());
+      EXPECT_EQ(later->bytes(), "lost");
+    }
+  }
 }
 
 TEST(ItemStream, IS2_AnErrorIsTheAnswerOfAllThatAreMissing) {

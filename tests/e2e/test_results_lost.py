@@ -47,6 +47,9 @@ def large(folder, driver):
     ends_with_its_answer(folder, driver)
     return np.full(SIZE, 7, dtype=np.uint8)
 
+def two(folder, driver):
+    return large(folder, driver), "small"
+
 @troupe.remote(num_cpus=0, max_restarts=1)
 class Maker:
     def large(self, folder, driver):
@@ -54,7 +57,11 @@ class Maker:
 
     @troupe.method(num_returns=2)
     def two(self, folder, driver):
-        return large(folder, driver), "small"
+        return two(folder, driver)
+
+def stream(folder, driver):
+    yield "small"
+    yield large(folder, driver)
 
 troupe.init(sys.argv[1])
 folder, what, retries = sys.argv[2], sys.argv[3], int(sys.argv[4])
@@ -62,6 +69,11 @@ maker = Maker.options(max_task_retries=retries).remote()
 try:
     if what == "task":
         refs = [troupe.remote(large).options(max_retries=retries).remote(folder, os.getpid())]
+    elif what == "task of two":
+        task = troupe.remote(two).options(max_retries=retries, num_returns=2)
+        refs = task.remote(folder, os.getpid())
+    elif what == "task that yields":
+        refs = list(troupe.remote(stream).options(max_retries=retries).remote(folder, os.getpid()))[::-1]
     elif what == "two":
         refs = maker.two.remote(folder, os.getpid())
     else:
@@ -98,7 +110,7 @@ def ran(home: Home, folder: Path, what: str, retries: int) -> str:
         program.wait()
 
 
-@pytest.mark.parametrize("what", ["actor", "two", "task"])
+@pytest.mark.parametrize("what", ["actor", "two", "task", "task of two", "task that yields"])
 def test_the_call_is_made_again(home: Home, tmp_path: Path, what: str) -> None:
     assert ran(home, tmp_path, what, 3) == f"{1 << 20} 7 7"
 
