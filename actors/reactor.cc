@@ -17,6 +17,7 @@
 #include "actors/channel.h"
 #include "actors/cpu_budget.h"
 #include "actors/now.h"
+#include "actors/wait_progress.h"
 #include "runtime/base/check.h"
 
 namespace troupe::actors {
@@ -112,18 +113,10 @@ CallReactor::CallReactor()
 
 // ---- waiting ---------------------------------------------------------------------------------
 
-bool CallReactor::Satisfied(const WaitRequest& request) {
-  if (request.slot_count == 1) return request.slots[0]->done();
-  std::size_t done = 0;
-  for (std::size_t i = 0; i < request.slot_count && done < request.needed; ++i) {
-    if (request.slots[i]->done()) ++done;
-  }
-  return done >= request.needed;
-}
-
 WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
-  if (Satisfied(request)) return WaitResult::kDone;
-  for (std::size_t i = 0; i < request.slot_count; ++i) request.slots[i]->Ask();
+  WaitProgress progress(request.slots, request.slot_count, request.needed);
+  if (progress.Satisfied()) return WaitResult::kDone;
+  progress.ForPending([](Slot* slot) { slot->Ask(); });
   if (stranded_count_.load(std::memory_order_relaxed) != 0) FlushStranded();
   Waiter self;
   bool leading;
@@ -134,40 +127,42 @@ WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
   if (leading) {
     const bool poll_only = request.deadline != Instant::max() && request.deadline <= Now();
     if (poll_only) PollOnce(0);
-    const bool done = poll_only ? Satisfied(request) : SpinRead(request);
+    const bool done = poll_only ? progress.Satisfied() : SpinRead(request, progress);
     if (done || poll_only) {
       std::lock_guard lock(mutex_);
       LeaveLocked(self);
       return done ? WaitResult::kDone : WaitResult::kTimeout;
     }
   }
-  WaitNode one;
-  std::vector<WaitNode> many(request.slot_count > 1 ? request.slot_count : 0);
-  WaitNode* nodes = many.empty() ? &one : many.data();
   {
     std::lock_guard lock(mutex_);
-    Hang(request, self, nodes);
+    progress.Hang(self);
     if (!leading) leading = gate_.TryLead(self);
     if (!leading) gate_.Follow(self);
   }
   host.Suspend();
-  const WaitResult result = Block(request, self, leading, host);
+  const WaitResult result = Block(request.deadline, progress, self, leading, host);
   {
     std::lock_guard lock(mutex_);
-    Unhang(request, nodes);
+    progress.Unhang();
     LeaveLocked(self);
   }
   if (result != WaitResult::kInterrupted) host.Resume();
   return result;
 }
 
-WaitResult CallReactor::Block(const WaitRequest& request, Waiter& self, bool leading,
-                              WaitHost& host) {
+WaitResult CallReactor::Block(Instant deadline, WaitProgress& progress, Waiter& self, bool leading, WaitHost& host) {
   const bool sliced = host.HandlesSignals();
   Instant slice_end = sliced ? Now() + kSignalSlice : Instant::max();
-  while (!Satisfied(request)) {
+  while (!progress.Satisfied()) {
+    if (progress.Loose()) {
+      std::lock_guard lock(mutex_);
+      progress.Unhang();
+      progress.Hang(self);
+      continue;
+    }
     const Instant now = Now();
-    if (now >= request.deadline) return WaitResult::kTimeout;
+    if (now >= deadline) return WaitResult::kTimeout;
     if (now >= slice_end) {
       host.Resume();
       if (host.Interrupted()) return WaitResult::kInterrupted;
@@ -175,7 +170,7 @@ WaitResult CallReactor::Block(const WaitRequest& request, Waiter& self, bool lea
       slice_end = Now() + kSignalSlice;
       continue;
     }
-    const Instant until = std::min(request.deadline, slice_end);
+    const Instant until = std::min(deadline, slice_end);
     const Duration most = until == Instant::max() ? std::chrono::hours(1) : until - now;
     if (leading) {
       const std::int64_t ms = (most.count() + 999'999) / 1'000'000;
@@ -195,7 +190,7 @@ WaitResult CallReactor::Block(const WaitRequest& request, Waiter& self, bool lea
 
 void CallReactor::Follow(Waiter& self, Duration most) { FutexWait(self.word, most); }
 
-bool CallReactor::SpinRead(const WaitRequest& request) {
+bool CallReactor::SpinRead(const WaitRequest& request, WaitProgress& progress) {
   if (++waits_to_recheck_ >= kWaitsPerCpuCheck) {
     waits_to_recheck_ = 0;
     const bool allowed = SpinningAllowed();
@@ -207,14 +202,14 @@ bool CallReactor::SpinRead(const WaitRequest& request) {
   while (true) {
     for (int i = 0; i < 4; ++i) {
       Channel* channel = request.channels[spin_turn_++ % request.channel_count];
-      if (channel->Read() && Satisfied(request)) {
+      if (channel->Read() && progress.Satisfied()) {
         spin_.Hit();
         return true;
       }
     }
     ::sched_yield();
     const Instant now = Now();
-    if (spin_.Contended(now - last)) return Satisfied(request);
+    if (spin_.Contended(now - last)) return progress.Satisfied();
     if (now - start >= spin_.budget()) {
       spin_.Miss();
       return false;
@@ -242,24 +237,6 @@ void CallReactor::PollOnce(int timeout_ms) {
 }
 
 // ---- who waits for what ----------------------------------------------------------------------
-
-void CallReactor::Hang(const WaitRequest& request, Waiter& self, WaitNode* nodes) {
-  for (std::size_t i = 0; i < request.slot_count; ++i) {
-    Slot* slot = request.slots[i];
-    nodes[i].waiter = &self;
-    nodes[i].next = slot->waiters;
-    slot->waiters = &nodes[i];
-    slot->Watch();  // done already: Satisfied sees it before this thread sleeps
-  }
-}
-
-void CallReactor::Unhang(const WaitRequest& request, WaitNode* nodes) {
-  for (std::size_t i = 0; i < request.slot_count; ++i) {
-    WaitNode** at = &request.slots[i]->waiters;
-    while (*at != nullptr && *at != &nodes[i]) at = &(*at)->next;
-    if (*at != nullptr) *at = nodes[i].next;
-  }
-}
 
 void CallReactor::NotifyAll(const SlotList& finished, bool as_leader) {
   for (Slot* slot : finished) {

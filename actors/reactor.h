@@ -33,6 +33,7 @@
 namespace troupe::actors {
 
 class Channel;
+class WaitProgress;
 
 struct WaitRequest {
   Slot* const* slots = nullptr;
@@ -94,13 +95,10 @@ class CallReactor {
   friend class LeaderGate;
   void Promote(GateMember& member);  // the gate's sink
   static CallReactor* Existing();
-  static bool Satisfied(const WaitRequest& request);
-  bool SpinRead(const WaitRequest& request);
-  WaitResult Block(const WaitRequest& request, Waiter& self, bool leading, WaitHost& host);
+  bool SpinRead(const WaitRequest& request, WaitProgress& progress);
+  WaitResult Block(Instant deadline, WaitProgress& progress, Waiter& self, bool leading, WaitHost& host);
   void PollOnce(int timeout_ms);
   void Follow(Waiter& self, Duration most);
-  void Hang(const WaitRequest& request, Waiter& self, WaitNode* nodes);
-  void Unhang(const WaitRequest& request, WaitNode* nodes);
   void LeaveLocked(GateMember& member);
   std::shared_ptr<Channel> Find(std::uint64_t channel_id);
   std::vector<std::shared_ptr<Channel>> TakeStranded();

@@ -1,0 +1,56 @@
+#include "actors/wait_progress.h"
+
+#include <utility>
+
+namespace troupe::actors {
+
+bool WaitProgress::Satisfied() {
+  while (first_ < last_ && slots_[first_]->done()) ++first_;
+  if (all() || first_ >= needed_) return first_ >= needed_ || first_ == last_;
+  std::size_t done = first_;
+  for (std::size_t i = first_; i < count_ && done < needed_; ++i) {
+    if (slots_[i]->done()) ++done;
+  }
+  return done >= needed_;
+}
+
+void WaitProgress::Link(Slot* slot, Waiter& waiter, WaitNode& node) {
+  node.waiter = &waiter;
+  node.next = slot->waiters;
+  slot->waiters = &node;
+}
+
+void WaitProgress::Unlink(Slot* slot, const WaitNode& node) {
+  WaitNode** at = &slot->waiters;
+  while (*at != nullptr && *at != &node) at = &(*at)->next;
+  if (*at != nullptr) *at = node.next;
+}
+
+void WaitProgress::Hang(Waiter& waiter) {
+  if (!all()) {
+    nodes_ = std::vector<WaitNode>(count_);
+    for (std::size_t i = 0; i < count_; ++i) {
+      Link(slots_[i], waiter, nodes_[i]);
+      slots_[i]->Watch();  // done already: Satisfied sees it before this thread sleeps
+    }
+    return;
+  }
+  for (; last_ > first_; --last_) {
+    Slot* const slot = slots_[last_ - 1];
+    if (slot->done()) continue;
+    Link(slot, waiter, node_);
+    if (slot->Watch()) {
+      hung_ = slot;
+      return;
+    }
+    Unlink(slot, node_);
+  }
+}
+
+void WaitProgress::Unhang() {
+  if (hung_ != nullptr) Unlink(std::exchange(hung_, nullptr), node_);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) Unlink(slots_[i], nodes_[i]);
+  nodes_.clear();
+}
+
+}  // namespace troupe::actors
