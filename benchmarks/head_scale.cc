@@ -35,6 +35,7 @@ using RealTime = std::chrono::steady_clock;
 constexpr std::uint64_t kUnitPerGpu = 10'000;
 constexpr std::uint64_t kGpusPerNode = 8;
 constexpr std::size_t kInFlight = 100;
+constexpr std::size_t kWaiting = 10'000;
 constexpr std::uint64_t kSnapshotEvery = 20'000;
 constexpr std::size_t kBatch = 1'000;  // events
 
@@ -145,13 +146,37 @@ class Cluster {
     }
     sustained_s_ = SecondsSince(begin);
   }
-  // From here until one more group is there.
+  // Submissions a second, one after the other, by when so many wait behind each other in a full cluster.
+  double QueueUp(std::size_t count) {
+    const auto begin = RealTime::now();
+    std::size_t submitted = 0;
+    for (; wanted_.size() < count; ++submitted) {
+      Create(1);
+      Settle();
+    }
+    return static_cast<double>(submitted) / SecondsSince(begin);
+  }
+  // Of those that wait, how many find a place in a second while one group is removed after the other.
+  double Turnover(double seconds) {
+    const auto begin = RealTime::now();
+    const std::size_t before = latencies_.size();
+    while (SecondsSince(begin) < seconds && !created_.empty()) {
+      RemoveOldest();
+      Settle();
+    }
+    return static_cast<double>(latencies_.size() - before) / SecondsSince(begin);
+  }
+  // From here until one more group is there, with one of the oldest removed for each look: those that waited when the head
+  // ended have taken what was free.
   double OneGroup() {
     const auto begin = RealTime::now();
     wanted_.clear();
     const std::size_t before = latencies_.size();
     Create(1);
-    while (latencies_.size() == before) Settle();
+    while (latencies_.size() == before) {
+      if (!created_.empty()) RemoveOldest();
+      Settle();
+    }
     return SecondsSince(begin);
   }
 
@@ -341,6 +366,8 @@ int main(int argc, char** argv) {
   const double p50 = cluster.LatencyMs(50);
   const double p99 = cluster.LatencyMs(99);
   const double peak_mib = PeakMib();
+  const double queue_up = cluster.QueueUp(kWaiting);
+  const double turnover = cluster.Turnover(5);
   cluster.Crash();
   const double ready_s = cluster.Start();
   const double rejoin_s = cluster.JoinAll();
@@ -349,9 +376,10 @@ int main(int argc, char** argv) {
   std::printf("{\"nodes\": %zu, \"join_s\": %.3f, \"groups\": %zu, \"groups_per_s\": %.0f, \"events\": %zu, "
               "\"p50_ms\": %.2f, \"p99_ms\": %.2f, \"live_groups\": %zu, \"snapshot_worst_ms\": %.1f, \"peak_mib\": %.0f, "
               "\"restart_ready_s\": %.3f, \"restart_all_registered_s\": %.3f, \"restart_first_group_s\": %.3f, "
-              "\"peak_after_restart_mib\": %.0f}\n",
+              "\"peak_after_restart_mib\": %.0f, \"submitted_per_s_till_%zu_wait\": %.0f, "
+              "\"placed_per_s_while_so_many_wait\": %.0f}\n",
               nodes, join_s, groups, static_cast<double>(groups) / cluster.sustained_s(), cluster.events(), p50, p99,
               cluster.live(), 1e3 * cluster.snapshot_worst_s(), peak_mib, ready_s, ready_s + rejoin_s,
-              ready_s + rejoin_s + first_group_s, PeakMib());
+              ready_s + rejoin_s + first_group_s, PeakMib(), kWaiting, queue_up, turnover);
   return 0;
 }

@@ -9,6 +9,22 @@
 #include "head/core/snapshot.h"
 
 namespace troupe::head {
+
+void State::Enqueue(const Group& group) {
+  if (!group.spec.parent.IsNil()) {
+    waiting_inside.insert(group.key());
+    return;
+  }
+  waiting_groups.insert(group.key());
+  queue.open.insert(group.key());
+}
+
+void State::Dequeue(const Group& group) {
+  waiting_groups.erase(group.key());
+  waiting_inside.erase(group.key());
+  queue.open.erase(group.key());
+}
+
 namespace {
 
 constexpr std::size_t kEndedGroupsMax = 1000;
@@ -55,7 +71,7 @@ class Folder {
     group.spec = e;
     group.order = ++s_.orders;
     group.waits_since_us = e.submitted_us;
-    s_.waiting_groups.insert(group.key());
+    s_.Enqueue(group);
     s_.groups.emplace(e.group, std::move(group));
   }
   void operator()(const wire::GroupAttempted& e) {
@@ -63,7 +79,7 @@ class Folder {
     if (group == nullptr) return;
     group->attempt = e.attempt;
     group->attempting = true;
-    s_.waiting_groups.erase(group->key());
+    s_.Dequeue(*group);
     group->places = e.places;
     for (const wire::BundlePlace& place : e.places) {
       Node* node = ChangeNode(place.node);
@@ -89,7 +105,7 @@ class Folder {
     }
     Mark(*group, HoldingState::kReleasing);
     group->attempting = false;
-    s_.waiting_groups.insert(group->key());
+    s_.Enqueue(*group);
     group->places.clear();
     group->reason = e.reason;
   }
@@ -97,7 +113,7 @@ class Folder {
     Group* group = FindGroup(e.group);
     if (group == nullptr) return;
     Mark(*group, HoldingState::kReleasing);
-    s_.waiting_groups.erase(group->key());
+    s_.Dequeue(*group);
     group->state = wire::GroupState::kRemoved;
     group->attempting = false;
     group->places.clear();

@@ -6,12 +6,7 @@ namespace troupe::head {
 
 Listing::Listing(const State& state) {
   std::uint32_t before = 0;
-  for (const QueueKey& key : state.waiting_groups) {
-    const auto group = state.groups.find(std::get<GroupId>(key));
-    if (group == state.groups.end()) continue;
-    places_.emplace(group->first, before);
-    if (group->second.spec.parent.IsNil()) ++before;
-  }
+  for (const QueueKey& key : state.waiting_groups) places_.emplace(std::get<GroupId>(key), before++);
 }
 
 std::uint32_t Listing::PlaceOf(const GroupId& group) const {

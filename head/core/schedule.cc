@@ -59,18 +59,65 @@ class Queue {
     const bool news = growth != memory_.growth || keeper_left || turn.options.preemption != Preemption::kNever;
     if (news) ++memory_.round;
     memory_.growth = growth;
+    if (news || memory_.keep_due <= turn.now) memory_.all = true;
+  }
+
+  /// Of those that wait for a place in the cluster. The others would find what they found before.
+  std::vector<GroupId> Whom() {
+    if (!std::exchange(memory_.all, false)) return IdsOf(memory_.open);
+    memory_.keep_due = Instant::max();
+    memory_.open.clear();
+    return IdsOf(turn_.state.waiting_groups);
   }
 
   void Try(Group& group) {
-    const Actor* actor = turn_.FindActor(group.spec.actor);
-    if (actor != nullptr && actor->recreate_at > turn_.now) return;
-    if (group.waits_since == Instant{}) group.waits_since = turn_.now - WaitedBefore(group);
-    const bool ready = group.retry_at <= turn_.now;
-    if (!group.spec.parent.IsNil()) {
-      const placement::Request request = RequestOf(turn_, group.spec);
-      if (const auto plan = InParent(group, request, ready)) StartAttempt(turn_, group, PlacesOf(group, request, *plan));
-      return;
+    const bool ready = !Pauses(group) && group.retry_at <= turn_.now;
+    if (!Pauses(group)) TryInCluster(group, ready);
+    if (!group.waiting()) return;
+    if (ready && group.failed_in == memory_.round && group.spec.group != keeper_) {
+      memory_.open.erase(group.key());
+    } else {
+      memory_.open.insert(group.key());
     }
+  }
+
+  void TryInside(Group& group) {
+    if (Pauses(group)) return;
+    if (group.waits_since == Instant{}) group.waits_since = turn_.now;
+    const placement::Request request = RequestOf(turn_, group.spec);
+    const auto plan = InParent(group, request, group.retry_at <= turn_.now);
+    if (plan) StartAttempt(turn_, group, PlacesOf(group, request, *plan));
+  }
+
+  /// Whom to end, and for whom: when the pass is over.
+  const std::vector<std::pair<GroupId, GroupId>>& victims() const { return victims_; }
+
+  /// Behind the last one. What another one kept until now, somebody may use who found no room.
+  void End() {
+    if (keeper_ == memory_.keeper && !moved_) return;
+    if (!memory_.keeper.IsNil()) {
+      ++memory_.round;
+      memory_.all = true;
+      turn_.state.dirty = true;
+    }
+    memory_.keeper = keeper_;
+  }
+
+  static std::vector<GroupId> IdsOf(const std::set<QueueKey>& keys) {
+    std::vector<GroupId> ids;
+    ids.reserve(keys.size());
+    for (const QueueKey& key : keys) ids.push_back(std::get<GroupId>(key));
+    return ids;
+  }
+
+ private:
+  bool Pauses(const Group& group) const {
+    const Actor* actor = group.spec.actor.IsNil() ? nullptr : turn_.FindActor(group.spec.actor);
+    return actor != nullptr && actor->recreate_at > turn_.now;
+  }
+
+  void TryInCluster(Group& group, bool ready) {
+    if (group.waits_since == Instant{}) group.waits_since = turn_.now - WaitedBefore(group);
     const bool try_now = ready && group.failed_in != memory_.round;
     const bool try_keep = !pass_.keeps() && group.aheadless_in != memory_.round;
     if (!try_now && !try_keep) return;
@@ -86,20 +133,6 @@ class Queue {
     if (try_keep) Keep(group, request);
   }
 
-  /// Whom to end, and for whom: when the pass is over.
-  const std::vector<std::pair<GroupId, GroupId>>& victims() const { return victims_; }
-
-  /// Behind the last one. What another one kept until now, somebody may use who found no room.
-  void End() {
-    if (keeper_ == memory_.keeper && !moved_) return;
-    if (!memory_.keeper.IsNil()) {
-      ++memory_.round;
-      turn_.state.dirty = true;
-    }
-    memory_.keeper = keeper_;
-  }
-
- private:
   // Before this head started, too. Clocks may have been set meanwhile.
   Duration WaitedBefore(const Group& group) const {
     if (group.waits_since_us == 0 || group.waits_since_us >= turn_.wall_us) return Duration::zero();
@@ -110,7 +143,10 @@ class Queue {
   // The first that must wait keeps what it will need. The plan stands for a while: it costs a look at all nodes.
   void Keep(Group& group, const placement::Request& request) {
     const bool pauses = group.retry_at > turn_.now;  // there was room for it
-    if (!pauses && turn_.now - group.waits_since < turn_.options.keep_after) return;
+    if (!pauses && turn_.now - group.waits_since < turn_.options.keep_after) {
+      memory_.keep_due = std::min(memory_.keep_due, group.waits_since + turn_.options.keep_after);
+      return;
+    }
     const bool same = group.spec.group == memory_.keeper;
     if (same && turn_.now - memory_.kept_at < kPlanStands && AllOpen(memory_.kept)) {
       pass_.KeepPlan(request, memory_.kept);
@@ -183,12 +219,11 @@ void Schedule(Turn& turn) {
   if (!turn.state.dirty) return;
   turn.state.dirty = false;
   CountNodesOfRuns(turn);
-  std::vector<GroupId> waiting;
-  for (const QueueKey& key : turn.state.waiting_groups) waiting.push_back(std::get<GroupId>(key));
   std::vector<std::pair<GroupId, GroupId>> victims;
-  if (!waiting.empty()) {
+  if (!turn.state.waiting_groups.empty() || !turn.state.waiting_inside.empty()) {
     Queue queue(turn);
-    for (const GroupId& id : waiting) queue.Try(*turn.FindGroup(id));
+    for (const GroupId& id : queue.Whom()) queue.Try(*turn.FindGroup(id));
+    for (const GroupId& id : Queue::IdsOf(turn.state.waiting_inside)) queue.TryInside(*turn.FindGroup(id));
     queue.End();
     victims = queue.victims();
   }

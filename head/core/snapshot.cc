@@ -203,7 +203,7 @@ void Restore(State& state, const wire::GroupKept& event, const std::string&) {
   group.places = event.places;
   group.reason = event.reason;
   group.waits_since_us = event.waits_since_us;
-  if (group.waiting()) state.waiting_groups.insert(group.key());
+  if (group.waiting()) state.Enqueue(group);
   if (!group.live()) state.ended_groups.push_back(event.spec.group);
 }
 

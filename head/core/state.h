@@ -199,6 +199,9 @@ struct QueueMemory {
   GroupId keeper;            // who waits first and keeps a place
   placement::Plan kept;
   Instant kept_at{};
+  std::set<QueueKey> open;  // of State::waiting_groups: all but those that only another round has news for
+  bool all = true;          // the next pass looks at all of them
+  Instant keep_due = Instant::max();  // when one of the others may keep a place
 };
 
 struct State {
@@ -220,7 +223,8 @@ struct State {
   /// not make it again, with nobody left to remove it.
   std::deque<GroupId> ended_groups;
   std::set<ActorId> pending_actors;  // without a reservation of their own
-  std::set<QueueKey> waiting_groups;
+  std::set<QueueKey> waiting_groups;  // for a place in the cluster
+  std::set<QueueKey> waiting_inside;  // for one in another group
   std::set<LaunchId> waiting_runs;  // STARTING, of mode command
   std::map<ValueKey, Value> values;
   RecentWrites recent_writes;  // of values
@@ -236,6 +240,10 @@ struct State {
   Instant heard_again{};  // when that ended
   std::uint64_t questions = 0;  // rounds of peers asked, since this head started
   bool dirty = false;  // something changed that may let a waiting request be placed
+  /// It waits now, or no longer.
+  void Enqueue(const Group& group);
+  void Dequeue(const Group& group);
+
   placement::ClusterIndex cluster;  // of living nodes, but for those in `changed_nodes`: ask ClusterOf
   std::set<NodeId> changed_nodes;
   QueueMemory queue;

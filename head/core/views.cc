@@ -1,6 +1,7 @@
 #include "head/core/views.h"
 
 #include <cstdio>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -157,13 +158,15 @@ std::string WhyWaiting(Turn& turn, const Group& group) {
 
 std::uint32_t QueuePlace(const Turn& turn, const Group& group) {
   if (turn.listing) return turn.listing->PlaceOf(group.spec.group);
-  std::uint32_t before = 0;
-  for (const QueueKey& key : turn.state.waiting_groups) {
-    const auto other = turn.state.groups.find(std::get<GroupId>(key));
-    if (key >= group.key()) break;
-    if (other != turn.state.groups.end() && other->second.spec.parent.IsNil()) ++before;
+  const std::set<QueueKey>& queue = turn.state.waiting_groups;
+  const auto found = queue.find(group.key());
+  if (found == queue.end()) return 0;
+  // From both ends: most of those that are asked for stand at one.
+  std::uint32_t steps = 0;
+  for (auto front = queue.begin(), back = std::prev(queue.end());; ++front, --back, ++steps) {
+    if (front == found) return steps;
+    if (back == found) return static_cast<std::uint32_t>(queue.size()) - 1 - steps;
   }
-  return before;
 }
 
 }  // namespace troupe::head

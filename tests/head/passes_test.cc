@@ -124,6 +124,40 @@ TEST_F(Passes, AGrantIsNoReasonToLookAtTheQueue) {
   EXPECT_TRUE(Handle(grant).plan_soon) << "it is there again";
 }
 
+// However many wait: one that comes does not cost a look at all of them.
+TEST_F(Passes, WhoFoundNoRoomIsNotLookedAtUntilSomethingIsFree) {
+  KeepPlacesAfter(std::chrono::hours(2));
+  const FakeNode a = Join(1, 4);
+  Create(first_, 4);
+  Serve(a);
+  Create(large_, 2);
+  Create(small_, 1);
+  EXPECT_EQ(core_->state().queue.open, std::set<QueueKey>());
+  MessageFrom input;
+  input.session = client_;
+  input.message.body = Asking(GroupId(4, 4), 1);
+  Handle(input);
+  EXPECT_EQ(core_->state().queue.open, std::set<QueueKey>({GroupOf(GroupId(4, 4)).key()}));
+  Handle(PlanNow());
+  EXPECT_EQ(core_->state().queue.open, std::set<QueueKey>());
+  Remove(first_);
+  Serve(a);
+  for (const GroupId& id : {large_, small_, GroupId(4, 4)}) EXPECT_FALSE(GroupOf(id).waiting());
+}
+
+TEST_F(Passes, APlaceInTheQueueIsCountedFromTheNearerEnd) {
+  const FakeNode a = Join(1, 4);
+  Create(first_, 4);
+  Serve(a);
+  for (std::uint64_t i = 0; i < 7; ++i) Create(GroupId(5, i), 4);
+  for (std::uint64_t i = 0; i < 7; ++i) {
+    wire::GetGroup get;
+    get.group = GroupId(5, i);
+    Say(client_, get, 60 + i);
+    EXPECT_EQ(Last<wire::GroupUpdate>(client_).info.queue_place, i + 1);
+  }
+}
+
 // The large one keeps what is free; when it is given up nothing has grown, and yet there is room.
 TEST_F(Passes, P6_WhatWasKeptIsOthersWhenItsKeeperLeaves) {
   LargeOneWaits();

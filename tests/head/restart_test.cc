@@ -86,6 +86,7 @@ TEST_F(Restart, S4_ASnapshotIsTheWholeDurableState) {
   EXPECT_EQ(restored.node_keys.size(), 1u);
   EXPECT_EQ(restored.requests, whole.requests);
   EXPECT_EQ(restored.waiting_groups, whole.waiting_groups);
+  EXPECT_EQ(restored.waiting_inside, whole.waiting_inside);
   EXPECT_EQ(restored.pending_actors, whole.pending_actors);
   EXPECT_EQ(restored.launches.at(done_).ranks[1].value, "value");
   EXPECT_EQ(restored.actors.at(ActorId(12, 1)).payload, "class and arguments");
