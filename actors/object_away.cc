@@ -30,14 +30,12 @@ void AnswerMissing(Slot* slot, std::uint64_t bytes, const Status& why, ObjectSto
 
 bool ObjectStore::TryAddHandle(const store::ObjectId& id) {
   Turn turn(*this);
-  if (table_.Look(id).known == store::Known::kNothing) return false;
-  table_.AddHandle(id);
-  return true;
+  return table_.AddHandle(id);
 }
 
 bool ObjectStore::Knows(const store::ObjectId& id) {
   Turn turn(*this);
-  return table_.Look(id).known != store::Known::kNothing;
+  return table_.Knows(id);
 }
 
 std::shared_ptr<ResultHold> ObjectStore::OfferResult(const store::Writing* writing, std::string_view bytes,

@@ -284,7 +284,7 @@ int ObjectStore::NextTimeoutMs() {
   }
   const bool trims = pool_.OverHalf();
   if (!next) return trims ? kTrimEveryMs : -1;
-  const std::int64_t left = Millis(*next - turn.now) + 1;
+  const std::int64_t left = Millis(*next - Instant(turn.now)) + 1;
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, kTrimEveryMs));
 }
 

@@ -12,7 +12,7 @@ namespace troupe::actors {
 
 /// What is called so between hosts, as it is known here.
 store::ObjectId ObjectStore::Here(const store::ObjectId& name) const {
-  if (table_.Look(name).known != store::Known::kNothing) return name;
+  if (table_.Knows(name)) return name;
   const auto found = here_.find(name);
   return found != here_.end() ? found->second : name;
 }
@@ -27,8 +27,8 @@ std::vector<store::ObjectId> ObjectStore::InsideOf(const store::ObjectId& id) co
     const auto own = table_.state().owned.find(id.sequence);
     return own != table_.state().owned.end() ? own->second.contained : std::vector<store::ObjectId>();
   }
-  const auto borrowed = table_.state().borrowed.find(id);
-  return borrowed != table_.state().borrowed.end() ? borrowed->second.contained : std::vector<store::ObjectId>();
+  const store::BorrowedObject* const borrowed = table_.state().borrowed.Find(id);
+  return borrowed != nullptr ? borrowed->contained : std::vector<store::ObjectId>();
 }
 
 std::vector<store::ObjectId> ObjectStore::Inside(const store::ObjectId& id) {

@@ -69,7 +69,7 @@ void ObjectStore::Released(const Slot* slot) {
     store->borrowing_.erase(each);
     break;
   }
-  store->table_.DropHandle(id, turn.now);
+  if (!store->table_.DropOneOfMore(id)) store->table_.DropHandle(id, turn.now);
 }
 
 store::ObjectId ObjectStore::Provide(Slot* slot, const store::Writing* writing, std::string_view bytes,
@@ -136,13 +136,25 @@ void ObjectStore::EndExported(const store::ObjectId& id, std::uint16_t flags, st
 
 Slot* ObjectStore::Borrow(const store::ObjectId& name, const store::ObjectId* known_as) {
   Turn turn(*this);
+  return BorrowOne(name, known_as, turn.now);
+}
+
+std::vector<Slot*> ObjectStore::BorrowAll(const std::vector<store::ObjectId>& names) {
+  Turn turn(*this);
+  std::vector<Slot*> slots;
+  slots.reserve(names.size());
+  for (const store::ObjectId& name : names) slots.push_back(BorrowOne(name, nullptr, turn.now));
+  return slots;
+}
+
+Slot* ObjectStore::BorrowOne(const store::ObjectId& name, const store::ObjectId* known_as, Instant now) {
   const store::ObjectId id = Here(name);
-  if (table_.Look(id).known == store::Known::kNothing) return nullptr;
-  if (known_as != nullptr && !(*known_as == id) && known_as_.emplace(id, *known_as).second) here_[*known_as] = id;
   const auto here = slot_of_.find(id);
-  if (here != slot_of_.end() && here->second->TryAddReference()) return here->second;
-  table_.AddHandle(id);
-  table_.Want(id, turn.now);
+  Slot* const known = here != slot_of_.end() && here->second->TryAddReference() ? here->second : nullptr;
+  if (known == nullptr && !table_.AddHandle(id)) return nullptr;
+  if (known_as != nullptr && !(*known_as == id) && known_as_.emplace(id, *known_as).second) here_[*known_as] = id;
+  if (known != nullptr) return known;
+  table_.Want(id, now);
   Slot* slot = Slot::New(id.sequence);
   Note(slot, id);
   std::uint16_t flags = 0;

@@ -280,8 +280,8 @@ bool ObjectStore::Settled(const store::ObjectId& id) {
 }
 
 bool ObjectStore::Registered(const store::ObjectId& id) const {
-  const auto found = table_.state().borrowed.find(id);
-  return found == table_.state().borrowed.end() || found->second.state != store::RefState::kRegistering;
+  const store::BorrowedObject* const found = table_.state().borrowed.Find(id);
+  return found == nullptr || found->state != store::RefState::kRegistering;
 }
 
 bool ObjectStore::Await(const std::vector<store::ObjectId>& values,
@@ -311,9 +311,10 @@ ObjectStore::Figures ObjectStore::figures() {
     ++(store::IsLife({self_, sequence}) ? figures.lives : figures.owned);
     figures.lent += object.borrowers.empty() && object.loans.empty() ? 0 : 1;
   }
-  for (const auto& [id, object] : table_.state().borrowed) {
+  table_.state().borrowed.Any([&](const store::ObjectId& id, const store::BorrowedObject&) {
     ++(store::IsLife(id) ? figures.lives : figures.borrowed);
-  }
+    return false;
+  });
   for (const auto& [key, mapping] : known_) {
     figures.mapped += key.first == self_ || mapping.expired() ? 0 : 1;
   }

@@ -151,6 +151,8 @@ class ObjectStore {
   /// is answered when its value is there. One reference for the caller. nullptr: it is not known here. `known_as`: what
   /// it is called in other processes, if that is another name.
   Slot* Borrow(const store::ObjectId& id, const store::ObjectId* known_as = nullptr);
+  /// The same of many.
+  std::vector<Slot*> BorrowAll(const std::vector<store::ObjectId>& ids);
   /// What a slot stands for.
   std::optional<store::ObjectId> NameOf(const Slot* slot);
   void AddHandle(const store::ObjectId& id);
@@ -268,6 +270,7 @@ class ObjectStore {
 
   // All with the mutex held:
   void Note(Slot* slot, const store::ObjectId& id);
+  Slot* BorrowOne(const store::ObjectId& name, const store::ObjectId* known_as, Instant now);
   store::ObjectId Here(const store::ObjectId& name) const;
   store::ObjectId Away(const store::ObjectId& id) const;
   std::vector<store::ObjectId> InsideOf(const store::ObjectId& id) const;
@@ -327,7 +330,7 @@ class ObjectStore {
   std::atomic<std::ptrdiff_t> lent_away_{0};
   store::References table_;
   std::unordered_map<const Slot*, store::ObjectId> slots_;
-  std::map<store::ObjectId, Slot*> slot_of_;          // where one lives, no reference
+  std::unordered_map<store::ObjectId, Slot*, store::ObjectIdHash> slot_of_;  // where one lives, no reference
   std::multimap<store::ObjectId, Slot*> borrowing_;   // slots to be answered, no reference
   std::multimap<Key, store::ObjectId> borrowing_of_;  // those whose memory is fetched
   std::map<Key, std::shared_ptr<ObjectMapping>> mapped_;                   // kept for the next value there

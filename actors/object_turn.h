@@ -26,7 +26,18 @@ class ObjectStore::Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  const Instant now = Now();
+  /// The time, asked for by the first who needs it.
+  class Clock {
+   public:
+    operator Instant() const {
+      if (at_ == Instant{}) at_ = Now();
+      return at_;
+    }
+
+   private:
+    mutable Instant at_{};
+  };
+  const Clock now{};
 
  private:
   ObjectStore& store_;

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/object_store.h"
@@ -18,7 +19,9 @@ namespace {
 
 PyObject* borrowed_ref = nullptr;  // BorrowedRef, for pickles
 
-thread_local const std::vector<store::ObjectId>* named_refs = nullptr;
+constexpr std::size_t kManyRefs = 4;
+
+thread_local NamedRefs* named_refs = nullptr;
 
 std::optional<store::ObjectId> IdOf(PyObject* bytes) {
   if (bytes == nullptr) return std::nullopt;
@@ -45,9 +48,25 @@ PyMethodDef borrowed_def = {"_borrowed_ref", BorrowedRef, METH_VARARGS, nullptr}
 
 }  // namespace
 
-NamedRefs::NamedRefs(const std::vector<store::ObjectId>* refs) : before_(named_refs) { named_refs = refs; }
-NamedRefs::~NamedRefs() { named_refs = before_; }
-const std::vector<store::ObjectId>* NamedRefs::Current() { return named_refs; }
+NamedRefs::NamedRefs(const std::vector<store::ObjectId>& refs) : refs_(refs), before_(named_refs) { named_refs = this; }
+
+NamedRefs::~NamedRefs() {
+  named_refs = before_;
+  for (actors::Slot* const slot : slots_) {
+    if (slot != nullptr) slot->Release();
+  }
+}
+
+const store::ObjectId* NamedRefs::At(Py_ssize_t index) {
+  const bool named = named_refs != nullptr && index >= 0 && static_cast<std::size_t>(index) < named_refs->refs_.size();
+  return named ? &named_refs->refs_[static_cast<std::size_t>(index)] : nullptr;
+}
+
+actors::Slot* NamedRefs::TakeSlot(actors::ObjectStore& store, Py_ssize_t index) {
+  if (At(index) == nullptr || named_refs->refs_.size() < kManyRefs) return nullptr;
+  if (!std::exchange(named_refs->borrowed_, true)) named_refs->slots_ = store.BorrowAll(named_refs->refs_);
+  return std::exchange(named_refs->slots_[static_cast<std::size_t>(index)], nullptr);
+}
 
 PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs) {
   const auto index = static_cast<Py_ssize_t>(refs->ids().size());
@@ -65,13 +84,12 @@ actors::Slot* BorrowNamed(actors::ObjectStore& store, PyObject* names) {
   if (!PyArg_ParseTuple(names, "S|nS", &name, &index, &theirs)) return nullptr;
   const std::optional<store::ObjectId> id = IdOf(name);
   if (!id) return nullptr;
-  actors::Slot* slot = store.Borrow(*id);
+  const store::ObjectId* const here = NamedRefs::At(index);
+  actors::Slot* slot = here != nullptr && *here == *id ? NamedRefs::TakeSlot(store, index) : nullptr;
+  if (slot == nullptr) slot = store.Borrow(*id);
   const std::optional<store::ObjectId> lent = IdOf(theirs);
   if (slot == nullptr && lent) slot = store.Borrow(*lent, &*id);
-  const std::vector<store::ObjectId>* const named = named_refs;
-  if (slot == nullptr && named != nullptr && index >= 0 && static_cast<std::size_t>(index) < named->size()) {
-    slot = store.Borrow((*named)[static_cast<std::size_t>(index)], &*id);
-  }
+  if (slot == nullptr && here != nullptr) slot = store.Borrow(*here, &*id);
   return slot;
 }
 

@@ -26,14 +26,20 @@ actors::Slot* BorrowNamed(actors::ObjectStore& store, PyObject* names);
 /// came from another one under a name of its own.
 class NamedRefs {
  public:
-  explicit NamedRefs(const std::vector<store::ObjectId>* refs);
+  explicit NamedRefs(const std::vector<store::ObjectId>& refs);
   ~NamedRefs();
   NamedRefs(const NamedRefs&) = delete;
   NamedRefs& operator=(const NamedRefs&) = delete;
-  static const std::vector<store::ObjectId>* Current();
+  /// That of this thread's innermost one, nullptr: it has none.
+  static const store::ObjectId* At(Py_ssize_t index);
+  /// Its slot, with a reference for the caller, where many are borrowed at once: the first time they all are. nullptr.
+  static actors::Slot* TakeSlot(actors::ObjectStore& store, Py_ssize_t index);
 
  private:
-  const std::vector<store::ObjectId>* const before_;
+  const std::vector<store::ObjectId>& refs_;
+  std::vector<actors::Slot*> slots_;  // one reference each, until it is taken
+  bool borrowed_ = false;
+  NamedRefs* const before_;
 };
 
 void BindRefPickle(nanobind::module_& m);

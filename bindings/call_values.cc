@@ -317,7 +317,7 @@ Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** v
       std::string_view inner;
       std::vector<store::ObjectId> refs;
       if (buffers != nullptr || !SplitRefs(content, &refs, &inner)) return Decoded::kMalformed;
-      const NamedRefs named(&refs);
+      const NamedRefs named(refs);
       return DecodeValueWith(&inner, nullptr, value);
     }
   }

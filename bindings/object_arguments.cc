@@ -92,7 +92,7 @@ bool Incoming::TakeAway(std::string_view* bytes, PyObject** value) const {
   const StatusOr<store::ObjectId> copy = away_->CopyOf(*id);
   *value = nullptr;
   if (copy.ok()) {
-    const NamedRefs named(&inside);
+    const NamedRefs named(inside);
     *value = ValueOfObject(*copy);
   } else {
     const ErrorCode code = ErrorCodeOf(copy.status());

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -235,7 +236,8 @@ PyObject* ValueOfObject(const store::ObjectId& id) {
   }
   const auto shared = std::make_shared<actors::ObjectView>(*std::move(view));
   const std::vector<store::ObjectId> inside = store->Inside(id);
-  const NamedRefs named(inside.empty() ? NamedRefs::Current() : &inside);
+  std::optional<NamedRefs> named;
+  if (!inside.empty()) named.emplace(inside);
   PyObject* value = Decode(shared->bytes(), shared);
   if (value == nullptr && !PyErr_Occurred()) {
     RaiseRuntimeError(ErrorCode::kInternal, "an object's memory holds bytes that are no value");

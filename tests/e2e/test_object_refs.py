@@ -304,6 +304,29 @@ def test_many_refs(idle: Home) -> None:
     troupe.kill(made)
 
 
+class Unloadable:
+    def __reduce__(self) -> tuple:
+        return int, ("no number",)
+
+
+def test_many_refs_of_which_some_are_loaded(idle: Home) -> None:
+    """One twice; and those of a value whose loading ends in an exception half-way."""
+    made = start()
+    refs = [troupe.put(i) for i in range(19)] + [troupe.put(np.full(MIB, 9, dtype=np.uint8))]
+    for value in (troupe.get(troupe.put(refs + refs[::-1])), troupe.get(made.call.remote(lambda: refs + refs[::-1]))):
+        assert value == refs + refs[::-1]
+        del value
+    with pytest.raises(ValueError, match="no number"):
+        troupe.get(troupe.put([refs[:10], Unloadable(), refs[10:]]))
+    with pytest.raises(exceptions.TaskError, match="no number"):
+        troupe.get(made.keep.remote("half", [refs[:10], Unloadable(), refs[10:]]), timeout=20)
+    assert troupe.get(made.get_all.remote(refs[:19]), timeout=20) == list(range(19))
+    del refs
+    all_released(made)
+    troupe.kill(made)
+    eventually(nothing_held(native._object_figures), what="the end of all objects")
+
+
 def test_refs_are_pickled_in_values_alone(idle: Home) -> None:
     ref = troupe.put(1)
     with pytest.raises(TypeError, match="troupe.put takes"):

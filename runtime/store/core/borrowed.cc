@@ -107,8 +107,8 @@ bool ReceiveRef(Turn& turn, const ProcessId& lender, const Handed& handed, const
     Decline(turn, lender, answer);
     return ReceiveOwn(turn, lender, handed, loan, contained);
   }
-  const auto [at, fresh] = turn.state.borrowed.try_emplace(handed.object);
-  BorrowedObject& ref = at->second;
+  const auto [made, fresh] = turn.state.borrowed.Make(handed.object);
+  BorrowedObject& ref = *made;
   ++(contained ? ref.holds.containers : ref.holds.handles);
   const bool from_owner = lender == handed.object.owner;
   if (!from_owner) {
@@ -203,24 +203,24 @@ void DropsAcknowledged(Turn& turn, const ProcessId& owner, std::uint64_t n) {
     drops.pop_front();
     BorrowedObject* ref = FindBorrowed(turn, id);
     if (ref == nullptr || ref->state != RefState::kDropping || ref->drop_frame != frame) continue;
-    turn.state.borrowed.erase(id);
+    turn.state.borrowed.Erase(id);
     turn.effects.push_back(Forgotten{id});
   }
 }
 
 void LoseOwner(Turn& turn, const ProcessId& owner, std::string_view cause) {
   if (Is(Mutant::kNoOwnerVerdict)) return;
-  for (auto at = turn.state.borrowed.lower_bound(ObjectId{owner, 0});
-       at != turn.state.borrowed.end() && at->first.owner == owner; ++at) {
-    if (at->second.state != RefState::kDead)
-      Die(turn, at->first, at->second, cause, /*lost=*/false);
-  }
+  turn.state.borrowed.AnyOf(owner, [&](const ObjectId& id, BorrowedObject& ref) {
+    if (ref.state != RefState::kDead) Die(turn, id, ref, cause, /*lost=*/false);
+    return false;
+  });
 }
 
 void ForgetLender(Turn& turn, const ProcessId& lender) {
-  for (auto& [id, ref] : turn.state.borrowed) {
+  turn.state.borrowed.Any([&](const ObjectId&, BorrowedObject& ref) {
     ref.owed.erase(ref.owed.lower_bound({lender, 0}), ref.owed.upper_bound({lender, UINT64_MAX}));
-  }
+    return false;
+  });
 }
 
 void ReleaseBorrowed(Turn& turn, const ObjectId& id) {
@@ -248,7 +248,7 @@ void ReleaseBorrowed(Turn& turn, const ObjectId& id) {
       break;
   }
   Uncontain(turn, ref->contained);
-  turn.state.borrowed.erase(id);
+  turn.state.borrowed.Erase(id);
   turn.effects.push_back(Forgotten{id});
 }
 

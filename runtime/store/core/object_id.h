@@ -6,6 +6,7 @@
 // generation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -24,6 +25,13 @@ struct ObjectId {
   }
   friend bool operator<(const ObjectId& a, const ObjectId& b) {
     return a.owner != b.owner ? a.owner < b.owner : a.sequence < b.sequence;
+  }
+};
+
+/// The numbers of one owner are its own choice, and nearly all different.
+struct ObjectIdHash {
+  std::size_t operator()(const ObjectId& id) const {
+    return static_cast<std::size_t>((id.sequence ^ id.owner.lo) * 0x9E3779B97F4A7C15ull);
   }
 };
 

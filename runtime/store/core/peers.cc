@@ -12,11 +12,7 @@ namespace troupe::store {
 namespace {
 
 bool BorrowsFrom(const State& state, const ProcessId& owner) {
-  for (auto at = state.borrowed.lower_bound(ObjectId{owner, 0});
-       at != state.borrowed.end() && at->first.owner == owner; ++at) {
-    if (at->second.state != RefState::kDead) return true;
-  }
-  return false;
+  return state.borrowed.AnyOf(owner, [](const ObjectId&, const BorrowedObject& ref) { return ref.state != RefState::kDead; });
 }
 
 bool AtStake(const State& state, const ProcessId& process, const Peer& peer) {

@@ -82,9 +82,19 @@ bool References::Adopt(const ObjectId& id, const SlotId& slot, std::uint64_t gen
   return false;
 }
 
-void References::AddHandle(const ObjectId& id) {
+bool References::AddHandle(const ObjectId& id) {
   Scope turn(*this, {});
-  if (Holds* holds = HoldsOf(*turn, id)) ++holds->handles;
+  Holds* const holds = HoldsOf(*turn, id);
+  if (holds != nullptr) ++holds->handles;
+  return holds != nullptr;
+}
+
+bool References::DropOneOfMore(const ObjectId& id) {
+  Scope turn(*this, {});
+  Holds* const holds = HoldsOf(*turn, id);
+  if (holds == nullptr || holds->handles == 0 || holds->handles + holds->containers == 1) return false;
+  --holds->handles;
+  return true;
 }
 
 void References::DropHandle(const ObjectId& id, Instant now) {
@@ -112,9 +122,10 @@ void References::DropView(const ObjectId& id, Instant now) {
 
 void References::Forked() {
   for (auto& [sequence, own] : state_.owned) own.dirty = own.dirty || own.holds.views != 0;
-  for (auto& [id, ref] : state_.borrowed) {
+  state_.borrowed.Any([](const ObjectId&, BorrowedObject& ref) {
     ref.holds.forked = ref.holds.forked || ref.holds.views != 0;
-  }
+    return false;
+  });
 }
 
 Lent References::Lend(const ObjectId& id, const ProcessId& receiver, Instant now) {
@@ -173,14 +184,18 @@ Sight References::Look(const ObjectId& id) const {
     if (value.kind == ValueKind::kLost) return {Known::kLost, value, *value.bytes};
     return {value.Ended() ? Known::kValue : Known::kWaiting, value, {}};
   }
-  const auto found = state_.borrowed.find(id);
-  if (found == state_.borrowed.end()) return {};
-  const BorrowedObject& ref = found->second;
+  const BorrowedObject* const found = state_.borrowed.Find(id);
+  if (found == nullptr) return {};
+  const BorrowedObject& ref = *found;
   if (ref.state == RefState::kDead)
     return {ref.lost ? Known::kLost : Known::kOrphan, {}, ref.cause};
   if (!store::MayRead(ref) || !ref.value.Ended()) return {Known::kWaiting, {}, {}};
   if (ref.value.kind == ValueKind::kLost) return {Known::kLost, ref.value, *ref.value.bytes};
   return {Known::kValue, ref.value, {}};
+}
+
+bool References::Knows(const ObjectId& id) const {
+  return id.owner == state_.self ? state_.owned.count(id.sequence) != 0 : state_.borrowed.Find(id) != nullptr;
 }
 
 bool References::MayRead(const ObjectId& id) const { return Look(id).known == Known::kValue; }

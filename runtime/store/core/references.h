@@ -67,7 +67,10 @@ class References {
   bool Adopt(const ObjectId& id, const SlotId& slot, std::uint64_t generation, Instant now);
 
   // -- what holds an object here --
-  void AddHandle(const ObjectId& id);
+  /// False: it is not known here.
+  bool AddHandle(const ObjectId& id);
+  /// DropHandle, if something else holds it here; false: it is the last, and nothing was done.
+  bool DropOneOfMore(const ObjectId& id);
   void DropHandle(const ObjectId& id, Instant now);
   /// A view or a copy is being made: false when it may not be read (now).
   bool AddView(const ObjectId& id);
@@ -92,6 +95,8 @@ class References {
   /// Somebody waits for its value.
   void Want(const ObjectId& id, Instant now);
   Sight Look(const ObjectId& id) const;
+  /// Look(id).known is not kNothing.
+  bool Knows(const ObjectId& id) const;
   bool MayRead(const ObjectId& id) const;
 
   // -- other processes --

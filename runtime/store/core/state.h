@@ -12,28 +12,13 @@
 #include <vector>
 
 #include "runtime/base/time.h"
+#include "runtime/store/core/borrowed_objects.h"
 #include "runtime/store/core/control_stream.h"
 #include "runtime/store/core/message.h"
 #include "runtime/store/core/mutant.h"
 #include "runtime/store/core/received_loans.h"
 
 namespace troupe::store {
-
-/// A loan given: to whom, under which number of ours. A loan received: from whom, its number of
-/// theirs.
-using LoanKey = std::pair<ProcessId, std::uint64_t>;
-
-/// Why this process itself keeps an object.
-struct Holds {
-  std::uint64_t handles = 0;     // references in the user's hands
-  std::uint64_t views = 0;       // arrays over a mapping of it
-  std::uint64_t containers = 0;  // values kept here that it lies inside of
-  bool forked = false;           // a child was forked while a view lived
-
-  bool Any() const {
-    return handles != 0 || containers != 0 || (views != 0 && !Is(Mutant::kViewUncounted));
-  }
-};
 
 /// An object this process owns, from its first export (or as a call's result to come) to the last
 /// hold.
@@ -47,32 +32,6 @@ struct OwnedObject {
   bool dirty = false;        // somebody who may have read it left without a clean release
 
   bool Held() const { return holds.Any() || !borrowers.empty() || !loans.empty(); }
-};
-
-enum class RefState : std::uint8_t {
-  kLent,         // readable under the owner's loan while the call that brought it runs
-  kRegistering,  // Hold is sent
-  kHeld,         // the owner lists us
-  kDropping,     // Drop is sent
-  kDead,         // the owner is gone, or has forgotten the object; stays until the user lets go
-};
-
-/// A reference to another process's object.
-struct BorrowedObject {
-  RefState state = RefState::kRegistering;
-  Holds holds;
-  bool licensed = false;                   // an open loan of the owner's allows reading
-  std::vector<std::uint64_t> owner_loans;  // the owner's, to settle
-  std::set<LoanKey> owed;                  // other lenders', settled when the owner has answered
-  std::set<LoanKey> lent;                  // ours to others
-  std::uint64_t drop_frame = 0;
-  Value value;
-  std::vector<ObjectId> contained;
-  ProcessId lender;   // who handed it to us last; named when it is lost
-  std::string cause;  // kDead: why
-  bool lost = false;  // kDead: the owner lives, the object does not
-
-  bool Pinned() const { return holds.Any() || (!lent.empty() && !Is(Mutant::kNoLoanPin)); }
 };
 
 /// Another process, from the first word between us to its burial.
@@ -107,7 +66,7 @@ struct State {
   Options options;
   std::uint64_t sequence = 0;
   std::map<std::uint64_t, OwnedObject> owned;
-  std::map<ObjectId, BorrowedObject> borrowed;
+  BorrowedObjects borrowed;
   std::map<ProcessId, Peer> peers;
 };
 

@@ -13,8 +13,7 @@ OwnedObject* FindOwned(Turn& turn, const ObjectId& id) {
 }
 
 BorrowedObject* FindBorrowed(Turn& turn, const ObjectId& id) {
-  const auto found = turn.state.borrowed.find(id);
-  return found == turn.state.borrowed.end() ? nullptr : &found->second;
+  return turn.state.borrowed.Find(id);
 }
 
 void Contain(Turn& turn, const ObjectId& id) {

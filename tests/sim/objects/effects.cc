@@ -62,9 +62,9 @@ void ObjectsProcess::Do(const store::Effect& effect) {
     slots.OwnerLost(lost->owner, lost->dead);
     CloseSegments();
   } else if (const auto* wake = std::get_if<store::Wake>(&effect)) {
-    const auto found = table.state().borrowed.find(wake->object);
-    if (found != table.state().borrowed.end() && found->second.lost) {
-      world_.Lost(id, wake->object, found->second.lender);
+    const store::BorrowedObject* const found = table.state().borrowed.Find(wake->object);
+    if (found != nullptr && found->lost) {
+      world_.Lost(id, wake->object, found->lender);
     }
   }
 }

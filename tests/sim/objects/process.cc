@@ -324,7 +324,7 @@ void ObjectsProcess::GetSomething(const store::ObjectId& object) {
   if (object.owner == id) {
     inside = state.owned.at(object.sequence).contained;
   } else {
-    inside = state.borrowed.at(object).contained;
+    inside = state.borrowed.Find(object)->contained;
   }
   for (const store::ObjectId& inner : inside) {
     if (table.Look(inner).known == store::Known::kNothing) continue;
@@ -375,8 +375,12 @@ std::string ObjectsProcess::Leaks() const {
     return why;
   }
   if (!state.borrowed.empty()) {
-    return state.borrowed.begin()->first.Text() + " is still borrowed, state " +
-           std::to_string(static_cast<int>(state.borrowed.begin()->second.state));
+    std::string text;
+    state.borrowed.Any([&](const store::ObjectId& id, const store::BorrowedObject& ref) {
+      text = id.Text() + " is still borrowed, state " + std::to_string(static_cast<int>(ref.state));
+      return true;
+    });
+    return text;
   }
   for (const auto& [peer, record] : state.peers) {
     if (!record.loans_open.empty()) return "a loan to " + peer.Short() + " is open";
