@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import report
@@ -54,8 +55,13 @@ def pin(cpu):
     os.sched_setaffinity(0, {cpu})
 
 
-def start(native, directory, cpu, spin, kind="plain"):
-    """An actor process; (pid, path). `kind`: how its methods run."""
+def compute():
+    while True:
+        sum(range(100))
+
+
+def start(native, directory, cpu, spin, kind="plain", busy=False):
+    """An actor process; (pid, path). `kind`: how its methods run. `busy`: another of its threads computes in Python."""
     path = os.path.join(directory, f"{time.monotonic_ns()}.sock")
     read, write = os.pipe()
     pid = os.fork()
@@ -65,6 +71,8 @@ def start(native, directory, cpu, spin, kind="plain"):
             native._set_spinning(spin)
             server = native.CallServer(path)
             os.write(write, b"x")
+            if busy:
+                threading.Thread(target=compute, daemon=True).start()
             if kind == "async":
                 server.serve_on_loop(asyncio.new_event_loop(), Actor())
             else:
@@ -102,10 +110,12 @@ def in_child(work):
     return result
 
 
-def sync_case(native, path, cpu, spin, runs, calls, method):
+def sync_case(native, path, cpu, spin, runs, calls, method, busy=False):
     def work():
         pin(cpu)
         native._set_spinning(spin)
+        if busy:
+            threading.Thread(target=compute, daemon=True).start()
         c, get, clock = native.CallChannel(path), native.get, time.perf_counter_ns
         args, kwargs = ((), {}) if method != "g" else ((1,), {"x": "a"})
         for _ in range(calls // 4):
@@ -236,6 +246,11 @@ def on_one_host(options, cpus, show, show_rate):
                       async_case(native, [path], places[0], spin, options.runs,
                                  options.async_calls))
             stop([pid])
+            for where in ("caller", "actor") if spin else ():  # who blocks waits 5 ms for the interpreter's lock
+                pid, path = start(native, directory, places[1], spin, busy=where == "actor")
+                show(f"sync f(), a busy Python thread at the {where}, {name}",
+                     sync_case(native, path, places[0], spin, options.runs, options.calls // 5, "f", where == "caller"), base)
+                stop([pid])
             for kind, method in (("async", "later"), ("async", "f"), ("threaded", "f")):
                 pid, path = start(native, directory, places[1], spin, kind)
                 what = f"{kind} actor, {'async def' if method == 'later' else 'def'}, {name}"
