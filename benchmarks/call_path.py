@@ -234,7 +234,7 @@ def on_one_host(options, cpus, show, show_rate):
             mode = "spin" if spin else "block"
             base = show(f"floor: raw socket, {name}",
                         program(options.build, "call_floor", options.runs, options.calls, *places, mode))
-            native_rows = program(options.build, "call_native", options.runs, options.calls, options.async_calls, *places, mode)
+            native_rows = program(options.build, "call_native", options.runs, options.calls, 10 * options.async_calls, *places, mode)
             show(f"sync, C++ to C++, {name}", [row[:2] for row in native_rows], base)
             show_rate(f"pipelined, C++ to C++, {name}", [row[2] for row in native_rows])
             pid, path = start(native, directory, places[1], spin)

@@ -37,7 +37,7 @@ class Caller(Callee):
         from troupe import _native, get
 
         get(callee.f.remote())
-        call, take, clock = callee._link.channel.call, _native.get, time.perf_counter_ns
+        call, take, clock = callee._link._channel.call, _native.get, time.perf_counter_ns
         for _ in range(calls // 4):
             take(call("f"))
         results = []
@@ -55,7 +55,7 @@ class Caller(Callee):
         from troupe import _native, get
 
         get(callee.f.remote())
-        call = callee._link.channel.call
+        call = callee._link._channel.call
         rates = []
         for _ in range(runs + 1):
             t = time.perf_counter()
