@@ -32,13 +32,15 @@ void ReplyFlusher::Main() {
       asleep_ = false;
       idle_ticks = 0;
     }
-    const std::shared_ptr<Peer> before = exposed_;
+    const Peer* const before = exposed_.get();
     wake_.wait_for(lock, kTick, [this] { return stopping_; });
-    if (before == nullptr || exposed_ != before) continue;
+    if (before == nullptr || exposed_.get() != before) continue;
     idle_ticks = 0;
+    std::shared_ptr<Peer> peer = exposed_;
     lock.unlock();
-    before->Flush();
+    peer->Flush();
     lock.lock();
+    if (exposed_ != peer) left_ = std::move(peer);
   }
 }
 

@@ -24,12 +24,16 @@ class ReplyFlusher {
   ~ReplyFlusher();
 
   void Expose(std::shared_ptr<Peer> peer) {
+    std::shared_ptr<Peer> over;
     std::lock_guard lock(mutex_);
+    over.swap(left_);
     exposed_ = std::move(peer);
     if (asleep_) wake_.notify_one();
   }
   void Cover() {
+    std::shared_ptr<Peer> over;
     std::lock_guard lock(mutex_);
+    over.swap(left_);
     exposed_.reset();
   }
 
@@ -39,6 +43,8 @@ class ReplyFlusher {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::shared_ptr<Peer> exposed_;
+  // Covered while it was flushed: ended by the serving thread, as what a peer keeps for calls may be its language's.
+  std::shared_ptr<Peer> left_;
   bool asleep_ = false;
   bool stopping_ = false;
   std::thread thread_;

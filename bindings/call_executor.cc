@@ -45,6 +45,12 @@ struct Shape {
   std::string asked_group;   // empty: the method's own
   std::size_t group = 0;
 
+  /// Without its references, which are the other's now.
+  void GiveUp(std::vector<PyObject*>* kept) {
+    for (PyObject** object : {&name, &method, &keywords}) {
+      if (*object != nullptr) kept->push_back(std::exchange(*object, nullptr));
+    }
+  }
   void Clear() {
     Py_CLEAR(name);
     Py_CLEAR(method);
@@ -54,6 +60,23 @@ struct Shape {
     asked_group.clear();
   }
 };
+
+int DropAll(void* objects) {
+  const std::unique_ptr<std::vector<PyObject*>> all(static_cast<std::vector<PyObject*>*>(objects));
+  for (PyObject* object : *all) Py_DECREF(object);
+  return 0;
+}
+
+/// A connection may end on a thread of the runtime, which must not wait for the interpreter there.
+void DropOnAnyThread(std::vector<PyObject*> objects) {
+  if (objects.empty()) return;
+  auto all = std::make_unique<std::vector<PyObject*>>(std::move(objects));
+  if (PyGILState_Check() == 1) {
+    DropAll(all.release());
+  } else if (Py_AddPendingCall(&DropAll, all.get()) == 0) {
+    static_cast<void>(all.release());
+  }  // else the interpreter has too much to do: they stay
+}
 
 /// Arguments on the stack, more of them on the heap; one place before the first for vectorcall.
 class Arguments {
@@ -84,8 +107,10 @@ class PySession : public actors::CallSession {
  public:
   explicit PySession(PyExecutor& executor) : executor_(executor) {}
   ~PySession() override {
-    for (Shape& shape : shapes_) shape.Clear();
-    once_.Clear();
+    std::vector<PyObject*> kept;
+    for (Shape& shape : shapes_) shape.GiveUp(&kept);
+    once_.GiveUp(&kept);
+    DropOnAnyThread(std::move(kept));
     for (const auto& [sequence, weak] : streams_) {
       if (const std::shared_ptr<ItemSender> items = weak.lock()) items->Stop();
     }

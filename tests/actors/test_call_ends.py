@@ -32,6 +32,20 @@ from call_support import (
 # ---- ends ----------------------------------------------------------------------------------
 
 
+class Mixed(Counter):
+    async def later(self):
+        return b"ok"
+
+
+def test_an_actor_outlives_callers_that_leave_while_their_replies_are_written(start):
+    actor = start(Mixed, 1000, loop=True)
+    for _ in range(300):
+        c = actor.connect()
+        assert get([c.call("f") for _ in range(50)], 20) == [b"ok"] * 50
+        c.close()
+    assert get(actor.connect().call("f"), 20) == b"ok"
+
+
 def test_killed_actor_with_verdict(start):
     actor = start(Counter)
     c = actor.connect(grace_s=60)
