@@ -59,20 +59,21 @@ class Queue {
     const bool news = growth != memory_.growth || keeper_left || turn.options.preemption != Preemption::kNever;
     if (news) ++memory_.round;
     memory_.growth = growth;
-    if (news || memory_.keep_due <= turn.now) memory_.all = true;
   }
 
   /// Of those that wait for a place in the cluster. The others would find what they found before.
   std::vector<GroupId> Whom() {
-    if (!std::exchange(memory_.all, false)) return IdsOf(memory_.open);
+    const bool again = std::exchange(memory_.gone_over, memory_.round) == memory_.round;
+    if (again && memory_.keep_due > turn_.now) return IdsOf(memory_.open);
     memory_.keep_due = Instant::max();
     memory_.open.clear();
     return IdsOf(turn_.state.waiting_groups);
   }
 
   void Try(Group& group) {
-    const bool ready = !Pauses(group) && group.retry_at <= turn_.now;
-    if (!Pauses(group)) TryInCluster(group, ready);
+    const bool pauses = Pauses(group);
+    const bool ready = !pauses && group.retry_at <= turn_.now;
+    if (!pauses) TryInCluster(group, ready);
     if (!group.waiting()) return;
     if (ready && group.failed_in == memory_.round && group.spec.group != keeper_) {
       memory_.open.erase(group.key());
@@ -97,7 +98,6 @@ class Queue {
     if (keeper_ == memory_.keeper && !moved_) return;
     if (!memory_.keeper.IsNil()) {
       ++memory_.round;
-      memory_.all = true;
       turn_.state.dirty = true;
     }
     memory_.keeper = keeper_;

@@ -200,7 +200,7 @@ struct QueueMemory {
   placement::Plan kept;
   Instant kept_at{};
   std::set<QueueKey> open;  // of State::waiting_groups: all but those that only another round has news for
-  bool all = true;          // the next pass looks at all of them
+  std::uint64_t gone_over = 0;  // the round in which a pass looked at all of them
   Instant keep_due = Instant::max();  // when one of the others may keep a place
 };
 
@@ -240,13 +240,13 @@ struct State {
   Instant heard_again{};  // when that ended
   std::uint64_t questions = 0;  // rounds of peers asked, since this head started
   bool dirty = false;  // something changed that may let a waiting request be placed
-  /// It waits now, or no longer.
-  void Enqueue(const Group& group);
-  void Dequeue(const Group& group);
-
   placement::ClusterIndex cluster;  // of living nodes, but for those in `changed_nodes`: ask ClusterOf
   std::set<NodeId> changed_nodes;
   QueueMemory queue;
+
+  /// It waits now, or no longer.
+  void Enqueue(const Group& group);
+  void Dequeue(const Group& group);
 };
 
 }  // namespace troupe::head
