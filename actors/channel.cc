@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "actors/call_line.h"
-#include "actors/crossing.h"
 #include "actors/flow_control.h"
 #include "actors/reactor.h"
 #include "runtime/base/check.h"

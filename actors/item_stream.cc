@@ -6,13 +6,12 @@
 #include "actors/byte_buffer.h"
 
 namespace troupe::actors {
-
 namespace {
 
+/// The stream keeps its reference.
 void FinishSlot(Slot* slot, SlotList* finished) {
-  if (!slot->Finish()) return;
   slot->AddReference();
-  finished->push_back(slot);
+  FinishInto(slot, finished);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@ namespace troupe::actors {
 
 bool WaitProgress::Satisfied() {
   while (first_ < last_ && slots_[first_]->done()) ++first_;
-  if (all() || first_ >= needed_) return first_ >= needed_ || first_ == last_;
+  if (first_ >= needed_) return true;
+  if (all()) return first_ == last_;
   std::size_t done = first_;
   for (std::size_t i = first_; i < count_ && done < needed_; ++i) {
     if (slots_[i]->done()) ++done;
