@@ -123,8 +123,8 @@ void ObjectStore::Asked(const Slot* slot) {
   ObjectStore* const store = Existing();
   if (store == nullptr) return;  // inherited by a forked child
   Turn turn(*store);
-  const auto found = store->slots_.find(slot);
-  if (found != store->slots_.end()) store->Rouse(found->second);
+  const std::optional<store::ObjectId> id = store->ObjectOf(slot);
+  if (id) store->Rouse(*id);
 }
 
 // ---- lives that are handed on ------------------------------------------------------------------------

@@ -47,29 +47,33 @@ store::Value InlineOf(std::uint16_t flags, std::string_view bytes) {
   return store::Value::Inline(std::move(packed));
 }
 
+/// `id` has the number of the slot.
 void ObjectStore::Note(Slot* slot, const store::ObjectId& id) {
-  slot->StandForObject();
-  slots_[slot] = id;
-  slot_of_[id] = slot;
+  slot->StandForObject(id.owner, generation_);
+  slot_of_.insert_or_assign(id, slot);
+}
+
+/// Nothing: it is none, or was one in the process that this one was forked from.
+std::optional<store::ObjectId> ObjectStore::ObjectOf(const Slot* slot) const {
+  if (!slot->stands_for_object() || slot->object_generation() != generation_) return std::nullopt;
+  return store::ObjectId{slot->object_owner(), slot->id()};
 }
 
 void ObjectStore::Released(const Slot* slot) {
   ObjectStore* store = Existing();
   if (store == nullptr) return;  // inherited by a forked child
   Turn turn(*store);
-  const auto found = store->slots_.find(slot);
-  if (found == store->slots_.end()) return;
-  const store::ObjectId id = found->second;
-  store->slots_.erase(found);
-  const auto here = store->slot_of_.find(id);
+  const std::optional<store::ObjectId> id = store->ObjectOf(slot);
+  if (!id) return;
+  const auto here = store->slot_of_.find(*id);
   if (here != store->slot_of_.end() && here->second == slot) store->slot_of_.erase(here);
-  const auto [first, last] = store->borrowing_.equal_range(id);
+  const auto [first, last] = store->borrowing_.equal_range(*id);
   for (auto each = first; each != last; ++each) {
     if (each->second != slot) continue;
     store->borrowing_.erase(each);
     break;
   }
-  if (!store->table_.DropOneOfMore(id)) store->table_.DropHandle(id, turn.now);
+  if (!store->table_.DropOneOfMore(*id)) store->table_.DropHandle(*id, turn.now);
 }
 
 store::ObjectId ObjectStore::Provide(Slot* slot, const store::Writing* writing, std::string_view bytes,
@@ -77,26 +81,26 @@ store::ObjectId ObjectStore::Provide(Slot* slot, const store::Writing* writing, 
   Turn turn(*this);
   store::Value value = writing != nullptr ? store::Value::At(pool_.Lend(*writing, self_))
                                           : InlineOf(kFlagReply, bytes);
-  const auto known = slots_.find(slot);
-  if (known == slots_.end()) {
+  const std::optional<store::ObjectId> known = ObjectOf(slot);
+  if (!known) {
     const store::ObjectId id = table_.PutAs(slot->id(), std::move(value), contained, turn.now);
     Note(slot, id);
     return id;
   }
   store::Answer answer{std::move(value), {}};
   for (const store::ObjectId& each : contained) answer.contained.push_back({each, 0});
-  table_.Fulfil(known->second, answer, self_, turn.now);
-  return known->second;
+  table_.Fulfil(*known, answer, self_, turn.now);
+  return *known;
 }
 
 std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
   store::ObjectId id;
   {
     Turn turn(*this);
-    const auto known = slots_.find(slot);
-    if (known != slots_.end()) {
-      table_.AddHandle(known->second);
-      return known->second;
+    const std::optional<store::ObjectId> known = ObjectOf(slot);
+    if (known) {
+      table_.AddHandle(*known);
+      return known;
     }
     store::Value value;
     if (slot->done()) {
@@ -115,17 +119,16 @@ std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
 
 bool ObjectStore::WhenForgotten(const Slot* slot, std::unique_ptr<Completion>* then) {
   Turn turn(*this);
-  const auto known = slots_.find(slot);
-  if (known == slots_.end()) return false;
-  std::unique_ptr<Completion>& waits = when_forgotten_[known->second];
+  const std::optional<store::ObjectId> known = ObjectOf(slot);
+  if (!known) return false;
+  std::unique_ptr<Completion>& waits = when_forgotten_[*known];
   if (waits == nullptr) waits = std::move(*then);
   return true;
 }
 
 std::optional<store::ObjectId> ObjectStore::NameOf(const Slot* slot) {
   Turn turn(*this);
-  const auto known = slots_.find(slot);
-  return known != slots_.end() ? std::optional(known->second) : std::nullopt;
+  return ObjectOf(slot);
 }
 
 void ObjectStore::EndExported(const store::ObjectId& id, std::uint16_t flags, std::string_view bytes) {

@@ -101,7 +101,7 @@ ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body, The
   const ProcessId maker = result.location.slot.maker;
   Turn turn(*this);
   store::ObjectId id{self_, slot->id()};
-  if (slots_.count(slot) == 0) {  // not given to others yet
+  if (!ObjectOf(slot)) {  // not given to others yet
     id = table_.PutAs(slot->id(), store::Value(), {}, turn.now);
     Note(slot, id);
   }

@@ -13,6 +13,8 @@
 // it held.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -26,7 +28,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -270,6 +271,7 @@ class ObjectStore {
 
   // All with the mutex held:
   void Note(Slot* slot, const store::ObjectId& id);
+  std::optional<store::ObjectId> ObjectOf(const Slot* slot) const;
   Slot* BorrowOne(const store::ObjectId& name, const store::ObjectId* known_as, Instant now);
   store::ObjectId Here(const store::ObjectId& name) const;
   store::ObjectId Away(const store::ObjectId& id) const;
@@ -329,8 +331,7 @@ class ObjectStore {
   std::condition_variable changed_;
   std::atomic<std::ptrdiff_t> lent_away_{0};
   store::References table_;
-  std::unordered_map<const Slot*, store::ObjectId> slots_;
-  std::unordered_map<store::ObjectId, Slot*, store::ObjectIdHash> slot_of_;  // where one lives, no reference
+  boost::unordered_flat_map<store::ObjectId, Slot*, store::ObjectIdHash> slot_of_;  // where one lives, no reference
   std::multimap<store::ObjectId, Slot*> borrowing_;   // slots to be answered, no reference
   std::multimap<Key, store::ObjectId> borrowing_of_;  // those whose memory is fetched
   std::map<Key, std::shared_ptr<ObjectMapping>> mapped_;                   // kept for the next value there

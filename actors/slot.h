@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/base/ids.h"
+
 namespace troupe::actors {
 
 struct WaitNode;
@@ -54,8 +56,15 @@ class Slot {
     }
     return seen != 0;
   }
-  /// The slot stands for an object, and `released` of SetReleaseHook is told of its end.
-  void StandForObject() { state_.fetch_or(kObject, std::memory_order_relaxed); }
+  /// The slot stands for that owner's object number id(), in the process of that generation (ForkGuard) alone, and
+  /// `released` of SetReleaseHook is told of its end. Once; with the store's lock held, as for what it says.
+  void StandForObject(const ProcessId& owner, std::uint32_t generation) {
+    object_owner_ = owner;
+    object_generation_ = generation;
+    state_.fetch_or(kObject, std::memory_order_relaxed);
+  }
+  const ProcessId& object_owner() const { return object_owner_; }
+  std::uint32_t object_generation() const { return object_generation_; }
   bool stands_for_object() const { return (state_.load(std::memory_order_relaxed) & kObject) != 0; }
   static void SetReleaseHook(void (*released)(const Slot*)) { release_hook_.store(released); }
   /// Its answer is made when somebody asks for it: `asked` of SetAskHook is told of the first.
@@ -102,6 +111,8 @@ class Slot {
     char inline_[kInlineBytes];
     char* heap_;
   };
+  ProcessId object_owner_;
+  std::uint32_t object_generation_ = 0;
 };
 
 /// Usually one: what a blocked thread waits for.
