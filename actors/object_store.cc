@@ -311,10 +311,9 @@ ObjectStore::Figures ObjectStore::figures() {
     ++(store::IsLife({self_, sequence}) ? figures.lives : figures.owned);
     figures.lent += object.borrowers.empty() && object.loans.empty() ? 0 : 1;
   }
-  table_.state().borrowed.Any([&](const store::ObjectId& id, const store::BorrowedObject&) {
-    ++(store::IsLife(id) ? figures.lives : figures.borrowed);
-    return false;
-  });
+  for (const auto& [owner, objects] : table_.state().borrowed.by_owner()) {
+    for (const auto& [sequence, ref] : objects) ++(store::IsLife({owner, sequence}) ? figures.lives : figures.borrowed);
+  }
   for (const auto& [key, mapping] : known_) {
     figures.mapped += key.first == self_ || mapping.expired() ? 0 : 1;
   }

@@ -210,17 +210,19 @@ void DropsAcknowledged(Turn& turn, const ProcessId& owner, std::uint64_t n) {
 
 void LoseOwner(Turn& turn, const ProcessId& owner, std::string_view cause) {
   if (Is(Mutant::kNoOwnerVerdict)) return;
-  turn.state.borrowed.AnyOf(owner, [&](const ObjectId& id, BorrowedObject& ref) {
-    if (ref.state != RefState::kDead) Die(turn, id, ref, cause, /*lost=*/false);
-    return false;
-  });
+  BorrowedObjects::OfOwner* const objects = turn.state.borrowed.Of(owner);
+  if (objects == nullptr) return;
+  for (auto& [sequence, ref] : *objects) {
+    if (ref.state != RefState::kDead) Die(turn, {owner, sequence}, ref, cause, /*lost=*/false);
+  }
 }
 
 void ForgetLender(Turn& turn, const ProcessId& lender) {
-  turn.state.borrowed.Any([&](const ObjectId&, BorrowedObject& ref) {
-    ref.owed.erase(ref.owed.lower_bound({lender, 0}), ref.owed.upper_bound({lender, UINT64_MAX}));
-    return false;
-  });
+  for (auto& [owner, objects] : turn.state.borrowed.by_owner()) {
+    for (auto& [sequence, ref] : objects) {
+      ref.owed.erase(ref.owed.lower_bound({lender, 0}), ref.owed.upper_bound({lender, UINT64_MAX}));
+    }
+  }
 }
 
 void ReleaseBorrowed(Turn& turn, const ObjectId& id) {

@@ -14,12 +14,15 @@ namespace troupe::store {
 
 class BorrowedObjects {
  public:
+  using OfOwner = std::unordered_map<std::uint64_t, BorrowedObject>;  // by number
+  using ByOwner = std::map<ProcessId, OfOwner>;
+
   BorrowedObject* Find(const ObjectId& id) { return const_cast<BorrowedObject*>(std::as_const(*this).Find(id)); }
   const BorrowedObject* Find(const ObjectId& id) const {
-    const auto owner = by_owner_.find(id.owner);
-    if (owner == by_owner_.end()) return nullptr;
-    const auto found = owner->second.find(id.sequence);
-    return found == owner->second.end() ? nullptr : &found->second;
+    const OfOwner* const objects = Of(id.owner);
+    if (objects == nullptr) return nullptr;
+    const auto found = objects->find(id.sequence);
+    return found == objects->end() ? nullptr : &found->second;
   }
   /// True: it was not there.
   std::pair<BorrowedObject*, bool> Make(const ObjectId& id) {
@@ -34,43 +37,17 @@ class BorrowedObjects {
   }
   bool empty() const { return by_owner_.empty(); }
 
-  /// `each(id, object)`, which neither makes nor erases one; true from it ends this, which says so.
-  template <typename Each>
-  bool AnyOf(const ProcessId& owner, Each each) {
+  /// To look through; nullptr: none is borrowed of that owner.
+  const ByOwner& by_owner() const { return by_owner_; }
+  ByOwner& by_owner() { return by_owner_; }
+  const OfOwner* Of(const ProcessId& owner) const {
     const auto found = by_owner_.find(owner);
-    return found != by_owner_.end() && AnyIn(found->first, found->second, each);
+    return found == by_owner_.end() ? nullptr : &found->second;
   }
-  template <typename Each>
-  bool AnyOf(const ProcessId& owner, Each each) const {
-    const auto found = by_owner_.find(owner);
-    return found != by_owner_.end() && AnyIn(found->first, found->second, each);
-  }
-  template <typename Each>
-  bool Any(Each each) {
-    for (auto& [owner, objects] : by_owner_) {
-      if (AnyIn(owner, objects, each)) return true;
-    }
-    return false;
-  }
-  template <typename Each>
-  bool Any(Each each) const {
-    for (const auto& [owner, objects] : by_owner_) {
-      if (AnyIn(owner, objects, each)) return true;
-    }
-    return false;
-  }
+  OfOwner* Of(const ProcessId& owner) { return const_cast<OfOwner*>(std::as_const(*this).Of(owner)); }
 
  private:
-  using OfOwner = std::unordered_map<std::uint64_t, BorrowedObject>;  // by number
-  template <typename Objects, typename Each>
-  static bool AnyIn(const ProcessId& owner, Objects& objects, Each& each) {
-    for (auto& [sequence, object] : objects) {
-      if (each(ObjectId{owner, sequence}, object)) return true;
-    }
-    return false;
-  }
-
-  std::map<ProcessId, OfOwner> by_owner_;
+  ByOwner by_owner_;
 };
 
 }  // namespace troupe::store

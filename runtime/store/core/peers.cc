@@ -12,7 +12,10 @@ namespace troupe::store {
 namespace {
 
 bool BorrowsFrom(const State& state, const ProcessId& owner) {
-  return state.borrowed.AnyOf(owner, [](const ObjectId&, const BorrowedObject& ref) { return ref.state != RefState::kDead; });
+  const BorrowedObjects::OfOwner* const objects = state.borrowed.Of(owner);
+  return objects != nullptr && std::any_of(objects->begin(), objects->end(), [](const auto& each) {
+           return each.second.state != RefState::kDead;
+         });
 }
 
 bool AtStake(const State& state, const ProcessId& process, const Peer& peer) {

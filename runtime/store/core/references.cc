@@ -122,10 +122,9 @@ void References::DropView(const ObjectId& id, Instant now) {
 
 void References::Forked() {
   for (auto& [sequence, own] : state_.owned) own.dirty = own.dirty || own.holds.views != 0;
-  state_.borrowed.Any([](const ObjectId&, BorrowedObject& ref) {
-    ref.holds.forked = ref.holds.forked || ref.holds.views != 0;
-    return false;
-  });
+  for (auto& [owner, objects] : state_.borrowed.by_owner()) {
+    for (auto& [sequence, ref] : objects) ref.holds.forked = ref.holds.forked || ref.holds.views != 0;
+  }
 }
 
 Lent References::Lend(const ObjectId& id, const ProcessId& receiver, Instant now) {

@@ -374,13 +374,9 @@ std::string ObjectsProcess::Leaks() const {
       why += ", loan " + std::to_string(loan) + " to " + to.Short();
     return why;
   }
-  if (!state.borrowed.empty()) {
-    std::string text;
-    state.borrowed.Any([&](const store::ObjectId& id, const store::BorrowedObject& ref) {
-      text = id.Text() + " is still borrowed, state " + std::to_string(static_cast<int>(ref.state));
-      return true;
-    });
-    return text;
+  for (const auto& [owner, objects] : state.borrowed.by_owner()) {
+    const auto& [sequence, ref] = *objects.begin();
+    return store::ObjectId{owner, sequence}.Text() + " is still borrowed, state " + std::to_string(static_cast<int>(ref.state));
   }
   for (const auto& [peer, record] : state.peers) {
     if (!record.loans_open.empty()) return "a loan to " + peer.Short() + " is open";
