@@ -106,4 +106,23 @@ void TaskPool::WakeAbove(std::int64_t waiting) {
   if (wake) wake_();
 }
 
+void TaskPool::WakeAboveIdle(std::int64_t idle) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    wake_above_idle_ = idle;
+    wake = TooIdleLocked();
+  }
+  if (wake) wake_();
+}
+
+/// True once.
+bool TaskPool::TooIdleLocked() {
+  if (wake_above_idle_ < 0) return false;
+  const auto idle = std::count_if(lanes_.begin(), lanes_.end(), [this](const auto& lane) { return line_.Idle(lane.first); });
+  if (idle <= wake_above_idle_) return false;
+  wake_above_idle_ = -1;
+  return true;
+}
+
 }  // namespace troupe::actors

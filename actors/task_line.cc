@@ -146,6 +146,11 @@ std::vector<TaskLine::LaneView> TaskLine::Lanes() const {
   return views;
 }
 
+bool TaskLine::Idle(LaneId lane) const {
+  const auto found = lanes_.find(lane);
+  return found != lanes_.end() && found->second.open && !found->second.paused && found->second.tasks == 0;
+}
+
 Duration TaskLine::Work() const {
   Duration work{};
   for (const Task* task = first_; task != nullptr; task = task->after) {

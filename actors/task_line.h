@@ -83,6 +83,8 @@ class TaskLine {
     Instant since{};  // when it became idle, or when its oldest task went to it or became the oldest
   };
   std::vector<LaneView> Lanes() const;
+  /// It takes tasks, and none is with it.
+  bool Idle(LaneId lane) const;
   std::size_t waiting() const { return waiting_; }
   /// Those that wait, if all were run by one lane; of functions not known: kUnknown each.
   Duration Work() const;

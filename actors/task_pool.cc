@@ -203,6 +203,7 @@ void TaskPool::Answered(std::uint64_t channel_id, const std::vector<ObservedAnsw
     } else {
       FillLaneLocked(lane, now);
     }
+    if (line_.Idle(lane) && TooIdleLocked()) wake_due_ = true;
     NoteWaitingLocked(&finished);
     wake = TakeWake();
   }

@@ -123,6 +123,8 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   View Look();
   /// `wake` is called once more than this many wait, once; -1: it is not.
   void WakeAbove(std::int64_t waiting);
+  /// `wake` is called once more than this many processes that take tasks have none, once; -1: it is not.
+  void WakeAboveIdle(std::int64_t idle);
 
   struct Doubtful {
     Slot* slot;  // one reference
@@ -167,6 +169,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   static void NoteParent(const Task& task, bool on);
   std::size_t KeptBack() const { return line_.waiting() + later_.size(); }
   void Tell(const SlotList& finished, bool as_leader);
+  bool TooIdleLocked();
   bool TakeWake();
 
   /// Of all pools, so that a slot's task can be looked at whatever pool it is of.
@@ -183,6 +186,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   std::vector<Slot*> room_waiters_;
   std::vector<Doubtful> doubtful_;
   std::int64_t wake_above_ = 0;
+  std::int64_t wake_above_idle_ = -1;
   bool wake_due_ = false;
   bool expecting_ = false;
   std::vector<TaskLine::Task*> answered_;  // scratch

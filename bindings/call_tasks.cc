@@ -146,6 +146,8 @@ void BindTasks(nb::module_& m) {
            "(waiting, seconds they would take one process, [(lane, tasks, open, seconds so)])")
       .def("wake_above", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAbove(n); },
            nb::arg("waiting"), "wake() once more than this many wait, once; -1: not for that.")
+      .def("wake_above_idle", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAboveIdle(n); },
+           nb::arg("idle"), "wake() once more than this many processes that take tasks have none, once; -1: not for that.")
       .def("fail_waiting", &PyTaskPool::FailWaiting, nb::arg("exception"))
       .def("take_doubtful", &PyTaskPool::TakeDoubtful,
            "[(ref, exception, number of the function)] of tasks that raised, for judge().")

@@ -4,7 +4,7 @@
 # tests/package/needed.py holds what a product may need at run time.
 find_package(Threads REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
-find_package(Boost 1.81 REQUIRED)  # headers only: asio and beast
+find_package(Boost 1.81 REQUIRED)  # headers only: asio, beast, unordered
 find_package(absl REQUIRED)
 find_package(CapnProto REQUIRED)
 find_package(Python 3.11 COMPONENTS Interpreter REQUIRED)

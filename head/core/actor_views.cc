@@ -5,6 +5,7 @@
 #include "head/core/actor_places.h"
 #include "head/core/actors.h"
 #include "head/core/groups.h"
+#include "head/core/room.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
 
@@ -93,6 +94,7 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.resources = actor.spec.run_resources;
   info.methods = actor.methods;
   info.unwanted = actor.unwanted;
+  info.room_wanted = RoomIsWanted(turn, actor);
   if (OutOfReach(turn, actor)) {
     info.state = wire::ActorState::kUnavailable;
     info.failure = FailureAt(turn, actor, turn.LossOf(actor.place.node));

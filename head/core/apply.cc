@@ -225,6 +225,7 @@ class Folder {
     actor.incarnation = 1;
     if (!e.spec.name.empty()) s_.names[{e.launch, e.spec.namespace_, e.spec.name}] = e.spec.actor;
     if (e.group.IsNil()) s_.pending_actors.insert(e.spec.actor);
+    if (e.spec.leased) s_.leased_actors.emplace(e.owner, e.spec.actor);
     s_.actors.emplace(e.spec.actor, std::move(actor));
   }
   void operator()(const wire::ActorPlaced& e) {
@@ -260,6 +261,7 @@ class Folder {
     }
     actor->state = wire::ActorState::kDead;
     s_.pending_actors.erase(e.actor);
+    s_.leased_actors.erase({actor->owner, e.actor});
     actor->payload.clear();
     FreeName(*actor);
     s_.dead_actors.push_back(e.actor);

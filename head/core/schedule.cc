@@ -11,6 +11,7 @@
 #include "head/core/convert.h"
 #include "head/core/groups.h"
 #include "head/core/preempt.h"
+#include "head/core/room.h"
 #include "head/core/runs.h"
 #include "head/core/shares.h"
 #include "head/core/views.h"
@@ -84,10 +85,15 @@ class Queue {
 
   void TryInside(Group& group) {
     if (Pauses(group)) return;
-    if (group.waits_since == Instant{}) group.waits_since = turn_.now;
+    const bool newcomer = group.waits_since == Instant{};
+    if (newcomer) group.waits_since = turn_.now;
     const placement::Request request = RequestOf(turn_, group.spec);
     const auto plan = InParent(group, request, group.retry_at <= turn_.now);
-    if (plan) StartAttempt(turn_, group, PlacesOf(group, request, *plan));
+    if (plan) {
+      StartAttempt(turn_, group, PlacesOf(group, request, *plan));
+    } else if (newcomer && group.waiting()) {
+      NoteRoomWanted(turn_, group);
+    }
   }
 
   /// Whom to end, and for whom: when the pass is over.
@@ -117,7 +123,8 @@ class Queue {
   }
 
   void TryInCluster(Group& group, bool ready) {
-    if (group.waits_since == Instant{}) group.waits_since = turn_.now - WaitedBefore(group);
+    const bool newcomer = group.waits_since == Instant{};
+    if (newcomer) group.waits_since = turn_.now - WaitedBefore(group);
     const bool try_now = ready && group.failed_in != memory_.round;
     const bool try_keep = !pass_.keeps() && group.aheadless_in != memory_.round;
     if (!try_now && !try_keep) return;
@@ -129,6 +136,7 @@ class Queue {
         return;
       }
       group.failed_in = memory_.round;
+      if (newcomer) NoteRoomWanted(turn_, group);
     }
     if (try_keep) Keep(group, request);
   }
@@ -229,6 +237,7 @@ void Schedule(Turn& turn) {
   }
   for (const auto& [victim, by] : victims) Preempt(turn, victim, by);
   PlaceActors(turn);
+  AskForRoom(turn);
 }
 
 }  // namespace troupe::head

@@ -204,6 +204,18 @@ struct QueueMemory {
   Instant keep_due = Instant::max();  // when one of the others may keep a place
 };
 
+/// What somebody has begun to wait for (room.h): by whose room it is (nil: the cluster's) and the resource.
+struct RoomWanted {
+  struct Who {
+    OwnerId owner;        // who wants it for a lease
+    bool others = false;  // more than that
+    Instant until{};
+  };
+  std::map<std::pair<GroupId, std::string>, Who> by;
+  bool news = false;  // that have not been said
+  Instant due{};      // when they may be
+};
+
 struct State {
   // durable
   std::uint64_t incarnation = 0;
@@ -243,6 +255,8 @@ struct State {
   placement::ClusterIndex cluster;  // of living nodes, but for those in `changed_nodes`: ask ClusterOf
   std::set<NodeId> changed_nodes;
   QueueMemory queue;
+  std::set<std::pair<OwnerId, ActorId>> leased_actors;  // that live, by who made them
+  RoomWanted room_wanted;
 
   /// It waits now, or no longer.
   void Enqueue(const Group& group);

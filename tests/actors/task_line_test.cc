@@ -147,6 +147,23 @@ TEST(TaskLine, WhatDidNotLeaveWaitsBeforeAllOthers) {
   EXPECT_EQ(line.waiting(), 0u);
 }
 
+TEST(TaskLine, ALaneIsIdleWhileItTakesTasksAndHasNone) {
+  TaskLine line;
+  Tasks tasks(1);
+  EXPECT_FALSE(line.Idle(1)) << "it is not there";
+  line.Open(1, At(0));
+  EXPECT_TRUE(line.Idle(1));
+  line.Begin(tasks[0], At(1));
+  EXPECT_FALSE(line.Idle(1));
+  line.Answered(1, {&tasks[0]}, At(2), false);
+  EXPECT_TRUE(line.Idle(1));
+  line.Pause(1, true);
+  EXPECT_FALSE(line.Idle(1));
+  line.Pause(1, false);
+  line.Close(1);
+  EXPECT_FALSE(line.Idle(1));
+}
+
 TEST(TaskLine, WhatAFunctionTakesIsLearned) {
   TaskLine::Kind kind;
   EXPECT_EQ(kind.depth(), 1u);

@@ -1,6 +1,7 @@
 """When processes for tasks are asked for and given back: the rules, without processes."""
 from __future__ import annotations
 
+import dataclasses
 import random
 
 from troupe._task_plan import ASKED_MAX, COMES_S, IDLE_S, LOOK_S, TURN_S, Lane, View, decide
@@ -37,6 +38,18 @@ def test_the_idle_go_back_after_a_second_at_once_where_others_wait() -> None:
     assert decide(view(3, lanes=(idle, fresh), others_wait=True)).give_back == ()
 
 
+def test_the_idle_go_back_soon_where_others_of_the_cluster_wait_for_their_room() -> None:
+    idle, fresh = Lane(1, 0, True, COMES_S, wanted=True), Lane(2, 0, True, COMES_S / 2, wanted=True)
+    busy, other = Lane(3, 1, True, 9.0, wanted=True), Lane(4, 0, True, COMES_S)
+    orders = decide(view(lanes=(idle, fresh, busy, other)))
+    assert orders.give_back == (1,) and orders.look_again == COMES_S / 2 and orders.when_idle
+    assert decide(view(lanes=(idle,))).give_back == (), "one of them is kept as ever"
+    assert decide(view(lanes=(idle, dataclasses.replace(idle, lane=5, since=IDLE_S)))).give_back == (5,)
+    assert decide(view(lanes=(busy,))).when_idle
+    assert not decide(view(lanes=(Lane(3, 1, True, 9.0),))).when_idle
+    assert decide(view(2, lanes=(idle,))).give_back == ()
+
+
 def test_the_closed_go_once_they_are_empty() -> None:
     lanes = (Lane(1, 0, False, 0.0), Lane(2, 4, False, 0.0))
     assert decide(view(lanes=lanes)).give_back == (1,)
@@ -69,6 +82,7 @@ def test_when_it_is_looked_again() -> None:
     assert decide(view(2)).look_again == COMES_S
     assert decide(view(100)).look_again == LOOK_S  # all that may be asked for is
     assert decide(view(lanes=(Lane(1, 2, True, 0.0),))).look_again == LOOK_S
+    assert decide(view(100)).when_idle  # what is asked for is in vain then
 
 
 def test_nothing_that_waits_is_ever_without_a_process_to_come() -> None:

@@ -12,7 +12,7 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe import _session, exceptions
+from troupe import _session, _task_plan, exceptions
 from troupe.util.placement_group import placement_group, remove_placement_group
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
@@ -269,6 +269,32 @@ def test_a_caller_that_is_never_idle_makes_room_for_others(idle: Home) -> None:
     eventually(one_more, timeout=WAIT_S, what="the actor, while tasks wait all the time")
     troupe.kill(other)
     troupe.get(refs, timeout=WAIT_S)
+
+
+def test_idle_processes_make_room_for_the_tasks_of_others(idle: Home, tmp_path: Path,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_task_plan, "IDLE_S", 3600)
+
+    @troupe.remote(num_cpus=0)
+    class Other:
+        def run(self, count: int) -> int:
+            return len({*troupe.get([pid.remote() for _ in range(count)])})
+
+    def waiting() -> bool:
+        return any(each["state"] == "pending" for each in _session.current().request("ListActors", {})[1]["actors"])
+
+    other = Other.remote()
+    until = tmp_path / "until"
+    refs = [mark_and_wait.remote(str(tmp_path / "marks"), str(until)) for _ in range(8)]
+    eventually(lambda: len(lines(tmp_path / "marks")) == 8, timeout=WAIT_S, what="a task on each CPU")
+    answer = other.run.remote(2)
+    eventually(waiting, timeout=WAIT_S, what="tasks of another one that wait")
+    until.touch()
+    assert troupe.get(answer, timeout=WAIT_S) >= 1, "the processes here have nothing to do"
+    troupe.get(refs, timeout=WAIT_S)
+    troupe.kill(other)
+    monkeypatch.undo()
+    _session.current().store["task_leases"].wake()  # the one that was kept
 
 
 def test_nothing_is_left_after_the_caller_is_killed(idle: Home, tmp_path: Path) -> None:

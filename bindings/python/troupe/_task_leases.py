@@ -44,6 +44,7 @@ class _Lease:
         self.came = 0.0
         self.lent: Any = None  # a ref of how many of its objects others hold
         self.lent_asked = 0.0
+        self.wanted: float | None = None  # when the head said that others wait for its room
 
 
 class Pool:
@@ -222,6 +223,8 @@ class Leases:
                 self._arrived(lease, info)
             elif info["state"] == "dead":
                 self._died(lease, info, attachment)
+            if info.get("room_wanted"):
+                lease.wanted = time.monotonic()
 
     def _arrived(self, lease: _Lease, info: dict) -> None:
         pool = lease.pool
@@ -262,7 +265,7 @@ class Leases:
         others_wait = any(each is not pool and each.asked for each in self.pools())
         now = time.monotonic()
         view = _task_plan.View(
-            waiting, work, [_task_plan.Lane(*lane, held=self._held(pool, lane[0], now)) for lane in lanes],
+            waiting, work, [self._lane(pool, lane, now) for lane in lanes],
             sum(not lease.borrows for lease in pool.asked.values()), others_wait,
             strangers_wait=waiting > 0 and self._strangers_wait(pool, now), may_borrow=self._may_borrow(pool))
         orders = _task_plan.decide(view)
@@ -282,6 +285,9 @@ class Leases:
             again.append(orders.look_again)
         pool.due = time.monotonic() + min(again) if again else None
         pool.native.wake_above(0 if waiting == 0 else -1)
+        if orders.when_idle:
+            idle = sum(taken and not tasks for _, tasks, taken, _ in lanes) - len(orders.give_back) + len(needed)
+            pool.native.wake_above_idle(max(idle, 0))
 
     def _note_blocking(self, pool: Pool, kept: int) -> None:
         """Says once why tasks with other options wait, when processes that nobody can do without hold the room."""
@@ -299,9 +305,12 @@ class Leases:
                   file=sys.stderr, flush=True)
 
     @staticmethod
-    def _held(pool: Pool, lane: int, now: float) -> float:
-        lease = pool.here.get(lane)
-        return 0.0 if lease is None or lease.borrows else now - lease.came
+    def _lane(pool: Pool, lane: tuple[int, int, bool, float], now: float) -> _task_plan.Lane:
+        lease = pool.here.get(lane[0])
+        if lease is None or lease.borrows:
+            return _task_plan.Lane(*lane)
+        wanted = lease.wanted is not None and now - lease.wanted < _task_plan.TURN_S
+        return _task_plan.Lane(*lane, held=now - lease.came, wanted=wanted)
 
     def _strangers_wait(self, pool: Pool, now: float) -> bool:
         """Whether actors that are not ours wait for what our processes hold. Asked of the head every TURN_S, and only
@@ -365,6 +374,7 @@ class Leases:
         lease.borrows = pool.cpus if borrows else 0.0
         environment = _environment.build(pool.options.get("runtime_env"), session=self._session)
         spec = _actor_options.spec_of(pool.options, self._session, TASKS_CLASS, lease.actor, environment)
+        spec["leased"] = True
         if borrows:
             _on_our_cpu(spec)
         pool.asked[lease.actor] = lease

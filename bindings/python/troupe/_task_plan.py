@@ -2,8 +2,10 @@
 
 * While tasks wait, processes are asked for: one for each task, but for quick ones no more than would still find
   work by the time they come (COMES_S). ASKED_MAX at a time; the cluster places them as it has room.
-* One that has been idle for IDLE_S goes back; at once if tasks of another kind wait here, who may need its room.
-* What was asked for and has not come is withdrawn when nothing waits any more.
+* One that has been idle for IDLE_S goes back; at once if tasks of another kind wait here, who may need its room;
+  all but one after COMES_S if the head said within TURN_S that somebody else has begun to wait for such room.
+* What was asked for and has not come is withdrawn when nothing waits any more, which is looked at when a process
+  has nothing to do.
 * A task that waits for others lends them its CPU: as many processes as have room in it come for what waits.
 * Where others of the cluster wait for what is held here although tasks wait here too, the process that was held
   longest, and for TURN_S at least, goes after the task that it runs, and what was asked for is asked for anew,
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 IDLE_S = 1.0
 COMES_S = 0.02
@@ -32,6 +34,7 @@ class Lane:
     open: bool
     since: float  # seconds: since it became idle, or since its last answer
     held: float = 0.0  # seconds
+    wanted: bool = False  # its room, by others of the cluster
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,14 +60,18 @@ class Orders:
     look_again: float | None  # seconds; None: not before something happens
     borrow: int = 0
     end: int | None = None  # a process that is to get no more tasks
+    when_idle: bool = False  # look again when one more process has nothing to do
 
 
 def decide(view: View) -> Orders:
     """See the module's text."""
+    kept = max((lane for lane in view.lanes if lane.open), key=lambda lane: (lane.tasks, -lane.since), default=None)
+    idle_most = {lane.lane: COMES_S if lane.wanted and lane is not kept else IDLE_S for lane in view.lanes}
     give_back = tuple(lane.lane for lane in view.lanes if lane.tasks == 0 and (
-        not lane.open or (view.waiting == 0 and (view.others_wait or lane.since >= IDLE_S))))
+        not lane.open or (view.waiting == 0 and (view.others_wait or lane.since >= idle_most[lane.lane]))))
     if view.waiting == 0:
-        return Orders(0, view.asked, give_back, _next_look(view, give_back))
+        left = [lane for lane in view.lanes if lane.lane not in give_back]
+        return Orders(0, view.asked, give_back, _next_look(left, idle_most), when_idle=any(lane.wanted for lane in left))
     borrow = min(view.waiting, view.may_borrow)
     if borrow:
         return Orders(0, 0, give_back, COMES_S, borrow)
@@ -76,12 +83,11 @@ def decide(view: View) -> Orders:
     end = oldest.lane if oldest is not None and view.strangers_wait and oldest.held >= TURN_S else None
     if end is not None:
         return Orders(0, view.asked, give_back, LOOK_S, end=end)
-    return Orders(ask, 0, give_back, LOOK_S if full else COMES_S)
+    return Orders(ask, 0, give_back, LOOK_S if full else COMES_S, when_idle=True)
 
 
-def _next_look(view: View, gone: tuple[int, ...]) -> float | None:
-    left = [lane for lane in view.lanes if lane.lane not in gone]
+def _next_look(left: Sequence[Lane], idle_most: Mapping[int, float]) -> float | None:
     if not left:
         return None
-    idle = [max(IDLE_S - lane.since, 0.001) for lane in left if lane.open and lane.tasks == 0]
+    idle = [max(idle_most[lane.lane] - lane.since, 0.001) for lane in left if lane.open and lane.tasks == 0]
     return min(idle, default=LOOK_S)

@@ -106,6 +106,7 @@ struct ActorSpec {
   strategy @16 :Strategy;
   where @17 :Where;
   priority @18 :Int32;
+  leased @19 :Bool;            # its maker is told when others wait for its room (ActorInfo.roomWanted), and gives it back when it is idle
 }
 struct CreateActor { spec @0 :ActorSpec; }         # attachment: pickled class and arguments. Answer: ActorUpdate (pending)
 struct ActorInfo {
@@ -113,6 +114,7 @@ struct ActorInfo {
   address @5 :ActorAddress; node @6 :NodeId; nodeName @7 :Text; failure @8 :Failure; launch @9 :LaunchId;
   waitingFor @10 :Text; restarts @11 :UInt32; resources @12 :List(Resource); methods @13 :Data;
   unwanted @14 :Bool;            # nobody has a handle of it: it ends when it is started, and never starts again
+  roomWanted @15 :Bool;          # a word of this moment: somebody else has begun to wait for what it holds
 }
 struct ActorUpdate { info @0 :ActorInfo; }         # also pushed to who created or watched it. Attachment: pickled constructor exception
 # Answer: ActorUpdate now, pushes follow. `uncounted`: a handle is where it is not counted, from now on the actor is wanted.

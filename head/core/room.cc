@@ -1,0 +1,67 @@
+#include "head/core/room.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "head/core/actor_views.h"
+
+namespace troupe::head {
+namespace {
+
+/// Whether who made this lease has another one there already: it wants more, but goes on meanwhile.
+bool GoesOn(Turn& turn, const Actor& lease, const GroupId& inside) {
+  const auto& leases = turn.state.leased_actors;
+  for (auto each = leases.lower_bound({lease.owner, ActorId()}); each != leases.end() && each->first == lease.owner; ++each) {
+    const Actor& other = *turn.FindActor(each->second);
+    const Group* const own = turn.FindGroup(other.own_group);
+    if (!other.place.node.IsNil() && own != nullptr && own->spec.parent == inside) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void NoteRoomWanted(Turn& turn, const Group& group) {
+  if (turn.state.leased_actors.empty()) return;
+  const Actor* const actor = turn.FindActor(group.spec.actor);
+  const bool lease = actor != nullptr && actor->spec.leased;
+  if (lease && GoesOn(turn, *actor, group.spec.parent)) return;
+  RoomWanted& wanted = turn.state.room_wanted;
+  for (const wire::Bundle& bundle : group.spec.bundles) {
+    for (const wire::Resource& each : bundle.resources) {
+      RoomWanted::Who& who = wanted.by[{group.spec.parent, each.name}];
+      if (who.until <= turn.now) who = {lease ? actor->owner : OwnerId(), !lease, {}};
+      who.others = who.others || !lease || who.owner != actor->owner;
+      who.until = turn.now + kRoomWantedFor;
+    }
+  }
+  wanted.news = true;
+}
+
+bool RoomIsWanted(Turn& turn, const Actor& actor) {
+  const Group* const own = turn.FindGroup(actor.own_group);
+  if (!actor.spec.leased || own == nullptr || actor.state != wire::ActorState::kAlive) return false;
+  const auto& by = turn.state.room_wanted.by;
+  const auto& holds = actor.spec.run_resources;
+  return std::any_of(holds.begin(), holds.end(), [&](const wire::Resource& each) {
+    const auto found = by.find({own->spec.parent, each.name});
+    return found != by.end() && found->second.until > turn.now &&
+           (found->second.others || found->second.owner != actor.owner);
+  });
+}
+
+void AskForRoom(Turn& turn) {
+  RoomWanted& wanted = turn.state.room_wanted;
+  if (!wanted.news || turn.now < wanted.due) return;
+  wanted.news = false;
+  wanted.due = turn.now + kRoomWordEvery;
+  for (auto each = wanted.by.begin(); each != wanted.by.end();) {
+    each = each->second.until <= turn.now ? wanted.by.erase(each) : std::next(each);
+  }
+  for (const auto& [owner, id] : turn.state.leased_actors) {
+    const Actor& actor = *turn.FindActor(id);
+    if (RoomIsWanted(turn, actor)) PushActor(turn, actor);
+  }
+}
+
+}  // namespace troupe::head
