@@ -39,8 +39,9 @@ void NoteRoomWanted(Turn& turn, const Group& group) {
 }
 
 bool RoomIsWanted(Turn& turn, const Actor& actor) {
+  if (!actor.spec.leased || actor.state != wire::ActorState::kAlive) return false;
   const Group* const own = turn.FindGroup(actor.own_group);
-  if (!actor.spec.leased || own == nullptr || actor.state != wire::ActorState::kAlive) return false;
+  if (own == nullptr) return false;
   const auto& by = turn.state.room_wanted.by;
   const auto& holds = actor.spec.run_resources;
   return std::any_of(holds.begin(), holds.end(), [&](const wire::Resource& each) {

@@ -154,6 +154,15 @@ class HeadFixture : public ::testing::Test {
       Say(node.session, released);
     }
   }
+  /// The processes of all actors that the node is to start are there.
+  void StartActors(const FakeNode& node) {
+    for (const wire::StartActor& start : Take<wire::StartActor>(node.session)) {
+      wire::ActorStarted started;
+      started.actor = start.actor;
+      started.incarnation = start.incarnation;
+      Say(node.session, started);
+    }
+  }
   LaunchId Submit(SessionId client, std::uint32_t ranks, std::uint32_t attempts = 1,
                   wire::LaunchMode mode = wire::LaunchMode::kDistributed, std::int32_t priority = 0) {
     wire::SubmitLaunch submit;

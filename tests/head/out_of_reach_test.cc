@@ -21,12 +21,7 @@ class OutOfReachActors : public HeadFixture {
     if (cpus > 0) create.spec.run_resources = Amounts(cpus);
     Say(client_, create, 60 + number);
     Serve(node_);
-    for (const wire::StartActor& start : Take<wire::StartActor>(node_.session)) {
-      wire::ActorStarted started;
-      started.actor = start.actor;
-      started.incarnation = start.incarnation;
-      Say(node_.session, started);
-    }
+    StartActors(node_);
     EXPECT_EQ(Shown(create.spec.actor).state, wire::ActorState::kAlive);
     return create.spec.actor;
   }

@@ -22,12 +22,7 @@ class Room : public HeadFixture {
     create.spec.leased = leased;
     Say(client, create, 60);
     Serve(node_);
-    for (const wire::StartActor& start : Take<wire::StartActor>(node_.session)) {
-      wire::ActorStarted started;
-      started.actor = start.actor;
-      started.incarnation = start.incarnation;
-      Say(node_.session, started);
-    }
+    StartActors(node_);
     return create.spec.actor;
   }
   /// Processes for tasks of the first client: they hold all CPUs.
@@ -127,12 +122,7 @@ TEST_F(Room, WhoComesToHoldItSoonAfterIsToldToo) {
   Say(node_.session, ended);
   Serve(node_);
   Serve(node_);
-  for (const wire::StartActor& start : Take<wire::StartActor>(node_.session)) {
-    wire::ActorStarted started;
-    started.actor = start.actor;
-    started.incarnation = start.incarnation;
-    Say(node_.session, started);
-  }
+  StartActors(node_);
   const wire::ActorInfo first = Last<wire::ActorUpdate>(other_).info;
   EXPECT_EQ(first.state, wire::ActorState::kAlive);
   EXPECT_TRUE(first.room_wanted) << "the third client waits still";

@@ -20,14 +20,6 @@ class Roster : public HeadFixture {
     Say(client, create, 60 + number);
     return create.spec.actor;
   }
-  void StartActors(const FakeNode& node) {
-    for (const wire::StartActor& start : Take<wire::StartActor>(node.session)) {
-      wire::ActorStarted started;
-      started.actor = start.actor;
-      started.incarnation = start.incarnation;
-      Say(node.session, started);
-    }
-  }
   const Actor& ActorOf(ActorId id) const { return core_->state().actors.at(id); }
 };
 

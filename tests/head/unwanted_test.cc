@@ -21,12 +21,7 @@ class UnwantedActors : public HeadFixture {
   }
   ActorId Make(const wire::CreateActor& create) {
     Say(client_, create, 60);
-    for (const wire::StartActor& start : Take<wire::StartActor>(node_.session)) {
-      wire::ActorStarted started;
-      started.actor = start.actor;
-      started.incarnation = start.incarnation;
-      Say(node_.session, started);
-    }
+    StartActors(node_);
     return create.spec.actor;
   }
   wire::ActorInfo Shown(ActorId actor) {
