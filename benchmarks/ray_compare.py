@@ -118,7 +118,7 @@ def main() -> None:
             row[f"times_{which}"] = round(row["troupe_per_s"] / row[f"{which}_per_s"], 1)
         found[name] = row
         print(f"{name:46s} {json.dumps(row)}", file=sys.stderr, flush=True)
-    report.keep("ray_compare", found, arguments.keep)
+    report.keep("ray_compare", found, arguments.keep, part=bool(arguments.rows))
 
 
 if __name__ == "__main__":

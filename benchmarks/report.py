@@ -39,12 +39,25 @@ def settle(seconds: float = 0.5) -> None:
     time.sleep(seconds)  # lint-ok: a pause between measurements
 
 
-def keep(name: str, rows: dict, write: bool) -> None:
-    """Prints the rows as JSON lines; with `write`, replaces benchmarks/results/NAME.json."""
+def keep(name: str, rows: dict, write: bool, part: bool = False) -> None:
+    """Prints the rows as JSON lines; with `write`, replaces benchmarks/results/NAME.json. With `part` as well, those rows
+    alone take the place of the ones there, with the floors beside them and where they were taken as `measured`."""
     document = {"benchmark": name, "machine": machine(), "rows": rows}
     for key, row in rows.items():
         print(f"{key:45s} {json.dumps(row)}")
-    if write:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
-        print(f"kept in benchmarks/results/{name}.json")
+    if not write:
+        return
+    path = RESULTS / f"{name}.json"
+    if part and path.exists():
+        document = with_rows(json.loads(path.read_text()), document)
+    RESULTS.mkdir(exist_ok=True)
+    path.write_text(json.dumps(document, indent=2) + "\n")
+    print(f"kept in benchmarks/results/{name}.json")
+
+
+def with_rows(kept: dict, fresh: dict) -> dict:
+    """A result file's document, with the rows of a later one, of which only some were measured."""
+    floors = {key: row for key, row in fresh["rows"].items() if key.startswith("floor: ")}
+    measured = {**fresh["machine"], **floors}
+    rows = {key: {**row, "measured": measured} for key, row in fresh["rows"].items() if key not in floors}
+    return {**kept, "rows": {**kept["rows"], **rows}}
