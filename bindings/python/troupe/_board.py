@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from troupe import exceptions
+from troupe import _signals, exceptions
 
 Entry = tuple[dict, bytes]
 ENDED_GROUPS_MAX = 1000
@@ -118,7 +118,7 @@ class Board:
             waiters = self._waiters[key] = _Waiters(self._lock)
         waiters.count += 1
         try:
-            waiters.wait(timeout)
+            waiters.wait(_signals.at_most(timeout))
         finally:
             waiters.count -= 1
             if waiters.count == 0:

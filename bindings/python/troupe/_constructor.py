@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _calls, _capture, exceptions
+from troupe import _calls, _capture, _signals, exceptions
 from troupe._bridge import native
 from troupe._identity import boot_id
 
@@ -171,7 +171,7 @@ class LateStart:
 
     def wait(self) -> None:
         """Until it was asked for, or never will be."""
-        self._over.wait()
+        _signals.wait(self._over)
 
     def then(self, action: Callable[[], None]) -> bool:
         """Runs `action` when it is over. False: it is."""

@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from troupe import _executables, _home, _node_start, _scratch, _session
+from troupe import _executables, _home, _node_start, _scratch, _session, _signals
 from troupe._run.place import Place
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN, EXIT_WRONG_CLUSTER, EXIT_CANCELLED = 1, 2, 75, 78, 130
@@ -154,7 +155,14 @@ class Watch:
     def next(self, timeout: float | None = None) -> list[str]:
         """Blocks until something ended, or `timeout` seconds: names of processes, "run" for a change of it."""
         names = []
-        for key, _ in self._selector.select(timeout):
+        deadline = None if timeout is None else time.monotonic() + timeout
+        ready: list = []
+        while not ready:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = self._selector.select(_signals.at_most(left))
+            if left == 0.0:
+                break
+        for key, _ in ready:
             names.append(key.data)
             if key.data == "run":
                 os.read(self._read, 4096)

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from troupe import _executables, _home, _node_start, exceptions
+from troupe import _executables, _home, _node_start, _signals, exceptions
 from troupe.cli import _common, _stop
 
 _HEAD_LOG = "head.log"
@@ -255,7 +255,8 @@ def _stay(started: list[_executables.Started], shown: dict, announce: Callable[[
     asked = False
     try:
         announce()
-        select.select(watched, [], [])
+        while not select.select(watched, [], [], _signals.SLICE_S)[0]:
+            pass
     except KeyboardInterrupt:
         asked = True
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
