@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Installs what a fresh Debian 12 machine lacks (Debian's and PyPI's packages only) and makes .venv.
+# Installs what a fresh Debian 12 or 13 machine lacks (Debian's and PyPI's packages only) and makes .venv.
 # Sourced by ./test, ./quickstart and .ci/run:  setup_system [extra packages]; setup_python [extras]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# Debian 12's own Boost is too old, and 1.81 lies beside it; later ones have a newer one.
+boost=libboost-dev
+grep -qs '^VERSION_ID="12"' /etc/os-release && boost=libboost1.81-dev
 SYSTEM_PACKAGES=(g++ clang-19 cmake ninja-build ccache mold git pkg-config python3 python3-dev python3-venv
-  libboost1.81-dev libssl-dev capnproto libcapnp-dev libabsl-dev libsqlite3-dev libhwloc-dev
+  "$boost" libssl-dev capnproto libcapnp-dev libabsl-dev libsqlite3-dev libhwloc-dev
   libgtest-dev libgmock-dev librapidcheck-dev)
 
 step() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
