@@ -11,6 +11,9 @@ import select
 import signal
 import sys
 
+_SLICE_S = 0.05
+"""As troupe._signals: a signal that comes just before a wait does not end it."""
+
 
 def _kernel():
     """troupe._os, without the package around it."""
@@ -48,7 +51,8 @@ def main(lifeline: int, command: list[str]) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, lambda told, _: os.kill(child, told))
     ended = os.pidfd_open(child)
-    readable, _, _ = select.select([ended, lifeline], [], [])
+    while not (readable := select.select([ended, lifeline], [], [], _SLICE_S)[0]):
+        pass
     status = os.waitpid(child, 0)[1] if ended in readable else None
     kernel.kill_children(set())
     code = os.waitstatus_to_exitcode(status) if status is not None else 1
