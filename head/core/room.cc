@@ -30,7 +30,7 @@ void NoteRoomWanted(Turn& turn, const Group& group) {
   for (const wire::Bundle& bundle : group.spec.bundles) {
     for (const wire::Resource& each : bundle.resources) {
       RoomWanted::Who& who = wanted.by[{group.spec.parent, each.name}];
-      if (who.until <= turn.now) who = {lease ? actor->owner : OwnerId(), !lease, {}};
+      if (who.until <= turn.now) who = {lease ? actor->owner : OwnerId(), false, {}};
       who.others = who.others || !lease || who.owner != actor->owner;
       who.until = turn.now + kRoomWantedFor;
     }

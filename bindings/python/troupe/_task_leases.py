@@ -286,8 +286,8 @@ class Leases:
         pool.due = time.monotonic() + min(again) if again else None
         pool.native.wake_above(0 if waiting == 0 else -1)
         if orders.when_idle:
-            idle = sum(taken and not tasks for _, tasks, taken, _ in lanes) - len(orders.give_back) + len(needed)
-            pool.native.wake_above_idle(max(idle, 0))
+            gone = {*orders.give_back} - {*needed}
+            pool.native.wake_above_idle(sum(each.open and not each.tasks and each.lane not in gone for each in view.lanes))
 
     def _note_blocking(self, pool: Pool, kept: int) -> None:
         """Says once why tasks with other options wait, when processes that nobody can do without hold the room."""

@@ -255,7 +255,7 @@ def _stay(started: list[_executables.Started], shown: dict, announce: Callable[[
     asked = False
     try:
         announce()
-        while not select.select(watched, [], [], _signals.SLICE_S)[0]:
+        while not select.select(watched, [], [], _signals.at_most(None))[0]:
             pass
     except KeyboardInterrupt:
         asked = True
