@@ -75,6 +75,7 @@ Slot* CallLine::Keep(Call call) {
     go = to_come.empty();
     calls_.emplace(number, Kept{std::move(call), slot, to_come.size(), bytes});
     size_.store(calls_.size(), std::memory_order_release);
+    untaken_.fetch_add(1, std::memory_order_release);
   }
   for (SlotHold& answer : to_come) {
     Slot* const argument = answer.get();
@@ -216,6 +217,7 @@ bool CallLine::FillInLocked(Channel::Place place, Kept& kept, SlotList* finished
 }
 
 void CallLine::AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished) {
+  untaken_.fetch_sub(1, std::memory_order_release);
   if (kept.call.items != nullptr) kept.call.items->End(flags, body, finished);
   kept.slot->Fill(flags, body);
   kept.slot->AddReference();

@@ -52,6 +52,11 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
 
   /// How many calls wait; of the thread that made them, exact.
   std::size_t size() const { return size_.load(std::memory_order_acquire); }
+  /// How many of them the channel has not taken: each call without an answer is counted by its line or its channel, and
+  /// never by both, so that who has the last answer finds none outstanding.
+  std::size_t untaken() const { return untaken_.load(std::memory_order_acquire); }
+  /// The channel takes one; called with the channel's mutex held.
+  void Taken() { untaken_.fetch_sub(1, std::memory_order_release); }
   /// Whether a call made now waits behind others.
   bool Holds() const { return ordered_ && size() != 0; }
   /// Keeps a call until it can go. Its answer, with one reference for the caller.
@@ -79,7 +84,7 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   enum class Sent { kGone, kStays, kFull };
   Sent SendLocked(Channel& channel, Kept& kept, SlotList* finished);
   bool FillInLocked(Channel::Place place, Kept& kept, SlotList* finished);
-  static void AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished);
+  void AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished);
   Calls::iterator EraseLocked(Calls::iterator at, SlotList* finished);
 
   const std::weak_ptr<Channel> channel_;
@@ -87,6 +92,7 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   const bool ordered_;
   const TaskValues& values_;
   std::atomic<std::size_t> size_{0};
+  std::atomic<std::size_t> untaken_{0};
 
   std::mutex mutex_;
   Calls calls_;  // by number, in the order they were made

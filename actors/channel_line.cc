@@ -29,6 +29,7 @@ void Channel::IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, st
   SlotList finished;
   {
     const std::lock_guard lock(mutex_);
+    line_->Taken();
     const std::uint64_t sequence = ring_.next_sequence();
     answer->set_call(id_ << 40 | sequence);
     if (items != nullptr) items_[sequence] = std::move(items);
@@ -38,7 +39,7 @@ void Channel::IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, st
   NotifyFinished(finished, false);
 }
 
-std::size_t Channel::OutstandingLocked() const { return ring_.size() + (line_ != nullptr ? line_->size() : 0); }
+std::size_t Channel::OutstandingLocked() const { return ring_.size() + (line_ != nullptr ? line_->untaken() : 0); }
 
 /// What waits there has no way any more.
 void Channel::EndLineLocked() {

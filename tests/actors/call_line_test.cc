@@ -185,5 +185,18 @@ TEST_F(CallLineTest, ManyCallsThatComeAtOnceAreSentAsThereIsRoom) {
   channel->Close();
 }
 
+TEST_F(CallLineTest, WhoHasTheLastAnswerFindsNoneOutstanding) {
+  const std::shared_ptr<Channel> channel = Connect();
+  for (int i = 0; i < 3000; ++i) {  // the thread that sent it may not have gone on when its answer is here
+    const SlotHold argument = Argument();
+    const SlotHold answer = Keep(*channel, {argument.get()});
+    ASSERT_EQ(channel->Outstanding(), 1u);
+    Give(argument.get(), "one");
+    ASSERT_EQ(Text(answer), "before one after;");
+    ASSERT_EQ(channel->Outstanding(), 0u) << "after call " << i;
+  }
+  channel->Close();
+}
+
 }  // namespace
 }  // namespace troupe::actors
