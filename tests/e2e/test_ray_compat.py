@@ -147,6 +147,25 @@ def test_what_is_missing_is_named_with_what_to_use(home: Home, statement: str, e
     assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith(f"{error}: ") and words in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(("expression", "words"), [
+    ("ray.tune", "no attribute 'tune'; for ray.tune, use actors for the trials and troupe.util.ActorPool for the sweep"),
+    ("ray.timeline()", "no attribute 'timeline'; for ray.timeline, use `troupe stack`"),
+    ("ray.util.joblib", "no attribute 'joblib'; for ray.util.joblib, use ray.util.ActorPool"),
+    ("ray.util.state.list_tasks()", "no attribute 'list_tasks'; for ray.util.state.list_tasks, use the refs of the tasks"),
+    ("ray.nonsense", "module 'troupe' has no attribute 'nonsense'"),
+])
+def test_what_is_missing_in_troupe_itself_is_named_too(expression: str, words: str) -> None:
+    with pytest.raises(AttributeError) as raised:
+        eval(expression, {"ray": troupe})
+    assert words in str(raised.value) and str(raised.value).startswith("module 'troupe")
+
+
+def test_modules_of_ray_need_no_import_of_their_own(home: Home) -> None:
+    done = home.python("import troupe as ray; ray.util.queue.Queue, ray.util.state.list_actors, ray.actor.ActorHandle\n"
+                       "ray.actor.exit_actor()")
+    assert done.stderr.splitlines()[-1] == "TypeError: exit_actor() is for code that runs in an actor", done.stderr
+
+
 def test_every_name_of_the_table_is_there() -> None:
     """Numbered by no invariant: a name that Troupe renames must not be lost here."""
     from troupe.ray_compat._finder import RayModule
@@ -183,6 +202,25 @@ def test_a_launch_with_another_api_is_refused() -> None:
         ray_launch(processes=1, api="ray")(os.getpid)
 
 
+def test_launches_are_jobs(cluster: Home) -> None:
+    from troupe.util import state
+
+    def quick() -> int:
+        return 1
+
+    def wrong() -> None:
+        raise RuntimeError("no")
+
+    done = ray_launch(processes=1, remote=True)(quick).submit()
+    failed = ray_launch(processes=1, remote=True)(wrong).submit()
+    assert done.result() == [1]
+    with pytest.raises(RuntimeError):
+        failed.result()
+    (job,) = state.list_jobs(filters=[("status", "=", "SUCCEEDED"), ("job_id", "=", done.id)])
+    assert job.job_id == done.id and job.entrypoint.endswith("quick") and state.get_job(done.id) == job
+    assert state.get_job(failed.id).status == "FAILED" and "no" in state.get_job(failed.id).message
+
+
 def test_state_by_rays_names(cluster: Home) -> None:
     from troupe.util import state
 
@@ -203,6 +241,14 @@ def test_state_by_rays_names(cluster: Home) -> None:
     (listed,) = state.list_placement_groups(filters=[("name", "=", "g")])
     assert listed.state == "CREATED" and listed.bundles[0]["node_id"] == node.node_id
     assert state.summarize_actors()["cluster"]["summary"]["Named"]["state_counts"]["ALIVE"] >= 1
+    @troupe.remote(num_cpus=0)
+    def where() -> int:
+        return os.getpid()
+
+    runner = troupe.get(where.remote(), timeout=TIMEOUT_S)
+    workers = {each.pid: each for each in state.list_workers(filters=[("is_alive", "=", True)])}
+    assert workers[pid].worker_id == record.actor_id and workers[runner].node_id == node.node_id
+    assert state.get_worker(record.actor_id) == workers[pid] and runner not in {each.pid for each in state.list_actors()}
     for wrong in ([("name", "<", "x")], [("colour", "=", "x")]):
         with pytest.raises(ValueError, match="filter"):
             state.list_actors(filters=wrong)

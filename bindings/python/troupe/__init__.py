@@ -29,11 +29,11 @@ _WHERE = {
     "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
     "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
 }
-_MODULES = {"cli", "cluster_utils", "exceptions", "launch", "ray_compat", "state", "util"}
+_MODULES = {"actor", "cli", "cluster_utils", "exceptions", "launch", "ray_compat", "state", "util"}
 __all__ = sorted([*_WHERE, *_MODULES, "__version__"])
 
 if TYPE_CHECKING:
-    from troupe import cluster_utils, exceptions, launch, ray_compat, state, util  # noqa: F401
+    from troupe import actor, cluster_utils, exceptions, launch, ray_compat, state, util  # noqa: F401
     from troupe._actor_handle import ActorHandle  # noqa: F401
     from troupe._actors import ActorClass, get_actor, kill  # noqa: F401
     from troupe._api import (  # noqa: F401
@@ -69,7 +69,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"troupe.{name}")
     where = _WHERE.get(name)
     if where is None:
-        raise AttributeError(f"module 'troupe' has no attribute {name!r}")
+        from troupe.ray_compat._names import without  # for those who imported it as ray
+
+        raise AttributeError(f"module 'troupe' has no attribute {name!r}{without(f'ray.{name}')}")
     value = getattr(importlib.import_module(f"troupe.{where}"), name)
     globals()[name] = value
     return value

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from troupe.ray_compat._names import INSTEAD, MODULES, VERSION
+from troupe.ray_compat._names import MODULES, VERSION, instead_of
 
 
 def missing(name: str) -> str:
     """What to tell who asks for `name`, e.g. "ray.tune.Tuner", which Troupe has not."""
+    instead = instead_of(name)
+    if instead:
+        return f"{name} is not a part of Troupe, which stands in for ray here; use {instead}"
     parts = name.split(".")
-    for end in range(len(parts), 0, -1):
-        instead = INSTEAD.get(".".join(parts[:end]))
-        if instead is not None:
-            return f"{name} is not a part of Troupe, which stands in for ray here; use {instead}"
     home = next((module for module in (".".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)) if module in MODULES),
                 "ray")
     has = sorted({*MODULES[home], *(each.removeprefix(home + ".") for each in MODULES if each.startswith(home + "."))})

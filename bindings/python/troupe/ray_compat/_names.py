@@ -18,8 +18,8 @@ _GROUPS = {name: "util.placement_group" for name in (
 _STRATEGIES = {name: "util.scheduling_strategies" for name in (
     "In", "NodeAffinitySchedulingStrategy", "NodeLabelSchedulingStrategy", "NotIn", "PlacementGroupSchedulingStrategy")}
 _STATE = {name: "util.state" for name in (
-    "get_actor", "get_node", "get_placement_group", "list_actors", "list_nodes", "list_placement_groups",
-    "summarize_actors")}
+    "get_actor", "get_job", "get_node", "get_placement_group", "get_worker", "list_actors", "list_jobs", "list_nodes",
+    "list_placement_groups", "list_workers", "summarize_actors")}
 
 _COLLECTIVE = {name: "util.collective" for name in (
     "allgather", "allreduce", "barrier", "broadcast", "create_collective_group", "destroy_collective_group",
@@ -32,7 +32,7 @@ MODULES: dict[str, dict[str, str]] = {
         "ObjectRef", "ObjectRefGenerator", "available_resources", "cancel", "cluster_resources", "get", "get_actor",
         "get_gpu_ids", "get_runtime_context", "init", "is_initialized", "kill", "method", "nodes", "put", "remote",
         "shutdown", "wait"), "")},
-    "ray.actor": {"ActorClass": "", "ActorHandle": "", "exit_actor": "", "ActorMethod": "_actor_handle"},
+    "ray.actor": dict.fromkeys(("ActorClass", "ActorHandle", "ActorMethod", "exit_actor"), "actor"),
     "ray.cluster_utils": {"Cluster": "cluster_utils"},
     "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
     "ray.remote_function": {"RemoteFunction": "_tasks"},
@@ -68,7 +68,21 @@ INSTEAD = {
     "ray.java_function": "Python", "ray.cpp_function": "Python",
     "ray.util.multiprocessing": "ray.util.ActorPool",
     "ray.util.joblib": "ray.util.ActorPool",
-    "ray.util.state.list_tasks": "the refs of the tasks: ray.wait, ray.get",
-    "ray.util.state.list_objects": "the refs themselves",
-    "ray.util.state.get_log": "`troupe logs`",
+    **dict.fromkeys(("ray.util.state.get_task", "ray.util.state.list_tasks", "ray.util.state.summarize_tasks"),
+                    "the refs of the tasks: ray.wait, ray.get"),
+    **dict.fromkeys(("ray.util.state.get_objects", "ray.util.state.list_objects", "ray.util.state.summarize_objects"),
+                    "the refs themselves"),
+    **dict.fromkeys(("ray.util.state.get_log", "ray.util.state.list_logs"), "`troupe logs`"),
 }
+
+
+def instead_of(name: str) -> str:
+    """What to use for `name`, e.g. "ray.tune.Tuner", which Troupe has not; "": nothing is known."""
+    parts = name.split(".")
+    return next((INSTEAD[part] for end in range(len(parts), 0, -1) if (part := ".".join(parts[:end])) in INSTEAD), "")
+
+
+def without(name: str) -> str:
+    """The end of an error's text about `name` of Ray's that Troupe has not."""
+    instead = instead_of(name)
+    return f"; for {name}, use {instead}" if instead else ""

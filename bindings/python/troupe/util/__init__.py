@@ -1,6 +1,7 @@
 """Ray's `util` names: placement groups and scheduling strategies, ActorPool, named actors; `queue` is beside."""
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from troupe.util.actor_pool import ActorPool
@@ -14,6 +15,8 @@ from troupe.util.placement_group import (
 )
 from troupe.util.serialization import deregister_serializer, register_serializer
 
+_MODULES = {"accelerators", "actor_pool", "collective", "queue", "scheduling_strategies", "serialization", "state"}
+
 
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
     """Names of the actors that are not dead: of this namespace as strings, of all as dicts of name and namespace."""
@@ -24,6 +27,14 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
     if all_namespaces:
         return [{"name": each["name"], "namespace": each["namespace"]} for each in named]
     return [each["name"] for each in named if each["namespace"] == session.namespace]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:  # without an import of its own
+        return importlib.import_module(f"troupe.util.{name}")
+    from troupe.ray_compat._names import without
+
+    raise AttributeError(f"module 'troupe.util' has no attribute {name!r}{without(f'ray.util.{name}')}")
 
 
 __all__ = ["ActorPool", "PlacementGroup", "deregister_serializer", "get_current_placement_group", "get_placement_group",

@@ -16,6 +16,7 @@ from troupe import state
 _LIMIT = 100
 _ACTOR_STATES = {"pending": "PENDING_CREATION", "starting": "PENDING_CREATION", "alive": "ALIVE", "dead": "DEAD",
                  "unavailable": "RESTARTING"}
+_JOB_STATES = {"none": "RUNNING", "succeeded": "SUCCEEDED", "failed": "FAILED", "cancelled": "STOPPED"}
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda have, want: str(have).lower() == str(want).lower(),
     "!=": lambda have, want: str(have).lower() != str(want).lower(),
@@ -90,6 +91,43 @@ def _group(each: dict[str, Any]) -> StateRecord:
                        creator_job_id=each["launch"])
 
 
+def list_workers(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
+                 timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+    """Processes of actors and those that run tasks, ended ones included while the head remembers them."""
+    _only_here(address)
+    return _chosen([_worker(each) for each in state.list_actors(tasks=True)], filters, limit)
+
+
+def _worker(each: dict[str, Any]) -> StateRecord:
+    return StateRecord(worker_id=each["actor_id"], is_alive=each["state"] in ("alive", "unavailable"), worker_type="WORKER",
+                       class_name=each["class_name"], node_id=each["node_id"], pid=each["pid"],
+                       exit_detail=each["cause"] or None)
+
+
+def list_jobs(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
+              timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+    """Launches, ended ones included while the head keeps their markers."""
+    _only_here(address)
+    return _chosen([_job(each) for each in state.list_launches()], filters, limit)
+
+
+def _job(each: dict[str, Any]) -> StateRecord:
+    waits = each["state"] in ("queued", "reserving")
+    return StateRecord(job_id=each["id"], submission_id=each["id"], type="SUBMISSION", entrypoint=each["name"],
+                       status="PENDING" if waits else _JOB_STATES[each["outcome"]],
+                       message=each["waiting_for"] if waits else each["cause"], driver_exit_code=each["exit_code"])
+
+
+def get_job(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+    """The launch of this id (hex), or None."""
+    return _one(list_jobs(address, limit=1 << 30), "job_id", id)
+
+
+def get_worker(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+    """The process of this id (hex), or None."""
+    return _one(list_workers(address, limit=1 << 30), "worker_id", id)
+
+
 def get_actor(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
     """The actor of this id (hex), or None."""
     return _one(list_actors(address, limit=1 << 30), "actor_id", id)
@@ -124,5 +162,11 @@ def _only_here(address: str | None) -> None:
         raise ValueError("address= is not for this call: it asks the cluster that init() connected this process to")
 
 
-__all__ = ["StateRecord", "get_actor", "get_node", "get_placement_group", "list_actors", "list_nodes",
-           "list_placement_groups", "summarize_actors"]
+def __getattr__(name: str) -> Any:
+    from troupe.ray_compat._names import without
+
+    raise AttributeError(f"module 'troupe.util.state' has no attribute {name!r}{without(f'ray.util.state.{name}')}")
+
+
+__all__ = ["StateRecord", "get_actor", "get_job", "get_node", "get_placement_group", "get_worker", "list_actors", "list_jobs",
+           "list_nodes", "list_placement_groups", "list_workers", "summarize_actors"]

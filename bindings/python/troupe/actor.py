@@ -1,0 +1,13 @@
+"""Ray's `ray.actor`: the classes that actors' handles are of, and `exit_actor`, by their names there.
+
+    import troupe as ray
+    ray.actor.exit_actor()                         # in a method: this actor ends when the method is over
+    isinstance(handle, ray.actor.ActorHandle)
+"""
+from __future__ import annotations
+
+from troupe._actor_handle import ActorHandle, ActorMethod
+from troupe._actors import ActorClass
+from troupe._api import exit_actor
+
+__all__ = ["ActorClass", "ActorHandle", "ActorMethod", "exit_actor"]
