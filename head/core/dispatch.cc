@@ -202,7 +202,6 @@ void OnTick(Turn& turn) {
     const Id128& id = std::get<2>(*entry);
     switch (std::get<1>(*entry)) {
       case TimerKind::kNode: OnNodeTimer(turn, NodeId(id)); break;
-      case TimerKind::kNodeReport: OnReportTimer(turn, NodeId(id)); break;
       case TimerKind::kOwner: OnOwnerTimer(turn, OwnerId(id)); break;
       case TimerKind::kGroupRetry: turn.state.dirty = true; break;
       case TimerKind::kLaunch: OnLaunchTimer(turn, LaunchId(id)); break;

@@ -68,9 +68,20 @@ Effects HeadCore::Handle(const Input& input, Instant now, std::uint64_t wall_us)
     if (wake_at_ && now - *wake_at_ > options_.lag_max) ExtendLeases(turn, now - *wake_at_);
     wake_at_.reset();
   }
+  ForgiveWait(turn);
   if (std::holds_alternative<PlanNow>(input)) plan_asked_ = false;
   std::visit(Inputs(turn), input);
   return Finish(turn);
+}
+
+// Who waits for this head's words, which wait for its disk, cannot speak: a node that registers, a client that comes
+// back.
+void HeadCore::ForgiveWait(Turn& turn) {
+  if (held_.empty()) return;
+  const Duration waited = turn.now - std::max(held_.front().since, forgiven_);
+  if (waited <= options_.lag_max) return;
+  ExtendLeases(turn, waited);
+  forgiven_ = turn.now;
 }
 
 Effects HeadCore::Finish(Turn& turn) {
@@ -80,8 +91,8 @@ Effects HeadCore::Finish(Turn& turn) {
   for (wire::Event& event : turn.events) {
     out.append.push_back({++last_sequence_, std::move(event)});
   }
-  for (Send& send : turn.sends) held_.push_back({last_sequence_, std::move(send)});
-  for (Close& close : turn.closes) held_.push_back({last_sequence_, std::move(close)});
+  for (Send& send : turn.sends) held_.push_back({last_sequence_, turn.now, std::move(send)});
+  for (Close& close : turn.closes) held_.push_back({last_sequence_, turn.now, std::move(close)});
   out.probes = std::move(turn.probes);
   out.certificates = std::move(turn.certificates);
   while (!held_.empty() && held_.front().after <= durable_) {

@@ -50,9 +50,11 @@ class HeadCore {
  private:
   struct Held {
     std::uint64_t after = 0;  // leaves once this event is durable
+    Instant since{};          // and has waited from then on
     std::variant<Send, Close> effect;
   };
   Effects Finish(Turn& turn);
+  void ForgiveWait(Turn& turn);
 
   CoreOptions options_;
   Seams seams_;
@@ -60,6 +62,7 @@ class HeadCore {
   std::uint64_t last_sequence_ = 0;
   std::uint64_t durable_ = 0;
   std::deque<Held> held_;
+  Instant forgiven_{};  // until when the waiting for the disk has extended leases
   std::optional<Instant> wake_at_;
   bool plan_asked_ = false;
   bool stopping_ = false;

@@ -38,8 +38,6 @@ struct CoreOptions {
   /// From the first node that is heard after all were silent: what the others have to come back. A dial that
   /// began in the outage may take as long.
   Duration return_grace = std::chrono::seconds(15);
-  /// How long a rank or actor that a re-joined node did not report may still be heard of.
-  Duration report_grace = std::chrono::seconds(2);
   Duration driver_lease = std::chrono::seconds(5);
   Duration cancel_grace = std::chrono::seconds(5);
   /// How long a remote client may be away before what it owns ends; local ones have none.
@@ -48,7 +46,8 @@ struct CoreOptions {
   Duration restart_grace = std::chrono::seconds(30);
   Duration retry_first = std::chrono::milliseconds(50);
   Duration retry_max = std::chrono::seconds(2);
-  /// A late wake-up by more than this was the head's own fault: every lease is extended by it.
+  /// A late wake-up by more than this was the head's own fault, and so was what waited longer for its disk: every lease
+  /// is extended by it.
   Duration lag_max = std::chrono::milliseconds(500);
   std::uint64_t retention_us = 7ull * 24 * 3600 * 1'000'000;
   std::size_t dead_actors_max = 1000;

@@ -90,13 +90,13 @@ void Reconcile(Turn& turn, Node& node, const wire::RegisterNode& report) {
   ReconcileRanks(turn, node, report);
   ReconcileActors(turn, node, report);
   NoteFree(turn, node, report.free, report.free_version);
-  turn.FindNode(id)->report_due = turn.now + turn.options.report_grace;
-  turn.Arm(turn.now + turn.options.report_grace, TimerKind::kNodeReport, id);
+  turn.FindNode(id)->settled = false;
 }
 
-void OnReportTimer(Turn& turn, const NodeId& id) {
-  Node* node = turn.FindNode(id);
-  if (node == nullptr || node->dead || node->session.IsNil() || node->report_due > turn.now) return;
+void Settle(Turn& turn, Node& node) {
+  if (node.settled) return;
+  node.settled = true;
+  const NodeId id = node.id;
   FailMissingRanks(turn, id);
   LoseMissingActors(turn, id);
 }

@@ -2,8 +2,9 @@
 //
 // The guarantee behind every message that may be lost (placement-groups: P4). What the node holds and
 // nobody owns is released or ended; what was asked of it and not answered is asked again; what the
-// head thinks runs there and the node does not report is lost, after a short grace in which an
-// outcome that the worker kept may still arrive.
+// head thinks runs there and the node does not report is lost, once the outcomes that the worker kept have
+// had their turn: it sends them when it is told that it is registered, and a heartbeat after them. No time
+// stands for that: a head whose disk is slow tells it late.
 #pragma once
 
 #include "head/core/turn.h"
@@ -11,7 +12,7 @@
 namespace troupe::head {
 
 void Reconcile(Turn& turn, Node& node, const wire::RegisterNode& report);
-/// The grace is over.
-void OnReportTimer(Turn& turn, const NodeId& id);
+/// The first heartbeat since.
+void Settle(Turn& turn, Node& node);
 
 }  // namespace troupe::head

@@ -197,6 +197,7 @@ void OnHeartbeat(Turn& turn, Node& node, const wire::Heartbeat& message) {
   wire::HeartbeatAck ack;
   ack.sequence = message.sequence;
   turn.ToNode(node.id, std::move(ack));
+  Settle(turn, node);
 }
 
 void OnNodeTimer(Turn& turn, const NodeId& id) {
@@ -309,7 +310,7 @@ void AwaitNodes(Turn& turn) {
 
 void ExtendLeases(Turn& turn, Duration lag) {
   for (auto& [id, node] : turn.state.nodes) {
-    node.last_heard += lag;
+    node.last_heard = std::min(turn.now, node.last_heard + lag);
     node.inquiry.Extend(lag);
   }
   for (auto& [id, owner] : turn.state.owners) owner.expires += lag;

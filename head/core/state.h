@@ -51,7 +51,7 @@ struct Node {
   bool zygote_ready = false;
   std::uint64_t free_version = 0;
   Resources missing;  // what the node lacks beyond this account of it
-  Instant report_due{};
+  bool settled = false;  // what it had to say when it registered is said
 };
 
 /// In the queue: the highest priority first, of equals the earliest.

@@ -13,7 +13,6 @@ namespace troupe::head {
 
 enum class TimerKind : std::uint8_t {
   kNode,          // a node's lease
-  kNodeReport,    // what a re-joined node did not report is lost
   kOwner,         // a client that is away
   kGroupRetry,    // back-off after a refused reservation
   kLaunch,        // timeout of a launch
