@@ -147,7 +147,10 @@ WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
     progress.Unhang();
     LeaveLocked(self);
   }
-  if (result != WaitResult::kInterrupted) host.Resume();
+  if (result == WaitResult::kInterrupted) return result;
+  const Instant before = Now();
+  host.Resume();
+  costly_return_.store(Now() - before > SpinPolicy::kCostlyReturn, std::memory_order_relaxed);
   return result;
 }
 
@@ -196,6 +199,7 @@ bool CallReactor::SpinRead(const WaitRequest& request, WaitProgress& progress) {
     const bool allowed = SpinningAllowed();
     if (allowed != spin_.allowed()) spin_ = SpinPolicy(allowed);
   }
+  spin_.BlockingIsCostly(costly_return_.load(std::memory_order_relaxed));
   if (request.channel_count == 0 || !spin_.ShouldSpin()) return false;
   const Instant start = Now();
   Instant last = start;

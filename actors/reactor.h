@@ -119,6 +119,7 @@ class CallReactor {
   std::atomic<std::size_t> stranded_count_{0};
 
   SpinPolicy spin_;                     // the leader's
+  std::atomic<bool> costly_return_{false};
   std::uint64_t spin_turn_ = 0;         // the leader's
   std::uint32_t waits_to_recheck_ = 0;  // the leader's
 

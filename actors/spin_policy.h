@@ -4,9 +4,11 @@
 //   SP-1  Off when the process may use fewer than two CPUs, or runs under a CPU quota.
 //   SP-2  After kMissesMax polls in a row that found nothing, the next kSkipAfterMisses waits block
 //         at once.
-//   SP-3  A step (a few reads and a yield) longer than kContendedFactor budgets means that the CPU
-//   is
+//   SP-3  A step (a few reads and a yield) longer than kContendedFactor budgets means that the CPU is
 //         contended: the next kSkipAfterContention waits block at once.
+//   SP-4  Where who blocked waits long to go on afterwards (another Python thread computes and keeps the GIL for its
+//         5 ms), blocking costs a hundred budgets: polling goes on for kCostlyFactor of them, which is how long a peer
+//         takes that fell asleep meanwhile, and SP-3 rests. Else one wait that blocked would lead to the next.
 #pragma once
 
 #include "runtime/base/time.h"
@@ -20,13 +22,22 @@ class SpinPolicy {
   static constexpr int kSkipAfterMisses = 32;
   static constexpr int kSkipAfterContention = 500;
   static constexpr int kContendedFactor = 4;
+  static constexpr int kCostlyFactor = 4;
+  static constexpr Duration kCostlyReturn = std::chrono::milliseconds(1);
 
   explicit SpinPolicy(bool allowed, Duration budget = kBudget)
       : allowed_(allowed && budget > Duration::zero()), budget_(budget) {}
 
-  Duration budget() const { return budget_; }
+  Duration budget() const { return costly_ ? kCostlyFactor * budget_ : budget_; }
   bool allowed() const { return allowed_; }
 
+  /// Whether the wait that blocked last took long to go on (SP-4).
+  void BlockingIsCostly(bool costly) {
+    if (costly == costly_) return;
+    costly_ = costly;
+    skip_ = 0;
+    misses_ = 0;
+  }
   /// Called once per wait; true: poll for up to budget().
   bool ShouldSpin() {
     if (!allowed_) return false;
@@ -36,7 +47,7 @@ class SpinPolicy {
   }
   /// After each step of polling: true when it took so long that polling should stop now (SP-3).
   bool Contended(Duration step) {
-    if (step <= kContendedFactor * budget_) return false;
+    if (costly_ || step <= kContendedFactor * budget_) return false;
     skip_ = kSkipAfterContention;
     misses_ = 0;
     return true;
@@ -53,6 +64,7 @@ class SpinPolicy {
   Duration budget_;
   int misses_ = 0;
   int skip_ = 0;
+  bool costly_ = false;
 };
 
 }  // namespace troupe::actors

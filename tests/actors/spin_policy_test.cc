@@ -51,8 +51,32 @@ TEST(SpinPolicy, SP3_ALongStepIsContention) {
   EXPECT_EQ(SkippedNow(policy), SpinPolicy::kSkipAfterContention);
 }
 
+TEST(SpinPolicy, SP4_WhereBlockingIsCostlyContentionIsForgottenAndPollingGoesOnLonger) {
+  SpinPolicy policy(true);
+  const Duration ordinary = policy.budget();
+  EXPECT_TRUE(policy.Contended(std::chrono::milliseconds(1)));
+  policy.BlockingIsCostly(true);
+  EXPECT_EQ(SkippedNow(policy), 0);
+  EXPECT_EQ(policy.budget(), SpinPolicy::kCostlyFactor * ordinary);
+  EXPECT_FALSE(policy.Contended(std::chrono::milliseconds(1)));
+  policy.BlockingIsCostly(false);
+  EXPECT_EQ(policy.budget(), ordinary);
+  EXPECT_TRUE(policy.Contended(std::chrono::milliseconds(1)));
+}
+
+TEST(SpinPolicy, SP4_MissesCountThoughBlockingIsCostly) {
+  SpinPolicy policy(true);
+  for (int i = 0; i < SpinPolicy::kMissesMax; ++i) {
+    policy.BlockingIsCostly(true);
+    ASSERT_TRUE(policy.ShouldSpin());
+    policy.Miss();
+  }
+  policy.BlockingIsCostly(true);
+  EXPECT_EQ(SkippedNow(policy), SpinPolicy::kSkipAfterMisses) << "a peer that takes long is not polled for ever";
+}
+
 TEST(SpinPolicy, BudgetIsWithinWhatTheGilMayBeHeldFor) {
-  EXPECT_LE(SpinPolicy(true).budget(), std::chrono::microseconds(40));
+  EXPECT_LE(SpinPolicy(true).budget(), std::chrono::microseconds(40)) << "where others of the process can have it at once";
 }
 
 }  // namespace
