@@ -128,7 +128,11 @@ std::optional<CallServer::Ended> CallServer::Handle(CallExecutor& executor, int 
   epoll_event events[64];
   if (blocks) executor.Suspend();
   const int count = ::epoll_wait(epoll_.get(), events, 64, most_ms);
-  if (blocks) executor.Resume();
+  if (blocks) {
+    const Instant woken = Now();
+    executor.Resume();
+    spin_.BlockingIsCostly(Now() - woken > SpinPolicy::kCostlyReturn);
+  }
   if (sessions_.detached() != 0) ExpireSessions();
   if (accept_again_ && Now() >= *accept_again_) Accept(executor);
   if (executor.Interrupted()) return Ended::kInterrupted;
