@@ -8,7 +8,8 @@
 //         contended: the next kSkipAfterContention waits block at once.
 //   SP-4  Where who blocked waits long to go on afterwards (another Python thread computes and keeps the GIL for its
 //         5 ms), blocking costs a hundred budgets: polling goes on for kCostlyFactor of them, which is how long a peer
-//         takes that fell asleep meanwhile, and SP-3 rests. Else one wait that blocked would lead to the next.
+//         takes that fell asleep meanwhile; SP-3 rests, and SP-2 skips kSkipWhileCostly. Else one wait that blocked
+//         would lead to the next.
 #pragma once
 
 #include "runtime/base/time.h"
@@ -20,6 +21,7 @@ class SpinPolicy {
   static constexpr Duration kBudget = std::chrono::microseconds(30);
   static constexpr int kMissesMax = 8;
   static constexpr int kSkipAfterMisses = 32;
+  static constexpr int kSkipWhileCostly = 4;
   static constexpr int kSkipAfterContention = 500;
   static constexpr int kContendedFactor = 4;
   static constexpr int kCostlyFactor = 4;
@@ -56,7 +58,7 @@ class SpinPolicy {
   void Miss() {
     if (++misses_ < kMissesMax) return;
     misses_ = 0;
-    skip_ = kSkipAfterMisses;
+    skip_ = costly_ ? kSkipWhileCostly : kSkipAfterMisses;
   }
 
  private:

@@ -72,7 +72,7 @@ TEST(SpinPolicy, SP4_MissesCountThoughBlockingIsCostly) {
     policy.Miss();
   }
   policy.BlockingIsCostly(true);
-  EXPECT_EQ(SkippedNow(policy), SpinPolicy::kSkipAfterMisses) << "a peer that takes long is not polled for ever";
+  EXPECT_EQ(SkippedNow(policy), SpinPolicy::kSkipWhileCostly) << "a peer that takes long is not polled for ever";
 }
 
 TEST(SpinPolicy, BudgetIsWithinWhatTheGilMayBeHeldFor) {
