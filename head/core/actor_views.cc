@@ -92,7 +92,7 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.launch = actor.launch;
   info.restarts = actor.restarts;
   info.resources = actor.spec.run_resources;
-  info.methods = actor.methods;
+  info.methods = actor.spec.methods;
   info.unwanted = actor.unwanted;
   info.room_wanted = RoomIsWanted(turn, actor);
   if (OutOfReach(turn, actor)) {

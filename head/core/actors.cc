@@ -241,7 +241,6 @@ void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message) {
   live.actor = message.actor;
   live.incarnation = message.incarnation;
   live.address = message.address;
-  live.methods = message.methods;
   turn.Append(std::move(live));
   PushActor(turn, *actor);
 }

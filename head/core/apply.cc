@@ -241,7 +241,6 @@ class Folder {
     if (actor == nullptr || actor->incarnation != e.incarnation) return;
     actor->state = wire::ActorState::kAlive;
     actor->address = e.address;
-    actor->methods = e.methods;
   }
   void operator()(const wire::ActorDoomed& e) {
     if (Actor* actor = FindActor(e.actor)) actor->doomed = true;

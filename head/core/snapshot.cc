@@ -104,7 +104,6 @@ void WriteActor(Writer& out, const Actor& actor) {
   kept.incarnation = actor.incarnation;
   kept.place = actor.place;
   kept.address = actor.address;
-  kept.methods = actor.methods;
   kept.failure = actor.failure;
   kept.restarts = actor.restarts;
   kept.doomed = actor.doomed;
@@ -257,7 +256,6 @@ void Restore(State& state, const wire::ActorKept& event, const std::string& atta
   actor.incarnation = event.incarnation;
   actor.place = event.place;
   actor.address = event.address;
-  actor.methods = event.methods;
   actor.failure = event.failure;
   actor.restarts = event.restarts;
   actor.doomed = event.doomed;

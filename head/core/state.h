@@ -155,7 +155,6 @@ struct Actor {
   std::uint64_t incarnation = 0;
   wire::ActorPlaced place;
   wire::ActorAddress address;
-  std::string methods;
   wire::Failure failure;
   std::string exception;  // pickled, of a constructor
   std::uint32_t restarts = 0;

@@ -81,7 +81,8 @@ def parse_fields(body: str, schema: Schema, where: str) -> list[Field]:
         match = re.fullmatch(r"(\w+)\s*@(\d+)\s*:\s*([\w.()]+)(?:\s*=\s*(\S+))?", part)
         if not match:
             raise SystemExit(f"schema: {where}: cannot read {part!r}")
-        fields.append(Field(match.group(1), resolve(match.group(3), schema), match.group(4)))
+        if not match.group(1).startswith("retired"):  # a number that is not given again
+            fields.append(Field(match.group(1), resolve(match.group(3), schema), match.group(4)))
         numbers.append(int(match.group(2)))
     if sorted(numbers) != list(range(len(numbers))):
         raise SystemExit(f"schema: {where}: field numbers must be 0..{len(numbers) - 1}")

@@ -11,6 +11,7 @@ from conftest import Home, eventually
 
 import troupe
 from troupe import exceptions
+from troupe.util import placement_group, remove_placement_group
 
 
 class Maker:
@@ -186,6 +187,20 @@ def test_streaming_what_is_no_generator(idle: Home) -> None:
         made.gated.remote(other.plain.remote())
     for each in (made, other):
         troupe.kill(each)
+
+
+def test_a_named_actor_that_is_not_there_yet_is_known_by_its_class(idle: Home) -> None:
+    everything = placement_group([{"CPU": troupe.cluster_resources()["CPU"]}])
+    troupe.get(everything.ready(), timeout=20)
+    made = troupe.remote(num_cpus=1, name="to come")(Maker).remote()
+    found = troupe.get_actor("to come")
+    assert isinstance(found.count.remote(3), troupe.ObjectRefGenerator)
+    with pytest.raises(AttributeError, match="no method 'counts'"):
+        found.counts.remote(3)
+    with pytest.raises(TypeError, match="missing a required argument: 'upto'"):
+        found.count.remote()
+    troupe.kill(made)
+    remove_placement_group(everything)
 
 
 def test_an_actor_that_dies_in_mid_stream(idle: Home) -> None:

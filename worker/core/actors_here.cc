@@ -190,7 +190,6 @@ bool ActorsHere::OnMessage(Process& process, wire::Message message, Instant now,
   }
   if (!ready->failed) {
     actor->ready = true;
-    actor->methods = std::move(ready->methods);
     PostStarted(*actor, out);
     return true;
   }
@@ -232,7 +231,6 @@ void ActorsHere::PostStarted(const Actor& actor, Effects* out) {
   wire::ActorStarted started;
   started.actor = actor.start.actor;
   started.incarnation = actor.start.incarnation;
-  started.methods = actor.methods;
   started.awaits = !actor.ready;
   wire::ActorAddress& address = started.address;
   address.actor = actor.start.actor;

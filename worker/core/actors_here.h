@@ -48,7 +48,6 @@ class ActorsHere {
     std::string end_reason;
     wire::Failure failure;      // of the constructor
     std::string attachment;
-    std::string methods;
     std::uint64_t ticket = 0;
     bool fetching = false;
   };

@@ -45,7 +45,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     from troupe import _calls
 
     server = _calls.listen(begin["socket_path"], channel.control)
-    channel.send("ActorReady", {"failed": False, "methods": traits.to_json()})
+    channel.send("ActorReady", {"failed": False})
     channel.started()
     _calls.serve(server, instance, find=lambda name: find(instance, traits, name), groups=running["groups"],
                  max_concurrency=running["max_concurrency"] or (1 if loop is None else ASYNC_CONCURRENCY), loop=loop)

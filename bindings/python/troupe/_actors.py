@@ -68,6 +68,8 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     package = Package(cls, args, kwargs, traits, _actor_options.running_of(options))
     environment = _environment.build(options.get("runtime_env"), session=session)
     spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), environment)
+    if spec["name"]:
+        spec["methods"] = traits.to_json()
     link, _ = ActorLink.of_or_new(session, spec["actor"], cls.__name__, traits.max_pending_calls, traits.ordered)
     link.keep(package.refs, restarts=spec["max_restarts"] != 0)
     if package.to_come and not spec["name"]:

@@ -107,6 +107,7 @@ struct ActorSpec {
   where @17 :Where;
   priority @18 :Int32;
   leased @19 :Bool;            # its maker is told when others wait for its room (ActorInfo.roomWanted), and gives it back when it is idle
+  methods @20 :Data;           # of one with a name: what its handles know of its class, for who looks it up
 }
 struct CreateActor { spec @0 :ActorSpec; }         # attachment: pickled class and arguments. Answer: ActorUpdate (pending)
 struct ActorInfo {

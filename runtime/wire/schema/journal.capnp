@@ -68,7 +68,7 @@ struct LaunchDisowned { launch @0 :LaunchId; owner @1 :ProcessId; }    # another
 
 struct ActorCreated { spec @0 :ActorSpec; owner @1 :ProcessId; launch @2 :LaunchId; epoch @3 :UInt64; group @4 :GroupId; }   # attachment: payload
 struct ActorPlaced { actor @0 :ActorId; incarnation @1 :UInt64; node @2 :NodeId; group @3 :GroupId; attempt @4 :UInt64; bundle @5 :Int32 = -1; gpuIds @6 :List(UInt32); }
-struct ActorLive { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; methods @3 :Data; }
+struct ActorLive { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; retired3 @3 :Data; }
 struct ActorDoomed { actor @0 :ActorId; reason @1 :Text; }       # kill asked for: no restart follows
 struct ActorDied { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; restart @3 :Bool; }  # attachment: pickled exception
 struct ActorForgotten { actor @0 :ActorId; }
@@ -104,7 +104,7 @@ struct LaunchKept {              # attachment: the payload while it is open, the
 struct RankValueKept { launch @0 :LaunchId; rank @1 :UInt32; }   # attachment: the value
 struct ActorKept {               # attachment: the payload while it lives, the pickled exception after
   created @0 :ActorCreated; state @1 :ActorState; incarnation @2 :UInt64; place @3 :ActorPlaced;
-  address @4 :ActorAddress; methods @5 :Data; failure @6 :Failure; restarts @7 :UInt32; doomed @8 :Bool;
+  address @4 :ActorAddress; retired5 @5 :Data; failure @6 :Failure; restarts @7 :UInt32; doomed @8 :Bool;
   uncounted @9 :Bool; unwanted @10 :Bool;
 }
 struct RecentWritesKept { requests @0 :List(RequestId); }

@@ -135,7 +135,7 @@ struct StartActor {
   recreatable @14 :Bool;       # named, detached or with max_restarts: ended after 60 s without a head
 }
 # `awaits`: its process is there, and waits for what its maker, on another host, is to bring to it before it is constructed.
-struct ActorStarted { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; methods @3 :Data; awaits @4 :Bool; }
+struct ActorStarted { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; retired3 @3 :Data; awaits @4 :Bool; }
 struct ActorEnded { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; graceful @3 :Bool; }  # attachment: pickled exception of a constructor
 struct EndActor { actor @0 :ActorId; incarnation @1 :UInt64; graceful @2 :Bool; reason @3 :Text; }
 
