@@ -60,6 +60,8 @@ ray.get(group.ready())
 inside = Counter.options(scheduling_strategy=PlacementGroupSchedulingStrategy(placement_group=group)).remote(0)
 print("group", ray.get(inside.add.remote(1)))
 print("state", sorted(each.state for each in list_actors(filters=[("class_name", "=", "Counter")]))[0])
+assert ray.cloudpickle.loads(ray.cloudpickle.dumps(square)) is not None and ray.util.get_node_ip_address() == "127.0.0.1"
+assert counter._actor_id.hex() == counter._ray_actor_id == ray.get_actor("counter")._actor_id
 queue = Queue()
 queue.put(ray.put([1, 2]) and "item")
 print("queue", queue.get())

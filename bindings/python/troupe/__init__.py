@@ -26,6 +26,7 @@ _WHERE = {
     "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actor_handle",
     "method": "_method_options",
     "get_runtime_context": "_runtime_context", "ObjectRef": "_calls", "ObjectRefGenerator": "_streams",
+    "DynamicObjectRefGenerator": "_streams",
     "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
     "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
 }

@@ -44,6 +44,10 @@ class ActorMethod(Caller):
 
     def _first(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._link.bind(self, self._target, self._check, self._life)
+        if self._options.gathered:
+            from troupe import _streams
+
+            bound = _streams.gathering(bound)
         if _api.around_wait is not None:
             bound = _api.lending(bound)
         self.remote = bound
@@ -68,6 +72,18 @@ class ActorMethod(Caller):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"actor methods are called by .{self._name}.remote(...)")
+
+
+class ActorID(str):
+    """An actor's id, hex digits, with the methods of Ray's."""
+
+    def hex(self) -> str:
+        """Its hex digits."""
+        return str(self)
+
+    def binary(self) -> bytes:
+        """Its bytes."""
+        return bytes.fromhex(self)
 
 
 class ActorHandle:
@@ -120,8 +136,10 @@ class ActorHandle:
         return self.__copy__()
 
     @property
-    def _actor_id(self) -> str:
-        return self._link.actor
+    def _actor_id(self) -> ActorID:
+        return ActorID(self._link.actor)
+
+    _ray_actor_id = _actor_id
 
 
 def watched(session: _session.Session, actor: str, class_name: str, traits: Traits) -> ActorLink:

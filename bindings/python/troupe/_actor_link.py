@@ -275,7 +275,7 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
     failure = info["failure"]
     cause = _loaded(attachment)
     text = f"{label} is dead: {failure['cause'] or 'its process is gone'}"
-    if failure["node_name"]:
+    if failure["node_name"] and f"pid {failure['pid']}" not in failure["cause"]:
         text += f" (on {failure['node_name']}, pid {failure['pid']})"
     if failure["traceback"]:
         text += "\n  " + "\n  ".join(failure["traceback"].rstrip().splitlines()[-30:])

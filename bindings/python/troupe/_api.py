@@ -224,6 +224,8 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
     """
     from troupe import _calls, _tasks
 
+    if "troupe._streams" in sys.modules:
+        ref = sys.modules["troupe._streams"].source_of(ref)
     if isinstance(ref, _calls.RefStream):
         ref = ref.answer()
     if type(ref) is not _calls.Ref:

@@ -167,11 +167,3 @@ class MeetingStore(dist.Store):
 
     def _get(self, keys: list[str], timeout: datetime.timedelta) -> list[bytes]:
         return troupe.get(self._actor.get.remote(self._number, keys, timeout.total_seconds()))
-
-
-def address_here() -> str:
-    """Where processes of other hosts reach this one."""
-    from troupe import state
-
-    node = troupe.get_runtime_context().get_node_id()
-    return next((each["address"].rpartition(":")[0] for each in state.list_nodes() if each["node_id"] == node), "")

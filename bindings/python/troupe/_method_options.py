@@ -16,6 +16,7 @@ from troupe import _parameters
 from troupe._parameters import Parameters
 
 STREAMING = "streaming"
+DYNAMIC = "dynamic"
 RETURNS_MAX = 1 << 16
 _ATTRIBUTE = "__troupe_method__"
 _ACCEPTED = {"name", "enable_task_events"}  # Ray's, without a meaning here
@@ -31,6 +32,7 @@ class MethodOptions:
     max_task_retries: int | None = None
     retry_exceptions: bool | tuple[type[BaseException], ...] | None = None
     backpressure: int | None = None
+    gathered: bool = False  # a stream whose refs are one value, there once the method is over
     parameters: Parameters | None = None  # what it may be called with, where that is known
 
     def target(self, method: str) -> str:
@@ -38,7 +40,7 @@ class MethodOptions:
         parts = [method]
         if self.num_returns == STREAMING:
             parts.append("returns=*")
-            if self.backpressure is not None:
+            if self.backpressure is not None and not self.gathered:
                 parts.append(f"ahead={self.backpressure}")
         elif self.num_returns != 1:
             parts.append(f"returns={self.num_returns}")
@@ -57,6 +59,7 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name == "num_returns":
             checked[name] = _num_returns(value)
+            checked["gathered"] = value == DYNAMIC
         elif name == "concurrency_group":
             checked[name] = _group(value)
         elif name == "max_task_retries":
@@ -78,11 +81,11 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
 def _num_returns(value: Any) -> int | str:
     if value is None:
         return 1
-    if value in (STREAMING, "dynamic"):
+    if value in (STREAMING, DYNAMIC):
         return STREAMING
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= RETURNS_MAX:
         return value
-    raise ValueError(f"num_returns must be a whole number from 0 to {RETURNS_MAX} or 'streaming', not {value!r}")
+    raise ValueError(f"num_returns must be a whole number from 0 to {RETURNS_MAX}, 'streaming' or 'dynamic', not {value!r}")
 
 
 def _group(value: Any) -> str | None:

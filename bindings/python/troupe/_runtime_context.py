@@ -5,6 +5,7 @@ from typing import Any
 
 from troupe import _session
 from troupe._actor_host import ActorContext
+from troupe._identity import boot_id
 from troupe.launch import _context
 
 
@@ -24,11 +25,12 @@ class RuntimeContext:
         return _session.current().address or os.environ.get("TROUPE_ADDRESS", "")
 
     def get_node_id(self) -> str:
-        """Id (hex) of the node this process runs on; "" in a driver of its own."""
+        """Id (hex) of the node this process runs on; in a program that called init(), of the node on its host (the first by
+        name), "" where that has none."""
         return self._here("node")
 
     def get_node_name(self) -> str:
-        """That node's name."""
+        """The name of the node that get_node_id() tells."""
         return self._here("node_name")
 
     def get_actor_id(self) -> str | None:
@@ -118,7 +120,7 @@ class RuntimeContext:
         return _session.current().store.get("cluster_id", "")
 
     def get_node_labels(self) -> dict[str, str]:
-        """Labels of the node this process runs on."""
+        """Labels of the node that get_node_id() tells."""
         node = self.get_node_id()
         from troupe import _view
 
@@ -138,7 +140,23 @@ class RuntimeContext:
     @staticmethod
     def _here(field: str) -> Any:
         place = ActorContext.current or _context.current_or_none()
-        return getattr(place, field) if place is not None else ""
+        return getattr(place, field) if place is not None else _of_driver(field)
+
+
+def _of_driver(field: str) -> str:
+    """Of the node that shares this host with a driver; the head is asked until there is one."""
+    session = _session.current_or_none()
+    if session is None:
+        return ""
+    if "node_here" not in session.store:
+        here = boot_id()
+        beside = [node for node in session.request("GetStatus", {})[1]["nodes"]
+                  if node["boot_id"] == here and node["state"] != "dead"]
+        if not beside:
+            return ""
+        first = min(beside, key=lambda node: node["name"])
+        session.store["node_here"] = {"node": first["node"], "node_name": first["name"]}
+    return session.store["node_here"][field]
 
 
 def get_runtime_context() -> RuntimeContext:

@@ -1,9 +1,11 @@
 """Methods that yield: the caller's ObjectRefGenerator, and how an actor on an event loop gives its items."""
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import collections
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
+from troupe import _calls
 from troupe._bridge import native
 
 
@@ -44,6 +46,70 @@ class ObjectRefGenerator(native.RefStream):
 
 
 native.set_stream_type(ObjectRefGenerator)
+
+
+class DynamicObjectRefGenerator:
+    """The refs of all that a call with `num_returns="dynamic"` yielded: what `get` of its ref gives.
+
+    For `for` and `len()`; a ref that was taken is gone from it. An exception of the method is the last ref. It can be
+    passed on, and the ref that it came from as well.
+    """
+
+    def __init__(self, refs: Iterable[Any]) -> None:
+        self._refs = collections.deque(refs)
+
+    def __iter__(self) -> "DynamicObjectRefGenerator":
+        return self
+
+    def __next__(self) -> Any:
+        if not self._refs:
+            raise StopIteration
+        return self._refs.popleft()
+
+    def __len__(self) -> int:
+        return len(self._refs)
+
+    def __reduce__(self) -> tuple:
+        return DynamicObjectRefGenerator, (list(self._refs),)
+
+
+_sources: dict[str, ObjectRefGenerator] = {}  # by the ref that was given for it, until that has its answer
+
+
+def gathering(bound: Callable[..., ObjectRefGenerator]) -> Callable[..., Any]:
+    """`bound`, a streaming call, but that it gives one ref: of a DynamicObjectRefGenerator, once the method is over."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        stream, promise = bound(*args, **kwargs), _calls.Promise()
+        _sources[promise.ref.hex()] = stream
+        _gather(stream, promise, [])
+        return promise.ref
+
+    return call
+
+
+def source_of(ref: Any) -> Any:
+    """The stream whose refs `ref` is to hold; any other is given back."""
+    return _sources.get(ref.hex(), ref) if _sources and type(ref) is _calls.Ref else ref
+
+
+def _gather(stream: ObjectRefGenerator, promise: _calls.Promise, refs: list[Any]) -> None:
+    """Takes what is there; the rest on threads of the runtime as it comes, so that the method never waits for room."""
+    while (front := stream.front()).done():
+        taken = stream.take()
+        if taken is None:
+            break
+        refs.append(taken)
+    else:
+        return _calls.when_done(front, lambda: _gather(stream, promise, refs))
+    _sources.pop(promise.ref.hex(), None)
+    error = stream.answer().future().exception()
+    if error is not None and len(refs) < 2:  # nothing came before it
+        return promise.set_error(error)
+    try:
+        promise.set_value(DynamicObjectRefGenerator(refs))
+    except ValueError as too_many:  # refs for one value
+        promise.set_error(error or too_many)
 
 
 async def give(items: Any, sink: Any) -> None:

@@ -56,10 +56,12 @@ class RemoteFunction:
 
         session = _session.current()
         if self._checked.returns.num_returns == "streaming":
-            from troupe import _streams  # noqa: F401  (what such a call gives)
+            from troupe import _streams  # what such a call gives
         with Leases.of(session).pool(_task_options.placing(_actor_options.captured(self._options))) as pool:
             started = self._bind(session, pool)
         _bound.add(self)
+        if self._checked.returns.gathered:
+            started = _streams.gathering(started)
         if _api.around_wait is not None:
             started = _api.lending(started)
         self.__dict__["remote"] = started

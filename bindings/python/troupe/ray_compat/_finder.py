@@ -28,7 +28,8 @@ class RayModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         where = MODULES[self.__name__].get(name)
         if where is not None:
-            value = getattr(importlib.import_module(f"troupe.{where}" if where else "troupe"), name)
+            home = where.removeprefix("=") if where.startswith("=") else f"troupe.{where}".rstrip(".")
+            value = getattr(importlib.import_module(home), name)
         elif f"{self.__name__}.{name}" in MODULES:  # ray.util without an import of its own, as with Ray
             value = importlib.import_module(f"{self.__name__}.{name}")
         elif name == "__version__" and self.__name__ == "ray":

@@ -26,19 +26,21 @@ _COLLECTIVE = {name: "util.collective" for name in (
     "get_collective_group_size", "get_rank", "gloo_available", "init_collective_group", "is_group_initialized",
     "nccl_available", "recv", "reduce", "reducescatter", "send", "synchronize")}
 
-# Ray's module: its names, each with the module of Troupe that has it.
+# Ray's module: its names, each with the module of Troupe that has it ("=name": another's).
 MODULES: dict[str, dict[str, str]] = {
     "ray": {**dict.fromkeys((
-        "ObjectRef", "ObjectRefGenerator", "available_resources", "cancel", "cluster_resources", "get", "get_actor",
-        "get_gpu_ids", "get_runtime_context", "init", "is_initialized", "kill", "method", "nodes", "put", "remote",
-        "shutdown", "wait"), "")},
+        "DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator", "available_resources", "cancel",
+        "cluster_resources", "get", "get_actor", "get_gpu_ids", "get_runtime_context", "init", "is_initialized", "kill",
+        "method", "nodes", "put", "remote", "shutdown", "wait"), "")},
     "ray.actor": dict.fromkeys(("ActorClass", "ActorHandle", "ActorMethod", "exit_actor"), "actor"),
+    "ray.cloudpickle": dict.fromkeys(("CloudPickler", "dump", "dumps", "load", "loads", "register_pickle_by_value",
+                                      "unregister_pickle_by_value"), "=cloudpickle"),
     "ray.cluster_utils": {"Cluster": "cluster_utils"},
     "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
     "ray.remote_function": {"RemoteFunction": "_tasks"},
     "ray.runtime_context": {"RuntimeContext": "_runtime_context", "get_runtime_context": "_runtime_context"},
     "ray.types": {"ObjectRef": ""},
-    "ray.util": {**_GROUPS, "ActorPool": "util", "list_named_actors": "util",
+    "ray.util": {**_GROUPS, "ActorPool": "util", "get_node_ip_address": "util", "list_named_actors": "util",
                  "register_serializer": "util", "deregister_serializer": "util"},
     "ray.util.accelerators": dict.fromkeys((
         "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P4", "NVIDIA_TESLA_K80", "NVIDIA_TESLA_A10G",
@@ -68,6 +70,9 @@ INSTEAD = {
     "ray.java_function": "Python", "ray.cpp_function": "Python",
     "ray.util.multiprocessing": "ray.util.ActorPool",
     "ray.util.joblib": "ray.util.ActorPool",
+    "ray.util.inspect_serializability": "ray.cloudpickle.dumps: what it raises is what a call would",
+    "ray.util.metrics": "prometheus_client in the actor",
+    **dict.fromkeys(("ray.util.pdb", "ray.util.rpdb"), "`troupe stack`, which shows where every process is"),
     **dict.fromkeys(("ray.util.state.get_task", "ray.util.state.list_tasks", "ray.util.state.summarize_tasks"),
                     "the refs of the tasks: ray.wait, ray.get"),
     **dict.fromkeys(("ray.util.state.get_objects", "ray.util.state.list_objects", "ray.util.state.summarize_objects"),

@@ -29,6 +29,23 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
     return [each["name"] for each in named if each["namespace"] == session.namespace]
 
 
+def get_node_ip_address() -> str:
+    """Where other hosts reach this one: the address of this process's node, or, where its host has none, the one that
+    reaches the head. Blocks for a request. ConnectionError outside of a session."""
+    import socket
+
+    from troupe import _session, get_runtime_context, state
+
+    session, here = _session.current(), get_runtime_context().get_node_id()
+    for node in state.list_nodes(session) if here else []:
+        if node["node_id"] == here:
+            return str(node["address"].rpartition(":")[0].strip("[]"))
+    head = get_runtime_context().gcs_address.rpartition(":")[0].strip("[]")
+    with socket.socket(socket.AF_INET6 if ":" in head else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((head, 1))  # sends nothing
+        return str(probe.getsockname()[0])
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:  # without an import of its own
         return importlib.import_module(f"troupe.util.{name}")
@@ -37,6 +54,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'troupe.util' has no attribute {name!r}{without(f'ray.util.{name}')}")
 
 
-__all__ = ["ActorPool", "PlacementGroup", "deregister_serializer", "get_current_placement_group", "get_placement_group",
-           "list_named_actors", "placement_group", "placement_group_table", "register_serializer",
+__all__ = ["ActorPool", "PlacementGroup", "deregister_serializer", "get_current_placement_group", "get_node_ip_address",
+           "get_placement_group", "list_named_actors", "placement_group", "placement_group_table", "register_serializer",
            "remove_placement_group"]

@@ -24,6 +24,7 @@ from typing import Any
 
 import troupe
 from troupe._identity import boot_id
+from troupe.util import get_node_ip_address
 
 _TIMEOUT_MS = 30000
 
@@ -70,8 +71,7 @@ class _Group:
         elif os.environ.get("GLOO_SOCKET_IFNAME"):
             options._devices = [gloo.create_device(interface=os.environ["GLOO_SOCKET_IFNAME"].split(",")[0])]
         else:
-            address = _collective.address_here()
-            options._devices = [gloo.create_device(hostname=address) if address else gloo.create_default_device()]
+            options._devices = [gloo.create_device(hostname=get_node_ip_address())]
         return gloo(store, self.rank, self.world_size, options)
 
     def _nccl(self, store: Any, one_host: bool) -> Any:
