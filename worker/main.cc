@@ -18,6 +18,7 @@ ABSL_FLAG(std::string, socket_dir, "", "where sockets go; short (XDG_RUNTIME_DIR
 ABSL_FLAG(std::string, name, "", "the node's name (host name); the head makes it unique");
 ABSL_FLAG(double, num_cpus, -1, "CPUs to offer (those of this machine)");
 ABSL_FLAG(int, num_gpus, -1, "logical GPUs to offer (those of this machine)");
+ABSL_FLAG(double, memory, -1, "bytes of memory to offer (a part of this machine's)");
 ABSL_FLAG(std::string, resources, "", "further resources, a JSON object of numbers");
 ABSL_FLAG(std::string, labels, "", "key=value,key=value");
 ABSL_FLAG(std::string, listen, "", "address or address:port for other nodes (the one that reaches the head)");
@@ -44,6 +45,7 @@ troupe::worker::RawOptions FromFlags() {
   raw.name = absl::GetFlag(FLAGS_name);
   raw.num_cpus = absl::GetFlag(FLAGS_num_cpus);
   raw.num_gpus = absl::GetFlag(FLAGS_num_gpus);
+  raw.memory = absl::GetFlag(FLAGS_memory);
   raw.resources = absl::GetFlag(FLAGS_resources);
   raw.labels = absl::GetFlag(FLAGS_labels);
   raw.listen = absl::GetFlag(FLAGS_listen);

@@ -9,11 +9,14 @@
 #include <utility>
 
 #include "runtime/os/host.h"
+#include "runtime/os/memory.h"
 
 namespace troupe::worker {
 namespace {
 
-constexpr double kAmountMax = 1e12;
+constexpr double kAmountMax = 1e14;
+// As Ray does: the rest is for shared memory and for the system.
+constexpr double kOfferedMemory = 0.7;
 
 StatusOr<std::uint64_t> ToAmount(double value, const std::string& what) {
   if (!(value >= 0) || value > kAmountMax) {
@@ -85,6 +88,13 @@ std::string DefaultSocketDir() {
   return "/tmp/troupe-" + std::to_string(geteuid());
 }
 
+/// In whole GiB (MiB, of less than one), so that machines of one kind are alike.
+double MemoryOffered(std::uint64_t total_bytes) {
+  const auto offered = static_cast<std::uint64_t>(static_cast<double>(total_bytes) * kOfferedMemory);
+  const std::uint64_t step = offered < (1u << 30) ? 1u << 20 : 1u << 30;
+  return static_cast<double>(offered / step * step);
+}
+
 Status CheckName(const std::string& name) {
   if (name.empty() || name.size() > 255 ||
       name.find_first_of(" /\t\n\r\"'\\") != std::string::npos) {
@@ -141,6 +151,11 @@ StatusOr<WorkerOptions> CheckOptions(const RawOptions& raw) {
   if (options.resources.count(kGpu) > 0) {
     return MakeError(ErrorCode::kInvalid, "--resources: give GPUs by --num-gpus");
   }
+  if (options.resources.count(kMemory) > 0) {
+    return MakeError(ErrorCode::kInvalid, "--resources: give memory by --memory");
+  }
+  const double memory = raw.memory < 0 ? MemoryOffered(os::ReadMemory().total_bytes) : raw.memory;
+  TROUPE_ASSIGN(options.resources[kMemory], ToAmount(memory, "--memory"));
   std::erase_if(options.resources, [](const auto& each) { return each.second == 0; });
   TROUPE_ASSIGN(options.labels, ParseLabels(raw.labels));
   if (raw.listen.find(':') != std::string::npos) {

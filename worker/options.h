@@ -26,6 +26,7 @@ struct RawOptions {
   std::string name;
   double num_cpus = -1;   // negative: this machine's
   int num_gpus = -1;      // negative: this machine's
+  double memory = -1;     // bytes; negative: a part of this machine's
   std::string resources;  // JSON object
   std::string labels;     // k=v,k=v
   std::string listen;

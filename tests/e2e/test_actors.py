@@ -10,6 +10,7 @@ from conftest import Home, eventually
 
 import troupe
 from troupe import exceptions
+from troupe.launch import distributed
 from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 
@@ -260,7 +261,27 @@ def test_a_group_that_can_never_be_placed(idle: Home) -> None:
 
 
 def test_what_the_cluster_has(idle: Home) -> None:
-    assert troupe.cluster_resources() == {"CPU": 8.0}
+    memory = troupe.cluster_resources()["memory"]  # seven tenths of the machine's, whole GiB or MiB
+    assert memory > 0 and memory % 2**20 == 0 and troupe.cluster_resources() == {"CPU": 8.0, "memory": memory}
     (node,) = troupe.nodes()
-    assert node["Alive"] and node["NodeName"] == "one" and node["Resources"] == {"CPU": 8.0}
-    assert troupe.state.available_resources_per_node() == {node["NodeID"]: {"CPU": 8.0}}
+    assert node["Alive"] and node["NodeName"] == "one" and node["Resources"] == {"CPU": 8.0, "memory": memory}
+    assert troupe.state.available_resources_per_node() == {node["NodeID"]: {"CPU": 8.0, "memory": memory}}
+
+
+def test_memory_is_reserved_and_given_back(idle: Home) -> None:
+    whole = troupe.cluster_resources()["memory"]
+    holder = Counter.options(memory=whole).remote(0)
+    troupe.get(holder.add.remote(), timeout=20)
+    assert troupe.available_resources().get("memory", 0) == 0
+    waits = troupe.remote(memory=whole / 2)(lambda: troupe.get_runtime_context().get_assigned_resources()["memory"]).remote()
+    assert troupe.wait([waits], timeout=0.3) == ([], [waits])
+    troupe.kill(holder)
+    assert troupe.get(waits, timeout=20) == whole / 2
+    with pytest.raises(exceptions.TaskUnschedulableError, match="memory needed"):
+        troupe.get(troupe.remote(memory=2 * whole)(lambda: None).remote(), timeout=20)
+    with pytest.raises(exceptions.PlacementError, match="memory"):
+        distributed(processes=2, memory=0.8 * whole, remote=True)(lambda: None).submit()
+    share = distributed(processes=2, memory="8 MiB", remote=True)(lambda: troupe.cluster_resources()["memory"])
+    assert share.distributed() == [16 << 20] * 2
+    with pytest.raises(ValueError, match='"80GiB", not \'8 Gb\''):
+        distributed(processes=2, memory="8 Gb")

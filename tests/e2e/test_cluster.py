@@ -23,12 +23,12 @@ def test_a_cluster_by_address(home: Home) -> None:
     token = home.token()
     for name in ("a", "b"):
         home.run("start", "--address", head["address"], "--token-file", token, "--num-cpus", "2", "--num-gpus", "1",
-                 "--resources", '{"license": 3}', "--labels", "zone=x", "--node-name", name)
+                 "--memory", "3GiB", "--resources", '{"license": 3}', "--labels", "zone=x", "--node-name", name)
     status = home.json("status")
     assert {node["name"]: node["alive"] for node in status["nodes"]} == {"a": True, "b": True}
     for node in status["nodes"]:
-        assert node["resources"] == {"CPU": 2, "GPU": 1, "license": 3} and node["labels"]["zone"] == "x"
-    assert "a" in home.run("status").stdout and "b" in home.run("list", "nodes").stdout
+        assert node["resources"] == {"CPU": 2, "GPU": 1, "license": 3, "memory": 3 << 30} and node["labels"]["zone"] == "x"
+    assert "memory 0 GiB/3 GiB" in home.run("status").stdout and "b" in home.run("list", "nodes").stdout
     home.run("stop")
     assert not home.processes()
 

@@ -11,6 +11,7 @@ from conftest import TIMEOUT_S, Home, eventually
 import troupe
 from troupe import exceptions
 from troupe.cluster_utils import Cluster
+from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 
 @troupe.remote(num_cpus=1)
@@ -20,10 +21,15 @@ class Where:
 
 
 def test_nodes_come_and_go(home: Home) -> None:
-    with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
-        second = cluster.add_node(num_cpus=2, resources={"license": 1}, labels={"zone": "b"})
+    with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1, "memory": 1e9}) as cluster:
+        second = cluster.add_node(num_cpus=2, memory=2e9, resources={"license": 1}, labels={"zone": "b"})
         cluster.wait_for_nodes()
-        assert troupe.cluster_resources() == {"CPU": 3, "license": 1}
+        assert troupe.cluster_resources() == {"CPU": 3, "license": 1, "memory": 3e9}
+        here = troupe.get_runtime_context()
+        assert here.get_node_id() == cluster.head_node.node_id and here.get_node_name() == "node-1"
+        near = Where.options(scheduling_strategy=NodeAffinitySchedulingStrategy(here.get_node_id(), soft=False)).remote()
+        assert troupe.get(near.node.remote(), timeout=TIMEOUT_S) == cluster.head_node.node_id
+        troupe.kill(near)
         actor = Where.options(resources={"license": 1}).remote()
         assert troupe.get(actor.node.remote(), timeout=TIMEOUT_S) == second.node_id
         assert [second] == cluster.worker_nodes and cluster.head_node in cluster.list_all_nodes()
@@ -31,7 +37,7 @@ def test_nodes_come_and_go(home: Home) -> None:
         cluster.wait_for_nodes()
         with pytest.raises(exceptions.ActorDiedError):
             troupe.get(actor.node.remote(), timeout=TIMEOUT_S)
-        assert troupe.cluster_resources() == {"CPU": 1}
+        assert troupe.cluster_resources() == {"CPU": 1, "memory": 1e9}
         third = cluster.add_node(num_cpus=4, node_name="third")
         cluster.wait_for_nodes()
         assert third.alive and {node["NodeName"] for node in troupe.nodes() if node["Alive"]} == {"node-1", "third"}
@@ -41,6 +47,8 @@ def test_nodes_come_and_go(home: Home) -> None:
             cluster.add_node(node_name="third")
         with pytest.raises(TypeError, match="no parameter 'cpus'"):
             cluster.add_node(cpus=1)
+        with pytest.raises(ValueError, match="memory must be a number of bytes"):
+            cluster.add_node(memory="much")
         with pytest.raises(ValueError, match="num_cpus must be a number"):
             cluster.add_node(num_cpus=-1)
     assert not troupe.is_initialized()
@@ -53,7 +61,7 @@ def test_a_node_that_is_killed_is_gone_at_once(home: Home) -> None:
     with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
         doomed = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
-        actor = Where.options(scheduling_strategy=troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+        actor = Where.options(scheduling_strategy=NodeAffinitySchedulingStrategy(
             doomed.node_id, soft=False)).remote()
         assert troupe.get(actor.node.remote(), timeout=TIMEOUT_S) == doomed.node_id
         cluster.remove_node(doomed, allow_graceful=False)
@@ -63,7 +71,7 @@ def test_a_node_that_is_killed_is_gone_at_once(home: Home) -> None:
 
 
 def test_another_process_reaches_it_by_its_home(home: Home) -> None:
-    with Cluster(initialize_head=True, head_node_args={"num_cpus": 2}) as cluster:
+    with Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "memory": 0}) as cluster:
         code = f"import troupe; troupe.init({cluster.address!r}); print(troupe.cluster_resources())"
         done = home.python(code, env={"TROUPE_HOME": str(cluster.home)})
         assert done.stdout.strip() == "{'CPU': 2.0}", done.stderr

@@ -7,6 +7,7 @@
 
 #include "runtime/net/digest.h"
 #include "runtime/os/directory.h"
+#include "runtime/os/memory.h"
 #include "worker/blob_store.h"
 #include "worker/devices/inventory.h"
 #include "worker/log_files.h"
@@ -103,11 +104,17 @@ TEST(Options, ErrorsSayWhatIsWrong) {
   raw.resources = "{\"tape\": 2, \"licence\": 0.5}";
   raw.labels = "zone=a,rack=3";
   raw.num_cpus = 4;
+  raw.memory = 2e12;
   const auto options = CheckOptions(raw);
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->resources, (Amounts{{kCpu, 4 * kWhole}, {"tape", 2 * kWhole}, {"licence", 5000}}));
+  EXPECT_EQ(options->resources, (Amounts{{kCpu, 4 * kWhole}, {kMemory, 2'000'000'000'000 * kWhole}, {"tape", 2 * kWhole}, {"licence", 5000}}));
   EXPECT_EQ(options->labels[1].value, "3");
-  for (const char* bad : {"[1]", "{\"a\":}", "{\"a\":-1}", "{\"a\":1} x", "{\"GPU\": 1}"}) {
+  raw.memory = -1;
+  const std::uint64_t offered = AmountOf(CheckOptions(raw)->resources, kMemory) / kWhole;
+  EXPECT_GT(offered, 0u);
+  EXPECT_LE(offered, os::ReadMemory().total_bytes / 10 * 7);
+  EXPECT_EQ(offered % (1u << 20), 0u);
+  for (const char* bad : {"[1]", "{\"a\":}", "{\"a\":-1}", "{\"a\":1} x", "{\"GPU\": 1}", "{\"memory\": 1}"}) {
     raw.resources = bad;
     EXPECT_FALSE(CheckOptions(raw).ok()) << bad;
   }

@@ -15,6 +15,7 @@ namespace troupe::worker {
 inline constexpr std::uint64_t kWhole = 10000;
 inline constexpr char kCpu[] = "CPU";
 inline constexpr char kGpu[] = "GPU";
+inline constexpr char kMemory[] = "memory";  // bytes
 
 using Amounts = std::map<std::string, std::uint64_t>;
 

@@ -55,12 +55,12 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
          namespace: str | None = None, token_file: str | None = None, log_to_driver: bool = True,
          ignore_reinit_error: bool = False, runtime_env: Mapping[str, Any] | None = None,
          object_store_memory: int | None = None, object_spilling_directory: str | None = None,
-         **ignored: Any) -> ClusterContext:
+         _memory: float | str | None = None, **ignored: Any) -> ClusterContext:
     """Connects this process to a cluster and returns its context, which is a context manager too.
 
     `address`: "host:port"; "auto" for the one cluster this user runs on this host; "local" or None for an
     embedded one-node cluster, ended at shutdown or exit (None uses TROUPE_ADDRESS first, where set).
-    `num_cpus`, `num_gpus`, `resources`, `labels` describe the embedded node. `object_store_memory`: bytes that its processes,
+    `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded node. `object_store_memory`: bytes that its processes,
     and this one, may each hold of objects in memory; `object_spilling_directory`: where they go beyond that. `token_file` (or
     TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. Blocks until connected. A head that is
     killed and started again within 30 s is come back to; an embedded cluster ends with its head.
@@ -82,13 +82,13 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     address = address or os.environ.get("TROUPE_ADDRESS") or "local"
     name = namespace or ""
     if address == "local":
-        offer = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=resources, labels=labels,
+        offer = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=_memory, resources=resources, labels=labels,
                                   object_store_memory=object_store_memory,
                                   object_spilling_directory=object_spilling_directory)
         os.environ.update(_node_start.object_memory(object_store_memory, object_spilling_directory))
         session = _cluster.start_embedded(offer, namespace=name)
     else:
-        given = [key for key, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus), ("resources", resources),
+        given = [key for key, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus), ("_memory", _memory), ("resources", resources),
                                         ("labels", labels), ("object_store_memory", object_store_memory),
                                         ("object_spilling_directory", object_spilling_directory)) if value is not None]
         if given:

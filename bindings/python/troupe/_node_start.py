@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _executables, _home, exceptions
+from troupe import _executables, _home, _resources, exceptions
 
 
 _TOKEN_BYTES_MAX = 4096
 _AMOUNT_MAX = 1e9
 _OBJECT_MEMORY_MIN = 64 << 20  # values of less than a megabyte share segments of 8
 _NODE_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_OWN_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus"}
+_OWN_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 _JOINED = "joined.json"  # the address a node joined at, so that it can join again without a token
 
 
-def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
+def offer(*, num_cpus: float | None = None, num_gpus: float | None = None, memory: float | str | None = None,
           resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
           log_days: float | None = None, log_gib: float | None = None,
           log_file_mib: float | None = None, object_store_memory: int | None = None,
@@ -36,6 +36,8 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None,
         args.append(f"--num_cpus={num_cpus:g}")
     if num_gpus is not None:
         args.append(f"--num_gpus={num_gpus:g}")
+    if memory is not None:
+        args.append(f"--memory={_resources.bytes_of(memory)}")
     if resources:
         args.append(f"--resources={json.dumps(dict(resources))}")
     if labels:

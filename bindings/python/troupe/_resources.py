@@ -1,9 +1,13 @@
 """Amounts of resources: a dict of floats for people, ten-thousandths on the wire; the priority of who asks for them."""
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 _SCALE = 10_000
+MEMORY_MAX = 10**14
+_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_BYTES = re.compile(rf"([0-9]{{1,15}}(?:\.[0-9]{{1,6}})?) ?({'|'.join(_UNITS)})?")
 
 
 def to_wire(amounts: Mapping[str, float]) -> list[dict]:
@@ -32,6 +36,15 @@ def check_priority(priority: object) -> int:
     return priority
 
 
+def bytes_of(memory: object) -> int:
+    """An amount of memory: bytes as a number, or a text as "80GiB". ValueError for others."""
+    text = _BYTES.fullmatch(memory) if isinstance(memory, str) else None
+    amount = float(text[1]) * _UNITS[text[2] or "B"] if text is not None else memory
+    if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 <= amount <= MEMORY_MAX:
+        raise ValueError(f'memory must be a number of bytes from 0 to {MEMORY_MAX:g}, or a text like "80GiB", not {memory!r}')
+    return int(amount)
+
+
 def check_name(name: str) -> None:
     """Raises ValueError for what `resources=` may not name, having an option of its own."""
     if name in ("CPU", "GPU", "memory"):
@@ -46,7 +59,7 @@ def check_gpus(gpus: float) -> None:
 
 def describe(amounts: Mapping[str, float]) -> str:
     """`{CPU: 1, GPU: 0.5}`, as the head writes it."""
-    return "{" + ", ".join(f"{name}: {amount:g}" for name, amount in sorted(amounts.items())) + "}"
+    return "{" + ", ".join(f"{name}: {amount:.15g}" for name, amount in sorted(amounts.items())) + "}"
 
 
 def for_actor(num_cpus: float | None, num_gpus: float | None, memory: float | None,

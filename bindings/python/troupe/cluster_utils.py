@@ -117,7 +117,7 @@ class Cluster:
         return _api.init(self.address, namespace=namespace)
 
     def add_node(self, wait: bool = True, *, num_cpus: float | None = None, num_gpus: float | None = None,
-                 resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
+                 memory: float | str | None = None, resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
                  node_name: str | None = None, object_store_memory: int | None = None,
                  object_spilling_directory: str | None = None, **ignored: Any) -> ClusterNode:
         """Starts a node and returns it when it has joined; `wait=False` is taken, and changes nothing.
@@ -129,7 +129,7 @@ class Cluster:
             if name not in _IGNORED:
                 raise TypeError(f"add_node() has no parameter {name!r}")
         self._running()
-        offered = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, resources=resources, labels=labels,
+        offered = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=memory, resources=resources, labels=labels,
                                     object_store_memory=object_store_memory,
                                     object_spilling_directory=object_spilling_directory)
         self._made += 1

@@ -53,7 +53,8 @@ def _place(waiting: dict[str, Any]) -> str:
 def _node_row(node: dict[str, Any]) -> list[str]:
     def used(name: str) -> str:
         total = node["resources"].get(name, 0)
-        return f"{_tables.amount(round(total - node['free'].get(name, 0), 4))}/{_tables.amount(total)}"
+        held = round(total - node["free"].get(name, 0), 4)
+        return f"{_tables.amount(held, name)}/{_tables.amount(total, name)}"
 
     other = " ".join(f"{name} {used(name)}" for name in node["resources"] if name not in ("CPU", "GPU"))
     return [node["name"], node["state"], used("CPU"), used("GPU"), other, f"{node['heard_s']:.1f} s"]

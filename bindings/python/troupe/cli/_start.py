@@ -17,12 +17,14 @@ from typing import Any
 import click
 
 from troupe import _executables, _home, _node_start, _signals, exceptions
-from troupe.cli import _common, _stop
+from troupe.cli import _common, _stop, _tables
 
 _HEAD_LOG = "head.log"
 _NODE_OPTIONS = (
     click.option("--num-cpus", type=float, help="CPUs this node offers.  [default: those of the machine]"),
     click.option("--num-gpus", type=float, help="GPUs this node offers; more than there are: logical ones."),
+    click.option("--memory", metavar="BYTES", help="Memory that actors and tasks may ask for (`memory=`).  "
+                 "[default: 0.7 of the machine's]"),
     click.option("--resources", metavar="JSON", help='Other resources, e.g. \'{"license": 2}\'.'),
     click.option("--labels", metavar="K=V", multiple=True, help="A label of this node, or several: K=V,K=V; may be repeated."),
     click.option("--object-store-memory", type=int, metavar="BYTES", help="Memory for objects, of each process of this node.  "
@@ -41,7 +43,7 @@ _NODE_OPTIONS = (
 
 
 def node_options(command: Any) -> Any:
-    """--num-cpus, --num-gpus, --resources, --labels, --object-..., --log-..., --node-name."""
+    """--num-cpus, --num-gpus, --memory, --resources, --labels, --object-..., --log-..., --node-name."""
     for option in reversed(_NODE_OPTIONS):
         command = option(command)
     return command
@@ -129,6 +131,7 @@ def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str 
         text = str(error)
         for name in ("num_cpus", "num_gpus", "object_store_memory", "object_spilling_directory"):
             text = text.replace(name, "--" + name.replace("_", "-"))
+        text = "--" * text.startswith("memory ") + text
         raise click.UsageError(text) from None
     return args
 
@@ -239,7 +242,7 @@ def _tell(shown: dict, *, joined: bool) -> None:
 
 def _amounts(ready: dict) -> str:
     amounts = ready.get("resources") or {}
-    return ": " + ", ".join(f"{value:g} {name}" for name, value in amounts.items()) if amounts else ""
+    return ": " + ", ".join(f"{_tables.amount(value, name)} {name}" for name, value in amounts.items()) if amounts else ""
 
 
 def _interrupt(number: int, frame: object) -> None:

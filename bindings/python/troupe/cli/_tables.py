@@ -29,6 +29,6 @@ def ago(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def amount(value: float) -> str:
-    """`4` or `0.5`."""
-    return f"{value:g}"
+def amount(value: float, name: str = "") -> str:
+    """`4` or `0.5` of a resource; of memory, which is bytes, `1.5 GiB`."""
+    return f"{value:g}" if name != "memory" else f"{value / 2**30:.4g} GiB"

@@ -21,6 +21,7 @@ class LaunchOptions:
     gpus: bool
     gpu_type: str
     cpus_per_rank: float
+    memory: int
     remote: bool
     max_attempts: int
     timeout: float | None
@@ -40,7 +41,7 @@ def _count(what: str, value: Any) -> int:
 
 
 def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
-             remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
+             memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, api: str | None = None,
              **where: Any) -> LaunchOptions:
     decorator = "distributed" if mode == "distributed" else "ray_launch"
@@ -61,7 +62,8 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         raise ValueError(f"api must be 'troupe' or None, not {api!r}")
     return LaunchOptions(
         mode=mode, ranks=_count("gpus", gpus) if gpus is not None else _count("processes", processes),
-        gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank, remote=bool(remote),
+        gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank,
+        memory=_resources.bytes_of(memory or 0), remote=bool(remote),
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api)
@@ -123,8 +125,8 @@ class DistributedFunction:
 
 
 def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
-                gpu_type: str | None = None, cpus_per_rank: float = 1, remote: bool = False,
-                max_attempts: int = 1, timeout: float | None = None,
+                gpu_type: str | None = None, cpus_per_rank: float = 1, memory: float | str | None = None,
+                remote: bool = False, max_attempts: int = 1, timeout: float | None = None,
                 runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
@@ -132,7 +134,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
-    the number of ranks over all nodes. `remote=True` uses the cluster of `troupe.init()` or TROUPE_ADDRESS,
+    the number of ranks over all nodes. `memory`, of each rank: bytes, or "80GiB"; it is for placing, nobody is held to it.
+    `remote=True` uses the cluster of `troupe.init()` or TROUPE_ADDRESS,
     else an embedded one on this machine. `max_attempts`: the whole gang is started again after a failure.
     `timeout` in seconds from submission to the end, queueing included. `priority`: of what waits the highest
     is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
@@ -142,7 +145,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
         def train(epochs): ...
     """
     options = _options("distributed", gpus=gpus, processes=processes, gpu_type=gpu_type,
-                       cpus_per_rank=cpus_per_rank, remote=remote, max_attempts=max_attempts, timeout=timeout,
+                       cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near)
     if fn is not None:
@@ -151,8 +154,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
 
 
 def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
-               gpu_type: str | None = None, cpus_per_rank: float = 1, remote: bool = False,
-               max_attempts: int = 1, timeout: float | None = None,
+               gpu_type: str | None = None, cpus_per_rank: float = 1, memory: float | str | None = None,
+               remote: bool = False, max_attempts: int = 1, timeout: float | None = None,
                runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
@@ -165,7 +168,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
     `import ray` in the function, and in what it starts, gives Troupe (`troupe.ray_compat`).
     """
     options = _options("driver", gpus=gpus, processes=processes, gpu_type=gpu_type,
-                       cpus_per_rank=cpus_per_rank, remote=remote, max_attempts=max_attempts, timeout=timeout,
+                       cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, api=api)
     if fn is not None:
