@@ -1,6 +1,7 @@
 """Remote functions through real processes: processes used again, values, options, errors, deaths."""
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -172,6 +173,14 @@ def test_a_process_that_dies_is_named_and_its_task_made_again(idle: Home, tmp_pa
     assert os.path.getsize(path) == 1
     with pytest.raises(exceptions.WorkerCrashedError, match="3"):
         troupe.get(troupe.remote(max_retries=0)(lambda: os._exit(3)).remote(), timeout=WAIT_S)
+
+
+def test_a_crash_says_where_it_was(idle: Home) -> None:
+    def crash() -> None:
+        ctypes.string_at(0)
+
+    with pytest.raises(exceptions.WorkerCrashedError, match=r"(?s)SIGSEGV.*\n    Current thread 0x.*test_tasks.py.* in crash\n"):
+        troupe.get(troupe.remote(max_retries=0)(crash).remote(), timeout=WAIT_S)
 
 
 def test_quick_tasks_beside_one_that_kills_its_process_all_come_back(idle: Home, tmp_path: Path) -> None:

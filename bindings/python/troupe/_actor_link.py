@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import _calls, _lives, _session, exceptions
+from troupe._failures import last_lines
 from troupe._parameters import Check
 
 Bound = Callable[..., Any]
@@ -280,8 +281,7 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
     if failure["traceback"]:
         text += "\n  " + "\n  ".join(failure["traceback"].rstrip().splitlines()[-30:])
     elif failure["log_tail"]:
-        text += "\n  last lines of its stderr:\n    " + "\n    ".join(
-            failure["log_tail"].rstrip().splitlines()[-10:])
+        text += "\n  last lines of its stderr:\n    " + "\n    ".join(last_lines(failure["log_tail"]))
     return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, actor_id=info["actor"])
 
 

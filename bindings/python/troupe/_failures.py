@@ -6,6 +6,7 @@ import socket
 import traceback
 
 TRACEBACK_BYTES_MAX = 64 << 10
+_TAIL_LINES = 12
 
 
 def type_name(error: BaseException) -> str:
@@ -31,6 +32,16 @@ def fields_of(error: BaseException, *, rank: int = -1, exit_code: int = 1, cause
     return {"rank": rank, "host": socket.gethostname(), "pid": os.getpid(), "exit_code": exit_code,
             "cause": cause or first_line(error), "exception_type": type_name(error),
             "traceback": describe(error)}
+
+
+def last_lines(tail: str) -> list[str]:
+    """The last lines that a process said; of a crash, where the thread was that crashed: what follows its innermost frames
+    is of no use."""
+    lines = tail.rstrip().splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("Current thread 0x"):
+            return lines[number:number + _TAIL_LINES]
+    return lines[-_TAIL_LINES:]
 
 
 def first_line(error: BaseException) -> str:

@@ -6,9 +6,8 @@ import signal
 from typing import Any
 
 from troupe import exceptions
+from troupe._failures import last_lines
 from troupe._identity import short
-
-_TAIL_LINES = 12
 
 
 def of_launch(handle: Any, info: dict) -> exceptions.TroupeError:
@@ -81,21 +80,12 @@ def text_of(info: dict) -> str:
         lines += ["  " + line for line in failure["traceback"].rstrip().splitlines()[-30:]]
     elif failure["log_tail"]:
         lines.append("  last lines of its stderr:")
-        lines += ["    " + line for line in _last_lines(failure["log_tail"])]
+        lines += ["    " + line for line in last_lines(failure["log_tail"])]
     if rank >= 0:
         lines += _what_is_left(info, failure)
         lines.append(f"  logs: troupe logs {short(info['launch'])} --rank {rank}")
     hint = _hint(info, failure)
     return "\n".join(lines + ([f"  try: {hint}"] if hint else []))
-
-
-def _last_lines(tail: str) -> list[str]:
-    """The last lines; of a crash, where the thread was that crashed: what follows its innermost frames is of no use."""
-    lines = tail.rstrip().splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith("Current thread 0x"):
-            return lines[number:number + _TAIL_LINES]
-    return lines[-_TAIL_LINES:]
 
 
 def _what_is_left(info: dict, failure: dict) -> list[str]:
@@ -111,7 +101,8 @@ def _what_is_left(info: dict, failure: dict) -> list[str]:
 
 def _hint(info: dict, failure: dict) -> str:
     if failure["exception_type"] == _OUT_OF_MEMORY:
-        return 'less data held by each rank, fewer DataLoader workers, or fewer ranks on one node (strategy="SPREAD")'
+        return ('less data held by each rank, fewer DataLoader workers, fewer ranks on one node (strategy="SPREAD"), or '
+                'memory="80GiB" (for what a rank needs), to be placed where there is room')
     if failure["exception_type"] in (_NODE_DIED, _UNREACHABLE) and info["attempts_max"] == 1:
         return "max_attempts=2, which starts the launch again on the nodes that are left"
     return ""
