@@ -212,6 +212,9 @@ def test_misuse_of_classes_and_options(idle: Home) -> None:
         Counter.options(nonsense=1)
     with pytest.raises(ValueError, match="lifetime"):
         Counter.options(lifetime="forever")
+    with pytest.raises(TypeError, match="cannot inherit from the actor class Counter: inherit from a plain class"):
+        class Derived(Counter):  # noqa: F841
+            """Not possible with Ray either."""
     handle = Counter.remote()
     with pytest.raises(AttributeError, match="no method"):
         handle.missing
@@ -242,6 +245,14 @@ def test_placement_groups(idle: Home) -> None:
     inside = Counter.options(num_cpus=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group, 0)).remote()
     assert troupe.get(inside.add.remote(), timeout=20) == 1
     assert troupe.available_resources()["CPU"] == 5
+    older = Counter.options(num_cpus=1, placement_group=group, placement_group_bundle_index=1).remote()
+    assert troupe.get(older.add.remote(), timeout=20) == 1 and troupe.available_resources()["CPU"] == 5
+    assert troupe.get(troupe.remote(num_cpus=0, placement_group=group)(
+        lambda: troupe.get_runtime_context().get_placement_group_id()).remote(), timeout=20) == group.id
+    with pytest.raises(ValueError, match="both say where"):
+        Counter.options(placement_group=group, scheduling_strategy="SPREAD")
+    with pytest.raises(ValueError, match="bundle_index=1 needs a placement_group"):
+        Counter.options(placement_group_bundle_index=1)
     with pytest.raises(ValueError, match="bundle index 2 is invalid"):
         PlacementGroupSchedulingStrategy(group, 2)
     troupe.util.remove_placement_group(group)

@@ -277,7 +277,8 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
     cause = _loaded(attachment)
     text = f"{label} is dead: {failure['cause'] or 'its process is gone'}"
     if failure["node_name"] and f"pid {failure['pid']}" not in failure["cause"]:
-        text += f" (on {failure['node_name']}, pid {failure['pid']})"
+        process = f", pid {failure['pid']}" if failure["pid"] > 0 else ""
+        text += f" (on {failure['node_name']}{process})"
     if failure["traceback"]:
         text += "\n  " + "\n  ".join(failure["traceback"].rstrip().splitlines()[-30:])
     elif failure["log_tail"]:

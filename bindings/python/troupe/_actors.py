@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _actor_options, _environment, _parameters, _session, exceptions
+from troupe import _actor_options, _environment, _parameters, _selectors, _session, exceptions
 from troupe._actor_handle import ActorHandle, watched
 from troupe._actor_link import ActorLink
 from troupe._identity import new_id
@@ -24,13 +24,17 @@ class ActorClass:
 
     def __init__(self, cls: type, options: Mapping[str, Any]) -> None:
         self._cls = cls
-        self._options = _actor_options.check(options)
+        self._options = _actor_options.check(_selectors.of_group(options))
         self.__name__, self.__qualname__ = cls.__name__, cls.__qualname__
         self.__module__, self.__doc__ = cls.__module__, cls.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"actors of {self.__name__} are created by {self.__name__}.remote(...), not by calling the "
                         "class")
+
+    def __mro_entries__(self, bases: tuple) -> tuple:
+        raise TypeError(f"a class cannot inherit from the actor class {self.__name__}: inherit from a plain class, and make what is "
+                        "derived from it an actor class with @remote")
 
     def __repr__(self) -> str:
         return f"<actor class {self.__name__}>"
@@ -40,7 +44,7 @@ class ActorClass:
 
     def options(self, **options: Any) -> "ActorClass":
         """The same class with other options for the actors it creates."""
-        return ActorClass(self._cls, {**self._options, **options})
+        return ActorClass(self._cls, {**self._options, **_selectors.of_group(options)})
 
     def remote(self, *args: Any, **kwargs: Any) -> "ActorHandle":
         """Creates an actor and returns its handle at once.

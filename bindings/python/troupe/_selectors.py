@@ -34,6 +34,31 @@ def where(label_selector: Mapping[str, str] | None = None, fallback_strategy: Se
 GPU_TYPE = "gpu_type"  # the label that tells a node's GPUs
 
 
+_GROUP = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
+
+
+def of_group(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Options whose `placement_group` and what goes with it, which Ray still takes, are a scheduling strategy."""
+    if not any(name in options for name in _GROUP):
+        return options
+    from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    rest = {name: value for name, value in options.items() if name not in _GROUP}
+    group, index = options.get("placement_group", "default"), options.get("placement_group_bundle_index", -1)
+    said = rest.get("scheduling_strategy") is not None
+    if group in (None, "default"):
+        if index != -1:
+            raise ValueError(f"placement_group_bundle_index={index} needs a placement_group")
+        if group is None and not said:
+            rest["scheduling_strategy"] = "DEFAULT"  # outside of any
+        return rest
+    if said:
+        raise ValueError("placement_group= and scheduling_strategy= both say where: give the second alone, a "
+                         "PlacementGroupSchedulingStrategy")
+    rest["scheduling_strategy"] = PlacementGroupSchedulingStrategy(group, index, options.get("placement_group_capture_child_tasks"))
+    return rest
+
+
 def of_accelerator(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Options whose `accelerator_type` is a term of their label selector: nodes of GPUs of that type."""
     rest = {name: value for name, value in options.items() if name != "accelerator_type"}

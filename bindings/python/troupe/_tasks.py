@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _actor_options, _api, _blobs, _capture, _parameters, _session, _task_options, exceptions
+from troupe import _actor_options, _api, _blobs, _capture, _parameters, _selectors, _session, _task_options, exceptions
 from troupe._bridge import native
 
 INLINE_BYTES_MAX = 4 << 20
@@ -24,8 +24,8 @@ class RemoteFunction:
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
         self._function = function
-        self._options = dict(options)
-        self._checked = _task_options.check(function, options)
+        self._options = dict(_selectors.of_group(options))
+        self._checked = _task_options.check(function, self._options)
         self._payload: bytes | None = None
         self._refs: Any = None  # those that the payload names
         self.__name__ = getattr(function, "__name__", "task")
@@ -42,7 +42,7 @@ class RemoteFunction:
 
     def options(self, **options: Any) -> "RemoteFunction":
         """The same function with other options."""
-        return RemoteFunction(self._function, {**self._options, **options})
+        return RemoteFunction(self._function, {**self._options, **_selectors.of_group(options)})
 
     def unbind(self) -> None:
         """The next task asks for the session anew; what names objects is of this process alone."""
