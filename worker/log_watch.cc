@@ -5,6 +5,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -54,19 +55,32 @@ void LogWatch::WakeAll() {
   }
 }
 
-LogWatch::Waiter::Waiter(LogWatch& watch, const std::string& path)
+void LogWatch::WakeAbsent() {
+  const auto found = waiters_.find(-1);
+  if (found == waiters_.end()) return;
+  for (Waiter* waiter : found->second) waiter->signal_->Set();
+}
+
+LogWatch::Waiter::Waiter(LogWatch& watch, const std::vector<std::string>& paths)
     : watch_(watch), signal_(std::make_shared<Signal>(watch.executor_)) {
-  descriptor_ = inotify_add_watch(watch_.fd_.get(), path.c_str(), IN_MODIFY);
-  watch_.waiters_[descriptor_].insert(this);
+  for (const std::string& path : paths) {
+    descriptors_.insert(std::max(inotify_add_watch(watch_.fd_.get(), path.c_str(), IN_MODIFY), -1));
+  }
+  if (descriptors_.empty()) descriptors_.insert(-1);  // known to WakeAll all the same
+  for (const int descriptor : descriptors_) watch_.waiters_[descriptor].insert(this);
 }
 
 LogWatch::Waiter::~Waiter() {
-  const auto found = watch_.waiters_.find(descriptor_);
-  found->second.erase(this);
-  if (!found->second.empty()) return;
-  watch_.waiters_.erase(found);
-  if (descriptor_ >= 0) inotify_rm_watch(watch_.fd_.get(), descriptor_);
+  for (const int descriptor : descriptors_) {
+    const auto found = watch_.waiters_.find(descriptor);
+    found->second.erase(this);
+    if (!found->second.empty()) continue;
+    watch_.waiters_.erase(found);
+    if (descriptor >= 0) inotify_rm_watch(watch_.fd_.get(), descriptor);
+  }
 }
+
+void LogWatch::Waiter::Wake() { signal_->Set(); }
 
 async::Task<void> LogWatch::Waiter::Changed(Duration limit) {
   const std::shared_ptr<Signal> signal = signal_;

@@ -1,13 +1,14 @@
-// Waits for a log file to grow: inotify, no polling.
+// Waits for log files to grow: inotify, no polling.
 //
-// View: one node; on the worker's loop. One inotify descriptor for all waiters. A waiter looks at the
-// file again after it was told, and also when the limit is over.
+// View: one node; on the worker's loop. One inotify descriptor for all waiters. A waiter looks at its
+// files again after it was told, and also when the limit is over.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "runtime/async/fd_watch.h"
 #include "runtime/async/task.h"
@@ -21,26 +22,30 @@ class LogWatch {
  public:
   static StatusOr<std::unique_ptr<LogWatch>> Open(const async::Executor& executor);
 
-  /// A waiter for `path`; make it before looking at the file, so that no growth is missed.
+  /// A waiter for these files; make it before looking at them, so that no growth is missed.
   class Waiter {
    public:
-    Waiter(LogWatch& watch, const std::string& path);
+    Waiter(LogWatch& watch, const std::vector<std::string>& paths);
     ~Waiter();
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
-    /// Suspends until the file has changed since the last call, or `limit` is over.
+    /// Suspends until one of them has changed since the last call, or `limit` is over.
     async::Task<void> Changed(Duration limit);
+    /// Ends the wait, the next one if there is none now.
+    void Wake();
 
    private:
     friend class LogWatch;
     struct Signal;
     LogWatch& watch_;
-    int descriptor_ = -1;
+    std::set<int> descriptors_;  // -1: some are not there
     std::shared_ptr<Signal> signal_;
   };
 
   /// Wakes every waiter: a process has ended, so its log is complete.
   void WakeAll();
+  /// Wakes those who wait for a file that was not there: a process has been started.
+  void WakeAbsent();
 
  private:
   LogWatch(const async::Executor& executor, UniqueFd fd);

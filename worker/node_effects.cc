@@ -22,7 +22,10 @@ Supervisor::Events Node::SupervisorEvents() {
     python_version_ = version;
     if (core_) Perform(core_->OnZygote(ready, version, clock_.Now()));
   };
-  events.forked = [this](ProcessId id, int pid) { Perform(core_->OnForked(id, pid, clock_.Now())); };
+  events.forked = [this](ProcessId id, int pid) {
+    log_watch_->WakeAbsent();
+    Perform(core_->OnForked(id, pid, clock_.Now()));
+  };
   events.failed = [this](ProcessId id, const std::string& error) {
     log_keeper_->Ended(id);
     Perform(core_->OnStartFailed(id, error, clock_.Now()));
@@ -39,6 +42,7 @@ Supervisor::Events Node::SupervisorEvents() {
     const auto asker = askers_.find(id);
     if (asker != askers_.end()) {
       blobs_->AbandonUploads(asker->second);
+      service_->Forget(asker->second);
       askers_.erase(asker);
     }
     log_keeper_->Ended(id);

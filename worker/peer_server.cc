@@ -9,7 +9,7 @@
 namespace troupe::worker {
 namespace {
 
-// Requests of one connection that may be under way; only ReadLog waits.
+// Requests of one connection that may be under way; only those for logs wait.
 constexpr int kConnectionsMax = 256;
 
 bool MayAsk(wire::Role role, const wire::Body& body) {
@@ -17,7 +17,7 @@ bool MayAsk(wire::Role role, const wire::Body& body) {
       role == wire::Role::kProcess) {
     return true;
   }
-  return role == wire::Role::kObserver && wire::Holds<wire::ReadLog>(body);
+  return role == wire::Role::kObserver && (wire::Holds<wire::ReadLog>(body) || wire::Holds<wire::ReadLogs>(body));
 }
 
 }  // namespace
@@ -116,6 +116,7 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
     if (!drained.ok()) break;
   }
   blobs_.AbandonUploads(asker);
+  service_.Forget(asker);
   connection->Close(MakeError(ErrorCode::kConnection, "the session ended"));
 }
 

@@ -7,6 +7,8 @@ namespace troupe::worker {
 namespace {
 
 constexpr Duration kWaitMax = std::chrono::seconds(60);
+constexpr std::size_t kStreamsMax = 16384;
+constexpr std::uint32_t kPartsBytesMax = 1u << 20;
 
 Status NoOutput(const std::string& file) {
   return MakeError(ErrorCode::kNotFound,
@@ -14,6 +16,19 @@ Status NoOutput(const std::string& file) {
                    "  (logs of what has ended are kept for 7 days and 4 GiB per node, see `troupe start --log-days "
                    "--log-gib`)");
 }
+
+/// One that waits, as long as it does.
+class Waiting {
+ public:
+  Waiting(std::set<LogWatch::Waiter*>& all, LogWatch::Waiter& waiter) : all_(all), waiter_(&waiter) { all_.insert(waiter_); }
+  ~Waiting() { all_.erase(waiter_); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  std::set<LogWatch::Waiter*>& all_;
+  LogWatch::Waiter* waiter_;
+};
 
 }  // namespace
 
@@ -38,6 +53,7 @@ Service::Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch&
 
 bool Service::Handles(const wire::Body& body) {
   return wire::Holds<wire::ReadLog>(body) ||
+         wire::Holds<wire::ReadLogs>(body) ||
          wire::Holds<wire::ReadStacks>(body) ||
          wire::Holds<wire::PutBlob>(body) || wire::Holds<wire::GetBlob>(body);
 }
@@ -46,6 +62,8 @@ async::Task<wire::Message> Service::Answer(std::uint64_t asker, wire::Message re
   StatusOr<wire::Message> answer = MakeError(ErrorCode::kInvalid, "a worker does not answer this");
   if (auto* read = wire::GetIf<wire::ReadLog>(&request.body)) {
     answer = co_await ReadLog(std::move(*read));
+  } else if (auto* several = wire::GetIf<wire::ReadLogs>(&request.body)) {
+    answer = co_await ReadLogs(asker, std::move(*several));
   } else if (auto* stacks = wire::GetIf<wire::ReadStacks>(&request.body)) {
     answer = co_await stacks_(std::move(*stacks));
   } else if (const auto* put = wire::GetIf<wire::PutBlob>(&request.body)) {
@@ -77,7 +95,8 @@ async::Task<StatusOr<wire::Message>> Service::ReadLog(wire::ReadLog request) {
   TROUPE_CO_ASSIGN(const std::string file, FileOf(request));
   const Duration wait = std::min<Duration>(std::chrono::milliseconds(request.wait_ms), kWaitMax);
   const Instant until = clock_.Now() + wait;
-  LogWatch::Waiter waiter(watch_, logs_.Path(file));
+  const std::vector<std::string> paths(1, logs_.Path(file));
+  LogWatch::Waiter waiter(watch_, paths);
   for (;;) {
     const bool writing = writing_(file);
     StatusOr<LogPiece> read = logs_.Read(file, request.offset, request.bytes_max);
@@ -99,6 +118,74 @@ async::Task<StatusOr<wire::Message>> Service::ReadLog(wire::ReadLog request) {
     message.attachment = std::move(piece.text);
     co_return message;
   }
+}
+
+void Service::Forget(std::uint64_t asker) {
+  const auto reader = readers_.find(asker);
+  if (reader == readers_.end()) return;
+  reader->second.enough = ~std::uint64_t{0};
+  for (LogWatch::Waiter* waiter : reader->second.waiting) waiter->Wake();
+  if (reader->second.waiting.empty()) readers_.erase(reader);
+}
+
+StatusOr<bool> Service::Collect(const wire::ReadLogs& request, const std::vector<std::string>& files,
+                                wire::LogParts* parts, std::string* text) const {
+  const std::uint32_t bytes_max = std::min(std::max(request.bytes_max, 1u), kPartsBytesMax);
+  bool news = false;
+  for (std::uint32_t i = 0; i < files.size() && text->size() < bytes_max; ++i) {
+    const wire::LogStream& stream = request.streams[i];
+    // Asked before the file is read: what was written last is not missed.
+    const bool ended = stream.over && !writing_(files[i]);
+    const auto left = static_cast<std::uint32_t>(bytes_max - text->size());
+    StatusOr<LogPiece> piece = logs_.Read(files[i], stream.offset, left);
+    const bool missing = ErrorCodeOf(piece.status()) == ErrorCode::kNotFound;
+    if (!piece.ok() && !missing) return piece.status();
+    wire::LogPart part;
+    part.stream = i;
+    part.next = piece.ok() ? piece->next : stream.offset;
+    part.bytes = piece.ok() ? static_cast<std::uint32_t>(piece->text.size()) : 0;
+    part.dropped_bytes = piece.ok() ? piece->dropped : 0;
+    part.ended = ended && part.bytes == 0;
+    if (part.bytes == 0 && part.dropped_bytes == 0 && !part.ended) continue;
+    news = true;
+    if (piece.ok()) *text += piece->text;
+    parts->parts.push_back(part);
+  }
+  return news;
+}
+
+async::Task<StatusOr<wire::Message>> Service::ReadLogs(std::uint64_t asker, wire::ReadLogs request) {
+  if (request.streams.size() > kStreamsMax) {
+    co_return MakeError(ErrorCode::kInvalid, "more logs at once than " + std::to_string(kStreamsMax));
+  }
+  Reader& reader = readers_[asker];  // until Forget, which leaves it to the last who waits
+  reader.enough = std::max(reader.enough, request.enough);
+  if (request.enough != 0) {
+    for (LogWatch::Waiter* waiter : reader.waiting) waiter->Wake();
+  }
+  std::vector<std::string> files;
+  std::vector<std::string> paths;
+  for (const wire::LogStream& stream : request.streams) {
+    const LogPlace place{stream.actor.Hex(), "actor"};
+    files.push_back(LogFile(place, stream.stderr));
+    paths.push_back(logs_.Path(files.back()));
+  }
+  const Instant until = clock_.Now() + std::min<Duration>(std::chrono::milliseconds(request.wait_ms), kWaitMax);
+  wire::LogParts parts;
+  wire::Message message;
+  for (bool news = false; !news;) {
+    LogWatch::Waiter waiter(watch_, paths);  // anew each time: what was not there may be now
+    const StatusOr<bool> collected = Collect(request, files, &parts, &message.attachment);
+    if (!collected.ok()) co_return collected.status();
+    news = *collected;
+    const Duration left = until - clock_.Now();
+    if (news || left <= Duration::zero() || request.round <= reader.enough) break;
+    const Waiting waiting(reader.waiting, waiter);
+    co_await waiter.Changed(left);
+  }
+  if (reader.enough == ~std::uint64_t{0} && reader.waiting.empty()) readers_.erase(asker);
+  message.body = std::move(parts);
+  co_return message;
 }
 
 StatusOr<wire::Message> Service::PutBlob(std::uint64_t asker, const wire::PutBlob& request,

@@ -1,13 +1,16 @@
 // Answers what a worker itself is asked: pieces of logs, stacks, blobs in and out.
 //
 // View: one node; on the worker's loop. The same answers for local processes (by their channel), local
-// clients (Unix socket) and other nodes and drivers (TLS). ReadLog may suspend while it waits for more
-// text, ReadStacks while they are read; the blob requests do not suspend, so their order is the order of the calls.
+// clients (Unix socket) and other nodes and drivers (TLS). ReadLog and ReadLogs may suspend while they wait for
+// more text, ReadStacks while they are read; the blob requests do not suspend, so their order is the order of the calls.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "runtime/async/task.h"
 #include "runtime/base/time.h"
@@ -29,11 +32,22 @@ class Service {
           std::function<bool(const std::string&)> writing, Stacks stacks);
 
   static bool Handles(const wire::Body& body);
-  /// The answer to `request`, an ErrorReply if need be. `asker` tells uploaders apart.
+  /// The answer to `request`, an ErrorReply if need be. `asker` tells those who ask apart.
   async::Task<wire::Message> Answer(std::uint64_t asker, wire::Message request);
+  /// That one is gone: what waits for it need not.
+  void Forget(std::uint64_t asker);
 
  private:
+  /// Who reads several logs at once.
+  struct Reader {
+    std::uint64_t enough = 0;  // up to this round nothing waits
+    std::set<LogWatch::Waiter*> waiting;
+  };
   async::Task<StatusOr<wire::Message>> ReadLog(wire::ReadLog request);
+  async::Task<StatusOr<wire::Message>> ReadLogs(std::uint64_t asker, wire::ReadLogs request);
+  /// What there is of each; whether that is worth an answer.
+  StatusOr<bool> Collect(const wire::ReadLogs& request, const std::vector<std::string>& files,
+                         wire::LogParts* parts, std::string* text) const;
   StatusOr<wire::Message> PutBlob(std::uint64_t asker, const wire::PutBlob& request,
                                   const std::string& chunk);
   wire::Message GetBlob(const wire::GetBlob& request);
@@ -45,6 +59,7 @@ class Service {
   LogWatch& watch_;
   const std::function<bool(const std::string&)> writing_;
   const Stacks stacks_;
+  std::map<std::uint64_t, Reader> readers_;
 };
 
 /// The ErrorReply to request `id`.

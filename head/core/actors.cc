@@ -8,6 +8,7 @@
 #include "head/core/actor_views.h"
 #include "head/core/convert.h"
 #include "head/core/groups.h"
+#include "head/core/outputs.h"
 #include "head/core/owners.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
@@ -60,6 +61,7 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
 // Journals the death, tells who watches, and what follows from it.
 void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception = {}) {
   const ActorId id = actor.spec.actor;
+  TellOutput(turn, actor, true);
   wire::ActorDied died;
   died.actor = id;
   died.incarnation = actor.incarnation;
@@ -113,6 +115,7 @@ void Start(Turn& turn, Actor& actor, wire::ActorPlaced place) {
   turn.Append(std::move(place));
   actor.missing = false;
   SendStart(turn, actor);
+  TellOutput(turn, actor, false);
 }
 
 std::vector<ActorId> Where(const State& state, bool (*wanted)(const Actor&, const Id128&),
@@ -173,6 +176,8 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   wire::ActorCreated created;
   created.spec = spec;
   created.owner = spec.detached ? OwnerId() : request.owner;
+  created.root = RootOf(turn, request, spec);
+  if (spec.shown && created.root == request.owner) ReachRootAt(turn, created.root, request.route);
   created.launch = request.launch;
   created.epoch = request.epoch;
   const bool reserves = !spec.run_resources.empty() && spec.group.IsNil();

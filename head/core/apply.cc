@@ -219,6 +219,7 @@ class Folder {
     actor.spec = e.spec;
     actor.payload = attachment_;
     actor.owner = e.owner;
+    actor.root = e.root;
     actor.launch = e.launch;
     actor.epoch = e.epoch;
     actor.own_group = e.group;

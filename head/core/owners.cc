@@ -9,6 +9,7 @@
 #include "head/core/actors.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
+#include "head/core/outputs.h"
 #include "head/core/roster.h"
 #include "head/core/runs.h"
 
@@ -70,6 +71,11 @@ void DropRoutes(State& state, const SessionId& session, const ProcessId* process
   }
   for (auto& [id, group] : state.groups) DropWatchers(group.watchers, session, process);
   for (auto& [id, actor] : state.actors) DropWatchers(actor.watchers, session, process);
+  auto& routes = state.output_routes;
+  for (auto it = routes.begin(); it != routes.end();) {
+    const bool gone = it->second.session == session && (process == nullptr || it->second.process == *process);
+    it = gone ? routes.erase(it) : std::next(it);
+  }
 }
 
 // By its newest key alone a node may come back on a certificate that is out of date (decision 18).
@@ -91,6 +97,9 @@ void DropWatches(Turn& turn, const Node& node) {
 void ResumeWatches(Turn& turn, Node& node, const SessionId& session) {
   const SessionId before = node.last_session;
   node.last_session = session;
+  for (auto& [id, route] : turn.state.output_routes) {
+    if (!before.IsNil() && route.session == before) route.session = session;
+  }
   for (auto& [id, launch] : turn.state.launches) {
     Move(launch.watchers, before, session);
     if (!before.IsNil() && launch.driver_route.session == before) launch.driver_route.session = session;
@@ -120,8 +129,9 @@ void OpenSession(Turn& turn, const SessionOpened& input) {
   session.local = input.local;
   NoteNodeKey(turn, input);
   if (input.role == wire::Role::kWorker || Id128(input.subject) == Id128()) return;
-  Owner& owner = turn.state.owners[OwnerId(input.subject)];
-  owner.session = input.session;
+  const auto [owner, fresh] = turn.state.owners.try_emplace(OwnerId(input.subject));
+  owner->second.session = input.session;
+  if (!fresh) ReachRootAt(turn, owner->first, {input.session, ProcessId()});
 }
 
 void CloseSession(Turn& turn, const SessionId& id) {

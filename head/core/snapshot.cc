@@ -97,6 +97,7 @@ void WriteActor(Writer& out, const Actor& actor) {
   wire::ActorKept kept;
   kept.created.spec = actor.spec;
   kept.created.owner = actor.owner;
+  kept.created.root = actor.root;
   kept.created.launch = actor.launch;
   kept.created.epoch = actor.epoch;
   kept.created.group = actor.own_group;
@@ -249,6 +250,7 @@ void Restore(State& state, const wire::ActorKept& event, const std::string& atta
   Actor& actor = state.actors[spec.actor];
   actor.spec = spec;
   actor.owner = event.created.owner;
+  actor.root = event.created.root;
   actor.launch = event.created.launch;
   actor.epoch = event.created.epoch;
   actor.own_group = event.created.group;

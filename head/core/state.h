@@ -148,6 +148,7 @@ struct Actor {
   wire::ActorSpec spec;
   std::string payload;
   OwnerId owner;
+  OwnerId root;  // who shows its output (outputs.h); nil: nobody
   LaunchId launch;
   std::uint64_t epoch = 0;
   GroupId own_group;  // the reservation made for it alone
@@ -243,6 +244,7 @@ struct State {
   // volatile
   std::map<SessionId, Session> sessions;
   std::map<OwnerId, Owner> owners;
+  std::map<OwnerId, Route> output_routes;  // of programs that show output, while they are reached (outputs.h)
   Timers timers;
   Instant started{};
   bool replaying = true;  // until the head starts

@@ -108,6 +108,7 @@ def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: s
         "max_restarts": options.get("max_restarts") or 0, "environment": environment,
         "get_if_exists": bool(options.get("get_if_exists")),
         "priority": _resources.check_priority(options.get("priority") or 0),
+        "shown": bool(session.store.get("log_to_driver", True)),  # counts where no actor is the maker
     }
     spec.update(_placement(options.get("scheduling_strategy")))
     if options.get("label_selector") or options.get("fallback_strategy"):

@@ -62,7 +62,8 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     embedded one-node cluster, ended at shutdown or exit (None uses TROUPE_ADDRESS first, where set).
     `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded node. `object_store_memory`: bytes that its processes,
     and this one, may each hold of objects in memory; `object_spilling_directory`: where they go beyond that. `token_file` (or
-    TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. Blocks until connected. A head that is
+    TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. `log_to_driver`: what ranks, actors and tasks print is
+    shown here. Blocks until connected. A head that is
     killed and started again within 30 s is come back to; an embedded cluster ends with its head.
 
     Raises ConnectionError, JoinError; RuntimeError when connected already, unless `ignore_reinit_error`;

@@ -100,13 +100,24 @@ def call(begin: dict, function: Any, args: tuple, kwargs: dict) -> Ended:
     """Runs user code and says how it ended; nothing it raises escapes."""
     rank = begin["rank"]
     try:
-        value = function(*args, **kwargs)
+        try:
+            value = function(*args, **kwargs)
+        finally:
+            _show_last_words()
     except SystemExit as error:
         return _exited(rank, error)
     except BaseException as error:
         failure = _failures.fields_of(error, rank=rank)
         return Ended(_failures.pickled(error), failure, 1)
     return _pack(rank, value)
+
+
+def _show_last_words() -> None:
+    """Of the actors that the code made: what they have said is shown before the rank ends."""
+    session = _session.current_or_none()
+    outputs = session.store.get("outputs") if session is not None else None
+    if outputs is not None:
+        outputs.close()
 
 
 def _exited(rank: int, error: SystemExit) -> Ended:

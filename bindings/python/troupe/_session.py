@@ -109,6 +109,10 @@ class Session:
         if noun is not None:
             info = fields["info"]
             self.board.post(noun[0], info[noun[1]], info, attachment)
+        elif kind == "OutputOf":
+            from troupe import _output
+
+            _output.of(self).hear(fields)
         elif asked is not None:
             self._refused(asked[0], asked[1], fields["text"])
         elif kind == "ErrorReply" and self.return_timeout:

@@ -13,9 +13,10 @@ _lock = threading.Lock()
 class Link:
     """A connection to one worker; requests may be made from any thread, many at once."""
 
-    def __init__(self, control: Any, name: str) -> None:
+    def __init__(self, control: Any, name: str, *, here: bool) -> None:
         self._control = control
         self.name = name
+        self.here = here  # on this host
 
     def request(self, kind: str, fields: dict, attachment: bytes = b"", timeout: float = 60.0) -> tuple:
         """As Session.request, to the worker."""
@@ -46,6 +47,14 @@ def link(session: Any, node: str) -> Link:
         return known
 
 
+def forget(session: Any, node: str) -> None:
+    """The link is of no use any more: the next one is made anew."""
+    with _lock:
+        known = session.store.get("worker_links", {}).pop(node, None)
+    if known is not None:
+        known.close()
+
+
 def close_all(session: Any) -> None:
     """Ends every link of the session."""
     for known in session.store.pop("worker_links", {}).values():
@@ -68,5 +77,5 @@ def _connect(session: Any, node: str) -> Link:
     if info is None:
         raise exceptions.ConnectionError(f"node {node[:8]} is not known to the cluster any more")
     if info["boot_id"] == boot_id() and info["unix_path"]:
-        return Link(native.ControlClient.connect_unix(info["unix_path"], certificate=False), info["name"])
-    return Link(session.control.connect_worker(info["listen_host"], info["listen_port"], node), info["name"])
+        return Link(native.ControlClient.connect_unix(info["unix_path"], certificate=False), info["name"], here=True)
+    return Link(session.control.connect_worker(info["listen_host"], info["listen_port"], node), info["name"], here=False)

@@ -108,6 +108,7 @@ struct ActorSpec {
   priority @18 :Int32;
   leased @19 :Bool;            # its maker is told when others wait for its room (ActorInfo.roomWanted), and gives it back when it is idle
   methods @20 :Data;           # of one with a name: what its handles know of its class, for who looks it up
+  shown @21 :Bool;             # its maker shows its output, and that of what it makes: it is told OutputOf
 }
 struct CreateActor { spec @0 :ActorSpec; }         # attachment: pickled class and arguments. Answer: ActorUpdate (pending)
 struct ActorInfo {
@@ -117,6 +118,8 @@ struct ActorInfo {
   unwanted @14 :Bool;            # nobody has a handle of it: it ends when it is started, and never starts again
   roomWanted @15 :Bool;          # a word of this moment: somebody else has begun to wait for what it holds
 }
+# Pushed to who shows the output of an actor when it is placed (its output is with that node's worker: ReadLogs) and when it ends.
+struct OutputOf { actor @0 :ActorId; node @1 :NodeId; nodeName @2 :Text; className @3 :Text; name @4 :Text; ended @5 :Bool; }
 struct ActorUpdate { info @0 :ActorInfo; }         # also pushed to who created or watched it. Attachment: pickled constructor exception
 # Answer: ActorUpdate now, pushes follow. `uncounted`: a handle is where it is not counted, from now on the actor is wanted.
 struct WatchActor { actor @0 :ActorId; uncounted @1 :Bool; }
@@ -192,6 +195,13 @@ struct ProcessCertificate { certificate @0 :Data; caCertificate @1 :Data; }     
 # ---- logs and blobs, answered by a worker ----
 struct ReadLog { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; stderr @3 :Bool; offset @4 :UInt64; bytesMax @5 :UInt32; waitMs @6 :UInt32; epoch @7 :UInt64; }
 struct LogChunk { offset @0 :UInt64; next @1 :UInt64; ended @2 :Bool; droppedBytes @3 :UInt64; }   # attachment: text
+# More of several at once: the answer comes when one of them has more, when one that is `over` (its asker knows that its process
+# ends) has no more to come, or after waitMs. One of round n does not wait once its asker has said `enough` n, before or after.
+# Attachment: the texts, in the order of the parts.
+struct LogStream { actor @0 :ActorId; stderr @1 :Bool; offset @2 :UInt64; over @3 :Bool; }
+struct ReadLogs { streams @0 :List(LogStream); bytesMax @1 :UInt32; waitMs @2 :UInt32; round @3 :UInt64; enough @4 :UInt64; }
+struct LogPart { stream @0 :UInt32; next @1 :UInt64; bytes @2 :UInt32; droppedBytes @3 :UInt64; ended @4 :Bool; }
+struct LogParts { parts @0 :List(LogPart); }
 # Stacks of processes that run: of a launch (one rank or, -1, all) or of an actor. Answer: StackDump.
 struct ReadStacks { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; native @3 :Bool; }
 struct StackDump { processes @0 :UInt32; }         # attachment: JSON as troupe._stacks writes it

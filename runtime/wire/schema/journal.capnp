@@ -66,7 +66,7 @@ struct MarkerWritten { marker @0 :Marker; manifestSha256 @1 :Data; }   # write-o
 struct LaunchRetired { launch @0 :LaunchId; outcome @1 :Outcome; exitCode @2 :Int32; }            # leaves a tombstone
 struct LaunchDisowned { launch @0 :LaunchId; owner @1 :ProcessId; }    # another client leases it from now on
 
-struct ActorCreated { spec @0 :ActorSpec; owner @1 :ProcessId; launch @2 :LaunchId; epoch @3 :UInt64; group @4 :GroupId; }   # attachment: payload
+struct ActorCreated { spec @0 :ActorSpec; owner @1 :ProcessId; launch @2 :LaunchId; epoch @3 :UInt64; group @4 :GroupId; root @5 :ProcessId; }   # attachment: payload
 struct ActorPlaced { actor @0 :ActorId; incarnation @1 :UInt64; node @2 :NodeId; group @3 :GroupId; attempt @4 :UInt64; bundle @5 :Int32 = -1; gpuIds @6 :List(UInt32); }
 struct ActorLive { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; retired3 @3 :Data; }
 struct ActorDoomed { actor @0 :ActorId; reason @1 :Text; }       # kill asked for: no restart follows

@@ -109,5 +109,8 @@ struct Message {
     probePeer @96 :Node.ProbePeer;
     peerProbed @97 :Node.PeerProbed;
     actorLease @98 :Process.ActorLease;
+    outputOf @99 :Client.OutputOf;
+    readLogs @100 :Client.ReadLogs;
+    logParts @101 :Client.LogParts;
   }
 }
