@@ -44,7 +44,7 @@ void LogWatch::Readable() {
       at += static_cast<ssize_t>(sizeof event + event.len);
       const auto found = waiters_.find(event.wd);
       if (found == waiters_.end()) continue;
-      for (Waiter* waiter : found->second) waiter->signal_->Set();
+      for (Waiter* waiter : found->second) waiter->Note(event.wd);
     }
   }
 }
@@ -58,26 +58,51 @@ void LogWatch::WakeAll() {
 void LogWatch::WakeAbsent() {
   const auto found = waiters_.find(-1);
   if (found == waiters_.end()) return;
-  for (Waiter* waiter : found->second) waiter->signal_->Set();
+  const std::set<Waiter*> waiters = found->second;
+  for (Waiter* waiter : waiters) waiter->LookForAbsent();
 }
 
-LogWatch::Waiter::Waiter(LogWatch& watch, const std::vector<std::string>& paths)
-    : watch_(watch), signal_(std::make_shared<Signal>(watch.executor_)) {
-  for (const std::string& path : paths) {
-    descriptors_.insert(std::max(inotify_add_watch(watch_.fd_.get(), path.c_str(), IN_MODIFY), -1));
-  }
-  if (descriptors_.empty()) descriptors_.insert(-1);  // known to WakeAll all the same
-  for (const int descriptor : descriptors_) watch_.waiters_[descriptor].insert(this);
+LogWatch::Waiter::Waiter(LogWatch& watch, std::vector<std::string> paths)
+    : watch_(watch), paths_(std::move(paths)), signal_(std::make_shared<Signal>(watch.executor_)) {
+  for (std::size_t i = 0; i < paths_.size(); ++i) Watch(i);
+  if (paths_.empty()) watched_[-1];  // known to WakeAll all the same
+  for (const auto& [descriptor, places] : watched_) watch_.waiters_[descriptor].insert(this);
 }
 
 LogWatch::Waiter::~Waiter() {
-  for (const int descriptor : descriptors_) {
+  for (const auto& [descriptor, places] : watched_) {
     const auto found = watch_.waiters_.find(descriptor);
     found->second.erase(this);
     if (!found->second.empty()) continue;
     watch_.waiters_.erase(found);
     if (descriptor >= 0) inotify_rm_watch(watch_.fd_.get(), descriptor);
   }
+}
+
+void LogWatch::Waiter::Watch(std::size_t path) {
+  const int descriptor = inotify_add_watch(watch_.fd_.get(), paths_[path].c_str(), IN_MODIFY);
+  watched_[std::max(descriptor, -1)].push_back(path);
+}
+
+void LogWatch::Waiter::LookForAbsent() {
+  const std::vector<std::size_t> absent = std::exchange(watched_[-1], {});
+  const std::size_t before = watched_.size();
+  for (const std::size_t path : absent) Watch(path);
+  if (watched_.size() == before) return;
+  for (const std::size_t path : absent) changed_.insert(path);
+  for (const auto& [descriptor, places] : watched_) watch_.waiters_[descriptor].insert(this);
+  signal_->Set();
+}
+
+void LogWatch::Waiter::Note(int descriptor) {
+  const auto places = watched_.find(descriptor);
+  if (places != watched_.end()) changed_.insert(places->second.begin(), places->second.end());
+  signal_->Set();
+}
+
+std::vector<std::size_t> LogWatch::Waiter::Take() {
+  const std::set<std::size_t> changed = std::exchange(changed_, {});
+  return {changed.begin(), changed.end()};
 }
 
 void LogWatch::Waiter::Wake() { signal_->Set(); }

@@ -25,20 +25,28 @@ class LogWatch {
   /// A waiter for these files; make it before looking at them, so that no growth is missed.
   class Waiter {
    public:
-    Waiter(LogWatch& watch, const std::vector<std::string>& paths);
+    Waiter(LogWatch& watch, std::vector<std::string> paths);
     ~Waiter();
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
     /// Suspends until one of them has changed since the last call, or `limit` is over.
     async::Task<void> Changed(Duration limit);
+    /// Which have, since this was asked last: their places in `paths`; what was not there and is now has, too.
+    std::vector<std::size_t> Take();
     /// Ends the wait, the next one if there is none now.
     void Wake();
 
    private:
     friend class LogWatch;
     struct Signal;
+    void Watch(std::size_t path);
+    void Note(int descriptor);
+    void LookForAbsent();
+
     LogWatch& watch_;
-    std::set<int> descriptors_;  // -1: some are not there
+    const std::vector<std::string> paths_;
+    std::map<int, std::vector<std::size_t>> watched_;  // by descriptor; -1: not there
+    std::set<std::size_t> changed_;
     std::shared_ptr<Signal> signal_;
   };
 

@@ -129,10 +129,12 @@ void Service::Forget(std::uint64_t asker) {
 }
 
 StatusOr<bool> Service::Collect(const wire::ReadLogs& request, const std::vector<std::string>& files,
+                                const std::set<std::size_t>& places,
                                 wire::LogParts* parts, std::string* text) const {
   const std::uint32_t bytes_max = std::min(std::max(request.bytes_max, 1u), kPartsBytesMax);
   bool news = false;
-  for (std::uint32_t i = 0; i < files.size() && text->size() < bytes_max; ++i) {
+  for (const std::size_t i : places) {
+    if (text->size() >= bytes_max) break;
     const wire::LogStream& stream = request.streams[i];
     // Asked before the file is read: what was written last is not missed.
     const bool ended = stream.over && !writing_(files[i]);
@@ -141,7 +143,7 @@ StatusOr<bool> Service::Collect(const wire::ReadLogs& request, const std::vector
     const bool missing = ErrorCodeOf(piece.status()) == ErrorCode::kNotFound;
     if (!piece.ok() && !missing) return piece.status();
     wire::LogPart part;
-    part.stream = i;
+    part.stream = static_cast<std::uint32_t>(i);
     part.next = piece.ok() ? piece->next : stream.offset;
     part.bytes = piece.ok() ? static_cast<std::uint32_t>(piece->text.size()) : 0;
     part.dropped_bytes = piece.ok() ? piece->dropped : 0;
@@ -165,23 +167,31 @@ async::Task<StatusOr<wire::Message>> Service::ReadLogs(std::uint64_t asker, wire
   }
   std::vector<std::string> files;
   std::vector<std::string> paths;
+  std::set<std::size_t> all;
+  std::set<std::size_t> over;
   for (const wire::LogStream& stream : request.streams) {
     const LogPlace place{stream.actor.Hex(), "actor"};
+    all.insert(files.size());
+    if (stream.over) over.insert(files.size());
     files.push_back(LogFile(place, stream.stderr));
     paths.push_back(logs_.Path(files.back()));
   }
   const Instant until = clock_.Now() + std::min<Duration>(std::chrono::milliseconds(request.wait_ms), kWaitMax);
   wire::LogParts parts;
   wire::Message message;
-  for (bool news = false; !news;) {
-    LogWatch::Waiter waiter(watch_, paths);  // anew each time: what was not there may be now
-    const StatusOr<bool> collected = Collect(request, files, &parts, &message.attachment);
+  LogWatch::Waiter waiter(watch_, std::move(paths));
+  std::set<std::size_t> look = all;
+  for (;;) {
+    const StatusOr<bool> collected = Collect(request, files, look, &parts, &message.attachment);
     if (!collected.ok()) co_return collected.status();
-    news = *collected;
     const Duration left = until - clock_.Now();
-    if (news || left <= Duration::zero() || request.round <= reader.enough) break;
-    const Waiting waiting(reader.waiting, waiter);
-    co_await waiter.Changed(left);
+    if (*collected || left <= Duration::zero() || request.round <= reader.enough) break;
+    {
+      const Waiting waiting(reader.waiting, waiter);
+      co_await waiter.Changed(left);
+    }
+    look = over;  // the end of a process is no change of its files
+    for (const std::size_t place : waiter.Take()) look.insert(place);
   }
   if (reader.enough == ~std::uint64_t{0} && reader.waiting.empty()) readers_.erase(asker);
   message.body = std::move(parts);

@@ -45,8 +45,9 @@ class Service {
   };
   async::Task<StatusOr<wire::Message>> ReadLog(wire::ReadLog request);
   async::Task<StatusOr<wire::Message>> ReadLogs(std::uint64_t asker, wire::ReadLogs request);
-  /// What there is of each; whether that is worth an answer.
+  /// What there is of those in these places; whether that is worth an answer.
   StatusOr<bool> Collect(const wire::ReadLogs& request, const std::vector<std::string>& files,
+                         const std::set<std::size_t>& places,
                          wire::LogParts* parts, std::string* text) const;
   StatusOr<wire::Message> PutBlob(std::uint64_t asker, const wire::PutBlob& request,
                                   const std::string& chunk);

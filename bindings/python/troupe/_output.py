@@ -17,6 +17,7 @@ from troupe import _workers, exceptions
 CHUNK_BYTES = 256 << 10
 LONG_POLL_MS = 55_000
 LAST_WORDS_S = 2.0
+ROUND_S, STREAM_S = 0.05, 100e-6  # from an answer to the next round, at least: a worker spends a tenth of its time here at most
 STREAMS_MAX = 16384  # of one request; beyond that the oldest ones
 _READ_MAX = 10_000  # offsets of streams that ended, should their actor be started again
 _TASKS_CLASS = "troupe.task"
@@ -85,10 +86,12 @@ class _NodeOutput:
         self._streams: dict[tuple[str, bool], _Stream] = {}
         self._read: OrderedDict[tuple[str, bool], int] = OrderedDict()
         self._round = 0
+        self._waits = False  # that round, with the worker
         self._stale = False  # something is new since that round began
         self._reader: threading.Thread | None = None
         self._asker: threading.Thread | None = None
         self._closing = False
+        self._hurry = threading.Event()
 
     def hear(self, actor: str, label: str, over: bool) -> None:
         """An actor is here now, or its process ends."""
@@ -105,6 +108,7 @@ class _NodeOutput:
         """What is there is still shown; the thread that does it, if any."""
         with self._lock:
             self._closing = True
+            self._hurry.set()
             self._look_again()
             return self._reader
 
@@ -115,7 +119,7 @@ class _NodeOutput:
         if self._reader is None:
             self._reader = threading.Thread(target=self._follow, name="troupe-output", daemon=True)
             self._reader.start()
-        elif self._asker is None:
+        elif self._asker is None and self._waits:
             self._asker = threading.Thread(target=self._ask, name="troupe-output-ask", daemon=True)
             self._asker.start()
 
@@ -137,7 +141,7 @@ class _NodeOutput:
     def _follow(self) -> None:
         try:
             while self._one_round():
-                pass
+                self._hurry.wait(max(ROUND_S, STREAM_S * len(self._streams)))
         except (exceptions.TroupeError, OSError, ValueError) as error:  # the last two: of our own stdout, which is gone
             with self._lock:
                 self._streams.clear()
@@ -156,11 +160,14 @@ class _NodeOutput:
             self._round += 1
             self._stale = False
             closing = self._closing
+            self._waits = not closing
             streams = [{"actor": actor, "stderr": is_error, "offset": stream.offset, "over": stream.over}
                        for (actor, is_error), stream in asked]
             fields = {"streams": streams, "bytes_max": CHUNK_BYTES, "wait_ms": 0 if closing else LONG_POLL_MS,
                       "round": self._round}
         parts, text = self._request(fields)
+        with self._lock:
+            self._waits = False
         at = 0
         for part in parts:
             key, stream = asked[part["stream"]]
