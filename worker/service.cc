@@ -123,9 +123,9 @@ async::Task<StatusOr<wire::Message>> Service::ReadLog(wire::ReadLog request) {
 void Service::Forget(std::uint64_t asker) {
   const auto reader = readers_.find(asker);
   if (reader == readers_.end()) return;
-  reader->second.enough = ~std::uint64_t{0};
-  for (LogWatch::Waiter* waiter : reader->second.waiting) waiter->Wake();
-  if (reader->second.waiting.empty()) readers_.erase(reader);
+  reader->second->enough = ~std::uint64_t{0};
+  for (LogWatch::Waiter* waiter : reader->second->waiting) waiter->Wake();
+  readers_.erase(reader);
 }
 
 StatusOr<bool> Service::Collect(const wire::ReadLogs& request, const std::vector<std::string>& files,
@@ -160,18 +160,20 @@ async::Task<StatusOr<wire::Message>> Service::ReadLogs(std::uint64_t asker, wire
   if (request.streams.size() > kStreamsMax) {
     co_return MakeError(ErrorCode::kInvalid, "more logs at once than " + std::to_string(kStreamsMax));
   }
-  Reader& reader = readers_[asker];  // until Forget, which leaves it to the last who waits
-  reader.enough = std::max(reader.enough, request.enough);
+  std::shared_ptr<Reader>& known = readers_[asker];
+  if (!known) known = std::make_shared<Reader>();
+  const std::shared_ptr<Reader> reader = known;  // who waits keeps it over Forget
+  reader->enough = std::max(reader->enough, request.enough);
   if (request.enough != 0) {
-    for (LogWatch::Waiter* waiter : reader.waiting) waiter->Wake();
+    for (LogWatch::Waiter* waiter : reader->waiting) waiter->Wake();
   }
   std::vector<std::string> files;
   std::vector<std::string> paths;
-  std::set<std::size_t> all;
+  std::set<std::size_t> look;
   std::set<std::size_t> over;
   for (const wire::LogStream& stream : request.streams) {
     const LogPlace place{stream.actor.Hex(), "actor"};
-    all.insert(files.size());
+    look.insert(files.size());
     if (stream.over) over.insert(files.size());
     files.push_back(LogFile(place, stream.stderr));
     paths.push_back(logs_.Path(files.back()));
@@ -180,20 +182,18 @@ async::Task<StatusOr<wire::Message>> Service::ReadLogs(std::uint64_t asker, wire
   wire::LogParts parts;
   wire::Message message;
   LogWatch::Waiter waiter(watch_, std::move(paths));
-  std::set<std::size_t> look = all;
   for (;;) {
     const StatusOr<bool> collected = Collect(request, files, look, &parts, &message.attachment);
     if (!collected.ok()) co_return collected.status();
     const Duration left = until - clock_.Now();
-    if (*collected || left <= Duration::zero() || request.round <= reader.enough) break;
+    if (*collected || left <= Duration::zero() || request.round <= reader->enough) break;
     {
-      const Waiting waiting(reader.waiting, waiter);
+      const Waiting waiting(reader->waiting, waiter);
       co_await waiter.Changed(left);
     }
     look = over;  // the end of a process is no change of its files
     for (const std::size_t place : waiter.Take()) look.insert(place);
   }
-  if (reader.enough == ~std::uint64_t{0} && reader.waiting.empty()) readers_.erase(asker);
   message.body = std::move(parts);
   co_return message;
 }

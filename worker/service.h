@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -60,7 +61,7 @@ class Service {
   LogWatch& watch_;
   const std::function<bool(const std::string&)> writing_;
   const Stacks stacks_;
-  std::map<std::uint64_t, Reader> readers_;
+  std::map<std::uint64_t, std::shared_ptr<Reader>> readers_;
 };
 
 /// The ErrorReply to request `id`.

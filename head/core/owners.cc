@@ -71,11 +71,9 @@ void DropRoutes(State& state, const SessionId& session, const ProcessId* process
   }
   for (auto& [id, group] : state.groups) DropWatchers(group.watchers, session, process);
   for (auto& [id, actor] : state.actors) DropWatchers(actor.watchers, session, process);
-  auto& routes = state.output_routes;
-  for (auto it = routes.begin(); it != routes.end();) {
-    const bool gone = it->second.session == session && (process == nullptr || it->second.process == *process);
-    it = gone ? routes.erase(it) : std::next(it);
-  }
+  std::erase_if(state.output_routes, [&](const auto& each) {
+    return each.second.session == session && (process == nullptr || each.second.process == *process);
+  });
 }
 
 // By its newest key alone a node may come back on a certificate that is out of date (decision 18).

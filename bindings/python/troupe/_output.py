@@ -13,6 +13,7 @@ from collections import OrderedDict
 from typing import Any
 
 from troupe import _workers, exceptions
+from troupe.state import TASKS_CLASS
 
 CHUNK_BYTES = 256 << 10
 LONG_POLL_MS = 55_000
@@ -20,7 +21,6 @@ LAST_WORDS_S = 2.0
 ROUND_S, STREAM_S = 0.05, 100e-6  # from an answer to the next round, at least: a worker spends a tenth of its time here at most
 STREAMS_MAX = 16384  # of one request; beyond that the oldest ones
 _READ_MAX = 10_000  # offsets of streams that ended, should their actor be started again
-_TASKS_CLASS = "troupe.task"
 
 
 class Outputs:
@@ -37,8 +37,8 @@ class Outputs:
         with self._lock:
             node = self._nodes.get(told["node"])
             if node is None:
-                node = self._nodes[told["node"]] = _NodeOutput(self, self._session, told["node"])
-        who = "task" if told["class_name"] == _TASKS_CLASS else told["class_name"]
+                node = self._nodes[told["node"]] = _NodeOutput(self, self._session, told["node"], told["node_name"])
+        who = "task" if told["class_name"] == TASKS_CLASS else told["class_name"]
         label = f'{who} "{told["name"]}"' if told["name"] else f"{who} {told['actor'][:8]}"
         node.hear(told["actor"], label, told["ended"])
 
@@ -79,8 +79,8 @@ class _Stream:
 class _NodeOutput:
     """Follows the streams of the actors of one node. Of several threads one reads, at most one has it look again."""
 
-    def __init__(self, outputs: Outputs, session: Any, node: str) -> None:
-        self._outputs, self._session, self._node = outputs, session, node
+    def __init__(self, outputs: Outputs, session: Any, node: str, name: str) -> None:
+        self._outputs, self._session, self._node, self._name = outputs, session, node, name
         self._where = ""
         self._lock = threading.Lock()
         self._streams: dict[tuple[str, bool], _Stream] = {}
@@ -149,7 +149,7 @@ class _NodeOutput:
                 closing = self._closing or not isinstance(error, exceptions.TroupeError)
             _workers.forget(self._session, self._node)
             if not closing and not self._session.closed:
-                print(f"troupe: no more output of actors on node {self._node[:8]}: {error}", file=sys.stderr, flush=True)
+                print(f"troupe: no more output of actors on node {self._name}: {error}", file=sys.stderr, flush=True)
 
     def _one_round(self) -> bool:
         with self._lock:
@@ -205,7 +205,7 @@ class _NodeOutput:
 
     def _request(self, fields: dict) -> tuple[list[dict], bytes]:
         link = _workers.link(self._session, self._node)
-        self._where = "" if link.here else f", {link.name}"
+        self._where = "" if link.here else f", {self._name}"
         self._outputs.connected()
         _, answer, text = link.request("ReadLogs", fields, timeout=LONG_POLL_MS / 1000 + 30)
         return answer["parts"], text

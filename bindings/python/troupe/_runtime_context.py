@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _session
+from troupe import _session, _workers
 from troupe._actor_host import ActorContext
 from troupe._identity import boot_id
 from troupe.launch import _context
@@ -150,7 +150,7 @@ def _of_driver(field: str) -> str:
         return ""
     if "node_here" not in session.store:
         here = boot_id()
-        beside = [node for node in session.request("GetStatus", {})[1]["nodes"]
+        beside = [node for node in _workers.node_infos(session)
                   if node["boot_id"] == here and node["state"] != "dead"]
         if not beside:
             return ""

@@ -37,12 +37,13 @@ def link(session: Any, node: str) -> Link:
 
     Raises ConnectionError naming the node when it is unknown, dead or unreachable.
     """
-    links: dict[str, Link] = session.store.setdefault("worker_links", {})
     with _lock:
+        links: dict[str, Link] | None = session.store.get("worker_links")
+        if links is None:
+            links = session.store["worker_links"] = {}
+            session.on_close(lambda: close_all(session))
         known = links.get(node)
         if known is None:
-            if not links:
-                session.on_close(lambda: close_all(session))
             known = links[node] = _connect(session, node)
         return known
 
