@@ -23,6 +23,7 @@ class Inputs {
   void operator()(const Tick&) { OnTick(t_); }
   void operator()(const Appended&) {}
   void operator()(const ProbeDone& i) { OnProbe(t_, i); }
+  void operator()(const WorkerSeen& i) { OnWorkerSeen(t_, i); }
   void operator()(const DiskFull& i) { t_.state.read_only = i.full; }
   void operator()(const TokenUsed& i) { NoteTokenUsed(t_, i.id); }
   void operator()(const PlanNow&) { Schedule(t_); }
@@ -94,6 +95,7 @@ Effects HeadCore::Finish(Turn& turn) {
   for (Send& send : turn.sends) held_.push_back({last_sequence_, turn.now, std::move(send)});
   for (Close& close : turn.closes) held_.push_back({last_sequence_, turn.now, std::move(close)});
   out.probes = std::move(turn.probes);
+  out.looks = std::move(turn.looks);
   out.certificates = std::move(turn.certificates);
   while (!held_.empty() && held_.front().after <= durable_) {
     if (auto* send = std::get_if<Send>(&held_.front().effect)) {

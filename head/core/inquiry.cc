@@ -13,7 +13,8 @@ void Inquiry::Ask(std::uint64_t question, std::set<NodeId> peers, Instant now) {
 }
 
 void Inquiry::Answer(std::uint64_t question, const NodeId& peer, bool reached) {
-  if (question != question_ || awaited_.erase(peer) == 0) return;
+  if (!Awaits(question, peer)) return;
+  awaited_.erase(peer);
   answers_[peer] = reached;
 }
 

@@ -28,6 +28,9 @@ class Inquiry {
   /// The node was heard: nothing is asked any more.
   void Close() { *this = Inquiry(); }
   bool open() const { return question_ != 0; }
+  bool Awaits(std::uint64_t question, const NodeId& peer) const {
+    return question == question_ && awaited_.count(peer) > 0;
+  }
   /// The head itself was held up for that long, and read no answer.
   void Extend(Duration by) { asked_at_ += by; }
   /// An answer; one that was not asked for changes nothing.

@@ -58,6 +58,12 @@ struct ProbeDone {
   std::uint64_t incarnation = 0;
   bool refused = false;
 };
+/// Answer to Effects::looks: what the process of a silent worker does, by the letter of proc_pid_stat(5); 0: there is none.
+struct WorkerSeen {
+  NodeId node;
+  std::uint64_t question = 0;
+  char state = 0;
+};
 /// The disk is full (or no longer): only markers and what ends things is written.
 struct DiskFull {
   bool full = false;
@@ -69,7 +75,7 @@ struct TokenUsed {
 /// Effects::plan_soon was said, and whatever else had come by then was handed in.
 struct PlanNow {};
 using Input = std::variant<SessionOpened, SessionClosed, MessageFrom, Tick, Appended, ProbeDone,
-                           DiskFull, TokenUsed, PlanNow>;
+                           WorkerSeen, DiskFull, TokenUsed, PlanNow>;
 
 struct Row {
   std::uint64_t sequence = 0;
@@ -87,6 +93,12 @@ struct Probe {
   NodeId node;
   std::uint64_t incarnation = 0;
 };
+/// See what a worker's process on this host does.
+struct Look {
+  NodeId node;
+  int pid = 0;
+  std::uint64_t question = 0;
+};
 /// Sign the key of a request and answer with the certificate: what it says was decided.
 struct Certify {
   Route to;
@@ -101,6 +113,7 @@ struct Effects {
   std::vector<Send> sends;
   std::vector<Close> closes;
   std::vector<Probe> probes;
+  std::vector<Look> looks;
   std::vector<Certify> certificates;
   std::optional<Instant> wake_at;  // replaces the earlier one
   bool plan_soon = false;          // hand in PlanNow, once, behind what is there already

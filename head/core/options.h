@@ -23,6 +23,7 @@ struct CoreOptions {
   std::string address;  // host:port, shown by status
   std::string version = "0.1.0";
   int pid = 0;
+  std::string boot_id;  // nodes with the same are on this host; empty: none is
 
   Duration heartbeat = std::chrono::milliseconds(500);
   Duration suspect_after = std::chrono::seconds(2);

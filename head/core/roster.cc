@@ -89,11 +89,20 @@ std::set<NodeId> PeersToAsk(Turn& turn, const Node& node) {
   return std::set<NodeId>(found.begin(), found.end());
 }
 
+// This host itself, among those that are asked for a node.
+constexpr NodeId kThisHost{};
+
 void AskPeers(Turn& turn, Node& node) {
   const std::set<NodeId> peers = PeersToAsk(turn, node);
-  node.inquiry.Ask(++turn.state.questions, peers, turn.now);
+  const std::uint64_t question = ++turn.state.questions;
+  std::set<NodeId> asked = peers;
+  if (!turn.options.boot_id.empty() && node.info.boot_id == turn.options.boot_id) {
+    asked.insert(kThisHost);
+    turn.looks.push_back({node.id, node.info.pid, question});
+  }
+  node.inquiry.Ask(question, std::move(asked), turn.now);
   wire::ProbePeer probe;
-  probe.question = turn.state.questions;
+  probe.question = question;
   probe.node = node.id;
   probe.boot_id = node.info.boot_id;
   probe.listen_host = node.info.listen_host;
@@ -118,15 +127,38 @@ std::string NamesOf(Turn& turn, const std::set<NodeId>& nodes) {
 
 std::string Silence(Turn& turn, const Node& node, Duration silent) {
   std::string text = "not heard of for " + std::to_string(Millis(silent)) + " ms";
-  const std::set<NodeId> reached = node.inquiry.WhoSaid(true);
-  const std::set<NodeId> unreached = node.inquiry.WhoSaid(false);
+  text += WhatItsWorkerDoes(node);
+  std::set<NodeId> reached = node.inquiry.WhoSaid(true);
+  std::set<NodeId> unreached = node.inquiry.WhoSaid(false);
+  reached.erase(kThisHost);
+  unreached.erase(kThisHost);
   if (!reached.empty()) {
     return text + ", although it answers " + NamesOf(turn, reached) + ": nothing passes between it and the head";
   }
   return unreached.empty() ? text : text + ", nor does it answer " + NamesOf(turn, unreached);
 }
 
+// What was asked last has an answer; a node that is due may have waited for it.
+void Answered(Turn& turn, Node& node, std::uint64_t question, const NodeId& by, bool reached) {
+  node.inquiry.Answer(question, by, reached);
+  const bool due = turn.now - node.last_heard >= turn.options.dead_after;
+  if (due && node.inquiry.At(turn.now, turn.options.peers_answer) == Inquiry::Verdict::kUnreached) {
+    OnNodeTimer(turn, node.id);
+  }
+}
+
 }  // namespace
+
+std::string WhatItsWorkerDoes(const Node& node) {
+  const std::string whose = ": its worker (process " + std::to_string(node.info.pid) + ") ";
+  switch (node.worker_state) {
+    case 'R': return whose + "runs, or waits for a processor";
+    case 'D': return whose + "waits for a disk";
+    case 'T':
+    case 't': return whose + "is stopped";
+    default: return "";
+  }
+}
 
 void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode& message) {
   Session& session = turn.state.sessions[request.route.session];
@@ -186,6 +218,7 @@ void Heard(Turn& turn, Node& node) {
     turn.state.heard_again = turn.now;
   }
   node.inquiry.Close();
+  node.worker_state = 0;
   if (!node.suspect) return;
   node.suspect = false;
   turn.state.changed_nodes.insert(node.id);
@@ -230,11 +263,14 @@ void OnNodeTimer(Turn& turn, const NodeId& id) {
 void OnPeerProbed(Turn& turn, const Node& peer, const wire::PeerProbed& message) {
   Node* node = turn.FindNode(message.node);
   if (node == nullptr || node->dead || !node->inquiry.open()) return;
-  node->inquiry.Answer(message.question, peer.id, message.reached);
-  const bool due = turn.now - node->last_heard >= turn.options.dead_after;
-  if (due && node->inquiry.At(turn.now, turn.options.peers_answer) == Inquiry::Verdict::kUnreached) {
-    OnNodeTimer(turn, node->id);  // it waited for this
-  }
+  Answered(turn, *node, message.question, peer.id, message.reached);
+}
+
+void OnWorkerSeen(Turn& turn, const WorkerSeen& input) {
+  Node* node = turn.FindNode(input.node);
+  if (node == nullptr || node->dead || !node->inquiry.open()) return;
+  if (node->inquiry.Awaits(input.question, kThisHost)) node->worker_state = input.state;
+  Answered(turn, *node, input.question, kThisHost, input.state == 'R' || input.state == 'D');
 }
 
 void OnWorkerGone(Turn& turn, const Session& session, const SessionId& id) {

@@ -48,6 +48,7 @@ struct Node {
   bool local = false;  // on the head's host: no network lies between
   Instant last_heard{};
   Inquiry inquiry;  // of its peers, while it is silent
+  char worker_state = 0;  // what its process was seen to do then, on this host: a letter of proc_pid_stat(5)
   bool zygote_ready = false;
   std::uint64_t free_version = 0;
   Resources missing;  // what the node lacks beyond this account of it

@@ -80,6 +80,7 @@ class Turn {
   std::vector<head::Send> sends;
   std::vector<head::Close> closes;
   std::vector<Probe> probes;
+  std::vector<Look> looks;
   std::vector<head::Certify> certificates;
   bool stop() const { return stop_; }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "head/core/convert.h"
+#include "head/core/roster.h"
 #include "head/core/shares.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
@@ -20,7 +21,7 @@ std::string ClosedBecause(const Turn& turn, const Node& node) {
   char text[64];
   std::snprintf(text, sizeof text, "suspect: not heard of for %.1f s",
                 Seconds(turn.now - node.last_heard));
-  return text;
+  return text + WhatItsWorkerDoes(node);
 }
 
 placement::NodeView ViewOf(const Turn& turn, const Node& node) {

@@ -25,6 +25,7 @@
 #include "runtime/base/test_limit.h"
 #include "runtime/net/files.h"
 #include "runtime/net/run_secret.h"
+#include "runtime/os/host.h"
 
 namespace troupe::head {
 namespace {
@@ -121,6 +122,7 @@ class HeadProcess {
     CoreOptions core;
     core.cluster = folder_->authority.cluster_id();
     core.pid = getpid();
+    core.boot_id = os::BootId();
     if (options_.preemption != "never" && options_.preemption != "restartable") {
       return MakeError(ErrorCode::kInvalid, "--preemption: never or restartable, not " + options_.preemption);
     }

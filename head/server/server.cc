@@ -12,6 +12,7 @@
 #include "head/server/probe.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/os/family.h"
 #include "runtime/wire/frame.h"
 
 namespace troupe::head {
@@ -220,6 +221,9 @@ void Server::Perform(Effects effects) {
   }
   for (const Certify& certify : effects.certificates) Issue(certify);
   for (const Probe& probe : effects.probes) scope_.Spawn("probe", ProbeNode(probe));
+  for (const Look& look : effects.looks) {
+    asio::post(executor_, [this, seen = WorkerSeen{look.node, look.question, os::StateOf(look.pid)}] { Feed(seen); });
+  }
   if (effects.wake_at) timer_.ArmAt(*effects.wake_at);
   if (effects.stop && !std::exchange(ended_, true)) scope_.Spawn("stop", EndAll());
 }

@@ -26,15 +26,20 @@ std::vector<pid_t> NumberedEntries(const std::string& folder) {
   return numbers;
 }
 
-// Field `index` (3 = state) of /proc/<pid>/stat; the name in field 2 may hold spaces.
-pid_t StatField(pid_t pid, int index) {
+// Field `index` (3 = state) of /proc/<pid>/stat, empty when it is gone; the name in field 2 may hold spaces.
+std::string StatText(pid_t pid, int index) {
   const auto text = ReadText("/proc/" + std::to_string(pid) + "/stat");
-  if (!text) return 0;
+  if (!text) return "";
   const std::size_t end_of_name = text->rfind(')');
-  if (end_of_name == std::string::npos) return 0;
+  if (end_of_name == std::string::npos) return "";
   std::istringstream rest(text->substr(end_of_name + 1));
   std::string field;
   for (int i = 3; i <= index; ++i) rest >> field;
+  return field;
+}
+
+pid_t StatField(pid_t pid, int index) {
+  const std::string field = StatText(pid, index);
   pid_t value = 0;
   std::from_chars(field.data(), field.data() + field.size(), value);
   return value;
@@ -61,6 +66,11 @@ std::vector<pid_t> Children() {
 }
 
 pid_t SessionOf(pid_t pid) { return StatField(pid, 6); }
+
+char StateOf(pid_t pid) {
+  const std::string state = StatText(pid, 3);
+  return state.empty() ? '\0' : state.front();
+}
 
 std::optional<std::string> VariableOf(pid_t pid, const std::string& name) {
   const auto text = ReadText("/proc/" + std::to_string(pid) + "/environ");

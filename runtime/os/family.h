@@ -16,6 +16,9 @@ namespace troupe::os {
 std::vector<pid_t> Children();
 /// The session of a process; 0 when it is gone.
 pid_t SessionOf(pid_t pid);
+/// What a process does (its first thread), a letter of proc_pid_stat(5): 'R' runs or could, 'D' waits for a disk, 'T' is
+/// stopped; 0 when it is gone.
+char StateOf(pid_t pid);
 /// A variable in the environment a process was started with; nullopt when absent or unreadable.
 std::optional<std::string> VariableOf(pid_t pid, const std::string& name);
 

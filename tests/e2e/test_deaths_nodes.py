@@ -136,6 +136,7 @@ def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, tmp_
     error = gang.failure(exceptions.LaunchError)
     assert isinstance(error, exceptions.NodeUnreachableError) and (error.rank, error.host) == (there, second.name)
     assert f"node {second.name} is lost: not heard of for " in str(error) and ", nor does it answer one\n" in str(error)
+    assert f": its worker (process {second.pid}) is stopped" in str(error)
     assert f"  the other rank is stopped; what still runs on {second.name} ends when that node is heard of again" in str(error)
     eventually(lambda: gang.alive() == [there], what="the end of the rank that can be reached")
     os.kill(second.pid, signal.SIGCONT)

@@ -38,6 +38,7 @@ class HeadFixture : public ::testing::Test {
     for (Send& send : effects.sends) sent_.push_back(std::move(send));
     for (Close& close : effects.closes) closed_.push_back(std::move(close));
     for (Probe& probe : effects.probes) probes_.push_back(probe);
+    for (Look& look : effects.looks) looks_.push_back(look);
     if (effects.wake_at) wake_at_ = effects.wake_at;
     if (effects.plan_soon) Feed(PlanNow());
     if (auto_commit_) Commit();
@@ -269,6 +270,7 @@ class HeadFixture : public ::testing::Test {
   std::vector<Send> sent_;
   std::vector<Close> closed_;
   std::vector<Probe> probes_;
+  std::vector<Look> looks_;
   std::optional<Instant> wake_at_;
   bool auto_commit_ = true;
   std::uint64_t sessions_ = 0;

@@ -20,6 +20,20 @@ class Roster : public HeadFixture {
     Say(client, create, 60 + number);
     return create.spec.actor;
   }
+  /// Of the host that the head is on.
+  FakeNode JoinHere(std::uint64_t number, int pid) {
+    FakeNode node;
+    node.id = NodeId(7, number);
+    options_.boot_id = "this";
+    Boot();
+    node.session = Open(wire::Role::kWorker, node.id);
+    wire::RegisterNode report;
+    report.node = node.id;
+    report.boot_id = "this";
+    report.pid = pid;
+    Say(node.session, report, 1);
+    return node;
+  }
   const Actor& ActorOf(ActorId id) const { return core_->state().actors.at(id); }
 };
 
@@ -82,6 +96,61 @@ TEST_F(Roster, ANodeOnTheHeadsHostSaysNothingOfTheNetwork) {
   Advance(std::chrono::seconds(6));
   EXPECT_TRUE(NodeOf(b).dead) << "there is no third one to tell";
   EXPECT_TRUE(NodeOf(a).dead) << "no network lies between";
+}
+
+TEST_F(Roster, AWorkerOfThisHostThatWaitsForADiskIsNotLost) {
+  const FakeNode a = JoinHere(1, 4711);
+  const auto seen = [&](char state) {
+    ASSERT_FALSE(looks_.empty());
+    EXPECT_EQ(looks_.back().pid, 4711);
+    Feed(WorkerSeen{a.id, looks_.back().question, state});
+  };
+  Advance(std::chrono::milliseconds(2100));
+  seen('D');
+  for (int i = 0; i < 10; ++i) {
+    Advance(std::chrono::seconds(2));
+    seen(i % 2 == 0 ? 'R' : 'D');
+  }
+  ASSERT_FALSE(NodeOf(a).dead) << "it is held up, for 22 s";
+  EXPECT_EQ(WhatItsWorkerDoes(NodeOf(a)), ": its worker (process 4711) waits for a disk");
+  Say(a.session, wire::Heartbeat());
+  EXPECT_FALSE(NodeOf(a).suspect);
+  EXPECT_EQ(WhatItsWorkerDoes(NodeOf(a)), "");
+  Advance(std::chrono::milliseconds(2100));
+  seen('R');
+  Advance(std::chrono::seconds(3));
+  seen('S');
+  EXPECT_TRUE(NodeOf(a).dead) << "it could, and says nothing";
+}
+
+TEST_F(Roster, AWorkerOfThisHostThatWaitsForADiskForEverIsLostInTheEnd) {
+  const FakeNode a = JoinHere(1, 4711);
+  for (int i = 0; i < 36; ++i) {
+    Advance(std::chrono::seconds(2));
+    if (!looks_.empty()) Feed(WorkerSeen{a.id, looks_.back().question, 'D'});
+  }
+  EXPECT_FALSE(NodeOf(a).dead) << "72 s";
+  Advance(std::chrono::seconds(4));
+  EXPECT_TRUE(NodeOf(a).dead);
+  EXPECT_EQ(NodeOf(a).why, "not heard of for 75000 ms: its worker (process 4711) waits for a disk");
+}
+
+TEST_F(Roster, AWorkerOfThisHostThatIsStoppedIsLostAndThatIsSaid) {
+  const FakeNode a = JoinHere(1, 4711);
+  Advance(std::chrono::milliseconds(2100));
+  Feed(WorkerSeen{a.id, looks_.back().question + 1, 'D'});  // no answer to what was asked
+  Feed(WorkerSeen{a.id, looks_.back().question, 'T'});
+  Advance(std::chrono::seconds(3));
+  EXPECT_TRUE(NodeOf(a).dead);
+  EXPECT_EQ(NodeOf(a).why, "not heard of for 5000 ms: its worker (process 4711) is stopped");
+}
+
+TEST_F(Roster, NobodyLooksAtAProcessOfAnotherHost) {
+  const FakeNode a = JoinHere(1, 4711);
+  Join(2, 2);
+  Advance(std::chrono::seconds(6));
+  ASSERT_FALSE(looks_.empty());
+  for (const Look& look : looks_) EXPECT_EQ(look.node, a.id);
 }
 
 TEST_F(Roster, TheHeadsOwnDelayKillsNobody) {

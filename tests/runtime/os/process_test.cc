@@ -8,6 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <string>
+
 #include "runtime/os/family.h"
 #include "runtime/os/signals.h"
 
@@ -45,6 +48,42 @@ TEST(Process, AMissingProgramIsAnErrorWithItsName) {
   const auto child = Spawn(options);
   ASSERT_FALSE(child.ok());
   EXPECT_EQ(MessageOf(child.status()), "start /no/such/program: No such file or directory");
+}
+
+TEST(Process, WhatAProcessDoesIsSeen) {
+  const auto child = Spawn(Shell("kill -STOP $$"));
+  ASSERT_TRUE(child.ok()) << child.status();
+  int status = 0;
+  ASSERT_EQ(waitpid(child->pid, &status, WUNTRACED), child->pid);
+  EXPECT_EQ(StateOf(child->pid), 'T');
+  ASSERT_TRUE(SendSignal(child->pidfd, SIGKILL).ok());
+  WaitFor(*child);
+  EXPECT_EQ(StateOf(child->pid), '\0');
+  EXPECT_EQ(StateOf(getpid()), 'R') << "this one";
+}
+
+TEST(Process, WhoWaitsInTheKernelIsSeen) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    if (vfork() == 0) {  // the parent waits, as for a disk, until its child is gone
+      static_cast<void>(write(ends[1], "x", 1));
+      pause();
+    }
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ends[0], &byte, 1), 1);
+  EXPECT_EQ(StateOf(parent), 'D');
+  // The grandchild is this process's parent's child alone.
+  std::ifstream children("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
+  pid_t grandchild = 0;
+  ASSERT_TRUE(children >> grandchild);
+  kill(grandchild, SIGKILL);
+  EXPECT_EQ(waitpid(parent, nullptr, 0), parent);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST(Process, DescriptorsAreMappedAndOthersClosed) {
