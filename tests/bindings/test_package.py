@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from troupe import _actor_options, _board, _capture, _environment, _leave, _resources, _runtime_env, _scratch, exceptions
+from troupe import _actor_options, _capture, _environment, _leave, _resources, _runtime_env, _scratch, exceptions
 from troupe.launch import _errors, distributed
 
 
@@ -143,38 +143,6 @@ def test_options_of_actors_are_checked() -> None:
                   {"max_task_retries": -3}, {"max_pending_calls": -2}, {"concurrency_groups": {"io": 0}}, {"nonsense": 1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             _actor_options.check(wrong)
-
-
-def test_a_board_wakes_who_waits_and_forgets() -> None:
-    board = _board.Board()
-    seen: list[dict] = []
-    board.subscribe("launch", "a", lambda info, _: seen.append(info))
-    got: list[object] = []
-    thread = threading.Thread(target=lambda: got.append(board.wait("launch", "a", lambda info: info["n"] == 2, 10)))
-    thread.start()
-    board.post("launch", "a", {"n": 1})
-    board.post("launch", "a", {"n": 2}, b"x")
-    thread.join(10)
-    assert got == [({"n": 2}, b"x")] and [each["n"] for each in seen] == [1, 2]
-    board.post_reply("launch", "a", {"n": 0})
-    assert board.get("launch", "a") == ({"n": 2}, b"x")
-    with pytest.raises(TimeoutError):
-        board.wait("launch", "b", bool, 0.01)
-    board.close()
-    with pytest.raises(exceptions.ConnectionError):
-        board.wait("launch", "b", bool)
-
-
-def test_a_board_hears_of_an_end_once_and_keeps_it_current() -> None:
-    board = _board.Board()
-    seen: list[dict] = []
-    board.subscribe("launch", "a", lambda info, _: seen.append(info))
-    end = {"state": "terminal", "watchers": 2}
-    board.post("launch", "a", end)
-    board.post("launch", "a", {"state": "running", "watchers": 2})  # was overtaken
-    board.post("launch", "a", {**end, "watchers": 1})
-    assert board.wait("launch", "a", lambda info: info["watchers"] == 1, 0.01)[0]["state"] == "terminal"
-    assert seen == [end]
 
 
 def test_folders_of_processes_that_were_killed_go_when_the_next_is_made(tmp_path: Path,

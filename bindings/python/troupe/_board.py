@@ -3,8 +3,11 @@
 View: one session of one process. `post` is called by the thread that reads the session, `wait` by any
 other. A state that ends an object stays until `forget`: only what is told of that end later (how many
 still watch a run) replaces it, and callbacks hear of the end once. `followed` is what must be watched
-again when the session comes back to a head that lost it. Of groups that ended the latest ENDED_GROUPS_MAX
-are kept.
+again when the session comes back to a head that lost it.
+
+What is kept does not grow with the age of the session. News of an actor count only while somebody has
+subscribed to it, as who asks for one does before: its process may well be told of after `forget`. A launch
+is kept while its handle lives. Of groups, and launches without a handle, that ended the latest ENDED_MAX are.
 """
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from typing import Any
 from troupe import _signals, exceptions
 
 Entry = tuple[dict, bytes]
-ENDED_GROUPS_MAX = 1000
+ENDED_MAX = 1000
 """As many as the head remembers."""
 _ENDS = {"launch": {"terminal"}, "actor": {"dead"}, "group": {"removed", "infeasible"}}
 
@@ -42,7 +45,8 @@ class Board:
         self._waiters: dict[tuple[str, str], _Waiters] = {}
         self._closed: BaseException | None = None
         self._followed: set[tuple[str, str]] = set()
-        self._ended_groups: deque[str] = deque()
+        self._ended: deque[tuple[str, str]] = deque()  # groups and launches, the oldest first
+        self._left: deque[tuple[str, str]] = deque()   # to be dropped
 
     def follow(self, noun: str, identity: str) -> None:
         """The state of this object is wanted, whether or not any has come yet."""
@@ -65,15 +69,14 @@ class Board:
         key, entry = (noun, identity), (info, attachment)
         ends = _has_ended(noun, entry)
         with self._lock:
+            self._drop_what_was_left()
             ended = _has_ended(noun, self._entries.get(key))
-            if ended and not ends:
+            if ended and not ends or noun == "actor" and key not in self._callbacks:
                 return
             self._entries[key] = entry
             callbacks = [] if ended else list(self._callbacks.get(key, ()))
-            if ends and not ended and noun == "group":
-                self._ended_groups.append(identity)
-                if len(self._ended_groups) > ENDED_GROUPS_MAX:
-                    self._drop(noun, self._ended_groups.popleft())
+            if ends and not ended and noun != "actor":
+                self._remember_end(key)
             waiters = self._waiters.get(key)
             if waiters is not None:
                 waiters.notify_all()
@@ -135,12 +138,27 @@ class Board:
     def forget(self, noun: str, identity: str) -> None:
         """Drops what is kept of an object."""
         with self._lock:
-            self._drop(noun, identity)
+            self._drop((noun, identity))
 
-    def _drop(self, noun: str, identity: str) -> None:
-        self._entries.pop((noun, identity), None)
-        self._callbacks.pop((noun, identity), None)
-        self._followed.discard((noun, identity))
+    def leave(self, noun: str, identity: str) -> None:
+        """`forget` for finalizers, which may run in the middle of anything here: takes no lock, and is done by the next `post`."""
+        self._left.append((noun, identity))
+
+    def _drop_what_was_left(self) -> None:
+        while self._left:
+            self._drop(self._left.popleft())
+
+    def _remember_end(self, key: tuple[str, str]) -> None:
+        self._ended.append(key)
+        if len(self._ended) > ENDED_MAX:
+            oldest = self._ended.popleft()
+            if oldest[0] == "group" or oldest not in self._followed:  # a launch with a handle is that one's to leave
+                self._drop(oldest)
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        self._entries.pop(key, None)
+        self._callbacks.pop(key, None)
+        self._followed.discard(key)
 
     def close(self, error: BaseException | None = None) -> None:
         """The session ended: everyone who waits gets `error`."""

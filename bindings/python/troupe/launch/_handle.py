@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ class LaunchHandle:
         self.session = session
         self.waiting_for = waiting_for
         session.follow("launch", launch, session.returns if returns is None else returns)
+        weakref.finalize(self, session.board.leave, "launch", launch).atexit = False
         self._values: list[Any] | None = None
         if waiting_for:  # no push says so: nothing has changed
             info = session.request("GetLaunch", {"launch": launch})[1]["info"]
