@@ -67,6 +67,12 @@ class ActorMethod(Caller):
         retry_exceptions. Raises ValueError for others."""
         return ActorMethod(self._link, self._name, self._options.with_given(options), self._retries, self._life)
 
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """A call of it as a node of a graph (troupe.dag), or a tuple of nodes with `num_returns`."""
+        from troupe.dag import ClassMethodNode
+
+        return ClassMethodNode(ActorHandle(self._link, Traits(), self._life), self, args, kwargs).outputs(self._options.num_returns)
+
     def __repr__(self) -> str:
         return f"<method {self._name} of {self._link.label}>"
 

@@ -57,6 +57,12 @@ class ActorClass:
         """
         return create(self._cls, args, kwargs, self._options)
 
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """An actor for each execution, as a node of a graph (troupe.dag)."""
+        from troupe.dag import ClassNode
+
+        return ClassNode(self, Traits.of_class(self._cls, self._options).methods or {}, args, kwargs)
+
 
 def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> "ActorHandle":
     """See ActorClass.remote."""

@@ -44,6 +44,12 @@ class RemoteFunction:
         """The same function with other options."""
         return RemoteFunction(self._function, {**self._options, **_selectors.of_group(options)})
 
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """A task of it as a node of a graph (troupe.dag)."""
+        from troupe.dag import FunctionNode
+
+        return FunctionNode(self, args, kwargs)
+
     def unbind(self) -> None:
         """The next task asks for the session anew; what names objects is of this process alone."""
         self.__dict__.pop("remote", None)

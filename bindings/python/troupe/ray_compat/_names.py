@@ -26,6 +26,9 @@ _COLLECTIVE = {name: "util.collective" for name in (
     "get_collective_group_size", "get_rank", "gloo_available", "init_collective_group", "is_group_initialized",
     "nccl_available", "recv", "reduce", "reducescatter", "send", "synchronize")}
 
+_DAG = dict.fromkeys(("ClassMethodNode", "ClassNode", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
+                      "MultiOutputNode"), "dag")
+
 # Ray's module: its names, each with the module of Troupe that has it ("=name": another's).
 MODULES: dict[str, dict[str, str]] = {
     "ray": {**dict.fromkeys((
@@ -36,6 +39,13 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.cloudpickle": dict.fromkeys(("CloudPickler", "dump", "dumps", "load", "loads", "register_pickle_by_value",
                                       "unregister_pickle_by_value"), "=cloudpickle"),
     "ray.cluster_utils": {"Cluster": "cluster_utils"},
+    "ray.dag": _DAG,
+    "ray.dag.class_node": {"ClassMethodNode": "dag", "ClassNode": "dag"},
+    "ray.dag.compiled_dag_node": {"CompiledDAG": "dag"},
+    "ray.dag.dag_node": {"DAGNode": "dag"},
+    "ray.dag.function_node": {"FunctionNode": "dag"},
+    "ray.dag.input_node": {"InputAttributeNode": "dag", "InputNode": "dag"},
+    "ray.dag.output_node": {"MultiOutputNode": "dag"},
     "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
     "ray.remote_function": {"RemoteFunction": "_tasks"},
     "ray.runtime_context": {"RuntimeContext": "_runtime_context", "get_runtime_context": "_runtime_context"},
@@ -62,7 +72,6 @@ INSTEAD = {
     "ray.tune": "actors for the trials and troupe.util.ActorPool for the sweep",
     "ray.serve": "an actor behind a web server of one's own",
     "ray.rllib": "nothing of Troupe's",
-    "ray.dag": "ordinary actor calls: they are as fast as compiled graphs",
     "ray.experimental": "the stable API",
     "ray.job_submission": "`troupe run`, or submit() of a @distributed function",
     "ray.timeline": "`troupe stack` and the logs",
