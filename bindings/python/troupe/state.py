@@ -39,11 +39,12 @@ def node_dict(info: dict) -> dict[str, Any]:
 
 
 def list_actors(session: _session.Session | None = None, *, tasks: bool = False) -> list[dict[str, Any]]:
-    """Actors, dead ones included while the head remembers them; processes that run tasks only where `tasks`."""
+    """Actors, dead ones included, with where they were, while the head remembers them; processes that run tasks only where `tasks`."""
     infos = (session or _session.current()).request("ListActors", {})[1]["actors"]
     return [{"actor_id": info["actor"], "class_name": info["class_name"], "name": info["name"],
-             "namespace": info["namespace_"], "state": info["state"], "node": info["node_name"], "node_id": info["node"],
-             "pid": info["address"]["pid"], "launch": info["launch"], "restarts": info["restarts"],
+             "namespace": info["namespace_"], "state": info["state"],
+             "node": info["node_name"] or info["failure"]["node_name"], "node_id": info["node"] or info["failure"]["node"],
+             "pid": info["address"]["pid"] or info["failure"]["pid"], "launch": info["launch"], "restarts": info["restarts"],
              "waiting_for": info["waiting_for"], "cause": info["failure"]["cause"],
              "resources": _resources.from_wire(info["resources"])} for info in infos
             if tasks or info["class_name"] != TASKS_CLASS]

@@ -7,6 +7,7 @@ from typing import Any
 
 from troupe import exceptions
 from troupe._identity import short
+from troupe._logs import Follower
 from troupe.launch import _errors, _logs
 
 DRAIN_DEADLINE_S = 2.0
@@ -71,13 +72,13 @@ class Display:
                 self._print_output(info)
 
     def _print_output(self, info: dict) -> None:
-        follower = _logs.Follower(self._handle.session, info, info["rank_infos"])
+        follower = Follower(self._handle.session, _logs.sources(info, info["rank_infos"]))
         printer = threading.Thread(target=self._copy, args=(follower,), name="troupe-print", daemon=True)
         self._printers.append(printer)
         printer.start()
 
     @staticmethod
-    def _copy(follower: _logs.Follower) -> None:
+    def _copy(follower: Follower) -> None:
         for rank, is_error, line in follower:
             print(f"[{rank}] {line}", file=sys.stderr if is_error else sys.stdout, flush=True)
 

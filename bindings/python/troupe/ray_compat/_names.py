@@ -18,8 +18,8 @@ _GROUPS = {name: "util.placement_group" for name in (
 _STRATEGIES = {name: "util.scheduling_strategies" for name in (
     "In", "NodeAffinitySchedulingStrategy", "NodeLabelSchedulingStrategy", "NotIn", "PlacementGroupSchedulingStrategy")}
 _STATE = {name: "util.state" for name in (
-    "get_actor", "get_job", "get_node", "get_placement_group", "get_worker", "list_actors", "list_jobs", "list_nodes",
-    "list_placement_groups", "list_workers", "summarize_actors")}
+    "get_actor", "get_job", "get_log", "get_node", "get_placement_group", "get_worker", "list_actors", "list_jobs", "list_logs",
+    "list_nodes", "list_placement_groups", "list_workers", "summarize_actors")}
 
 _COLLECTIVE = {name: "util.collective" for name in (
     "allgather", "allreduce", "barrier", "broadcast", "create_collective_group", "destroy_collective_group",
@@ -86,7 +86,6 @@ INSTEAD = {
                     "the refs of the tasks: ray.wait, ray.get"),
     **dict.fromkeys(("ray.util.state.get_objects", "ray.util.state.list_objects", "ray.util.state.summarize_objects"),
                     "the refs themselves"),
-    **dict.fromkeys(("ray.util.state.get_log", "ray.util.state.list_logs"), "`troupe logs`"),
 }
 
 

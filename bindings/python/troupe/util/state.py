@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from troupe import state
+from troupe.util._state_logs import _only_here, get_log, list_logs
 
 _LIMIT = 100
 _ACTOR_STATES = {"pending": "PENDING_CREATION", "starting": "PENDING_CREATION", "alive": "ALIVE", "dead": "DEAD",
@@ -157,16 +158,11 @@ def _one(records: list[StateRecord], key: str, wanted: str) -> StateRecord | Non
     return next((each for each in records if each[key] == wanted), None)
 
 
-def _only_here(address: str | None) -> None:
-    if address not in (None, "auto"):
-        raise ValueError("address= is not for this call: it asks the cluster that init() connected this process to")
-
-
 def __getattr__(name: str) -> Any:
     from troupe.ray_compat._names import without
 
     raise AttributeError(f"module 'troupe.util.state' has no attribute {name!r}{without(f'ray.util.state.{name}')}")
 
 
-__all__ = ["StateRecord", "get_actor", "get_job", "get_node", "get_placement_group", "get_worker", "list_actors", "list_jobs",
-           "list_nodes", "list_placement_groups", "list_workers", "summarize_actors"]
+__all__ = ["StateRecord", "get_actor", "get_job", "get_log", "get_node", "get_placement_group", "get_worker", "list_actors",
+           "list_jobs", "list_logs", "list_nodes", "list_placement_groups", "list_workers", "summarize_actors"]
