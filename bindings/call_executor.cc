@@ -193,7 +193,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
   TROUPE_ASSIGN(Shape * found, ShapeOf(frame));
   Shape& shape = *found;
   peer_ = &peer;
-  running_ = {frame.head.sequence, false, &peer, shape.name, ++calls_begun};
+  running_ = {frame.head.sequence, false, false, &peer, shape.name, ++calls_begun};
   std::shared_ptr<actors::AwayArguments> coming = std::exchange(coming_, nullptr);
   if (!cancelled_.empty() && cancelled_.erase(frame.head.sequence) != 0) {
     WriteCancelled(reply, shape.name, "before it began");
@@ -317,7 +317,7 @@ void PySession::Cancel(std::uint64_t sequence, bool recursive) {
   if (executor_.defers()) {
     executor_.Cancel(*peer_, sequence);
   } else if (sequence == running_.sequence) {
-    running_.cancelled = true;
+    running_.cancelled = running_.told = true;
     running_.recursive = recursive;
   }
 }

@@ -3,10 +3,20 @@
 #include <nanobind/stl/optional.h>
 
 #include <optional>
+#include <utility>
 
 namespace nb = nanobind;
 
 namespace troupe::bindings {
+
+namespace {
+
+/// Reads what its caller has said of it meanwhile.
+void LookAhead(const RunningCall& call) {
+  if (call.reads != nullptr) call.reads->LookAhead(actors::CallLimits(), nullptr);
+}
+
+}  // namespace
 
 void BindCallRunning(nb::module_& m) {
   m.def(
@@ -29,13 +39,20 @@ void BindCallRunning(nb::module_& m) {
       []() -> std::optional<bool> {
         RunningCall* const call = Running::current();
         if (call == nullptr) return std::nullopt;
-        if (call->reads != nullptr && !call->cancelled) {
-          call->reads->LookAhead(actors::CallLimits(), nullptr);
-        }
+        if (!call->cancelled) LookAhead(*call);
         return call->cancelled;
       },
       "Whether the caller of the method that this thread runs has cancelled it; None: it runs none, or "
       "a coroutine's.");
+  m.def(
+      "take_cancelled",
+      []() -> bool {
+        RunningCall* const call = Running::current();
+        if (call == nullptr) return false;
+        LookAhead(*call);
+        return std::exchange(call->told, false);
+      },
+      "Whether its caller has cancelled the call that this thread runs since this was asked last: once for each time.");
 }
 
 }  // namespace troupe::bindings

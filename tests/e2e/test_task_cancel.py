@@ -9,7 +9,7 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe import exceptions
+from troupe import _task_host, exceptions
 
 WAIT_S = 30
 
@@ -34,6 +34,21 @@ def stubborn(marks: str) -> str:
     except KeyboardInterrupt:
         return "answered"
     return "never"
+
+
+@troupe.remote
+def cleans_up(marks: str, go_on: str) -> str:
+    """Hears of its cancellation, and takes its time; answers how often it heard."""
+    mark(marks, f"begun {os.getpid()}")
+    heard = 0
+    while not os.path.exists(go_on):
+        try:
+            threading.Event().wait(0.01 if heard else None)
+        except KeyboardInterrupt:
+            heard += 1
+            mark(marks, f"heard {heard}")
+    mark(marks, f"in all {heard}")
+    return "answered"
 
 
 @troupe.remote
@@ -122,6 +137,42 @@ def test_what_it_started_stays_if_that_is_asked_for(idle: Home, tmp_path: Path) 
     with pytest.raises(exceptions.TaskCancelledError):
         troupe.get(ref, timeout=WAIT_S)
     assert "went on" in marks.read_text()
+
+
+def test_a_signal_that_goes_by_unnoticed_is_sent_again(idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come just before its process blocks. Method: the first ones are not sent."""
+    sent: list[int] = []
+    send = _task_host.interrupt
+
+    def loses_two(process: int) -> None:
+        sent.append(process)
+        if len(sent) > 2:
+            send(process)
+
+    monkeypatch.setattr(_task_host, "interrupt", loses_two)
+    ref = hang.remote(str(tmp_path / "marks"))
+    (where,) = begun(tmp_path / "marks")
+    troupe.cancel(ref)
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(ref, timeout=WAIT_S)
+    assert len(sent) >= 3 and set(sent) == {where}
+
+
+def test_a_task_that_has_heard_of_it_is_left_alone_until_it_is_cancelled_again(idle: Home, tmp_path: Path,
+                                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    marks, go_on, sent = tmp_path / "marks", tmp_path / "go-on", []
+    send = _task_host.interrupt
+    monkeypatch.setattr(_task_host, "interrupt", lambda process: (sent.append(process), send(process)))
+    ref = cleans_up.remote(str(marks), str(go_on))
+    begun(marks)
+    for times in (1, 2):
+        troupe.cancel(ref)
+        eventually(lambda: f"heard {times}\n" in marks.read_text(), timeout=WAIT_S, what="its interruption")
+        before = len(sent)
+        eventually(lambda: len(sent) >= before + 3, timeout=WAIT_S, what="signals that tell it nothing new")
+    go_on.touch()
+    assert troupe.get(ref, timeout=WAIT_S) == "answered"
+    assert "in all 2\n" in marks.read_text()
 
 
 def test_one_that_answers_all_the_same(idle: Home, tmp_path: Path) -> None:

@@ -65,9 +65,9 @@ def waiting() -> Iterator[None]:
 
 
 def _on_interrupt(number: int, frame: Any) -> None:
-    """Somebody wants the task to look whether it is cancelled; that may have been another one."""
+    """Somebody wants the task to look whether it is cancelled; that may have been another one, or it knows already."""
     for _ in range(LOOKS):
-        if _bridge.native.is_cancelled():
+        if _bridge.native.take_cancelled():
             started = _bridge.native.running_number()
             if started:  # on a thread of its own, without the locks that this one may hold just now
                 _thread.start_new_thread(_tasks.cancel_started, (started,))

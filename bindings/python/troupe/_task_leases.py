@@ -21,6 +21,7 @@ from troupe._actor_link import death_of
 from troupe._bridge import native
 from troupe._identity import new_id
 from troupe._task_host import LENT, TaskHost
+from troupe._task_interrupts import Reminders
 from troupe.state import TASKS_CLASS
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -84,6 +85,7 @@ class Leases:
         self._closed = False
         self._payloads: dict[str, bytes] = {}
         self._interrupters: dict[str, Any] = {}  # by node
+        self._reminders = Reminders()
         self._strangers_asked = 0.0
         self._waits = 0  # of the task that this process runs
         self._thread = threading.Thread(target=self._run, name="troupe-tasks", daemon=True)
@@ -144,8 +146,14 @@ class Leases:
         lent = sum(lease.borrows for each in self.pools() for lease in (*each.asked.values(), *each.here.values()))
         return int((host.cpus - lent) / pool.cpus + 1e-6)
 
-    def interrupt(self, lane: int) -> None:
-        """Makes the task that the process behind a lane runs look whether it is cancelled."""
+    def interrupt(self, ref: Any, lane: int) -> None:
+        """Makes the process behind a lane look whether the task that it runs, that of `ref`, is cancelled."""
+        self._interrupt(lane)
+        with self._lock:
+            self._reminders.add(ref, lane, time.monotonic())
+        self.wake()
+
+    def _interrupt(self, lane: int) -> None:
         lease = self._lease_of(lane)
         if lease is None or lease.over:
             return
@@ -199,10 +207,15 @@ class Leases:
 
     def _run(self) -> None:
         while not self._closed:
-            due = min((pool.due for pool in self.pools() if pool.due is not None), default=None)
+            due = min((each for each in (self._reminders.due(), *(pool.due for pool in self.pools())) if each is not None),
+                      default=None)
             self._signal.wait(None if due is None else max(due - time.monotonic(), 0))
             self._signal.clear()
             self._take_news()
+            with self._lock:
+                again = self._reminders.take(time.monotonic())
+            for lane in again:
+                self._interrupt(lane)
             for pool in self.pools():
                 try:
                     self._judge(pool)
@@ -233,8 +246,9 @@ class Leases:
         lease.channel = native.CallChannel(None, description=f"task process {lease.actor[:8]}", tasks=pool.native)
         _calls.aim(lease.channel, info["address"], self._session.control)
         lease.address, lease.came = info["address"], time.monotonic()
-        lease.lane = pool.native.open(lease.channel)
-        pool.here[lease.lane] = lease
+        with self._lock:  # who cancels a task that goes there at once finds it
+            lease.lane = pool.native.open(lease.channel)
+            pool.here[lease.lane] = lease
         if lease.borrows and not self._waits:
             pool.native.pause(lease.lane, True)
 

@@ -120,7 +120,7 @@ def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
             leases.end_lane(lane, exceptions.WorkerCrashedError(
                 "the process of the task was ended by troupe.cancel(force=True)"))
         else:
-            leases.interrupt(lane)
+            leases.interrupt(ref, lane)
     return True
 
 
