@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -48,6 +49,19 @@ def eventually(condition: Callable[[], object], *, timeout: float = TIMEOUT_S, w
             return value
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout:g} s"
         time.sleep(0.02)  # lint-ok: polling other processes, up to a deadline
+
+
+def stand_still(pid: int) -> None:
+    """Stops a process, and returns once none of its threads runs: the signal alone takes its time, more on a busy machine."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def state(task: str) -> str:
+        try:
+            return Path(f"/proc/{pid}/task/{task}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return "T"  # a thread that has ended
+
+    eventually(lambda: all(state(task) == "T" for task in os.listdir(f"/proc/{pid}/task")), what=f"the stop of process {pid}")
 
 
 def all_returned(*, timeout: float) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually
+from conftest import Home, eventually, stand_still
 from gangs import Gang, live, running
 
 import troupe
@@ -108,7 +108,7 @@ def test_what_a_rank_leaves_behind_is_ended(idle: Home, tmp_path: Path) -> None:
 
 def test_a_rank_that_is_stopped_is_only_slow(idle: Home, tmp_path: Path) -> None:
     gang = Gang(tmp_path / "gang", 2)
-    os.kill(gang.pids[1], signal.SIGSTOP)
+    stand_still(gang.pids[1])
     gang.tell(0, "'first'")
     gang.failure(exceptions.GetTimeoutError, timeout=6)  # longer than a node's lease: nobody minds
     os.kill(gang.pids[1], signal.SIGCONT)
@@ -118,7 +118,7 @@ def test_a_rank_that_is_stopped_is_only_slow(idle: Home, tmp_path: Path) -> None
 
 def test_a_stopped_rank_ends_with_its_launch(idle: Home, tmp_path: Path) -> None:
     gang = Gang(tmp_path / "gang", 2)
-    os.kill(gang.pids[1], signal.SIGSTOP)
+    stand_still(gang.pids[1])
     gang.handle.cancel()
     gang.failure(exceptions.LaunchCancelledError)
     assert gang.exit_codes() == [130, 137]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually
+from conftest import Home, eventually, stand_still
 from gangs import Gang, running
 
 import troupe
@@ -116,7 +116,7 @@ def test_a_zygote_is_killed(second: Node, tmp_path: Path) -> None:
 def test_a_worker_that_stands_still_for_less_than_its_lease(second: Node, tmp_path: Path) -> None:
     for number in range(5):
         gang = spread(tmp_path / str(number))
-        os.kill(second.pid, signal.SIGSTOP)
+        stand_still(second.pid)
         eventually(lambda: second.seen()["state"] in ("suspect", "dead"), what="suspicion")
         suspected = second.seen()["heard_s"]
         os.kill(second.pid, signal.SIGCONT)
@@ -132,7 +132,7 @@ def test_a_worker_that_stands_still_for_less_than_its_lease(second: Node, tmp_pa
 def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, tmp_path: Path) -> None:
     gang = spread(tmp_path)
     there = rank_on(gang, second)
-    os.kill(second.pid, signal.SIGSTOP)
+    stand_still(second.pid)
     error = gang.failure(exceptions.LaunchError)
     assert isinstance(error, exceptions.NodeUnreachableError) and (error.rank, error.host) == (there, second.name)
     assert f"node {second.name} is lost: not heard of for " in str(error) and ", nor does it answer one\n" in str(error)
@@ -149,8 +149,8 @@ def test_the_next_attempt_and_the_zombie_of_the_first(second: Node, tmp_path: Pa
     gang = spread(tmp_path, max_attempts=2)
     there, old = rank_on(gang, second), list(gang.pids)
     with gang.listening(there) as zombie:
-        os.kill(old[there], signal.SIGSTOP)
-        os.kill(second.pid, signal.SIGSTOP)
+        stand_still(old[there])
+        stand_still(second.pid)
         zombie.write("'of the first epoch'")
     gang.begun(2)
     assert gang.nodes == ["one", "one"]  # the node that cannot be reached is not used
@@ -167,7 +167,7 @@ def test_the_next_attempt_and_the_zombie_of_the_first(second: Node, tmp_path: Pa
 def test_an_attempt_after_a_killed_rank(second: Node, tmp_path: Path) -> None:
     gang = spread(tmp_path, max_attempts=2)
     old = list(gang.pids)
-    os.kill(old[0], signal.SIGSTOP)  # stands still, so that it could only be killed
+    stand_still(old[0])  # stands still, so that it could only be killed
     os.kill(old[1], signal.SIGKILL)
     gang.begun(2)
     eventually(lambda: not any(map(running, old)), what="the end of the first epoch's processes")
@@ -180,7 +180,7 @@ def test_an_attempt_after_a_killed_rank(second: Node, tmp_path: Path) -> None:
 def test_the_head_stands_still(cluster: Home, second: Node, tmp_path: Path, longer: bool) -> None:
     gang = spread(tmp_path)
     head = cluster.json("status")["pid"]
-    os.kill(head, signal.SIGSTOP)
+    stand_still(head)
     try:
         if longer:
             eventually(lambda: "the head has not answered for " in second.log(), what="the end of the session")

@@ -17,7 +17,7 @@ from pathlib import Path
 import cloudpickle
 import gangs
 import pytest
-from conftest import Home, eventually
+from conftest import Home, eventually, stand_still
 from gangs import Gang, running
 from namespaces import Hosts, why_not
 
@@ -190,7 +190,7 @@ def test_an_actor_fences_itself_when_its_worker_stands_still(healed: Hosts, tmp_
     first, other = (eventually(lambda: told(tmp_path / name), what="an actor").copy().pop() for name in ("named", "plain"))
     eventually(lambda: [(shown(actor)["state"], shown(actor)["node"]) for actor in (named, plain)] == [("alive", "b")] * 2,
                what="both actors")
-    os.kill(seen("b")["pid"], signal.SIGSTOP)
+    stand_still(seen("b")["pid"])
     try:
         eventually(lambda: not running(first), what="the end of the one that may be made elsewhere")
         assert running(other)

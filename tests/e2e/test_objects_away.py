@@ -14,7 +14,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
-from conftest import eventually
+from conftest import eventually, stand_still
 from objects import all_released, nothing_held
 from tcp_cuts import cut_tcp, port_of
 
@@ -194,7 +194,7 @@ def stopped_in_mid_argument(a: Any, b: Any, pid: int) -> tuple[Any, int]:
         while not troupe.wait([asked], timeout=0)[0]:
             if troupe.get(b.figures.remote(), timeout=20)["pool_in_use"] == 0:
                 continue
-            os.kill(pid, signal.SIGSTOP)
+            stand_still(pid)
             troupe.wait([asked], timeout=3)  # what is on its way comes
             if troupe.get(b.figures.remote(), timeout=20)["pool_in_use"] != 0:
                 return asked, size
@@ -245,7 +245,7 @@ def stopped_in_mid_result(made: Any, pid: int) -> Any:
         ref = made.make.remote(1, size)
         while native._object_figures()["pool_in_use"] == 0:
             troupe.wait([ref], timeout=0)
-        os.kill(pid, signal.SIGSTOP)
+        stand_still(pid)
         if not troupe.wait([ref], timeout=3)[0]:
             return ref
         os.kill(pid, signal.SIGCONT)  # it was faster
@@ -271,7 +271,7 @@ def test_an_actor_that_is_killed_while_its_result_comes(hosts: dict[str, str]) -
 def test_an_actor_that_is_killed_while_it_takes_an_argument(hosts: dict[str, str]) -> None:
     made = on(hosts["a"])
     pid = troupe.get(made.pid.remote(), timeout=60)
-    os.kill(pid, signal.SIGSTOP)
+    stand_still(pid)
     ref = made.sum_of.remote(np.ones(64 * MIB, dtype=np.uint8))
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(exceptions.ActorDiedError):

@@ -17,7 +17,7 @@ import cloudpickle
 import objects
 import pytest
 import tcp_cuts
-from conftest import eventually
+from conftest import eventually, stand_still
 from objects import all_released, nothing_held
 from tcp_cuts import cut_tcp, port_of
 
@@ -391,7 +391,7 @@ def test_a_ref_of_a_process_that_is_stopped(hosts: dict[str, str]) -> None:
     made = on(hosts["a"])
     refs = troupe.get(made.puts.remote(2 * MIB), timeout=60)
     pid = troupe.get(made.pid.remote(), timeout=20)
-    os.kill(pid, signal.SIGSTOP)
+    stand_still(pid)
     try:
         with pytest.raises(exceptions.GetTimeoutError):
             troupe.get(refs["plain"], timeout=1)
