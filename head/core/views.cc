@@ -14,6 +14,9 @@
 namespace troupe::head {
 namespace {
 
+// What a selector may ask of a node's address by, unless the node has a label of that name.
+constexpr char kAddressLabel[] = "node_ip";
+
 std::string ClosedBecause(const Turn& turn, const Node& node) {
   if (node.draining) return "draining: " + node.why;
   if (!node.reported) return "not heard of since the head's restart";
@@ -31,6 +34,7 @@ placement::NodeView ViewOf(const Turn& turn, const Node& node) {
   view.total = node.total;
   view.free = FreeOf(node);
   view.labels = LabelsFromWire(node.info.labels);
+  view.labels.emplace(kAddressLabel, node.info.listen_host);
   view.closed = ClosedBecause(turn, node);
   return view;
 }

@@ -273,9 +273,10 @@ def test_a_group_that_can_never_be_placed(idle: Home) -> None:
 
 def test_what_the_cluster_has(idle: Home) -> None:
     memory = troupe.cluster_resources()["memory"]  # seven tenths of the machine's, whole GiB or MiB
-    assert memory > 0 and memory % 2**20 == 0 and troupe.cluster_resources() == {"CPU": 8.0, "memory": memory}
+    everything = {"CPU": 8.0, "memory": memory, "node:127.0.0.1": 1.0}
+    assert memory > 0 and memory % 2**20 == 0 and troupe.cluster_resources() == everything
     (node,) = troupe.nodes()
-    assert node["Alive"] and node["NodeName"] == "one" and node["Resources"] == {"CPU": 8.0, "memory": memory}
+    assert node["Alive"] and node["NodeName"] == "one" and node["Resources"] == everything
     assert troupe.state.available_resources_per_node() == {node["NodeID"]: {"CPU": 8.0, "memory": memory}}
 
 

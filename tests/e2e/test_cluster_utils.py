@@ -24,7 +24,7 @@ def test_nodes_come_and_go(home: Home) -> None:
     with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1, "memory": 1e9}) as cluster:
         second = cluster.add_node(num_cpus=2, memory=2e9, resources={"license": 1}, labels={"zone": "b"})
         cluster.wait_for_nodes()
-        assert troupe.cluster_resources() == {"CPU": 3, "license": 1, "memory": 3e9}
+        assert troupe.cluster_resources() == {"CPU": 3, "license": 1, "memory": 3e9, "node:127.0.0.1": 2}
         here = troupe.get_runtime_context()
         assert here.get_node_id() == cluster.head_node.node_id and here.get_node_name() == "node-1"
         near = Where.options(scheduling_strategy=NodeAffinitySchedulingStrategy(here.get_node_id(), soft=False)).remote()
@@ -37,7 +37,7 @@ def test_nodes_come_and_go(home: Home) -> None:
         cluster.wait_for_nodes()
         with pytest.raises(exceptions.ActorDiedError):
             troupe.get(actor.node.remote(), timeout=TIMEOUT_S)
-        assert troupe.cluster_resources() == {"CPU": 1, "memory": 1e9}
+        assert troupe.cluster_resources() == {"CPU": 1, "memory": 1e9, "node:127.0.0.1": 1}
         third = cluster.add_node(num_cpus=4, node_name="third")
         cluster.wait_for_nodes()
         assert third.alive and {node["NodeName"] for node in troupe.nodes() if node["Alive"]} == {"node-1", "third"}

@@ -40,7 +40,7 @@ def test_resources_of_exactly_the_launch(idle: Home) -> None:
 
     free, nodes, (available, total) = drive.distributed()[0]
     assert list(free) == nodes and free[nodes[0]] == {"CPU": 3.0}
-    assert available == {"CPU": 2.0} and total == {"CPU": 3.0}
+    assert available == {"CPU": 2.0, "node:127.0.0.1": 1.0} and total == {"CPU": 3.0, "node:127.0.0.1": 1.0}
 
 
 def test_a_function_on_every_rank(idle: Home) -> None:

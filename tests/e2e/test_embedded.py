@@ -23,11 +23,12 @@ class Where:
 
 def test_init_first_actor_shutdown(home: Home) -> None:
     with troupe.init(num_cpus=2, _memory=4e9, resources={"license": 1}) as context:
-        assert context.address and troupe.is_initialized()
+        assert context.address and context.dashboard_url == "" and troupe.is_initialized()
         actor = troupe.remote(Where).remote()  # the zygote is not ready yet: by exec
         assert troupe.get(actor.pid.remote(), timeout=30) > 0
-        assert troupe.cluster_resources() == {"CPU": 2, "license": 1, "memory": 4e9}
+        assert troupe.cluster_resources() == {"CPU": 2, "license": 1, "memory": 4e9, "node:127.0.0.1": 1}
     assert not troupe.is_initialized()
+    troupe.shutdown(wait_for_processes=True, _exiting_interpreter=True)  # nothing is left to do
     eventually(lambda: not home.processes(), timeout=5, what="the end of the cluster")
     troupe.shutdown()
 

@@ -196,6 +196,14 @@ def test_refs_in_results(idle: Home) -> None:
     troupe.kill(other)
 
 
+def test_what_put_does_not_take_is_said(idle: Home) -> None:
+    with pytest.raises(ValueError, match="a value ends with the process that put it"):
+        troupe.put(1, _owner=object())
+    with pytest.raises(ValueError, match="tensors are put as every value is"):
+        troupe.put(1, _tensor_transport="nixl")
+    assert troupe.get(troupe.put(1, _owner=None, _tensor_transport=None)) == 1
+
+
 def test_values_that_are_put_may_hold_refs(idle: Home) -> None:
     made = start()
     inner = troupe.put(np.full(MIB, 1, dtype=np.uint8))

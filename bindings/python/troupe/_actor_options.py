@@ -40,7 +40,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     _resources.check_priority(options.get("priority") or 0)
     if options.get("num_gpus") is not None:
         _resources.check_gpus(options["num_gpus"])
-    _selectors.of_accelerator(options)
+    _selectors.of_node(options)
     return dict(options)
 
 
@@ -93,7 +93,7 @@ def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:
 def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: str, actor: str,
             environment: dict) -> dict[str, Any]:
     """The ActorSpec message."""
-    options = _selectors.of_accelerator(options)
+    options = _selectors.of_node(options)
     placed, held = _resources.for_actor(options.get("num_cpus"), options.get("num_gpus"), options.get("memory"),
                                         options.get("resources"))
     detached = options.get("lifetime") == "detached"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from troupe import _session, _view, exceptions
+from troupe import _selectors, _session, _view, exceptions
 
 
 class ClusterContext(Mapping):
@@ -22,6 +22,11 @@ class ClusterContext(Mapping):
     def address(self) -> str:
         """`host:port` of the head."""
         return self._session.address
+
+    @property
+    def dashboard_url(self) -> str:
+        """Empty: there is no dashboard. `troupe status`, `troupe list` and `troupe.util.state` say what it would show."""
+        return ""
 
     def __getitem__(self, key: str) -> str:
         return self.address_info[key]
@@ -116,8 +121,11 @@ def _check_ignored(options: Mapping[str, Any]) -> None:
             raise TypeError(f"init() has no parameter {name!r}")
 
 
-def shutdown() -> None:
-    """Ends the session; an embedded cluster ends with it. Idempotent; nothing inside a rank or actor."""
+def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = False) -> None:
+    """Ends the session; an embedded cluster ends with it, and has when this returns, whatever Ray's two parameters say.
+
+    Idempotent; nothing inside a rank or actor.
+    """
     current = _session.current_or_none()
     if current is None or current.in_process:
         return
@@ -163,11 +171,17 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
         return _calls.get(refs, timeout)
 
 
-def put(value: Any) -> Any:
+def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None) -> Any:
     """A ref of a copy of a value, kept in this process while the ref lives.
 
-    Passed as an argument it arrives as the value. Raises TypeError for a ref.
+    Passed as an argument it arrives as the value. Raises TypeError for a ref, and ValueError for Ray's `_owner` and
+    `_tensor_transport`.
     """
+    if _owner is not None:
+        raise ValueError("put(_owner=) is not supported: a value ends with the process that put it\n  have the actor that is to own "
+                         "it put it, in a method that returns the ref inside a list")
+    if _tensor_transport is not None:
+        raise ValueError(f"put(_tensor_transport={_tensor_transport!r}) is not supported: tensors are put as every value is")
     from troupe import _calls
     from troupe._bridge import native
 
@@ -245,7 +259,7 @@ def nodes() -> list[dict[str, Any]]:
     return [{"NodeID": view.info["node"], "Alive": view.info["state"] != "dead", "State": view.info["state"],
              "NodeName": view.info["name"], "NodeManagerHostname": view.info["host"],
              "NodeManagerAddress": view.info["listen_host"], "NodeManagerPort": view.info["listen_port"],
-             "Resources": view.total,
+             "Resources": {**view.total, **_address(view)},
              "Labels": {label["key"]: label["value"] for label in view.info["labels"]}} for view in _view.nodes()]
 
 
@@ -257,14 +271,19 @@ def _sum(amounts: list[dict[str, float]]) -> dict[str, float]:
     return total
 
 
+def _address(view: _view.NodeView) -> dict[str, float]:
+    """What Ray counts a node's address as: one of it is always there."""
+    return {_selectors.ADDRESS_PREFIX + view.info["listen_host"]: 1.0}
+
+
 def cluster_resources() -> dict[str, float]:
-    """What the cluster's nodes have in all; inside a launch, what it reserved."""
-    return _sum([view.total for view in _view.nodes() if view.info["state"] != "dead"])
+    """What the cluster's nodes have in all, and `node:<address>` for each; inside a launch, what it reserved."""
+    return _sum([{**view.total, **_address(view)} for view in _view.nodes() if view.info["state"] != "dead"])
 
 
 def available_resources() -> dict[str, float]:
-    """What is free now, over all nodes; inside a launch, of what it reserved."""
-    return _sum([view.free for view in _view.nodes() if view.info["state"] != "dead"])
+    """What is free now, over all nodes, as cluster_resources(); inside a launch, of what it reserved."""
+    return _sum([{**view.free, **_address(view)} for view in _view.nodes() if view.info["state"] != "dead"])
 
 
 def get_gpu_ids() -> list[int]:

@@ -32,6 +32,8 @@ def where(label_selector: Mapping[str, str] | None = None, fallback_strategy: Se
 
 
 GPU_TYPE = "gpu_type"  # the label that tells a node's GPUs
+NODE_IP = "node_ip"  # what the head takes a node's address for, unless a label of that name says otherwise
+ADDRESS_PREFIX = "node:"
 
 
 _GROUP = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
@@ -59,21 +61,47 @@ def of_group(options: Mapping[str, Any]) -> Mapping[str, Any]:
     return rest
 
 
-def of_accelerator(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Options whose `accelerator_type` is a term of their label selector: nodes of GPUs of that type."""
+def of_node(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Options whose `accelerator_type`, and `node:<address>` among the `resources`, are terms of their label selector: nodes of
+    GPUs of that type, and of that address."""
     rest = {name: value for name, value in options.items() if name != "accelerator_type"}
-    wanted = options.get("accelerator_type")
-    if wanted is None:
-        return rest
-    if not isinstance(wanted, str) or not wanted:
-        raise ValueError(f"accelerator_type is the name of a type of GPU, like 'H100', not {wanted!r}")
+    accelerator, resources = options.get("accelerator_type"), options.get("resources")
+    if accelerator is not None:
+        if not isinstance(accelerator, str) or not accelerator:
+            raise ValueError(f"accelerator_type is the name of a type of GPU, like 'H100', not {accelerator!r}")
+        _require(rest, GPU_TYPE, accelerator, f"accelerator_type={accelerator!r}")
+    if isinstance(resources, Mapping):
+        rest["resources"], address = of_address(resources)
+        if address is not None:
+            _require(rest, NODE_IP, address, f"resources={resources!r}")
+    return rest
+
+
+def of_address(resources: Mapping[str, float]) -> tuple[Mapping[str, float], str | None]:
+    """Amounts without Ray's `node:<address>`, of which every node there has 1, and that address."""
+    addresses = [name for name in resources if isinstance(name, str) and name.startswith(ADDRESS_PREFIX)]
+    if not addresses:
+        return resources, None
+    if len(addresses) > 1:
+        raise ValueError(f"{' and '.join(addresses)}: nothing runs on two nodes")
+    amount = resources[addresses[0]]
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount <= 1:
+        raise ValueError(f"resource {addresses[0]!r} must be a number above 0 and at most 1, not {amount!r}: it only says where")
+    address = addresses[0].removeprefix(ADDRESS_PREFIX)
+    if address == "__internal_head__":
+        raise ValueError("the head is no node here: name one by its address, or by NodeAffinitySchedulingStrategy")
+    return {name: amount for name, amount in resources.items() if name != addresses[0]}, address
+
+
+def _require(options: dict[str, Any], key: str, value: str, said: str) -> None:
+    """One more term of the label selector, in each of its fallbacks too."""
     selector = dict(options.get("label_selector") or {})
-    if selector.setdefault(GPU_TYPE, wanted) != wanted:
-        raise ValueError(f"accelerator_type={wanted!r} and label_selector={selector!r} ask for different GPUs: give one of them")
-    rest["label_selector"] = selector
+    if selector.setdefault(key, value) != value:
+        what = "GPUs" if key == GPU_TYPE else "nodes"
+        raise ValueError(f"{said} and label_selector={selector!r} ask for different {what}: give one of them")
+    options["label_selector"] = selector
     if options.get("fallback_strategy"):
-        rest["fallback_strategy"] = [
-            {**each, "label_selector": {**each["label_selector"], GPU_TYPE: wanted}}
+        options["fallback_strategy"] = [
+            {**each, "label_selector": {**each["label_selector"], key: value}}
             if isinstance(each, Mapping) and isinstance(each.get("label_selector"), Mapping) else each
             for each in options["fallback_strategy"]]
-    return rest

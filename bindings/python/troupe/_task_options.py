@@ -43,7 +43,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     for name in options:
         if name not in _KNOWN | _IGNORED:
             raise ValueError(f"{name!r} is no option of a task; there are: {', '.join(sorted(_KNOWN))}")
-    options = _selectors.of_accelerator(options)
+    options = _selectors.of_node(options)
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise ValueError(f"{function.__name__} is an `async def` function: those run in actors only\n"
                          "  make it a method of a class, or call asyncio.run() inside a plain function")
@@ -71,7 +71,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
 
 def placing(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those that say where tasks run and with what; one CPU unless they say otherwise."""
-    options = _selectors.of_accelerator(options)
+    options = _selectors.of_node(options)
     chosen = {name: value for name, value in options.items() if name in _PLACING and value is not None}
     chosen.setdefault("num_cpus", 1)
     return chosen

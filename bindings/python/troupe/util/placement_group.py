@@ -96,7 +96,7 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PAC
                     within: str | None = None, near: str | None = None, priority: int = 0) -> PlacementGroup:
     """Asks for a group and returns its handle at once; `ready()` or `wait()` tell when it is there.
 
-    Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node. Strategies: PACK (few nodes), SPREAD (many),
+    Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node, with `"node:<address>": 0.01` in it on that one. Strategies: PACK (few nodes), SPREAD (many),
     STRICT_PACK (one), STRICT_SPREAD (all different). `bundle_label_selector`: for each bundle what the labels
     of its node must be, `{"gpu_type": "H100"}`, `"!H100"`, `"in(H100,H200)"` or `"!in(A10)"`; one alone is for
     all. `within="rack"`: all in one rack (by the nodes' labels: block, rack, nvlink_domain); `near="rack"`: in as
@@ -170,7 +170,8 @@ def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: 
         raise ValueError(f"lifetime must be None or 'detached', not {lifetime!r}")
     if not bundles:
         raise ValueError("a placement group needs at least one bundle")
-    wire = [{"index": index, "resources": _resources.to_wire(bundle)} for index, bundle in enumerate(bundles)]
+    amounts, addresses = zip(*map(_selectors.of_address, bundles), strict=True)
+    wire = [{"index": index, "resources": _resources.to_wire(bundle)} for index, bundle in enumerate(amounts)]
     for bundle in wire:
         if not bundle["resources"]:
             raise ValueError(f"bundle {bundle['index']} asks for nothing: {dict(bundles[bundle['index']])}")
@@ -181,6 +182,9 @@ def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: 
         selectors = list(bundle_label_selector) * (len(wire) if len(bundle_label_selector) == 1 else 1)
         for bundle, selector in zip(wire, selectors, strict=True):
             bundle["labels"] = _selectors.terms(selector, "bundle_label_selector")
+    for bundle, address in zip(wire, addresses, strict=True):
+        if address is not None:
+            bundle["labels"] = [*bundle.get("labels", ()), {"key": _selectors.NODE_IP, "value": address}]
     return {"strategy": _STRATEGIES[strategy], "bundles": wire, "detached": lifetime == "detached",
             "where": _selectors.where(within=within, near=near), "priority": _resources.check_priority(priority)}
 
