@@ -74,7 +74,7 @@ def test_another_process_reaches_it_by_its_home(home: Home) -> None:
     with Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "memory": 0}) as cluster:
         code = f"import troupe; troupe.init({cluster.address!r}); print(troupe.cluster_resources())"
         done = home.python(code, env={"TROUPE_HOME": str(cluster.home)})
-        assert done.stdout.strip() == "{'CPU': 2.0}", done.stderr
+        assert done.stdout.strip() == "{'CPU': 2.0, 'node:127.0.0.1': 1.0}", done.stderr
         assert "needs a token" in home.python(code).stderr
 
 
