@@ -70,6 +70,24 @@ std::vector<Slot*> TaskPool::Children(std::uint64_t parent) {
   return slots;
 }
 
+std::vector<TaskPool::Listed> TaskPool::List(std::size_t most) const {
+  const std::lock_guard lock(mutex_);
+  std::unordered_map<LaneId, std::uint64_t> first;  // calls of a lane run in their order
+  for (const Task* task = oldest_; task != nullptr; task = task->newer) {
+    if (task->lane == 0) continue;
+    std::uint64_t& call = first.try_emplace(task->lane, task->slot->call()).first->second;
+    call = std::min(call, task->slot->call());
+  }
+  std::vector<Listed> listed;
+  for (const Task* task = oldest_; task != nullptr && listed.size() < most; task = task->newer) {
+    Stage stage = task->later != 0 ? Stage::kArguments : Stage::kWaits;
+    if (task->lane != 0) stage = first.at(task->lane) == task->slot->call() ? Stage::kRuns : Stage::kGiven;
+    task->slot->AddReference();
+    listed.push_back({task->slot, task->call.function->name, stage, task->lane});
+  }
+  return listed;
+}
+
 void TaskPool::Taken(Slot* slot, std::uint64_t items) {
   const std::lock_guard lock(mutex_);
   auto* task = static_cast<Task*>(slot->observed);

@@ -48,6 +48,7 @@ TaskPool::Begun TaskPool::Begin(Call call) {
     const std::lock_guard lock(mutex_);
     ObserveItems(*task, true);
     NoteParent(*task, true);
+    LinkLocked(*task);
     if (task->call.to_come.empty()) {
       lane = StartLocked(*task);
     } else {
@@ -259,6 +260,7 @@ void TaskPool::DeliverLocked(Task& task, SlotList* finished) {
   if (task.call.items != nullptr) task.call.items->End(slot->flags(), slot->bytes(), finished);
   ObserveItems(task, false);
   NoteParent(task, false);
+  UnlinkLocked(task);
   slot->observed = nullptr;
   FinishInto(slot, finished);
   delete &task;
@@ -268,6 +270,17 @@ void TaskPool::AnswerLocked(Task& task, std::uint16_t flags, std::string_view bo
   task.slot->Unfill();
   task.slot->Fill(flags, body);
   DeliverLocked(task, finished);
+}
+
+void TaskPool::LinkLocked(Task& task) {
+  task.older = newest_;
+  (newest_ != nullptr ? newest_->newer : oldest_) = &task;
+  newest_ = &task;
+}
+
+void TaskPool::UnlinkLocked(Task& task) {
+  (task.older != nullptr ? task.older->newer : oldest_) = task.newer;
+  (task.newer != nullptr ? task.newer->older : newest_) = task.older;
 }
 
 /// The slots of several values lead to their task as the call's does.

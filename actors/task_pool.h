@@ -51,6 +51,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
     Retried retried = Retried::kNone;
     std::uint64_t calls_max = 0;  // in one process; 0: any number
     std::uint64_t number = 0;     // for who judges
+    std::string name;             // for people
     TaskLine::Kind kind;
   };
   /// Method and keyword names of calls, encoded. As long-lived as its function.
@@ -114,6 +115,16 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   /// Ends all that waits, with this answer.
   void FailWaiting(std::uint16_t flags, std::string_view body);
 
+  enum class Stage { kArguments, kWaits, kGiven, kRuns };  // arguments to come; for a process; with one; first there
+  struct Listed {
+    Slot* slot;  // one reference
+    std::string name;
+    Stage stage;
+    LaneId lane;  // 0: none
+  };
+  /// The tasks that are not over, the oldest first, so many at most.
+  std::vector<Listed> List(std::size_t most) const;
+
   struct View {
     std::vector<TaskLine::LaneView> lanes;
     std::size_t waiting = 0;
@@ -167,6 +178,8 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   void NoteWaitingLocked(SlotList* finished);
   void ObserveItems(Task& task, bool on);
   static void NoteParent(const Task& task, bool on);
+  void LinkLocked(Task& task);
+  void UnlinkLocked(Task& task);
   std::size_t KeptBack() const { return line_.waiting() + later_.size(); }
   void Tell(const SlotList& finished, bool as_leader);
   bool TooIdleLocked();
@@ -178,6 +191,8 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   const std::function<void()> wake_;
   const TaskValues& values_;
   TaskLine line_;
+  Task* oldest_ = nullptr;
+  Task* newest_ = nullptr;
   std::map<std::uint64_t, Task*> later_;  // whose arguments are to come
   std::uint64_t next_later_ = 1;
   std::map<LaneId, Lane> lanes_;

@@ -16,6 +16,8 @@ struct TaskPool::Task : TaskLine::Task {
   bool cancelled = false;
   std::uint64_t later = 0;  // its number while arguments are to come; then it is not in the line
   std::size_t missing = 0;  // of those
+  Task* older = nullptr;    // of its pool's tasks
+  Task* newer = nullptr;
 };
 
 }  // namespace troupe::actors

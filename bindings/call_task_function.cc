@@ -210,6 +210,9 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const std::optional<actors::CallTarget> asked =
       actors::ParseCallTarget({text, static_cast<std::size_t>(size)});
   if (!asked) return PyErr_Format(PyExc_ValueError, "%R names no function to call", target);
+  const char* const called = PyUnicode_AsUTF8AndSize(name, &size);
+  if (called == nullptr) return nullptr;
+  const std::string for_people(called, static_cast<std::size_t>(size));
   const TakenRefs* refs = nullptr;
   if (refs_object != Py_None && !nb::try_cast(nb::handle(refs_object), refs)) {
     PyErr_SetString(PyExc_TypeError, "TaskFunction(refs=): TakenRefs");
@@ -218,6 +221,7 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   std::shared_ptr<FunctionWithShapes> function = Described(
       key, definition, refs != nullptr ? &refs->handles() : nullptr, retries, retried, calls_max, number);
   if (function == nullptr) return nullptr;
+  function->name = for_people;
   TaskFunction* self = As(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
   self->vectorcall = &Call;

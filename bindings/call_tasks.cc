@@ -63,6 +63,16 @@ nb::tuple PyTaskPool::Look() {
   return nb::make_tuple(view.waiting, Seconds(view.work), lanes);
 }
 
+nb::list PyTaskPool::Tasks(std::size_t most) const {
+  nb::list tasks;
+  for (const TaskPool::Listed& each : pool_->List(most)) {
+    PyObject* const ref = NewRef(each.slot, nullptr, nullptr);
+    if (ref == nullptr) throw nb::python_error();
+    tasks.append(nb::make_tuple(nb::steal(ref), each.name, static_cast<int>(each.stage), each.lane));
+  }
+  return tasks;
+}
+
 void PyTaskPool::FailWaiting(nb::handle exception) {
   if (!PyExceptionInstance_Check(exception.ptr())) {
     throw nb::type_error("fail_waiting(exception): an exception instance");
@@ -144,6 +154,9 @@ void BindTasks(nb::module_& m) {
       .def_prop_ro("held_back", [](const PyTaskPool& self) { return self.pool()->held_back(); })
       .def("look", &PyTaskPool::Look,
            "(waiting, seconds they would take one process, [(lane, tasks, open, seconds so)])")
+      .def("tasks", &PyTaskPool::Tasks, nb::arg("most"),
+           "[(ref, name, stage, lane)] of those that are not over, the oldest first; stage: 0 arguments are to come, 1 it waits "
+           "for a process, 2 it is with one, 3 and runs there; lane: 0 none.")
       .def("wake_above", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAbove(n); },
            nb::arg("waiting"), "wake() once more than this many wait, once; -1: not for that.")
       .def("wake_above_idle", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAboveIdle(n); },

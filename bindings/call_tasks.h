@@ -28,6 +28,7 @@ class PyTaskPool {
   actors::LaneId Open(nanobind::handle channel);
   bool Close(actors::LaneId lane);
   nanobind::tuple Look();
+  nanobind::list Tasks(std::size_t most) const;
   void FailWaiting(nanobind::handle exception);
   nanobind::list TakeDoubtful();
   void Judge(nanobind::handle ref, bool again);

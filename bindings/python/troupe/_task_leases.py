@@ -13,7 +13,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from troupe import (_actor_options, _actors, _calls, _environment, _resources, _runtime_env, _session, _task_host, _task_plan,
                     _tasks, exceptions)
@@ -71,6 +71,21 @@ class Pool:
         if self.claims or self.asked or self.here or sys.getrefcount(self.native) > 2:
             return False
         return self.native.waiting == 0 and self.native.held_back == 0
+
+
+STAGES = ("arguments", "waiting", "queued", "running")
+
+
+class Listed(NamedTuple):
+    """A task that is not over."""
+
+    ref: Any
+    name: str
+    stage: str
+    """of STAGES: its arguments are to come; it waits for a process; it is with one, behind others; it runs"""
+    lease: _Lease | None
+    """where it is"""
+    options: Mapping[str, Any]
 
 
 class Leases:
@@ -182,6 +197,14 @@ class Leases:
         """All of them."""
         with self._lock:
             return list(self._pools.values())
+
+    def tasks(self, most: int) -> list[Listed]:
+        """The tasks of this process that are not over, so many at most, those of one pool after those of another."""
+        listed: list[Listed] = []
+        for pool in self.pools():
+            for ref, name, stage, lane in pool.native.tasks(most - len(listed)):
+                listed.append(Listed(ref, name, STAGES[stage], pool.here.get(lane), pool.options))
+        return listed
 
     def close(self) -> None:
         """The session is over: what waits ends, and functions ask for another session."""

@@ -50,6 +50,22 @@ def list_actors(session: _session.Session | None = None, *, tasks: bool = False)
             if tasks or info["class_name"] != TASKS_CLASS]
 
 
+def list_tasks(session: _session.Session | None = None, *, limit: int = 10_000) -> list[dict[str, Any]]:
+    """Tasks that this process has started and that are not over, `limit` of them at most: name, state ("arguments": those are to
+    come; "waiting" for a process; "queued" in one; "running") and where they are. View: this process; others have their own."""
+    session = session or _session.current()
+    leases = session.store.get("task_leases")
+    return [] if leases is None else [_task_dict(each) for each in leases.tasks(limit)]
+
+
+def _task_dict(task: Any) -> dict[str, Any]:
+    address = task.lease.address if task.lease is not None else {}
+    return {"task_id": task.ref.hex(), "name": task.name, "state": task.stage, "node_id": address.get("node", ""),
+            "pid": address.get("pid", 0), "worker_id": task.lease.actor if task.lease is not None else "",
+            "num_cpus": task.options.get("num_cpus", 0), "num_gpus": task.options.get("num_gpus") or 0,
+            "resources": dict(task.options.get("resources") or {})}
+
+
 def list_launches(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """Launches, ended ones included while the head keeps their markers."""
     from troupe.launch._handle import describe

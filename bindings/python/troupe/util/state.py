@@ -18,6 +18,8 @@ _LIMIT = 100
 _ACTOR_STATES = {"pending": "PENDING_CREATION", "starting": "PENDING_CREATION", "alive": "ALIVE", "dead": "DEAD",
                  "unavailable": "RESTARTING"}
 _JOB_STATES = {"none": "RUNNING", "succeeded": "SUCCEEDED", "failed": "FAILED", "cancelled": "STOPPED"}
+_TASK_STATES = {"arguments": "PENDING_ARGS_AVAIL", "waiting": "PENDING_NODE_ASSIGNMENT", "queued": "SUBMITTED_TO_WORKER",
+                "running": "RUNNING"}
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda have, want: str(have).lower() == str(want).lower(),
     "!=": lambda have, want: str(have).lower() != str(want).lower(),
@@ -119,6 +121,26 @@ def _job(each: dict[str, Any]) -> StateRecord:
                        message=each["waiting_for"] if waits else each["cause"], driver_exit_code=each["exit_code"])
 
 
+def list_tasks(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
+               timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+    """Tasks that this process has started and that are not over; `task_id` is the id of their ref. Calls of actors are none."""
+    _only_here(address)
+    return _chosen([_task(each) for each in state.list_tasks(limit=1 << 30)], filters, limit)
+
+
+def _task(each: dict[str, Any]) -> StateRecord:
+    amounts = {"CPU": each["num_cpus"], "GPU": each["num_gpus"], **each["resources"]}
+    return StateRecord(task_id=each["task_id"], name=each["name"], func_or_class_name=each["name"],
+                       state=_TASK_STATES[each["state"]], type="NORMAL_TASK", node_id=each["node_id"] or None,
+                       worker_id=each["worker_id"] or None, worker_pid=each["pid"] or None,
+                       required_resources={name: amount for name, amount in amounts.items() if amount})
+
+
+def get_task(id: Any, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+    """The task of this id (hex), or of this ref; None where it is over, or another process's."""
+    return _one(list_tasks(address, limit=1 << 30), "task_id", id if isinstance(id, str) else id.hex())
+
+
 def get_job(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
     """The launch of this id (hex), or None."""
     return _one(list_jobs(address, limit=1 << 30), "job_id", id)
@@ -146,12 +168,22 @@ def get_placement_group(id: str, address: str | None = None, timeout: int = 30) 
 
 def summarize_actors(address: str | None = None, timeout: int = 30) -> dict[str, Any]:
     """How many actors there are of each class in each state."""
+    actors = list_actors(address, limit=1 << 30)
+    return {"cluster": {"summary": _counted(actors, "class_name"), "total_actors": len(actors)}}
+
+
+def summarize_tasks(address: str | None = None, timeout: int = 30) -> dict[str, Any]:
+    """How many tasks of this process there are of each function in each state."""
+    tasks = list_tasks(address, limit=1 << 30)
+    return {"cluster": {"summary": _counted(tasks, "func_or_class_name"), "total_tasks": len(tasks), "summary_by": "func_name"}}
+
+
+def _counted(records: list[StateRecord], key: str) -> dict[str, dict[str, Any]]:
     summary: dict[str, dict[str, Any]] = {}
-    for each in list_actors(address, limit=1 << 30):
-        states = summary.setdefault(each["class_name"], {"class_name": each["class_name"], "state_counts": {}})["state_counts"]
+    for each in records:
+        states = summary.setdefault(each[key], {key: each[key], "state_counts": {}})["state_counts"]
         states[each["state"]] = states.get(each["state"], 0) + 1
-    return {"cluster": {"summary": summary, "total_actors": sum(sum(one["state_counts"].values())
-                                                                for one in summary.values())}}
+    return summary
 
 
 def _one(records: list[StateRecord], key: str, wanted: str) -> StateRecord | None:
@@ -164,5 +196,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'troupe.util.state' has no attribute {name!r}{without(f'ray.util.state.{name}')}")
 
 
-__all__ = ["StateRecord", "get_actor", "get_job", "get_log", "get_node", "get_placement_group", "get_worker", "list_actors",
-           "list_jobs", "list_logs", "list_nodes", "list_placement_groups", "list_workers", "summarize_actors"]
+__all__ = ["StateRecord", "get_actor", "get_job", "get_log", "get_node", "get_placement_group", "get_task", "get_worker",
+           "list_actors", "list_jobs", "list_logs", "list_nodes", "list_placement_groups", "list_tasks", "list_workers",
+           "summarize_actors", "summarize_tasks"]
