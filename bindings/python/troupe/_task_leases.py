@@ -63,6 +63,7 @@ class Pool:
         self.due: float | None = None
         self.blocks_since: float | None = None  # others wait for processes that are kept for what they own
         self.blocking_said = False
+        self.payload: bytes | None = None  # what its processes begin with
         self.claims = 0  # of those who bind a function to it just now
 
     @property
@@ -98,7 +99,6 @@ class Leases:
         self._signal = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
-        self._payloads: dict[str, bytes] = {}
         self._interrupters: dict[str, Any] = {}  # by node
         self._reminders = Reminders()
         self._strangers_asked = 0.0
@@ -433,16 +433,13 @@ class Leases:
         self.wake()
 
     def _host_payload(self, pool: Pool) -> bytes:
-        running = _actor_options.running_of(pool.options)
-        key = json.dumps([pool.cpus, running], sort_keys=True)
-        payload = self._payloads.get(key)
-        if payload is None:
+        if pool.payload is None:
             from troupe import _capture
             from troupe._method_options import Traits
 
-            payload = self._payloads[key] = _capture.dumps(
-                TaskHost, (pool.cpus,), {}, Traits(), running, what="the runtime's class for tasks")
-        return payload
+            pool.payload = _capture.dumps(TaskHost, (pool.cpus,), {}, Traits(), _actor_options.running_of(pool.options),
+                                          what="the runtime's class for tasks")
+        return pool.payload
 
 
 def _on_our_cpu(spec: dict[str, Any]) -> None:
