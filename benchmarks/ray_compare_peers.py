@@ -8,21 +8,11 @@ import json
 import multiprocessing
 import socket
 import sys
-import time
-from collections.abc import Callable
+
+from report import rate
 
 SYNC, ASYNC = "1:1 actor calls sync", "1:1 actor calls async"
 BATCH = 1000
-
-
-def rate(turn: Callable[[], None], operations: int, seconds: float) -> float:
-    """Operations a second, over at least `seconds`, after one turn that is not counted."""
-    turn()
-    begin, done = time.perf_counter(), 0
-    while (passed := time.perf_counter() - begin) < seconds:
-        turn()
-        done += operations
-    return done / passed
 
 
 def graph(seconds: float, row: str) -> float:

@@ -5,9 +5,9 @@ object of rates. Shapes are Ray's: batches, sizes, numbers of clients.
 """
 import json
 import sys
-import time
 
 import numpy as np
+from report import rate
 
 WHICH, SECONDS = sys.argv[1], float(sys.argv[2])
 if WHICH == "troupe":
@@ -235,18 +235,6 @@ def _():
     return cycle, GROUPS
 
 
-def rate(timed, operations):
-    """Operations a second, over at least SECONDS, after one turn that is not counted."""
-    timed()
-    begin, done = time.perf_counter(), 0
-    while True:
-        timed()
-        done += 1
-        passed = time.perf_counter() - begin
-        if passed >= SECONDS:
-            return done * operations / passed
-
-
 def main():
     chosen = sys.argv[3:] or list(ROWS)
     rates = {}
@@ -255,7 +243,7 @@ def main():
         ray.init(num_cpus=8, resources={"custom": 100}, log_to_driver=False, **options)
         try:
             timed, operations = ROWS[name]()
-            rates[name] = rate(timed, operations)
+            rates[name] = rate(timed, operations, SECONDS)
         finally:
             timed = None
             ray.shutdown()

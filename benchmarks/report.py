@@ -5,7 +5,9 @@ import pathlib
 import platform
 import statistics
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 
 
 def _processor_ticks() -> tuple[int, int]:
@@ -37,6 +39,43 @@ def summary(seconds: list[float]) -> dict:
 def settle(seconds: float = 0.5) -> None:
     """Leaves the machine alone, so that what one contender leaves behind is not the next one's cost."""
     time.sleep(seconds)  # lint-ok: a pause between measurements
+
+
+REST_S, REST_MOST_S, REST_IDLE = 0.5, 30.0, 0.85
+
+
+def await_rest() -> None:
+    """Waits until the machine has done next to nothing for half a second, for 30 s at most (then it says so): what a
+    cluster goes on with behind its start, imports above all, is part of no call, whoever made the cluster."""
+    begin = time.perf_counter()
+    idle = 0.0
+    while time.perf_counter() - begin < REST_MOST_S:
+        before = _processor_idle()
+        time.sleep(REST_S)  # lint-ok: the length of a look
+        ticks, rested = (now - then for now, then in zip(_processor_idle(), before))
+        idle = rested / max(1, ticks)
+        if idle >= REST_IDLE:
+            return
+    print(f"no rest within {REST_MOST_S:g} s: processors idle {idle:.0%} of the last {REST_S:g} s", file=sys.stderr,
+          flush=True)
+
+
+def _processor_idle() -> tuple[int, int]:
+    """Of all processors since the machine's start: ticks in all, and those with nothing to do."""
+    ticks = [int(each) for each in open("/proc/stat").readline().split()[1:9]]
+    return sum(ticks), ticks[3] + ticks[4]
+
+
+def rate(turn: Callable[[], None], operations: int, seconds: float) -> float:
+    """Operations a second of a machine that is otherwise at rest, over at least `seconds`, after one turn that is not
+    counted."""
+    turn()
+    await_rest()
+    begin, done = time.perf_counter(), 0
+    while (passed := time.perf_counter() - begin) < seconds:
+        turn()
+        done += operations
+    return done / passed
 
 
 def keep(name: str, rows: dict, write: bool, part: bool = False) -> None:
