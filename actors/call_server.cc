@@ -99,18 +99,24 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
   TakeFromDoor(executor);  // who came before this thread served
   std::optional<Ended> ended;
   while (!(ended = CheckEnded())) {
-    // One busy caller must not hide the others, nor a new one: look at all sockets now and then.
-    const bool look = polls_in_row_ >= (peers_.size() > 1 ? kPollsAmongMany : kPollsAlone);
-    if (!look && hot_ != nullptr && SpinRead(executor)) {
-      ++polls_in_row_;
-      continue;
-    }
-    polls_in_row_ = 0;
+    const bool look = MustLook();
+    if (Poll(executor)) continue;
     const int most_ms = look ? 0 : BlockLimitMs(executor.HandlesSignals());
     if ((ended = Handle(executor, most_ms, /*blocks=*/!look))) break;
   }
   if (*ended != Ended::kForked) EndAll(executor, *ended);
   return *ended;
+}
+
+/// One busy caller must not hide the others, nor a new one: all sockets are looked at now and then.
+bool CallServer::MustLook() const {
+  return polls_in_row_ >= (peers_.size() > 1 ? kPollsAmongMany : kPollsAlone);
+}
+
+bool CallServer::Poll(CallExecutor& executor) {
+  const bool ran = !MustLook() && hot_ != nullptr && !IsOver() && SpinRead(executor);
+  polls_in_row_ = ran ? polls_in_row_ + 1 : 0;
+  return ran;
 }
 
 std::optional<CallServer::Ended> CallServer::Turn(CallExecutor& executor) {

@@ -79,6 +79,10 @@ class CallServer {
   /// The same for a thread with a loop of its own: it calls Turn when fd() is readable, and after
   /// NextTurnMs() (-1: not before). Never blocks. Something: that is how it ended, and serving is over.
   std::optional<Ended> Turn(CallExecutor& executor);
+  /// The same for that thread when it is about to wait: polls the last caller for at most 30 us, as Serve does. True:
+  /// something came and was run, and it is to ask again before it waits, or to call Turn where serving IsOver().
+  bool Poll(CallExecutor& executor);
+  bool IsOver() const { return CheckEnded().has_value(); }
   int fd() const { return epoll_.get(); }
   int NextTurnMs() const { return BlockLimitMs(false); }
   /// Any thread, also before Serve.
@@ -91,6 +95,7 @@ class CallServer {
   CallServer(std::string path, GuardedFd listener);
   std::optional<Ended> CheckEnded() const;
   std::optional<Ended> Handle(CallExecutor& executor, int most_ms, bool blocks);
+  bool MustLook() const;
   bool SpinRead(CallExecutor& executor);
   void Accept(CallExecutor& executor);
   void PauseAccepting();

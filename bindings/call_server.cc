@@ -65,6 +65,10 @@ class LoopTurns {
  public:
   LoopTurns(actors::CallServer& server, LoopExecutor& executor, nb::object loop)
       : server_(server), executor_(executor), loop_(std::move(loop)) {}
+  /// What the loop is to ask before it waits.
+  nb::object PollFunction() {
+    return nb::cpp_function([this] { return Poll(); });
+  }
   void Begin() {
     turn_ = nb::cpp_function([this] { Turn(); });
     loop_.attr("add_reader")(server_.fd(), turn_);
@@ -77,6 +81,14 @@ class LoopTurns {
   std::optional<actors::CallServer::Ended> ended() const { return ended_; }
 
  private:
+  bool Poll() {
+    if (ended_) return false;
+    executor_.BeginTurn();
+    const bool ran = server_.Poll(executor_);
+    executor_.EndTurn();
+    if (ran && server_.IsOver()) Turn();
+    return ran;
+  }
   void Turn() {
     if (ended_) return;
     executor_.BeginTurn();
@@ -142,7 +154,10 @@ class PyCallServer {
     LoopExecutor executor(std::move(options), loop.ptr());
     LoopTurns turns(*server_, executor, loop);
     turns.Begin();
+    const bool polls = nb::hasattr(loop, "poll_first");
+    if (polls) loop.attr("poll_first")(turns.PollFunction());
     loop.attr("run_forever")();
+    if (polls) loop.attr("poll_first")(nb::none());
     turns.End();
     Finish(turns.ended().value_or(actors::CallServer::Ended::kStopped), executor);
   }

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
@@ -17,6 +18,7 @@
 
 #include "actors/call_server.h"
 #include "actors/channel.h"
+#include "actors/cpu_budget.h"
 #include "actors/now.h"
 #include "actors/reactor.h"
 #include "tests/actors/echo_executor.h"
@@ -109,6 +111,37 @@ TEST(CallSocket, AnswersOneCall) {
   ASSERT_EQ(Await(slot, channel.get()), WaitResult::kDone);
   EXPECT_THAT(Answer(slot), HasSubstr("hello"));
   channel->Close();
+}
+
+TEST(CallSocket, ALoopThatPollsIsToldToLookAtEverythingNowAndThen) {
+  EchoExecutor executor;
+  const std::string path = "/tmp/troupe-test-" + std::to_string(::getpid()) + "-polls";
+  OverrideSpinning(SpinOverride::kOn);
+  StatusOr<std::unique_ptr<CallServer>> server = CallServer::Listen(path);
+  OverrideSpinning(SpinOverride::kAuto);
+  ASSERT_TRUE(server.ok()) << MessageOf(server.status());
+  std::thread caller([&] {
+    ChannelOptions options;
+    options.description = "actor Echo(1)";
+    StatusOr<std::shared_ptr<Channel>> channel = Channel::Connect(CallReactor::Current(), path, options);
+    ASSERT_TRUE(channel.ok()) << MessageOf(channel.status());
+    for (int i = 0; i < 20'000; ++i) {
+      Slot* slot = Call(**channel, "f", "hello");
+      ASSERT_EQ(Await(slot, channel->get()), WaitResult::kDone);
+      slot->Release();
+    }
+    (*server)->Stop();
+  });
+  int in_row = 0, most_in_row = 0, polled = 0;
+  while (!(*server)->Turn(executor)) {
+    for (in_row = 0; (*server)->Poll(executor); ++polled) most_in_row = std::max(most_in_row, ++in_row);
+  }
+  caller.join();
+  EXPECT_EQ(executor.calls, 20'000);
+  EXPECT_GT(polled, 0) << "calls were found by polling";
+  EXPECT_LE(most_in_row, 32);
+  EXPECT_TRUE((*server)->IsOver());
+  EXPECT_FALSE((*server)->Poll(executor));
 }
 
 TEST(CallSocket, ManyThreadsOneChannel) {

@@ -21,13 +21,51 @@ TEST(SpinPolicy, SP1_OffMeansNever) {
   }
 }
 
-TEST(SpinPolicy, SP2_MissesInARowTurnItOffForAWhile) {
-  SpinPolicy policy(true);
+void MissInARow(SpinPolicy& policy) {
   for (int i = 0; i < SpinPolicy::kMissesMax; ++i) {
     ASSERT_TRUE(policy.ShouldSpin());
     policy.Miss();
   }
-  EXPECT_EQ(SkippedNow(policy), SpinPolicy::kSkipAfterMisses);
+}
+
+TEST(SpinPolicy, SP2_MissesInARowTurnItOffForAWhile) {
+  SpinPolicy policy(true);
+  for (int time = 0; time < 3; ++time) {
+    MissInARow(policy);
+    MissInARow(policy);
+    EXPECT_EQ(SkippedNow(policy), SpinPolicy::kSkipAfterMisses);
+  }
+}
+
+TEST(SpinPolicy, SP5_AfterShortMissesPollsAreLongUntilLongOnesMissToo) {
+  SpinPolicy policy(true);
+  const Duration ordinary = policy.budget();
+  MissInARow(policy);
+  EXPECT_EQ(policy.budget(), SpinPolicy::kLongFactor * ordinary);
+  policy.Hit();
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(policy.ShouldSpin());
+    if (i % 2 == 0) {
+      policy.Miss();
+    } else {
+      policy.Hit();
+    }
+    EXPECT_EQ(policy.budget(), SpinPolicy::kLongFactor * ordinary);
+  }
+  MissInARow(policy);
+  EXPECT_EQ(policy.budget(), ordinary);
+}
+
+TEST(SpinPolicy, SP5_WhatIsCalledEachMillisecondCostsLessThanAHundredthOfAProcessor) {
+  SpinPolicy policy(true);
+  Duration polled = Duration::zero();
+  constexpr int kWaits = 100'000;
+  for (int i = 0; i < kWaits; ++i) {
+    if (!policy.ShouldSpin()) continue;
+    polled += policy.budget();
+    policy.Miss();
+  }
+  EXPECT_LT(polled, kWaits * std::chrono::milliseconds(1) / 100);
 }
 
 TEST(SpinPolicy, SP2_AHitBreaksTheRow) {

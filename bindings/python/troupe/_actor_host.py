@@ -117,7 +117,9 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
         if traits.is_async:
             import asyncio
 
-            loop = asyncio.new_event_loop()
+            from troupe import _event_loop
+
+            loop = _event_loop.new()
             asyncio.set_event_loop(loop)  # for a constructor that asks for it
         return cls(*args, **kwargs), traits, running, loop
     except BaseException as error:

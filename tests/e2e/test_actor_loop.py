@@ -1,0 +1,143 @@
+"""The loop of an actor with coroutines asks for calls before it waits: nothing else of the loop may suffer.
+
+Method: one caller that calls without pause, so that the loop always finds the next call by asking; meanwhile timers, threads,
+other sockets and other callers want their turn.
+"""
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+import cloudpickle
+import pytest
+from conftest import Home
+
+import troupe
+from troupe import exceptions
+from troupe.actor import exit_actor
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+CALLS_MOST = 200_000  # of the caller without pause, until what it waits for has happened
+
+
+@troupe.remote(num_cpus=0)
+class Looped:
+    """Coroutines beside a timer, a thread and a socket of its own."""
+
+    def __init__(self) -> None:
+        self.ticks = self.from_thread = self.from_socket = 0
+
+    async def begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = asyncio.create_task(self._tick())
+        here, there = socket.socketpair()
+        here.setblocking(False)
+        self._sockets = here, there
+        loop.add_reader(here, self._read)
+        threading.Thread(target=self._from_thread, args=(loop, there), daemon=True).start()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(0.002)
+            self.ticks += 1
+
+    def _read(self) -> None:
+        self.from_socket += len(self._sockets[0].recv(100))
+
+    def _from_thread(self, loop: asyncio.AbstractEventLoop, to: socket.socket) -> None:
+        for _ in range(10):
+            loop.call_soon_threadsafe(self._count)
+            to.send(b"x")
+            time.sleep(0.01)  # lint-ok: the thread's own pace
+
+    def _count(self) -> None:
+        self.from_thread += 1
+
+    async def counts(self) -> tuple[int, int, int]:
+        return self.ticks, self.from_thread, self.from_socket
+
+    async def leave(self) -> None:
+        exit_actor()
+
+
+@troupe.remote(num_cpus=0)
+class Other:
+    """A second caller."""
+
+    def call(self, actor: Any) -> tuple[int, int, int]:
+        return troupe.get(actor.counts.remote())
+
+
+def test_timers_threads_and_sockets_of_a_loop_go_on_beside_a_caller_without_pause(idle: Home) -> None:
+    actor = Looped.remote()
+    troupe.get(actor.begin.remote())
+    for _ in range(CALLS_MOST):
+        ticks, from_thread, from_socket = troupe.get(actor.counts.remote())
+        if ticks >= 10 and from_thread == 10 and from_socket == 10:
+            break
+    else:
+        pytest.fail(f"after {CALLS_MOST} calls: {ticks} ticks, {from_thread} from the thread, {from_socket} from the socket")
+
+
+def test_a_second_caller_is_heard_beside_one_without_pause(idle: Home) -> None:
+    actor, other = Looped.remote(), Other.remote()
+    troupe.get(actor.counts.remote())
+    heard = other.call.remote(actor)
+    for _ in range(CALLS_MOST):
+        troupe.get(actor.counts.remote())
+        if troupe.wait([heard], timeout=0)[0]:
+            break
+    assert troupe.wait([heard], timeout=0)[0] == [heard], f"not heard beside {CALLS_MOST} calls of another"
+
+
+def test_leaving_in_a_call_that_the_loop_found_by_asking(idle: Home) -> None:
+    actor = Looped.remote()
+    for _ in range(100):
+        troupe.get(actor.counts.remote())
+    with pytest.raises(exceptions.ActorDiedError, match="exit_actor"):
+        troupe.get(actor.leave.remote(), timeout=30)
+    with pytest.raises(exceptions.ActorDiedError):
+        troupe.get(actor.counts.remote(), timeout=30)
+
+
+class OwnLoop(asyncio.SelectorEventLoop):
+    """Of the user's choice."""
+
+
+class OwnPolicy(asyncio.DefaultEventLoopPolicy):
+    """Makes it."""
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        return OwnLoop()
+
+
+def _set_policy() -> None:
+    asyncio.set_event_loop_policy(OwnPolicy())
+
+
+class WithPolicy:
+    """What comes of it sets the policy, as a module that an actor's class needs would."""
+
+    def __reduce__(self) -> tuple:
+        return _set_policy, ()
+
+
+@troupe.remote(num_cpus=0)
+class Chosen:
+    """Which loop it has, and whether a call comes through."""
+
+    def __init__(self, _: Any = None) -> None:
+        pass
+
+    async def loop_name(self) -> str:
+        return type(asyncio.get_running_loop()).__name__
+
+
+def test_a_loop_that_the_program_has_chosen_is_used(idle: Home) -> None:
+    assert troupe.get(Chosen.remote(WithPolicy()).loop_name.remote()) == "OwnLoop"
+    assert troupe.get(Chosen.remote().loop_name.remote()) == "_PollingLoop"
