@@ -35,6 +35,7 @@
 #include "actors/object_frame.h"
 #include "actors/object_handles.h"
 #include "actors/object_link.h"
+#include "actors/object_list.h"
 #include "actors/slot.h"
 #include "actors/waiter.h"
 #include "runtime/base/status.h"
@@ -228,6 +229,9 @@ class ObjectStore {
     store::Pool::Figures pool;
   };
   Figures figures();
+  /// What this process owns, then what it borrows, `most` of them at most. Values that lie in this process alone, as small
+  /// results do until somebody else asks for them, are not objects and not listed.
+  std::vector<ListedObject> List(std::size_t most);
 
   /// The slot of an exported object has its answer.
   void EndExported(const store::ObjectId& id, std::uint16_t flags, std::string_view bytes);

@@ -53,7 +53,7 @@ PyObject* Hex(PyObject* self, PyObject*) {
   actors::ObjectStore* const store = slot->stands_for_object() ? actors::ObjectStore::Existing() : nullptr;
   std::optional<store::ObjectId> name = store != nullptr ? store->NameOf(slot) : std::nullopt;
   if (name) name = store->NameAway(*name);
-  const std::string hex = name ? absl::StrFormat("%016x%016x", name->owner.hi, name->sequence)
+  const std::string hex = name ? HexOf(*name)
                                : CallReactor::Current().incarnation() + absl::StrFormat("%016x", slot->id());
   return PyUnicode_FromStringAndSize(hex.data(), static_cast<Py_ssize_t>(hex.size()));
 }

@@ -37,6 +37,47 @@ nb::dict Figures() {
   return result;
 }
 
+const char* NameOf(store::ValueKind kind) {
+  switch (kind) {
+    case store::ValueKind::kPending:
+      return "pending";
+    case store::ValueKind::kInline:
+      return "inline";
+    case store::ValueKind::kSegments:
+      return "memory";
+    case store::ValueKind::kError:
+      return "error";
+    case store::ValueKind::kLost:
+      return "lost";
+  }
+  return "";
+}
+
+nb::list ListObjects(std::size_t most) {
+  nb::list result;
+  actors::ObjectStore* const store = actors::ObjectStore::Existing();
+  if (store == nullptr) return result;
+  std::vector<actors::ListedObject> objects;
+  {
+    const GilReleased released;  // the store's own thread may want the interpreter while it holds the lock
+    objects = store->List(most);
+  }
+  for (const actors::ListedObject& each : objects) {
+    nb::dict row;
+    row["object_id"] = HexOf(each.name);
+    row["owned"] = each.owned;
+    row["state"] = each.gone ? "lost" : NameOf(each.kind);
+    row["bytes"] = each.bytes;
+    row["handles"] = each.holds.handles;
+    row["views"] = each.holds.views;
+    row["containers"] = each.holds.containers;
+    row["lent"] = each.lent;
+    row["contained"] = each.contained;
+    result.append(row);
+  }
+  return result;
+}
+
 }  // namespace
 
 bool Incoming::Fetch(const ProcessId& lender) {
@@ -105,6 +146,7 @@ bool Incoming::TakeAway(std::string_view* bytes, PyObject** value) const {
 void BindObjects(nb::module_& m) {
   if (!InitObjectMemory()) throw nb::python_error();
   m.def("_object_figures", &Figures, "Counts of this process's object store, for tests and benchmarks.");
+  m.def("list_objects", &ListObjects, nb::arg("most"), "What this process's object store knows, a dict each.");
   m.def(
       "_take_writable", [](nb::handle buffer) { TakeWritable(buffer.ptr()); }, nb::arg("buffer"));
 }

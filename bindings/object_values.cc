@@ -1,5 +1,7 @@
 #include "bindings/object_values.h"
 
+#include <absl/strings/str_format.h>
+
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -181,6 +183,8 @@ void WriteLarge(char* at, std::string_view head, std::string_view more, const Bu
     offset += entry.bytes;
   }
 }
+
+std::string HexOf(const store::ObjectId& name) { return absl::StrFormat("%016x%016x", name.owner.hi, name.sequence); }
 
 actors::ObjectStore* Objects() {
   actors::ObjectStore* store = actors::ObjectStore::Current();

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -87,6 +88,9 @@ bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::
 
 /// The name of an object, and what lies inside it where that is wanted.
 bool AppendNamed(actors::ByteBuffer& out, const store::ObjectId& id, const Outgoing& outgoing);
+
+/// What Ref.hex() gives for a reference to it.
+std::string HexOf(const store::ObjectId& name);
 
 /// The object store, or nullptr with an error set.
 actors::ObjectStore* Objects();

@@ -66,6 +66,17 @@ def _task_dict(task: Any) -> dict[str, Any]:
             "resources": dict(task.options.get("resources") or {})}
 
 
+def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:
+    """Objects that this process owns, then those it borrows, `limit` of them at most: `object_id` (as `ref.hex()`), whether it is
+    `owned`, `state` ("pending", "memory", "inline", "error", "lost"), `bytes` (0: not known here), and who holds it: `handles` are
+    this process's refs, `views` its arrays over the value, `containers` values that it lies inside of, `lent` the calls and processes
+    that have it through this one; `contained` counts the refs inside its value. Small values that no other process has asked for lie
+    with their ref alone and are none. View: this process; others have their own."""
+    from troupe._bridge import native
+
+    return list(native.list_objects(limit))
+
+
 def list_launches(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """Launches, ended ones included while the head keeps their markers."""
     from troupe.launch._handle import describe

@@ -18,8 +18,9 @@ _GROUPS = {name: "util.placement_group" for name in (
 _STRATEGIES = {name: "util.scheduling_strategies" for name in (
     "In", "NodeAffinitySchedulingStrategy", "NodeLabelSchedulingStrategy", "NotIn", "PlacementGroupSchedulingStrategy")}
 _STATE = {name: "util.state" for name in (
-    "get_actor", "get_job", "get_log", "get_node", "get_placement_group", "get_task", "get_worker", "list_actors", "list_jobs",
-    "list_logs", "list_nodes", "list_placement_groups", "list_tasks", "list_workers", "summarize_actors", "summarize_tasks")}
+    "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group", "get_task", "get_worker", "list_actors",
+    "list_jobs", "list_logs", "list_nodes", "list_objects", "list_placement_groups", "list_tasks", "list_workers",
+    "summarize_actors", "summarize_objects", "summarize_tasks")}
 
 _COLLECTIVE = {name: "util.collective" for name in (
     "allgather", "allreduce", "barrier", "broadcast", "create_collective_group", "destroy_collective_group",
@@ -93,8 +94,6 @@ INSTEAD = {
     "ray.util.inspect_serializability": "ray.cloudpickle.dumps: what it raises is what a call would",
     "ray.util.metrics": "prometheus_client in the actor",
     **dict.fromkeys(("ray.util.pdb", "ray.util.rpdb"), "`troupe stack`, which shows where every process is"),
-    **dict.fromkeys(("ray.util.state.get_objects", "ray.util.state.list_objects", "ray.util.state.summarize_objects"),
-                    "the refs themselves"),
 }
 
 

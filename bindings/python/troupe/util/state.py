@@ -8,6 +8,7 @@ has the same with all that Troupe knows.
 """
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ _ACTOR_STATES = {"pending": "PENDING_CREATION", "starting": "PENDING_CREATION", 
 _JOB_STATES = {"none": "RUNNING", "succeeded": "SUCCEEDED", "failed": "FAILED", "cancelled": "STOPPED"}
 _TASK_STATES = {"arguments": "PENDING_ARGS_AVAIL", "waiting": "PENDING_NODE_ASSIGNMENT", "queued": "SUBMITTED_TO_WORKER",
                 "running": "RUNNING"}
+_OBJECT_STATES = {"pending": "PENDING_NODE_ASSIGNMENT", "inline": "FINISHED", "memory": "FINISHED", "error": "FAILED",
+                  "lost": "FAILED"}
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda have, want: str(have).lower() == str(want).lower(),
     "!=": lambda have, want: str(have).lower() != str(want).lower(),
@@ -141,6 +144,47 @@ def get_task(id: Any, address: str | None = None, timeout: int = 30) -> StateRec
     return _one(list_tasks(address, limit=1 << 30), "task_id", id if isinstance(id, str) else id.hex())
 
 
+def list_objects(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
+                 timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+    """Objects that this process owns or borrows (see `troupe.state.list_objects`): large values, and those that other processes
+    know; `object_id` is `ref.hex()`."""
+    _only_here(address)
+    return _chosen([_object(each) for each in state.list_objects(limit=1 << 30)], filters, limit)
+
+
+def _object(each: dict[str, Any]) -> StateRecord:
+    kind = ("LOCAL_REFERENCE" if each["handles"] else "PINNED_IN_MEMORY" if each["views"] else
+            "CAPTURED_IN_OBJECT" if each["containers"] else "USED_BY_PENDING_TASK")
+    return StateRecord(object_id=each["object_id"], object_size=each["bytes"] or -1, reference_type=kind,
+                       task_status=_OBJECT_STATES[each["state"]], type="DRIVER" if _is_driver() else "WORKER", pid=os.getpid(),
+                       owned=each["owned"], call_site="")
+
+
+def _is_driver() -> bool:
+    from troupe import get_runtime_context
+
+    return get_runtime_context().get_actor_id() is None
+
+
+def get_objects(id: Any, address: str | None = None, timeout: int = 30) -> list[StateRecord]:  # noqa: A002
+    """What this process knows of the object of this id (hex), or of this ref: one record, or none."""
+    wanted = id if isinstance(id, str) else id.hex()
+    return [each for each in list_objects(address, limit=1 << 30) if each["object_id"] == wanted]
+
+
+def summarize_objects(address: str | None = None, timeout: int = 30) -> dict[str, Any]:
+    """How many objects of this process there are for each reason why they are kept, and how large they are together."""
+    objects = list_objects(address, limit=1 << 30)
+    summary: dict[str, dict[str, Any]] = {}
+    for each in objects:
+        row = summary.setdefault(each["reference_type"], {"total_objects": 0, "total_size_mb": 0.0, "task_state_counts": {}})
+        row["total_objects"] += 1
+        row["total_size_mb"] += max(0, each["object_size"]) / 1e6
+        row["task_state_counts"][each["task_status"]] = row["task_state_counts"].get(each["task_status"], 0) + 1
+    return {"cluster": {"summary": summary, "total_objects": len(objects), "callsite_enabled": False,
+                        "total_size_mb": sum(each["total_size_mb"] for each in summary.values()), "summary_by": "reference_type"}}
+
+
 def get_job(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
     """The launch of this id (hex), or None."""
     return _one(list_jobs(address, limit=1 << 30), "job_id", id)
@@ -196,6 +240,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'troupe.util.state' has no attribute {name!r}{without(f'ray.util.state.{name}')}")
 
 
-__all__ = ["StateRecord", "get_actor", "get_job", "get_log", "get_node", "get_placement_group", "get_task", "get_worker",
-           "list_actors", "list_jobs", "list_logs", "list_nodes", "list_placement_groups", "list_tasks", "list_workers",
-           "summarize_actors", "summarize_tasks"]
+__all__ = ["StateRecord", "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group", "get_task",
+           "get_worker", "list_actors", "list_jobs", "list_logs", "list_nodes", "list_objects", "list_placement_groups",
+           "list_tasks", "list_workers", "summarize_actors", "summarize_objects", "summarize_tasks"]
