@@ -197,11 +197,51 @@ def test_refs_in_results(idle: Home) -> None:
 
 
 def test_what_put_does_not_take_is_said(idle: Home) -> None:
-    with pytest.raises(ValueError, match="a value ends with the process that put it"):
+    with pytest.raises(TypeError, match="takes the handle of an actor, not <object"):
         troupe.put(1, _owner=object())
     with pytest.raises(ValueError, match="tensors are put as every value is"):
         troupe.put(1, _tensor_transport="nixl")
     assert troupe.get(troupe.put(1, _owner=None, _tensor_transport=None)) == 1
+
+
+@troupe.remote(num_cpus=0)
+class Putter:
+    """Puts for another, and for itself."""
+
+    def put_at(self, owner: object, value: object) -> list:
+        return [troupe.put(value, _owner=owner)]
+
+    def put_own(self, value: object) -> list:
+        return [troupe.put(value, _owner=troupe.get_runtime_context().current_actor)]
+
+    def drop_all(self) -> None:
+        pass
+
+
+def test_a_value_put_for_an_owner_outlives_who_put_it(idle: Home) -> None:
+    owner, putter = Putter.remote(), Putter.remote()
+    [large] = troupe.get(putter.put_at.remote(owner, np.full(MIB, 7, dtype=np.uint8)), timeout=20)
+    [small] = troupe.get(putter.put_at.remote(owner, {"a": 1}), timeout=20)
+    [own] = troupe.get(owner.put_own.remote("mine"), timeout=20)
+    troupe.kill(putter)
+    assert troupe.get(own, timeout=20) == "mine"
+    assert troupe.get(small, timeout=20) == {"a": 1}
+    assert int(troupe.get(large, timeout=20)[0]) == 7
+    inner = troupe.put("inside")
+    held = troupe.put([inner], _owner=owner)
+    assert troupe.get(troupe.get(held, timeout=20)[0], timeout=20) == "inside", "refs inside travel along"
+    troupe.kill(owner)
+    eventually(lambda: lost(large), what="the end of the value with its owner")
+    with pytest.raises(exceptions.ActorDiedError):
+        troupe.put(1, _owner=owner)
+
+
+def lost(ref: object) -> bool:
+    try:
+        troupe.get(ref, timeout=20)
+    except exceptions.OwnerDiedError:
+        return True
+    return False
 
 
 def test_values_that_are_put_may_hold_refs(idle: Home) -> None:

@@ -174,12 +174,10 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
 def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None) -> Any:
     """A ref of a copy of a value, kept in this process while the ref lives.
 
-    Passed as an argument it arrives as the value. Raises TypeError for a ref, and ValueError for Ray's `_owner` and
-    `_tensor_transport`.
+    Passed as an argument it arrives as the value. With `_owner`, the handle of an actor, the value is kept in that actor and
+    outlives this process; this waits until the actor has it, in its turn behind the calls before. Raises TypeError for a ref and
+    for an owner that is no actor, what a call of the owner raises, and ValueError for Ray's `_tensor_transport`.
     """
-    if _owner is not None:
-        raise ValueError("put(_owner=) is not supported: a value ends with the process that put it\n  have the actor that is to own "
-                         "it put it, in a method that returns the ref inside a list")
     if _tensor_transport is not None:
         raise ValueError(f"put(_tensor_transport={_tensor_transport!r}) is not supported: tensors are put as every value is")
     from troupe import _calls
@@ -187,7 +185,22 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None)
 
     if type(value) is _calls.Ref:
         raise TypeError("put() takes a value, not a ref")
+    if _owner is not None and not _is_self(_owner):
+        return get(_owner.__ray_call__.remote(_put_here, [value]))[0]
     return native.completed_ref(value)
+
+
+def _is_self(owner: Any) -> bool:
+    """Whether it is a handle of the actor that this process is. TypeError: it is none of any."""
+    from troupe import _actors, _runtime_context
+
+    if not isinstance(owner, _actors.ActorHandle):
+        raise TypeError(f"put(_owner=) takes the handle of an actor, not {owner!r}")
+    return _runtime_context.get_runtime_context().get_actor_id() == owner._actor_id.hex()
+
+
+def _put_here(_instance: Any, held: list[Any]) -> list[Any]:
+    return [put(held[0])]
 
 
 def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,
