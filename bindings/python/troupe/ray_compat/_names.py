@@ -25,7 +25,13 @@ _STATE = {name: "util.state" for name in (
 _COLLECTIVE = {name: "util.collective" for name in (
     "allgather", "allreduce", "barrier", "broadcast", "create_collective_group", "destroy_collective_group",
     "get_collective_group_size", "get_rank", "gloo_available", "init_collective_group", "is_group_initialized",
-    "nccl_available", "recv", "reduce", "reducescatter", "send", "synchronize")}
+    "nccl_available", "recv", "reduce", "reducescatter", "register_collective_backend", "send", "synchronize")}
+_COLLECTIVE_TYPES = {name: "util._collective_types" for name in (
+    "AllGatherOptions", "AllReduceOptions", "Backend", "BarrierOptions", "BroadcastOptions", "RecvOptions", "ReduceOp",
+    "ReduceOptions", "ReduceScatterOptions", "SendOptions")}
+_GROUPS_OF_ACTORS = {name: "experimental.collective" for name in (
+    "allgather", "allreduce", "create_collective_group", "destroy_all_collective_groups", "destroy_collective_group",
+    "get_collective_groups", "reducescatter")}
 
 _DAG = dict.fromkeys(("ClassMethodNode", "ClassNode", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
                       "MultiOutputNode"), "dag")
@@ -47,6 +53,11 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.dag.function_node": {"FunctionNode": "dag"},
     "ray.dag.input_node": {"InputAttributeNode": "dag", "InputNode": "dag"},
     "ray.dag.output_node": {"MultiOutputNode": "dag"},
+    "ray.experimental": {},
+    "ray.experimental.collective": _GROUPS_OF_ACTORS,
+    "ray.experimental.collective.communicator": {"CommunicatorHandle": "experimental.collective"},
+    "ray.experimental.util": {},
+    "ray.experimental.util.types": {"ReduceOp": "util._collective_types"},
     "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
     "ray.remote_function": {"RemoteFunction": "_tasks"},
     "ray.runtime_context": {"RuntimeContext": "_runtime_context", "get_runtime_context": "_runtime_context"},
@@ -59,7 +70,10 @@ MODULES: dict[str, dict[str, str]] = {
         "NVIDIA_GH200"), "util.accelerators"),
     "ray.util.actor_pool": {"ActorPool": "util.actor_pool"},
     "ray.util.collective": _COLLECTIVE,
-    "ray.util.collective.types": {"Backend": "util.collective", "ReduceOp": "util.collective"},
+    "ray.util.collective.backend_registry": {"register_collective_backend": "util.collective"},
+    "ray.util.collective.collective_group": {},
+    "ray.util.collective.collective_group.base_collective_group": {"BaseGroup": "util.collective"},
+    "ray.util.collective.types": _COLLECTIVE_TYPES,
     "ray.util.placement_group": _GROUPS,
     "ray.util.queue": {"Empty": "util.queue", "Full": "util.queue", "Queue": "util.queue"},
     "ray.util.scheduling_strategies": _STRATEGIES,
@@ -74,7 +88,6 @@ INSTEAD = {
     "ray.serve": "an actor behind a web server of one's own",
     "ray.rllib": "nothing of Troupe's",
     "ray.experimental": "the stable API",
-    "ray.experimental.collective": "ray.util.collective: create_collective_group() and its like",
     **dict.fromkeys(("ray.experimental.channel", "ray.experimental.compiled_dag_ref"),
                     "ray.dag: what a compiled graph gives is an ObjectRef"),
     **dict.fromkeys(("ray.exceptions.RayChannelError", "ray.exceptions.RayChannelTimeoutError",

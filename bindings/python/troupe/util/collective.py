@@ -12,117 +12,23 @@
 Each process is one rank of a group; a process may be in several groups. Tensors are numpy arrays and torch tensors on the CPU for
 "gloo", torch tensors on this process's GPU for "nccl"; they are changed in place. Every call blocks until this process's part is
 done; all members make the same calls in the same order. A member that is gone ends the others' calls with RuntimeError, which
-names the group, the rank and the operation, at the latest after `gloo_timeout` milliseconds. Needs torch.
+names the group, the rank and the operation, at the latest after `gloo_timeout` milliseconds. Needs torch; a backend of one's own
+(`register_collective_backend`) needs what it needs.
 """
 from __future__ import annotations
 
-import datetime
-import enum
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import troupe
-from troupe._identity import boot_id
-from troupe.util import get_node_ip_address
+from troupe.util import _collective_torch
+from troupe.util import _collective_types as types
+from troupe.util._collective_torch import gloo_available, nccl_available
+from troupe.util._collective_types import Backend, BaseGroup, ReduceOp, register_collective_backend
 
 _TIMEOUT_MS = 30000
 
-
-class Backend:
-    """Names of the libraries that move the tensors."""
-
-    NCCL = "nccl"
-    GLOO = "gloo"
-
-
-class ReduceOp(enum.Enum):
-    """How values of several ranks become one."""
-
-    SUM = 0
-    PRODUCT = 1
-    MIN = 2
-    MAX = 3
-
-
-class _Group:
-    """This process's part of a group."""
-
-    def __init__(self, name: str, rank: int, world_size: int, backend: str, timeout_ms: int) -> None:
-        from troupe import _collective
-
-        self.name, self.rank, self.world_size, self.backend = name, rank, world_size, backend
-        self.timeout = datetime.timedelta(milliseconds=timeout_ms)
-        me = _collective.Member(rank, world_size, backend, boot_id())
-        self.meeting, number, hosts = _collective.join(name, me, timeout_ms / 1000)
-        store = _collective.MeetingStore(self.meeting, number, self.timeout)
-        self.torch_group = (self._nccl if backend == Backend.NCCL else self._gloo)(store, len(set(hosts)) == 1)
-
-    def _gloo(self, store: Any, one_host: bool) -> Any:
-        import torch.distributed as dist
-
-        from troupe import _collective
-
-        gloo = dist.ProcessGroupGloo
-        options = gloo._Options()
-        options._timeout = self.timeout
-        if one_host:
-            options._devices = [gloo.create_device(hostname="127.0.0.1")]
-        elif os.environ.get("GLOO_SOCKET_IFNAME"):
-            options._devices = [gloo.create_device(interface=os.environ["GLOO_SOCKET_IFNAME"].split(",")[0])]
-        else:
-            options._devices = [gloo.create_device(hostname=get_node_ip_address())]
-        return gloo(store, self.rank, self.world_size, options)
-
-    def _nccl(self, store: Any, one_host: bool) -> Any:
-        import torch
-        import torch.distributed as dist
-
-        if one_host:
-            os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")
-        options = dist.ProcessGroupNCCL.Options()
-        options._timeout = self.timeout
-        made = dist.ProcessGroupNCCL(store, self.rank, self.world_size, options)
-        made.eager_connect_single_device(torch.device("cuda", torch.cuda.current_device()))
-        return made
-
-    def run(self, what: str, begin: Callable[[Any], Any]) -> None:
-        """One operation, to its end. RuntimeError: what became of it, and where."""
-        try:
-            begin(self.torch_group).wait()
-            if self.backend == Backend.NCCL:
-                import torch
-
-                torch.cuda.current_stream().synchronize()
-        except RuntimeError as error:
-            raise RuntimeError(f"{what} of the collective group {self.name!r} failed at rank {self.rank} of {self.world_size} "
-                               f"({self.backend}): {error}\n  a member ended or came late; destroy the group and make it "
-                               "anew") from error
-
-
-_groups: dict[str, _Group] = {}
-
-
-def gloo_available() -> bool:
-    """Whether backend="gloo" works here."""
-    return _has("is_gloo_available")
-
-
-def nccl_available() -> bool:
-    """Whether backend="nccl" works here: torch with NCCL, and a GPU."""
-    if not _has("is_nccl_available"):
-        return False
-    import torch
-
-    return torch.cuda.is_available()
-
-
-def _has(which: str) -> bool:
-    try:
-        import torch.distributed as dist
-    except ImportError:
-        return False
-    return dist.is_available() and getattr(dist, which)()
+_groups: dict[str, BaseGroup] = {}
 
 
 def init_collective_group(world_size: int, rank: int, backend: str = Backend.NCCL, group_name: str = "default",
@@ -136,15 +42,26 @@ def init_collective_group(world_size: int, rank: int, backend: str = Backend.NCC
     backend = _checked(world_size, [rank], backend, group_name, gloo_timeout)
     if group_name in _groups:
         raise RuntimeError(f"this process is in the collective group {group_name!r} already\n  destroy_collective_group() first")
-    if not (nccl_available() if backend == Backend.NCCL else gloo_available()):
-        raise RuntimeError(f"backend {backend!r} cannot be used here: it needs torch"
-                           f"{' with CUDA and a GPU (backend=gloo works without)' if backend == Backend.NCCL else ''}")
+    own = types.registered(backend)
+    _check_available(backend, own)
+    if own is not None:
+        _groups[group_name] = own(world_size, rank, group_name)
+        return
     try:
-        _groups[group_name] = _Group(group_name, rank, world_size, backend, gloo_timeout)
+        _groups[group_name] = _collective_torch.TorchGroup(world_size, rank, group_name, backend, gloo_timeout)
     except (TimeoutError, ValueError) as error:
         what = getattr(error, "cause", None) or error  # as the meeting raised it
         kind = TimeoutError if isinstance(error, TimeoutError) else ValueError
         raise kind(f"the collective group {group_name!r}: {what}") from None
+
+
+def _check_available(backend: str, own: type[BaseGroup] | None) -> None:
+    if own is not None:
+        if not own.check_backend_availability():
+            raise RuntimeError(f"backend {backend!r} cannot be used here: {own.__name__}.check_backend_availability() says no")
+    elif not (nccl_available() if backend == Backend.NCCL else gloo_available()):
+        raise RuntimeError(f"backend {backend!r} cannot be used here: it needs torch"
+                           f"{' with CUDA and a GPU (backend=gloo works without)' if backend == Backend.NCCL else ''}")
 
 
 def create_collective_group(actors: Sequence[Any], world_size: int, ranks: Sequence[int], backend: str = Backend.NCCL,
@@ -173,8 +90,11 @@ def _checked(world_size: int, ranks: Sequence[int], backend: Any, group_name: An
     if not isinstance(timeout_ms, int) or timeout_ms < 1:
         raise ValueError(f"gloo_timeout must be a number of milliseconds, not {timeout_ms!r}")
     name = str(backend).lower()
+    if types.registered(name) is not None:
+        return name
     if name not in (Backend.NCCL, Backend.GLOO, "torch_gloo"):
-        raise ValueError(f"backend must be 'nccl' or 'gloo', not {backend!r}")
+        raise ValueError(f"backend must be 'nccl' or 'gloo', or one that register_collective_backend() was given in this process, "
+                         f"not {backend!r}")
     return Backend.NCCL if name == Backend.NCCL else Backend.GLOO
 
 
@@ -182,7 +102,7 @@ def destroy_collective_group(group_name: str = "default") -> None:
     """This process leaves the group. Afterwards it, or one that replaces it, can make a group of that name anew."""
     group = _groups.pop(group_name, None)
     if group is not None:
-        group.torch_group.shutdown()
+        group.destroy_group()
 
 
 def is_group_initialized(group_name: str = "default") -> bool:
@@ -200,7 +120,7 @@ def get_collective_group_size(group_name: str = "default") -> int:
     return _groups[group_name].world_size if group_name in _groups else -1
 
 
-def _group(name: str, other: int = 0) -> _Group:
+def _group(name: str, other: int = 0) -> BaseGroup:
     if name not in _groups:
         raise RuntimeError(f"this process is not in the collective group {name!r}\n"
                            "  init_collective_group() here, or create_collective_group() for its actor, comes first")
@@ -209,128 +129,67 @@ def _group(name: str, other: int = 0) -> _Group:
     return _groups[name]
 
 
-def _tensor(group: _Group, value: Any) -> Any:
-    """torch's tensor over the same memory."""
-    import numpy as np
-    import torch
-
-    if isinstance(value, np.ndarray):
-        if not value.flags.writeable:
-            raise ValueError("the array is read-only (a value that was got is): pass a copy")
-        value = torch.from_numpy(value)
-    elif not isinstance(value, torch.Tensor):
-        if not hasattr(value, "__dlpack__"):
-            raise ValueError(f"a tensor is a numpy array or a torch tensor, not {type(value).__name__}")
-        value = torch.from_dlpack(value)
-    device = "cuda" if group.backend == Backend.NCCL else "cpu"
-    if value.device.type != device:
-        raise ValueError(f"backend {group.backend!r} takes tensors on {device}, this one is on {value.device}")
-    return value
-
-
-def _dense(group: _Group, value: Any) -> tuple[Any, Callable[[], None]]:
-    """The tensor as torch's backends take it, and what brings a result back where that is a copy."""
-    tensor = _tensor(group, value)
-    if tensor.is_contiguous():
-        return tensor, lambda: None
-    copy = tensor.contiguous()
-    return copy, lambda: tensor.copy_(copy)
-
-
-def _op(op: ReduceOp) -> Any:
-    import torch.distributed as dist
-
+def _op(op: ReduceOp) -> ReduceOp:
     if not isinstance(op, ReduceOp):
         raise ValueError(f"op must be a ReduceOp, not {op!r}")
-    return getattr(dist.ReduceOp, op.name)
+    return op
 
 
 def allreduce(tensor: Any, group_name: str = "default", op: ReduceOp = ReduceOp.SUM) -> None:
     """Every rank's tensor becomes what all of them make together."""
-    import torch.distributed as dist
-
-    group, options = _group(group_name), dist.AllreduceOptions()
-    options.reduceOp = _op(op)
-    dense, back = _dense(group, tensor)
-    group.run("allreduce", lambda pg: pg.allreduce([dense], options))
-    back()
+    _group(group_name).allreduce(tensor, types.AllReduceOptions(_op(op)))
 
 
 def reduce(tensor: Any, dst_rank: int = 0, group_name: str = "default", op: ReduceOp = ReduceOp.SUM) -> None:
     """The same for the tensor of rank `dst_rank` alone; those of others mean nothing afterwards."""
-    import torch.distributed as dist
-
-    group, options = _group(group_name, dst_rank), dist.ReduceOptions()
-    options.reduceOp, options.rootRank = _op(op), dst_rank
-    dense, back = _dense(group, tensor)
-    group.run("reduce", lambda pg: pg.reduce([dense], options))
-    back()
+    _group(group_name, dst_rank).reduce(tensor, types.ReduceOptions(_op(op), dst_rank))
 
 
 def broadcast(tensor: Any, src_rank: int = 0, group_name: str = "default") -> None:
     """Every rank's tensor becomes that of rank `src_rank`."""
-    import torch.distributed as dist
-
-    group, options = _group(group_name, src_rank), dist.BroadcastOptions()
-    options.rootRank = src_rank
-    dense, back = _dense(group, tensor)
-    group.run("broadcast", lambda pg: pg.broadcast([dense], options))
-    back()
+    _group(group_name, src_rank).broadcast(tensor, types.BroadcastOptions(src_rank))
 
 
 def allgather(tensor_list: Sequence[Any], tensor: Any, group_name: str = "default") -> None:
     """`tensor_list[i]` becomes the tensor of rank i."""
     group = _group(group_name)
-    into = _all_of(group, tensor_list)
-    dense, _ = _dense(group, tensor)
-    group.run("allgather", lambda pg: pg.allgather([[each for each, _ in into]], [dense]))
-    for _, back in into:
-        back()
+    group.allgather(_one_each(group, tensor_list), tensor, types.AllGatherOptions())
 
 
 def reducescatter(tensor: Any, tensor_list: Sequence[Any], group_name: str = "default", op: ReduceOp = ReduceOp.SUM) -> None:
     """`tensor` of rank i becomes what all ranks' `tensor_list[i]` make together."""
-    import torch.distributed as dist
-
-    group, options = _group(group_name), dist.ReduceScatterOptions()
-    options.reduceOp = _op(op)
-    parts = [each for each, _ in _all_of(group, tensor_list)]
-    dense, back = _dense(group, tensor)
-    group.run("reducescatter", lambda pg: pg.reduce_scatter([dense], [parts], options))
-    back()
+    group = _group(group_name)
+    group.reducescatter(tensor, _one_each(group, tensor_list), types.ReduceScatterOptions(_op(op)))
 
 
-def _all_of(group: _Group, tensors: Sequence[Any]) -> list[tuple[Any, Callable[[], None]]]:
+def _one_each(group: BaseGroup, tensors: Sequence[Any]) -> Sequence[Any]:
     if len(tensors) != group.world_size:
         raise ValueError(f"tensor_list needs one tensor for each of {group.world_size} ranks, it has {len(tensors)}")
-    return [_dense(group, each) for each in tensors]
+    return tensors
 
 
 def send(tensor: Any, dst_rank: int, group_name: str = "default") -> None:
     """To another rank, which receives it by recv()."""
     group = _group(group_name, dst_rank)
     _other(group, dst_rank)
-    dense, _ = _dense(group, tensor)
-    group.run(f"send to rank {dst_rank}", lambda pg: pg.send([dense], dst_rank, 0))
+    group.send(tensor, types.SendOptions(dst_rank))
 
 
 def recv(tensor: Any, src_rank: int, group_name: str = "default") -> None:
     """From another rank, into `tensor`."""
     group = _group(group_name, src_rank)
     _other(group, src_rank)
-    dense, back = _dense(group, tensor)
-    group.run(f"recv from rank {src_rank}", lambda pg: pg.recv([dense], src_rank, 0))
-    back()
+    group.recv(tensor, types.RecvOptions(src_rank))
 
 
-def _other(group: _Group, rank: int) -> None:
+def _other(group: BaseGroup, rank: int) -> None:
     if rank == group.rank:
         raise ValueError(f"rank {rank} cannot send to itself")
 
 
 def barrier(group_name: str = "default") -> None:
     """Until all ranks are here."""
-    _group(group_name).run("barrier", lambda pg: pg.barrier())
+    _group(group_name).barrier(types.BarrierOptions())
 
 
 def synchronize(gpu_id: int) -> None:
@@ -338,4 +197,3 @@ def synchronize(gpu_id: int) -> None:
     import torch
 
     torch.cuda.synchronize(gpu_id)
-

@@ -1,0 +1,191 @@
+"""Groups whose tensors torch's Gloo and NCCL move."""
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from troupe import _collective
+from troupe._identity import boot_id
+from troupe.util import _collective_types as types
+from troupe.util import get_node_ip_address
+from troupe.util._collective_types import Backend
+
+
+class TorchGroup(types.BaseGroup):
+    """This process's part of a group of Gloo or NCCL."""
+
+    def __init__(self, world_size: int, rank: int, group_name: str, backend: str, timeout_ms: int) -> None:
+        super().__init__(world_size, rank, group_name)
+        self._library = backend
+        self._timeout = datetime.timedelta(milliseconds=timeout_ms)
+        me = _collective.Member(rank, world_size, backend, boot_id())
+        self._meeting, number, hosts = _collective.join(group_name, me, timeout_ms / 1000)
+        store = _collective.MeetingStore(self._meeting, number, self._timeout)
+        self._torch_group = (self._nccl if backend == Backend.NCCL else self._gloo)(store, len(set(hosts)) == 1)
+
+    @classmethod
+    def check_backend_availability(cls) -> bool:
+        """Of either."""
+        return gloo_available() or nccl_available()
+
+    def destroy_group(self) -> None:
+        """Leaves."""
+        self._torch_group.shutdown()
+
+    def _gloo(self, store: Any, one_host: bool) -> Any:
+        import torch.distributed as dist
+
+        gloo = dist.ProcessGroupGloo
+        options = gloo._Options()
+        options._timeout = self._timeout
+        if one_host:
+            options._devices = [gloo.create_device(hostname="127.0.0.1")]
+        elif os.environ.get("GLOO_SOCKET_IFNAME"):
+            options._devices = [gloo.create_device(interface=os.environ["GLOO_SOCKET_IFNAME"].split(",")[0])]
+        else:
+            options._devices = [gloo.create_device(hostname=get_node_ip_address())]
+        return gloo(store, self.rank, self.world_size, options)
+
+    def _nccl(self, store: Any, one_host: bool) -> Any:
+        import torch
+        import torch.distributed as dist
+
+        if one_host:
+            os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")
+        options = dist.ProcessGroupNCCL.Options()
+        options._timeout = self._timeout
+        made = dist.ProcessGroupNCCL(store, self.rank, self.world_size, options)
+        made.eager_connect_single_device(torch.device("cuda", torch.cuda.current_device()))
+        return made
+
+    def _run(self, what: str, begin: Callable[[Any], Any]) -> None:
+        """One operation, to its end. RuntimeError: what became of it, and where."""
+        try:
+            begin(self._torch_group).wait()
+            if self._library == Backend.NCCL:
+                import torch
+
+                torch.cuda.current_stream().synchronize()
+        except RuntimeError as error:
+            raise RuntimeError(f"{what} of the collective group {self.group_name!r} failed at rank {self.rank} of "
+                               f"{self.world_size} ({self._library}): {error}\n  a member ended or came late; destroy the "
+                               "group and make it anew") from error
+
+    def allreduce(self, tensor: Any, allreduce_options: types.AllReduceOptions = types.AllReduceOptions()) -> None:
+        import torch.distributed as dist
+
+        options = dist.AllreduceOptions()
+        options.reduceOp = _op(allreduce_options.reduceOp)
+        dense, back = self._dense(tensor)
+        self._run("allreduce", lambda pg: pg.allreduce([dense], options))
+        back()
+
+    def reduce(self, tensor: Any, reduce_options: types.ReduceOptions = types.ReduceOptions()) -> None:
+        import torch.distributed as dist
+
+        options = dist.ReduceOptions()
+        options.reduceOp, options.rootRank = _op(reduce_options.reduceOp), reduce_options.root_rank
+        dense, back = self._dense(tensor)
+        self._run("reduce", lambda pg: pg.reduce([dense], options))
+        back()
+
+    def broadcast(self, tensor: Any, broadcast_options: types.BroadcastOptions = types.BroadcastOptions()) -> None:
+        import torch.distributed as dist
+
+        options = dist.BroadcastOptions()
+        options.rootRank = broadcast_options.root_rank
+        dense, back = self._dense(tensor)
+        self._run("broadcast", lambda pg: pg.broadcast([dense], options))
+        back()
+
+    def allgather(self, tensor_list: Sequence[Any], tensor: Any,
+                  allgather_options: types.AllGatherOptions = types.AllGatherOptions()) -> None:
+        into = self._all_of(tensor_list)
+        dense, _ = self._dense(tensor)
+        self._run("allgather", lambda pg: pg.allgather([[each for each, _ in into]], [dense]))
+        for _, back in into:
+            back()
+
+    def reducescatter(self, tensor: Any, tensor_list: Sequence[Any],
+                      reducescatter_options: types.ReduceScatterOptions = types.ReduceScatterOptions()) -> None:
+        import torch.distributed as dist
+
+        options = dist.ReduceScatterOptions()
+        options.reduceOp = _op(reducescatter_options.reduceOp)
+        parts = [each for each, _ in self._all_of(tensor_list)]
+        dense, back = self._dense(tensor)
+        self._run("reducescatter", lambda pg: pg.reduce_scatter([dense], [parts], options))
+        back()
+
+    def send(self, tensor: Any, send_options: types.SendOptions) -> None:
+        dense, _ = self._dense(tensor)
+        to = send_options.dst_rank
+        self._run(f"send to rank {to}", lambda pg: pg.send([dense], to, 0))
+
+    def recv(self, tensor: Any, recv_options: types.RecvOptions) -> None:
+        dense, back = self._dense(tensor)
+        source = recv_options.src_rank
+        self._run(f"recv from rank {source}", lambda pg: pg.recv([dense], source, 0))
+        back()
+
+    def barrier(self, barrier_options: types.BarrierOptions = types.BarrierOptions()) -> None:
+        self._run("barrier", lambda pg: pg.barrier())
+
+    def _tensor(self, value: Any) -> Any:
+        """torch's tensor over the same memory."""
+        import numpy as np
+        import torch
+
+        if isinstance(value, np.ndarray):
+            if not value.flags.writeable:
+                raise ValueError("the array is read-only (a value that was got is): pass a copy")
+            value = torch.from_numpy(value)
+        elif not isinstance(value, torch.Tensor):
+            if not hasattr(value, "__dlpack__"):
+                raise ValueError(f"a tensor is a numpy array or a torch tensor, not {type(value).__name__}")
+            value = torch.from_dlpack(value)
+        device = "cuda" if self._library == Backend.NCCL else "cpu"
+        if value.device.type != device:
+            raise ValueError(f"backend {self._library!r} takes tensors on {device}, this one is on {value.device}")
+        return value
+
+    def _dense(self, value: Any) -> tuple[Any, Callable[[], None]]:
+        """The tensor as torch's backends take it, and what brings a result back where that is a copy."""
+        tensor = self._tensor(value)
+        if tensor.is_contiguous():
+            return tensor, lambda: None
+        copy = tensor.contiguous()
+        return copy, lambda: tensor.copy_(copy)
+
+    def _all_of(self, tensors: Sequence[Any]) -> list[tuple[Any, Callable[[], None]]]:
+        return [self._dense(each) for each in tensors]
+
+
+def _op(op: types.ReduceOp) -> Any:
+    import torch.distributed as dist
+
+    return getattr(dist.ReduceOp, op.name)
+
+
+def gloo_available() -> bool:
+    """Whether backend="gloo" works here."""
+    return _has("is_gloo_available")
+
+
+def nccl_available() -> bool:
+    """Whether backend="nccl" works here: torch with NCCL, and a GPU."""
+    if not _has("is_nccl_available"):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _has(which: str) -> bool:
+    try:
+        import torch.distributed as dist
+    except ImportError:
+        return False
+    return dist.is_available() and getattr(dist, which)()
