@@ -59,6 +59,7 @@ class Reads {
   bool operator()(const wire::ListActors&) { return OnListActors(t_, r_), true; }
   bool operator()(const wire::GetGroup& m) { return OnGetGroup(t_, r_, m), true; }
   bool operator()(const wire::ListGroups&) { return OnListGroups(t_, r_), true; }
+  bool operator()(const wire::ListEvents&) { return OnListEvents(t_, r_), true; }
   bool operator()(const wire::GetStatus&) { return OnGetStatus(t_, r_), true; }
   bool operator()(const wire::WaitMarker& m) { return OnWaitMarker(t_, r_, m), true; }
   template <class Other>

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "head/core/chronicle.h"
 #include "head/core/holdings.h"
 #include "head/core/inquiry.h"
 #include "head/core/io.h"
@@ -245,6 +246,7 @@ struct State {
   // volatile
   std::map<SessionId, Session> sessions;
   std::map<OwnerId, Owner> owners;
+  Chronicle chronicle;  // for who asks what has happened
   std::map<OwnerId, Route> output_routes;  // of programs that show output, while they are reached (outputs.h)
   Timers timers;
   Instant started{};

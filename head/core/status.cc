@@ -65,4 +65,12 @@ void OnListGroups(Turn& turn, const Request& request) {
   turn.Reply(request, std::move(list));
 }
 
+void OnListEvents(Turn& turn, const Request& request) {
+  wire::EventList list;
+  list.head_incarnation = turn.state.incarnation;
+  const auto& notes = turn.state.chronicle.notes();
+  list.events.assign(notes.begin(), notes.end());
+  turn.Reply(request, std::move(list));
+}
+
 }  // namespace troupe::head

@@ -153,8 +153,6 @@ def test_what_is_missing_is_named_with_what_to_use(home: Home, statement: str, e
     ("ray.tune", "no attribute 'tune'; for ray.tune, use actors for the trials and troupe.util.ActorPool for the sweep"),
     ("ray.timeline()", "no attribute 'timeline'; for ray.timeline, use `troupe stack`"),
     ("ray.util.joblib", "no attribute 'joblib'; for ray.util.joblib, use ray.util.ActorPool"),
-    ("ray.util.state.list_cluster_events()",
-     "no attribute 'list_cluster_events'; for ray.util.state.list_cluster_events, use `troupe explain ID`"),
     ("ray.nonsense", "module 'troupe' has no attribute 'nonsense'"),
 ])
 def test_what_is_missing_in_troupe_itself_is_named_too(expression: str, words: str) -> None:

@@ -15,6 +15,7 @@ from troupe._identity import PYTHON_VERSION
 INHERITED = ("NCCL_*", "GLOO_*", "TORCH_*", "OMP_NUM_THREADS", "MLFLOW_*", "WANDB_*", "HF_*",
              "CUDA_LAUNCH_BLOCKING")
 READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")
+_REMEMBERED_MAX = 1000
 _NEVER = ("TROUPE_TOKEN_FILE",)
 
 
@@ -44,6 +45,19 @@ def import_path() -> list[str]:
     return found
 
 
+def _count(session: Any, environment: str) -> None:
+    """One more asks for it; those asked for last are remembered."""
+    counts = session.store.setdefault("runtime_envs", {})
+    counts[environment] = counts.pop(environment, 0) + 1
+    if len(counts) > _REMEMBERED_MAX:
+        del counts[next(iter(counts))]
+
+
+def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
+    """The environments that this process has asked for, and how often, the latest last; the latest 1,000."""
+    return [(json.loads(environment), count) for environment, count in dict(session.store.get("runtime_envs", {})).items()]
+
+
 def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
           ray_compat: bool = False) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
@@ -62,6 +76,7 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
         env[_runtime_env.RAY_COMPAT] = True
     if any(env.values()):
         given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
+        _count(session, given[_runtime_env.VARIABLE])
     same_host = bool(session.store.get("same_host", True))
     return {
         "env": [{"name": name, "value": value} for name, value in sorted({**taken, **given}.items())],

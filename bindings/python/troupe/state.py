@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _resources, _session, _topology, _view, exceptions
+from troupe import _environment, _resources, _session, _topology, _view, exceptions
 from troupe._identity import short
 
 TASKS_CLASS = "troupe.task"  # of actors that are processes for tasks
@@ -64,6 +64,22 @@ def _task_dict(task: Any) -> dict[str, Any]:
             "pid": address.get("pid", 0), "worker_id": task.lease.actor if task.lease is not None else "",
             "num_cpus": task.options.get("num_cpus", 0), "num_gpus": task.options.get("num_gpus") or 0,
             "resources": dict(task.options.get("resources") or {})}
+
+
+def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]:
+    """What has happened, the oldest first: nodes that came and went, actors that crashed, launches and attempts that ended. The
+    latest 1,000 since the head started; ends that were asked for are none. `time_s` is since 1970."""
+    answer = (session or _session.current()).request("ListEvents", {})[1]
+    return [{"event_id": f"{answer['head_incarnation']}-{each['number']}", "time_s": each["wall_us"] / 1e6,
+             "severity": each["severity"], "source": each["source"], "message": each["message"], "node_id": each["node"],
+             "actor_id": each["actor"], "launch": each["launch"]} for each in answer["events"]]
+
+
+def list_runtime_envs(session: _session.Session | None = None) -> list[dict[str, Any]]:
+    """The environments (`runtime_env=`, with what init() was given) that this process has asked for, and for how many actors,
+    pools of task processes and launches, the latest last. One that cannot be set up is the RuntimeEnvSetupError of who wanted it."""
+    return [{"runtime_env": {key: value for key, value in env.items() if value and key != "ray_compat"}, "asked_for": count}
+            for env, count in _environment.asked_for(session or _session.current())]
 
 
 def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:

@@ -185,6 +185,16 @@ struct RevokeToken { id @0 :TokenId; }
 struct StopCluster { reason @0 :Text; }
 struct DrainNode { node @0 :NodeId; reason @1 :Text; }
 
+# What has happened, of what a person asks for afterwards: the latest 1,000 since the head started, the oldest first.
+enum Severity { info @0; warning @1; error @2; }
+enum EventSource { head @0; node @1; actor @2; launch @3; }
+struct ClusterEvent {
+  number @0 :UInt64; wallUs @1 :UInt64; severity @2 :Severity; source @3 :EventSource;
+  node @4 :NodeId; actor @5 :ActorId; launch @6 :LaunchId; message @7 :Text;
+}
+struct ListEvents { none @0 :Bool; }
+struct EventList { headIncarnation @0 :UInt64; events @1 :List(ClusterEvent); }
+
 # ---- certificates of processes, for calls between hosts ----
 # Asks for a certificate for a key made in the asking process: `request` is its signing request (DER). By a
 # client's own session: for that client. Relayed: for the actor or rank that the process is, if the head has

@@ -112,5 +112,7 @@ struct Message {
     outputOf @99 :Client.OutputOf;
     readLogs @100 :Client.ReadLogs;
     logParts @101 :Client.LogParts;
+    listEvents @102 :Client.ListEvents;
+    eventList @103 :Client.EventList;
   }
 }

@@ -1,6 +1,7 @@
 """`troupe status` and `troupe list`: what a cluster holds."""
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import click
@@ -69,16 +70,16 @@ def _launch_table(launches: list[dict[str, Any]]) -> None:
 
 
 @click.command("list")
-@click.argument("noun", type=click.Choice(["nodes", "actors", "launches", "placement-groups"]))
+@click.argument("noun", type=click.Choice(["nodes", "actors", "launches", "placement-groups", "events"]))
 @click.option("--topology", is_flag=True, help="Nodes by where they stand (labels block, rack, nvlink_domain).")
 @_common.cluster_options
 def list_(noun: str, topology: bool, address: str | None, token_file: str | None, cluster: str | None,
           as_json: bool) -> None:
-    """List nodes, actors, launches or placement-groups."""
+    """List nodes, actors, launches, placement-groups, or events: what has happened since the head started."""
     if topology and noun != "nodes":
         raise click.UsageError("--topology goes with nodes")
     fetch = {"nodes": state.list_nodes, "actors": state.list_actors, "launches": state.list_launches,
-             "placement-groups": state.list_placement_groups}[noun]
+             "placement-groups": state.list_placement_groups, "events": state.list_events}[noun]
     with _common.session(address, token_file, cluster) as session:
         rows = fetch(session)
     if as_json:
@@ -93,6 +94,10 @@ def list_(noun: str, topology: bool, address: str | None, token_file: str | None
         _tables.show(["ACTOR", "CLASS", "NAME", "STATE", "NODE", "PID", "CAUSE"],
                      [[row["actor_id"][:8], row["class_name"], row["name"], row["state"], row["node"],
                        str(row["pid"] or ""), (row["cause"] or row["waiting_for"]).split("\n")[0]] for row in rows])
+    elif noun == "events":
+        _tables.show(["TIME", "SEVERITY", "SOURCE", "WHAT"],
+                     [[datetime.datetime.fromtimestamp(row["time_s"]).strftime("%m-%d %H:%M:%S"), row["severity"], row["source"],
+                       row["message"].split("\n")[0]] for row in rows])
     else:
         _tables.show(["GROUP", "NAME", "STRATEGY", "STATE", "BUNDLES"],
                      [[row["placement_group_id"][:8], row["name"], row["strategy"], row["state"],

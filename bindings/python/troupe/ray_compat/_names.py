@@ -19,8 +19,8 @@ _STRATEGIES = {name: "util.scheduling_strategies" for name in (
     "In", "NodeAffinitySchedulingStrategy", "NodeLabelSchedulingStrategy", "NotIn", "PlacementGroupSchedulingStrategy")}
 _STATE = {name: "util.state" for name in (
     "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group", "get_task", "get_worker", "list_actors",
-    "list_jobs", "list_logs", "list_nodes", "list_objects", "list_placement_groups", "list_tasks", "list_workers",
-    "summarize_actors", "summarize_objects", "summarize_tasks")}
+    "list_cluster_events", "list_jobs", "list_logs", "list_nodes", "list_objects", "list_placement_groups", "list_runtime_envs",
+    "list_tasks", "list_workers", "summarize_actors", "summarize_objects", "summarize_tasks")}
 
 _COLLECTIVE = {name: "util.collective" for name in (
     "allgather", "allreduce", "barrier", "broadcast", "create_collective_group", "destroy_collective_group",

@@ -8,6 +8,7 @@ has the same with all that Troupe knows.
 """
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ _ACTOR_STATES = {"pending": "PENDING_CREATION", "starting": "PENDING_CREATION", 
 _JOB_STATES = {"none": "RUNNING", "succeeded": "SUCCEEDED", "failed": "FAILED", "cancelled": "STOPPED"}
 _TASK_STATES = {"arguments": "PENDING_ARGS_AVAIL", "waiting": "PENDING_NODE_ASSIGNMENT", "queued": "SUBMITTED_TO_WORKER",
                 "running": "RUNNING"}
+_EVENT_SOURCES = {"head": "GCS", "node": "NODE", "actor": "ACTOR", "launch": "JOB"}
 _OBJECT_STATES = {"pending": "PENDING_NODE_ASSIGNMENT", "inline": "FINISHED", "memory": "FINISHED", "error": "FAILED",
                   "lost": "FAILED"}
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -185,6 +187,28 @@ def summarize_objects(address: str | None = None, timeout: int = 30) -> dict[str
                         "total_size_mb": sum(each["total_size_mb"] for each in summary.values()), "summary_by": "reference_type"}}
 
 
+def list_runtime_envs(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
+                      timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+    """The environments that this process has asked for (see `troupe.state.list_runtime_envs`); `ref_cnt`: for how many."""
+    _only_here(address)
+    return _chosen([StateRecord(runtime_env=each["runtime_env"], ref_cnt=each["asked_for"], success=None, error=None, node_id=None)
+                    for each in state.list_runtime_envs()], filters, limit)
+
+
+def list_cluster_events(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
+                        timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
+    """What has happened (see `troupe.state.list_events`), the latest `limit`, the oldest of them first."""
+    _only_here(address)
+    return _chosen([_event(each) for each in reversed(state.list_events())], filters, limit)[::-1]
+
+
+def _event(each: dict[str, Any]) -> StateRecord:
+    when = datetime.datetime.fromtimestamp(each["time_s"], datetime.timezone.utc)
+    return StateRecord(severity=each["severity"].upper(), time=when.strftime("%Y-%m-%d %H:%M:%S.%f"),
+                       source_type=_EVENT_SOURCES[each["source"]], message=each["message"], event_id=each["event_id"],
+                       custom_fields={name: each[name] for name in ("node_id", "actor_id", "launch") if each[name]})
+
+
 def get_job(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
     """The launch of this id (hex), or None."""
     return _one(list_jobs(address, limit=1 << 30), "job_id", id)
@@ -241,5 +265,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["StateRecord", "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group", "get_task",
-           "get_worker", "list_actors", "list_jobs", "list_logs", "list_nodes", "list_objects", "list_placement_groups",
-           "list_tasks", "list_workers", "summarize_actors", "summarize_objects", "summarize_tasks"]
+           "get_worker", "list_actors", "list_cluster_events", "list_jobs", "list_logs", "list_nodes", "list_objects",
+           "list_placement_groups", "list_runtime_envs", "list_tasks", "list_workers", "summarize_actors", "summarize_objects",
+           "summarize_tasks"]
