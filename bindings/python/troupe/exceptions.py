@@ -306,3 +306,9 @@ AuthenticationError = JoinError
 LocalRayletDiedError = NodeDiedError
 RpcError = ConnectionError
 AsyncioActorExit = ActorExit
+# What a compiled graph and its transports raise there is here what the calls that it consists of raise.
+RayChannelError = SystemError_
+RayChannelTimeoutError = GetTimeoutError
+RayCgraphCapacityExceeded = PendingCallsLimitExceeded
+RayDirectTransportError = SystemError_
+StreamingGeneratorReplayInconsistentError = ObjectReconstructionFailedError
