@@ -31,6 +31,31 @@ def test_a_board_wakes_who_waits_and_forgets() -> None:
         board.wait("launch", "b", bool)
 
 
+class _Lock:
+    """Once it is let go of for the first time, a push gets it before anybody else does."""
+
+    def __init__(self, push: threading.Thread) -> None:
+        self._lock, self._push = threading.Lock(), push
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *raised: object) -> None:
+        self._lock.release()
+        if self._push.ident is None:
+            self._push.start()
+            self._push.join(10)
+
+
+def test_an_answer_does_not_replace_a_push_that_comes_while_it_is_taken() -> None:
+    board = _board.Board()
+    push = threading.Thread(target=lambda: board.post("actor", "a", {"state": "alive"}))
+    board.subscribe("actor", "a", lambda *_: None)
+    board._lock = _Lock(push)  # type: ignore[assignment]
+    board.post_reply("actor", "a", {"state": "pending"})
+    assert board.get("actor", "a") == ({"state": "alive"}, b"")
+
+
 def test_a_board_hears_of_an_end_once_and_keeps_it_current() -> None:
     board = _board.Board()
     seen: list[dict] = []

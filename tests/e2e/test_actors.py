@@ -6,10 +6,11 @@ import signal
 import time
 
 import pytest
-from conftest import Home, eventually
+from conftest import TIMEOUT_S, Home, eventually
 
 import troupe
 from troupe import exceptions
+from troupe._board import Board
 from troupe.launch import distributed
 from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -143,6 +144,19 @@ def test_kill_and_exit(idle: Home) -> None:
 def name_is_taken(name: str) -> bool:
     """Whether an actor of that name is not dead."""
     return any(each["name"] == name and each["state"] != "dead" for each in troupe.state.list_actors())
+
+
+def test_an_answer_that_is_heard_after_the_news_it_was_overtaken_by(idle: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head's answer says pending; what follows says alive, and is heard on another thread, perhaps first."""
+    def overtaken(self: Board, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
+        assert info["state"] != "alive"
+        eventually(lambda: (self.get(noun, identity) or ({},))[0].get("state") == "alive", what="the news")
+        for callback in list(self._callbacks[noun, identity]):
+            callback(info, attachment)
+
+    monkeypatch.setattr(Board, "post_reply", overtaken)
+    actor = Counter.remote(5)
+    assert troupe.get(actor.add.remote(2), timeout=TIMEOUT_S) == 7
 
 
 def test_named_actors(idle: Home) -> None:

@@ -140,9 +140,10 @@ class ActorLink:
                 return None
             if info["state"] == "starting" and info["address"]["pid"]:
                 self._bring(info["address"])
-            if info["state"] != "alive":  # being started again
-                return self._retire("its process is gone; it is being started again") if self._alive else None
             incarnation = info["address"]["incarnation"]
+            if info["state"] != "alive":  # being started again; or what came before, overtaken by the news that it is alive
+                again = self._alive is not None and incarnation > self.incarnation
+                return self._retire("its process is gone; it is being started again") if again else None
             if self._alive is not None and incarnation <= self.incarnation:
                 return None
             if self._alive is not None:

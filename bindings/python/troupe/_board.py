@@ -66,10 +66,20 @@ class Board:
 
     def post(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
         """A push arrived. Callbacks run here, on the session's reading thread: they must not block."""
-        key, entry = (noun, identity), (info, attachment)
+        self._post((noun, identity), (info, attachment), only_first=False)
+
+    def post_reply(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
+        """A request's answer: counts only if no push came first, for that one is newer. A push that comes while callbacks hear
+        of the answer is heard of beside it, on its own thread: they tell the older by what it says."""
+        self._post((noun, identity), (info, attachment), only_first=True)
+
+    def _post(self, key: tuple[str, str], entry: Entry, *, only_first: bool) -> None:
+        noun = key[0]
         ends = _has_ended(noun, entry)
         with self._lock:
             self._drop_what_was_left()
+            if only_first and key in self._entries:
+                return
             ended = _has_ended(noun, self._entries.get(key))
             if ended and not ends or noun == "actor" and key not in self._callbacks:
                 return
@@ -81,14 +91,7 @@ class Board:
             if waiters is not None:
                 waiters.notify_all()
         for callback in callbacks:
-            callback(info, attachment)
-
-    def post_reply(self, noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
-        """A request's answer: counts only if no push came first, for that one is newer."""
-        with self._lock:
-            if (noun, identity) in self._entries:
-                return
-        self.post(noun, identity, info, attachment)
+            callback(*entry)
 
     def get(self, noun: str, identity: str) -> Entry | None:
         """The latest state, or None."""
