@@ -79,7 +79,7 @@ class CallServer {
   /// The same for a thread with a loop of its own: it calls Turn when fd() is readable, and after
   /// NextTurnMs() (-1: not before). Never blocks. Something: that is how it ended, and serving is over.
   std::optional<Ended> Turn(CallExecutor& executor);
-  /// The same for that thread when it is about to wait: polls the last caller for at most 30 us, as Serve does. True:
+  /// The same for that thread when it is about to wait: polls the last caller as Serve does (spin_policy.h). True:
   /// something came and was run, and it is to ask again before it waits, or to call Turn where serving IsOver().
   bool Poll(CallExecutor& executor);
   bool IsOver() const { return CheckEnded().has_value(); }

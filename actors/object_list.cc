@@ -11,6 +11,18 @@ std::uint64_t BytesOf(const store::Value& value) {
   return value.bytes != nullptr ? value.bytes->size() : 0;
 }
 
+/// What is said alike of an object of this process and of another's.
+template <class Object>
+ListedObject Described(const store::ObjectId& name, const Object& object) {
+  ListedObject listed;
+  listed.name = name;
+  listed.kind = object.value.kind;
+  listed.bytes = BytesOf(object.value);
+  listed.holds = object.holds;
+  listed.contained = object.contained.size();
+  return listed;
+}
+
 }  // namespace
 
 std::vector<ListedObject> ObjectStore::List(std::size_t most) {
@@ -20,28 +32,18 @@ std::vector<ListedObject> ObjectStore::List(std::size_t most) {
     const store::ObjectId id{self_, sequence};
     if (found.size() == most) return found;
     if (store::IsLife(id)) continue;
-    ListedObject& each = found.emplace_back();
-    each.name = Away(id);
+    ListedObject& each = found.emplace_back(Described(Away(id), object));
     each.owned = each.name.owner == self_;
-    each.kind = object.value.kind;
-    each.bytes = BytesOf(object.value);
-    each.holds = object.holds;
     each.lent = object.borrowers.size() + object.loans.size();
-    each.contained = object.contained.size();
   }
   for (const auto& [owner, objects] : table_.state().borrowed.by_owner()) {
     for (const auto& [sequence, ref] : objects) {
       const store::ObjectId id{owner, sequence};
       if (found.size() == most) return found;
       if (store::IsLife(id)) continue;
-      ListedObject& each = found.emplace_back();
-      each.name = Away(id);
+      ListedObject& each = found.emplace_back(Described(Away(id), ref));
       each.gone = ref.state == store::RefState::kDead;
-      each.kind = ref.value.kind;
-      each.bytes = BytesOf(ref.value);
-      each.holds = ref.holds;
       each.lent = ref.lent.size();
-      each.contained = ref.contained.size();
     }
   }
   return found;

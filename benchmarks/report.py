@@ -10,10 +10,15 @@ import time
 from collections.abc import Callable
 
 
-def _processor_ticks() -> tuple[int, int]:
-    """Of all processors since the machine's start: in all, and taken by other machines of its host."""
+def _processor_ticks() -> tuple[int, int, int]:
+    """Of all processors since the machine's start: in all, with nothing to do, and taken by other machines of its host."""
     ticks = [int(each) for each in open("/proc/stat").readline().split()[1:9]]
-    return sum(ticks), ticks[7]
+    return sum(ticks), ticks[3] + ticks[4], ticks[7]
+
+
+def _ticks_since(before: tuple[int, int, int]) -> tuple[int, int, int]:
+    ticks, idle, stolen = (after - then for after, then in zip(_processor_ticks(), before))
+    return ticks, idle, stolen
 
 
 _AT_FIRST = _processor_ticks()
@@ -25,7 +30,7 @@ def machine() -> dict:
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "?")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
                             cwd=RESULTS.parent).stdout.strip()
-    ticks, stolen = (now - then for now, then in zip(_processor_ticks(), _AT_FIRST))
+    ticks, _, stolen = _ticks_since(_AT_FIRST)
     return {"cpus": os.cpu_count(), "cpu": model, "kernel": platform.release(),
             "python": platform.python_version(), "commit": commit,
             "load": os.getloadavg()[0], "stolen_percent": round(100 * stolen / max(1, ticks), 1), "date": time.strftime("%Y-%m-%d")}
@@ -50,20 +55,14 @@ def await_rest() -> None:
     begin = time.perf_counter()
     idle = 0.0
     while time.perf_counter() - begin < REST_MOST_S:
-        before = _processor_idle()
+        before = _processor_ticks()
         time.sleep(REST_S)  # lint-ok: the length of a look
-        ticks, rested = (now - then for now, then in zip(_processor_idle(), before))
+        ticks, rested, _ = _ticks_since(before)
         idle = rested / max(1, ticks)
         if idle >= REST_IDLE:
             return
     print(f"no rest within {REST_MOST_S:g} s: processors idle {idle:.0%} of the last {REST_S:g} s", file=sys.stderr,
           flush=True)
-
-
-def _processor_idle() -> tuple[int, int]:
-    """Of all processors since the machine's start: ticks in all, and those with nothing to do."""
-    ticks = [int(each) for each in open("/proc/stat").readline().split()[1:9]]
-    return sum(ticks), ticks[3] + ticks[4]
 
 
 def rate(turn: Callable[[], None], operations: int, seconds: float) -> float:

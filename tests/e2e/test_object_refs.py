@@ -214,9 +214,6 @@ class Putter:
     def put_own(self, value: object) -> list:
         return [troupe.put(value, _owner=troupe.get_runtime_context().current_actor)]
 
-    def drop_all(self) -> None:
-        pass
-
 
 def test_a_value_put_for_an_owner_outlives_who_put_it(idle: Home) -> None:
     owner, putter = Putter.remote(), Putter.remote()
