@@ -59,7 +59,8 @@ std::string LabelMissing(const Selector& selector, const Labels& labels) {
   for (const auto& [key, term] : selector) {
     const auto found = labels.find(key);
     if (TermHolds(term, found == labels.end() ? nullptr : &found->second)) continue;
-    return found == labels.end() ? "has no label " + key : key + " is " + found->second + ", not " + term;
+    if (found == labels.end()) return "has no label " + key;
+    return key + " is " + found->second + (term == "!exists()" ? "" : ", not " + term);
   }
   return {};
 }

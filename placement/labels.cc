@@ -7,9 +7,12 @@
 namespace troupe::placement {
 namespace {
 
+constexpr std::string_view kAnyValue = "exists()";
+
 struct Term {
   bool negated = false;
   bool malformed = false;
+  bool any_value = false;  // then there are no values
   std::vector<std::string_view> values;
 };
 
@@ -26,7 +29,9 @@ Term Parse(std::string_view text) {
     term.negated = true;
     text = Trimmed(text.substr(1));
   }
-  if (text.substr(0, 3) != "in(") {
+  if (text == kAnyValue) {
+    term.any_value = true;
+  } else if (text.substr(0, 3) != "in(") {
     term.values.push_back(text);
   } else if (text.back() != ')') {
     term.malformed = true;
@@ -54,6 +59,7 @@ bool SameText(std::string_view a, std::string_view b) {
 bool TermHolds(std::string_view text, const std::string* value) {
   const Term term = Parse(text);
   if (term.malformed) return false;
+  if (term.any_value) return (value != nullptr) != term.negated;
   const bool among = value != nullptr && std::any_of(term.values.begin(), term.values.end(),
                                                      [value](std::string_view wanted) {
                                                        return SameText(wanted, *value);
@@ -72,7 +78,7 @@ Status CheckSelector(const Selector& selector) {
   for (const auto& [key, term] : selector) {
     if (!key.empty() && !Parse(term).malformed) continue;
     return MakeError(ErrorCode::kInvalid, "label selector {'" + key + "': '" + term +
-                                              "'}: write a value, !value, in(a,b) or !in(a,b)");
+                                              "'}: write a value, !value, in(a,b), !in(a,b), exists() or !exists()");
   }
   return absl::OkStatus();
 }
@@ -83,7 +89,9 @@ std::string SelectorText(const Selector& selector) {
     if (!out.empty()) out += ", ";
     const Term term = Parse(text);
     const bool list = term.values.size() != 1 || text.find("in(") != std::string::npos;
-    if (!list && !term.negated) {
+    if (term.any_value) {
+      out += key + (term.negated ? " missing" : " present");
+    } else if (!list && !term.negated) {
       out += key + "=" + text;
     } else if (!list) {
       out += key + "!=" + std::string(term.values[0]);

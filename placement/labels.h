@@ -1,7 +1,8 @@
 // Labels of nodes, and selectors over them, written as Ray writes them:
-//   "v"        is v                 "in(a,b)"   is one of these
-//   "!v"       is not v             "!in(a,b)"  is none of these
-// A node without the label holds for the two negative forms only. Values compare without regard to
+//   "v"         is v                   "!v"         is not v
+//   "in(a,b)"   is one of these        "!in(a,b)"   is none of these
+//   "exists()"  has any value          "!exists()"  there is no such label
+// A node without the label holds for the negative forms only. Values compare without regard to
 // case. All terms of a selector must hold; the empty one holds for every node. Pure.
 #pragma once
 

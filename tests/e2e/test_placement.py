@@ -9,7 +9,14 @@ from conftest import Home, all_returned, eventually
 import troupe
 from troupe import exceptions, state
 from troupe.util.placement_group import get_placement_group, placement_group, placement_group_table, remove_placement_group
-from troupe.util.scheduling_strategies import In, NodeLabelSchedulingStrategy, NotIn, PlacementGroupSchedulingStrategy
+from troupe.util.scheduling_strategies import (
+    DoesNotExist,
+    Exists,
+    In,
+    NodeLabelSchedulingStrategy,
+    NotIn,
+    PlacementGroupSchedulingStrategy,
+)
 
 LABELS = {"a1": "rack=r1,disk=ssd", "a2": "rack=r1,disk=hdd", "b1": "rack=r2,disk=ssd", "b2": "rack=r2"}
 
@@ -84,12 +91,16 @@ def test_within_a_rack_and_near(idle: Home) -> None:
 
 def test_what_no_selector_is(idle: Home) -> None:
     for selector in ({"disk": "in(a"}, {"disk": ""}, {"": "x"}):
-        with pytest.raises(exceptions.TroupeError, match=r"write a value, !value, in\(a,b\) or !in\(a,b\)"):
+        with pytest.raises(exceptions.TroupeError, match=r"write a value, !value, in\(a,b\), !in\(a,b\), exists\(\) or !exists\(\)"):
             placement_group([{"CPU": 1}], bundle_label_selector=[selector])
     with pytest.raises(exceptions.TroupeError, match="'floor' is no level of where nodes stand; there are: block, rack"):
         placement_group([{"CPU": 1}], within="floor")
     with pytest.raises(ValueError, match="2 selectors for 3 bundles"):
         placement_group([{"CPU": 1}] * 3, bundle_label_selector=[{}, {}])
+    with pytest.raises(ValueError, match=r"'disk' must be In\(...\), NotIn\(...\), Exists\(\) or DoesNotExist\(\), not 'ssd'"):
+        NodeLabelSchedulingStrategy({"disk": "ssd"})
+    with pytest.raises(exceptions.PlacementError, match="floor present, rack=r2 can never be placed"):
+        troupe.get(Here.options(label_selector={"floor": "exists()", "rack": "r2"}).remote().node.remote(), timeout=60)
     with pytest.raises(exceptions.PlacementError, match="a1, b1: 2 CPU free; disk is ssd, not nvme"):
         troupe.get(Here.options(label_selector={"disk": "nvme"}).remote().node.remote(), timeout=60)
 
@@ -99,8 +110,11 @@ def test_actors_go_where_their_labels_say(idle: Home) -> None:
               Here.options(label_selector={"disk": "tape"}, fallback_strategy=[{"label_selector": {"disk": "!in(ssd,hdd)"}}]).remote(),
               Here.options(scheduling_strategy=NodeLabelSchedulingStrategy({"rack": NotIn("r1")},
                                                                            soft={"disk": In("ssd")})).remote(),
-              Here.options(num_cpus=0, label_selector={"rack": "r1", "disk": "ssd"}).remote()]
-    assert [where(actor) for actor in actors] == ["a2", "b2", "b1", "a1"]
+              Here.options(num_cpus=0, label_selector={"rack": "r1", "disk": "ssd"}).remote(),
+              Here.options(num_cpus=0, scheduling_strategy=NodeLabelSchedulingStrategy({"disk": DoesNotExist()},
+                                                                                       soft={"rack": Exists()})).remote(),
+              Here.options(num_cpus=0, label_selector={"disk": "exists()", "rack": "!r1"}).remote()]
+    assert [where(actor) for actor in actors] == ["a2", "b2", "b1", "a1", "b2", "b1"]
     for actor in actors:
         troupe.kill(actor)
     group = placement_group([{"CPU": 1}])

@@ -103,12 +103,17 @@ TEST(Selectors, AsRayWritesThem) {
   EXPECT_FALSE(holds("!in(a)"));
   EXPECT_TRUE(Holds({{"disk", "!ssd"}}, labels)) << "a node without the label is not ssd";
   EXPECT_FALSE(Holds({{"disk", "ssd"}}, labels));
+  EXPECT_TRUE(holds("exists()"));
+  EXPECT_FALSE(holds("! exists()"));
+  EXPECT_FALSE(TermHolds("exists()", nullptr));
+  EXPECT_TRUE(TermHolds("!exists()", nullptr));
   for (const char* bad : {"", "!", "in()", "in(a", "in(a,)", "!in("}) {
     EXPECT_FALSE(CheckSelector({{"zone", bad}}).ok()) << bad;
     EXPECT_FALSE(holds(bad)) << bad;
   }
-  EXPECT_EQ(SelectorText({{"a", "x"}, {"b", "!y"}, {"c", "in(u,v)"}, {"d", "!in(u,v)"}}),
-            "a=x, b!=y, c in(u,v), d not in(u,v)");
+  EXPECT_EQ(SelectorText({{"a", "x"}, {"b", "!y"}, {"c", "in(u,v)"}, {"d", "!in(u,v)"},
+                          {"e", "exists()"}, {"f", "!exists()"}}),
+            "a=x, b!=y, c in(u,v), d not in(u,v), e present, f missing");
 }
 
 TEST(Selectors, EachBundleHasItsOwn) {

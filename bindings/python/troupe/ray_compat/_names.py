@@ -18,7 +18,8 @@ _GROUPS = {name: "util.placement_group" for name in (
     "PlacementGroup", "get_current_placement_group", "get_placement_group", "placement_group", "placement_group_table",
     "remove_placement_group")}
 _STRATEGIES = {name: "util.scheduling_strategies" for name in (
-    "In", "NodeAffinitySchedulingStrategy", "NodeLabelSchedulingStrategy", "NotIn", "PlacementGroupSchedulingStrategy")}
+    "DoesNotExist", "Exists", "In", "NodeAffinitySchedulingStrategy", "NodeLabelSchedulingStrategy", "NotIn",
+    "PlacementGroupSchedulingStrategy")}
 _STATE = {name: "util.state" for name in (
     "get_actor", "get_job", "get_log", "get_node", "get_objects", "get_placement_group", "get_task", "get_worker", "list_actors",
     "list_cluster_events", "list_jobs", "list_logs", "list_nodes", "list_objects", "list_placement_groups", "list_runtime_envs",
@@ -93,8 +94,6 @@ INSTEAD = {
     **dict.fromkeys(("ray.experimental.channel", "ray.experimental.compiled_dag_ref"),
                     "ray.dag: what a compiled graph gives is an ObjectRef"),
     "ray.ObjectID": "ray.ObjectRef",
-    **dict.fromkeys(("ray.util.scheduling_strategies.Exists", "ray.util.scheduling_strategies.DoesNotExist"),
-                    "a label with a value that tells, and label_selector={'key': 'value'} or '!value'"),
     "ray.job_submission": "`troupe run`, or submit() of a @distributed function",
     "ray.timeline": "`troupe stack` and the logs",
     "ray.client": "ray.init('host:port', token_file=...)",

@@ -43,16 +43,31 @@ class NotIn:
         self.term = f"!in({','.join(values)})"
 
 
+class Exists:
+    """A label that is there, with any value."""
+
+    term = "exists()"
+
+
+class DoesNotExist:
+    """A label that is not there."""
+
+    term = "!exists()"
+
+
+Condition = In | NotIn | Exists | DoesNotExist
+
+
 class NodeLabelSchedulingStrategy:
     """On a node whose labels hold all of `hard`, and all of `soft` as well if such a node can take it."""
 
-    def __init__(self, hard: Mapping[str, In | NotIn] | None = None, *,
-                 soft: Mapping[str, In | NotIn] | None = None) -> None:
+    def __init__(self, hard: Mapping[str, Condition] | None = None, *,
+                 soft: Mapping[str, Condition] | None = None) -> None:
         if not hard and not soft:
             raise ValueError("NodeLabelSchedulingStrategy needs hard= or soft=")
         for key, term in {**(hard or {}), **(soft or {})}.items():
-            if not isinstance(term, (In, NotIn)):
-                raise ValueError(f"label {key!r} must be In(...) or NotIn(...), not {term!r}")
+            if not isinstance(term, Condition):
+                raise ValueError(f"label {key!r} must be In(...), NotIn(...), Exists() or DoesNotExist(), not {term!r}")
         if set(hard or {}) & set(soft or {}):
             raise ValueError("a label is in both hard= and soft=")
         self.hard = dict(hard or {})
