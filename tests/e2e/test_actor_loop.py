@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
@@ -22,7 +23,7 @@ from troupe.actor import exit_actor
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-CALLS_MOST = 200_000  # of the caller without pause, until what it waits for has happened
+TIMEOUT_S = 60
 
 
 @troupe.remote(num_cpus=0)
@@ -73,26 +74,24 @@ class Other:
         return troupe.get(actor.counts.remote())
 
 
+def until(happened: Callable[[tuple[int, int, int]], bool], actor: Any, what: str) -> None:
+    """Calls `actor` without pause until what is wanted has happened."""
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while not happened(counts := troupe.get(actor.counts.remote())):
+        assert time.monotonic() < deadline_s, f"{what}: not in {TIMEOUT_S} s of calls of another; ticks, calls, reads: {counts}"
+
+
 def test_timers_threads_and_sockets_of_a_loop_go_on_beside_a_caller_without_pause(idle: Home) -> None:
     actor = Looped.remote()
     troupe.get(actor.begin.remote())
-    for _ in range(CALLS_MOST):
-        ticks, from_thread, from_socket = troupe.get(actor.counts.remote())
-        if ticks >= 10 and from_thread == 10 and from_socket == 10:
-            break
-    else:
-        pytest.fail(f"after {CALLS_MOST} calls: {ticks} ticks, {from_thread} from the thread, {from_socket} from the socket")
+    until(lambda counts: counts[0] >= 10 and counts[1:] == (10, 10), actor, "timers, threads and sockets")
 
 
 def test_a_second_caller_is_heard_beside_one_without_pause(idle: Home) -> None:
     actor, other = Looped.remote(), Other.remote()
-    troupe.get(actor.counts.remote())
+    troupe.get([actor.counts.remote(), other.__ray_ready__.remote()])
     heard = other.call.remote(actor)
-    for _ in range(CALLS_MOST):
-        troupe.get(actor.counts.remote())
-        if troupe.wait([heard], timeout=0)[0]:
-            break
-    assert troupe.wait([heard], timeout=0)[0] == [heard], f"not heard beside {CALLS_MOST} calls of another"
+    until(lambda _: troupe.wait([heard], timeout=0)[0] == [heard], actor, "a second caller")
 
 
 def test_leaving_in_a_call_that_the_loop_found_by_asking(idle: Home) -> None:
