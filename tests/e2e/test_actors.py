@@ -53,7 +53,7 @@ def counter(idle: Home):
 
 def test_calls_run_in_order(counter) -> None:
     assert troupe.get([counter.add.remote() for _ in range(100)]) == list(range(11, 111))
-    assert troupe.get(counter.add.remote(amount=5), timeout=10) == 115
+    assert troupe.get(counter.add.remote(amount=5), timeout=30) == 115
 
 
 def test_refs_as_arguments_and_put(counter) -> None:
@@ -190,7 +190,7 @@ def test_a_handle_travels(idle: Home) -> None:
 def test_an_actor_that_can_never_be_placed(idle: Home) -> None:
     with pytest.raises(exceptions.PlacementError, match="GPU"):
         handle = Counter.options(num_gpus=3).remote()
-        troupe.get(handle.add.remote(), timeout=10)
+        troupe.get(handle.add.remote(), timeout=30)
 
 
 def test_actors_wait_for_resources(idle: Home) -> None:
@@ -205,17 +205,20 @@ def test_actors_wait_for_resources(idle: Home) -> None:
 
 def test_threads_and_coroutines(idle: Home) -> None:
     class Both:
-        async def later(self, seconds: float) -> float:
+        def __init__(self) -> None:
+            self.here = 0
+
+        async def meet(self, wanted: int) -> int:
+            """Returns once that many calls are in it at once."""
             import asyncio
 
-            await asyncio.sleep(seconds)
-            return seconds
+            self.here += 1
+            while self.here < wanted:
+                await asyncio.sleep(0.01)
+            return self.here
 
     made = troupe.remote(max_concurrency=4)(Both).remote()
-    troupe.get(made.later.remote(0), timeout=20)
-    started = time.monotonic()
-    troupe.get([made.later.remote(0.3) for _ in range(4)], timeout=20)
-    assert time.monotonic() - started < 1.1
+    assert troupe.get([made.meet.remote(4) for _ in range(4)], timeout=60) == [4] * 4
     troupe.kill(made)
 
 
