@@ -14,6 +14,7 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 Instant Now() {
   timespec now{};
@@ -50,8 +51,8 @@ TEST(SelfFenceTest, AProcessThatIsToldNothingMoreIsKilledWithoutAThreadOfItsOwn)
 TEST(SelfFenceTest, ALaterTimeTakesThePlaceOfAnEarlierOne) {
   SelfFence fence;
   const int status = StatusOf([&fence] {
-    if (!fence.Until(Now() + milliseconds(50)).ok() || !fence.Until(Now() + hours(1)).ok()) _exit(1);
-    poll(nullptr, 0, 150);  // past the first time
+    if (!fence.Until(Now() + seconds(1)).ok() || !fence.Until(Now() + hours(1)).ok()) _exit(1);
+    poll(nullptr, 0, 1100);  // past the first time
     _exit(7);
   });
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
