@@ -26,9 +26,9 @@ struct Case {
 };
 
 Selector DrawSelector(Prng& random) {
-  static const char* const kTerms[] = {"a", "!a", "in(a,b)", "!in(a,b)"};
+  static const char* const kTerms[] = {"a", "!a", "in(a,b)", "!in(a,b)", "exists()", "!exists()"};
   if (random.Chance(600)) return {};
-  return {{"zone", kTerms[random.Below(4)]}};
+  return {{"zone", kTerms[random.Below(6)]}};
 }
 
 Case Draw(Prng& random) {
