@@ -161,7 +161,7 @@ def test_an_answer_does_not_wait_for_a_coroutine_that_blocks(start):
     first, second = c.call("at_once", 1), c.call("block", 3)
     began = time.monotonic()
     assert get(first, 20) == 1
-    assert time.monotonic() - began < 2.9
+    assert time.monotonic() - began < 2
     assert get(second, 20) == 3
 
 

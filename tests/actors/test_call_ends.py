@@ -224,7 +224,7 @@ _INTERRUPTED = textwrap.dedent("""
         native.wait([ref]) if how == "wait" else native.get(ref)
     except KeyboardInterrupt:
         took = time.monotonic() - sent[0]
-        print("interrupted after %.3f s" % took); os._exit(0 if took < 2.4 else 1)
+        print("interrupted after %.3f s" % took); os._exit(0 if took < 1.0 else 1)
     os._exit(2)
 """)
 

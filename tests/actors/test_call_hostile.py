@@ -121,7 +121,7 @@ def test_a_reply_is_not_held_by_the_long_call_behind_it(start):
     refs = [c.call("inc") for _ in range(20)] + [c.call("sleep", 5)]
     began = time.monotonic()
     assert get(refs[:20], 20) == list(range(2, 22))
-    assert time.monotonic() - began < 4.5
+    assert time.monotonic() - began < 2
 
 
 def test_a_peer_at_its_limits_is_always_resumed(start):

@@ -197,13 +197,13 @@ def test_wait_refuses_nonsense(start):
 
 def test_timeout_names_its_start_and_length(start):
     c = start(Counter).connect()
-    ref = c.call("sleep", 3.0)
+    ref = c.call("sleep", 1.0)
     began = time.monotonic()
     code, text = code_of(ref, 0.2)
-    assert 0.15 < time.monotonic() - began < 2.9, "it did not wait for the answer"
+    assert 0.15 < time.monotonic() - began < 0.9
     assert code == TIMEOUT
     assert "within 0.2 s of 20" in text and "sleep()" in text and "actor Test" in text
-    assert get(ref, 20) == 3.0
+    assert get(ref, 20) == 1.0
     assert code_of(c.call("sleep", 0.3), 0)[0] == TIMEOUT
 
 

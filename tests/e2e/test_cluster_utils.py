@@ -52,7 +52,7 @@ def test_nodes_come_and_go(home: Home) -> None:
         with pytest.raises(ValueError, match="num_cpus must be a number"):
             cluster.add_node(num_cpus=-1)
     assert not troupe.is_initialized()
-    eventually(lambda: not home.processes(), timeout=30, what="the end of the cluster")
+    eventually(lambda: not home.processes(), timeout=5, what="the end of the cluster")
     with pytest.raises(RuntimeError, match="shut down"):
         cluster.add_node()
 
@@ -86,7 +86,7 @@ def test_nothing_is_left_when_the_test_process_is_killed(home: Home) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait(TIMEOUT_S)
     process.communicate()
-    eventually(lambda: not home.processes(), timeout=30, what="the end of the orphaned cluster")
+    eventually(lambda: not home.processes(), timeout=10, what="the end of the orphaned cluster")
 
 
 def test_what_does_not_fit_together_is_refused(home: Home) -> None:

@@ -122,7 +122,7 @@ def test_cancel_ends_every_rank(idle: Home) -> None:
     assert not handle.done()
     handle.cancel()
     with pytest.raises(exceptions.LaunchCancelledError):
-        handle.result(timeout=30)
+        handle.result(timeout=10)
     assert handle.done() and handle.status()["outcome"] == "cancelled"
 
 

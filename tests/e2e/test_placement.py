@@ -49,7 +49,7 @@ def racks(shared_home: Home) -> Iterator[Home]:
 def idle(racks: Home) -> Iterator[Home]:
     """The cluster; asserts that all its resources are free again after the test."""
     yield racks
-    all_returned(timeout=30)
+    all_returned(timeout=20)
 
 
 def names_of(group: troupe.util.PlacementGroup) -> list[str]:

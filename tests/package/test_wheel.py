@@ -23,7 +23,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_TIMEOUT_S = 1500
-COMMAND_TIMEOUT_S = 180
+COMMAND_TIMEOUT_S = 60
 LAUNCH = """
 from troupe.launch import distributed
 
