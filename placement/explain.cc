@@ -58,9 +58,8 @@ std::string Missing(const Resources& asked, const Resources& have) {
 std::string LabelMissing(const Selector& selector, const Labels& labels) {
   for (const auto& [key, term] : selector) {
     const auto found = labels.find(key);
-    if (TermHolds(term, found == labels.end() ? nullptr : &found->second)) continue;
-    if (found == labels.end()) return "has no label " + key;
-    return key + " is " + found->second + (term == "!exists()" ? "" : ", not " + term);
+    const std::string* const value = found == labels.end() ? nullptr : &found->second;
+    if (!TermHolds(term, value)) return MismatchText(key, term, value);
   }
   return {};
 }

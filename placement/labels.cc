@@ -67,6 +67,11 @@ bool TermHolds(std::string_view text, const std::string* value) {
   return among != term.negated;
 }
 
+std::string MismatchText(const std::string& key, const std::string& term, const std::string* value) {
+  if (value == nullptr) return "has no label " + key;
+  return key + " is " + *value + (Parse(term).any_value ? "" : ", not " + term);
+}
+
 bool Holds(const Selector& selector, const Labels& labels) {
   return std::all_of(selector.begin(), selector.end(), [&labels](const auto& entry) {
     const auto found = labels.find(entry.first);

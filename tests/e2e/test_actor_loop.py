@@ -15,15 +15,13 @@ from typing import Any
 
 import cloudpickle
 import pytest
-from conftest import Home
+from conftest import TIMEOUT_S, Home
 
 import troupe
 from troupe import exceptions
 from troupe.actor import exit_actor
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
-TIMEOUT_S = 60
 
 
 @troupe.remote(num_cpus=0)
@@ -78,7 +76,7 @@ def until(happened: Callable[[tuple[int, int, int]], bool], actor: Any, what: st
     """Calls `actor` without pause until what is wanted has happened."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while not happened(counts := troupe.get(actor.counts.remote())):
-        assert time.monotonic() < deadline_s, f"{what}: not in {TIMEOUT_S} s of calls of another; ticks, calls, reads: {counts}"
+        assert time.monotonic() < deadline_s, f"{what}: not in {TIMEOUT_S:g} s of calls of another; ticks, calls, reads: {counts}"
 
 
 def test_timers_threads_and_sockets_of_a_loop_go_on_beside_a_caller_without_pause(idle: Home) -> None:

@@ -218,7 +218,7 @@ def test_threads_and_coroutines(idle: Home) -> None:
             return self.here
 
     made = troupe.remote(max_concurrency=4)(Both).remote()
-    assert troupe.get([made.meet.remote(4) for _ in range(4)], timeout=60) == [4] * 4
+    assert troupe.get([made.meet.remote(4) for _ in range(4)], timeout=TIMEOUT_S) == [4] * 4
     troupe.kill(made)
 
 

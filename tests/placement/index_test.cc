@@ -107,6 +107,10 @@ TEST(Selectors, AsRayWritesThem) {
   EXPECT_FALSE(holds("! exists()"));
   EXPECT_FALSE(TermHolds("exists()", nullptr));
   EXPECT_TRUE(TermHolds("!exists()", nullptr));
+  const std::string value = "ssd";
+  EXPECT_EQ(MismatchText("disk", "nvme", &value), "disk is ssd, not nvme");
+  EXPECT_EQ(MismatchText("disk", "! exists()", &value), "disk is ssd");
+  EXPECT_EQ(MismatchText("disk", "exists()", nullptr), "has no label disk");
   for (const char* bad : {"", "!", "in()", "in(a", "in(a,)", "!in("}) {
     EXPECT_FALSE(CheckSelector({{"zone", bad}}).ok()) << bad;
     EXPECT_FALSE(holds(bad)) << bad;
