@@ -26,26 +26,24 @@ class Run {
     work_.priorities = others.Chance(500) ? 3 : 1;
     plan_.preempts = others.Chance(700);
     checker_.set_preempts(plan_.preempts);
+    const bool beside_head = others.Chance(500);
     head_ = std::make_unique<HeadHost>(loop_, plan_, checker_);
     for (std::size_t i = 0; i < work_.workers; ++i) {
-      workers_.push_back(std::make_unique<WorkerHost>(loop_, plan_, checker_, *head_, i));
+      workers_.push_back(std::make_unique<WorkerHost>(loop_, plan_, checker_, *head_, i, i == 0 && beside_head));
     }
     for (std::size_t i = 0; i < work_.clients; ++i) {
       clients_.push_back(std::make_unique<ClientHost>(loop_, plan_, checker_, *head_, i));
     }
     for (auto& worker : workers_) {
-      worker->peer_of = [this](const NodeId& id) -> const WorkerHost* {
-        for (const auto& other : workers_) {
-          if (other->id() == id) return other.get();
-        }
-        return nullptr;
-      };
+      worker->peer_of = [this](const NodeId& id) { return WorkerOf(id); };
     }
     head_->worker_lives = [this](const NodeId& id) {
-      for (const auto& worker : workers_) {
-        if (worker->id() == id) return !worker->Refuses();
-      }
-      return false;
+      const WorkerHost* worker = WorkerOf(id);
+      return worker != nullptr && !worker->Refuses();
+    };
+    head_->worker_state = [this](const NodeId& id) {
+      const WorkerHost* worker = WorkerOf(id);
+      return worker != nullptr ? worker->State() : '\0';
     };
   }
 
@@ -74,6 +72,13 @@ class Run {
   }
 
  private:
+  const WorkerHost* WorkerOf(const NodeId& id) const {
+    for (const auto& worker : workers_) {
+      if (worker->id() == id) return worker.get();
+    }
+    return nullptr;
+  }
+
   // Some are there from the start, others come while work waits.
   void Join(WorkerHost& worker) {
     if (plan_.join_most == Duration{} || &worker == workers_[0].get()) return worker.Start();
@@ -196,6 +201,9 @@ class Run {
       if (worker->core() == nullptr) continue;
       checker_.Expect(worker->core()->leases().Holdings().empty(), "P4: a node still holds something");
       checker_.Expect(worker->core()->processes().empty(), "C10: a node still runs a process");
+    }
+    for (const auto& [id, route] : head_->core().state().output_routes) {
+      checker_.Expect(route.process.IsNil(), "the head keeps where a rank was read that has ended");
     }
     for (const auto& [id, node] : head_->core().state().nodes) {
       checker_.Expect(node.dead || node.holdings.empty(), "P4: the head thinks a node still holds something");

@@ -10,6 +10,7 @@ namespace troupe::sim {
 void HeadHost::Start() {
   ++life_;
   head::CoreOptions options;
+  options.boot_id = kBootId;
   if (plan_.preempts) options.preemption = head::Preemption::kRestartable;
   options.keep_after = plan_.preempts ? Duration::zero() : std::chrono::seconds(10);
   core_.emplace(options, head::Seams{random_, mint_});
@@ -40,7 +41,7 @@ void HeadHost::Crash() {
   for (auto& [session, link] : links) link->Reset();
 }
 
-SessionId HeadHost::Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject) {
+SessionId HeadHost::Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject, bool local) {
   if (!core_) return SessionId();
   const SessionId session = SessionId::Random(random_);
   links_[session] = std::move(link);
@@ -48,6 +49,7 @@ SessionId HeadHost::Accept(std::shared_ptr<Link> link, wire::Role role, const Id
   opened.session = session;
   opened.role = role;
   opened.subject = subject;
+  opened.local = local;
   Feed(opened);
   return session;
 }
@@ -116,6 +118,12 @@ void HeadHost::Perform(head::Effects effects) {
     loop_.In(std::chrono::milliseconds(2), "probe", [this, life, probe] {
       if (life != life_) return;
       Feed(head::ProbeDone{probe.node, probe.incarnation, !worker_lives(probe.node)});
+    });
+  }
+  for (const head::Look& look : effects.looks) {
+    const std::uint64_t life = life_;
+    loop_.In(Duration::zero(), "look", [this, life, look] {
+      if (life == life_) Feed(head::WorkerSeen{look.node, look.question, worker_state(look.node)});
     });
   }
   if (effects.wake_at) Arm(*effects.wake_at);

@@ -28,10 +28,13 @@ class HeadHost {
   bool up() const { return core_.has_value(); }
 
   /// A peer's connection; nil when the head is down.
-  SessionId Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject);
+  SessionId Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject, bool local = false);
   EndPoint EndPointOf(const SessionId& session);
   /// Whether the node's worker lives, for probes.
   std::function<bool(const NodeId&)> worker_lives;
+  /// What the process of a worker of this host does (head::WorkerSeen).
+  std::function<char(const NodeId&)> worker_state;
+  static constexpr const char* kBootId = "boot-head";
 
   const head::HeadCore& core() const { return *core_; }
   head::MemoryJournal& disk() { return disk_; }

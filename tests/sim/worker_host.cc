@@ -9,11 +9,11 @@
 namespace troupe::sim {
 namespace {
 
-worker::NodeFacts FactsOf(std::size_t index) {
+worker::NodeFacts FactsOf(std::size_t index, bool local) {
   worker::NodeFacts facts;
   facts.name = "node-" + std::string(1, static_cast<char>('a' + index));
   facts.host = facts.name;
-  facts.boot_id = "boot-" + facts.name;
+  facts.boot_id = local ? HeadHost::kBootId : "boot-" + facts.name;
   facts.listen_host = "10.0.0." + std::to_string(index + 1);
   facts.listen_port = 7000;
   facts.socket_dir = "/s";
@@ -32,13 +32,13 @@ worker::NodeFacts FactsOf(std::size_t index) {
 }  // namespace
 
 WorkerHost::WorkerHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head,
-                       std::size_t index)
-    : loop_(loop), plan_(plan), checker_(checker), head_(head), index_(index),
+                       std::size_t index, bool local)
+    : loop_(loop), plan_(plan), checker_(checker), head_(head), index_(index), local_(local),
       id_(7, index + 1), random_(loop.random().Next()) {}
 
 void WorkerHost::Start() {
   ++life_;
-  core_.emplace(FactsOf(index_), worker::CoreLimits(), remembered_, random_);
+  core_.emplace(FactsOf(index_, local_), worker::CoreLimits(), remembered_, random_);
   Perform(core_->OnZygote(true, "3.11", loop_.Now()));
   Dial();
 }
@@ -52,6 +52,11 @@ void WorkerHost::Crash() {
   wake_at_.reset();
   if (link_) link_->Reset();
   link_.reset();
+}
+
+char WorkerHost::State() const {
+  if (!core_.has_value()) return 0;
+  return loop_.Now() < stopped_until_ ? 'T' : "RSD"[loop_.random().Below(3)];
 }
 
 void WorkerHost::Leave(Duration away) {
@@ -90,7 +95,7 @@ void WorkerHost::Dial() {
     if (link_ && link_->open()) return;
     auto link = std::make_shared<Link>(loop_, plan_);
     const bool cut = loop_.Now() < cut_until_;
-    const SessionId session = cut ? SessionId() : head_.Accept(link, wire::Role::kWorker, id_);
+    const SessionId session = cut ? SessionId() : head_.Accept(link, wire::Role::kWorker, id_, local_);
     if (session.IsNil()) {
       Dial();
       return;
@@ -359,6 +364,7 @@ void WorkerHost::FromHead(ProcessId id, wire::Message message) {
       wire::CreateActor create;
       create.spec.actor = ActorId(id.lo, id.hi);
       create.spec.class_name = "Worker";
+      create.spec.shown = id.hi % 2 == 0;
       if (random_.Chance(500)) {
         wire::Resource cpu;
         cpu.name = "CPU";

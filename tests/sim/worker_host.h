@@ -17,7 +17,8 @@ namespace troupe::sim {
 
 class WorkerHost {
  public:
-  WorkerHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head, std::size_t index);
+  /// `local`: on the head's host.
+  WorkerHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head, std::size_t index, bool local);
 
   void Start();
   /// kill -9: its processes die with it.
@@ -45,6 +46,8 @@ class WorkerHost {
   }
   /// Nobody listens there, and the head can see that.
   bool Refuses() const { return !core_.has_value() && loop_.Now() >= cut_until_; }
+  /// As in proc_pid_stat(5): a live one runs, sleeps or waits for a disk, as it happens.
+  char State() const;
   /// The worker of a node: of whom the head may ask another one.
   std::function<const WorkerHost*(const NodeId&)> peer_of;
   /// SIGTERM: ends what runs, says goodbye, is gone for `away`.
@@ -99,6 +102,7 @@ class WorkerHost {
   Checker& checker_;
   HeadHost& head_;
   const std::size_t index_;
+  const bool local_;
   const NodeId id_;
   Prng random_;
   worker::RememberedState remembered_;
