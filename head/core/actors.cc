@@ -261,7 +261,8 @@ void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
   failure.node = node.id;
   if (failure.node_name.empty()) failure.node_name = node.name;
   if (failure.host.empty()) failure.host = node.info.host;
-  if (actor->unwanted && !actor->doomed && exception.empty()) failure.cause = kUnwanted;
+  const bool crashed = failure.exit_code != 0 || failure.signal != 0;
+  if (actor->unwanted && !actor->doomed && !crashed && exception.empty()) failure.cause = kUnwanted;
   if (failure.cause.empty()) failure.cause = actor->doomed ? "killed" : "its process ended";
   const bool constructor = actor->state == wire::ActorState::kStarting && !exception.empty();
   const bool restart = !message.graceful && !constructor && MayRestart(*actor);

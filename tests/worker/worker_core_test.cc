@@ -159,6 +159,18 @@ TEST_F(WorkerCoreTest, AnActorsDeathNamesItsCause) {
             "actor Counter 00000000 on node-a (host-a), pid 500, ended: SIGSEGV");
 }
 
+TEST_F(WorkerCoreTest, AnActorThatLeftByItselfWithZeroIsNoCrash) {
+  Join();
+  ProcessId id = StartActor();
+  FromProcess(id, wire::ActorReady());
+  Over(id, 0);
+  EXPECT_TRUE(Last<wire::ActorEnded>().graceful);
+  id = StartActor(false, 2);
+  FromProcess(id, wire::ActorReady());
+  Over(id, 1);
+  EXPECT_FALSE(Last<wire::ActorEnded>().graceful);
+}
+
 TEST_F(WorkerCoreTest, AConstructorsExceptionTravels) {
   Join();
   const ProcessId id = StartActor();

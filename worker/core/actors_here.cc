@@ -218,6 +218,8 @@ void ActorsHere::OnEnding(Process& process, Effects* out) {
   if (!process.exited || !process.drained) return;
   Actor* actor = Of(process);
   if (actor == nullptr) return;
+  // exit_actor() and sys.exit(0): no reason to start it again.
+  if (!process.ordered && process.exit.LeftWell()) actor->graceful = true;
   wire::Failure failure = std::move(actor->failure);
   if (process.ordered && failure.cause.empty()) failure.cause = actor->end_reason;
   if (failure.cause.empty() && process.ordered) failure.cause = process.end.reason;

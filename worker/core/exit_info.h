@@ -19,6 +19,8 @@ struct ExitInfo {
   std::string log_tail;       // last lines of its stderr
   std::string since;          // what took it along, e.g. the end of the zygote; or empty
   std::string unknown;        // why neither code nor signal is known; usually empty
+
+  bool LeftWell() const { return unknown.empty() && signal == 0 && exit_code == 0; }
 };
 
 /// "SIGKILL", "signal 64".
