@@ -43,6 +43,7 @@ enum FrameFlag : std::uint16_t {
   kFlagItem = 64,         // a reply that is not the call's last (item_stream.h)
   kFlagEnd = 128,         // never sent: in a slot, where a stream of items ends
   kFlagObjects = 256,     // a call or a reply that names objects (object_store.h)
+  kFlagOfArgument = 512,  // never sent: in a slot, the error is that of an argument, and the call was not made
 };
 
 /// A reply that is an error, of either kind.

@@ -120,7 +120,7 @@ void CallLine::ArgumentHere(std::uint64_t number, const Slot& answer) {
     const auto found = calls_.find(number);
     if (found == calls_.end()) return;  // cancelled, or another argument failed
     if ((answer.flags() & kErrorFlags) != 0) {
-      AnswerLocked(found->second, kFlagReply | (answer.flags() & kErrorFlags), answer.bytes(), &finished);
+      AnswerLocked(found->second, kFlagReply | kFlagOfArgument | (answer.flags() & kErrorFlags), answer.bytes(), &finished);
       EraseLocked(found, &finished);
     } else {
       --found->second.missing;

@@ -100,7 +100,9 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
   std::optional<Ended> ended;
   while (!(ended = CheckEnded())) {
     const bool look = MustLook();
-    if (Poll(executor)) continue;
+    const bool ran = !look && !executor.RunsElsewhere() && Poll();
+    polls_in_row_ = ran ? polls_in_row_ + 1 : 0;
+    if (ran) continue;
     const int most_ms = look ? 0 : BlockLimitMs(executor.HandlesSignals());
     if ((ended = Handle(executor, most_ms, /*blocks=*/!look))) break;
   }
@@ -113,10 +115,12 @@ bool CallServer::MustLook() const {
   return polls_in_row_ >= (peers_.size() > 1 ? kPollsAmongMany : kPollsAlone);
 }
 
-bool CallServer::Poll(CallExecutor& executor) {
-  const bool ran = !MustLook() && hot_ != nullptr && !IsOver() && SpinRead(executor);
-  polls_in_row_ = ran ? polls_in_row_ + 1 : 0;
-  return ran;
+bool CallServer::Poll() {
+  if (hot_ == nullptr || IsOver() || !spin_.ShouldSpin()) return false;
+  const std::shared_ptr<Peer> peer = hot_;
+  const std::optional<IoResult> got = SpinFor(*peer);
+  if (got) RunRead(*peer, *got);
+  return got.has_value();
 }
 
 std::optional<CallServer::Ended> CallServer::Turn(CallExecutor& executor) {
@@ -132,12 +136,21 @@ std::optional<CallServer::Ended> CallServer::Turn(CallExecutor& executor) {
 std::optional<CallServer::Ended> CallServer::Handle(CallExecutor& executor, int most_ms,
                                                     bool blocks) {
   epoll_event events[64];
-  if (blocks) executor.Suspend();
-  const int count = ::epoll_wait(epoll_.get(), events, 64, most_ms);
+  std::shared_ptr<Peer> hot;  // polled
+  std::optional<IoResult> polled;
+  if (blocks) {
+    if (hot_ != nullptr && executor.RunsElsewhere() && spin_.ShouldSpin()) hot = hot_;
+    executor.Suspend();
+    if (hot != nullptr) polled = SpinFor(*hot);
+  }
+  const int count = ::epoll_wait(epoll_.get(), events, 64, polled ? 0 : most_ms);
   if (blocks) {
     const Instant woken = Now();
     executor.Resume();
     spin_.BlockingIsCostly(Now() - woken > SpinPolicy::kCostlyReturn);
+    if (const std::optional<Ended> ended = CheckEnded()) return ended;
+    if (polled) RunRead(*hot, *polled);
+    if (generation_ != ForkGuard::generation()) return Ended::kForked;
   }
   if (sessions_.detached() != 0) ExpireSessions();
   if (accept_again_ && Now() >= *accept_again_) Accept(executor);
@@ -190,27 +203,27 @@ int CallServer::BlockLimitMs(bool handles_signals) const {
   return handles_signals ? std::min(signals_ms, expiry_ms) : expiry_ms;
 }
 
-bool CallServer::SpinRead(CallExecutor& executor) {
-  if (!spin_.ShouldSpin()) return false;
+/// Something: bytes came, or the end.
+std::optional<IoResult> CallServer::SpinFor(Peer& peer) {
   const Instant start = Now();
   Instant last = start;
-  const std::shared_ptr<Peer> peer = hot_;
-  while (!peer->paused()) {
+  while (!peer.paused()) {
     for (int i = 0; i < 4; ++i) {
-      if (!ReadAndRun(*peer)) continue;
+      const IoResult got = peer.Read(limits_);
+      if (got.outcome == IoOutcome::kWouldBlock) continue;
       spin_.Hit();
-      return true;
+      return got;
     }
     ::sched_yield();
     const Instant now = Now();
-    if (spin_.Contended(now - last)) return false;
+    if (spin_.Contended(now - last)) return std::nullopt;
     if (now - start >= spin_.budget()) {
       spin_.Miss();
-      return false;
+      return std::nullopt;
     }
     last = now;
   }
-  return false;
+  return std::nullopt;
 }
 
 void CallServer::Accept(CallExecutor& executor) {
@@ -289,17 +302,16 @@ void CallServer::OnEvent(Peer& peer, std::uint32_t events) {
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) ReadAndRun(peer);
 }
 
-/// True: bytes arrived (or the end), and all whole calls among them were run.
-bool CallServer::ReadAndRun(Peer& peer) {
+void CallServer::ReadAndRun(Peer& peer) {
   const IoResult got = peer.Read(limits_);
-  if (got.outcome == IoOutcome::kWouldBlock) return false;
-  if (got.outcome == IoOutcome::kEnded) {
-    Lose(peer);
-    return true;
-  }
+  if (got.outcome != IoOutcome::kWouldBlock) RunRead(peer, got);
+}
+
+/// Bytes came: runs all whole calls among them. Or the end.
+void CallServer::RunRead(Peer& peer, const IoResult& got) {
+  if (got.outcome == IoOutcome::kEnded) return Lose(peer);
   if (hot_.get() != &peer) hot_ = peer.shared_from_this();
   RunBatch(peer);
-  return true;
 }
 
 void CallServer::RunBatch(Peer& peer) {
@@ -371,11 +383,11 @@ bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
   const StatusOr<Ran> ran = peer.session->Run(frame, peer, reply_, &flags);
   if (generation_ != ForkGuard::generation()) return false;
   if (!ran.ok()) return Refuse(peer, MessageOf(ran.status()));
-  if (*ran != Ran::kDeferred) {
+  if (*ran == Ran::kReplied || *ran == Ran::kStop) {
     peer.Told();
     *unsent = peer.Reply(frame.head.sequence, flags, reply_);
   }
-  if (*ran == Ran::kStop) stop_by_call_ = true;
+  if (*ran == Ran::kStop || *ran == Ran::kGone) stop_by_call_ = true;
   reply_.Shrink(1u << 20);
   peer.in().Consume(bytes);
   return true;

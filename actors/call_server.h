@@ -2,11 +2,12 @@
 // and runs their calls on the thread that serves.
 //
 // Per connection calls run in the order of arrival. The serving thread reads what is there, runs
-// all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us, then
-// blocks. It never blocks on one peer: replies that do not fit wait in memory, and a peer over the
-// limits of ActorFlow is read no further until it drains. A frame that breaks a rule ends its
-// connection with a named error; other callers notice nothing. With no descriptor left new callers wait. A caller whose connection is lost may
-// come back with another one and go on (SessionTable says for how long it is remembered).
+// all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us (without
+// the GIL while calls run on other threads), then blocks. It never blocks on one peer: replies that do
+// not fit wait in memory, and a peer over the limits of ActorFlow is read no further until it drains. A
+// frame that breaks a rule ends its connection with a named error; other callers notice nothing. With no
+// descriptor left new callers wait. A caller whose connection is lost may come back with another one and
+// go on (SessionTable says for how long it is remembered).
 //
 // A second thread, made when first needed and asleep otherwise, writes replies that are held back
 // by a long call of the same batch.
@@ -35,6 +36,7 @@ enum class Ran {
   kReplied,   // the reply is in the buffer
   kDeferred,  // Peer::ReplyDeferred will be called, from any thread
   kStop,      // replied, and serving ends after it
+  kGone,      // serving ends after it, and its caller learns no more than that the process is gone
 };
 
 /// Runs the calls of one connection; made and destroyed on the serving thread.
@@ -59,6 +61,8 @@ class CallSession {
 class CallExecutor : public WaitHost {
  public:
   virtual std::unique_ptr<CallSession> Open() = 0;
+  /// Whether calls run on other threads now, which need what Suspend lets go of.
+  virtual bool RunsElsewhere() const { return false; }
 };
 
 class CallServer {
@@ -80,8 +84,9 @@ class CallServer {
   /// NextTurnMs() (-1: not before). Never blocks. Something: that is how it ended, and serving is over.
   std::optional<Ended> Turn(CallExecutor& executor);
   /// The same for that thread when it is about to wait: polls the last caller as Serve does (spin_policy.h). True:
-  /// something came and was run, and it is to ask again before it waits, or to call Turn where serving IsOver().
-  bool Poll(CallExecutor& executor);
+  /// something came and was run, and it is to look at all its sockets, without waiting, and to ask again before it
+  /// waits; or to call Turn where serving IsOver().
+  bool Poll();
   bool IsOver() const { return CheckEnded().has_value(); }
   int fd() const { return epoll_.get(); }
   int NextTurnMs() const { return BlockLimitMs(false); }
@@ -96,7 +101,7 @@ class CallServer {
   std::optional<Ended> CheckEnded() const;
   std::optional<Ended> Handle(CallExecutor& executor, int most_ms, bool blocks);
   bool MustLook() const;
-  bool SpinRead(CallExecutor& executor);
+  std::optional<IoResult> SpinFor(Peer& peer);
   void Accept(CallExecutor& executor);
   void PauseAccepting();
   void ResumeAccepting();
@@ -104,7 +109,8 @@ class CallServer {
   std::shared_ptr<Peer> Admit(CallStream stream, CallExecutor& executor);
   void TakeFromDoor(CallExecutor& executor);
   void OnEvent(Peer& peer, std::uint32_t events);
-  bool ReadAndRun(Peer& peer);
+  void ReadAndRun(Peer& peer);
+  void RunRead(Peer& peer, const IoResult& got);
   void RunBatch(Peer& peer);
   void RunWhole(Peer& peer);
   bool RunOne(Peer& peer, const Frame& frame, std::size_t* unsent);
@@ -135,7 +141,7 @@ class CallServer {
   std::map<std::uint64_t, std::shared_ptr<Peer>> peers_;
   SessionTable<std::shared_ptr<Peer>> sessions_;  // of those that greeted, detached ones too
   std::shared_ptr<Peer> hot_;  // the one that was read last: polled before blocking
-  int polls_in_row_ = 0;       // answered by polling, without a look at the other sockets
+  int polls_in_row_ = 0;       // of Serve: answered by polling, without a look at the other sockets
   SpinPolicy spin_;
   ByteBuffer reply_;
   Flusher* flusher_ = nullptr;  // deleted by the destructor, left alone in a forked child

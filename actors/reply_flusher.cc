@@ -22,14 +22,12 @@ ReplyFlusher::~ReplyFlusher() {
 
 void ReplyFlusher::Main() {
   pthread_setname_np(pthread_self(), "troupe-replies");
-  constexpr int kIdleTicksToSleep = 16;
   int idle_ticks = 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (exposed_ == nullptr && ++idle_ticks >= kIdleTicksToSleep) {
       asleep_ = true;
-      wake_.wait(lock, [this] { return stopping_ || exposed_ != nullptr; });
-      asleep_ = false;
+      wake_.wait(lock, [this] { return stopping_ || !asleep_; });
       idle_ticks = 0;
     }
     const Peer* const before = exposed_.get();

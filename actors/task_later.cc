@@ -46,7 +46,7 @@ void TaskPool::ArgumentHere(std::uint64_t later, const Slot& answer) {
     later_.erase(found);
     task.later = 0;
     if (failed) {
-      AnswerLocked(task, kFlagReply | (answer.flags() & kErrorFlags), answer.bytes(), &finished);
+      AnswerLocked(task, kFlagReply | kFlagOfArgument | (answer.flags() & kErrorFlags), answer.bytes(), &finished);
     } else if (FillInLocked(task, &finished)) {
       const LaneId lane = StartLocked(task);
       if (lane != 0) lanes_.at(lane).channel->Flush();

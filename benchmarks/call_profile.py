@@ -79,7 +79,8 @@ def row(what: str, calls: int) -> dict[str, float]:
             return os.getpid(), counts()
 
     troupe.init(num_cpus=2)
-    actor = troupe.remote(num_cpus=0)(AsyncActor if what.startswith("async") else Actor).remote()
+    options = {"max_concurrency": 16} if what.startswith("threaded") else {}
+    actor = troupe.remote(num_cpus=0, **options)(AsyncActor if what.startswith("async") else Actor).remote()
     shapes: dict[str, tuple[Callable[[], object], int]] = {
         "one after the other": (lambda: troupe.get(actor.f.remote()), 1),
         "a thousand at once": (lambda: troupe.get([actor.f.remote() for _ in range(BATCH)]), BATCH),
@@ -117,8 +118,8 @@ def main() -> None:
     if not library.exists():
         sys.exit(f"{library} is missing: build the target malloc_count first")
     rows = {}
-    for what in ("actor, one after the other", "actor, a thousand at once", "async actor, one after the other",
-                 "async actor, a thousand at once"):
+    for what in (f"{kind}actor, {shape}" for kind in ("", "threaded ", "async ")
+                 for shape in ("one after the other", "a thousand at once")):
         done = subprocess.run([sys.executable, __file__, "--row", what, "--calls", str(options.calls)], check=True, text=True,
                               stdout=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": str(library)})
         rows[what] = json.loads(done.stdout.splitlines()[-1])

@@ -1,7 +1,7 @@
 """The operations of `ray microbenchmark` (Ray 2.60, python/ray/_private/ray_perf.py), for whoever is called `ray` here.
 
 Run by ray_compare.py in a process of its own: `ray_compare_program.py troupe|ray SECONDS [ROW...]`; prints one JSON
-object of rates. Shapes are Ray's: batches, sizes, numbers of clients.
+object of rates. Shapes are Ray's: batches, sizes, numbers of clients. "1:1 threaded-actor calls sync" alone is not of it.
 """
 import json
 import sys
@@ -174,6 +174,12 @@ def _():
 def _():
     actor = Actor.options(max_concurrency=16).remote()
     return lambda: ray.get([actor.small_value.remote() for _ in range(1000)]), 1000
+
+
+@row("1:1 threaded-actor calls sync")
+def _():
+    actor = Actor.options(max_concurrency=16).remote()
+    return lambda: ray.get(actor.small_value.remote()), 1
 
 
 @row("1:n actor calls async")

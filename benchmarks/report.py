@@ -47,6 +47,7 @@ def settle(seconds: float = 0.5) -> None:
 
 
 REST_S, REST_MOST_S, REST_IDLE = 0.5, 30.0, 0.85
+WARM_UP_S = 1.0
 
 
 def await_rest() -> None:
@@ -66,15 +67,20 @@ def await_rest() -> None:
 
 
 def rate(turn: Callable[[], None], operations: int, seconds: float) -> float:
-    """Operations a second of a machine that is otherwise at rest, over at least `seconds`, after one turn that is not
-    counted."""
+    """Operations a second in the steady state, over at least `seconds`: after one turn, a machine that is otherwise at
+    rest, and WARM_UP_S of turns that are not counted (as in Ray's own `timeit`)."""
     turn()
     await_rest()
-    begin, done = time.perf_counter(), 0
+    _turns_per_s(turn, WARM_UP_S)
+    return operations * _turns_per_s(turn, seconds)
+
+
+def _turns_per_s(turn: Callable[[], None], seconds: float) -> float:
+    begin, turns = time.perf_counter(), 0
     while (passed := time.perf_counter() - begin) < seconds:
         turn()
-        done += operations
-    return done / passed
+        turns += 1
+    return turns / passed
 
 
 def keep(name: str, rows: dict, write: bool, part: bool = False) -> None:

@@ -19,8 +19,43 @@ namespace {
 
 using actors::ByteBuffer;
 
+/// Steals `value`.
+void SendValue(const AnswerTo& to, PyObject* value) {
+  ByteBuffer frame;
+  std::uint16_t flags = 0;
+  WriteItem(to, value, frame, &flags);
+  to.peer.Reply(to.sequence, flags, frame);
+}
+
+/// What a generator gives, each as it comes: what it raises is the answer of the values that it did not give. True: it gave
+/// all; what it did after that is only said. False: an error is set.
+bool SendYielded(const AnswerTo& to, PyObject* generator) {
+  const Py_ssize_t asked = static_cast<Py_ssize_t>(to.form.returns);
+  Py_ssize_t given = 0;
+  PyObject* value;
+  for (; (value = PyIter_Next(generator)) != nullptr && given < asked; ++given) SendValue(to, value);
+  if (given == asked) {
+    if (value != nullptr) {
+      PySys_FormatStderr("%R yields more than num_returns=%zd values: the others are left out\n", generator, asked);
+    } else if (PyErr_Occurred() != nullptr) {
+      PyErr_WriteUnraisable(generator);
+    }
+    Py_XDECREF(value);
+    return true;
+  }
+  if (PyErr_Occurred() == nullptr) {
+    PyErr_Format(PyExc_ValueError, "Task returned %zd objects, but num_returns=%zd.", given, asked);
+  } else if (PyErr_ExceptionMatches(PyExc_SystemExit)) {  // too late to end the process by it
+    PyErr_Clear();
+    PyErr_Format(PyExc_RuntimeError, "%R called sys.exit(), which with num_returns=%zd is too late to end its process",
+                 generator, asked);
+  }
+  return false;
+}
+
 /// Sends all values of `result` but a single one. False: an error is set.
 bool SendValues(const AnswerTo& to, PyObject* result) {
+  if (PyGen_CheckExact(result)) return SendYielded(to, result);
   const Py_ssize_t asked = static_cast<Py_ssize_t>(to.form.returns);
   PyObject* values = PySequence_Fast(result, "");
   if (values == nullptr) {
@@ -35,11 +70,7 @@ bool SendValues(const AnswerTo& to, PyObject* result) {
     PyErr_Format(PyExc_ValueError, "Task returned %zd objects, but num_returns=%zd.", count, asked);
   }
   for (Py_ssize_t i = 0; count == asked && i < count; ++i) {
-    ByteBuffer frame;
-    PyObject* value = Py_NewRef(PySequence_Fast_GET_ITEM(values, i));
-    std::uint16_t flags = 0;
-    WriteItem(to, value, frame, &flags);
-    to.peer.Reply(to.sequence, flags, frame);
+    SendValue(to, Py_NewRef(PySequence_Fast_GET_ITEM(values, i)));
   }
   Py_DECREF(values);
   return count == asked;

@@ -140,7 +140,7 @@ void RaiseStatus(const Status& status) {
   RaiseRuntimeError(ErrorCodeOf(status), MessageOf(status));
 }
 
-PyObject* AppendRaised(actors::ByteBuffer& out, std::size_t bytes_max) {
+PyObject* TakeRaised() {
   PyObject* type = nullptr;
   PyObject* exception = nullptr;
   PyObject* traceback = nullptr;
@@ -149,6 +149,11 @@ PyObject* AppendRaised(actors::ByteBuffer& out, std::size_t bytes_max) {
   if (traceback != nullptr) PyException_SetTraceback(exception, traceback);
   Py_XDECREF(type);
   Py_XDECREF(traceback);
+  return exception;
+}
+
+PyObject* AppendRaised(actors::ByteBuffer& out, std::size_t bytes_max) {
+  PyObject* const exception = TakeRaised();
   AppendException(out, exception, bytes_max);
   return exception;
 }
@@ -165,7 +170,7 @@ void AppendException(actors::ByteBuffer& out, PyObject* exception, std::size_t b
   AppendText(out, TracebackText(exception));
 }
 
-PyObject* NewTaskError(std::string_view body, PyObject* method, PyObject* description) {
+PyObject* NewTaskError(std::string_view body, PyObject* method, PyObject* description, bool of_argument) {
   PyObject* parts[4] = {nullptr, nullptr, nullptr, nullptr};
   for (PyObject*& part : parts) {
     const Decoded decoded = DecodeValue(&body, &part);
@@ -182,7 +187,7 @@ PyObject* NewTaskError(std::string_view body, PyObject* method, PyObject* descri
   PyObject* made =
       task_error_factory != nullptr
           ? PyObject_CallFunctionObjArgs(task_error_factory, parts[0], parts[1], parts[2], parts[3],
-                                         method, description, nullptr)
+                                         method, description, of_argument ? Py_True : Py_False, nullptr)
           : DefaultTaskError(parts[0], parts[1], parts[2], parts[3]);
   for (PyObject* part : parts) Py_DECREF(part);
   return made;
@@ -196,8 +201,8 @@ void BindCallErrors(nb::module_& m) {
   m.def(
       "set_task_error_factory", [](nb::object f) { SetFactory(&task_error_factory, std::move(f)); },
       nb::arg("factory").none(),
-      "factory(exception_or_None, type_name, text, traceback_text, method_name, description) -> "
-      "the exception that get() raises when a method raised.");
+      "factory(exception_or_None, type_name, text, traceback_text, method_name, description, of_argument) -> "
+      "the exception that get() raises when a method raised, or what made an argument of it, which then did not run.");
 }
 
 }  // namespace troupe::bindings

@@ -190,6 +190,7 @@ StatusOr<Shape*> PySession::ShapeOf(const Frame& frame) {
 
 StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer& reply,
                              std::uint16_t* flags) {
+  executor_.LetBegin();
   TROUPE_ASSIGN(Shape * found, ShapeOf(frame));
   Shape& shape = *found;
   peer_ = &peer;
@@ -235,11 +236,15 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
     result = shape.form.streams ? Stream(shape, arguments, peer, frame.head.sequence)
                                 : Invoke(shape, arguments);
   }
+  using How = ActorExit::How;
+  const How how = result == nullptr ? ActorExit::HowRaised() : How::kStays;
+  if (how == How::kCrashes) {
+    executor_.exit()->KeepRaised();
+    PyErr_Clear();
+    return Ran::kGone;
+  }
   // An interrupt is how a task is cancelled: its process goes on.
-  const bool leaves = result == nullptr && (PyErr_ExceptionMatches(PyExc_SystemExit) ||
-                                            (!running_.cancelled &&
-                                             PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)));
-  if (leaves) {
+  if (how == How::kAnswers || (result == nullptr && !running_.cancelled && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))) {
     executor_.exit()->Keep(AppendRaised(reply, executor_.call_limits().frame_bytes_max));
     *flags |= actors::kFlagTaskError;
     return Ran::kStop;
@@ -352,16 +357,6 @@ PyObject* PySession::Invoke(const Shape& shape, Arguments& arguments) {
 }
 
 }  // namespace
-
-void ActorExit::KeepRaised() {
-  PyObject* type = nullptr;
-  PyObject* exception = nullptr;
-  PyObject* traceback = nullptr;
-  PyErr_Fetch(&type, &exception, &traceback);
-  PyErr_NormalizeException(&type, &exception, &traceback);
-  Keep(Py_XNewRef(exception));
-  PyErr_Restore(type, exception, traceback);
-}
 
 PyExecutor::PyExecutor(PyExecutorOptions options)
     : options_(std::move(options)), exit_(std::make_shared<ActorExit>(options_.stop)) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "actors/call_server.h"
+#include "bindings/actor_exit.h"
 #include "bindings/call_deferred.h"
 #include "bindings/call_host.h"
 
@@ -33,30 +34,6 @@ struct PyExecutorOptions {
   std::function<void()> stop;
 };
 
-/// How a method ends its actor: by SystemExit, or KeyboardInterrupt on the serving thread. Shared with what
-/// outlives the executor. Needs the GIL.
-class ActorExit {
- public:
-  explicit ActorExit(std::function<void()> stop) : stop_(std::move(stop)) {}
-  ~ActorExit() { Py_XDECREF(exception_); }
-  ActorExit(const ActorExit&) = delete;
-  ActorExit& operator=(const ActorExit&) = delete;
-
-  /// Keeps the error that is set, which stays set, to be raised by serve().
-  void KeepRaised();
-  /// Once its call is answered: ends serving.
-  void Stop() {
-    if (stop_) stop_();
-  }
-  void Keep(PyObject* exception) { Py_XSETREF(exception_, exception); }  // steals
-  PyObject* Take() { return std::exchange(exception_, nullptr); }
-  void Over() { stop_ = nullptr; }
-
- private:
-  std::function<void()> stop_;
-  PyObject* exception_ = nullptr;
-};
-
 class PyExecutor : public GilHostOf<actors::CallExecutor> {
  public:
   explicit PyExecutor(PyExecutorOptions options);
@@ -70,6 +47,8 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   /// Whether calls are for Submit, and not for the serving thread.
   virtual bool defers() const { return false; }
   virtual void Submit(DeferredCallPtr) {}
+  /// This thread may go into the user's code: what was submitted is not to wait for its end.
+  virtual void LetBegin() {}
   /// A call that was submitted is not wanted any more.
   virtual void Cancel(const actors::Peer&, std::uint64_t /*sequence*/) {}
 

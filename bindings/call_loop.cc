@@ -111,9 +111,15 @@ void LoopCalls::Ended(DeferredCallPtr call, PyObject* result, bool first_step) {
 }
 
 void LoopCalls::Answer(DeferredCall& call, PyObject* result, bool first_step) {
-  const bool leaves = result == nullptr && PyErr_ExceptionMatches(PyExc_SystemExit);
+  const ActorExit::How how = result == nullptr ? ActorExit::HowRaised() : ActorExit::How::kStays;
+  const bool leaves = how != ActorExit::How::kStays;
   if (leaves) exit_->KeepRaised();
   if (leaves) over_ = true;
+  if (how == ActorExit::How::kCrashes) {
+    PyErr_Clear();
+    Flush();  // what others are to get
+    return exit_->Stop();
+  }
   if (result == nullptr && call.running().cancelled && PyErr_ExceptionMatches(cancelled_error_)) {
     PyErr_Clear();
     call.AnswerCancelled("while it ran", /*flush=*/false);
@@ -125,13 +131,15 @@ void LoopCalls::Answer(DeferredCall& call, PyObject* result, bool first_step) {
 
 void LoopCalls::Hold(actors::Peer& peer, bool first_step) {
   if (over_) return peer.Flush();
+  const bool flushed_later = in_turn_ || fresh_ > 0;  // its end, or a step that follows, flushes
   if (held_.get() != &peer) {
     Flush();
+    if (first_step && !flushed_later) return peer.Flush();
     held_ = peer.shared_from_this();
     held_since_ = actors::Now();
     flusher_->Expose(held_);
   }
-  if (in_turn_ || fresh_ > 0) {  // its end, or a step that follows, flushes
+  if (flushed_later) {
     if (actors::Now() - held_since_ >= kHold) Flush();
   } else if (first_step || (!flush_due_ && !(flush_due_ = CallFlushSoon()))) {
     Flush();

@@ -2,12 +2,13 @@
 
 #include <nanobind/nanobind.h>
 
-#include <condition_variable>
+#include <cstddef>
 #include <deque>
-#include <mutex>
 #include <optional>
+#include <semaphore>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "actors/concurrency_groups.h"
 #include "bindings/call_errors.h"
@@ -17,9 +18,18 @@ namespace nb = nanobind;
 
 namespace troupe::bindings {
 
-/// What the threads share; it outlives the executor with the last of them.
+/// What the threads share; it outlives the executor with the last of them. All of it is the GIL's.
+///
+///   PT-1  There are at least as many threads as calls were given out and are not over: each of them has one to run it.
+///   PT-2  While calls wait for a thread, one that was woken is on its way, or the serving thread is about to wake it
+///         (Suspend, LetBegin). It wakes the next before it runs what it took: so calls that keep the GIL are run one
+///         after the other by one thread, and one that lets go of it holds no other up.
+///   PT-3  Who fell asleep last is woken first.
 class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
  public:
+  /// Where a thread sleeps.
+  using Bed = std::shared_ptr<std::binary_semaphore>;
+
   Pool(const std::vector<int>& limits, std::shared_ptr<ActorExit> exit)
       : groups_(limits), exit_(std::move(exit)) {}
 
@@ -42,14 +52,36 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
     }
   }
   void Stop() {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    wake_.notify_all();
+    over_ = true;
+    for (const Bed& bed : std::exchange(asleep_, {})) bed->release();
+  }
+  bool runs() const { return !begun_.empty(); }
+  /// Who is to be woken (PT-2), by release(); nullptr: nobody.
+  Bed Next() {
+    if (ready_.empty() || coming_ != 0 || asleep_.empty()) return nullptr;
+    Bed bed = std::move(asleep_.back());
+    asleep_.pop_back();
+    ++coming_;
+    return bed;
+  }
+  void Wake() {
+    if (const Bed bed = Next()) bed->release();
   }
   /// A thread's life.
   void Work() {
-    while (DeferredCallPtr call = Take()) {
-      while (call != nullptr) call = Execute(std::move(call));
+    const Bed bed = std::make_shared<std::binary_semaphore>(0);
+    while (true) {
+      --coming_;
+      while (!over_ && !ready_.empty()) {
+        DeferredCallPtr call = std::move(ready_.front());
+        ready_.pop_front();
+        Wake();
+        while (call != nullptr) call = Execute(std::move(call));
+      }
+      if (over_) return;
+      asleep_.push_back(bed);
+      const GilReleased released;
+      bed->acquire();
     }
   }
 
@@ -57,34 +89,12 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
   /// False: an error is set, no thread could be started, and the call is left as it was.
   bool Give(DeferredCallPtr& call) {
     begun_.insert(call.get());
-    bool need_thread = false;
-    {
-      const std::lock_guard lock(mutex_);
-      need_thread = ready_.size() >= idle_;
-    }
-    if (need_thread && !StartThread()) {
+    if (begun_.size() > threads_ && !StartThread()) {
       begun_.erase(call.get());
       return false;
     }
-    const std::lock_guard lock(mutex_);
     ready_.push_back(std::move(call));
-    wake_.notify_one();
     return true;
-  }
-  /// Waits without the GIL. nullptr: the pool is over.
-  DeferredCallPtr Take() {
-    DeferredCallPtr call;
-    {
-      const GilReleased released;
-      std::unique_lock lock(mutex_);
-      ++idle_;
-      wake_.wait(lock, [this] { return stopping_ || !ready_.empty(); });
-      --idle_;
-      if (stopping_) return nullptr;
-      call = std::move(ready_.front());
-      ready_.pop_front();
-    }
-    return call;
   }
   /// Runs and answers one; the next of its group, if that waits.
   DeferredCallPtr Execute(DeferredCallPtr call) {
@@ -97,29 +107,39 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
         return true;
       });
     }
-    const bool leaves = result == nullptr && PyErr_ExceptionMatches(PyExc_SystemExit);
+    const ActorExit::How how = result == nullptr ? ActorExit::HowRaised() : ActorExit::How::kStays;
+    const bool leaves = how != ActorExit::How::kStays;
     if (leaves) exit_->KeepRaised();
-    call->Answer(result, /*flush=*/true);
+    if (how == ActorExit::How::kCrashes) {
+      PyErr_Clear();
+    } else {
+      call->Answer(result, /*flush=*/!leaves);
+    }
     begun_.erase(call.get());
-    if (leaves) exit_->Stop();
-    if (leaves) return nullptr;
+    if (leaves) {
+      over_ = true;   // what waits for a thread does not begin any more
+      exit_->Stop();  // which flushes: who has the answer is not served any more
+      return nullptr;
+    }
     DeferredCallPtr next = groups_.End(call->group()).value_or(nullptr);
     if (next != nullptr) begun_.insert(next.get());
     return next;
   }
   bool StartThread();
 
-  actors::ConcurrencyGroups<DeferredCallPtr> groups_;  // the GIL's
-  std::set<DeferredCall*> begun_;                      // likewise: given to a thread, not over
+  actors::ConcurrencyGroups<DeferredCallPtr> groups_;
+  std::set<DeferredCall*> begun_;  // given out, not over
+  std::deque<DeferredCallPtr> ready_;  // those of them that no thread took yet
+  std::vector<Bed> asleep_;
+  std::size_t threads_ = 0;
+  std::size_t coming_ = 0;  // started or woken, and have not looked at what is ready yet
+  bool over_ = false;
   const std::shared_ptr<ActorExit> exit_;
-  std::mutex mutex_;  // never held while the GIL is taken
-  std::condition_variable wake_;
-  std::deque<DeferredCallPtr> ready_;
-  std::size_t idle_ = 0;
-  bool stopping_ = false;
 };
 
 bool PoolExecutor::Pool::StartThread() {
+  ++threads_;
+  ++coming_;
   try {
     const nb::object work = nb::cpp_function([pool = shared_from_this()] { pool->Work(); });
     const nb::object type = nb::module_::import_("threading").attr("Thread");
@@ -127,6 +147,8 @@ bool PoolExecutor::Pool::StartThread() {
     return true;
   } catch (nb::python_error& error) {
     error.restore();
+    --threads_;
+    --coming_;
     return false;
   }
 }
@@ -138,6 +160,16 @@ PoolExecutor::PoolExecutor(PyExecutorOptions options)
 PoolExecutor::~PoolExecutor() { pool_->Stop(); }
 
 void PoolExecutor::Submit(DeferredCallPtr call) { pool_->Submit(std::move(call)); }
+
+bool PoolExecutor::RunsElsewhere() const { return pool_->runs(); }
+
+void PoolExecutor::LetBegin() { pool_->Wake(); }
+
+void PoolExecutor::Suspend() {
+  const Pool::Bed next = pool_->Next();
+  PyExecutor::Suspend();
+  if (next != nullptr) next->release();  // after it: who wakes finds the GIL free
+}
 
 void PoolExecutor::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
   pool_->Cancel(peer, sequence);

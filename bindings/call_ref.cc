@@ -222,9 +222,13 @@ PyObject* Await(PyObject* self) {
 PyObject* Repr(PyObject* self) {
   RefObject* ref = AsRef(self);
   const char* state = ref->slot->done() ? "done" : "pending";
-  if (ref->channel == nullptr) return PyUnicode_FromFormat("<Ref %s>", state);
-  return PyUnicode_FromFormat("<Ref %U() of %U, %s>", ref->method, ref->channel->description,
-                              state);
+  PyObject* hex = Hex(self, nullptr);
+  if (hex == nullptr) return nullptr;
+  PyObject* text = ref->channel == nullptr
+                       ? PyUnicode_FromFormat("ObjectRef(%U, %s)", hex, state)
+                       : PyUnicode_FromFormat("ObjectRef(%U, %U() of %U, %s)", hex, ref->method, ref->channel->description, state);
+  Py_DECREF(hex);
+  return text;
 }
 
 // One slot here per object, so that a Ref that comes back is equal to the one that was given away.
@@ -236,6 +240,7 @@ PyObject* Compare(PyObject* self, PyObject* other, int how) {
 }
 
 PyMethodDef methods[] = {
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, "ObjectRef[int], for annotations."},
     {"hex", Hex, METH_NOARGS, "32 hex digits that no other Ref of any process has."},
     {"binary", Binary, METH_NOARGS, "hex() as bytes."},
     {"is_nil", IsNil, METH_NOARGS, "Whether it names nothing: never."},
@@ -301,7 +306,8 @@ PyObject* ExceptionOf(RefObject* ref) {
   if ((flags & actors::kFlagTaskError) != 0) {
     PyObject* none = Py_None;
     return NewTaskError(ref->slot->bytes(), ref->method != nullptr ? ref->method : none,
-                        ref->channel != nullptr ? ref->channel->description : none);
+                        ref->channel != nullptr ? ref->channel->description : none,
+                        (flags & actors::kFlagOfArgument) != 0);
   }
   if ((flags & actors::kFlagRuntimeError) != 0) {
     const actors::RuntimeErrorView error = actors::ReadRuntimeError(ref->slot->bytes());

@@ -84,7 +84,7 @@ class LoopTurns {
   bool Poll() {
     if (ended_) return false;
     executor_.BeginTurn();
-    const bool ran = server_.Poll(executor_);
+    const bool ran = server_.Poll();
     executor_.EndTurn();
     if (ran && server_.IsOver()) Turn();
     return ran;

@@ -97,7 +97,7 @@ PyObject* GetList(PyObject* list, const Limit& limit) {
       AsRef(PyList_GET_ITEM(list, i))->slot->Ask();  // all at once, where they come from another host
       continue;
     }
-    return PyErr_Format(PyExc_TypeError, "get() takes a Ref or a list of Refs; item %zd is a %s", i,
+    return PyErr_Format(PyExc_TypeError, "get() takes an ObjectRef or a list of them; item %zd is of type %s", i,
                         Py_TYPE(PyList_GET_ITEM(list, i))->tp_name);
   }
   PyObject* values = PyList_New(count);
@@ -136,8 +136,9 @@ PyObject* Get(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keyw
   if (!ReadLimit(timeout, &limit)) return nullptr;
   if (IsRef(args[0])) return GetOne(AsRef(args[0]), limit, 0, 0);
   if (PyList_Check(args[0])) return GetList(args[0], limit);
-  return PyErr_Format(PyExc_TypeError, "get() takes a Ref or a list of Refs, not a %s",
-                      Py_TYPE(args[0])->tp_name);
+  // Not a TypeError, as an item of a list: so does Ray.
+  return PyErr_Format(PyExc_ValueError, "Invalid type of object refs, %R, is given: get() takes an ObjectRef or a list of them",
+                      Py_TYPE(args[0]));
 }
 
 // ---- wait ------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ Py_ssize_t CountDone(PyObject* list, Py_ssize_t num_returns) {
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* ref = PyList_GET_ITEM(list, i);
     if (!IsRef(ref)) {
-      PyErr_Format(PyExc_TypeError, "wait() takes a list of Refs; item %zd is a %s", i,
+      PyErr_Format(PyExc_TypeError, "wait() takes a list of ObjectRefs; item %zd is of type %s", i,
                    Py_TYPE(ref)->tp_name);
       return -1;
     }
@@ -253,7 +254,7 @@ PyObject* Wait(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   if (!PyList_Check(list)) {
-    return PyErr_Format(PyExc_TypeError, "wait() takes a list of Refs, not a %s",
+    return PyErr_Format(PyExc_TypeError, "wait() takes a list of ObjectRefs; this is of type %s",
                         Py_TYPE(list)->tp_name);
   }
   Limit limit;

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "actors/now.h"
 #include "actors/reactor.h"
+#include "tests/actors/calling.h"
 #include "tests/actors/echo_executor.h"
 
 namespace troupe::actors {
@@ -71,14 +71,8 @@ class CallLineTest : public ::testing::Test {
     return SlotHold(channel.Line(values_).Keep(std::move(call)));
   }
   std::string Text(const SlotHold& answer) {
-    Slot* slot = answer.get();
-    PlainHost host;
-    WaitRequest request;
-    request.slots = &slot;
-    request.slot_count = 1;
-    request.deadline = Now() + std::chrono::seconds(60);
-    EXPECT_EQ(CallReactor::Current().Wait(request, host), WaitResult::kDone);
-    std::string text(slot->bytes());
+    EXPECT_EQ(Await(answer.get(), nullptr), WaitResult::kDone);
+    std::string text(answer.get()->bytes());
     while (!text.empty() && text.back() == '\0') text.pop_back();  // the frame's padding comes back too
     return text;
   }
@@ -134,7 +128,7 @@ TEST_F(CallLineTest, AnArgumentThatFailedIsTheAnswerOfItsCallAlone) {
   const SlotHold behind = Keep(*channel, {});
   Give(bad.get(), "what it raised", kFlagReply | kFlagTaskError);
   EXPECT_EQ(Text(answer), "what it raised");
-  EXPECT_EQ(answer.get()->flags(), kFlagReply | kFlagTaskError);
+  EXPECT_EQ(answer.get()->flags(), kFlagReply | kFlagTaskError | kFlagOfArgument);
   EXPECT_EQ(Text(behind), "nothing to wait for");
   Give(never.get(), "too late");
   channel->Close();

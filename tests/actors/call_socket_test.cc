@@ -21,6 +21,7 @@
 #include "actors/cpu_budget.h"
 #include "actors/now.h"
 #include "actors/reactor.h"
+#include "tests/actors/calling.h"
 #include "tests/actors/echo_executor.h"
 
 namespace troupe::actors {
@@ -63,34 +64,11 @@ class EchoActor {
   std::thread thread_;
 };
 
-WaitResult Await(Slot* slot, Channel* channel, Duration most = std::chrono::seconds(60)) {
-  PlainHost host;
-  WaitRequest request;
-  request.slots = &slot;
-  request.slot_count = 1;
-  request.channels = &channel;
-  request.channel_count = channel != nullptr ? 1 : 0;
-  request.deadline = Now() + most;
-  return CallReactor::Current().Wait(request, host);
-}
-
-Slot* Call(Channel& channel, std::string_view method, std::string_view values) {
-  while (true) {
-    ByteBuffer frame;
-    frame.Extend(kFrameHeadBytes);
-    frame.AppendValue(CallHead{});
-    frame.AppendValue(static_cast<std::uint16_t>(method.size()));
-    frame.Append(method.data(), method.size());
-    frame.Append(values.data(), values.size());
-    Slot* slot = nullptr;
-    const Channel::Issued issued = channel.Issue(frame, kFlagNamed, &slot);
-    if (issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
-    if (issued != Channel::Issued::kFull) return slot;
-    if (Slot* room = channel.WhenRoom()) {
-      EXPECT_EQ(Await(room, &channel), WaitResult::kDone);
-      room->Release();
-    }
-  }
+/// Ends the connection under the channel, which has one.
+void Break(Channel& channel, int how) {
+  const int fd = channel.fd();
+  channel.Flush();  // under its lock: who takes the connection away next comes after this look at it
+  ::shutdown(fd, how);
 }
 
 std::string Answer(Slot* slot) {
@@ -113,7 +91,7 @@ TEST(CallSocket, AnswersOneCall) {
   channel->Close();
 }
 
-TEST(CallSocket, ALoopThatPollsIsToldToLookAtEverythingNowAndThen) {
+TEST(CallSocket, ALoopThatPollsFindsCallsAndTheEndOfServing) {
   EchoExecutor executor;
   const std::string path = "/tmp/troupe-test-" + std::to_string(::getpid()) + "-polls";
   OverrideSpinning(SpinOverride::kOn);
@@ -132,16 +110,15 @@ TEST(CallSocket, ALoopThatPollsIsToldToLookAtEverythingNowAndThen) {
     }
     (*server)->Stop();
   });
-  int in_row = 0, most_in_row = 0, polled = 0;
+  int polled = 0;
   while (!(*server)->Turn(executor)) {
-    for (in_row = 0; (*server)->Poll(executor); ++polled) most_in_row = std::max(most_in_row, ++in_row);
+    while ((*server)->Poll()) ++polled;
   }
   caller.join();
   EXPECT_EQ(executor.calls, 20'000);
   EXPECT_GT(polled, 0) << "calls were found by polling";
-  EXPECT_LE(most_in_row, 32);
   EXPECT_TRUE((*server)->IsOver());
-  EXPECT_FALSE((*server)->Poll(executor));
+  EXPECT_FALSE((*server)->Poll());
 }
 
 TEST(CallSocket, ManyThreadsOneChannel) {
@@ -345,7 +322,7 @@ TEST(CallSocket, AConnectionThatEndsThoughBothLiveIsResumed) {
   Slot* mute = Call(*channel, "mute", "");
   while (actor.calls() < 2) std::this_thread::yield();
   for (int i = 3; i < 10; ++i) {
-    ::shutdown(channel->fd(), i % 2 == 0 ? SHUT_RDWR : SHUT_WR);
+    Break(*channel, i % 2 == 0 ? SHUT_RDWR : SHUT_WR);
     Slot* next = Call(*channel, "f", "next");
     ASSERT_EQ(Await(next, channel.get()), WaitResult::kDone);
     EXPECT_EQ(next->flags() & kFlagRuntimeError, 0) << ReadRuntimeError(next->bytes()).text;
@@ -368,7 +345,7 @@ TEST(CallSocket, ACallUnderWayWhenTheConnectionEndsIsAnswered) {
   Slot* after = Call(*channel, "f", "after");
   channel->Flush();
   while (actor.calls() < 2) std::this_thread::yield();
-  ::shutdown(channel->fd(), SHUT_RDWR);
+  Break(*channel, SHUT_RDWR);
   ASSERT_EQ(Await(after, channel.get()), WaitResult::kDone);
   EXPECT_THAT(Answer(after), HasSubstr("after"));
   EXPECT_TRUE(slow->done());

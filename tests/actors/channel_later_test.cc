@@ -11,8 +11,8 @@
 
 #include "actors/call_server.h"
 #include "actors/channel.h"
-#include "actors/now.h"
 #include "actors/reactor.h"
+#include "tests/actors/calling.h"
 #include "tests/actors/echo_executor.h"
 
 namespace troupe::actors {
@@ -41,18 +41,6 @@ Channel::Issued Issue(Channel& channel, std::string_view values, Slot** slot,
   frame.Append("f", 1);
   frame.Append(values.data(), values.size());
   return channel.Issue(frame, kFlagNamed, slot, std::move(items));
-}
-
-bool Await(Slot* slot, Channel& channel) {
-  PlainHost host;
-  Channel* channels[] = {&channel};
-  WaitRequest request;
-  request.slots = &slot;
-  request.slot_count = 1;
-  request.channels = channels;
-  request.channel_count = 1;
-  request.deadline = Now() + std::chrono::seconds(60);
-  return CallReactor::Current().Wait(request, host) == WaitResult::kDone;
 }
 
 class LaterActor {
@@ -85,7 +73,7 @@ TEST(ChannelLater, CallsMadeBeforeItsActorRunInOrder) {
   LaterActor actor(path);
   ASSERT_TRUE(channel->Aim(path).ok());
   for (int i = 0; i < 300; ++i) {
-    ASSERT_TRUE(Await(slots[static_cast<std::size_t>(i)], *channel));
+    ASSERT_EQ(Await(slots[static_cast<std::size_t>(i)], channel.get()), WaitResult::kDone);
     EXPECT_THAT(std::string(slots[static_cast<std::size_t>(i)]->bytes()),
                 HasSubstr("value " + std::to_string(i) + ";"));
     slots[static_cast<std::size_t>(i)]->Release();
@@ -150,7 +138,7 @@ TEST(ChannelLater, IsIdleWhenItsLastCallHasAnAnswer) {
   const std::string path = NewPath();
   LaterActor actor(path);
   ASSERT_TRUE(channel->Aim(path).ok());
-  ASSERT_TRUE(Await(waits, *channel));
+  ASSERT_EQ(Await(waits, channel.get()), WaitResult::kDone);
   EXPECT_TRUE(slots[0]->done() && slots[1]->done());
   EXPECT_EQ(channel->WhenIdle(), nullptr);
   channel->Close();

@@ -100,12 +100,17 @@ def test_close_fails_what_is_outstanding(start):
     assert code_of(c.call("f"))[0] == NOT_SENT
 
 
-def test_sys_exit_in_a_method_ends_serving(start):
+def test_sys_exit_in_a_method_ends_serving_and_answers_nothing(start):
     actor = start(Counter)
-    c = actor.connect(grace_s=0.2)
-    with pytest.raises(SystemExit):
-        get(c.call("leave"), 20)
+    assert code_of(actor.connect(grace_s=0.2).call("leave"))[0] == MAYBE_EXECUTED
     assert os.waitstatus_to_exitcode(actor.wait()) == 3
+
+
+def test_sys_exit_of_0_is_an_answer(start):
+    actor = start(Counter)
+    with pytest.raises(SystemExit):
+        get(actor.connect(grace_s=0.2).call("leave", 0), 20)
+    assert os.waitstatus_to_exitcode(actor.wait()) == 0
 
 
 def test_child_of_the_actor_does_not_hold_its_socket(start):

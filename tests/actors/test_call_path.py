@@ -191,7 +191,7 @@ def test_wait_refuses_nonsense(start):
     for bad in (r, [1]):
         with pytest.raises(TypeError):
             wait(bad)
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError):
         get(3)
 
 
@@ -322,9 +322,9 @@ def test_task_error_factory_gets_the_particulars(start):
         get(c.call("boom"), 20)
     with pytest.raises(RuntimeError):
         get(c.call("odd"), 20)
-    exception, type_name, text, traceback_text, method, description = seen[0]
+    exception, type_name, text, traceback_text, method, description, of_argument = seen[0]
     assert isinstance(exception, KeyError) and type_name == "KeyError" and text == "'missing'"
-    assert "_deeper" in traceback_text and method == "boom" and description.startswith("actor Test")
+    assert "_deeper" in traceback_text and method == "boom" and description.startswith("actor Test") and of_argument is False
     assert seen[1][0] is None and seen[1][1].endswith("Odd") and seen[1][2] == "odd one"
 
 

@@ -28,6 +28,7 @@ USAGE = [
     (["start", "--address", "127.0.0.1:99999", "--token-file", "t"], "ports go from 1 to 65535"),
     (["start", "--address", "--token-file", "t"], "'--token-file' is no address"),
     (["status", "--address", "nonsense"], "looks like 10.0.0.1:6400"),
+    (["status", "--address", "ray://10.0.0.1:10001"], "leave out ray://"),
     (["start", "--head", "--num-cpus", "-1"], "--num-cpus must be a number from 0"),
     (["start", "--head", "--num-cpus", "nan"], "--num-cpus must be a number from 0"),
     (["start", "--head", "--num-gpus", "1.5"], "whole number"),

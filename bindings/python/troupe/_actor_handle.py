@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import types
 from typing import Any
 
 from troupe import _api, _session, exceptions
@@ -95,6 +96,8 @@ class ActorID(str):
 class ActorHandle:
     """A reference to an actor. Can be passed to other processes of the cluster; equal to every other handle of
     the same actor. With `life` it keeps the actor alive."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)  # ActorHandle[A], for annotations
 
     def __init__(self, link: ActorLink, traits: Traits, life: Life | None = None) -> None:
         self._link = link

@@ -1,6 +1,7 @@
 """An actor's process, from ActorBegin to its end: construct, serve, leave."""
 from __future__ import annotations
 
+import inspect
 import threading
 import traceback
 from collections.abc import Callable
@@ -47,8 +48,11 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     server = _calls.listen(begin["socket_path"], channel.control)
     channel.send("ActorReady", {"failed": False})
     channel.started()
-    _calls.serve(server, instance, find=lambda name: find(instance, traits, name), groups=running["groups"],
-                 max_concurrency=running["max_concurrency"] or (1 if loop is None else ASYNC_CONCURRENCY), loop=loop)
+    left = _calls.serve(
+        server, instance, find=lambda name: find(instance, traits, name), groups=running["groups"],
+        max_concurrency=running["max_concurrency"] or (1 if loop is None else ASYNC_CONCURRENCY), loop=loop)
+    if left is not None and left.code:
+        _crash(left)
     _end(instance, loop)
 
 
@@ -87,6 +91,13 @@ def _terminate() -> None:
     raise exceptions.ActorExit(0)
 
 
+def _crash(left: SystemExit) -> NoReturn:
+    """A method called sys.exit() with another code than 0: that is the process's, and its stderr says where it was."""
+    assert left.__traceback__ is not None
+    traceback.print_exception(left.with_traceback(left.__traceback__.tb_next))  # not where the runtime caught it
+    _leave.leave(left.code & 0xFF or 1 if isinstance(left.code, int) else 1)
+
+
 def _end(instance: Any, loop: Any) -> NoReturn:
     """A method ended the actor: its own last word, then the process."""
     try:
@@ -98,6 +109,15 @@ def _end(instance: Any, loop: Any) -> NoReturn:
         traceback.print_exc()
     finally:
         _leave.leave(0)
+
+
+def _made(cls: type, args: tuple, kwargs: dict, loop: Any) -> Any:
+    """An instance; an `async def __init__` runs on the loop, to its end."""
+    if not inspect.iscoroutinefunction(cls.__init__):
+        return cls(*args, **kwargs)
+    instance = cls.__new__(cls) if cls.__new__ is object.__new__ else cls.__new__(cls, *args, **kwargs)
+    loop.run_until_complete(instance.__init__(*args, **kwargs))
+    return instance
 
 
 def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[Any, Traits, dict, Any]:
@@ -121,7 +141,7 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
 
             loop = _event_loop.new()
             asyncio.set_event_loop(loop)  # for a constructor that asks for it
-        return cls(*args, **kwargs), traits, running, loop
+        return _made(cls, args, kwargs, loop), traits, running, loop
     except BaseException as error:
         cause = ""
         if not loaded and isinstance(error, ImportError):

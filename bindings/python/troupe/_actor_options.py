@@ -10,13 +10,15 @@ _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "l
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
           "accelerator_type", "max_pending_calls", "concurrency_groups", "label_selector", "fallback_strategy", "priority",
           "allow_out_of_order_execution"}
-_IGNORED = {"enable_task_events"}  # Ray's, without a meaning here
+_IGNORED = {"enable_task_events", "object_store_memory"}  # Ray's, without a meaning here
 _SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy", "accelerator_type")
 
 
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as given. Raises ValueError naming the one that is unknown or can never be right."""
     for name in options:
+        if name == "enable_tensor_transport" and not options[name]:
+            continue
         if name not in _KNOWN | _IGNORED:
             raise ValueError(f"{name!r} is no option of an actor; there are: {', '.join(sorted(_KNOWN))}")
     lifetime = options.get("lifetime")
@@ -69,11 +71,12 @@ def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
     _, held = _resources.for_actor(options.get("num_cpus"), options.get("num_gpus"), options.get("memory"),
                                    options.get("resources"))
-    in_group = isinstance(options.get("scheduling_strategy"), PlacementGroupSchedulingStrategy)
+    strategy = options.get("scheduling_strategy")
+    in_group = isinstance(strategy, PlacementGroupSchedulingStrategy) and strategy.placement_group is not None
     return {"max_concurrency": options.get("max_concurrency"), "groups": dict(options.get("concurrency_groups") or {}),
             "resources": {name: float(amount) for name, amount in held.items() if amount},
-            "group": options["scheduling_strategy"].placement_group.id if in_group else "",
-            "captures": in_group and options["scheduling_strategy"].placement_group_capture_child_tasks}
+            "group": strategy.placement_group.id if in_group else "",
+            "captures": in_group and strategy.placement_group_capture_child_tasks}
 
 
 def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,6 +131,8 @@ def _placement(strategy: Any) -> dict[str, Any]:
     if strategy == "SPREAD":
         return {"strategy": "spread"}
     if isinstance(strategy, known.PlacementGroupSchedulingStrategy):
+        if strategy.placement_group is None:
+            return {}
         strategy.placement_group.used = True
         return {"group": strategy.placement_group.id, "bundle": strategy.placement_group_bundle_index}
     if isinstance(strategy, known.NodeAffinitySchedulingStrategy):

@@ -6,6 +6,7 @@ they go straight to its process. A handle can be passed to other processes and l
 """
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ INLINE_BYTES_MAX = 64 << 10
 
 class ActorClass:
     """What `@troupe.remote` makes of a class. `remote(...)` creates an actor, `options(...)` changes how."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)  # ActorClass[A], for annotations
 
     def __init__(self, cls: type, options: Mapping[str, Any]) -> None:
         self._cls = cls
@@ -75,6 +78,8 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     check = _parameters.check_of(cls.__name__, _parameters.of_method(cls, "__init__"))
     if check is not None:
         check(len(args), tuple(kwargs))
+    elif (args or kwargs) and cls.__init__ is object.__init__ and cls.__new__ is object.__new__:
+        raise TypeError(f"{cls.__name__}() takes no arguments: the class has no __init__")
     package = Package(cls, args, kwargs, traits, _actor_options.running_of(options))
     environment = _environment.build(options.get("runtime_env"), session=session)
     spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), environment)
@@ -101,6 +106,8 @@ def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: 
         _, update, data = session.request("CreateActor", {"spec": spec}, payload)
     except exceptions.AlreadyExistsError as error:
         raise exceptions.ActorAlreadyExistsError(str(error)) from None
+    except exceptions.PlacementError as error:
+        raise exceptions.ActorUnschedulableError(str(error)) from None
     info = update["info"]
     if info["actor"] != spec["actor"]:
         link, _ = ActorLink.of_or_new(session, info["actor"], info["class_name"], link.pending_max, link.ordered)

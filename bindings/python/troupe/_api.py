@@ -111,13 +111,22 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     return ClusterContext(session)
 
 
-_IGNORED = {"include_dashboard", "dashboard_host", "dashboard_port", "configure_logging",
-            "logging_level", "logging_format", "logging_config", "_system_config", "_temp_dir", "_node_ip_address"}
+_IGNORED = {"include_dashboard", "dashboard_host", "dashboard_port", "configure_logging", "logging_level", "logging_format",
+            "logging_config", "proxy_server_url", "_system_config", "_temp_dir", "_node_ip_address", "_metrics_export_port",
+            "_plasma_directory", "_redis_max_memory", "_redis_password", "_redis_username", "_tracing_startup_hook"}
+_NOT_WANTED = {  # Ray's, that mean nothing here unless they ask for something
+    "job_config": "give namespace= and runtime_env= to init()",
+    "local_mode": "call the functions themselves, or debug them in their process",
+    **dict.fromkeys(("enable_resource_isolation", "cgroup_path", "system_reserved_cpu", "system_reserved_memory"),
+                    "limit the worker's control group by the system's own means"),
+}
 
 
 def _check_ignored(options: Mapping[str, Any]) -> None:
-    for name in options:
-        if name not in _IGNORED:
+    for name, value in options.items():
+        if name in _NOT_WANTED and value not in (None, False):
+            raise ValueError(f"init({name}=...) is not supported: {_NOT_WANTED[name]}")
+        if name not in _IGNORED | _NOT_WANTED.keys():
             raise TypeError(f"init() has no parameter {name!r}")
 
 
@@ -160,7 +169,7 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
     """The value of a ref, or the list of values of a list of refs, in order. Blocks.
 
     Raises the first error among them (an exception of a method as its own type), GetTimeoutError after
-    `timeout` seconds, TypeError for what is no ref.
+    `timeout` seconds, ValueError for what is neither a ref nor a list, TypeError for a list with something else in it.
     """
     from troupe import _calls
 
@@ -295,7 +304,10 @@ def cluster_resources() -> dict[str, float]:
 
 
 def available_resources() -> dict[str, float]:
-    """What is free now, over all nodes, as cluster_resources(); inside a launch, of what it reserved."""
+    """What is free now, over all nodes, as cluster_resources(); inside a launch, of what it reserved.
+
+    As in Ray, what is used up has no entry: `available_resources().get("CPU", 0)`.
+    """
     return _sum([{**view.free, **_address(view)} for view in _view.nodes() if view.info["state"] != "dead"])
 
 

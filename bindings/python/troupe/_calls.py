@@ -94,9 +94,9 @@ def when_done(ref: Any, action: Any) -> None:
 
 
 def serve(server: Any, instance: Any, *, find: Any = None, max_concurrency: int = 1,
-          groups: Mapping[str, int] | None = None, loop: Any = None) -> None:
-    """Runs calls in the calling thread until a method ends the process: of a name, what `find(name)` gives, by
-    default that attribute of the instance.
+          groups: Mapping[str, int] | None = None, loop: Any = None) -> SystemExit | None:
+    """Runs calls in the calling thread until a method ends the process, and gives what it raised to that end: of a name,
+    what `find(name)` gives, by default that attribute of the instance.
 
     One after the other; on threads where `max_concurrency` is above 1 or there are concurrency groups; as
     coroutines on `loop`, an asyncio event loop, where that is given.
@@ -107,8 +107,9 @@ def serve(server: Any, instance: Any, *, find: Any = None, max_concurrency: int 
             server.serve_on_loop(loop, instance, max_concurrency, find, named)
         else:
             server.serve(instance, max_concurrency, find, named)
-    except SystemExit:
-        return
+    except SystemExit as left:
+        return left
+    return None
 
 
 def listen(path: str, control: Any) -> Any:

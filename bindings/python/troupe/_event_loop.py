@@ -13,13 +13,25 @@ _SOON_S = 0.0001  # a timer that is due by then is not to wait for a poll
 
 
 class _PollingSelector(selectors.DefaultSelector):  # type: ignore[misc]
-    """Calls `poll` before it waits; where that ran something there are no events yet."""
+    """Calls `poll` before it waits; where that ran something there are no events yet.
+
+    A caller without pause must not hide the other sockets: between two polls that ran something it looks at them,
+    without waiting, since a wait here is what polling saves.
+    """
 
     poll: Callable[[], bool] | None = None
+    _unseen = False  # answered by a poll since the last look
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if self.poll is not None and (timeout is None or timeout > _SOON_S) and self.poll():
-            return []
+        if self.poll is not None and (timeout is None or timeout > _SOON_S):
+            if self._unseen:
+                self._unseen = False
+                if events := super().select(0):
+                    return events
+            if self.poll():
+                self._unseen = True
+                return []
+        self._unseen = False
         return super().select(timeout)
 
 

@@ -29,6 +29,9 @@ def require_writable(root: Path) -> None:
 
 def host_and_port(address: str) -> tuple[str, int]:
     """The parts of `10.0.0.1:6400` or `[::1]:6400`. Raises ValueError for what is no address."""
+    scheme, slashes, _ = address.partition("://")
+    if slashes:
+        raise ValueError(f"{address!r} is no address; leave out {scheme}://, and give the head's port: 10.0.0.1:6400")
     host, separator, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     bare = host[1:-1] if bracketed else host

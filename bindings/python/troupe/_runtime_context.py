@@ -1,6 +1,7 @@
 """`troupe.get_runtime_context()`: what a process knows of itself, by Ray's names."""
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from troupe import _session, _workers
@@ -130,6 +131,23 @@ class RuntimeContext:
     def get_job_id(self) -> str:
         """The launch this process belongs to; "" outside of one."""
         return _session.current().launch
+
+    def get_runtime_env_string(self) -> str:
+        """`runtime_env` as JSON."""
+        return json.dumps(self.runtime_env, default=str)
+
+    def get(self) -> dict[str, Any]:
+        """The ids of this process by name: `job_id`, `node_id`, `namespace`; in an actor or task `actor_id`, `task_id` too."""
+        here = {"job_id": self.job_id, "node_id": self.node_id, "namespace": self.namespace}
+        inside = {"actor_id": self.actor_id, "task_id": self.task_id}
+        return {**here, **{name: value for name, value in inside.items() if value is not None}}
+
+    # Ray's older names.
+    node_id = property(get_node_id)
+    job_id = property(get_job_id)
+    actor_id = property(get_actor_id)
+    task_id = property(get_task_id)
+    current_placement_group_id = property(get_placement_group_id)
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
         """Devices this process may use, by kind."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import types
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
@@ -15,6 +16,8 @@ class ObjectRefGenerator(native.RefStream):
     An exception of the method is the last ref. Taken by `next()` with a wait; `troupe.wait([generator])` tells
     whether the next ref, or the end, is there. Dropped, it ends the method, as `close()` would.
     """
+
+    __class_getitem__ = classmethod(types.GenericAlias)  # ObjectRefGenerator[int], for annotations
 
     def completed(self) -> Any:
         """A ref of None that is done when the method is, or of what it raised."""

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from troupe import (_actor_options, _actors, _calls, _environment, _resources, _runtime_env, _session, _task_host, _task_plan,
                     _tasks, exceptions)
@@ -22,6 +22,7 @@ from troupe._bridge import native
 from troupe._identity import new_id
 from troupe._task_host import LENT, TaskHost
 from troupe._task_interrupts import Reminders
+from troupe._task_pool import STAGES, Lease, Listed, Pool
 from troupe.state import TASKS_CLASS
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -31,71 +32,13 @@ ANSWER_MOST_S = 30.0
 """From the question of what an idle process lends: one that does not answer is stopped."""
 
 
-class _Lease:
-    """One process, from its request on."""
-
-    def __init__(self, pool: "Pool", actor: str) -> None:
-        self.pool = pool
-        self.actor = actor
-        self.lane = 0
-        self.borrows = 0.0  # of what the task of this process holds
-        self.channel: Any = None
-        self.over = False
-        self.address: dict[str, Any] = {}
-        self.came = 0.0
-        self.lent: Any = None  # a ref of how many of its objects others hold
-        self.lent_asked = 0.0
-        self.wanted: float | None = None  # when the head said that others wait for its room
-
-
-class Pool:
-    """Tasks of one kind: what they need, and the processes that run them."""
-
-    def __init__(self, leases: "Leases", options: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
-        self.options = dict(options)
-        self.cpus = float(options["num_cpus"])
-        self.needs = {each["name"] for each in spec["resources"]}
-        self.native = native.TaskPool(leases.wake)
-        self.asked: dict[str, _Lease] = {}  # by actor
-        self.here: dict[int, _Lease] = {}   # by lane
-        self.starts_lost = 0
-        self.retried: list[tuple[type[BaseException], ...]] = []  # by the number of a function
-        self.due: float | None = None
-        self.blocks_since: float | None = None  # others wait for processes that are kept for what they own
-        self.blocking_said = False
-        self.payload: bytes | None = None  # what its processes begin with
-        self.claims = 0  # of those who bind a function to it just now
-
-    @property
-    def unused(self) -> bool:
-        """Whether it has no process and no task, and no function could bring one: each refers to the native pool."""
-        if self.claims or self.asked or self.here or sys.getrefcount(self.native) > 2:
-            return False
-        return self.native.waiting == 0 and self.native.held_back == 0
-
-
-STAGES = ("arguments", "waiting", "queued", "running")
-
-
-class Listed(NamedTuple):
-    """A task that is not over."""
-
-    ref: Any
-    name: str
-    stage: str
-    """of STAGES: its arguments are to come; it waits for a process; it is with one, behind others; it runs"""
-    lease: _Lease | None
-    """where it is"""
-    options: Mapping[str, Any]
-
-
 class Leases:
     """Of one session."""
 
     def __init__(self, session: _session.Session) -> None:
         self._session = session
         self._pools: dict[str, Pool] = {}
-        self._news: deque[tuple[_Lease, dict, bytes]] = deque()
+        self._news: deque[tuple[Lease, dict, bytes]] = deque()
         self._signal = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
@@ -127,7 +70,7 @@ class Leases:
         with self._lock:
             pool = self._pools.get(key)
             if pool is None:
-                pool = self._pools[key] = Pool(self, options, spec)
+                pool = self._pools[key] = Pool(self.wake, options, spec)
             pool.claims += 1
         try:
             yield pool
@@ -190,7 +133,7 @@ class Leases:
             _calls.fail(lease.channel, error)
             self.wake()
 
-    def _lease_of(self, lane: int) -> _Lease | None:
+    def _lease_of(self, lane: int) -> Lease | None:
         return next((pool.here[lane] for pool in self.pools() if lane in pool.here), None)
 
     def pools(self) -> list[Pool]:
@@ -214,11 +157,10 @@ class Leases:
         self.wake()
         _tasks.unbind()
         error = exceptions.ConnectionError("the session to the cluster has ended, and this task with it")
-        error.__dict__["_passed_on"] = True
         for pool in self.pools():
-            pool.native.fail_waiting(error)
+            pool.fail_waiting(error)
             for lease in list(pool.here.values()):
-                lease.channel.fail_with(error)
+                _calls.fail(lease.channel, error)
 
     def _drop_unused(self) -> None:
         """Options may be many: each placement group's tasks have a pool of their own."""
@@ -244,10 +186,10 @@ class Leases:
                     self._judge(pool)
                     self._look(pool)
                 except exceptions.ConnectionError as error:  # the session's end: close() says so to all
-                    _fail_waiting(pool, error)
+                    pool.fail_waiting(error)
                 except Exception as error:  # ours: nobody waits for ever because of it
                     traceback.print_exc()
-                    _fail_waiting(pool, exceptions.SystemError_(f"the runtime could not get processes for tasks: {error}"))
+                    pool.fail_waiting(exceptions.SystemError_(f"the runtime could not get processes for tasks: {error}"))
             self._drop_unused()
 
     def _take_news(self) -> None:
@@ -262,7 +204,7 @@ class Leases:
             if info.get("room_wanted"):
                 lease.wanted = time.monotonic()
 
-    def _arrived(self, lease: _Lease, info: dict) -> None:
+    def _arrived(self, lease: Lease, info: dict) -> None:
         pool = lease.pool
         pool.asked.pop(lease.actor, None)
         pool.starts_lost = 0
@@ -275,7 +217,7 @@ class Leases:
         if lease.borrows and not self._waits:
             pool.native.pause(lease.lane, True)
 
-    def _died(self, lease: _Lease, info: dict, attachment: bytes) -> None:
+    def _died(self, lease: Lease, info: dict, attachment: bytes) -> None:
         pool = lease.pool
         lease.over = True
         self._session.board.forget("actor", lease.actor)
@@ -290,7 +232,7 @@ class Leases:
         pool.starts_lost += 1
         if pool.starts_lost >= STARTS_LOST_MAX:
             pool.starts_lost = 0
-            _fail_waiting(pool, error)
+            pool.fail_waiting(error)
 
     def _judge(self, pool: Pool) -> None:
         """Tasks that raised, of functions with a list of exceptions to run again for."""
@@ -302,7 +244,7 @@ class Leases:
         others_wait = any(each is not pool and each.asked for each in self.pools())
         now = time.monotonic()
         view = _task_plan.View(
-            waiting, work, [self._lane(pool, lane, now) for lane in lanes],
+            waiting, work, [pool.lane(lane, now) for lane in lanes],
             sum(not lease.borrows for lease in pool.asked.values()), others_wait,
             strangers_wait=waiting > 0 and self._strangers_wait(pool, now), may_borrow=self._may_borrow(pool))
         orders = _task_plan.decide(view)
@@ -341,14 +283,6 @@ class Leases:
                   "by tasks)\n  drop those refs, return the values themselves, or give the tasks the same options",
                   file=sys.stderr, flush=True)
 
-    @staticmethod
-    def _lane(pool: Pool, lane: tuple[int, int, bool, float], now: float) -> _task_plan.Lane:
-        lease = pool.here.get(lane[0])
-        if lease is None or lease.borrows:
-            return _task_plan.Lane(*lane)
-        wanted = lease.wanted is not None and now - lease.wanted < _task_plan.TURN_S
-        return _task_plan.Lane(*lane, held=now - lease.came, wanted=wanted)
-
     def _strangers_wait(self, pool: Pool, now: float) -> bool:
         """Whether actors that are not ours wait for what our processes hold. Asked of the head every TURN_S, and only
         where something was held for so long."""
@@ -376,7 +310,7 @@ class Leases:
             self._end(lease)
         return True
 
-    def _lets_go(self, pool: Pool, lease: _Lease, idle_since: float) -> bool:
+    def _lets_go(self, pool: Pool, lease: Lease, idle_since: float) -> bool:
         """Whether nobody holds an object of its process, which would go with it. It is asked, and the answer counts
         if it has run nothing since."""
         if lease.lent is None or lease.lent_asked < idle_since:
@@ -393,21 +327,21 @@ class Leases:
         except exceptions.TroupeError:
             return True  # it is gone
 
-    def _end(self, lease: _Lease) -> None:
+    def _end(self, lease: Lease) -> None:
         lease.over = True
         lease.pool.asked.pop(lease.actor, None)
         self._session.board.forget("actor", lease.actor)
         if not self._session.closed:
             self._kill(lease)
 
-    def _kill(self, lease: _Lease) -> None:
+    def _kill(self, lease: Lease) -> None:
         """A request, not a word: it is said again to a head that comes back, and only requests leave a process that a
         worker started. That it ended already is as well."""
         self._session.ask("KillActor", {"actor": lease.actor})
 
     def _ask(self, pool: Pool, *, borrows: bool) -> bool:
         """Asks for one more process. False: there will be none."""
-        lease = _Lease(pool, new_id())
+        lease = Lease(pool, new_id())
         lease.borrows = pool.cpus if borrows else 0.0
         environment = _environment.build(pool.options.get("runtime_env"), session=self._session)
         spec = _actor_options.spec_of(pool.options, self._session, TASKS_CLASS, lease.actor, environment)
@@ -423,12 +357,12 @@ class Leases:
             self._end(lease)
             if isinstance(error, exceptions.PlacementError):
                 error = exceptions.TaskUnschedulableError(str(error))
-            _fail_waiting(pool, error)
+            pool.fail_waiting(error)
             return False
         board.post_reply("actor", lease.actor, update["info"], data)
         return True
 
-    def _tell(self, lease: _Lease, info: dict, attachment: bytes) -> None:
+    def _tell(self, lease: Lease, info: dict, attachment: bytes) -> None:
         self._news.append((lease, info, attachment))
         self.wake()
 
@@ -450,8 +384,3 @@ def _on_our_cpu(spec: dict[str, Any]) -> None:
         spec[field] = [each for each in spec[field] if each["name"] != "CPU"]
     if ActorContext.current is not None and not spec.get("group"):
         spec.update(node=ActorContext.current.node, node_soft=False)
-
-
-def _fail_waiting(pool: Pool, error: exceptions.TroupeError) -> None:
-    error.__dict__["_passed_on"] = True
-    pool.native.fail_waiting(error)

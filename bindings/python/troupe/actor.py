@@ -10,4 +10,7 @@ from troupe._actor_handle import ActorHandle, ActorMethod
 from troupe._actors import ActorClass
 from troupe._api import exit_actor
 
-__all__ = ["ActorClass", "ActorHandle", "ActorMethod", "exit_actor"]
+ActorProxy = ActorHandle
+"""For annotations: ActorProxy[A]."""
+
+__all__ = ["ActorClass", "ActorHandle", "ActorMethod", "ActorProxy", "exit_actor"]

@@ -216,8 +216,6 @@ _dual_classes: dict[tuple[type, type], type] = {}
 
 
 def _dual_class(base: type, cause_type: type) -> type:
-    if issubclass(base, cause_type):
-        return base
     known = _dual_classes.get((base, cause_type))
     if known is None:
         body = {"__str__": _text_of, "__reduce__": _reduce, "__init__": lambda self, *a, **k: None,
@@ -233,11 +231,11 @@ def with_type_of(base: type, cause: BaseException | None, text: str, /, **fields
     Falls back to `base` alone where Python allows no such class (two incompatible layouts), and for
     SystemExit and its like: a script whose rank called sys.exit(3) would end without a word.
     """
-    if not isinstance(cause, Exception):
+    kind = type(cause)
+    kind = getattr(kind, "_dual_of", (None, kind))[1]
+    if not isinstance(cause, Exception) or issubclass(base, kind):  # base is of type Exception as it is
         error = base(text)
     else:
-        kind = type(cause)
-        kind = getattr(kind, "_dual_of", (None, kind))[1]
         try:
             error = _made(_dual_class(base, kind), cause.args)
             error.__dict__.update(getattr(cause, "__dict__", {}))

@@ -1,0 +1,27 @@
+"""Ray's `ray.runtime_env`: a runtime_env that is checked when it is made.
+
+    from troupe.runtime_env import RuntimeEnv
+    @troupe.remote(runtime_env=RuntimeEnv(env_vars={"MODE": "eval"}))
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from troupe import _runtime_env
+
+
+class RuntimeEnv(dict[str, Any]):
+    """A dict of `env_vars`, `working_dir`, `py_modules`, `excludes`, `pip`, to be given as any runtime_env.
+
+    Process view; reads the files that it names, and starts nothing. Raises ValueError or TypeError naming the key at fault.
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(_runtime_env.check(fields))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dict."""
+        return dict(self)
+
+
+__all__ = ["RuntimeEnv"]

@@ -1,0 +1,45 @@
+// A caller without Python, for tests: issues calls and waits for their answers.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include "actors/call_frame.h"
+#include "actors/channel.h"
+#include "actors/now.h"
+#include "actors/reactor.h"
+#include "tests/actors/echo_executor.h"
+
+namespace troupe::actors {
+
+inline WaitResult Await(Slot* slot, Channel* channel, Duration most = std::chrono::seconds(60)) {
+  PlainHost host;
+  WaitRequest request;
+  request.slots = &slot;
+  request.slot_count = 1;
+  request.channels = &channel;
+  request.channel_count = channel != nullptr ? 1 : 0;
+  request.deadline = Now() + most;
+  return CallReactor::Current().Wait(request, host);
+}
+
+inline Slot* Call(Channel& channel, std::string_view method, std::string_view values) {
+  while (true) {
+    ByteBuffer frame;
+    frame.Extend(kFrameHeadBytes);
+    frame.AppendValue(CallHead{});
+    frame.AppendValue(static_cast<std::uint16_t>(method.size()));
+    frame.Append(method.data(), method.size());
+    frame.Append(values.data(), values.size());
+    Slot* slot = nullptr;
+    const Channel::Issued issued = channel.Issue(frame, kFlagNamed, &slot);
+    if (issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
+    if (issued != Channel::Issued::kFull) return slot;
+    if (Slot* room = channel.WhenRoom()) {
+      EXPECT_EQ(Await(room, &channel), WaitResult::kDone);
+      room->Release();
+    }
+  }
+}
+
+}  // namespace troupe::actors
