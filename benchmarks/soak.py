@@ -1,11 +1,12 @@
 """An hour of everything at once on one cluster: does anything grow?
 
-Calls of all kinds, tasks, large objects, refs inside values, streams, placement groups, cancelled work and wrong
-calls, while actors and the processes of tasks are killed every few seconds and restarted. Every answer is checked.
-Sampled every ten seconds: memory, descriptors and threads of head, worker, driver and an actor, the blocks Python has
-allocated in the driver, the number of processes, the descriptors of shared memory. What is there in the last sixth of the time is compared with what was
-there after the first: more than a tenth and a little is growth, and the program exits with 1. SIGUSR1 has the load rest,
-once more has it go on: time at rest does not count.
+Calls of all kinds (of plain, threaded and async actors), tasks, large objects, refs inside values, streams, placement
+groups, cancelled work and wrong calls, while actors and the processes of tasks are killed every few seconds and restarted.
+Every answer is checked. Sampled every ten seconds: memory, descriptors and threads of head, worker, driver, an async actor
+and one with threads, the blocks Python has allocated in the driver, the number of processes, the descriptors of shared
+memory. What is there in the last sixth of the time is compared with what was there after the first: more than a tenth and a
+little is growth, and the program exits with 1. SIGUSR1 has the load rest, once more has it go on: time at rest does not
+count.
 
     python benchmarks/soak.py --minutes 60 [--keep]
 """
@@ -24,6 +25,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Callable
 
 import numpy as np
 
@@ -54,10 +56,12 @@ def die_sometimes(share: float) -> int:
     return os.getpid()
 
 
-@troupe.remote
-def numbers(count: int):
+def numbered_arrays(count: int):
     for number in range(count):
         yield np.full(40_000 if number % 2 else 10, number)
+
+
+numbers = troupe.remote(numbered_arrays)
 
 
 @troupe.remote
@@ -103,6 +107,40 @@ class Async:
         return value
 
 
+@troupe.remote(num_cpus=0, max_concurrency=4)
+class Threaded:
+    """One lives for the whole time."""
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def echo(self, value: object) -> object:
+        return value
+
+    def count(self, count: int):
+        yield from numbered_arrays(count)
+
+    def until_cancelled(self) -> str:
+        nobody = threading.Event()
+        while not troupe.get_runtime_context().is_canceled():
+            nobody.wait(0.001)
+        return "asked"
+
+    def wait(self) -> None:
+        threading.Event().wait()
+
+    def leave(self) -> None:
+        troupe.actor.exit_actor()
+
+
+def must_fail(error: type[Exception], call: Callable[[], object]) -> None:
+    try:
+        call()
+    except error:
+        return
+    raise AssertionError(f"{error.__name__} was to be raised")
+
+
 class Load:
     """Threads of work against one cluster, until `done`. Any wrong answer ends them all."""
 
@@ -114,7 +152,8 @@ class Load:
         self.counts: collections.Counter[str] = collections.Counter()
         self.workers = [Worker.remote() for _ in range(3)]
         self.async_actor = Async.remote()
-        self.parts = [self.calls, self.objects, self.tasks, self.churn, self.groups, self.wrong, self.kills]
+        self.threaded = Threaded.remote()
+        self.parts = [self.calls, self.on_threads, self.objects, self.tasks, self.churn, self.groups, self.wrong, self.kills]
         self.threads = [threading.Thread(target=self._run, args=(part,), name=part.__name__) for part in self.parts]
 
     def _run(self, part) -> None:
@@ -135,6 +174,22 @@ class Load:
         assert troupe.get([self.async_actor.echo.remote(i) for i in range(100)], timeout=WAIT_S) == list(range(100))
         assert len(troupe.get(worker.echo.remote(b"x" * 90_000), timeout=WAIT_S)) == 90_000
 
+    def on_threads(self) -> None:
+        actor = self.threaded
+        asked = actor.until_cancelled.remote()
+        assert [troupe.get(actor.echo.remote(i), timeout=WAIT_S) for i in range(20)] == list(range(20))
+        assert troupe.get([actor.echo.remote(i) for i in range(300)], timeout=WAIT_S) == list(range(300))
+        assert [int(troupe.get(ref, timeout=WAIT_S)[0]) for ref in actor.count.remote(6)] == list(range(6))
+        troupe.cancel(asked)
+        try:
+            assert troupe.get(asked, timeout=WAIT_S) == "asked"
+        except exceptions.TaskCancelledError:  # it had not begun
+            pass
+        leaver = Threaded.remote()
+        refs = [leaver.wait.remote() for _ in range(3)] + [leaver.leave.remote()]
+        for ref in refs:
+            must_fail(exceptions.ActorDiedError, lambda ref=ref: troupe.get(ref, timeout=WAIT_S))
+
     def objects(self) -> None:
         worker, other = random.sample(self.workers, 2)
         array = np.ones(random.choice([20_000, 500_000, 2_000_000]))
@@ -153,22 +208,14 @@ class Load:
         assert troupe.get(random.choice(self.workers).tasks.remote(20), timeout=WAIT_S) == 2470
         stuck = wait_for_ever.remote()
         troupe.cancel(stuck)
-        try:
-            troupe.get(stuck, timeout=WAIT_S)
-            raise AssertionError("a cancelled task answered")
-        except exceptions.TaskCancelledError:
-            pass
+        must_fail(exceptions.TaskCancelledError, lambda: troupe.get(stuck, timeout=WAIT_S))
 
     def churn(self) -> None:
         actor = Worker.options(max_restarts=0, max_task_retries=0).remote()
         pid = troupe.get(actor.pid.remote(), timeout=WAIT_S)
         if random.random() < 0.5:
             os.kill(pid, signal.SIGKILL)
-            try:
-                troupe.get(actor.echo.remote(1), timeout=WAIT_S)
-                raise AssertionError("a killed actor answered")
-            except exceptions.ActorDiedError:
-                pass
+            must_fail(exceptions.ActorDiedError, lambda: troupe.get(actor.echo.remote(1), timeout=WAIT_S))
         else:
             troupe.kill(actor)
 
@@ -190,11 +237,7 @@ class Load:
                             (lambda: self.workers[0].echo.remote(threading.Lock()), TypeError),
                             (lambda: troupe.get(self.workers[0].total.remote("no array"), timeout=WAIT_S), AttributeError),
                             (lambda: troupe.get(stuck, timeout=0.01), exceptions.GetTimeoutError)):
-            try:
-                call()
-                raise AssertionError(f"{error.__name__} was to be raised")
-            except error:
-                pass
+            must_fail(error, call)
         troupe.cancel(stuck)
         self.done.wait(0.3)
 
@@ -287,6 +330,7 @@ def soak(minutes: float) -> tuple[dict[str, dict], list[str]]:
             samples = Samples(process_called("troupe-head", home), process_called("troupe-worker", home))
             load = Load()
             samples.roles["actor"] = troupe.get(load.async_actor.pid.remote())
+            samples.roles["threaded actor"] = troupe.get(load.threaded.pid.remote())
             for thread in load.threads:
                 thread.start()
             signal.signal(signal.SIGUSR1, load.rest_or_go_on)
