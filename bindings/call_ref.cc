@@ -239,6 +239,9 @@ PyObject* Compare(PyObject* self, PyObject* other, int how) {
   return PyBool_FromLong((AsRef(self)->slot == AsRef(other)->slot) == (how == Py_EQ));
 }
 
+// A Ref never changes: its copy is itself, also where copy.deepcopy() or dataclasses.asdict() meets it deep inside.
+PyObject* Copy(PyObject* self, PyObject*) { return Py_NewRef(self); }
+
 PyMethodDef methods[] = {
     {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, "ObjectRef[int], for annotations."},
     {"hex", Hex, METH_NOARGS, "32 hex digits that no other Ref of any process has."},
@@ -253,6 +256,8 @@ PyMethodDef methods[] = {
     {"_cancel", Cancel, METH_NOARGS,
      "Asks the actor not to run the call, or to end it; of one of several answers it asks nothing."},
     {"_is_end", IsEnd, METH_NOARGS, "Whether it is what follows the last item of a stream."},
+    {"__copy__", Copy, METH_NOARGS, nullptr},
+    {"__deepcopy__", Copy, METH_O, nullptr},
     {"__reduce__", ReduceRef, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import os
 import pickle
@@ -383,6 +384,16 @@ def test_refs_are_pickled_in_values_alone(idle: Home) -> None:
     with pytest.raises(exceptions.ObjectLostError):
         native._borrowed_ref(name)
     del ref, again
+    eventually(nothing_held(native._object_figures), what="the end of all objects")
+
+
+def test_a_copy_of_a_ref_is_that_ref(idle: Home) -> None:
+    ref = troupe.put(np.zeros(MIB))
+    same = [copy.copy(ref), copy.deepcopy({"deep": [ref]})["deep"][0], dataclasses.asdict(Parcel("a", [ref]))["refs"][0]]
+    assert all(each is ref for each in same)
+    del ref
+    assert troupe.get(same.pop()).nbytes == 8 * MIB
+    del same
     eventually(nothing_held(native._object_figures), what="the end of all objects")
 
 
