@@ -18,13 +18,10 @@ namespace {
 constexpr char kAddressLabel[] = "node_ip";
 
 std::string ClosedBecause(const Turn& turn, const Node& node) {
-  if (node.draining) return "draining: " + node.why;
-  if (!node.reported) return "not heard of since the head's restart";
-  if (!node.suspect) return node.session.IsNil() ? "disconnected" : "";
-  char text[64];
-  std::snprintf(text, sizeof text, "suspect: not heard of for %.1f s",
-                Seconds(turn.now - node.last_heard));
-  return text + WhatItsWorkerDoes(node);
+  const std::string why = WhatIsWrong(turn, node);
+  if (!node.reported) return why;
+  if (node.suspect) return "suspect: " + why;
+  return node.draining ? "draining: " + why : why;
 }
 
 placement::NodeView ViewOf(const Turn& turn, const Node& node) {
@@ -40,6 +37,16 @@ placement::NodeView ViewOf(const Turn& turn, const Node& node) {
 }
 
 }  // namespace
+
+std::string WhatIsWrong(const Turn& turn, const Node& node) {
+  if (node.dead) return node.why;
+  if (!node.reported) return "not heard of since the head's restart";
+  if (!node.suspect && node.draining) return node.why;
+  if (!node.suspect) return node.session.IsNil() ? "disconnected" : "";
+  char text[64];
+  std::snprintf(text, sizeof text, "not heard of for %.1f s", Seconds(turn.now - node.last_heard));
+  return text + WhatItsWorkerDoes(node);
+}
 
 Resources FreeOf(const Node& node) {
   Resources free = node.total;

@@ -13,6 +13,8 @@
 
 namespace troupe::head {
 
+/// Why a node is dead, or takes nothing new: in a clause, without its state. Empty: nothing is wrong with it.
+std::string WhatIsWrong(const Turn& turn, const Node& node);
 /// What is free on a node by the head's account: the node alone decides.
 Resources FreeOf(const Node& node);
 /// Nodes a top-level request may use, as they are now. Dead ones are left out.

@@ -19,6 +19,7 @@ from gangs import Gang, running
 
 import troupe
 from troupe import exceptions
+from troupe.util.state import list_nodes
 
 
 @dataclass
@@ -114,22 +115,24 @@ def test_a_zygote_is_killed(second: Node, tmp_path: Path) -> None:
 
 
 def test_a_worker_that_stands_still_for_less_than_its_lease(second: Node, tmp_path: Path) -> None:
+    stopped = f"its worker (process {second.pid}) is stopped"
     for number in range(5):
         gang = spread(tmp_path / str(number))
         stand_still(second.pid)
         eventually(lambda: second.seen()["state"] in ("suspect", "dead"), what="suspicion")
         suspected = second.seen()["heard_s"]
+        eventually(lambda: stopped in second.seen()["why"], what="what its worker does")
         os.kill(second.pid, signal.SIGCONT)
         if suspected < 4 and second.seen()["state"] != "dead":
             break
         gang.handle.cancel()  # this process stood still itself, on a busy machine: it was longer than a lease
-    eventually(lambda: second.seen()["state"] == "alive", what="the end of it")
+    eventually(lambda: (second.seen()["state"], second.seen()["why"]) == ("alive", ""), what="the end of it")
     gang.tell(0, "'first'")
     gang.tell(1, "'second'")
     assert gang.handle.result(60) == ["first", "second"]
 
 
-def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, tmp_path: Path) -> None:
+def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, cluster: Home, tmp_path: Path) -> None:
     gang = spread(tmp_path)
     there = rank_on(gang, second)
     stand_still(second.pid)
@@ -138,6 +141,13 @@ def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, tmp_
     assert f"node {second.name} is lost: not heard of for " in str(error) and ", nor does it answer one\n" in str(error)
     assert f": its worker (process {second.pid}) is stopped" in str(error)
     assert f"  the other rank is stopped; what still runs on {second.name} ends when that node is heard of again" in str(error)
+    for shown in (cluster.run("status").stdout, cluster.run("list", "nodes").stdout):
+        [row] = [line for line in shown.splitlines() if line.startswith(second.name)]
+        assert " dead " in row and f"its worker (process {second.pid}) is stopped" in row, shown
+    [node] = [each for each in troupe.nodes() if each["NodeName"] == second.name]
+    assert not node["alive"] and "is stopped" in node["DeathReasonMessage"]
+    [node] = [each for each in list_nodes() if each["node_name"] == second.name]
+    assert node.state == "DEAD" and "is stopped" in node.state_message
     eventually(lambda: gang.alive() == [there], what="the end of the rank that can be reached")
     os.kill(second.pid, signal.SIGCONT)
     eventually(lambda: not gang.alive(), what="the end of the zombie")

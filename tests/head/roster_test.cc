@@ -145,6 +145,32 @@ TEST_F(Roster, AWorkerOfThisHostThatIsStoppedIsLostAndThatIsSaid) {
   EXPECT_EQ(NodeOf(a).why, "not heard of for 5000 ms: its worker (process 4711) is stopped");
 }
 
+TEST_F(Roster, WhoLooksIsToldWhyANodeIsNotAlive) {
+  const FakeNode a = JoinHere(1, 4711);
+  SessionId user = Open(wire::Role::kClient, Id128{9, 1}, true);
+  const auto seen = [&] {
+    Say(user, wire::GetStatus(), 9);
+    return Last<wire::ClusterStatus>(user).nodes.at(0);
+  };
+  EXPECT_EQ(seen().why, "");
+  wire::DrainNode drain;
+  drain.node = a.id;
+  drain.reason = "a new kernel";
+  Say(user, drain, 8);
+  EXPECT_EQ(seen().state, wire::NodeState::kDraining);
+  EXPECT_EQ(seen().why, "a new kernel");
+  Advance(std::chrono::milliseconds(2100));
+  Feed(WorkerSeen{a.id, looks_.back().question, 'T'});
+  EXPECT_EQ(seen().state, wire::NodeState::kSuspect);
+  EXPECT_EQ(seen().why, "not heard of for 2.1 s: its worker (process 4711) is stopped");
+  Boot();
+  user = Open(wire::Role::kClient, Id128{9, 1}, true);
+  EXPECT_EQ(seen().why, "not heard of since the head's restart");
+  Advance(std::chrono::seconds(76));
+  EXPECT_EQ(seen().state, wire::NodeState::kDead);
+  EXPECT_EQ(seen().why.rfind("not heard of for ", 0), 0u) << seen().why;
+}
+
 TEST_F(Roster, NobodyLooksAtAProcessOfAnotherHost) {
   const FakeNode a = JoinHere(1, 4711);
   Join(2, 2);

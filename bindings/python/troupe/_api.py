@@ -278,7 +278,8 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
 
 def nodes() -> list[dict[str, Any]]:
     """The cluster's nodes, dead ones included, as dicts with Ray's keys; inside a launch, its nodes."""
-    return [{"NodeID": view.info["node"], "Alive": view.info["state"] != "dead", "State": view.info["state"],
+    return [{"NodeID": view.info["node"], "Alive": view.info["state"] != "dead", "alive": view.info["state"] != "dead",
+             "State": view.info["state"], "DeathReasonMessage": view.info["why"] if view.info["state"] == "dead" else "",
              "NodeName": view.info["name"], "NodeManagerHostname": view.info["host"],
              "NodeManagerAddress": view.info["listen_host"], "NodeManagerPort": view.info["listen_port"],
              "Resources": {**view.total, **_address(view)},

@@ -20,7 +20,7 @@ def total_resources_per_node() -> dict[str, dict[str, float]]:
 
 
 def list_nodes(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """Nodes: name, state, resources, how long ago they were heard."""
+    """Nodes: name, state and, if it is not simply alive, why; resources; how long ago they were heard."""
     infos = (session or _session.current()).request("GetStatus", {})[1]["nodes"]
     return [node_dict(info) for info in infos]
 
@@ -29,7 +29,7 @@ def node_dict(info: dict) -> dict[str, Any]:
     """A NodeInfo as users and scripts see it."""
     return {
         "node_id": info["node"], "name": info["name"], "alive": info["state"] in ("alive", "suspect", "draining"),
-        "state": info["state"], "host": info["host"], "address": f"{info['listen_host']}:{info['listen_port']}",
+        "state": info["state"], "why": info["why"], "host": info["host"], "address": f"{info['listen_host']}:{info['listen_port']}",
         "pid": info["pid"], "resources": _resources.from_wire(info["resources"]),
         "free": _resources.from_wire(info["free"]),
         "labels": {label["key"]: label["value"] for label in info["labels"]},

@@ -170,6 +170,7 @@ struct NodeInfo {
   listenHost @5 :Text; listenPort @6 :UInt16; unixPath @7 :Text; bootId @8 :Text; pid @9 :Int32;
   resources @10 :List(Resource); free @11 :List(Resource); labels @12 :List(Label); devices @13 :List(Device);
   heardMs @14 :UInt64; pythonVersion @15 :Text; zygoteReady @16 :Bool;
+  why @17 :Text;  # it is in that state; empty: nothing is wrong with it
 }
 struct GetStatus { none @0 :Bool; }
 struct ClusterStatus {

@@ -31,7 +31,7 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
     gpus = sum(node["resources"].get("GPU", 0) for node in alive)
     click.echo(f"cluster {info['cluster_id'][:8]}   head {info['address']} up {_tables.ago(info['up_ms'] / 1000)}   "
                f"{len(alive)} nodes   {_tables.amount(gpus)} GPUs   {info['actor_count']} actors")
-    _tables.show(["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD"], [_node_row(node) for node in nodes])
+    _node_table(nodes)
     going = [launch for launch in launches if launch["state"] != "terminal"]
     if going:
         _launch_table(going)
@@ -49,6 +49,12 @@ def _place(waiting: dict[str, Any]) -> str:
     if not waiting["queue_place"]:
         return ""
     return f" (place {waiting['queue_place']}" + (f", priority {waiting['priority']})" if waiting["priority"] else ")")
+
+
+def _node_table(nodes: list[dict[str, Any]]) -> None:
+    why = ["WHY"] if any(node["why"] for node in nodes) else []
+    _tables.show(["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD", *why],
+                 [_node_row(node) + [node["why"].split("\n")[0]] * len(why) for node in nodes])
 
 
 def _node_row(node: dict[str, Any]) -> list[str]:
@@ -87,7 +93,7 @@ def list_(noun: str, topology: bool, address: str | None, token_file: str | None
     elif topology:
         click.echo(_topology.text(rows))
     elif noun == "nodes":
-        _tables.show(["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD"], [_node_row(row) for row in rows])
+        _node_table(rows)
     elif noun == "launches":
         _launch_table(rows)
     elif noun == "actors":

@@ -78,7 +78,7 @@ def list_nodes(address: str | None = None, filters: Sequence[tuple[str, str, Any
 
 def _node(each: dict[str, Any]) -> StateRecord:
     return StateRecord(node_id=each["node_id"], node_ip=each["address"].rpartition(":")[0],
-                       state="ALIVE" if each["alive"] else "DEAD", node_name=each["name"],
+                       state="ALIVE" if each["alive"] else "DEAD", state_message=each["why"] or None, node_name=each["name"],
                        resources_total=each["resources"], labels=each["labels"], is_head_node=None)
 
 
