@@ -143,7 +143,7 @@ def test_a_worker_that_stands_still_for_longer_than_its_lease(second: Node, clus
     assert f"  the other rank is stopped; what still runs on {second.name} ends when that node is heard of again" in str(error)
     for shown in (cluster.run("status").stdout, cluster.run("list", "nodes").stdout):
         [row] = [line for line in shown.splitlines() if line.startswith(second.name)]
-        assert " dead " in row and f"its worker (process {second.pid}) is stopped" in row, shown
+        assert " dead " in row and " -/2 " in row and f"its worker (process {second.pid}) is stopped" in row, shown
     [node] = [each for each in troupe.nodes() if each["NodeName"] == second.name]
     assert not node["alive"] and "is stopped" in node["DeathReasonMessage"]
     [node] = [each for each in list_nodes() if each["node_name"] == second.name]

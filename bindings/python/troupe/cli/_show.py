@@ -30,7 +30,7 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
     alive = [node for node in nodes if node["alive"]]
     gpus = sum(node["resources"].get("GPU", 0) for node in alive)
     click.echo(f"cluster {info['cluster_id'][:8]}   head {info['address']} up {_tables.ago(info['up_ms'] / 1000)}   "
-               f"{len(alive)} nodes   {_tables.amount(gpus)} GPUs   {info['actor_count']} actors")
+               f"{_counted(len(alive), 'node')}   {_counted(gpus, 'GPU')}   {_counted(info['actor_count'], 'actor')}")
     _node_table(nodes)
     going = [launch for launch in launches if launch["state"] != "terminal"]
     if going:
@@ -42,6 +42,10 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
                         key=lambda each: each["queue_place"]):
         what = f"actor {short(group['actor'])}" if group["actor"] else f"placement group {group['name'] or short(group['group'])}"
         click.echo(f"waiting{_place(group)}: {what}: {group['reason']}")
+
+
+def _counted(number: float, what: str) -> str:
+    return f"{_tables.amount(number)} {what}" + ("" if number == 1 else "s")
 
 
 def _place(waiting: dict[str, Any]) -> str:
@@ -60,6 +64,8 @@ def _node_table(nodes: list[dict[str, Any]]) -> None:
 def _node_row(node: dict[str, Any]) -> list[str]:
     def used(name: str) -> str:
         total = node["resources"].get(name, 0)
+        if node["state"] == "dead":
+            return f"-/{_tables.amount(total, name)}"  # what it held is nobody's any more
         held = round(total - node["free"].get(name, 0), 4)
         return f"{_tables.amount(held, name)}/{_tables.amount(total, name)}"
 
