@@ -115,8 +115,9 @@ def test_a_queue(idle: Home) -> None:
     line.put("a")
     line.put("b", timeout=5)
     assert line.full() and len(line) == 2 == line.qsize() and not line.empty()
-    with pytest.raises(Full):
+    with pytest.raises(Full, match="^no room: 2 of 2 items are there, and 1 more were put$") as full:
         line.put_nowait("c")
+    assert type(full.value) is Full, "itself, not an error of a method of the actor behind it"
     with pytest.raises(queue.Full):
         line.put("c", timeout=0.05)
     assert line.get() == "a" and line.get(timeout=5) == "b" and line.empty()
@@ -141,6 +142,9 @@ def test_a_queue(idle: Home) -> None:
         return await line.get_async()
 
     assert asyncio.run(through()) == "x"
+    with pytest.raises(Empty, match="^items asked for: 1, there: 0$") as empty:
+        asyncio.run(line.get_async(block=False))
+    assert type(empty.value) is Empty
     line.shutdown()
     with pytest.raises(exceptions.ActorDiedError):
         line.size()

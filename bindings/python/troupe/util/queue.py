@@ -43,13 +43,13 @@ class _Keeper:
     def put_nowait(self, items: list[Any]) -> None:
         room = self._maxsize - self._items.qsize() if self._maxsize > 0 else len(items)
         if len(items) > room:
-            raise Full(f"{len(items)} items, and room for {room}")
+            raise Full(f"no room: {self._items.qsize()} of {self._maxsize} items are there, and {len(items)} more were put")
         for item in items:
             self._items.put_nowait(item)
 
     def get_nowait(self, count: int) -> list[Any]:
         if count > self._items.qsize():
-            raise Empty(f"{count} items asked for, {self._items.qsize()} there")
+            raise Empty(f"items asked for: {count}, there: {self._items.qsize()}")
         return [self._items.get_nowait() for _ in range(count)]
 
 
@@ -84,23 +84,23 @@ class Queue:
         """Adds an item, waiting for room unless not `block`. Raises Full, after `timeout` seconds."""
         if not block:
             return self.put_nowait(item)
-        return troupe.get(self.actor.put.remote(item, _checked(timeout)))
+        return _answer(self.actor.put.remote(item, _checked(timeout)))
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Takes an item, waiting for one unless not `block`. Raises Empty, after `timeout` seconds."""
         if not block:
             return self.get_nowait()
-        return troupe.get(self.actor.get.remote(_checked(timeout)))
+        return _answer(self.actor.get.remote(_checked(timeout)))
 
     async def put_async(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """put(), to be awaited."""
-        await (self.actor.put.remote(item, _checked(timeout)) if block else self.actor.put_nowait.remote([item]))
+        await _awaited(self.actor.put.remote(item, _checked(timeout)) if block else self.actor.put_nowait.remote([item]))
 
     async def get_async(self, block: bool = True, timeout: float | None = None) -> Any:
         """get(), to be awaited."""
         if block:
-            return await self.actor.get.remote(_checked(timeout))
-        return (await self.actor.get_nowait.remote(1))[0]
+            return await _awaited(self.actor.get.remote(_checked(timeout)))
+        return (await _awaited(self.actor.get_nowait.remote(1)))[0]
 
     def put_nowait(self, item: Any) -> None:
         """Adds an item, or raises Full."""
@@ -110,7 +110,7 @@ class Queue:
         """Adds all of them, or raises Full."""
         if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
             raise TypeError(f"put_nowait_batch() takes several items, not a {type(items).__name__}")
-        troupe.get(self.actor.put_nowait.remote(list(items)))
+        _answer(self.actor.put_nowait.remote(list(items)))
 
     def get_nowait(self) -> Any:
         """Takes an item, or raises Empty."""
@@ -120,7 +120,7 @@ class Queue:
         """Takes that many, or raises Empty."""
         if not isinstance(num_items, int) or num_items < 0:
             raise TypeError("get_nowait_batch() takes a number of items, 0 or more")
-        return troupe.get(self.actor.get_nowait.remote(num_items))
+        return _answer(self.actor.get_nowait.remote(num_items))
 
     def shutdown(self, force: bool = False, grace_period_s: float = 5) -> None:
         """Ends the queue: after the calls made before, `grace_period_s` seconds at most; at once with `force`."""
@@ -132,6 +132,21 @@ class Queue:
             except exceptions.GetTimeoutError:
                 pass
         troupe.kill(self.actor)
+
+
+def _answer(ref: Any) -> Any:
+    """What the keeper answers; Empty and Full as they are, without where in the keeper they were raised."""
+    try:
+        return troupe.get(ref)
+    except (Empty, Full) as error:
+        raise error.cause from None
+
+
+async def _awaited(ref: Any) -> Any:
+    try:
+        return await ref
+    except (Empty, Full) as error:
+        raise error.cause from None
 
 
 def _checked(timeout: float | None) -> float | None:
