@@ -350,12 +350,13 @@ def remote(*args: Any, **options: Any) -> Any:
 
 
 def _remote_of(target: Any, options: Mapping[str, Any]) -> Any:
-    if isinstance(target, type):
-        from troupe._actors import ActorClass
-
-        return ActorClass(target, options)
+    from troupe._actors import ActorClass
     from troupe._tasks import RemoteFunction
 
+    if isinstance(target, (ActorClass, RemoteFunction)):
+        raise TypeError(f"{target} is what @remote makes already; .options(...) of it changes how it runs")
+    if isinstance(target, type):
+        return ActorClass(target, options)
     return RemoteFunction(target, options)
 
 
