@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "bindings/call_pickle.h"
 #include "bindings/call_values.h"
 
 namespace nb = nanobind;
@@ -93,6 +94,26 @@ PyObject* TracebackText(PyObject* exception) {
   return cut;
 }
 
+/// What `how`, a function of troupe/_carried.py, makes of the exception to be pickled. nullptr: an error is set.
+PyObject* AsCarried(PyObject* exception, const char* how) {
+  PyObject* module = PyImport_ImportModule("troupe._carried");
+  PyObject* made = module != nullptr ? PyObject_CallMethod(module, how, "O", exception) : nullptr;
+  Py_XDECREF(module);
+  return made;
+}
+
+/// False: nothing is appended.
+bool AppendCarried(actors::ByteBuffer& out, PyObject* carried, std::size_t bytes_max) {
+  const std::size_t before = out.size();
+  const bool good = carried != nullptr && EncodeValue(out, carried) && out.size() - before <= bytes_max;
+  Py_XDECREF(carried);
+  if (good) return true;
+  PyErr_Clear();
+  static_cast<void>(TakeNestedRef());  // a Ref in it is no matter of the value that follows
+  out.Truncate(before);
+  return false;
+}
+
 void AppendText(actors::ByteBuffer& out, PyObject* text) {
   if (text == nullptr || !EncodeValue(out, text)) {
     PyErr_Clear();
@@ -159,10 +180,8 @@ PyObject* AppendRaised(actors::ByteBuffer& out, std::size_t bytes_max) {
 }
 
 void AppendException(actors::ByteBuffer& out, PyObject* exception, std::size_t bytes_max) {
-  const std::size_t before = out.size();
-  if (!EncodeValue(out, exception) || out.size() - before > bytes_max / 2) {
-    PyErr_Clear();
-    out.Truncate(before);
+  if (!AppendCarried(out, AsCarried(exception, "carried"), bytes_max / 2) &&
+      !AppendCarried(out, AsCarried(exception, "without_what_cannot_be"), bytes_max / 2)) {
     EncodeValue(out, Py_None);
   }
   AppendText(out, TypeName(exception));

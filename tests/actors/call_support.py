@@ -46,11 +46,22 @@ class CallError(Exception):
 
 
 class Odd(Exception):
-    """Cannot be rebuilt from its args."""
+    """Its __init__ does not take its args."""
 
     def __init__(self, a, b):
         super().__init__("odd one")
         self.a, self.b = a, b
+
+
+def never() -> None:
+    raise ValueError("it does not load")
+
+
+class Stubborn(Exception):
+    """Is pickled, and cannot be loaded."""
+
+    def __reduce__(self):
+        return never, ()
 
 
 class Counter:
@@ -75,6 +86,9 @@ class Counter:
 
     def odd(self):
         raise Odd(1, 2)
+
+    def stubborn(self):
+        raise Stubborn("a stubborn one")
 
     def local_error(self):
         class Local(Exception):

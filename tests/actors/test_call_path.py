@@ -16,6 +16,7 @@ from call_support import (
     TIMEOUT,
     CallError,
     Counter,
+    Odd,
     code_of,
     get,
     native,
@@ -320,12 +321,14 @@ def test_task_error_factory_gets_the_particulars(start):
     c = start(Counter).connect()
     with pytest.raises(RuntimeError, match="made by the factory"):
         get(c.call("boom"), 20)
-    with pytest.raises(RuntimeError):
-        get(c.call("odd"), 20)
+    for method in ("odd", "stubborn"):
+        with pytest.raises(RuntimeError):
+            get(c.call(method), 20)
     exception, type_name, text, traceback_text, method, description, of_argument = seen[0]
     assert isinstance(exception, KeyError) and type_name == "KeyError" and text == "'missing'"
     assert "_deeper" in traceback_text and method == "boom" and description.startswith("actor Test") and of_argument is False
-    assert seen[1][0] is None and seen[1][1].endswith("Odd") and seen[1][2] == "odd one"
+    assert type(seen[1][0]) is Odd and vars(seen[1][0]) == {"a": 1, "b": 2} and seen[1][2] == "odd one"
+    assert seen[2][0] is None and seen[2][1].endswith("Stubborn") and seen[2][2] == "a stubborn one"
 
 
 def test_unpicklable_things_are_errors_not_ends(start):

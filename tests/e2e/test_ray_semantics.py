@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from conftest import TIMEOUT_S, Home
 
 import troupe
 from troupe import exceptions
+from troupe.launch import distributed
 from troupe.runtime_env import RuntimeEnv
 from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -205,3 +207,57 @@ def test_what_is_no_ref_is_said_as_in_ray(idle: Home) -> None:
             wrong([troupe.put(1), 5])
     with pytest.raises(TypeError, match=r"wait\(\) takes a list of ObjectRefs; this is of type int"):
         troupe.wait(5)
+
+
+class Refused(Exception):
+    """As most with several parameters: Exception gets their text, which its own __init__ would not take."""
+
+    def __init__(self, code: int, path: str) -> None:
+        super().__init__(f"{code} for {path}")
+        self.code = code
+        self.lock = threading.Lock()  # which cannot travel
+
+
+@pytest.mark.parametrize("of", ["task", "actor", "launch"])
+def test_an_exception_with_parameters_of_its_own_keeps_its_type(idle: Home, of: str) -> None:
+    def refuse() -> None:
+        raise Refused(403, "/data")
+
+    class Refuses:
+        async def refuse(self) -> None:
+            refuse()
+
+    ask = {"task": lambda: troupe.get(troupe.remote(num_cpus=0)(refuse).remote(), timeout=TIMEOUT_S),
+           "actor": lambda: troupe.get(troupe.remote(num_cpus=0)(Refuses).remote().refuse.remote(), timeout=TIMEOUT_S),
+           "launch": lambda: distributed(processes=1, remote=True)(refuse).distributed()}[of]
+    with pytest.raises(Refused, match="403 for /data") as caught:
+        ask()
+    assert caught.value.code == 403 and not hasattr(caught.value, "lock") and caught.value.args == ("403 for /data",)
+    assert isinstance(caught.value, exceptions.LaunchError if of == "launch" else exceptions.TaskError)
+
+
+def test_what_is_remote_already_is_not_made_so_again(idle: Home) -> None:
+    for each in (echo, Echo):
+        with pytest.raises(TypeError, match=r"(?i)echo> is what @remote makes already; \.options"):
+            troupe.remote(each)
+        with pytest.raises(TypeError, match="is what @remote makes already"):
+            troupe.remote(num_cpus=1)(each)
+
+
+def test_a_ref_in_an_exception_stays_behind(idle: Home) -> None:
+    @troupe.remote(num_cpus=0)
+    class Raises:
+        def with_a_ref(self) -> None:
+            error = Refused(403, "/data")
+            error.ref = troupe.put(1)  # type: ignore[attr-defined]
+            raise error
+
+        def a_lock(self) -> Any:
+            return threading.Lock()
+
+    actor = Raises.remote()
+    with pytest.raises(Refused) as caught:
+        troupe.get(actor.with_a_ref.remote(), timeout=TIMEOUT_S)
+    assert caught.value.code == 403 and not hasattr(caught.value, "ref")
+    with pytest.raises(TypeError, match="cannot pickle '_thread.lock' object"):
+        troupe.get(actor.a_lock.remote(), timeout=TIMEOUT_S)

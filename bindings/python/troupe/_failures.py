@@ -1,9 +1,12 @@
 """What a process says about its own failure: the Failure fields of a message and the pickled exception."""
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import traceback
+
+from troupe._carried import carried, without_what_cannot_be
 
 TRACEBACK_BYTES_MAX = 64 << 10
 _TAIL_LINES = 12
@@ -51,14 +54,15 @@ def first_line(error: BaseException) -> str:
 
 
 def pickled(error: BaseException) -> bytes:
-    """The exception as bytes that are known to load again, or b"" where it cannot travel."""
+    """The exception as bytes that are known to load again, less what of it cannot travel; b"" where its class cannot."""
     import cloudpickle
 
-    try:
-        data = cloudpickle.dumps(error, protocol=5)
-        return data if isinstance(cloudpickle.loads(data), BaseException) else b""
-    except Exception:  # an exception's own __reduce__ or __init__ may raise anything
-        return b""
+    for form in (carried, without_what_cannot_be):
+        with contextlib.suppress(Exception):  # an exception's own __reduce__ or __init__ may raise anything
+            data = cloudpickle.dumps(form(error), protocol=5)
+            if isinstance(cloudpickle.loads(data), BaseException):
+                return data
+    return b""
 
 
 def explain_import(error: ImportError, what: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from troupe._carried import carried
+
 
 class TroupeError(Exception):
     """Base of all errors of the runtime."""
@@ -271,7 +273,7 @@ def _rebuild(base: type, cause: BaseException | None, text: str, fields: dict) -
 def _reduce(self: Any) -> tuple:
     fields = {k: v for k, v in self.__dict__.items() if k not in ("_text", "cause")}
     cause = self.__dict__.get("cause")
-    cause = cause if isinstance(cause, BaseException) else None
+    cause = carried(cause) if isinstance(cause, BaseException) else None
     return _rebuild, (type(self)._dual_of[0], cause, self.__dict__.get("_text", ""), fields)
 
 

@@ -5,6 +5,8 @@ from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
+from troupe import _carried
+
 _own: dict[type, Callable[[Any], tuple]] = {}
 _installed = False
 
@@ -26,11 +28,13 @@ def register_serializer(cls: type, *, serializer: Callable[[Any], Any], deserial
             raise TypeError(f"{name} must be callable, not {each!r}")
     _install()
     _own[cls] = lambda value: (deserializer, (serializer(value),))
+    _carried.told.add(cls)
 
 
 def deregister_serializer(cls: type) -> None:
     """Instances of `cls` are sent as ever again. Nothing where it has no serializer."""
     _own.pop(cls, None)
+    _carried.told.discard(cls)
 
 
 def _install() -> None:

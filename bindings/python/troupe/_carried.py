@@ -1,0 +1,65 @@
+"""Exceptions on their way to another process.
+
+Pickle makes an exception anew by calling its class with its `args`. One whose `__init__` gives `Exception` something else than it
+takes itself, as most with several parameters do, is pickled and cannot be loaded:
+
+    class Refused(Exception):
+        def __init__(self, code, path):
+            super().__init__(f"{code} for {path}")
+            self.code = code
+"""
+from __future__ import annotations
+
+import copyreg
+import types
+from typing import Any
+
+told: set[type] = set()
+"""Classes that have a serializer of the user's."""
+
+
+class _Carried:
+    """Stands for an exception in a pickle."""
+
+    def __init__(self, parts: tuple) -> None:
+        self._cls, self._args, *self._state = parts
+
+    def __reduce__(self) -> tuple:
+        return _arrived, (self._cls, self._args), *self._state
+
+
+def carried(error: Any) -> Any:
+    """What to pickle for `error`, so that it loads without its `__init__` where that does not take its `args`. Itself where
+    its class says how it is pickled, or has no `__init__` of its own; also what is no exception."""
+    kind = type(error)
+    plain = (isinstance(error, BaseException) and kind.__reduce__ is BaseException.__reduce__
+             and kind.__reduce_ex__ is object.__reduce_ex__ and kind not in told and kind not in copyreg.dispatch_table)
+    return _Carried(error.__reduce__()) if plain and isinstance(kind.__init__, types.FunctionType) else error
+
+
+def without_what_cannot_be(error: BaseException) -> Any:
+    """The same for an exception that could not be pickled: less the attributes that cannot be, with the texts of such arguments.
+    None for one of the runtime's classes that are made on demand."""
+    if hasattr(type(error), "_dual_of"):
+        return None
+    args = tuple(each if _goes(each) else str(each) for each in error.args)
+    return _Carried((type(error), args, {name: value for name, value in vars(error).items() if _goes(value)}))
+
+
+def _goes(value: Any) -> bool:
+    import cloudpickle
+
+    try:
+        cloudpickle.dumps(value, protocol=5)
+    except Exception:
+        return False
+    return True
+
+
+def _arrived(cls: type[BaseException], args: tuple) -> BaseException:
+    try:
+        error = cls(*args)
+    except Exception:
+        error = cls.__new__(cls, *args)
+    error.args = args  # not what __init__ makes of them
+    return error
