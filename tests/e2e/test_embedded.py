@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -24,6 +25,8 @@ class Where:
 def test_init_first_actor_shutdown(home: Home) -> None:
     with troupe.init(num_cpus=2, _memory=4e9, resources={"license": 1}) as context:
         assert context.address and context.dashboard_url == "" and troupe.is_initialized()
+        assert context.address_info["node_ip_address"] == "127.0.0.1" and context["gcs_address"] == context.address
+        assert context.python_version == platform.python_version() and context.ray_version.startswith("2.")
         actor = troupe.remote(Where).remote()  # the zygote is not ready yet: by exec
         assert troupe.get(actor.pid.remote(), timeout=30) > 0
         assert troupe.cluster_resources() == {"CPU": 2, "license": 1, "memory": 4e9, "node:127.0.0.1": 1}

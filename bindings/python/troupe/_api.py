@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
+import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -15,8 +17,15 @@ class ClusterContext(Mapping):
 
     def __init__(self, session: _session.Session) -> None:
         self._session = session
-        self.address_info = {"address": session.address, "cluster_id": session.store.get("cluster_id", ""),
-                             "namespace": session.namespace}
+
+    @functools.cached_property
+    def address_info(self) -> dict[str, str]:
+        """Where the cluster and this process are, by Ray's names. The first time it blocks for a request; ConnectionError
+        where the session has ended before."""
+        from troupe import util
+
+        return {"address": self.address, "gcs_address": self.address, "node_ip_address": util.get_node_ip_address(),
+                "cluster_id": self._session.store.get("cluster_id", ""), "namespace": self._session.namespace}
 
     @property
     def address(self) -> str:
@@ -27,6 +36,18 @@ class ClusterContext(Mapping):
     def dashboard_url(self) -> str:
         """Empty: there is no dashboard. `troupe status`, `troupe list` and `troupe.util.state` say what it would show."""
         return ""
+
+    @property
+    def python_version(self) -> str:
+        """Of this process, `3.11.2`."""
+        return platform.python_version()
+
+    @property
+    def ray_version(self) -> str:
+        """The version of Ray whose API this one follows."""
+        from troupe.ray_compat import _names
+
+        return _names.VERSION
 
     def __getitem__(self, key: str) -> str:
         return self.address_info[key]
