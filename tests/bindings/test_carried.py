@@ -129,6 +129,17 @@ def test_one_of_both_classes_is_left_to_its_text() -> None:
     assert pickled(error) == b""
 
 
+@pytest.mark.parametrize("locked", [False, True])
+def test_each_in_a_group(locked: bool) -> None:
+    inner = ExceptionGroup("inner", [Named(code=5)])
+    if locked:
+        inner.exceptions[0].lock = threading.Lock()  # type: ignore[attr-defined]
+    came = pickle.loads(pickled(ExceptionGroup("outer", [Two(7, "there"), KeyError("x"), inner])))
+    assert type(came) is ExceptionGroup and came.message == "outer"
+    assert [type(each) for each in came.exceptions] == [Two, KeyError, ExceptionGroup]
+    assert came.exceptions[0].code == 7 and vars(came.exceptions[2].exceptions[0]) == {"code": 5}
+
+
 def test_it_stays_so_in_errors_of_errors() -> None:
     error = exceptions.with_type_of(exceptions.TaskError, Two(7, "there"), "f() raised Two")
     again = pickle.loads(pickle.dumps(exceptions.with_type_of(exceptions.TaskError, error, "g() raised it")))

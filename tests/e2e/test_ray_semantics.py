@@ -261,3 +261,20 @@ def test_a_ref_in_an_exception_stays_behind(idle: Home) -> None:
     assert caught.value.code == 403 and not hasattr(caught.value, "ref")
     with pytest.raises(TypeError, match="cannot pickle '_thread.lock' object"):
         troupe.get(actor.a_lock.remote(), timeout=TIMEOUT_S)
+
+
+def test_each_of_a_group_keeps_its_type(idle: Home) -> None:
+    @troupe.remote(num_cpus=0)
+    class Asks:
+        async def all(self) -> None:
+            async def ask(number: int) -> None:
+                raise Refused(number, "/data")
+
+            async with asyncio.TaskGroup() as group:
+                for number in (1, 2):
+                    group.create_task(ask(number))
+
+    with pytest.raises(ExceptionGroup, match="unhandled errors in a TaskGroup") as caught:
+        troupe.get(Asks.remote().all.remote(), timeout=TIMEOUT_S)
+    assert isinstance(caught.value, exceptions.TaskError)
+    assert [(type(each), each.code) for each in caught.value.exceptions] == [(Refused, 1), (Refused, 2)]

@@ -29,12 +29,14 @@ class _Carried:
 
 
 def carried(error: Any) -> Any:
-    """What to pickle for `error`, so that it loads without its `__init__` where that does not take its `args`. Itself where
-    its class says how it is pickled, or has no `__init__` of its own; also what is no exception."""
+    """What to pickle for `error`, so that it loads without its `__init__` where that does not take its `args`; of a group each
+    in it as well. Itself where its class says how it is pickled, or has no `__init__` of its own; also what is no exception."""
     kind = type(error)
-    plain = (isinstance(error, BaseException) and kind.__reduce__ is BaseException.__reduce__
-             and kind.__reduce_ex__ is object.__reduce_ex__ and kind not in told and kind not in copyreg.dispatch_table)
-    return _Carried(error.__reduce__()) if plain and isinstance(kind.__init__, types.FunctionType) else error
+    if not isinstance(error, BaseException) or _says_how(kind):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        return _Carried((kind, (error.message, [carried(each) for each in error.exceptions]), vars(error)))
+    return _Carried(error.__reduce__()) if isinstance(kind.__init__, types.FunctionType) else error
 
 
 def without_what_cannot_be(error: BaseException) -> Any:
@@ -43,7 +45,14 @@ def without_what_cannot_be(error: BaseException) -> Any:
     if hasattr(type(error), "_dual_of"):
         return None
     args = tuple(each if _goes(each) else str(each) for each in error.args)
+    if isinstance(error, BaseExceptionGroup):
+        args = error.message, [without_what_cannot_be(each) for each in error.exceptions]
     return _Carried((type(error), args, {name: value for name, value in vars(error).items() if _goes(value)}))
+
+
+def _says_how(kind: type) -> bool:
+    plain = kind.__reduce__ is BaseException.__reduce__ and kind.__reduce_ex__ is object.__reduce_ex__
+    return not plain or kind in told or kind in copyreg.dispatch_table
 
 
 def _goes(value: Any) -> bool:
