@@ -14,6 +14,7 @@ thread_local bool nested_ref_seen = false;
 
 /// What the pickling under way takes out of its value.
 struct Taking {
+  bool under_way = false;
   Buffers* buffers = nullptr;
   actors::Handles* refs = nullptr;
   PyObject* tensors = nullptr;       // dict of troupe/_tensors.py: memory that tensors share
@@ -208,6 +209,7 @@ class TakingInto {
  public:
   TakingInto(Buffers* buffers, actors::Handles* refs) : before_(taking) {
     taking = Taking();
+    taking.under_way = true;
     taking.buffers = buffers;
     taking.refs = refs;
   }
@@ -270,6 +272,12 @@ PyObject* CallTakingRefs(PyObject* callable, actors::Handles* refs) {
   const TakingInto into(nullptr, refs);
   return PyObject_CallNoArgs(callable);
 }
+
+PyObject* CallPickling(PyObject* callable) {
+  return RuntimePickles() ? PyObject_CallNoArgs(callable) : CallTakingRefs(callable, nullptr);
+}
+
+bool RuntimePickles() { return taking.under_way; }
 
 actors::Handles* TakingRefs() {
   nested_ref_seen = nested_ref_seen || taking.refs == nullptr;

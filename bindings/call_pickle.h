@@ -32,6 +32,10 @@ void TakeWritable(PyObject* buffer);
 
 /// Calls it; Refs that it pickles are put into `refs`. A new reference, nullptr with a Python error set.
 PyObject* CallTakingRefs(PyObject* callable, actors::Handles* refs);
+/// Calls it; what it pickles is the runtime's to carry, and has no Refs but where CallTakingRefs is under way.
+PyObject* CallPickling(PyObject* callable);
+/// Whether the runtime pickles in this thread, rather than the program by itself.
+bool RuntimePickles();
 
 /// For Ref.__reduce__: where the pickling under way puts Refs. nullptr: it may have none, which TakeNestedRef then
 /// tells, once, as why the last Dumps failed.

@@ -10,6 +10,7 @@
 #include "bindings/call_errors.h"
 #include "bindings/call_pickle.h"
 #include "bindings/call_ref.h"
+#include "bindings/call_ref_by_hand.h"
 #include "bindings/object_values.h"
 
 namespace nb = nanobind;
@@ -95,11 +96,12 @@ actors::Slot* BorrowNamed(actors::ObjectStore& store, PyObject* names) {
 
 PyObject* ReduceRef(PyObject* self, PyObject*) {
   RefObject* ref = AsRef(self);
-  actors::Handles* const refs = TakingRefs();
-  if (refs == nullptr) {
+  const bool by_hand = !RuntimePickles();
+  actors::Handles* const refs = by_hand ? nullptr : TakingRefs();
+  if (refs == nullptr && !by_hand) {
     PyErr_SetString(PyExc_TypeError,
-                    "a Ref can be pickled only as part of a value that a call, its result or troupe.put takes: "
-                    "elsewhere nobody would know who still has it\n  pass it there, or pickle troupe.get(ref)");
+                    "a Ref travels only in a value that a call, its result or troupe.put takes: elsewhere nobody would know "
+                    "who still has it\n  pass it there, or pass troupe.get(ref)");
     return nullptr;
   }
   actors::ObjectStore* const store = Usable(ref) ? Objects() : nullptr;
@@ -111,6 +113,7 @@ PyObject* ReduceRef(PyObject* self, PyObject*) {
                       "this Ref was made before a fork, by the parent process\n  put its value here");
     return nullptr;
   }
+  if (by_hand) return ReduceByHand(*store, *id);
   PyObject* const names = TakeNamed(*store, *id, refs);
   return names != nullptr ? Py_BuildValue("ON", borrowed_ref, names) : nullptr;
 }
@@ -119,6 +122,7 @@ void BindRefPickle(nb::module_& m) {
   borrowed_ref = PyCFunction_NewEx(&borrowed_def, nullptr, nb::str("troupe._native").ptr());
   if (borrowed_ref == nullptr) throw nb::python_error();
   m.attr("_borrowed_ref") = nb::borrow(borrowed_ref);
+  BindRefByHand(m);
 }
 
 }  // namespace troupe::bindings

@@ -105,6 +105,11 @@ void BindTakenRefs(nb::module_& m) {
       .def("as_ref", &TakenRefs::AsRef, "An argument for a call that is to bring them; its value is b''.")
       .def("__len__", [](const TakenRefs& self) { return self.handles().ids().size(); });
   nb::class_<ReceivedRefs>(m, "_ReceivedRefs", "Refs inside a pickle that came; it can be loaded while this lives.");
+  m.def("pickling", [](nb::handle pickles) {
+    PyObject* const result = CallPickling(pickles.ptr());
+    if (result == nullptr) throw nb::python_error();
+    return nb::steal(result);
+  }, nb::arg("pickles"), "What `pickles()` returns. TypeError where that meets a ref, but within TakenRefs.take().");
   m.def("lies_in_memory", &LiesInMemory, nb::arg("ref"), "Whether it has a value, which lies in shared memory of this host.");
   m.def("refs_holder", &Holder, "This process, for received_refs().");
   m.def("received_refs", &Received, nb::arg("names"), nb::arg("holder"),

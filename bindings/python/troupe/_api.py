@@ -160,8 +160,10 @@ def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = Fa
     if current is None or current.in_process:
         return
     from troupe import _cluster
+    from troupe._bridge import native
 
     _session.set_current(None)
+    native._let_go_of_pickled_refs()
     _cluster.close(current)
 
 

@@ -36,7 +36,18 @@ class _Sink:
 def _pickle_into(value: Any, sink: _Sink) -> None:
     import cloudpickle
 
-    cloudpickle.Pickler(sink, protocol=5).dump(value)
+    from troupe._bridge import native
+
+    native.pickling(lambda: cloudpickle.Pickler(sink, protocol=5).dump(value))
+
+
+def cloudpickled(value: Any) -> bytes:
+    """The pickle of what the runtime carries where refs cannot go: TypeError for one inside it."""
+    import cloudpickle
+
+    from troupe._bridge import native
+
+    return native.pickling(lambda: cloudpickle.dumps(value, protocol=5))
 
 
 def size_text(size: int) -> str:

@@ -56,10 +56,10 @@ def _says_how(kind: type) -> bool:
 
 
 def _goes(value: Any) -> bool:
-    import cloudpickle
+    from troupe._capture import cloudpickled
 
     try:
-        cloudpickle.dumps(value, protocol=5)
+        cloudpickled(value)
     except Exception:
         return False
     return True

@@ -57,9 +57,11 @@ def pickled(error: BaseException) -> bytes:
     """The exception as bytes that are known to load again, less what of it cannot travel; b"" where its class cannot."""
     import cloudpickle
 
+    from troupe._capture import cloudpickled
+
     for form in (carried, without_what_cannot_be):
         with contextlib.suppress(Exception):  # an exception's own __reduce__ or __init__ may raise anything
-            data = cloudpickle.dumps(form(error), protocol=5)
+            data = cloudpickled(form(error))
             if isinstance(cloudpickle.loads(data), BaseException):
                 return data
     return b""

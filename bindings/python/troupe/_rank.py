@@ -134,10 +134,10 @@ def _exited(rank: int, error: SystemExit) -> Ended:
 
 
 def _pack(rank: int, value: Any) -> Ended:
-    import cloudpickle
+    from troupe._capture import cloudpickled
 
     try:
-        data = cloudpickle.dumps(value, protocol=5)
+        data = cloudpickled(value)
         size = len(data)
         if size > RESULT_BYTES_MAX:
             raise ValueError(f"the result of rank {rank} ({type(value).__name__}) is {size / 2**20:.0f} MiB "

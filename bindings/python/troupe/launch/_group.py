@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import exceptions
+from troupe._capture import cloudpickled
 from troupe.launch import _shares
 
 STUCK_GRACE_S = 5.0
@@ -50,14 +51,12 @@ class RankService:
 
     def run(self, payload: bytes, in_group: bool) -> bytes:
         """Runs a part and returns its value pickled by cloudpickle."""
-        import cloudpickle
-
         try:
             value = run_part(self._context, payload, in_group=in_group)
         except SystemExit as error:
             raise RuntimeError(f"rank {self._context.rank} called sys.exit({error.code!r}) inside current().run; "
                                "return instead") from error
-        return cloudpickle.dumps(value, protocol=5)
+        return cloudpickled(value)
 
 
 class RankHandle:
@@ -87,9 +86,7 @@ class RankHandle:
         The rank holds its share of the launch's resources meanwhile, as in `current().run`; `timeout`
         seconds for the share and the other rank's part, then GetTimeoutError.
         """
-        import cloudpickle
-
-        payload = cloudpickle.dumps((fn, args, kwargs), protocol=5)
+        payload = cloudpickled((fn, args, kwargs))
         gang, started = self._gang, time.monotonic()
         gang.refuse_inside("a rank's run")
         with _shares.leased(gang.context, self.rank, timeout) as lease:
@@ -116,8 +113,6 @@ class Gang:
 
     def run(self, fn: Callable[..., Any], args: tuple, kwargs: dict, timeout: float | None) -> list[Any]:
         """See LaunchContext.run."""
-        import cloudpickle
-
         started = time.monotonic()
         self.refuse_inside("current().run")
         with self._one_run:
@@ -125,7 +120,7 @@ class Gang:
                 raise exceptions.TroupeError(
                     f"an earlier current().run failed ({self._broken}), so the process group is not usable "
                     "any more") from self._broken
-            payload = cloudpickle.dumps((fn, args, kwargs), protocol=5)
+            payload = cloudpickled((fn, args, kwargs))
             with _shares.leased(self.context, None, timeout) as lease:
                 try:
                     lease.parts = [handle.send(payload, True) for handle in self.ranks[1:]]
