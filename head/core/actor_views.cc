@@ -50,12 +50,26 @@ void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& me
   ReplyActor(turn, request, *actor);
 }
 
+namespace {
+
+/// For who asks in one namespace for what is in another.
+std::string OfThatNameElsewhere(Turn& turn, const LaunchId& scope, const std::string& name) {
+  for (const auto& [key, actor] : turn.state.names) {
+    const auto& [launch, space, called] = key;
+    if (called == name && (launch == scope || launch.IsNil())) return "; there is one in namespace '" + space + "'";
+  }
+  return "";
+}
+
+}  // namespace
+
 void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedActor& message) {
   const Actor* actor = FindNamedActor(turn, request.launch, message.namespace_, message.name);
   if (actor == nullptr) {
     turn.Refuse(request, ErrorCode::kNotFound,
                 "no actor called '" + message.name + "'" +
-                    (message.namespace_.empty() ? "" : " in namespace '" + message.namespace_ + "'"));
+                    (message.namespace_.empty() ? "" : " in namespace '" + message.namespace_ + "'") +
+                    OfThatNameElsewhere(turn, request.launch, message.name));
     return;
   }
   ReplyActor(turn, request, *actor);

@@ -80,12 +80,17 @@ wire::GroupInfo NewsOf(Turn& turn, const Group& group) {
   return news;
 }
 
-const Group* FindByName(const State& state, const std::string& name) {
+const Group* FindByName(const State& state, const LaunchId& scope, const std::string& space, const std::string& name) {
   if (name.empty()) return nullptr;
   for (const auto& [id, group] : state.groups) {
-    if (group.live() && group.spec.name == name) return &group;
+    const wire::GroupSubmitted& spec = group.spec;
+    if (group.live() && spec.launch == scope && spec.namespace_ == space && spec.name == name) return &group;
   }
   return nullptr;
+}
+
+std::string Called(const std::string& name, const std::string& space) {
+  return "called '" + name + "'" + (space.empty() ? "" : " in namespace '" + space + "'");
 }
 
 }  // namespace
@@ -115,14 +120,15 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
     turn.Refuse(request, ErrorCode::kInvalid, objection);
     return;
   }
-  if (FindByName(turn.state, message.name) != nullptr) {
+  if (FindByName(turn.state, request.launch, message.namespace_, message.name) != nullptr) {
     turn.Refuse(request, ErrorCode::kAlreadyExists,
-                "a placement group is already called '" + message.name + "'");
+                "a placement group is already " + Called(message.name, message.namespace_));
     return;
   }
   wire::GroupSubmitted submitted;
   submitted.group = message.group;
   submitted.name = message.name;
+  submitted.namespace_ = message.namespace_;
   submitted.strategy = message.strategy;
   submitted.bundles = message.bundles;
   submitted.where = message.where;
@@ -152,14 +158,15 @@ void OnGetGroup(Turn& turn, const Request& request, const wire::GetGroup& messag
   if (const Actor* actor = turn.FindActor(message.actor)) {
     id = actor->own_group.IsNil() ? actor->spec.group : actor->own_group;
   }
-  if (const Group* named = FindByName(turn.state, message.name); id.IsNil() && named != nullptr) {
-    id = named->spec.group;
+  for (const LaunchId& scope : {request.launch, LaunchId()}) {
+    const Group* const named = FindByName(turn.state, scope, message.namespace_, message.name);
+    if (id.IsNil() && named != nullptr) id = named->spec.group;
   }
   Group* group = turn.FindGroup(id);
   if (group == nullptr) {
     turn.Refuse(request, ErrorCode::kNotFound,
                 "no placement group " +
-                    (message.name.empty() ? message.group.Hex() : "called '" + message.name + "'"));
+                    (message.name.empty() ? message.group.Hex() : Called(message.name, message.namespace_)));
     return;
   }
   if (message.watch) group->watchers.insert(request.route);

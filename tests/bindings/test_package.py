@@ -110,10 +110,11 @@ def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "3", "SECRET_KEY": "x", "MY_FLAG": "1",
                         "TROUPE_TOKEN_FILE": "/t"}.items():
         monkeypatch.setenv(name, value)
-    session = SimpleNamespace(in_process=False, store={})
+    session = SimpleNamespace(in_process=False, store={}, job="7f3a02bc", namespace="prod")
     built = _environment.build({"env_vars": {"A": "b"}}, ["MY_*", "TROUPE_*"], session=session)
     names = {item["name"] for item in built["env"]}
     assert {"NCCL_DEBUG", "OMP_NUM_THREADS", "MY_FLAG", "A"} <= names
+    assert [each["value"] for each in built["env"] if each["name"] in ("TROUPE_JOB_ID", "TROUPE_NAMESPACE")] == ["7f3a02bc", "prod"]
     assert "SECRET_KEY" not in names and "TROUPE_TOKEN_FILE" not in names
     assert "MY_FLAG" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
     assert _environment.build({"env_vars": {"PYTHONHASHSEED": "1"}}, session=session)["fresh_interpreter"]

@@ -303,7 +303,7 @@ def test_a_named_one_ends_too_and_its_name_is_free(idle: Home) -> None:
     watched.ends()
     with pytest.raises(exceptions.ActorDiedError, match="all references to the actor were removed"):
         troupe.get(weak.note.remote(2), timeout=20)
-    with pytest.raises(ValueError, match="no actor named 'counter'"):
+    with pytest.raises(ValueError, match="no actor called 'counter'"):
         troupe.get_actor("counter")
     again = made(name="counter")
     assert troupe.get(again.note.remote(1), timeout=20) == 1

@@ -36,8 +36,7 @@ class ActorContext:
 
 def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     """Lives the actor's life; leaves by os._exit."""
-    session = _session.Session.over_process(channel, namespace=begin["namespace_"], launch=begin["launch"],
-                                            epoch=begin["epoch"])
+    session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
     ActorContext.current = ActorContext(begin)
     _leave.keep_groups_alive()

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _resources, _selectors, _session
+from troupe import _program, _resources, _selectors, _session
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
@@ -39,6 +39,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"max_pending_calls must be a whole number of at least 1, or -1 for no limit, not {pending!r}")
     if options.get("get_if_exists") and not options.get("name"):
         raise ValueError("get_if_exists needs a name")
+    _program.check_namespace(options.get("namespace"))
     _resources.check_priority(options.get("priority") or 0)
     if options.get("num_gpus") is not None:
         _resources.check_gpus(options["num_gpus"])

@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _actor_options, _environment, _parameters, _selectors, _session, exceptions
+from troupe import _actor_options, _environment, _parameters, _program, _selectors, _session, exceptions
 from troupe._actor_handle import ActorHandle, watched
 from troupe._actor_link import ActorLink
 from troupe._identity import new_id
@@ -117,16 +117,21 @@ def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: 
 
 
 def get_actor(name: str, namespace: str | None = None) -> "ActorHandle":
-    """A handle of a named actor, which does not keep it alive. Raises ValueError when there is none of that name alive."""
+    """A handle of a named actor, which does not keep it alive; of this program's namespace, unless `namespace` says which.
+
+    Raises ValueError when there is none of that name alive.
+    """
     session = _session.current()
-    where = session.namespace if namespace is None else namespace
+    where = _program.check_namespace(namespace) or session.namespace
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"get_actor() takes the name of an actor, not {name!r}")
     try:
         _, update, _ = session.request("GetNamedActor", {"name": name, "namespace_": where})
-    except exceptions.NotFoundError:
-        raise ValueError(f"no actor named {name!r} in namespace {where!r}") from None
+    except exceptions.NotFoundError as error:
+        raise ValueError(f"Failed to look up actor with name {name!r}: {error}") from None
     info = update["info"]
     if info["state"] == "dead":
-        raise ValueError(f"the actor named {name!r} is dead")
+        raise ValueError(f"Failed to look up actor with name {name!r}: it is dead")
     traits = Traits.from_json(info["methods"])
     return ActorHandle(watched(session, info["actor"], info["class_name"], traits), traits)
 

@@ -89,11 +89,12 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded node. `object_store_memory`: bytes that its processes,
     and this one, may each hold of objects in memory; `object_spilling_directory`: where they go beyond that. `token_file` (or
     TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. `log_to_driver`: what ranks, actors and tasks print is
-    shown here. Blocks until connected. A head that is
+    shown here. `namespace`: where names of actors and placement groups are looked for and made; without it TROUPE_NAMESPACE, or one of this
+    program's own, so that programs do not meet. Blocks until connected. A head that is
     killed and started again within 30 s is come back to; an embedded cluster ends with its head.
 
     Raises ConnectionError, JoinError; RuntimeError when connected already, unless `ignore_reinit_error`;
-    ValueError for node options with an address. Inside a rank or actor it returns the cluster it is in.
+    ValueError for node options with an address and an empty namespace. Inside a rank or actor it returns the cluster it is in.
     """
     global _registered
     _check_ignored(ignored)
@@ -107,7 +108,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
 
     runtime_env = _runtime_env.check(runtime_env)
     address = address or os.environ.get("TROUPE_ADDRESS") or "local"
-    name = namespace or ""
+    name = _program.namespace_of(namespace)
     if address == "local":
         offer = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=_memory, resources=resources, labels=labels,
                                   object_store_memory=object_store_memory,

@@ -25,8 +25,7 @@ _RETRIED = (exceptions.ConnectionError, exceptions.GetTimeoutError, exceptions.U
 
 def run(channel: ProcessChannel, begin: dict, attachment: bytes, context) -> NoReturn:
     """Lives the driver's life; leaves by os._exit with the marker's exit code."""
-    session = _session.Session.over_process(channel, namespace="", launch=begin["launch"],
-                                            epoch=begin["epoch"])
+    session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     loaded = _rank.prepare(channel, begin, attachment, session)
     _rank.start(channel, context)
     ttl_ms = _acquire(session, begin)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from troupe import _runtime_env
+from troupe import _program, _runtime_env
 from troupe._identity import PYTHON_VERSION
 
 INHERITED = ("NCCL_*", "GLOO_*", "TORCH_*", "OMP_NUM_THREADS", "MLFLOW_*", "WANDB_*", "HF_*",
@@ -77,6 +77,9 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     if any(env.values()):
         given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
         _count(session, given[_runtime_env.VARIABLE])
+    given.setdefault(_program.JOB, session.job)
+    if session.namespace:
+        given.setdefault(_program.NAMESPACE, session.namespace)
     same_host = bool(session.store.get("same_host", True))
     return {
         "env": [{"name": name, "value": value} for name, value in sorted({**taken, **given}.items())],

@@ -48,7 +48,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
 
             _driver.run(channel, begin, attachment, context)
         _serve(channel, begin, context)
-    session = _session.Session.over_process(channel, namespace="", launch=begin["launch"], epoch=begin["epoch"])
+    session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
     loaded = prepare(channel, begin, attachment, session)
     start(channel, context)
@@ -170,7 +170,7 @@ def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
 
     server = _calls.listen(begin["socket_path"], channel.control)
     if _runtime_env.VARIABLE in os.environ:
-        session = _session.Session.over_process(channel, namespace="", launch=begin["launch"], epoch=begin["epoch"])
+        session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
         _or_end(channel, begin, lambda: _runtime_env.enter(session))
     channel.send("RankPrepared", {"serving": True})
     start(channel, context)

@@ -122,15 +122,14 @@ class RuntimeContext:
 
     def get_node_labels(self) -> dict[str, str]:
         """Labels of the node that get_node_id() tells."""
-        node = self.get_node_id()
         from troupe import _view
 
-        return next(({label["key"]: label["value"] for label in view.info["labels"]}
-                     for view in _view.nodes() if view.info["node"] == node), {})
+        node = self.get_node_id()
+        return next((view.labels for view in _view.nodes() if view.info["node"] == node), {})
 
     def get_job_id(self) -> str:
-        """The launch this process belongs to; "" outside of one."""
-        return _session.current().launch
+        """Of the program that this process is a part of, as hex: the launch's id in a launch, else one of each init()."""
+        return _session.current().job
 
     def get_runtime_env_string(self) -> str:
         """`runtime_env` as JSON."""

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe import exceptions
+from troupe import _program, exceptions
 from troupe._board import Board
 
 REQUEST_TIMEOUT_S = 30.0
@@ -39,6 +39,7 @@ class Session:
         self.address = ""
         self.token_file: str | None = None
         self.launch = ""                # the launch this process belongs to
+        self.job = _program.job_of("")  # of the program that this process is a part of
         self.epoch = 0
         self.closed = False
         self.returns = 0                # how often it came back to its head
@@ -59,10 +60,10 @@ class Session:
         return session
 
     @classmethod
-    def over_process(cls, channel: Any, *, namespace: str, launch: str, epoch: int) -> "Session":
-        """A session over a process's control channel, whose own thread reads it."""
-        session = cls(channel.control, namespace=namespace, in_process=True)
-        session.launch, session.epoch = launch, epoch
+    def over_process(cls, channel: Any, *, launch: str, epoch: int) -> "Session":
+        """A session over a process's control channel, whose own thread reads it; in the namespace of the program that made it."""
+        session = cls(channel.control, namespace=_program.inherited_namespace(), in_process=True)
+        session.launch, session.epoch, session.job = launch, epoch, _program.job_of(launch)
         channel.on_push(session.push)
         return session
 

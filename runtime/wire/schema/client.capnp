@@ -138,6 +138,7 @@ struct CreateGroup {
   shares @5 :Bool; shareRank @6 :Int32 = -1;
   where @7 :Where;
   priority @8 :Int32;
+  namespace @9 :Text;          # of its name
 }
 struct GroupInfo {
   group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; state @3 :GroupState; attempt @4 :UInt64;
@@ -150,7 +151,7 @@ struct GroupInfo {
 # `attempt`, `reason`, `queuePlace`.
 struct GroupUpdate { info @0 :GroupInfo; }
 # `explain`: `reason` is all of why it waits, a line per group of nodes. With `launch` or `actor`: what that one reserved.
-struct GetGroup { group @0 :GroupId; name @1 :Text; watch @2 :Bool; explain @3 :Bool; launch @4 :LaunchId; actor @5 :ActorId; }
+struct GetGroup { group @0 :GroupId; name @1 :Text; watch @2 :Bool; explain @3 :Bool; launch @4 :LaunchId; actor @5 :ActorId; namespace @6 :Text; }
 struct RemoveGroup { group @0 :GroupId; }
 struct ListGroups { none @0 :Bool; }
 struct GroupList { groups @0 :List(GroupInfo); }

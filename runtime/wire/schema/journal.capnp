@@ -48,6 +48,7 @@ struct GroupSubmitted {
   where @17 :Where;
   priority @18 :Int32;
   submittedUs @19 :UInt64;
+  namespace @20 :Text;         # of its name
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
 struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; wallUs @3 :UInt64; }   # refused, or a node lost

@@ -110,13 +110,20 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PAC
     session = _session.current()
     if lifetime == "detached" and session.launch:
         raise ValueError("lifetime='detached' inside a launch: everything its driver creates ends with the launch")
+    if topology_strategy is not None:
+        within, near = _levels(topology_strategy, strategy or within or near)
+    strategy = "PACK" if strategy is None else strategy
+    if _soft_target_node_id is not None and strategy != "STRICT_PACK":
+        raise ValueError(f"_soft_target_node_id is for the strategy STRICT_PACK, not {strategy}")
     taken: _Taken = session.store.setdefault("groups_taken", _Taken())
-    kind = _kind(bundles, bundle_label_selector, strategy, lifetime, within, near, priority)
+    kind = _kind(bundles, bundle_label_selector, strategy, lifetime, within, near, _soft_target_node_id, priority)
     known = taken.get(kind)
     wanted = known or _asked_for(bundles, strategy, lifetime, bundle_label_selector, within, near, priority)
+    if known is None and _soft_target_node_id is not None:
+        wanted["where"] |= _selectors.where({_selectors.NODE_ID: _soft_target_node_id}, [{"label_selector": {}}], within, near)
     group = PlacementGroup(new_id(), bundles)
     group.used = bool(name) or lifetime == "detached"
-    fields = {"group": group.id, "name": name, **wanted}
+    fields = {"group": group.id, "name": name, "namespace_": session.namespace if name else "", **wanted}
     session.board.follow("group", group.id)
     if known and not name:
         session.ask("CreateGroup", fields)
@@ -208,12 +215,14 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
 
 
 def get_placement_group(name: str) -> PlacementGroup:
-    """The group of that name. Raises ValueError when there is none."""
+    """The group of that name in this program's namespace. Raises ValueError when there is none."""
     session = _session.current()
+    if not name:
+        raise ValueError("get_placement_group() takes the name of a group, not an empty one")
     try:
-        info = session.request("GetGroup", {"name": name})[1]["info"]
+        info = session.request("GetGroup", {"name": name, "namespace_": session.namespace})[1]["info"]
     except exceptions.NotFoundError:
-        raise ValueError(f"no placement group is named {name!r}") from None
+        raise ValueError(f"no placement group is named {name!r} in namespace {session.namespace!r}") from None
     return _of_info(info)
 
 

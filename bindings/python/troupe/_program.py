@@ -1,0 +1,39 @@
+"""What all processes of a program share: its job id, and the namespace in which it makes and looks up names.
+
+A program that does not say which namespace has one of its own, so that two runs of one script on a cluster do not meet. Its actors,
+tasks and ranks, and what these start in turn, find both in the environment.
+"""
+from __future__ import annotations
+
+import os
+import uuid
+from typing import Any
+
+from troupe._identity import new_id
+
+NAMESPACE = "TROUPE_NAMESPACE"
+JOB = "TROUPE_JOB_ID"
+
+
+def check_namespace(namespace: Any) -> str | None:
+    """`namespace` as given by the user. Raises TypeError for what is no string, ValueError for an empty one."""
+    if namespace is not None and not isinstance(namespace, str):
+        raise TypeError(f"namespace={namespace!r}: a string, or None for the program's own")
+    if namespace == "":
+        raise ValueError('namespace="" is not a valid namespace: pass None for the program\'s own')
+    return namespace
+
+
+def namespace_of(given: Any) -> str:
+    """That of a program which gave init() this: it, else TROUPE_NAMESPACE, else a new one. Raises as check_namespace()."""
+    return check_namespace(given) or inherited_namespace() or str(uuid.uuid4())
+
+
+def inherited_namespace() -> str:
+    """That of the program which started this process; empty: none said so."""
+    return os.environ.get(NAMESPACE, "")
+
+
+def job_of(launch: str) -> str:
+    """Of a process: the launch's that it is in, the program's that started it, or a new one, of 8 hex digits as Ray's."""
+    return launch or os.environ.get(JOB) or new_id()[:8]
