@@ -156,6 +156,8 @@ def test_requirements_are_installed_once_per_host(home: Home, tmp_path: Path) ->
         file.write_text(f"# what is needed\n{wheel(tmp_path, version='2.0')}\n")
         newer = Look.options(runtime_env={"pip": str(file)}).remote()
         assert get(newer.value_of.remote("tiny_thing")) == "2.0"
+        as_uv = Look.options(runtime_env={"uv": {"packages": [wheel(tmp_path, version="3.0")]}}).remote()
+        assert get(as_uv.value_of.remote("tiny_thing")) == "3.0"
 
 
 def test_requirements_that_cannot_be_installed(home: Home, tmp_path: Path) -> None:
@@ -172,6 +174,43 @@ def test_requirements_that_cannot_be_installed(home: Home, tmp_path: Path) -> No
             distributed(processes=2, remote=True, runtime_env={"pip": [missing]})(os.getpid).distributed()
 
 
+def test_requirements_that_take_too_long(home: Home, tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "setup.py").write_text("import select, setuptools\nselect.select([], [], [], 60)\nsetuptools.setup(name='slow')\n")
+    env = {"pip": [str(slow)], "config": {"setup_timeout_seconds": 0.5, "eager_install": True}}
+    with troupe.init(num_cpus=2), pytest.raises(exceptions.RuntimeEnvSetupError, match="was not done within 0.5 s"):
+        get(variable.options(runtime_env=env, max_retries=0).remote("HOME"))
+
+
+def fails() -> None:
+    raise KeyError("no such setting")
+
+
+def test_a_hook_is_called_in_each_process(home: Home, project: Path) -> None:
+    (project / "my_module.py").write_text("VALUE = None\ndef hook():\n    global VALUE\n    VALUE = 'set by the hook'\n")
+    marks = str(project / "marks")
+
+    def mark() -> None:
+        with open(marks, "a") as file:
+            file.write(f"{os.getpid()}\n")
+
+    env = {"working_dir": str(project), "worker_process_setup_hook": "my_module.hook"}
+    with troupe.init(num_cpus=4, runtime_env=env):
+        assert get(Look.remote().value_of.remote("my_module")) == "set by the hook"
+        assert get(value_of.remote("my_module")) == "set by the hook"
+        assert distributed(processes=1, remote=True)(lambda: __import__("my_module").VALUE).distributed() == ["set by the hook"]
+        own = Look.options(runtime_env={"worker_process_setup_hook": mark}).remote()
+        pids = {str(get(own.__ray_call__.remote(lambda self: os.getpid())))}
+        assert set(Path(marks).read_text().split()) == pids
+        for wrong, words in ((fails, "raised KeyError: 'no such setting'"), ("my_module.nothing", "my_module.nothing raised AttributeError")):
+            with pytest.raises(exceptions.RuntimeEnvSetupError, match=words):
+                get(variable.options(runtime_env={"worker_process_setup_hook": wrong}, max_retries=0).remote("HOME"))
+        data = b"x" * (100 << 10)
+        with pytest.raises(exceptions.TooLargeError, match="worker_process_setup_hook.*captures `data`"):
+            Look.options(runtime_env={"worker_process_setup_hook": lambda: len(data)}).remote()
+
+
 def test_a_directory_over_the_limit_names_its_largest_file(home: Home, two_hosts: str, project: Path) -> None:
     with open(project / "large" / "weights.bin", "wb") as file:
         file.truncate(300 << 20)
@@ -181,7 +220,7 @@ def test_a_directory_over_the_limit_names_its_largest_file(home: Home, two_hosts
 
 
 @pytest.mark.parametrize(("env", "error", "words"), [
-    ({"conda": "x"}, ValueError, "no key 'conda'; supported: env_vars"),
+    ({"conda": "x"}, ValueError, "no key 'conda'; supported: config, env_vars"),
     ({"env_vars": {"A": 1}}, TypeError, "'A'.*must be a text"),
     ({"working_dir": "/nowhere/at/all"}, ValueError, "is no directory"),
     ({"py_modules": "x"}, TypeError, "must be a list"),
@@ -190,6 +229,12 @@ def test_a_directory_over_the_limit_names_its_largest_file(home: Home, two_hosts
     ({"pip": "nowhere.txt"}, ValueError, "nowhere.txt cannot be read"),
     ({"pip": ["--index-url=http://x"]}, ValueError, "no options"),
     ({"pip": {"packages": ["a"], "colour": 1}}, ValueError, "no 'colour'"),
+    ({"uv": {"packages": ["a"], "pip_version": 1}}, ValueError, r"runtime_env\['uv'\].*no 'pip_version'"),
+    ({"uv": ["a"], "pip": ["a"]}, ValueError, "give one of them"),
+    ({"config": {"setup_timeout": 1}}, ValueError, "setup_timeout_seconds"),
+    ({"config": {"setup_timeout_seconds": 0}}, ValueError, "above 0, or -1"),
+    ({"worker_process_setup_hook": "hook"}, TypeError, "package.module.function"),
+    ({"worker_process_setup_hook": 3}, TypeError, "must be a function"),
     ({"excludes": [1]}, TypeError, "patterns"),
     (["env_vars"], TypeError, "must be a dict"),
 ])

@@ -6,13 +6,15 @@ anything of the user's is loaded, and is what further work of that process start
 """
 from __future__ import annotations
 
+import base64
 import hashlib
+import importlib
 import json
 import os
 import subprocess
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,11 @@ from troupe import _identity, _packages, _workers, exceptions
 VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"
 """A key of the form that travels, not of the users': `import ray` means Troupe."""
-_KEYS = ("env_vars", "excludes", "pip", "py_modules", "working_dir")
-_PIP_TIMEOUT_S = 600.0
+_KEYS = ("config", "env_vars", "excludes", "pip", "py_modules", "uv", "worker_process_setup_hook", "working_dir")
+_SETUP_TIMEOUT_S = 600.0
+_HOOK_BYTES_MAX = 64 << 10  # it travels in a variable, of which the kernel takes 128 KiB
 _OUTPUT_LINES = 12
+_HOOK_PICKLED = "pickle:"
 
 
 def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -44,9 +48,29 @@ def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
         raise TypeError("runtime_env['excludes'] must be a list of patterns")
     if "py_modules" in env:
         env["py_modules"] = [_module_path(each) for each in env["py_modules"]]
-    if "pip" in env:
-        env["pip"] = _requirements(env["pip"])
+    if "pip" in env and "uv" in env:
+        raise ValueError("runtime_env has 'pip' and 'uv', which mean the same here: give one of them")
+    for key in ("pip", "uv"):
+        if key in env:
+            env[key] = _requirements(key, env[key])
+    if "config" in env:
+        env["config"] = _check_config(env["config"])
+    hook = env.get("worker_process_setup_hook")
+    if hook is not None and not callable(hook) and not (isinstance(hook, str) and hook.count(".")):
+        raise TypeError("runtime_env['worker_process_setup_hook'] must be a function, or its name like 'package.module.function', "
+                        f"not {hook!r}")
     return env
+
+
+def _check_config(config: Any) -> dict[str, Any]:
+    """Ray's: `setup_timeout_seconds`, and `eager_install`, which means nothing here."""
+    if not isinstance(config, Mapping) or set(config) - {"setup_timeout_seconds", "eager_install"}:
+        raise ValueError(f"runtime_env['config'] is a dict of 'setup_timeout_seconds' and 'eager_install', not {config!r}")
+    seconds = config.get("setup_timeout_seconds", _SETUP_TIMEOUT_S)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not (seconds > 0 or seconds == -1):
+        raise ValueError("runtime_env['config']['setup_timeout_seconds'] must be a number of seconds above 0, or -1 for no limit, "
+                         f"not {seconds!r}")
+    return dict(config)
 
 
 def _check_variables(variables: Any) -> None:
@@ -72,24 +96,24 @@ def _module_path(module: Any) -> str:
     return os.path.abspath(module)
 
 
-def _requirements(pip: Any) -> list[str]:
+def _requirements(key: str, pip: Any) -> list[str]:
     """The lines of a requirements file, or a list, or Ray's {"packages": [...]}."""
     if isinstance(pip, Mapping):
-        others = set(pip) - {"packages", "pip_check", "pip_version"}
+        others = set(pip) - {"packages", f"{key}_check", f"{key}_version"}
         if others or "packages" not in pip:
-            raise ValueError("runtime_env['pip'] as a dict has 'packages', a list" +
+            raise ValueError(f"runtime_env['{key}'] as a dict has 'packages', a list" +
                              (f"; it has no {sorted(others)[0]!r}" if others else ""))
         pip = pip["packages"]
     if isinstance(pip, (str, os.PathLike)):
         try:
             pip = [line.strip() for line in Path(pip).read_text(encoding="utf-8").splitlines()]
         except OSError as error:
-            raise ValueError(f"runtime_env['pip']: the file {os.fspath(pip)} cannot be read: {error.strerror}") from None
+            raise ValueError(f"runtime_env['{key}']: the file {os.fspath(pip)} cannot be read: {error.strerror}") from None
         pip = [line for line in pip if line and not line.startswith("#")]
     if not isinstance(pip, (list, tuple)) or not pip or not all(isinstance(each, str) and each for each in pip):
-        raise TypeError("runtime_env['pip'] must be a list of requirements, e.g. ['einops==0.8.0'], or a file of them")
+        raise TypeError(f"runtime_env['{key}'] must be a list of requirements, e.g. ['einops==0.8.0'], or a file of them")
     if any(each.startswith("-") for each in pip):
-        raise ValueError(f"runtime_env['pip'] takes requirements, no options: {next(e for e in pip if e.startswith('-'))!r}")
+        raise ValueError(f"runtime_env['{key}'] takes requirements, no options: {next(e for e in pip if e.startswith('-'))!r}")
     return sorted(pip)
 
 
@@ -111,9 +135,39 @@ def resolve(runtime_env: Mapping[str, Any] | None, session: Any) -> dict[str, An
     if "py_modules" in env:
         found["py_modules"] = [_directory(path, excludes, os.path.basename(path), session, "py_modules")
                                for path in env["py_modules"]]
-    if "pip" in env:
-        found["pip"] = env["pip"]
+    if "pip" in env or "uv" in env:
+        found["pip"] = env.get("pip") or env["uv"]
+    if "setup_timeout_seconds" in env.get("config", {}):
+        found["setup_timeout_s"] = env["config"]["setup_timeout_seconds"]
+    if "worker_process_setup_hook" in env:
+        found["setup_hook"] = _as_text(env["worker_process_setup_hook"])
     return found
+
+
+def _as_text(hook: Callable[[], Any] | str) -> str:
+    """A name as it is; a function, with what it captures, as `pickle:` and its pickle."""
+    if isinstance(hook, str):
+        return hook
+    from troupe import _capture
+
+    pickled = _capture.dumps(hook, (), {}, what="runtime_env['worker_process_setup_hook']", limit=_HOOK_BYTES_MAX)
+    return _HOOK_PICKLED + base64.b64encode(pickled).decode()
+
+
+def _run_hook(hook: str) -> None:
+    """Calls it, before anything of the user's is loaded. Raises RuntimeEnvSetupError."""
+    try:
+        if hook.startswith(_HOOK_PICKLED):
+            import cloudpickle
+
+            cloudpickle.loads(base64.b64decode(hook.removeprefix(_HOOK_PICKLED)))[0]()
+        else:
+            module, _, name = hook.rpartition(".")
+            getattr(importlib.import_module(module), name)()
+    except Exception as error:
+        named = "" if hook.startswith(_HOOK_PICKLED) else f" {hook}"
+        raise exceptions.RuntimeEnvSetupError(
+            f"runtime_env['worker_process_setup_hook']{named} raised {type(error).__name__}: {error}") from error
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,12 +220,14 @@ def enter(session: Any) -> None:
             os.chdir(folder)
             paths.insert(0, folder)
         if "pip" in env:
-            paths.append(_installed(env["pip"]))
+            paths.append(_installed(env["pip"], env.get("setup_timeout_s", _SETUP_TIMEOUT_S)))
     except (exceptions.TroupeError, OSError) as error:
         if isinstance(error, exceptions.RuntimeEnvSetupError):
             raise
         raise exceptions.RuntimeEnvSetupError(f"the runtime_env could not be set up: {error}") from error
     sys.path[:0] = [path for path in paths if path not in sys.path]
+    if "setup_hook" in env:
+        _run_hook(env["setup_hook"])
 
 
 def _enter_module(directory: Mapping[str, Any], session: Any) -> str:
@@ -200,21 +256,22 @@ def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
     return str(_packages.made_once(f"package-{package['sha256'][:32]}", make))
 
 
-def _installed(requirements: list[str]) -> str:
-    """The folder these are installed in on this host, for this Python; pip runs where they are not."""
+def _installed(requirements: list[str], timeout_s: float) -> str:
+    """The folder these are installed in on this host, for this Python; pip runs where they are not, for `timeout_s` at most (-1: any)."""
     digest = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()
-    return str(_packages.made_once(f"pip-{digest[:32]}", lambda folder: _install(requirements, folder)))
+    return str(_packages.made_once(f"pip-{digest[:32]}", lambda folder: _install(requirements, folder, timeout_s)))
 
 
-def _install(requirements: list[str], folder: Path) -> None:
+def _install(requirements: list[str], folder: Path, timeout_s: float) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
                "--target", str(folder), "--", *requirements]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", timeout=_PIP_TIMEOUT_S)
+                              errors="replace", timeout=None if timeout_s == -1 else timeout_s)
     except subprocess.TimeoutExpired:
         raise exceptions.RuntimeEnvSetupError(
-            f"pip install {' '.join(requirements)} was not done within {_PIP_TIMEOUT_S:g} s") from None
+            f"pip install {' '.join(requirements)} was not done within {timeout_s:g} s\n"
+            "  runtime_env['config'] = {'setup_timeout_seconds': ...} gives it longer") from None
     if done.returncode != 0:
         said = "\n".join("    " + line for line in done.stdout.rstrip().splitlines()[-_OUTPUT_LINES:])
         raise exceptions.RuntimeEnvSetupError(

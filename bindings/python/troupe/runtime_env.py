@@ -11,7 +11,7 @@ from troupe import _runtime_env
 
 
 class RuntimeEnv(dict[str, Any]):
-    """A dict of `env_vars`, `working_dir`, `py_modules`, `excludes`, `pip`, to be given as any runtime_env.
+    """A dict of `env_vars`, `working_dir`, `py_modules`, `excludes`, `pip`, `uv`, `config`, `worker_process_setup_hook`, to be given as any runtime_env.
 
     Process view; reads the files that it names, and starts nothing. Raises ValueError or TypeError naming the key at fault.
     """
