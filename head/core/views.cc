@@ -14,8 +14,9 @@
 namespace troupe::head {
 namespace {
 
-// What a selector may ask of a node's address by, unless the node has a label of that name.
+// What a selector may ask of a node's address and of the node itself by, unless the node has a label of that name.
 constexpr char kAddressLabel[] = "node_ip";
+constexpr char kNodeLabel[] = "ray.io/node-id";
 
 std::string ClosedBecause(const Turn& turn, const Node& node) {
   const std::string why = WhatIsWrong(turn, node);
@@ -32,6 +33,7 @@ placement::NodeView ViewOf(const Turn& turn, const Node& node) {
   view.free = FreeOf(node);
   view.labels = LabelsFromWire(node.info.labels);
   view.labels.emplace(kAddressLabel, node.info.listen_host);
+  view.labels.emplace(kNodeLabel, node.id.Hex());
   view.closed = ClosedBecause(turn, node);
   return view;
 }

@@ -28,6 +28,9 @@ class Here:
     def node(self) -> str:
         return troupe.get_runtime_context().get_node_id()
 
+    def labels(self) -> dict[str, str]:
+        return troupe.get_runtime_context().get_node_labels()
+
 
 @pytest.fixture(scope="module")
 def racks(shared_home: Home) -> Iterator[Home]:
@@ -73,6 +76,36 @@ def test_each_bundle_has_a_selector_of_its_own(idle: Home) -> None:
     group = placement_group([{"CPU": 1}] * 2, "STRICT_SPREAD", bundle_label_selector=[{"rack": "r1"}])
     assert group.wait(60) and sorted(names_of(group)) == ["a1", "a2"]
     remove_placement_group(group)
+
+
+def test_a_node_by_its_id_as_a_label_and_as_a_wish(idle: Home) -> None:
+    ids = {node["NodeName"]: node["NodeID"] for node in troupe.nodes()}
+    assert all(node["Labels"]["ray.io/node-id"] == node["NodeID"] for node in troupe.nodes())
+    actor = Here.options(label_selector={"ray.io/node-id": ids["b1"]}).remote()
+    assert where(actor) == "b1"
+    assert troupe.get(actor.labels.remote(), timeout=60) == {"rack": "r2", "disk": "ssd", "ray.io/node-id": ids["b1"]}
+    groups = [placement_group([{"CPU": 1}], "STRICT_PACK", _soft_target_node_id=ids["b1"]) for _ in range(2)]
+    assert all(group.wait(60) for group in groups)
+    assert names_of(groups[0]) == ["b1"] and names_of(groups[1]) != ["b1"], "the second does not fit beside the actor"
+    for group in groups:
+        remove_placement_group(group)
+    troupe.kill(actor)
+    with pytest.raises(ValueError, match="_soft_target_node_id is for the strategy STRICT_PACK, not PACK"):
+        placement_group([{"CPU": 1}], _soft_target_node_id=ids["b1"])
+
+
+def test_rays_topology_strategy(idle: Home) -> None:
+    for strategy, level in ((None, {"rack": "STRICT_PACK"}), (None, {"rack": "PACK"})):
+        group = placement_group([{"CPU": 1}] * 4, strategy, topology_strategy=level)
+        assert group.wait(60) and {name[0] for name in names_of(group)} in ({"a"}, {"b"})
+        remove_placement_group(group)
+    with pytest.raises(exceptions.PlacementError):
+        placement_group([{"CPU": 1}] * 5, topology_strategy={"rack": "STRICT_PACK"})
+    for wrong, words in (({"rack": "SPREAD"}, "with STRICT_PACK or PACK"), ({"shelf": "PACK"}, "ray.io/gpu-domain"), ({}, "a dict of one level")):
+        with pytest.raises(ValueError, match=words):
+            placement_group([{"CPU": 1}], topology_strategy=wrong)
+    with pytest.raises(ValueError, match="both say how bundles lie"):
+        placement_group([{"CPU": 1}], "PACK", topology_strategy={"rack": "PACK"})
 
 
 def test_within_a_rack_and_near(idle: Home) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from troupe import _selectors, _session, _view, exceptions
+from troupe import _program, _selectors, _session, _view, exceptions
 
 
 class ClusterContext(Mapping):
@@ -307,7 +307,7 @@ def nodes() -> list[dict[str, Any]]:
              "NodeName": view.info["name"], "NodeManagerHostname": view.info["host"],
              "NodeManagerAddress": view.info["listen_host"], "NodeManagerPort": view.info["listen_port"],
              "Resources": {**view.total, **_address(view)},
-             "Labels": {label["key"]: label["value"] for label in view.info["labels"]}} for view in _view.nodes()]
+             "Labels": view.labels} for view in _view.nodes()]
 
 
 def _sum(amounts: list[dict[str, float]]) -> dict[str, float]:

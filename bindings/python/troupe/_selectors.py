@@ -33,6 +33,7 @@ def where(label_selector: Mapping[str, str] | None = None, fallback_strategy: Se
 
 GPU_TYPE = "gpu_type"  # the label that tells a node's GPUs
 NODE_IP = "node_ip"  # what the head takes a node's address for, unless a label of that name says otherwise
+NODE_ID = "ray.io/node-id"  # likewise its id
 ADDRESS_PREFIX = "node:"
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from troupe import _resources, _session
+from troupe import _resources, _selectors, _session
 
 _HOLDING = ("created", "rescheduling", "pending")
 
@@ -15,6 +15,11 @@ class NodeView:
     info: dict
     total: dict[str, float]
     free: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels that it was started with, and its id as one."""
+        return {_selectors.NODE_ID: self.info["node"], **{label["key"]: label["value"] for label in self.info["labels"]}}
 
 
 def nodes(session: _session.Session | None = None) -> list[NodeView]:

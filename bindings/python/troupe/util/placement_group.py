@@ -91,16 +91,20 @@ def _watch(session: _session.Session, identity: str) -> None:
         session.board.post_reply("group", identity, update["info"])
 
 
-def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PACK", name: str = "",
-                    lifetime: str | None = None, bundle_label_selector: Sequence[Mapping[str, str]] | None = None, *,
+def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str | None = None, name: str = "",
+                    lifetime: str | None = None, _soft_target_node_id: str | None = None,
+                    bundle_label_selector: Sequence[Mapping[str, str]] | None = None,
+                    topology_strategy: Mapping[str, str] | None = None, *,
                     within: str | None = None, near: str | None = None, priority: int = 0) -> PlacementGroup:
     """Asks for a group and returns its handle at once; `ready()` or `wait()` tell when it is there.
 
-    Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node, with `"node:<address>": 0.01` in it on that one. Strategies: PACK (few nodes), SPREAD (many),
+    Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node, with `"node:<address>": 0.01` in it on that one. Strategies: PACK (few nodes, where none is given), SPREAD (many),
     STRICT_PACK (one), STRICT_SPREAD (all different). `bundle_label_selector`: for each bundle what the labels
     of its node must be, `{"gpu_type": "H100"}`, `"!H100"`, `"in(H100,H200)"` or `"!in(A10)"`; one alone is for
     all. `within="rack"`: all in one rack (by the nodes' labels: block, rack, nvlink_domain); `near="rack"`: in as
-    few as will do. `priority`: of what waits the highest is first.
+    few as will do; Ray's `topology_strategy={"ray.io/gpu-domain": "STRICT_PACK"}` is `within="nvlink_domain"`, with "PACK" it
+    is `near`. `_soft_target_node_id`: with STRICT_PACK, on that node if it fits there.
+    `priority`: of what waits the highest is first.
 
     Raises ValueError for empty bundles, an unknown strategy or what is no selector, and PlacementError at
     once, with the reason per group of nodes, when the cluster can never hold it. For this the head's answer is
@@ -134,6 +138,21 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str = "PAC
     session.board.post_reply("group", group.id, info)
     taken.add(kind, wanted)
     return group
+
+
+_LEVELS = {"ray.io/gpu-domain": "nvlink_domain", "nvlink_domain": "nvlink_domain", "rack": "rack", "block": "block"}
+
+
+def _levels(topology_strategy: Mapping[str, str], otherwise: str | None) -> tuple[str | None, str | None]:
+    """`within` and `near` of Ray's parameter."""
+    if otherwise:
+        raise ValueError(f"topology_strategy and {otherwise!r} both say how bundles lie: give one of them")
+    if not isinstance(topology_strategy, Mapping) or len(topology_strategy) != 1:
+        raise ValueError(f"topology_strategy is a dict of one level and its strategy, not {topology_strategy!r}")
+    (label, strategy), = topology_strategy.items()
+    if label not in _LEVELS or strategy not in ("STRICT_PACK", "PACK"):
+        raise ValueError(f"topology_strategy takes one of {', '.join(_LEVELS)} with STRICT_PACK or PACK, not {topology_strategy!r}")
+    return (_LEVELS[label], None) if strategy == "STRICT_PACK" else (None, _LEVELS[label])
 
 
 class _Taken:

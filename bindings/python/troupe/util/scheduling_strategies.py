@@ -26,10 +26,19 @@ class PlacementGroupSchedulingStrategy:
 
 @dataclass(frozen=True)
 class NodeAffinitySchedulingStrategy:
-    """On the node of this id; `soft`: elsewhere if that node cannot."""
+    """On the node of this id; `soft`: elsewhere if that node cannot. ValueError for what is no id, and for Ray's other two."""
 
     node_id: str
     soft: bool = False
+    _spill_on_unavailable: bool = False
+    _fail_on_unavailable: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.node_id, str) or not self.node_id:
+            raise ValueError(f"node_id is the id of a node as a string, not {self.node_id!r}")
+        if self._spill_on_unavailable or self._fail_on_unavailable:
+            raise ValueError("_spill_on_unavailable and _fail_on_unavailable are not supported: what waits for a node waits, and "
+                             "troupe explain says for what; label_selector with fallback_strategy tries others")
 
 
 class In:
