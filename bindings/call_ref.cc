@@ -269,7 +269,7 @@ PyType_Slot slots[] = {
     {Py_am_await, reinterpret_cast<void*>(Await)},
     {Py_tp_doc, const_cast<char*>("The answer of a call, here or still to come.")},
     {0, nullptr}};
-PyType_Spec spec = {"troupe._native.Ref", sizeof(RefObject), 0,
+PyType_Spec spec = {"troupe.ObjectRef", sizeof(RefObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 }  // namespace

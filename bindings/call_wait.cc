@@ -183,7 +183,7 @@ Py_ssize_t CountDone(PyObject* list, Py_ssize_t num_returns) {
       return -1;
     }
     if (!listed.Add(AsRef(ref))) {
-      PyErr_Format(PyExc_ValueError, "wait() was given the same Ref twice (item %zd)", i);
+      PyErr_Format(PyExc_ValueError, "wait() was given the same ObjectRef twice (item %zd)", i);
       return -1;
     }
     if (done < num_returns) {

@@ -229,6 +229,11 @@ def test_misuse_of_classes_and_options(idle: Home) -> None:
         Counter.options(nonsense=1)
     with pytest.raises(ValueError, match="lifetime"):
         Counter.options(lifetime="forever")
+    for wrong, error, words in (({"name": ""}, ValueError, "empty string"), ({"name": 3}, TypeError, "name must be a string"),
+                                ({"max_restarts": -2}, ValueError, "max_restarts must be a whole number"),
+                                ({"max_restarts": "1"}, ValueError, "max_restarts must be a whole number")):
+        with pytest.raises(error, match=words):
+            Counter.options(**wrong)
     with pytest.raises(TypeError, match="cannot inherit from the actor class Counter: inherit from a plain class"):
         class Derived(Counter):  # noqa: F841
             """Not possible with Ray either."""
@@ -257,6 +262,7 @@ def test_a_remote_function(idle: Home) -> None:
 
 def test_placement_groups(idle: Home) -> None:
     group = troupe.util.placement_group([{"CPU": 2}, {"CPU": 1}], strategy="PACK", name="pair")
+    assert group.id.hex() == group.id and group.id.binary().hex() == group.id
     assert troupe.get(group.ready(), timeout=20) == group and group.wait(10)
     assert troupe.util.get_placement_group("pair") == group
     inside = Counter.options(num_cpus=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group, 0)).remote()

@@ -244,6 +244,37 @@ def test_what_is_remote_already_is_not_made_so_again(idle: Home) -> None:
             troupe.remote(num_cpus=1)(each)
 
 
+def test_methods_of_pythons_own_by_name(idle: Home) -> None:
+    @troupe.remote(num_cpus=0)
+    class Model:
+        def __call__(self, x: int) -> int:
+            return 2 * x
+
+        def __len__(self) -> int:
+            return 3
+
+    model = Model.remote()
+    assert troupe.get([model.__call__.remote(4), model.__len__.remote()], timeout=TIMEOUT_S) == [8, 3]
+    assert not callable(model), "the handle itself is no function"
+    with pytest.raises(AttributeError, match="no method '__getitem__'"):
+        model.__getitem__
+
+
+def test_an_error_of_a_call_within_a_call_is_told_once(idle: Home) -> None:
+    @troupe.remote(num_cpus=0)
+    def inner() -> None:
+        raise ValueError("deep")
+
+    @troupe.remote
+    def outer() -> None:
+        troupe.get(inner.remote())
+
+    with pytest.raises(ValueError) as caught:
+        troupe.get(outer.remote(), timeout=TIMEOUT_S)
+    text = str(caught.value)
+    assert text.count("in inner") == text.count("in outer") == 1 and text.splitlines()[0].endswith("raised ValueError: deep"), text
+
+
 def test_a_ref_in_an_exception_stays_behind(idle: Home) -> None:
     @troupe.remote(num_cpus=0)
     class Raises:

@@ -7,6 +7,7 @@ from typing import Any
 
 from troupe import _api, _session, exceptions
 from troupe._actor_link import ActorLink, Caller
+from troupe._identity import HexID
 from troupe._lives import Life
 from troupe._method_options import STREAMING, MethodOptions, Traits
 from troupe._parameters import check_of
@@ -81,18 +82,6 @@ class ActorMethod(Caller):
         raise TypeError(f"actor methods are called by .{self._name}.remote(...)")
 
 
-class ActorID(str):
-    """An actor's id, hex digits, with the methods of Ray's."""
-
-    def hex(self) -> str:
-        """Its hex digits."""
-        return str(self)
-
-    def binary(self) -> bytes:
-        """Its bytes."""
-        return bytes.fromhex(self)
-
-
 class ActorHandle:
     """A reference to an actor. Can be passed to other processes of the cluster; equal to every other handle of
     the same actor. With `life` it keeps the actor alive."""
@@ -145,8 +134,8 @@ class ActorHandle:
         return self.__copy__()
 
     @property
-    def _actor_id(self) -> ActorID:
-        return ActorID(self._link.actor)
+    def _actor_id(self) -> HexID:
+        return HexID(self._link.actor)
 
     _ray_actor_id = _actor_id
 

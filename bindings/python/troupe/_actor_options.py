@@ -27,9 +27,15 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     concurrency = options.get("max_concurrency")
     if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
         raise ValueError(f"max_concurrency must be a whole number of at least 1, not {concurrency!r}")
-    retries = options.get("max_task_retries")
-    if retries is not None and (not isinstance(retries, int) or retries < -1):
-        raise ValueError(f"max_task_retries must be a whole number, or -1 for any number, not {retries!r}")
+    for count in ("max_restarts", "max_task_retries"):
+        retries = options.get(count)
+        if retries is not None and (not isinstance(retries, int) or retries < -1):
+            raise ValueError(f"{count} must be a whole number, or -1 for any number, not {retries!r}")
+    name = options.get("name")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string, or None for none, not {name!r}")
+    if name == "":
+        raise ValueError("name cannot be an empty string: None, or no name=, is for an actor without one")
     if options.get("allow_out_of_order_execution") not in (None, True, False):
         raise ValueError("allow_out_of_order_execution must be True, False or None, not "
                          f"{options['allow_out_of_order_execution']!r}")

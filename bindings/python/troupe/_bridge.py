@@ -22,6 +22,8 @@ def _task_error(cause: BaseException | None, type_name: str, text: str, tracebac
         if description is None or not description.startswith("actor "):
             return exceptions.WorkerCrashedError(f"{method}() ended its process by {how}")
         return exceptions.ActorDiedError(f"{description} ended itself by {how} in {method}()")
+    if isinstance(cause, exceptions.TaskError) and traceback:
+        text = text.partition("\n")[0]  # the traceback ends with all of it
     body = "\n  ".join((traceback or f"{type_name}: {text}").rstrip().splitlines())
     return exceptions.with_type_of(exceptions.TaskError, cause, f"{where} raised {type_name}: {text}\n  {body}",
                                    remote_traceback=traceback or "")

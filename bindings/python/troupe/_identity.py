@@ -9,6 +9,18 @@ PYTHON_VERSION = ".".join(platform.python_version_tuple()[:2])
 """What caller and worker must share: "3.11"."""
 
 
+class HexID(str):
+    """An id, hex digits, with the methods of Ray's ids."""
+
+    def hex(self) -> str:
+        """Its hex digits."""
+        return str(self)
+
+    def binary(self) -> bytes:
+        """Its bytes."""
+        return bytes.fromhex(self)
+
+
 def new_id() -> str:
     """A random 128-bit id as 32 lower-case hex digits, never nil."""
     return os.urandom(16).hex().replace("0" * 32, "1" * 32)

@@ -148,6 +148,8 @@ def of_function(function: Any) -> MethodOptions:
 
 _DEFAULT = MethodOptions()
 _known: weakref.WeakKeyDictionary[type, tuple[dict[str, MethodOptions], bool]] = weakref.WeakKeyDictionary()
+_OPERATORS = {"__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__len__", "__setitem__"}
+"""Methods of Python's own that a class may have called by name: `handle.__call__.remote(x)`."""
 SPECIAL = {"__ray_ready__": _DEFAULT, "__ray_call__": _DEFAULT, "__ray_terminate__": _DEFAULT}
 
 
@@ -174,7 +176,7 @@ class Traits:
             functions = {name: getattr(actor_class, name) for name in dir(actor_class)
                          if callable(getattr(actor_class, name, None))}
             methods = {name: dataclasses.replace(of_function(each), parameters=_parameters.of_method(actor_class, name))
-                       for name, each in functions.items() if not name.startswith("__")}
+                       for name, each in functions.items() if not name.startswith("__") or name in _OPERATORS}
             known = _known[actor_class] = methods, any(map(_is_async, functions.values()))
         methods, is_async = known
         ordered = options.get("allow_out_of_order_execution")
@@ -189,7 +191,7 @@ class Traits:
         """The options of a method; None: there is no such method."""
         if name in SPECIAL:
             return SPECIAL[name]
-        if name.startswith("__"):
+        if name.startswith("__") and (self.methods is None or name not in _OPERATORS):
             return None
         return _DEFAULT if self.methods is None else self.methods.get(name)
 

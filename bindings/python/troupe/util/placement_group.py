@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from troupe import _resources, _selectors, _session, exceptions
-from troupe._identity import new_id
+from troupe._identity import HexID, new_id
 
 _STRATEGIES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack", "STRICT_SPREAD": "strict_spread"}
 
@@ -14,7 +14,7 @@ class PlacementGroup:
     """A handle of a group; can be passed to other processes of the cluster."""
 
     def __init__(self, identity: str, bundles: Sequence[Mapping[str, float]]) -> None:
-        self.id = identity
+        self.id = HexID(identity)
         self._bundles = [dict(bundle) for bundle in bundles]
         self.used = True  # somebody else may know it, or something be in it
 
@@ -23,7 +23,7 @@ class PlacementGroup:
 
     def __reduce__(self) -> tuple:
         self.used = True
-        return PlacementGroup, (self.id, self._bundles)
+        return PlacementGroup, (str(self.id), self._bundles)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PlacementGroup) and other.id == self.id
