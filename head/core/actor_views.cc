@@ -116,6 +116,7 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   }
   if (actor.state != wire::ActorState::kPending) return info;
   info.address = wire::ActorAddress();
+  info.address.incarnation = actor.incarnation;  // who calls the one before knows by it that that is over
   const Group* own = turn.FindGroup(actor.own_group);
   const Group* group = turn.FindGroup(actor.spec.group);
   if (own != nullptr && own->waiting()) {

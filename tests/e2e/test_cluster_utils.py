@@ -70,6 +70,21 @@ def test_a_node_that_is_killed_is_gone_at_once(home: Home) -> None:
         cluster.wait_for_nodes()
 
 
+def test_calls_wait_for_as_long_as_an_actor_has_no_room_to_be_started_again(home: Home) -> None:
+    with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
+        doomed = cluster.add_node(num_cpus=1, resources={"license": 1})
+        cluster.wait_for_nodes()
+        actor = Where.options(resources={"license": 1}, max_restarts=-1).remote()
+        assert troupe.get(actor.node.remote(), timeout=TIMEOUT_S) == doomed.node_id
+        cluster.remove_node(doomed, allow_graceful=False)
+        (there,) = troupe.state.list_actors()
+        assert (there["state"], there["restarts"]) == ("pending", 1)
+        called = actor.node.remote()
+        assert troupe.wait([called], timeout=6) == ([], [called]), "after the 5 s in which its death would have been told"
+        again = cluster.add_node(num_cpus=1, resources={"license": 1})
+        assert troupe.get([called, actor.node.remote()], timeout=TIMEOUT_S) == [again.node_id] * 2
+
+
 def test_another_process_reaches_it_by_its_home(home: Home) -> None:
     with Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "memory": 0}) as cluster:
         code = f"import troupe; troupe.init({cluster.address!r}); print(troupe.cluster_resources())"

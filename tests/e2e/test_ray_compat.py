@@ -192,9 +192,9 @@ def test_a_launch_with_the_api_of_troupe(cluster: Home) -> None:
                 return ray.util.ActorPool.__module__
 
         child = Child.remote()
-        return [type(ray).__name__, ray.get(child.where.remote())]
+        return [type(ray).__name__, ray.get(child.where.remote()), list(ray.state.available_resources_per_node().values())]
 
-    assert driver.distributed()[0] == ["RayModule", "troupe.util.actor_pool"]
+    assert driver.distributed()[0] == ["RayModule", "troupe.util.actor_pool", [{"CPU": 2.0}]]
     assert not ray_compat.is_installed() and "ray" not in sys.modules
 
 

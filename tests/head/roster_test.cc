@@ -345,6 +345,24 @@ TEST_F(Roster, AnActorRestartsWhileRestartsAreLeft) {
   EXPECT_EQ(ActorOf(actor).state, wire::ActorState::kDead);
 }
 
+TEST_F(Roster, WhoCallsAnActorThatFindsNoRoomIsToldThatItsLifeIsOver) {
+  const FakeNode a = Join(1, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const ActorId actor = CreateActor(client, 1, 1);
+  StartActors(a);
+  EXPECT_EQ(Last<wire::ActorUpdate>(client).info.address.incarnation, 1u);
+  wire::DrainNode drain;
+  drain.node = a.id;
+  Say(client, drain, 71);
+  wire::ActorEnded ended;
+  ended.actor = actor;
+  ended.incarnation = 1;
+  Say(a.session, ended);
+  const wire::ActorInfo told = Last<wire::ActorUpdate>(client).info;
+  EXPECT_EQ(told.state, wire::ActorState::kPending);
+  EXPECT_EQ(told.address.incarnation, 2u);
+}
+
 TEST_F(Roster, DetachedInsideALaunchIsRefused) {
   const FakeNode a = Join(1, 4);
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});

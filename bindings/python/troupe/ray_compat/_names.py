@@ -25,6 +25,7 @@ _STATE = {name: "util.state" for name in (
     "list_cluster_events", "list_jobs", "list_logs", "list_nodes", "list_objects", "list_placement_groups", "list_runtime_envs",
     "list_tasks", "list_workers", "summarize_actors", "summarize_objects", "summarize_tasks")}
 
+_PER_NODE = dict.fromkeys(("available_resources_per_node", "total_resources_per_node"), "state")
 _COLLECTIVE = {name: "util.collective" for name in (
     "allgather", "allreduce", "barrier", "broadcast", "create_collective_group", "destroy_collective_group",
     "get_collective_group_size", "get_rank", "gloo_available", "init_collective_group", "is_group_initialized",
@@ -45,6 +46,9 @@ MODULES: dict[str, dict[str, str]] = {
         "DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator", "available_resources", "cancel",
         "cluster_resources", "get", "get_actor", "get_gpu_ids", "get_runtime_context", "init", "is_initialized", "kill",
         "method", "nodes", "put", "remote", "shutdown", "wait"), "")},
+    "ray._private": {},
+    "ray._private.services": {"get_node_ip_address": "util"},
+    "ray._private.state": _PER_NODE,
     "ray._raylet": dict.fromkeys(("DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator"), ""),
     "ray.actor": dict.fromkeys(("ActorClass", "ActorHandle", "ActorMethod", "ActorProxy", "exit_actor"), "actor"),
     "ray.cloudpickle": dict.fromkeys(("CloudPickler", "dump", "dumps", "load", "loads", "register_pickle_by_value",
@@ -66,6 +70,7 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.remote_function": {"RemoteFunction": "_tasks"},
     "ray.runtime_context": {"RuntimeContext": "_runtime_context", "get_runtime_context": "_runtime_context"},
     "ray.runtime_env": {"RuntimeEnv": "runtime_env"},
+    "ray.state": _PER_NODE,
     "ray.types": {"ObjectRef": ""},
     "ray.util": {**_GROUPS, "ActorPool": "util", "get_node_ip_address": "util", "list_named_actors": "util",
                  "register_serializer": "util", "deregister_serializer": "util"},
@@ -82,7 +87,9 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.util.placement_group": _GROUPS,
     "ray.util.queue": {"Empty": "util.queue", "Full": "util.queue", "Queue": "util.queue"},
     "ray.util.scheduling_strategies": _STRATEGIES,
+    "ray.util.serialization": dict.fromkeys(("deregister_serializer", "register_serializer"), "util"),
     "ray.util.state": _STATE,
+    "ray.util.state.api": _STATE,
 }
 
 # What to use for what is not there.
@@ -91,8 +98,9 @@ INSTEAD = {
     "ray.train": "@distributed of troupe.launch: it starts the ranks and forms their process group",
     "ray.tune": "actors for the trials and troupe.util.ActorPool for the sweep",
     "ray.serve": "an actor behind a web server of one's own",
-    "ray.rllib": "nothing of Troupe's",
+    "ray.rllib": "Ray itself: Troupe has no library for reinforcement learning",
     "ray.experimental": "the stable API",
+    "ray.experimental.state": "ray.util.state",
     "ray.experimental.tqdm_ray": "tqdm itself: what actors and tasks print is shown by their program",
     "ray.job_config": "namespace= and runtime_env= of ray.init()",
     "ray._private": "the public API", "ray._raylet": "the public API",
