@@ -5,6 +5,7 @@ Method: programs of their own on one cluster make the same names, at once and on
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -91,6 +92,7 @@ def test_programs_that_say_which_share_it(idle: Home, monkeypatch: pytest.Monkey
     first = Program("prod")
     assert first.namespace == "prod"
     assert {"name": "counter", "namespace": "prod"} in troupe.util.list_named_actors(all_namespaces=True)
+    assert re.search(r"Counter +counter +prod +alive", idle.run("list", "actors").stdout)
     second = Program("prod")
     assert second.namespace == ""
     code, errors = second.end()

@@ -103,9 +103,9 @@ def list_(noun: str, topology: bool, address: str | None, token_file: str | None
     elif noun == "launches":
         _launch_table(rows)
     elif noun == "actors":
-        _tables.show(["ACTOR", "CLASS", "NAME", "STATE", "NODE", "PID", "CAUSE"],
-                     [[row["actor_id"][:8], row["class_name"], row["name"], row["state"], row["node"],
-                       str(row["pid"] or ""), (row["cause"] or row["waiting_for"]).split("\n")[0]] for row in rows])
+        _tables.show(["ACTOR", "CLASS", "NAME", "NAMESPACE", "STATE", "NODE", "PID", "CAUSE"],
+                     [[row["actor_id"][:8], row["class_name"], row["name"], row["namespace"] if row["name"] else "", row["state"],
+                       row["node"], str(row["pid"] or ""), (row["cause"] or row["waiting_for"]).split("\n")[0]] for row in rows])
     elif noun == "events":
         _tables.show(["TIME", "SEVERITY", "SOURCE", "WHAT"],
                      [[datetime.datetime.fromtimestamp(row["time_s"]).strftime("%m-%d %H:%M:%S"), row["severity"], row["source"],
