@@ -95,6 +95,11 @@ Slot* CallLine::WhenRoom() {
   return slot;
 }
 
+void CallLine::ForEach(const std::function<void(Slot*)>& look) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, call] : calls_) look(call.slot);
+}
+
 bool CallLine::Cancel(const Slot* answer) {
   SlotList finished;
   {

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -65,6 +66,8 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   Slot* WhenRoom();
   /// Takes a call out of the line, and answers it as cancelled. False: it is not here.
   bool Cancel(const Slot* answer);
+  /// Calls `look` with the answer of each that waits, with the line's lock held.
+  void ForEach(const std::function<void(Slot*)>& look);
   /// The channel is no longer open: what waits has the channel's answer. Posted by the channel.
   void ChannelEnded() { Go(); }
 

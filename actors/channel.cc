@@ -114,6 +114,24 @@ void Channel::Cancel(const Slot* answer, bool recursive) {
   Tell(ControlKind::kCancel, answer, recursive ? 1 : 0);
 }
 
+void Channel::CancelStartedBy(std::uint64_t call) {
+  SlotList made;
+  const auto look = [&](Slot* slot) {
+    if (slot->started_by() != call) return;
+    slot->AddReference();
+    made.push_back(slot);
+  };
+  if (CallLine* const waiting = line()) waiting->ForEach(look);
+  {
+    const std::lock_guard lock(mutex_);
+    ring_.ForEach(look);
+  }
+  for (Slot* const slot : made) {
+    Cancel(slot, /*recursive=*/true);
+    slot->Release();
+  }
+}
+
 void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
   SlotList finished;
   {

@@ -110,6 +110,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// It is not wanted any more, nor (`recursive`) what it started. Nothing is promised: its answer comes in any case, if
   /// only to say that it was cancelled.
   void Cancel(const Slot* answer, bool recursive = false);
+  /// The same, recursive, of all without an answer that the call of that number made (Slot::started_by).
+  void CancelStartedBy(std::uint64_t call);
   /// Writes what the socket takes. Any thread.
   void Flush();
   /// Reads what is there and answers slots. Only by who leads the reactor. True: there was

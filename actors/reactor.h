@@ -65,6 +65,9 @@ class CallReactor {
   bool Answer(Slot* slot, std::uint16_t flags, std::string_view bytes);
   /// Writes all frames that were batched and not written yet.
   void FlushStranded();
+  /// Cancels the calls of all channels that the call of that number of this process made (Slot::started_by), and what
+  /// those started.
+  void CancelStartedBy(std::uint64_t call);
   /// Reads `channel` without blocking, if no other thread leads.
   void Drain(Channel& channel);
 

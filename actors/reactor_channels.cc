@@ -64,6 +64,16 @@ std::shared_ptr<Channel> CallReactor::Find(std::uint64_t channel_id) {
   return found == channels_.end() ? nullptr : found->second;
 }
 
+void CallReactor::CancelStartedBy(std::uint64_t call) {
+  if (call == 0) return;
+  std::vector<std::shared_ptr<Channel>> channels;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, channel] : channels_) channels.push_back(channel);
+  }
+  for (const std::shared_ptr<Channel>& channel : channels) channel->CancelStartedBy(call);
+}
+
 void CallReactor::MarkStranded(std::uint64_t channel_id) {
   std::lock_guard lock(mutex_);
   stranded_.push_back(channel_id);

@@ -84,6 +84,10 @@ class Slot {
   std::uint64_t call() const { return call_.load(std::memory_order_relaxed); }
   void set_call(std::uint64_t call) { call_.store(call, std::memory_order_relaxed); }
 
+  /// What this process tells a call that it runs by: the one that made this call. 0: none did.
+  std::uint64_t started_by() const { return started_by_.load(std::memory_order_relaxed); }
+  void set_started_by(std::uint64_t call) { started_by_.store(call, std::memory_order_relaxed); }
+
   /// Its channel's observer's own; nullptr: not of a call that it knows.
   void* observed = nullptr;
   /// Bytes the channel had been given when this call's frame ended: what was handed to the socket
@@ -105,6 +109,7 @@ class Slot {
   std::atomic<std::uint32_t> state_{0};
   std::uint64_t id_;
   std::atomic<std::uint64_t> call_;
+  std::atomic<std::uint64_t> started_by_{0};
   std::uint32_t size_ = 0;
   std::uint16_t flags_ = 0;
   union {

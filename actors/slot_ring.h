@@ -40,6 +40,13 @@ class SlotRing {
   }
   /// The oldest that is not taken, or nullptr.
   T TakeFront() { return Take(base_); }
+  /// Calls `look` with each that is not taken, the oldest first.
+  template <class Look>
+  void ForEach(Look look) const {
+    for (std::uint64_t s = base_; s < next_; ++s) {
+      if (items_[s & mask_] != nullptr) look(items_[s & mask_]);
+    }
+  }
   /// Whether `sequence` was ever given out.
   bool Given(std::uint64_t sequence) const { return sequence >= 1 && sequence < next_; }
 

@@ -22,6 +22,7 @@
 #include "bindings/call_host.h"
 #include "bindings/call_pickle.h"
 #include "bindings/call_ref.h"
+#include "bindings/call_running.h"
 #include "bindings/call_stream_object.h"
 #include "bindings/call_values.h"
 #include "bindings/object_values.h"
@@ -311,6 +312,7 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   actors::Slot* slot = waits ? KeepBack(channel, frame, kind, outgoing, &shape, items)
                              : Send(self, frame, kind, keywords, outgoing, shape, place == Channel::Place::kHere, items);
   if (slot == nullptr) return nullptr;
+  if (const RunningCall* const made_by = Running::current()) slot->set_started_by(made_by->number);
   if (kind.returns == 1 && !kind.streams) return NewRef(slot, self, kind.method);
   if (kind.streams) return NewRefStream(slot, items, self, kind);
   const actors::SlotHold hold(slot);

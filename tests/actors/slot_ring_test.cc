@@ -35,6 +35,11 @@ TEST(SlotRing, SR2_TakesEachOnceInAnyOrder) {
       model.erase(taken);
       ASSERT_EQ(ring.size(), model.size());
     }
+    std::vector<int*> seen;
+    ring.ForEach([&](int* item) { seen.push_back(item); });
+    auto next = model.begin();
+    ASSERT_EQ(seen.size(), model.size());
+    for (int* item : seen) ASSERT_EQ(item, (next++)->second) << "the oldest first";
     while (int* item = ring.TakeFront()) {
       ASSERT_EQ(item, model.begin()->second);
       model.erase(model.begin());

@@ -118,6 +118,13 @@ def test_groups_of_one_name_in_a_launch_and_outside(idle: Home) -> None:
         mine = placement_group([{"CPU": 1}], name="group")
         return found, mine.id, get_placement_group("group").id, troupe.get(troupe.get_actor("outside").add.remote())
 
+    @distributed(processes=1, remote=True)
+    def of_a_rank_that_says_which() -> list:
+        context = troupe.init(namespace="of the rank")
+        inside = troupe.remote(lambda: troupe.get_runtime_context().namespace)
+        return [context["namespace"], troupe.get_runtime_context().namespace, troupe.get(inside.remote())]
+
+    assert of_a_rank_that_says_which.distributed()[0] == ["of the rank"] * 3
     found, mine, again, count = of_a_rank.distributed()[0]
     assert found == group.id and mine == again != found and count == 2
     assert get_placement_group("group") == group

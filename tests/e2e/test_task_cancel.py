@@ -1,6 +1,7 @@
 """Cancelling tasks: those that wait, those that run, by force; what a task is called and where it runs."""
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from pathlib import Path
@@ -107,6 +108,67 @@ def test_what_a_cancelled_task_started_goes_with_it(idle: Home, tmp_path: Path, 
         troupe.get(ref, timeout=WAIT_S)
     hanging = 3 if form == "one level" else 2
     eventually(lambda: marks.read_text().count("interrupted") == hanging, timeout=WAIT_S, what="the end of what it started")
+
+
+@troupe.remote(num_cpus=0)
+class Patient:
+    """Its calls take as long as nobody cancels them; one at a time runs."""
+
+    def __init__(self, marks: str) -> None:
+        self.marks = marks
+
+    async def wait(self, name: str) -> None:
+        mark(self.marks, f"begun {os.getpid()}")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            mark(self.marks, f"cancelled {name}")
+            raise
+
+    async def ask(self, name: str) -> str:
+        mark(self.marks, f"asked {name}")
+        return name
+
+
+@troupe.remote
+def calls_actors(patient: object, name: str) -> list:
+    """One call runs, one waits for the actor, one for an argument; all for ever."""
+    running = patient.wait.remote(name)
+    return troupe.get([running, patient.ask.remote(name), patient.ask.remote(running)])
+
+
+@troupe.remote
+def calls_through_a_child(patient: object) -> None:
+    troupe.get(calls_actors.remote(patient, "child"))
+
+
+@pytest.mark.parametrize("task", [calls_actors, calls_through_a_child], ids=["one level", "two levels"])
+def test_calls_of_actors_that_a_cancelled_task_made_go_with_it(idle: Home, tmp_path: Path, task: object) -> None:
+    marks = tmp_path / "marks"
+    patient = Patient.options(max_concurrency=1).remote(str(marks))
+    ref = task.remote(patient, *(["own"] if task is calls_actors else []))
+    begun(marks)
+    troupe.cancel(ref)
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(ref, timeout=WAIT_S)
+    eventually(lambda: "cancelled" in marks.read_text(), timeout=WAIT_S, what="the end of the call")
+    assert troupe.get(patient.ask.remote("after"), timeout=WAIT_S) == "after"
+    name = "own" if task is calls_actors else "child"
+    assert marks.read_text().split("\n")[1:] == [f"cancelled {name}", "asked after", ""], "what had not begun did not run"
+    troupe.kill(patient)
+
+
+def test_calls_of_actors_stay_if_that_is_asked_for(idle: Home, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    patient = Patient.remote(str(marks))
+    ref = calls_actors.remote(patient, "own")
+    begun(marks)
+    troupe.cancel(ref, recursive=False)
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(ref, timeout=WAIT_S)
+    assert troupe.get(patient.ask.remote("after"), timeout=WAIT_S) == "after"
+    assert "cancelled" not in marks.read_text()
+    troupe.kill(patient)
 
 
 def test_what_it_started_stays_if_that_is_asked_for(idle: Home, tmp_path: Path) -> None:

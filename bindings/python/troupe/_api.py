@@ -94,12 +94,15 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     killed and started again within 30 s is come back to; an embedded cluster ends with its head.
 
     Raises ConnectionError, JoinError; RuntimeError when connected already, unless `ignore_reinit_error`;
-    ValueError for node options with an address and an empty namespace. Inside a rank or actor it returns the cluster it is in.
+    ValueError for node options with an address and an empty namespace. Inside a rank or actor it returns the cluster it is in,
+    and `namespace` is from then on that of this process and of what it starts.
     """
     global _registered
     _check_ignored(ignored)
     current = _session.current_or_none()
     if current is not None:
+        if current.in_process:
+            current.namespace = _program.check_namespace(namespace) or current.namespace
         if ignore_reinit_error or current.in_process:
             return ClusterContext(current)
         raise RuntimeError("troupe.init() was called before in this process; call troupe.shutdown() first, or pass "
@@ -280,7 +283,7 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
     A call that waits for its actor is not run; a coroutine gets asyncio's cancellation; a plain method goes on,
     and may ask `get_runtime_context().is_canceled()`. `get` of a cancelled call raises TaskCancelledError. What
     is over, or does not listen, answers as ever. A task that runs gets KeyboardInterrupt, with `force=True` its
-    process is ended; with it, unless `recursive=False`, go the tasks that it started and that are not over, theirs too.
+    process is ended; with it, unless `recursive=False`, go the tasks that it started and the calls of actors that it made, theirs too.
     Raises TypeError for what is no ref, ValueError for `force=True` with the call of an actor's method.
     """
     from troupe import _calls, _tasks
