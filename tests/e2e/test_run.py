@@ -121,8 +121,9 @@ def test_a_command_that_cannot_be_run(run: Run) -> None:
     assert "/no/such/program cannot be run: there is no such program" in run.text(nodes[0])
 
 
-def test_one_node_needs_neither_secret_nor_address(run: Run, home: Home) -> None:
-    code = "import os, troupe; troupe.init(); print(len(troupe.nodes()), os.environ['TROUPE_ADDRESS'][:6])"
+@pytest.mark.parametrize("address", ["", "'auto'"])
+def test_one_node_needs_neither_secret_nor_address(run: Run, home: Home, address: str) -> None:
+    code = f"import os, troupe; troupe.init({address}); print(len(troupe.nodes()), os.environ['TROUPE_ADDRESS'][:6])"
     done = home.run("run", "--nodes", "1", "--num-cpus", "1", "--", sys.executable, "-c", code)
     assert done.stdout == "1 unix:/\n"
     assert home.run("run", "--nodes", "1", "--", "sh", "-c", "exit 7", ok=False).returncode == 7

@@ -84,8 +84,8 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
          _memory: float | str | None = None, **ignored: Any) -> ClusterContext:
     """Connects this process to a cluster and returns its context, which is a context manager too.
 
-    `address`: "host:port"; "auto" for the one cluster this user runs on this host; "local" or None for an
-    embedded one-node cluster, ended at shutdown or exit (None uses TROUPE_ADDRESS first, where set).
+    `address`: "host:port"; "auto" for TROUPE_ADDRESS, else the one cluster this user runs on this host; None for TROUPE_ADDRESS,
+    else, as "local", an embedded one-node cluster, ended at shutdown or exit.
     `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded node. `object_store_memory`: bytes that its processes,
     and this one, may each hold of objects in memory; `object_spilling_directory`: where they go beyond that. `token_file` (or
     TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. `log_to_driver`: what ranks, actors and tasks print is
@@ -110,7 +110,8 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     from troupe import _cluster, _node_start, _runtime_env
 
     runtime_env = _runtime_env.check(runtime_env)
-    address = address or os.environ.get("TROUPE_ADDRESS") or "local"
+    if address in (None, "", "auto"):
+        address = os.environ.get("TROUPE_ADDRESS") or address or "local"
     name = _program.namespace_of(namespace)
     if address == "local":
         offer = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=_memory, resources=resources, labels=labels,
