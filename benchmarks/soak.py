@@ -11,6 +11,7 @@ count.
     python benchmarks/soak.py --minutes 60 [--keep]
 """
 import argparse
+import asyncio
 import collections
 import ctypes
 import json
@@ -100,11 +101,29 @@ class Worker:
 class Async:
     """Lives for the whole time."""
 
+    def __init__(self) -> None:
+        self.waiting = 0
+
     async def pid(self) -> int:
         return os.getpid()
 
     async def echo(self, value: object) -> object:
         return value
+
+    async def wait(self) -> None:
+        self.waiting += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.waiting -= 1
+
+    async def waits(self) -> int:
+        return self.waiting
+
+
+@troupe.remote
+def wait_for(actor: object) -> None:
+    troupe.get(actor.wait.remote())
 
 
 @troupe.remote(num_cpus=0, max_concurrency=4)
@@ -209,10 +228,18 @@ class Load:
         stuck = wait_for_ever.remote()
         troupe.cancel(stuck)
         must_fail(exceptions.TaskCancelledError, lambda: troupe.get(stuck, timeout=WAIT_S))
+        calls = wait_for.remote(self.async_actor)
+        until = time.monotonic() + WAIT_S
+        for waiting in (1, 0):
+            while troupe.get(self.async_actor.waits.remote(), timeout=WAIT_S) != waiting:
+                assert time.monotonic() < until, f"what a task called on an actor: {waiting} did not come"
+            if waiting:
+                troupe.cancel(calls)
+        must_fail(exceptions.TaskCancelledError, lambda: troupe.get(calls, timeout=WAIT_S))
 
     def churn(self) -> None:
-        actor = Worker.options(max_restarts=0, max_task_retries=0).remote()
-        pid = troupe.get(actor.pid.remote(), timeout=WAIT_S)
+        actor = Worker.options(max_restarts=0, max_task_retries=0, name=f"churned-{self.counts['churn']}").remote()
+        pid = troupe.get(troupe.get_actor(f"churned-{self.counts['churn']}").pid.remote(), timeout=WAIT_S)
         if random.random() < 0.5:
             os.kill(pid, signal.SIGKILL)
             must_fail(exceptions.ActorDiedError, lambda: troupe.get(actor.echo.remote(1), timeout=WAIT_S))

@@ -69,7 +69,9 @@ def _on_interrupt(number: int, frame: Any) -> None:
     for _ in range(LOOKS):
         if _bridge.native.take_cancelled():
             started = _bridge.native.running_number()
-            if started:  # on a thread of its own, without the locks that this one may hold just now
+            if started:
+                _bridge.native.cancel_calls_of(started)  # now: the process may end with the task, and nobody else would
+                # On a thread of its own, without the locks that this one may hold just now.
                 _thread.start_new_thread(_tasks.cancel_started, (started,))
             raise KeyboardInterrupt("the task was cancelled")
 

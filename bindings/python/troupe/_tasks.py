@@ -125,7 +125,6 @@ def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
 
 
 def cancel_started(number: int) -> None:
-    """Cancels the tasks that a call of this process started, the calls of actors that it made, and what these started."""
-    native.cancel_calls_of(number)
+    """Cancels the tasks that a call of this process started, and those that they started."""
     for ref in native.tasks_of(number):
         cancel(ref, force=False, recursive=True)
