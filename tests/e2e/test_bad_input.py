@@ -28,6 +28,18 @@ def test_remote_without_a_cluster(home: Home) -> None:
     assert not home.processes()
 
 
+@pytest.mark.parametrize(("given", "error", "words"), [
+    ({"num_cpu": 1}, TypeError, "no parameter 'num_cpu': do you mean 'num_cpus'"),
+    ({"address": 6400}, TypeError, "a string like '10.0.0.1:6400'"),
+    ({"token_file": "token"}, ValueError, "is for a cluster elsewhere: give its address"),
+    ({"labels": {"rack": 7}}, TypeError, "a label's key and value are strings"),
+], ids=str)
+def test_init_says_what_is_wrong_before_anything_starts(home: Home, given: dict, error: type, words: str) -> None:
+    done = home.python(f"import troupe\ntroupe.init(**{given!r})")
+    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith(error.__name__) and words in done.stderr, done.stderr
+    assert not home.processes()
+
+
 def test_a_capture_that_is_too_large(idle: Home) -> None:
     dataset = bytearray(200 << 20)
 

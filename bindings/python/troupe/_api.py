@@ -110,10 +110,14 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     from troupe import _cluster, _node_start, _runtime_env
 
     runtime_env = _runtime_env.check(runtime_env)
+    if address is not None and not isinstance(address, str):
+        raise TypeError(f"init(address={address!r}): a string like '10.0.0.1:6400', 'auto', 'local' or None")
     if address in (None, "", "auto"):
         address = os.environ.get("TROUPE_ADDRESS") or address or "local"
     name = _program.namespace_of(namespace)
     if address == "local":
+        if token_file is not None:
+            raise ValueError(f"init(token_file={token_file!r}) is for a cluster elsewhere: give its address, or set TROUPE_ADDRESS")
         offer = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=_memory, resources=resources, labels=labels,
                                   object_store_memory=object_store_memory,
                                   object_spilling_directory=object_spilling_directory)
@@ -153,7 +157,11 @@ def _check_ignored(options: Mapping[str, Any]) -> None:
         if name in _NOT_WANTED and value not in (None, False):
             raise ValueError(f"init({name}=...) is not supported: {_NOT_WANTED[name]}")
         if name not in _IGNORED | _NOT_WANTED.keys():
-            raise TypeError(f"init() has no parameter {name!r}")
+            import difflib
+            import inspect
+
+            near = difflib.get_close_matches(name, inspect.signature(init).parameters, 1)
+            raise TypeError(f"init() has no parameter {name!r}" + (f": do you mean {near[0]!r}?" if near else ""))
 
 
 def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = False) -> None:

@@ -42,6 +42,8 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None, memor
         args.append(f"--resources={json.dumps(dict(resources))}")
     if labels:
         for key, value in labels.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise TypeError(f"label {key!r}={value!r}: a label's key and value are strings")
             if not key or "," in key + value or "=" in key:
                 raise ValueError(f"label {key!r}={value!r}: a key is not empty, and neither has a comma or = in it")
         args.append("--labels=" + ",".join(f"{key}={value}" for key, value in labels.items()))
