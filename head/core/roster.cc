@@ -187,6 +187,8 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   if (node != nullptr && !node->dead && !same) {
     LoseNode(turn, *node, "its worker was started anew", true);
   }
+  // It has its incarnation from the worker before it, with which its processes ended.
+  if (same && node->info.pid != message.pid) DropWatches(turn, *node);
   const bool was_dead = node != nullptr && node->dead;
   wire::NodeJoined joined;
   joined.registration = Lasting(info);

@@ -9,8 +9,10 @@
 namespace troupe::sim {
 namespace {
 
-worker::NodeFacts FactsOf(std::size_t index, bool local) {
+/// `pid`: of this worker, and of none before it.
+worker::NodeFacts FactsOf(std::size_t index, bool local, std::int32_t pid) {
   worker::NodeFacts facts;
+  facts.pid = pid;
   facts.name = "node-" + std::string(1, static_cast<char>('a' + index));
   facts.host = facts.name;
   facts.boot_id = local ? HeadHost::kBootId : "boot-" + facts.name;
@@ -38,7 +40,8 @@ WorkerHost::WorkerHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, H
 
 void WorkerHost::Start() {
   ++life_;
-  core_.emplace(FactsOf(index_, local_), worker::CoreLimits(), remembered_, random_);
+  const auto pid = static_cast<std::int32_t>(1000 * (index_ + 1) + life_);
+  core_.emplace(FactsOf(index_, local_, pid), worker::CoreLimits(), remembered_, random_);
   Perform(core_->OnZygote(true, "3.11", loop_.Now()));
   Dial();
 }
