@@ -104,7 +104,7 @@ std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
       if (inside) free.Subtract(FromWire(other.spec.run_resources));
     }
     const Node* node = turn_.SeeNode(bundle.node);
-    if (!wanted.FitsIn(free) || node == nullptr || node->session.IsNil()) continue;
+    if (!wanted.FitsIn(free) || node == nullptr || node->session.IsNil() || node->leaving) continue;
     wire::ActorPlaced place;
     place.node = bundle.node;
     place.group = actor.spec.group;

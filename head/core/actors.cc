@@ -268,8 +268,13 @@ void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
   const bool restart = !message.graceful && !constructor && MayRestart(*actor);
   Die(turn, *actor, std::move(failure), restart, exception);
   if (!restart || actor->own_group.IsNil()) return;
-  const Group* group = turn.FindGroup(actor->own_group);
-  if (group != nullptr && group->state == wire::GroupState::kCreated) StartActorIn(turn, *group);
+  Group* group = turn.FindGroup(actor->own_group);
+  if (group == nullptr || group->state != wire::GroupState::kCreated) return;
+  if (node.leaving) {
+    Unplace(turn, *group, node.name + " leaves");
+  } else {
+    StartActorIn(turn, *group);
+  }
 }
 
 void PlaceActors(Turn& turn) {

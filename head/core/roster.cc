@@ -199,6 +199,7 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   node = turn.FindNode(info.node);
   node->session = request.route.session;
   node->reported = true;
+  node->leaving = false;
   node->local = session.local;
   node->zygote_ready = false;
   node->free_version = 0;
@@ -312,6 +313,7 @@ void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
   const std::string text = turn.LossOf(id);
   DropWatches(turn, node);
   node.suspect = false;
+  node.leaving = false;
   node.reported = false;
   node.missing = Resources();
   if (!node.session.IsNil()) {
@@ -336,6 +338,11 @@ void OnDrainNode(Turn& turn, const Request& request, const wire::DrainNode& mess
   drained.reason = message.reason;
   turn.Append(std::move(drained));
   turn.Reply(request, wire::Ok());
+}
+
+void OnNodeLeaves(Turn& turn, Node& node) {
+  node.leaving = true;
+  turn.state.dirty = true;
 }
 
 void AwaitNodes(Turn& turn) {

@@ -29,6 +29,8 @@ void OnWorkerSeen(Turn& turn, const WorkerSeen& input);
 /// What a peer says of a node that is silent.
 void OnPeerProbed(Turn& turn, const Node& peer, const wire::PeerProbed& message);
 void OnDrainNode(Turn& turn, const Request& request, const wire::DrainNode& message);
+/// DrainNode of a worker, of its own node: it was told to end. What ends there is started again elsewhere.
+void OnNodeLeaves(Turn& turn, Node& node);
 /// `verdict`: its processes are known to be gone, so that nothing waits for a fence.
 void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict);
 /// After replay: every journaled node has a full lease and reports before it is decided about.

@@ -46,6 +46,7 @@ struct Node {
   SessionId last_session;  // through which its processes watch
   bool reported = false;  // since this head started
   bool suspect = false;
+  bool leaving = false;  // its worker ends what it has, and starts nothing more
   bool local = false;  // on the head's host: no network lies between
   Instant last_heard{};
   Inquiry inquiry;  // of its peers, while it is silent

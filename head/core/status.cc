@@ -16,7 +16,7 @@ wire::NodeInfo InfoOf(const Turn& turn, const Node& node) {
   info.host = node.info.host;
   info.state = node.dead                            ? wire::NodeState::kDead
                : node.suspect || !node.reported     ? wire::NodeState::kSuspect
-               : node.draining                      ? wire::NodeState::kDraining
+               : node.draining || node.leaving      ? wire::NodeState::kDraining
                                                     : wire::NodeState::kAlive;
   info.incarnation = node.incarnation;
   info.listen_host = node.info.listen_host;

@@ -22,7 +22,7 @@ std::string ClosedBecause(const Turn& turn, const Node& node) {
   const std::string why = WhatIsWrong(turn, node);
   if (!node.reported) return why;
   if (node.suspect) return "suspect: " + why;
-  return node.draining ? "draining: " + why : why;
+  return node.draining || node.leaving ? "draining: " + why : why;
 }
 
 placement::NodeView ViewOf(const Turn& turn, const Node& node) {
@@ -44,6 +44,7 @@ std::string WhatIsWrong(const Turn& turn, const Node& node) {
   if (node.dead) return node.why;
   if (!node.reported) return "not heard of since the head's restart";
   if (!node.suspect && node.draining) return node.why;
+  if (!node.suspect && node.leaving) return "its worker was told to end";
   if (!node.suspect) return node.session.IsNil() ? "disconnected" : "";
   char text[64];
   std::snprintf(text, sizeof text, "not heard of for %.1f s", Seconds(turn.now - node.last_heard));

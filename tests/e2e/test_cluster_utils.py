@@ -70,6 +70,21 @@ def test_a_node_that_is_killed_is_gone_at_once(home: Home) -> None:
         cluster.wait_for_nodes()
 
 
+def test_actors_of_a_node_that_leaves_are_started_elsewhere_once(home: Home) -> None:
+    with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
+        leaves = cluster.add_node(num_cpus=1, resources={"license": 1})
+        cluster.wait_for_nodes()
+        actors = [Where.options(num_cpus=cpus, resources={"license": 0.1} if reserves else None, max_restarts=1, max_task_retries=-1,
+                                label_selector={"ray.io/node-id": f"!{cluster.head_node.node_id}"}).remote()
+                  for cpus, reserves in ((0, False), (0, True), (0, True), (0, False))]
+        assert troupe.get([each.node.remote() for each in actors], timeout=TIMEOUT_S) == [leaves.node_id] * 4
+        stays = cluster.add_node(num_cpus=1, resources={"license": 1})
+        cluster.wait_for_nodes()
+        cluster.remove_node(leaves)
+        assert troupe.get([each.node.remote() for each in actors], timeout=TIMEOUT_S) == [stays.node_id] * 4
+        assert [each["restarts"] for each in troupe.state.list_actors()] == [1] * 4
+
+
 def test_calls_wait_for_as_long_as_an_actor_has_no_room_to_be_started_again(home: Home) -> None:
     with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
         doomed = cluster.add_node(num_cpus=1, resources={"license": 1})

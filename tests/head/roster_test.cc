@@ -363,6 +363,43 @@ TEST_F(Roster, WhoCallsAnActorThatFindsNoRoomIsToldThatItsLifeIsOver) {
   EXPECT_EQ(told.address.incarnation, 2u);
 }
 
+TEST_F(Roster, WhatEndsOnANodeThatLeavesIsStartedElsewhereAndCountedOnce) {
+  const FakeNode a = Join(1, 2);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  std::vector<ActorId> actors;
+  for (const std::uint64_t reserved : {0, 1}) {  // what it holds while it runs
+    wire::CreateActor create;
+    create.spec.actor = ActorId(12, 1 + reserved);
+    create.spec.max_restarts = 1;
+    if (reserved > 0) create.spec.run_resources = Amounts(reserved);
+    Say(client, create, 60 + reserved);
+    actors.push_back(create.spec.actor);
+  }
+  Serve(a);
+  StartActors(a);
+  const FakeNode b = Join(2, 2);
+  Say(a.session, wire::DrainNode());
+  for (const ActorId& actor : actors) {
+    wire::ActorEnded ended;
+    ended.actor = actor;
+    ended.incarnation = 1;
+    ended.failure.signal = 15;
+    Say(a.session, ended);
+  }
+  Serve(a);
+  Advance(std::chrono::seconds(1));  // a group that lost its place is tried again after a pause
+  Serve(b);
+  EXPECT_TRUE(Take<wire::StartActor>(a.session).empty()) << "nothing is started there any more";
+  StartActors(b);
+  for (const ActorId& actor : actors) {
+    EXPECT_EQ(ActorOf(actor).state, wire::ActorState::kAlive);
+    EXPECT_EQ(ActorOf(actor).place.node, b.id);
+    EXPECT_EQ(ActorOf(actor).restarts, 1u);
+  }
+  Join(1, 2);
+  EXPECT_FALSE(NodeOf(a).leaving) << "it is back";
+}
+
 TEST_F(Roster, DetachedInsideALaunchIsRefused) {
   const FakeNode a = Join(1, 4);
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});

@@ -40,7 +40,7 @@ bool IsKnown(const head::State& state, const head::Node& node) {
   if (state.changed_nodes.count(node.id) > 0) return true;
   const placement::Host* host = state.cluster.Find(node.id);
   if (node.dead || host == nullptr) return node.dead && host == nullptr;
-  const bool open = node.reported && !node.draining && !node.suspect && !node.session.IsNil();
+  const bool open = node.reported && !node.draining && !node.leaving && !node.suspect && !node.session.IsNil();
   return host->view.total == node.total && host->view.free == head::FreeOf(node) &&
          host->view.closed.empty() == open;
 }

@@ -299,7 +299,10 @@ TEST_F(WorkerCoreTest, LeavingEndsEverythingAndThenLeaves) {
   Take(core_->OnTimer(now_));
   Join();
   StartLaunch(2);
+  log_.clear();
   Take(core_->Leave("SIGTERM", now_));
+  ASSERT_FALSE(All<ToHead>().empty());
+  EXPECT_TRUE(wire::Holds<wire::DrainNode>(All<ToHead>().front().message.body)) << "before any end that it leads to";
   EXPECT_TRUE(All<LeaveNode>().empty());
   for (const ProcessId rank : ranks_) Over(rank, 1);
   Over(store_, 0, SIGKILL);

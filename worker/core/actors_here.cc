@@ -34,7 +34,7 @@ bool ActorsHere::Seen(const ActorId& actor, std::uint64_t incarnation) {
   return false;
 }
 
-void ActorsHere::Start(const wire::StartActor& start, const std::string& payload, bool scope_ended,
+void ActorsHere::Start(const wire::StartActor& start, const std::string& payload, const std::string& refusal,
                        Instant now, Effects* out) {
   const auto known = actors_.find(start.actor);
   if (known != actors_.end() && known->second.start.incarnation == start.incarnation) {
@@ -53,8 +53,8 @@ void ActorsHere::Start(const wire::StartActor& start, const std::string& payload
   wire::Failure refused;
   const std::string& wanted = start.environment.python_version;
   const std::string& here = context_.facts.python_version;
-  if (scope_ended) {
-    refused.cause = "the launch that created it is over";
+  if (!refusal.empty()) {
+    refused.cause = refusal;
   } else if (!wanted.empty() && !here.empty() && wanted != here) {
     refused.cause = "the caller runs Python " + wanted + ", node " + context_.facts.name +
                     " runs Python " + here;

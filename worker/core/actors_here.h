@@ -22,9 +22,9 @@ class ActorsHere {
  public:
   explicit ActorsHere(CoreContext& context) : context_(context) {}
 
-  /// `scope_ended`: the epoch of its launch is over here, so nothing is started.
-  void Start(const wire::StartActor& start, const std::string& payload, bool scope_ended,
-             Instant now, Effects* out);
+  /// `refusal`: why nothing is started here any more, for it or at all; empty: something is.
+  void Start(const wire::StartActor& start, const std::string& payload, const std::string& refusal, Instant now,
+             Effects* out);
   void End(const wire::EndActor& end, Instant now, Effects* out);
   bool OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Effects* out);
   bool OnMessage(Process& process, wire::Message message, Instant now, Effects* out);

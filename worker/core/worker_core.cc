@@ -80,6 +80,7 @@ void WorkerCore::OnNodeRegistered(const wire::NodeRegistered& message, Instant n
   out->push_back(SaveState{context_.node, message.name, incarnation_, head_incarnation_});
   out->push_back(Joined{context_.node, message.name});
   context_.outbox.OnRegistered(out);
+  if (leaving_) SayLeaving(out);
   launches_.OnRegistered(now, out);
   relays_.OnRegistered(context_.outbox, out);
   beat_due_ = now + heartbeat_every_;
@@ -152,9 +153,13 @@ void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* o
   } else if (const auto* end = wire::GetIf<wire::EndEpoch>(&body)) {
     launches_.End(*end, now, out);
   } else if (const auto* actor = wire::GetIf<wire::StartActor>(&body)) {
-    const bool over = leaving_ || (!actor->launch.IsNil() &&
-                                   launches_.Ended(actor->launch, actor->epoch));
-    actors_.Start(*actor, message.attachment, over, now, out);
+    std::string refused;
+    if (leaving_) {
+      refused = "node " + context_.facts.name + " is leaving";
+    } else if (!actor->launch.IsNil() && launches_.Ended(actor->launch, actor->epoch)) {
+      refused = "the launch that created it is over";
+    }
+    actors_.Start(*actor, message.attachment, refused, now, out);
   } else if (const auto* end_actor = wire::GetIf<wire::EndActor>(&body)) {
     actors_.End(*end_actor, now, out);
   } else if (const auto* down = wire::GetIf<wire::RelayDown>(&body)) {
@@ -271,6 +276,7 @@ Effects WorkerCore::Leave(const std::string& reason, Instant now) {
   if (!leaving_) {
     leaving_ = true;
     leave_reason_ = reason;
+    SayLeaving(&out);  // before the ends of what runs here: it is to be started again elsewhere
     wire::ProcessEnd end;
     end.outcome = wire::Outcome::kCancelled;
     end.exit_code = 1;
@@ -280,6 +286,12 @@ Effects WorkerCore::Leave(const std::string& reason, Instant now) {
     }
   }
   return Done(std::move(out), now);
+}
+
+void WorkerCore::SayLeaving(Effects* out) const {
+  wire::Message message;
+  message.body = wire::DrainNode{{}, leave_reason_};
+  context_.outbox.SendNow(std::move(message), out);
 }
 
 Effects WorkerCore::Done(Effects effects, Instant now) {

@@ -82,6 +82,7 @@ class WorkerCore {
   void DispatchToParts(wire::Message& message, Instant now, Effects* out);
   void RemoveIfOver(Process& process, Instant now, Effects* out);
   void Beat(Instant now, Effects* out);
+  void SayLeaving(Effects* out) const;
   /// Closes every input: asks for the next wake-up.
   Effects Done(Effects effects, Instant now);
 

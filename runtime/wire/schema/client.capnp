@@ -185,7 +185,7 @@ struct ListTokens { none @0 :Bool; }
 struct TokenList { tokens @0 :List(TokenInfo); }
 struct RevokeToken { id @0 :TokenId; }
 struct StopCluster { reason @0 :Text; }
-struct DrainNode { node @0 :NodeId; reason @1 :Text; }
+struct DrainNode { node @0 :NodeId; reason @1 :Text; }   # by a worker without an id: it was told to end, and starts nothing more
 
 # What has happened, of what a person asks for afterwards: the latest 1,000 since the head started, the oldest first.
 enum Severity { info @0; warning @1; error @2; }
