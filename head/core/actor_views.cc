@@ -67,8 +67,7 @@ void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedAct
   const Actor* actor = FindNamedActor(turn, request.launch, message.namespace_, message.name);
   if (actor == nullptr) {
     turn.Refuse(request, ErrorCode::kNotFound,
-                "no actor called '" + message.name + "'" +
-                    (message.namespace_.empty() ? "" : " in namespace '" + message.namespace_ + "'") +
+                "no actor " + Called(message.name, message.namespace_) +
                     OfThatNameElsewhere(turn, request.launch, message.name));
     return;
   }

@@ -156,8 +156,7 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
     const Actor* named = FindNamedActor(turn, request.launch, spec.namespace_, spec.name);
     if (named != nullptr && !spec.get_if_exists && named->launch == request.launch) {
       turn.Refuse(request, ErrorCode::kAlreadyExists,
-                  "an actor is already called '" + spec.name + "'" +
-                      (spec.namespace_.empty() ? "" : " in namespace '" + spec.namespace_ + "'"));
+                  "an actor is already " + Called(spec.name, spec.namespace_));
       return;
     }
     if (named != nullptr && spec.get_if_exists) known = turn.FindActor(named->spec.actor);

@@ -89,10 +89,6 @@ const Group* FindByName(const State& state, const LaunchId& scope, const std::st
   return nullptr;
 }
 
-std::string Called(const std::string& name, const std::string& space) {
-  return "called '" + name + "'" + (space.empty() ? "" : " in namespace '" + space + "'");
-}
-
 }  // namespace
 
 void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& message) {

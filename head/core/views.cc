@@ -40,6 +40,10 @@ placement::NodeView ViewOf(const Turn& turn, const Node& node) {
 
 }  // namespace
 
+std::string Called(const std::string& name, const std::string& space) {
+  return "called '" + name + "'" + (space.empty() ? "" : " in namespace '" + space + "'");
+}
+
 std::string WhatIsWrong(const Turn& turn, const Node& node) {
   if (node.dead) return node.why;
   if (!node.reported) return "not heard of since the head's restart";

@@ -13,6 +13,8 @@
 
 namespace troupe::head {
 
+/// Of an actor or a placement group: "called 'name' in namespace 'space'".
+std::string Called(const std::string& name, const std::string& space);
 /// Why a node is dead, or takes nothing new: in a clause, without its state. Empty: nothing is wrong with it.
 std::string WhatIsWrong(const Turn& turn, const Node& node);
 /// What is free on a node by the head's account: the node alone decides.
