@@ -4,6 +4,7 @@ Method: bytes go as text between programs, actors and tasks, past what the runti
 """
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 import troupe
 from conftest import Home, eventually
+from gangs import running
 from objects import nothing_held
 from troupe import exceptions
 from troupe._bridge import native
@@ -26,6 +28,9 @@ MIB = 1 << 20
 @troupe.remote(num_cpus=0)
 class Keeper:
     """Pickles and loads for others."""
+
+    def pid(self) -> int:
+        return os.getpid()
 
     def pickled(self, value: Any) -> bytes:
         return pickle.dumps(troupe.put(value))
@@ -99,8 +104,9 @@ def test_who_pickled_them_is_killed(keepers: Any) -> None:
     kept = troupe.get(maker.pickled.remote("kept"), timeout=WITHIN_S)
     loaded = pickle.loads(kept)
     assert troupe.get(loaded, timeout=WITHIN_S) == "kept"
+    pid = troupe.get(maker.pid.remote(), timeout=WITHIN_S)
     troupe.kill(maker)
-    eventually(lambda: troupe.wait([pickle.loads(data)], timeout=WITHIN_S)[0], what="the end of the maker")
+    eventually(lambda: not running(pid), what="the end of the maker")
     with pytest.raises(exceptions.OwnerDiedError):
         troupe.get(pickle.loads(data), timeout=WITHIN_S)
     assert troupe.get(loaded, timeout=WITHIN_S) == "kept", "what was read stays"
