@@ -194,7 +194,7 @@ PyObject* DumpsWithReducer(const Tools& tools, PyObject* value) {
 }
 
 PyObject* CloudDumps(const Tools& tools, PyObject* value) {
-  PyObject* cloudpickle = PyImport_ImportModule("cloudpickle");
+  PyObject* cloudpickle = PyImport_ImportModule("troupe._cloudpickle");
   if (cloudpickle == nullptr) return nullptr;
   PyObject* bytes =
       taking.buffers == nullptr

@@ -183,6 +183,11 @@ def test_a_crash_says_where_it_was(idle: Home) -> None:
         troupe.get(troupe.remote(max_retries=0)(crash).remote(), timeout=WAIT_S)
 
 
+def test_a_function_in_an_argument_keeps_its_file(idle: Home) -> None:
+    file_of = troupe.remote(lambda function: function.__code__.co_filename)
+    assert troupe.get(file_of.remote(lambda: 0), timeout=WAIT_S) == __file__
+
+
 def test_quick_tasks_beside_one_that_kills_its_process_all_come_back(idle: Home, tmp_path: Path) -> None:
     troupe.get([echo.remote(i) for i in range(200)], timeout=WAIT_S)
     good = [echo.remote(i) for i in range(300)]

@@ -34,20 +34,18 @@ class _Sink:
 
 
 def _pickle_into(value: Any, sink: _Sink) -> None:
-    import cloudpickle
-
     from troupe._bridge import native
+    from troupe._cloudpickle import Pickler
 
-    native.pickling(lambda: cloudpickle.Pickler(sink, protocol=5).dump(value))
+    native.pickling(lambda: Pickler(sink, protocol=5).dump(value))
 
 
 def cloudpickled(value: Any) -> bytes:
     """The pickle of what the runtime carries where refs cannot go: TypeError for one inside it."""
-    import cloudpickle
-
+    from troupe import _cloudpickle
     from troupe._bridge import native
 
-    return native.pickling(lambda: cloudpickle.dumps(value, protocol=5))
+    return native.pickling(lambda: _cloudpickle.dumps(value))
 
 
 def size_text(size: int) -> str:

@@ -127,10 +127,11 @@ def _warm_up(native: Any) -> None:
     """
     import cloudpickle
 
+    from troupe import _cloudpickle
     from troupe._process_channel import ProcessChannel
 
     os.environ.update(dict(os.environ))
-    cloudpickle.loads(cloudpickle.dumps((_Sample, (), {}), protocol=5))
+    cloudpickle.loads(_cloudpickle.dumps((_Sample, (), {})))
     ours, theirs = socket.socketpair()
     channel = ProcessChannel(theirs.detach())
     ours.sendall(native.encode_message("ActorBegin", {}, b""))

@@ -45,8 +45,10 @@ def _install() -> None:
 
     import cloudpickle
 
+    from troupe import _cloudpickle
     from troupe._bridge import native
 
     native.pickler_type().dispatch_table = ChainMap(_own, copyreg.dispatch_table)  # type: ignore[arg-type]
-    cloudpickle.Pickler.dispatch_table = ChainMap(_own, cloudpickle.Pickler.dispatch_table)
+    for pickler in (cloudpickle.Pickler, _cloudpickle.Pickler):
+        pickler.dispatch_table = ChainMap(_own, pickler.dispatch_table)
     _installed = True

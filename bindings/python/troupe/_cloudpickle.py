@@ -1,0 +1,35 @@
+"""cloudpickle, but code keeps the name of its file: an error's traceback says where it was, on every host.
+
+cloudpickle 3.1.3 began to write "<dynamic-code>" instead, so that the bytes of one function are the same wherever it is
+defined; who reads a traceback then sees neither file nor source line.
+"""
+from __future__ import annotations
+
+import io
+import types
+from collections import ChainMap
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+
+_NO_FILE = "<dynamic-code>"
+
+
+def _reduce_code(code: types.CodeType) -> tuple:
+    make, args, *more = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
+    named = tuple(code.co_filename if type(each) is str and each == _NO_FILE else each for each in args)
+    return make, named, *more
+
+
+class Pickler(cloudpickle.Pickler):
+    """What Troupe pickles functions and classes with; takes what cloudpickle.Pickler does."""
+
+    dispatch_table = ChainMap({types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table)
+
+
+def dumps(value: Any, protocol: int = 5, buffer_callback: Callable[[Any], Any] | None = None) -> bytes:
+    """The pickle of a value with its functions, classes and their files' names. Raises what cloudpickle.dumps does."""
+    with io.BytesIO() as sink:
+        Pickler(sink, protocol=protocol, buffer_callback=buffer_callback).dump(value)
+        return sink.getvalue()
