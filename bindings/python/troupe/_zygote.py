@@ -33,8 +33,8 @@ PROBE_DEADLINE_S = 20.0
 PREIMPORT = ("numpy", "numpy.random", "cloudpickle", "torch", "torch.distributed", "torch._dynamo",
              "torch.nn.parallel.distributed")
 OWN_MODULES = ("troupe._bridge", "troupe._calls", "troupe._process_channel", "troupe._rank", "troupe._actor_host",
-               "troupe._store", "troupe._driver", "troupe.launch", "troupe._api", "traceback", "json",
-               "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
+               "troupe._store", "troupe._driver", "troupe.launch", "troupe._api", "troupe._cloudpickle", "traceback",
+               "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
 
 
 def preimport(names: tuple[str, ...]) -> list[str]:
