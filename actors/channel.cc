@@ -122,10 +122,13 @@ void Channel::CancelStartedBy(std::uint64_t call) {
     made.push_back(slot);
   };
   if (CallLine* const waiting = line()) waiting->ForEach(look);
+  const auto unsent = static_cast<std::ptrdiff_t>(made.size());
   {
     const std::lock_guard lock(mutex_);
     ring_.ForEach(look);
   }
+  // The newest first: what runs hears of it last, so that nothing behind it begins because it is over.
+  std::reverse(made.begin() + unsent, made.end());
   for (Slot* const slot : made) {
     Cancel(slot, /*recursive=*/true);
     slot->Release();

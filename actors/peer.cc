@@ -213,14 +213,14 @@ void Peer::ScanControls(const CallLimits& limits) {
   // From head to head: what is no control frame is looked at when its turn comes.
   const char* at = in_.data();
   std::size_t left = in_.size();
-  for (bool first = true; left >= kFrameHeadBytes; first = false) {
+  while (left >= kFrameHeadBytes) {
     std::uint64_t head;
     std::uint32_t body;
     std::memcpy(&head, at, sizeof head);
     std::memcpy(&body, at + 8, sizeof body);
     const std::size_t bytes = kFrameHeadBytes + (head >> 48) * 8 + body;
     if (bytes > left) return;
-    if (!first && (head >> 32 & 0xFFFF) == kFlagControl) TellOf({at, bytes}, limits);
+    if ((head >> 32 & 0xFFFF) == kFlagControl) TellOf({at, bytes}, limits);
     at += bytes;
     left -= bytes;
   }

@@ -56,7 +56,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   /// Reads once into in(); see IoOutcome.
   IoResult Read(const CallLimits& limits);
   ByteBuffer& in() { return in_; }
-  /// Tells the session of words on calls that have been read and not been come to, behind the first frame.
+  /// Tells the session of words on calls that have been read and not been come to, as they came.
   void ScanControls(const CallLimits& limits);
   void TellSession(const CallControl& control);
   /// Within a call: reads on, for words on calls; waits for more if there is nothing and `host` is given.

@@ -27,6 +27,7 @@
 namespace troupe::actors {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class EchoActor {
@@ -56,6 +57,8 @@ class EchoActor {
   }
   const std::string& path() const { return path_; }
   int calls() const { return executor_.calls; }
+  /// Once it has stopped.
+  const std::vector<std::uint64_t>& cancelled() const { return executor_.cancelled; }
 
  private:
   std::string path_;
@@ -89,6 +92,24 @@ TEST(CallSocket, AnswersOneCall) {
   ASSERT_EQ(Await(slot, channel.get()), WaitResult::kDone);
   EXPECT_THAT(Answer(slot), HasSubstr("hello"));
   channel->Close();
+}
+
+TEST(CallSocket, WhatACallStartedIsCancelledFromTheNewestOn) {
+  EchoActor actor;
+  const auto channel = actor.Connect();
+  std::vector<Slot*> made;
+  for (const std::uint64_t started_by : {7, 8, 7, 7}) {
+    made.push_back(Call(*channel, "mute", ""));
+    made.back()->set_started_by(started_by);
+  }
+  CallReactor::Current().CancelStartedBy(7);
+  Slot* last = Call(*channel, "f", "");
+  ASSERT_EQ(Await(last, channel.get()), WaitResult::kDone);
+  last->Release();
+  channel->Close();
+  actor.Stop();
+  EXPECT_THAT(actor.cancelled(), ElementsAre(4, 3, 1));
+  for (Slot* slot : made) slot->Release();
 }
 
 TEST(CallSocket, ALoopThatPollsFindsCallsAndTheEndOfServing) {

@@ -1,12 +1,14 @@
 // An actor for tests of calls that answers with the values it was called with, and who waits for it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "actors/call_server.h"
 #include "actors/reactor.h"
@@ -27,7 +29,11 @@ using Hook = std::function<void(std::string_view)>;
 /// "slow" first sleeps, "mute" never answers.
 class EchoSession : public CallSession {
  public:
-  EchoSession(std::atomic<int>& calls, const Hook& on_call) : calls_(calls), on_call_(on_call) {}
+  EchoSession(std::atomic<int>& calls, const Hook& on_call, std::vector<std::uint64_t>& cancelled)
+      : calls_(calls), on_call_(on_call), cancelled_(cancelled) {}
+  void Cancel(std::uint64_t sequence, bool) override {  // may be told twice: ahead of a call, and in its turn
+    if (std::find(cancelled_.begin(), cancelled_.end(), sequence) == cancelled_.end()) cancelled_.push_back(sequence);
+  }
   StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer& reply, std::uint16_t*) override {
     CallPrefix call;
     TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
@@ -46,12 +52,13 @@ class EchoSession : public CallSession {
  private:
   std::atomic<int>& calls_;
   const Hook& on_call_;
+  std::vector<std::uint64_t>& cancelled_;
 };
 
 class EchoExecutor : public CallExecutor {
  public:
   std::unique_ptr<CallSession> Open() override {
-    return std::make_unique<EchoSession>(calls, on_call);
+    return std::make_unique<EchoSession>(calls, on_call, cancelled);
   }
   void Suspend() override {}
   void Resume() override {}
@@ -59,6 +66,7 @@ class EchoExecutor : public CallExecutor {
   bool HandlesSignals() const override { return false; }
   std::atomic<int> calls{0};
   Hook on_call;  // set before Serve
+  std::vector<std::uint64_t> cancelled;  // in the order they came; read after Serve
 };
 
 }  // namespace troupe::actors
