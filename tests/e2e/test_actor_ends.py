@@ -75,11 +75,13 @@ def test_a_queued_call_is_not_run(idle: Home, tmp_path: Path, threads: int) -> N
     queued = [made.note.remote(i) for i in range(10)]
     for ref in queued[3:6]:
         troupe.cancel(ref)
-    Path(gate).touch()
-    assert troupe.get(held, timeout=20) == ["there"] * threads
+    if threads == 1:  # which looks for what is cancelled before each call, and answers in turn
+        Path(gate).touch()
     for ref in queued[3:6]:
         with pytest.raises(exceptions.TaskCancelledError, match="before it began"):
             troupe.get(ref, timeout=20)
+    Path(gate).touch()
+    assert troupe.get(held, timeout=20) == ["there"] * threads
     assert troupe.get(queued[:3] + queued[6:], timeout=20) == [0, 1, 2, 6, 7, 8, 9]
     assert sorted(troupe.get(made.notes.remote(), timeout=20)) == [0, 1, 2, 6, 7, 8, 9]
     troupe.cancel(queued[0])  # over: nothing happens
