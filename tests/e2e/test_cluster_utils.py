@@ -92,8 +92,8 @@ def test_calls_wait_for_as_long_as_an_actor_has_no_room_to_be_started_again(home
         actor = Where.options(resources={"license": 1}, max_restarts=-1).remote()
         assert troupe.get(actor.node.remote(), timeout=TIMEOUT_S) == doomed.node_id
         cluster.remove_node(doomed, allow_graceful=False)
-        (there,) = troupe.state.list_actors()
-        assert (there["state"], there["restarts"]) == ("pending", 1)
+        eventually(lambda: [(each["state"], each["restarts"]) for each in troupe.state.list_actors()] == [("pending", 1)],
+                   timeout=10, what="the head's word that the actor is to be started again")
         called = actor.node.remote()
         assert troupe.wait([called], timeout=6) == ([], [called]), "after the 5 s in which its death would have been told"
         again = cluster.add_node(num_cpus=1, resources={"license": 1})
