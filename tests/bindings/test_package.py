@@ -41,6 +41,59 @@ print(took)
     assert float(out) < 0.6
 
 
+@pytest.mark.parametrize("module", ["troupe._streams", "troupe._retries"])
+def test_cancel_waits_for_a_module_that_another_thread_is_loading(module: str) -> None:
+    out = run(f"""
+import importlib.util, sys, threading
+import troupe
+from troupe import _calls, _tasks
+begun, go_on = threading.Event(), threading.Event()
+
+class Slow:
+    def find_spec(self, name, path, target=None):
+        if name != {module!r}:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+        def exec_module(made):
+            begun.set()
+            go_on.wait()
+            execute(made)
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Slow())
+loading = threading.Thread(target=lambda: __import__({module!r}))
+loading.start()
+begun.wait()
+
+promise, raised = _calls.Promise(), []
+def cancel():
+    try:
+        troupe.cancel(promise.ref)
+    except Exception as error:
+        raised.append(error)
+
+def waits_for_it(frame):
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+cancelling = threading.Thread(target=cancel)
+cancelling.start()
+while cancelling.is_alive() and not waits_for_it(sys._current_frames().get(cancelling.ident)):
+    cancelling.join(0.001)
+go_on.set()
+cancelling.join()
+loading.join()
+print(raised)
+""")
+    assert out == "[]\n"
+
+
 def test_every_public_name_exists() -> None:
     import troupe
 

@@ -5,7 +5,6 @@ import atexit
 import functools
 import os
 import platform
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -295,17 +294,16 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
     process is ended; with it, unless `recursive=False`, go the tasks that it started and the calls of actors that it made, theirs too.
     Raises TypeError for what is no ref, ValueError for `force=True` with the call of an actor's method.
     """
-    from troupe import _calls, _tasks
+    from troupe import _calls, _retries, _streams, _tasks
 
-    if "troupe._streams" in sys.modules:
-        ref = sys.modules["troupe._streams"].source_of(ref)
+    ref = _streams.source_of(ref)
     if isinstance(ref, _calls.RefStream):
         ref = ref.answer()
     if type(ref) is not _calls.Ref:
         raise TypeError(f"cancel() takes an ObjectRef or an ObjectRefGenerator, not {type(ref).__name__}")
     if _tasks.cancel(ref, force=force, recursive=recursive):
         return
-    if not force and "troupe._retries" in sys.modules and sys.modules["troupe._retries"].cancel(ref):
+    if not force and _retries.cancel(ref):
         return
     if force:
         raise ValueError("force=True is not supported for actor tasks: it would end the actor; troupe.kill() does")
