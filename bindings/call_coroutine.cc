@@ -1,6 +1,7 @@
 #include "bindings/call_coroutine.h"
 
 #include <utility>
+#include <vector>
 
 #include "bindings/loop_calls.h"
 
@@ -11,7 +12,7 @@ struct CallCoroutine {
   PyObject* inner;
   DeferredCall* call;  // nullptr: answered, and no longer in the list
   std::shared_ptr<LoopCalls>* calls;
-  PyObject* task;  // not owned: it owns this
+  PyObject* task;  // owned until the call is answered; not visited: see LetTasksGo
   CallCoroutine* previous;
   CallCoroutine* next;
   bool stepped;
@@ -41,6 +42,7 @@ DeferredCallPtr TakeCall(CallCoroutine* self) {
 
 /// The inner coroutine is over; steals `result`, nullptr: with the error that is set.
 void End(CallCoroutine* self, PyObject* result, bool first_step) {
+  PyObject* const task = std::exchange(self->task, nullptr);
   DeferredCallPtr call = TakeCall(self);
   if (call != nullptr) {
     (*self->calls)->Ended(std::move(call), result, first_step);
@@ -48,6 +50,7 @@ void End(CallCoroutine* self, PyObject* result, bool first_step) {
     Py_XDECREF(result);
   }
   PyErr_Clear();
+  Py_XDECREF(task);
 }
 
 PySendResult Send(PyObject* object, PyObject* argument, PyObject** result) {
@@ -172,15 +175,27 @@ PyObject* NewCallCoroutine(PyObject* inner, DeferredCallPtr& call,
   return reinterpret_cast<PyObject*>(self);
 }
 
-void SetTask(PyObject* coroutine, PyObject* task) { As(coroutine)->task = task; }
+void SetTask(PyObject* coroutine, PyObject* task) {
+  if (As(coroutine)->call != nullptr) As(coroutine)->task = Py_NewRef(task);  // else it is over already: a loop may be eager
+}
+
+void LetTasksGo(CoroutineList& coroutines) {
+  std::vector<PyObject*> tasks;
+  for (CallCoroutine* each = coroutines.first; each != nullptr; each = each->next) {
+    tasks.push_back(std::exchange(each->task, nullptr));
+  }
+  for (PyObject* const task : tasks) Py_XDECREF(task);
+}
 
 void CancelTask(CoroutineList& coroutines, const actors::Peer& peer, std::uint64_t sequence) {
   for (CallCoroutine* each = coroutines.first; each != nullptr; each = each->next) {
     if (!each->call->Is(peer, sequence) || each->task == nullptr) continue;
     each->call->running().cancelled = true;
-    PyObject* cancelled = PyObject_CallMethod(each->task, "cancel", nullptr);
-    if (cancelled == nullptr) PyErr_WriteUnraisable(each->task);
+    PyObject* const task = Py_NewRef(each->task);
+    PyObject* cancelled = PyObject_CallMethod(task, "cancel", nullptr);
+    if (cancelled == nullptr) PyErr_WriteUnraisable(task);
     Py_XDECREF(cancelled);
+    Py_DECREF(task);
     return;
   }
 }

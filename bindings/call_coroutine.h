@@ -25,8 +25,11 @@ struct CoroutineList {
 /// Steals `inner`. A new reference, or nullptr with an error set (and `call` left as it was).
 PyObject* NewCallCoroutine(PyObject* inner, DeferredCallPtr& call,
                            const std::shared_ptr<LoopCalls>& calls);
-/// What NewCallCoroutine gave runs as `task`, which outlives its steps.
+/// What NewCallCoroutine gave runs as `task`, which is kept until the call is answered: a loop keeps none that waits, and one
+/// that waits for what it alone knows (a future of its own) would be garbage, its call without an answer.
 void SetTask(PyObject* coroutine, PyObject* task);
+/// Keeps no task of these any more: nobody is to be answered.
+void LetTasksGo(CoroutineList& coroutines);
 /// Cancels the task of that call, if it is among these.
 void CancelTask(CoroutineList& coroutines, const actors::Peer& peer, std::uint64_t sequence);
 /// Makes the type; once per process.

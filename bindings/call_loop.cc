@@ -165,6 +165,7 @@ void LoopCalls::Waits(bool first_step) {
 void LoopCalls::Over() {
   over_ = true;
   Flush();
+  LetTasksGo(coroutines_);
   Py_CLEAR(create_task_);
   Py_CLEAR(call_soon_);
   Py_CLEAR(flush_);

@@ -6,16 +6,18 @@ other sockets and other callers want their turn.
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import cloudpickle
 import pytest
-from conftest import TIMEOUT_S, Home
+from conftest import TIMEOUT_S, Home, eventually
 
 import troupe
 from troupe import exceptions
@@ -138,3 +140,64 @@ class Chosen:
 def test_a_loop_that_the_program_has_chosen_is_used(idle: Home) -> None:
     assert troupe.get(Chosen.remote(WithPolicy()).loop_name.remote()) == "OwnLoop"
     assert troupe.get(Chosen.remote().loop_name.remote()) == "_PollingLoop"
+
+
+@troupe.remote(num_cpus=0)
+class Waiting:
+    """Its calls wait for futures that nothing else refers to."""
+
+    def __init__(self) -> None:
+        self.futures: list[weakref.ref[asyncio.Future[str]]] = []
+        self.task: weakref.ref[asyncio.Task[Any]] | None = None
+
+    async def wait(self) -> str:
+        return await self._future()
+
+    async def items(self) -> AsyncIterator[str]:
+        yield await self._future()
+
+    def _future(self) -> asyncio.Future[str]:
+        future = asyncio.get_running_loop().create_future()
+        self.futures.append(weakref.ref(future))
+        self.task = weakref.ref(asyncio.current_task())
+        return future
+
+    async def waiting(self) -> int:
+        return len(self.futures)
+
+    async def collect(self) -> list[bool]:
+        """Which of them are there still; those are given a value."""
+        gc.collect()
+        left = [each() for each in self.futures]
+        self.futures.clear()
+        for future in left:
+            if future is not None and not future.done():
+                future.set_result("kept")
+        return [future is not None for future in left]
+
+    async def task_is_there(self) -> bool:
+        gc.collect()
+        return self.task() is not None
+
+
+def _wait_for(actor: Any, count: int) -> None:
+    eventually(lambda: troupe.get(actor.waiting.remote(), timeout=TIMEOUT_S) == count, timeout=10, what=f"{count} waiting calls")
+
+
+def test_a_call_that_waits_for_what_it_alone_knows_is_no_garbage(idle: Home) -> None:
+    actor = Waiting.remote()
+    called, items = actor.wait.remote(), actor.items.options(num_returns="streaming").remote()
+    _wait_for(actor, 2)
+    assert troupe.get(actor.collect.remote(), timeout=TIMEOUT_S) == [True, True]
+    assert troupe.get([called, next(items)], timeout=TIMEOUT_S) == ["kept", "kept"]
+
+
+def test_a_call_that_is_over_is_garbage(idle: Home) -> None:
+    actor = Waiting.remote()
+    called = actor.wait.remote()
+    _wait_for(actor, 1)
+    assert troupe.get(actor.task_is_there.remote(), timeout=TIMEOUT_S)
+    troupe.cancel(called)
+    with pytest.raises(exceptions.TaskCancelledError):
+        troupe.get(called, timeout=TIMEOUT_S)
+    assert not troupe.get(actor.task_is_there.remote(), timeout=TIMEOUT_S)
