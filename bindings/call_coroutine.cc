@@ -12,7 +12,7 @@ struct CallCoroutine {
   PyObject* inner;
   DeferredCall* call;  // nullptr: answered, and no longer in the list
   std::shared_ptr<LoopCalls>* calls;
-  PyObject* task;  // owned until the call is answered; not visited: see LetTasksGo
+  PyObject* task;  // owned until the call is answered; not visited: to the collector it is held from outside
   CallCoroutine* previous;
   CallCoroutine* next;
   bool stepped;

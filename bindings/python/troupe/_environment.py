@@ -71,8 +71,8 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     taken = inherited(inherit_env)
     fresh = "pip" in env or any(_is_read_at_import(name) for name in given)
     fresh = fresh or any(_is_read_at_import(name) and name != "OMP_NUM_THREADS" for name in taken)
-    here = sys.modules.get("troupe.ray_compat")
-    if ray_compat or (here is not None and here.is_installed()):
+    installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)  # without it: it is being imported
+    if ray_compat or (installed is not None and installed()):
         env[_runtime_env.RAY_COMPAT] = True
     if any(env.values()):
         given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
