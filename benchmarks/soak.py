@@ -2,18 +2,20 @@
 
 Calls of all kinds (of plain, threaded and async actors), tasks, large objects, refs inside values, streams, placement
 groups, cancelled work and wrong calls, while actors and the processes of tasks are killed every few seconds and restarted.
-Every answer is checked. Sampled every ten seconds: memory, descriptors and threads of head, worker, driver, an async actor
+Every answer is checked. Sampled every ten seconds, while the load rests: memory, descriptors and threads of head, worker, driver, an async actor
 and one with threads, the blocks Python has allocated in the driver, the number of processes, the descriptors of shared
 memory. What is there in the last sixth of the time is compared with what was there after the first: more than a tenth and a
-little is growth, and the program exits with 1. SIGUSR1 has the load rest, once more has it go on: time at rest does not
-count.
+little is growth, and the program exits with 1. SIGUSR1 has the load rest after the next sample, once more has it go on: time
+at rest does not count.
 
     python benchmarks/soak.py --minutes 60 [--keep]
 """
 import argparse
 import asyncio
 import collections
+import contextlib
 import ctypes
+import gc
 import json
 import os
 import pathlib
@@ -26,7 +28,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -167,6 +169,9 @@ class Load:
         self.done = threading.Event()
         self.works = threading.Event()  # cleared: all rest
         self.works.set()
+        self.asked_to_rest = False  # by a signal
+        self.busy = 0
+        self.changed = threading.Condition()  # busy
         self.errors: list[str] = []
         self.counts: collections.Counter[str] = collections.Counter()
         self.workers = [Worker.remote() for _ in range(3)]
@@ -177,13 +182,18 @@ class Load:
 
     def _run(self, part) -> None:
         while not self.done.is_set():
-            self.works.wait()
+            with self.changed:
+                self.changed.wait_for(self.works.is_set)
+                self.busy += 1
             try:
                 part()
             except Exception:
                 self.errors.append(f"{part.__name__}: {traceback.format_exc()}")
                 self.done.set()
             self.counts[part.__name__] += 1
+            with self.changed:
+                self.busy -= 1
+                self.changed.notify_all()
             self.done.wait(KILL_EVERY_S if part == self.kills else 0.05)
 
     def calls(self) -> None:
@@ -254,9 +264,27 @@ class Load:
         remove_placement_group(group)
         self.done.wait(0.2)
 
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[None]:
+        """Within it no part works: what is there then is kept, not in use. A part that goes on is an error."""
+        with self.changed:
+            self.works.clear()
+            if not self.changed.wait_for(lambda: self.busy == 0, 2 * WAIT_S):
+                self.errors.append(f"{self.busy} parts were to rest, and worked on for {2 * WAIT_S:g} s")
+                self.done.set()
+        yield
+        if not self.asked_to_rest:
+            self.go_on()
+
+    def go_on(self) -> None:
+        """After a rest, and at the end."""
+        with self.changed:
+            self.works.set()
+            self.changed.notify_all()
+
     def rest_or_go_on(self, *_: object) -> None:
-        """For a signal."""
-        self.works.clear() if self.works.is_set() else self.works.set()
+        """For a signal: the next sample is the last before the rest."""
+        self.asked_to_rest = not self.asked_to_rest
 
     def wrong(self) -> None:
         stuck = wait_for_ever.remote()
@@ -309,7 +337,8 @@ class Samples:
         self.rows: list[dict[str, float]] = []
 
     def take(self) -> None:
-        ctypes.CDLL(None).malloc_trim(0)  # here: else what was freed counts, up to 40 MiB of glibc's arenas, more or less
+        gc.collect()  # else what is garbage counts, and what was freed
+        ctypes.CDLL(None).malloc_trim(0)
         everybody = family(self.roles["worker"])
         row: dict[str, float] = {"cluster processes": len(everybody)}
         for role, pid in self.roles.items():
@@ -367,9 +396,13 @@ def soak(minutes: float) -> tuple[dict[str, dict], list[str]]:
                 since = now
                 if load.works.is_set():
                     worked_s += now - before
-                    samples.take()
+                    with load.resting():
+                        samples.take()
+                    since = time.monotonic()
+                elif not load.asked_to_rest:
+                    load.go_on()
             load.done.set()
-            load.works.set()
+            load.go_on()
             for thread in load.threads:
                 thread.join()
             troupe.shutdown()
@@ -379,11 +412,21 @@ def soak(minutes: float) -> tuple[dict[str, dict], list[str]]:
     return {**rows, **(samples.growth() if samples.rows else {})}, load.errors
 
 
+def give_back_freed_memory() -> None:
+    """Has glibc map what is large by itself. It would soon take arrays of 16 MB out of its threads' arenas, keep up to 32 MiB at
+    the end of each when they are freed, and malloc_trim leaves those ends alone: 15 to 60 MiB, more or less, of nothing."""
+    m_trim_threshold, m_mmap_threshold = -1, -3  # malloc.h
+    libc = ctypes.CDLL(None)
+    libc.mallopt(m_mmap_threshold, 1 << 20)
+    libc.mallopt(m_trim_threshold, 1 << 20)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
+    give_back_freed_memory()
     rows, errors = soak(options.minutes)
     keep("soak", rows, options.keep)
     for error in errors:
