@@ -2,11 +2,11 @@
 
 Calls of all kinds (of plain, threaded and async actors), tasks, large objects, refs inside values, streams, placement
 groups, cancelled work and wrong calls, while actors and the processes of tasks are killed every few seconds and restarted.
-Every answer is checked. Sampled every ten seconds, while the load rests: memory, descriptors and threads of head, worker, driver, an async actor
-and one with threads, the blocks Python has allocated in the driver, the number of processes, the descriptors of shared
-memory. What is there in the last sixth of the time is compared with what was there after the first: more than a tenth and a
-little is growth, and the program exits with 1. SIGUSR1 has the load rest after the next sample, once more has it go on: time
-at rest does not count.
+Every answer is checked. Sampled every ten seconds, while the load rests: memory, descriptors and threads of head, worker,
+driver, an async actor and one with threads, the blocks Python has allocated in the driver, the number of processes, the
+descriptors of shared memory (soak_samples.py). What is there in the last sixth of the time is compared with what was there
+after the first: more than a tenth and a little is growth, and the program exits with 1. SIGUSR1 has the load rest after the
+next sample, once more has it go on: time at rest does not count.
 
     python benchmarks/soak.py --minutes 60 [--keep]
 """
@@ -14,14 +14,11 @@ import argparse
 import asyncio
 import collections
 import contextlib
-import ctypes
-import gc
 import json
 import os
 import pathlib
 import random
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,6 +31,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from report import keep  # noqa: E402
+from soak_samples import Samples, give_back_freed_memory  # noqa: E402
 
 import troupe  # noqa: E402
 from troupe import exceptions  # noqa: E402
@@ -43,8 +41,6 @@ from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy  
 SAMPLE_EVERY_S = 10.0
 KILL_EVERY_S = 3.0
 WAIT_S = 120.0
-# Beside a tenth, in the units of what is sampled: an allocator's arenas, a connection that comes and goes.
-SLACK = {"memory_mib": 12.0, "blocks": 20_000, "descriptors": 12, "threads": 4, "processes": 4, "segments": 24}
 
 
 @troupe.remote
@@ -167,11 +163,10 @@ class Load:
 
     def __init__(self) -> None:
         self.done = threading.Event()
-        self.works = threading.Event()  # cleared: all rest
-        self.works.set()
         self.asked_to_rest = False  # by a signal
-        self.busy = 0
-        self.changed = threading.Condition()  # busy
+        self.rests = False  # no part begins
+        self.busy = 0  # parts
+        self.changed = threading.Condition()  # rests, busy
         self.errors: list[str] = []
         self.counts: collections.Counter[str] = collections.Counter()
         self.workers = [Worker.remote() for _ in range(3)]
@@ -183,7 +178,7 @@ class Load:
     def _run(self, part) -> None:
         while not self.done.is_set():
             with self.changed:
-                self.changed.wait_for(self.works.is_set)
+                self.changed.wait_for(lambda: not self.rests)
                 self.busy += 1
             try:
                 part()
@@ -268,19 +263,16 @@ class Load:
     def resting(self) -> Iterator[None]:
         """Within it no part works: what is there then is kept, not in use. A part that goes on is an error."""
         with self.changed:
-            self.works.clear()
+            self.rests = True
             if not self.changed.wait_for(lambda: self.busy == 0, 2 * WAIT_S):
                 self.errors.append(f"{self.busy} parts were to rest, and worked on for {2 * WAIT_S:g} s")
                 self.done.set()
-        yield
-        if not self.asked_to_rest:
-            self.go_on()
-
-    def go_on(self) -> None:
-        """After a rest, and at the end."""
-        with self.changed:
-            self.works.set()
-            self.changed.notify_all()
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.rests = False
+                self.changed.notify_all()
 
     def rest_or_go_on(self, *_: object) -> None:
         """For a signal: the next sample is the last before the rest."""
@@ -299,64 +291,6 @@ class Load:
     def kills(self) -> None:
         worker = random.choice(self.workers)
         os.kill(troupe.get(worker.pid.remote(), timeout=WAIT_S), signal.SIGKILL)
-
-
-def family(root: int) -> list[int]:
-    """`root` and all that come from it."""
-    children = collections.defaultdict(list)
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                stat = pathlib.Path(f"/proc/{entry}/stat").read_text()
-            except OSError:
-                continue
-            children[int(stat.rsplit(")", 1)[1].split()[1])].append(int(entry))
-    found = [root]
-    for pid in found:
-        found += children[pid]
-    return found
-
-
-def look_at(pid: int) -> dict[str, float]:
-    status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
-    files = []
-    for each in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            files.append(os.readlink(f"/proc/{pid}/fd/{each}"))
-        except OSError:
-            continue
-    return {"memory_mib": int(status["RssAnon"].split()[0]) / 1024, "descriptors": len(files),
-            "threads": int(status["Threads"]), "segments": sum("memfd:" in each for each in files)}
-
-
-class Samples:
-    """What the cluster's processes had, over time."""
-
-    def __init__(self, head: int, worker: int) -> None:
-        self.roles = {"head": head, "worker": worker, "driver": os.getpid()}
-        self.rows: list[dict[str, float]] = []
-
-    def take(self) -> None:
-        gc.collect()  # else what is garbage counts, and what was freed
-        ctypes.CDLL(None).malloc_trim(0)
-        everybody = family(self.roles["worker"])
-        row: dict[str, float] = {"cluster processes": len(everybody)}
-        for role, pid in self.roles.items():
-            for what, value in look_at(pid).items():
-                row[f"{role} {what}"] = value
-        row["driver blocks"] = sys.getallocatedblocks()
-        self.rows.append(row)
-
-    def growth(self) -> dict[str, dict]:
-        sixth = max(1, len(self.rows) // 6)
-        table = {}
-        for key in self.rows[0]:
-            early = statistics.median(row[key] for row in self.rows[sixth:2 * sixth] or self.rows)
-            late = statistics.median(row[key] for row in self.rows[-sixth:])
-            slack = SLACK[key.rsplit(" ", 1)[1]]
-            table[key] = {"early": round(early, 1), "late": round(late, 1), "most": round(max(r[key] for r in self.rows), 1),
-                          "grew": late > early * 1.1 + slack}
-        return table
 
 
 def start_cluster(home: str) -> dict:
@@ -392,17 +326,13 @@ def soak(minutes: float) -> tuple[dict[str, dict], list[str]]:
             signal.signal(signal.SIGUSR1, load.rest_or_go_on)
             worked_s, since = 0.0, time.monotonic()
             while worked_s < minutes * 60 and not load.done.wait(SAMPLE_EVERY_S):
-                now, before = time.monotonic(), since
-                since = now
-                if load.works.is_set():
-                    worked_s += now - before
-                    with load.resting():
-                        samples.take()
-                    since = time.monotonic()
-                elif not load.asked_to_rest:
-                    load.go_on()
+                worked_s += time.monotonic() - since
+                with load.resting():
+                    samples.take()
+                    while load.asked_to_rest and not load.done.wait(SAMPLE_EVERY_S):
+                        pass
+                since = time.monotonic()
             load.done.set()
-            load.go_on()
             for thread in load.threads:
                 thread.join()
             troupe.shutdown()
@@ -410,15 +340,6 @@ def soak(minutes: float) -> tuple[dict[str, dict], list[str]]:
             subprocess.run([sys.executable, "-m", "troupe", "stop", "--all"], check=True, capture_output=True)
     rows = {"rounds": {**load.counts, "minutes": round(worked_s / 60, 1), "failed": len(load.errors)}}
     return {**rows, **(samples.growth() if samples.rows else {})}, load.errors
-
-
-def give_back_freed_memory() -> None:
-    """Has glibc map what is large by itself. It would soon take arrays of 16 MB out of its threads' arenas, keep up to 32 MiB at
-    the end of each when they are freed, and malloc_trim leaves those ends alone: 15 to 60 MiB, more or less, of nothing."""
-    m_trim_threshold, m_mmap_threshold = -1, -3  # malloc.h
-    libc = ctypes.CDLL(None)
-    libc.mallopt(m_mmap_threshold, 1 << 20)
-    libc.mallopt(m_trim_threshold, 1 << 20)
 
 
 def main() -> None:
