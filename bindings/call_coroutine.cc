@@ -191,11 +191,9 @@ void CancelTask(CoroutineList& coroutines, const actors::Peer& peer, std::uint64
   for (CallCoroutine* each = coroutines.first; each != nullptr; each = each->next) {
     if (!each->call->Is(peer, sequence) || each->task == nullptr) continue;
     each->call->running().cancelled = true;
-    PyObject* const task = Py_NewRef(each->task);
-    PyObject* cancelled = PyObject_CallMethod(task, "cancel", nullptr);
-    if (cancelled == nullptr) PyErr_WriteUnraisable(task);
+    PyObject* cancelled = PyObject_CallMethod(each->task, "cancel", nullptr);
+    if (cancelled == nullptr) PyErr_WriteUnraisable(each->task);
     Py_XDECREF(cancelled);
-    Py_DECREF(task);
     return;
   }
 }

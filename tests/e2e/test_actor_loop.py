@@ -171,7 +171,7 @@ class Waiting:
         left = [each() for each in self.futures]
         self.futures.clear()
         for future in left:
-            if future is not None and not future.done():
+            if future is not None:
                 future.set_result("kept")
         return [future is not None for future in left]
 
