@@ -10,6 +10,7 @@ import contextlib
 import importlib.metadata
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -36,17 +37,22 @@ print(ranks.distributed())
 """
 
 
+def pip_wheel(folder: Path, build: Path, compilers: dict[str, str], *settings: str) -> None:
+    """Makes a wheel of this source tree in `folder`, with CC and CXX as in `compilers`."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("CC", "CXX")}
+    environment |= {**compilers, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+    command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
+    for setting in (f"build-dir={build}", *settings):
+        command += ["--config-settings", setting]
+    built = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
+    assert built.returncode == 0, f"pip wheel failed\n{built.stdout[-4000:]}\n{built.stderr[-4000:]}"
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel of this source tree."""
     folder = tmp_path_factory.mktemp("wheel")
-    environment = {**os.environ, "CC": "gcc", "CXX": "g++", "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
-    built = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--wheel-dir", folder,
-         "--config-settings", "cmake.build-type=Dev",
-         "--config-settings", f"build-dir={ROOT / 'build' / 'dev-wheel'}"],
-        env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
-    assert built.returncode == 0, f"pip wheel failed\n{built.stdout[-4000:]}\n{built.stderr[-4000:]}"
+    pip_wheel(folder, ROOT / "build" / "dev-wheel", {"CC": "gcc", "CXX": "g++"}, "cmake.build-type=Dev")
     (made,) = folder.glob("*.whl")
     return made
 
@@ -81,6 +87,15 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     made = Installed(tmp_path_factory.mktemp("w"), wheel)
     yield made
     made.run("troupe", "stop", "--all")
+
+
+@pytest.mark.parametrize(("asked", "taken"), [({}, "clang++-19"), ({"CC": "gcc", "CXX": "g++"}, "g++")])
+def test_the_compiler_is_the_release_s_unless_another_is_asked_for(asked: dict[str, str], taken: str,
+                                                                   tmp_path: Path) -> None:
+    pip_wheel(tmp_path, tmp_path / "build", asked, "build.targets=help", "install.components=none")  # nothing is compiled
+    (found,) = (tmp_path / "build").glob("CMakeFiles/*/CMakeCXXCompiler.cmake")
+    (compiler,) = re.findall(r'^set\(CMAKE_CXX_COMPILER "(.*)"\)$', found.read_text(), re.MULTILINE)
+    assert Path(compiler).name == taken
 
 
 def test_wheel_contains_the_package_and_nothing_else(wheel: Path) -> None:
