@@ -89,7 +89,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     made.run("troupe", "stop", "--all")
 
 
-@pytest.mark.parametrize(("asked", "taken"), [({}, "clang++-19"), ({"CC": "gcc", "CXX": "g++"}, "g++")])
+@pytest.mark.parametrize(("asked", "taken"), [({}, "clang++-19"), ({"CC": "gcc", "CXX": "g++"}, "g++"), ({"CC": "gcc"}, "c++")])
 def test_the_compiler_is_the_release_s_unless_another_is_asked_for(asked: dict[str, str], taken: str,
                                                                    tmp_path: Path) -> None:
     pip_wheel(tmp_path, tmp_path / "build", asked, "build.targets=help", "install.components=none")  # nothing is compiled
