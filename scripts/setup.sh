@@ -46,6 +46,18 @@ setup_python() {
   touch ".venv/.deps-$stamp"
 }
 
+# suite NAME COMMAND...: runs it. Where TROUPE_SUITES names a folder, what it printed and how it ended are kept there, in
+# NAME.out and NAME.status; `suite_xml NAME FLAG` makes `xml` the arguments that put its report into NAME.xml, or none.
+# For scripts/ci_verdict.py.
+suite() {
+  local name=$1 status=0; shift
+  if [ -z "${TROUPE_SUITES:-}" ]; then "$@"; return; fi
+  "$@" 2>&1 | tee "$TROUPE_SUITES/$name.out" || status=${PIPESTATUS[0]}
+  echo "$status" >"$TROUPE_SUITES/$name.status"
+  return "$status"
+}
+suite_xml() { xml=(); [ -z "${TROUPE_SUITES:-}" ] || xml=("$2" "$TROUPE_SUITES/$1.xml"); }
+
 # build_preset dev [targets...]: configures and builds, compiler output kept to what matters.
 build_preset() {
   local preset=$1; shift

@@ -10,6 +10,7 @@ from conftest import Home
 HEAD = Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "troupe-head")
 
 
+@pytest.mark.property
 @pytest.mark.skipif(not HEAD.exists() or b"TROUPE_FAULTS" not in HEAD.read_bytes(), reason="needs a build with faults")
 def test_a_head_killed_at_numbered_places_loses_and_doubles_nothing(home: Home) -> None:
     import kill_sweep
