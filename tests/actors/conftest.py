@@ -1,5 +1,6 @@
 """Fixtures of the call path's tests."""
 
+import os
 import sys
 import tempfile
 import time
@@ -38,10 +39,18 @@ def start():
 
 
 @pytest.fixture
+def fifo(tmp_path):
+    """What a method reads that is to take until the test lets it end, by writing into it."""
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture
 def eventually():
     """Waits for a condition, with a deadline."""
 
-    def wait_for(condition, seconds=10.0):
+    def wait_for(condition, seconds=60.0):
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"

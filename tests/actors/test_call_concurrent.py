@@ -146,10 +146,19 @@ def test_groups_have_threads_of_their_own(start):
 class Async:
     def __init__(self):
         self.count = self.most = self.inside = 0
-        self.order = []
+        self.order, self.meeting = [], []
+        self.all_here = asyncio.Event()
 
     async def nap(self, seconds, value):
         await asyncio.sleep(seconds)
+        return value
+
+    async def meet(self, count, value):
+        """Takes until `count` calls of it are inside."""
+        self.meeting.append(value)
+        if len(self.meeting) == count:
+            self.all_here.set()
+        await self.all_here.wait()
         return value
 
     async def at_once(self, value):
@@ -184,19 +193,18 @@ class Async:
     async def leave(self, code=4):
         sys.exit(code)
 
-    async def block(self, seconds):
-        time.sleep(seconds)  # lint-ok: a coroutine that blocks its loop
-        return seconds
+    async def block(self, fifo):
+        """Blocks its loop until somebody writes into it."""
+        with open(fifo, encoding="ascii") as file:
+            return file.read()
 
 
 def test_coroutines_run_together(start):
     c = start(Async, 1000, loop=True).connect()
-    began = time.monotonic()
-    refs = [c.call("nap", 0.5, i) for i in range(50)]
-    assert get(refs, 20) == list(range(50))
-    assert time.monotonic() - began < 5
-    slow, fast = c.call("nap", 5, "slow"), c.call("nap", 0, "fast")
-    assert wait([slow, fast], 1, 20)[0] == [fast]
+    refs = [c.call("meet", 50, i) for i in range(50)]
+    assert get(refs, 60) == list(range(50))
+    slow, fast = c.call("nap", 3600, "slow"), c.call("nap", 0, "fast")
+    assert wait([slow, fast], 1, 60)[0] == [fast]
     for method in ("raises", "raises_at_once"):
         with pytest.raises(KeyError):
             get(c.call(method), 20)
@@ -216,14 +224,13 @@ def test_no_more_coroutines_than_the_limit(start):
     assert max(get([c.call("together") for _ in range(50)], 20)) == 4
 
 
-def test_an_answer_does_not_wait_for_a_coroutine_that_blocks(start):
+def test_an_answer_does_not_wait_for_a_coroutine_that_blocks(start, fifo):
     c = start(Async, 1000, loop=True).connect()
     get(c.call("at_once", 0), 20)
-    first, second = c.call("at_once", 1), c.call("block", 3)
-    began = time.monotonic()
-    assert get(first, 20) == 1
-    assert time.monotonic() - began < 2
-    assert get(second, 20) == 3
+    first, second = c.call("at_once", 1), c.call("block", str(fifo))
+    assert get(first, 60) == 1
+    fifo.write_text("over")
+    assert get(second, 60) == "over"
 
 
 def test_exit_in_a_coroutine_ends_the_actor(start):

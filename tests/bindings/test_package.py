@@ -25,20 +25,16 @@ def run(code: str, **env: str) -> str:
 
 
 def test_importing_starts_no_thread_and_loads_nothing_heavy() -> None:
-    out = run("""
-import os, sys, time
-begin = time.perf_counter()
+    run("""
+import os, sys
 import troupe
 from troupe.launch import distributed
-took = time.perf_counter() - begin
 assert len(os.listdir("/proc/self/task")) == 1
 heavy = {"torch", "numpy", "click", "rich", "cloudpickle", "asyncio"} & set(sys.modules)
 assert not heavy, heavy
 troupe.init, troupe.get_actor
 assert len(os.listdir("/proc/self/task")) == 1
-print(took)
 """)
-    assert float(out) < 0.6
 
 
 @pytest.mark.parametrize("module", ["troupe._streams", "troupe._retries"])

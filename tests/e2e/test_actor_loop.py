@@ -181,7 +181,7 @@ class Waiting:
 
 
 def _wait_for(actor: Any, count: int) -> None:
-    eventually(lambda: troupe.get(actor.waiting.remote(), timeout=TIMEOUT_S) == count, timeout=10, what=f"{count} waiting calls")
+    eventually(lambda: troupe.get(actor.waiting.remote(), timeout=TIMEOUT_S) == count, what=f"{count} waiting calls")
 
 
 def test_a_call_that_waits_for_what_it_alone_knows_is_no_garbage(idle: Home) -> None:

@@ -113,14 +113,14 @@ def test_an_actor_pool(workers, tmp_path: Path) -> None:
 def test_a_queue(idle: Home) -> None:
     line = Queue(maxsize=2)
     line.put("a")
-    line.put("b", timeout=5)
+    line.put("b", timeout=60)
     assert line.full() and len(line) == 2 == line.qsize() and not line.empty()
     with pytest.raises(Full, match="^no room: 2 of 2 items are there, and 1 more were put$") as full:
         line.put_nowait("c")
     assert type(full.value) is Full, "itself, not an error of a method of the actor behind it"
     with pytest.raises(queue.Full):
         line.put("c", timeout=0.05)
-    assert line.get() == "a" and line.get(timeout=5) == "b" and line.empty()
+    assert line.get() == "a" and line.get(timeout=60) == "b" and line.empty()
     with pytest.raises(Empty):
         line.get_nowait()
     with pytest.raises(queue.Empty):

@@ -53,7 +53,7 @@ def counter(idle: Home):
 
 def test_calls_run_in_order(counter) -> None:
     assert troupe.get([counter.add.remote() for _ in range(100)]) == list(range(11, 111))
-    assert troupe.get(counter.add.remote(amount=5), timeout=10) == 115
+    assert troupe.get(counter.add.remote(amount=5), timeout=60) == 115
 
 
 def test_refs_as_arguments_and_put(counter) -> None:
@@ -190,7 +190,7 @@ def test_a_handle_travels(idle: Home) -> None:
 def test_an_actor_that_can_never_be_placed(idle: Home) -> None:
     with pytest.raises(exceptions.PlacementError, match="GPU"):
         handle = Counter.options(num_gpus=3).remote()
-        troupe.get(handle.add.remote(), timeout=10)
+        troupe.get(handle.add.remote(), timeout=60)
 
 
 def test_actors_wait_for_resources(idle: Home) -> None:

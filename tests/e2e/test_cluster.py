@@ -83,7 +83,7 @@ def test_block_ends_cleanly_at_sigterm(home: Home) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(TIMEOUT_S) == 0
     process.stdout.close()
-    eventually(lambda: not home.processes(), timeout=5, what="the end of head and worker")
+    eventually(lambda: not home.processes(), what="the end of head and worker")
 
 
 def test_a_killed_worker_is_reported_dead(home: Home) -> None:
@@ -160,7 +160,7 @@ def test_usage_errors_exit_with_2(home: Home) -> None:
 def test_a_head_that_was_killed_comes_back_where_it_was(home: Home) -> None:
     first = home.json("start", "--head", "--port", "0", "--num-cpus", "1", "--node-name", "here")
     os.kill(first["pid"], signal.SIGKILL)
-    eventually(lambda: not Path(f"/proc/{first['pid']}/exe").exists(), timeout=5, what="the head's end")
+    eventually(lambda: not Path(f"/proc/{first['pid']}/exe").exists(), what="the head's end")
     again = home.json("start", "--head", "--no-worker")
     assert again["resumed"] and again["address"] == first["address"]
-    eventually(lambda: nodes(home) == {"here": True}, timeout=10, what="the node's return to its head")
+    eventually(lambda: nodes(home) == {"here": True}, what="the node's return to its head")

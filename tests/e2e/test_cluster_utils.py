@@ -52,7 +52,7 @@ def test_nodes_come_and_go(home: Home) -> None:
         with pytest.raises(ValueError, match="num_cpus must be a number"):
             cluster.add_node(num_cpus=-1)
     assert not troupe.is_initialized()
-    eventually(lambda: not home.processes(), timeout=5, what="the end of the cluster")
+    eventually(lambda: not home.processes(), what="the end of the cluster")
     with pytest.raises(RuntimeError, match="shut down"):
         cluster.add_node()
 
@@ -93,7 +93,7 @@ def test_calls_wait_for_as_long_as_an_actor_has_no_room_to_be_started_again(home
         assert troupe.get(actor.node.remote(), timeout=TIMEOUT_S) == doomed.node_id
         cluster.remove_node(doomed, allow_graceful=False)
         eventually(lambda: [(each["state"], each["restarts"]) for each in troupe.state.list_actors()] == [("pending", 1)],
-                   timeout=10, what="the head's word that the actor is to be started again")
+                   what="the head's word that the actor is to be started again")
         called = actor.node.remote()
         assert troupe.wait([called], timeout=6) == ([], [called]), "after the 5 s in which its death would have been told"
         again = cluster.add_node(num_cpus=1, resources={"license": 1})
@@ -116,7 +116,7 @@ def test_nothing_is_left_when_the_test_process_is_killed(home: Home) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait(TIMEOUT_S)
     process.communicate()
-    eventually(lambda: not home.processes(), timeout=10, what="the end of the orphaned cluster")
+    eventually(lambda: not home.processes(), what="the end of the orphaned cluster")
 
 
 def test_what_does_not_fit_together_is_refused(home: Home) -> None:

@@ -32,7 +32,7 @@ def test_init_first_actor_shutdown(home: Home) -> None:
         assert troupe.cluster_resources() == {"CPU": 2, "license": 1, "memory": 4e9, "node:127.0.0.1": 1}
     assert not troupe.is_initialized()
     troupe.shutdown(wait_for_processes=True, _exiting_interpreter=True)  # nothing is left to do
-    eventually(lambda: not home.processes(), timeout=5, what="the end of the cluster")
+    eventually(lambda: not home.processes(), what="the end of the cluster")
     troupe.shutdown()
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_left_when_the_driver_is_killed(home: Home) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait(TIMEOUT_S)
     process.communicate()
-    eventually(lambda: not home.processes(), timeout=10, what="the end of the orphaned cluster")
+    eventually(lambda: not home.processes(), what="the end of the orphaned cluster")
 
 
 def test_a_launch_runs_without_torch_and_only_its_use_fails(home: Home, tmp_path: Path) -> None:

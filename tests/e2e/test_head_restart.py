@@ -171,7 +171,7 @@ except troupe.exceptions.ConnectionError as error:
     done = home.python(code)
     assert done.returncode == 0, done.stderr
     assert "embedded cluster" in done.stdout and "was killed by signal 9" in done.stdout, done.stdout
-    eventually(lambda: not processes_of(home.test_id), timeout=10, what="the end of the embedded cluster")
+    eventually(lambda: not processes_of(home.test_id), what="the end of the embedded cluster")
 
 
 def test_two_heads_on_one_state_are_refused(home: Home) -> None:

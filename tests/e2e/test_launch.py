@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-import time
 
 import pytest
 from conftest import Home, eventually
@@ -122,7 +121,7 @@ def test_cancel_ends_every_rank(idle: Home) -> None:
     assert not handle.done()
     handle.cancel()
     with pytest.raises(exceptions.LaunchCancelledError):
-        handle.result(timeout=10)
+        handle.result(timeout=60)
     assert handle.done() and handle.status()["outcome"] == "cancelled"
 
 
@@ -214,10 +213,8 @@ def test_a_following_launch_waits_for_resources(idle: Home) -> None:
         return int(os.environ["RANK"])
 
     handles = [fill.submit() for _ in range(3)]
-    started = time.monotonic()
     for handle in handles:
         assert handle.result(timeout=60) == list(range(8))
-    assert time.monotonic() - started < 60
 
 
 def test_an_attribute_of_the_exception_survives(idle: Home) -> None:

@@ -121,7 +121,7 @@ def test_ctrl_c_ends_the_script_and_its_cluster(home: Home, tmp_path: Path) -> N
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130 and errors.rstrip().endswith(b"KeyboardInterrupt"), errors
-    eventually(lambda: not home.processes(), timeout=10, what="the end of the cluster")
+    eventually(lambda: not home.processes(), what="the end of the cluster")
 
 
 def test_without_it_ray_is_what_is_installed(home: Home, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -397,11 +396,9 @@ def test_a_ref_of_a_process_that_is_stopped(hosts: dict[str, str]) -> None:
             troupe.get(refs["plain"], timeout=1)
         assert troupe.wait([refs["array"]], timeout=0)[0] == []
         interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-        begun = time.monotonic()
         interrupt.start()
         with pytest.raises(KeyboardInterrupt):
-            troupe.get(refs["array"])
-        assert time.monotonic() - begun < 5
+            troupe.get(refs["array"], timeout=60)
     finally:
         os.kill(pid, signal.SIGCONT)
     assert troupe.get(refs["plain"], timeout=60) == "plain"

@@ -62,7 +62,7 @@ class Run:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        eventually(lambda: not self._home.processes(), timeout=10, what=f"the end of {self._home.processes()}")
+        eventually(lambda: not self._home.processes(), what=f"the end of {self._home.processes()}")
         left = [path for path in Path("/tmp").glob("troupe-run-*") if path.stat().st_uid == os.getuid()
                 and (path / "head.log").exists() and str(self._folder) in (path / "head.log").read_text()]
         assert not left
@@ -197,7 +197,7 @@ def test_a_leader_that_is_killed(run: Run, home: Home, tmp_path: Path) -> None:
     leader.kill()
     assert run.codes(leader, follower) == [-9, 75]
     assert "lost the head" in run.text(follower) and "how the run ended is unknown" in run.text(follower)
-    eventually(lambda: not home.processes(), timeout=10, what="the end of the command, head and workers")
+    eventually(lambda: not home.processes(), what="the end of the command, head and workers")
 
 
 def test_a_head_that_is_killed(run: Run, home: Home, tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_another_secret_is_another_cluster(run: Run, home: Home, tmp_path: Path)
 def test_what_the_command_leaves_behind_is_ended(run: Run, home: Home) -> None:
     nodes = [run.node(rank, "sh", "-c", "setsid sleep 1000 & setsid sleep 1000 & exit 0") for rank in (0, 1)]
     assert run.codes(*nodes) == [0, 0]
-    eventually(lambda: not home.processes(), timeout=10, what="the end of what the command started")
+    eventually(lambda: not home.processes(), what="the end of what the command started")
 
 
 def test_no_secret_in_sight(run: Run, home: Home, tmp_path: Path) -> None:
