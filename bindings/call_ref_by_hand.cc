@@ -85,7 +85,7 @@ PyObject* ReduceByHand(actors::ObjectStore& store, const store::ObjectId& id) {
 }
 
 void BindRefByHand(nb::module_& m) {
-  ref_by_hand = PyCFunction_NewEx(&by_hand_def, nullptr, nb::str("troupe._native").ptr());
+  ref_by_hand = PyCFunction_NewEx(&by_hand_def, nullptr, nb::str("troupe._pickled").ptr());
   if (ref_by_hand == nullptr) throw nb::python_error();
   m.attr("_ref_by_hand") = nb::borrow(ref_by_hand);
   m.def("_let_go_of_pickled_refs", &LetGoByHand, "Of the refs that this process pickled by itself: their objects may go.");

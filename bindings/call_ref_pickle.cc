@@ -119,7 +119,7 @@ PyObject* ReduceRef(PyObject* self, PyObject*) {
 }
 
 void BindRefPickle(nb::module_& m) {
-  borrowed_ref = PyCFunction_NewEx(&borrowed_def, nullptr, nb::str("troupe._native").ptr());
+  borrowed_ref = PyCFunction_NewEx(&borrowed_def, nullptr, nb::str("troupe._pickled").ptr());
   if (borrowed_ref == nullptr) throw nb::python_error();
   m.attr("_borrowed_ref") = nb::borrow(borrowed_ref);
   BindRefByHand(m);

@@ -74,6 +74,7 @@ def __getattr__(name: str) -> Any:
 
         raise AttributeError(f"module 'troupe' has no attribute {name!r}{without(f'ray.{name}')}")
     value = getattr(importlib.import_module(f"troupe.{where}"), name)
+    importlib.import_module("troupe._pickled").named_in(__name__, value)
     globals()[name] = value
     return value
 

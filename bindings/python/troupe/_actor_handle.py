@@ -5,7 +5,7 @@ import contextlib
 import types
 from typing import Any
 
-from troupe import _api, _session, exceptions
+from troupe import _api, _pickled, _session, exceptions
 from troupe._actor_link import ActorLink, Caller
 from troupe._identity import HexID
 from troupe._lives import Life
@@ -120,12 +120,12 @@ class ActorHandle:
             self._link.late.wait()  # others ask the head for it
         weak = self._link.actor, self._link.class_name, self._traits
         if self._life is None:
-            return _handle, weak
+            return _pickled.handle, weak
         names = self._life.lend()
         if names is None:
             self._link.uncount()
-            return _handle, weak
-        return _counted, (*weak, *names)
+            return _pickled.handle, weak
+        return _pickled.counted_handle, (*weak, *names)
 
     def __copy__(self) -> "ActorHandle":
         return ActorHandle(self._link, self._traits, self._life)
@@ -153,15 +153,4 @@ def watched(session: _session.Session, actor: str, class_name: str, traits: Trai
     return link
 
 
-def _handle(actor: str, class_name: str, traits: Traits) -> ActorHandle:
-    """What a handle that travelled becomes in the process it arrives in."""
-    return ActorHandle(watched(_session.current(), actor, class_name, traits), traits)
-
-
-def _counted(actor: str, class_name: str, traits: Traits, *life: Any) -> ActorHandle:
-    """The same of one that keeps its actor alive; where its life did not come along, it does so by not being counted."""
-    handle = _handle(actor, class_name, traits)
-    handle._life = Life.borrowed(handle._link, life)
-    if handle._life is None:
-        handle._link.uncount()
-    return handle
+_handle, _counted = _pickled.handle, _pickled.counted_handle  # by these names older pickles know them

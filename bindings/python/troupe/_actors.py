@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _actor_options, _environment, _parameters, _program, _selectors, _session, exceptions
+from troupe import _actor_options, _environment, _parameters, _pickled, _program, _selectors, _session, exceptions
 from troupe._actor_handle import ActorHandle, watched
 from troupe._actor_link import ActorLink
 from troupe._identity import new_id
@@ -43,7 +43,7 @@ class ActorClass:
         return f"<actor class {self.__name__}>"
 
     def __reduce__(self) -> tuple:
-        return ActorClass, (self._cls, self._options)
+        return _pickled.actor_class, (self._cls, self._options)
 
     def options(self, **options: Any) -> "ActorClass":
         """The same class with other options for the actors it creates."""

@@ -14,6 +14,8 @@ import copyreg
 import types
 from typing import Any
 
+from troupe import _pickled
+
 told: set[type] = set()
 """Classes that have a serializer of the user's."""
 
@@ -25,7 +27,7 @@ class _Carried:
         self._cls, self._args, *self._state = parts
 
     def __reduce__(self) -> tuple:
-        return _arrived, (self._cls, self._args), *self._state
+        return _pickled.arrived_error, (self._cls, self._args), *self._state
 
 
 def carried(error: Any) -> Any:
@@ -65,10 +67,4 @@ def _goes(value: Any) -> bool:
     return True
 
 
-def _arrived(cls: type[BaseException], args: tuple) -> BaseException:
-    try:
-        error = cls(*args)
-    except Exception:
-        error = cls.__new__(cls, *args)
-    error.args = args  # not what __init__ makes of them
-    return error
+_arrived = _pickled.arrived_error  # by this name older pickles know it

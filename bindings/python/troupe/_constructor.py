@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _calls, _capture, _signals, exceptions
+from troupe import _calls, _capture, _pickled, _signals, exceptions
 from troupe._bridge import native
 from troupe._identity import boot_id
 
@@ -29,12 +29,18 @@ class _Place:
 
     number: int
 
+    def __reduce__(self) -> tuple:
+        return _pickled.argument_place, (self.number,)
+
 
 @dataclasses.dataclass(frozen=True)
 class _Value:
     """A large value, by its ref."""
 
     ref: Any
+
+    def __reduce__(self) -> tuple:
+        return _pickled.large_argument, (self.ref,)
 
 
 class Package:

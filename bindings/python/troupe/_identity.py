@@ -5,12 +5,17 @@ import contextlib
 import os
 import platform
 
+from troupe import _pickled
+
 PYTHON_VERSION = ".".join(platform.python_version_tuple()[:2])
 """What caller and worker must share: "3.11"."""
 
 
 class HexID(str):
     """An id, hex digits, with the methods of Ray's ids."""
+
+    def __reduce__(self) -> tuple:
+        return _pickled.hex_id, (str(self),)
 
     def hex(self) -> str:
         """Its hex digits."""

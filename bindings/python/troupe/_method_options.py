@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _parameters
+from troupe import _parameters, _pickled
 from troupe._parameters import Parameters
 
 STREAMING = "streaming"
@@ -34,6 +34,9 @@ class MethodOptions:
     backpressure: int | None = None
     gathered: bool = False  # a stream whose refs are one value, there once the method is over
     parameters: Parameters | None = None  # what it may be called with, where that is known
+
+    def __reduce__(self) -> tuple:
+        return _pickled.method_options, (_pickled.fields_of(self),)
 
     def target(self, method: str) -> str:
         """What the call path takes for a call of `method` (actors/call_target.h)."""
@@ -167,6 +170,9 @@ class Traits:
     max_pending_calls: int = -1
     ordered: bool = True  # whether its calls run in the order in which their caller made them
     is_async: bool = False  # whether its actors run on an event loop: those with an `async def` method do
+
+    def __reduce__(self) -> tuple:
+        return _pickled.traits, (_pickled.fields_of(self),)
 
     @classmethod
     def of_class(cls, actor_class: type, options: Mapping[str, Any]) -> "Traits":

@@ -6,7 +6,7 @@ import types
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from troupe import _calls
+from troupe import _calls, _pickled
 from troupe._bridge import native
 
 
@@ -73,7 +73,7 @@ class DynamicObjectRefGenerator:
         return len(self._refs)
 
     def __reduce__(self) -> tuple:
-        return DynamicObjectRefGenerator, (list(self._refs),)
+        return _pickled.dynamic_refs, (list(self._refs),)
 
 
 _sources: dict[str, ObjectRefGenerator] = {}  # by the ref that was given for it, until that has its answer

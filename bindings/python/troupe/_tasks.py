@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _actor_options, _api, _blobs, _capture, _parameters, _selectors, _session, _task_options, exceptions
+from troupe import _actor_options, _api, _blobs, _capture, _parameters, _pickled, _selectors, _session, _task_options, exceptions
 from troupe._bridge import native
 
 INLINE_BYTES_MAX = 4 << 20
@@ -35,7 +35,7 @@ class RemoteFunction:
         raise TypeError(f"remote functions are started by {self.__name__}.remote(...), not by calling them")
 
     def __reduce__(self) -> tuple:
-        return RemoteFunction, (self._function, self._options)
+        return _pickled.remote_function, (self._function, self._options)
 
     def __repr__(self) -> str:
         return f"<remote function {self.__name__}>"

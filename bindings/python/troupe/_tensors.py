@@ -4,6 +4,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+from troupe import _pickled
 from troupe._bridge import native
 
 LARGE_BYTES = 100 << 10
@@ -19,7 +20,7 @@ class TensorMemory:
 
     def __reduce__(self) -> tuple:
         native._take_writable(self.buffer)
-        return TensorMemory, (self.buffer,)
+        return _pickled.tensor_memory, (self.buffer,)
 
 
 def reduce(tensor: Any, shared: dict[int, TensorMemory]) -> Any:
@@ -36,10 +37,7 @@ def reduce(tensor: Any, shared: dict[int, TensorMemory]) -> Any:
     if memory is None:
         array = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
         memory = shared[storage.data_ptr()] = TensorMemory(pickle.PickleBuffer(array))
-    return _tensor, (memory, tensor.dtype, tuple(tensor.shape))
+    return _pickled.tensor, (memory, tensor.dtype, tuple(tensor.shape))
 
 
-def _tensor(memory: TensorMemory, dtype: Any, shape: tuple) -> Any:
-    import torch
-
-    return torch.frombuffer(memory.buffer, dtype=dtype).reshape(shape)
+_tensor = _pickled.tensor  # by this name older pickles know it

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from troupe import _pickled
 from troupe._carried import carried
 
 
@@ -266,15 +267,14 @@ def _copy_slots(cause: BaseException, error: BaseException) -> None:
                 continue
 
 
-def _rebuild(base: type, cause: BaseException | None, text: str, fields: dict) -> TroupeError:
-    return with_type_of(base, cause, text, **fields)
+_rebuild = _pickled.error  # by this name older pickles know it
 
 
 def _reduce(self: Any) -> tuple:
     fields = {k: v for k, v in self.__dict__.items() if k not in ("_text", "cause")}
     cause = self.__dict__.get("cause")
     cause = carried(cause) if isinstance(cause, BaseException) else None
-    return _rebuild, (type(self)._dual_of[0], cause, self.__dict__.get("_text", ""), fields)
+    return _pickled.error, (type(self)._dual_of[0], cause, self.__dict__.get("_text", ""), fields)
 
 
 # What an ErrorReply's code (runtime/base/status.h, ErrorCode) becomes here.

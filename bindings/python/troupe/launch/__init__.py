@@ -12,10 +12,13 @@
 `@ray_launch` runs the function on rank 0 only, as the driver of a cluster made of exactly the launch's
 nodes, while the other ranks serve `troupe.launch.current().run(...)` and wait for its marker.
 """
+from troupe import _pickled
 from troupe.exceptions import LaunchCancelledError, LaunchError
 from troupe.launch._context import LaunchContext, current
 from troupe.launch._function import DistributedFunction, distributed, ray_launch
 from troupe.launch._handle import LaunchHandle
+
+_pickled.named_in(__name__, DistributedFunction, LaunchContext, LaunchHandle, current, distributed, ray_launch)
 
 __all__ = ["DistributedFunction", "LaunchCancelledError", "LaunchContext", "LaunchError", "LaunchHandle",
            "current", "distributed", "ray_launch"]

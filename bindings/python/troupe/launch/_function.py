@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _resources, _runtime_env, _selectors
+from troupe import _pickled, _resources, _runtime_env, _selectors
 
 _STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 
@@ -32,6 +32,9 @@ class LaunchOptions:
     priority: int = 0
     where: dict[str, Any] = field(default_factory=dict)
     api: str | None = None
+
+    def __reduce__(self) -> tuple:
+        return _pickled.launch_options, (_pickled.fields_of(self),)
 
 
 def _count(what: str, value: Any) -> int:
@@ -98,7 +101,7 @@ class DistributedFunction:
         return f"<{self._options.mode} function {self.__name__}, {self._options.ranks} ranks>"
 
     def __reduce__(self) -> tuple:
-        return DistributedFunction, (self._function, self._options)
+        return _pickled.launch_function, (self._function, self._options)
 
     def submit(self, *args: Any, detach: bool = False, **kwargs: Any) -> Any:
         """Starts a launch and returns its LaunchHandle at once.

@@ -5,6 +5,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from troupe import _pickled
+
 INLINE_BYTES_MAX = 1 << 20
 CHUNK_BYTES = 4 << 20
 
@@ -16,6 +18,9 @@ class KeptValue:
     node: str
     sha256: bytes
     size_bytes: int
+
+    def __reduce__(self) -> tuple:
+        return _pickled.kept_value, (self.node, self.sha256, self.size_bytes)
 
     def fetch(self, session: Any) -> bytes:
         """The pickled value. Raises ObjectLostError when its worker is gone."""

@@ -21,11 +21,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import troupe
+from troupe import _pickled
 from troupe.util import _collective_torch
 from troupe.util import _collective_types as types
 from troupe.util._collective_torch import gloo_available, nccl_available
 from troupe.util._collective_types import Backend, BaseGroup, ReduceOp, register_collective_backend
 
+_pickled.named_in(__name__, Backend, BaseGroup, ReduceOp, register_collective_backend, gloo_available, nccl_available)
 _TIMEOUT_MS = 30000
 
 _groups: dict[str, BaseGroup] = {}

@@ -13,9 +13,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from troupe import state
+from troupe import _pickled, state
 from troupe.util._state_logs import _only_here, get_log, list_logs
 
+_pickled.named_in(__name__, get_log, list_logs)
 _LIMIT = 100
 _ACTOR_STATES = {"pending": "PENDING_CREATION", "starting": "PENDING_CREATION", "alive": "ALIVE", "dead": "DEAD",
                  "unavailable": "RESTARTING"}

@@ -1,0 +1,184 @@
+"""What pickles of Troupe's own things name. This module never moves, and what is in it today stays.
+
+A pickle says by module and name what makes its thing again. Journals and kept values hold pickles for longer than this package
+keeps its layout, and so do processes of another version. So every thing of Troupe's that travels is made again by a function of
+this module, or is a name of a public module; where the thing itself is defined is free to change. A function here may learn to
+take more, with a default; what it takes today it takes for ever. Fields travel by name, without those that are as by default:
+one that is not known here, from a later version, is left out.
+
+Pickles from before this module was there name the modules that defined things (`troupe._actor_handle._handle`): those names
+stay importable too. tests/e2e/recorded has such pickles; tests/bindings/test_pickled.py the list of names.
+"""
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+_NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
+_CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_task_host"}  # that travel by their name
+
+
+def __getattr__(name: str) -> Any:
+    """What is defined elsewhere, found when it is first asked for."""
+    if name in _NATIVE:
+        from troupe._bridge import native
+
+        found = getattr(native, name)
+    elif name in _CLASSES:
+        found = getattr(importlib.import_module(f"troupe.{_CLASSES[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def named_in(module: str, *things: Any) -> None:
+    """These are names of a public module: what uses them, and is pickled with its code, names that one."""
+    for each in things:
+        if any(part.startswith("_") for part in each.__module__.split(".")):
+            each.__module__ = module
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass's instance that are not as by default, for the functions below."""
+    import dataclasses
+
+    found = {}
+    for field in dataclasses.fields(value):
+        held = getattr(value, field.name)
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if default is dataclasses.MISSING or held is not default and (type(held) is not type(default) or held != default):
+            found[field.name] = held
+    return found
+
+
+def _of_fields(cls: type, fields: Mapping[str, Any]) -> Any:
+    known = cls.__dataclass_fields__  # type: ignore[attr-defined]
+    return cls(**{name: value for name, value in fields.items() if name in known})
+
+
+def handle(actor: str, class_name: str, traits: Any) -> Any:
+    """What a handle that travelled becomes in the process it arrives in."""
+    from troupe import _actor_handle, _session
+
+    return _actor_handle.ActorHandle(_actor_handle.watched(_session.current(), actor, class_name, traits), traits)
+
+
+def counted_handle(actor: str, class_name: str, traits: Any, *life: Any) -> Any:
+    """The same of one that keeps its actor alive; where its life did not come along, it does so by not being counted."""
+    from troupe._lives import Life
+
+    made = handle(actor, class_name, traits)
+    made._life = Life.borrowed(made._link, life)
+    if made._life is None:
+        made._link.uncount()
+    return made
+
+
+def traits(fields: Mapping[str, Any]) -> Any:
+    """What a handle knows of its actor's class."""
+    from troupe._method_options import Traits
+
+    return _of_fields(Traits, fields)
+
+
+def method_options(fields: Mapping[str, Any]) -> Any:
+    """Those of one method of it."""
+    from troupe._method_options import MethodOptions
+
+    return _of_fields(MethodOptions, fields)
+
+
+def actor_class(cls: type, options: Mapping[str, Any]) -> Any:
+    """What `@remote` makes of a class."""
+    from troupe._actors import ActorClass
+
+    return ActorClass(cls, options)
+
+
+def remote_function(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """What `@remote` makes of a function."""
+    from troupe._tasks import RemoteFunction
+
+    return RemoteFunction(function, options)
+
+
+def launch_function(function: Callable[..., Any], options: Any) -> Any:
+    """What `@distributed` and `@ray_launch` make of one."""
+    from troupe.launch._function import DistributedFunction
+
+    return DistributedFunction(function, options)
+
+
+def launch_options(fields: Mapping[str, Any]) -> Any:
+    """What those were given."""
+    from troupe.launch._function import LaunchOptions
+
+    return _of_fields(LaunchOptions, fields)
+
+
+def kept_value(node: str, sha256: bytes, size_bytes: int) -> Any:
+    """Stands for a driver's value that its worker keeps."""
+    from troupe.launch._kept import KeptValue
+
+    return KeptValue(node, sha256, size_bytes)
+
+
+def argument_place(number: int) -> Any:
+    """Among a constructor's arguments: where the value of a ref belongs that was still to come."""
+    from troupe._constructor import _Place
+
+    return _Place(number)
+
+
+def large_argument(ref: Any) -> Any:
+    """Among them, a large value by its ref."""
+    from troupe._constructor import _Value
+
+    return _Value(ref)
+
+
+def hex_id(text: str) -> Any:
+    """The id of a node, an actor, a group."""
+    from troupe._identity import HexID
+
+    return HexID(text)
+
+
+def dynamic_refs(refs: Sequence[Any]) -> Any:
+    """The refs of all that a call with num_returns="dynamic" yielded."""
+    from troupe._streams import DynamicObjectRefGenerator
+
+    return DynamicObjectRefGenerator(refs)
+
+
+def tensor_memory(buffer: Any) -> Any:
+    """What tensors of a value lie in."""
+    from troupe._tensors import TensorMemory
+
+    return TensorMemory(buffer)
+
+
+def tensor(memory: Any, dtype: Any, shape: tuple) -> Any:
+    """A tensor there, as a private view."""
+    import torch
+
+    return torch.frombuffer(memory.buffer, dtype=dtype).reshape(shape)
+
+
+def error(base: type, cause: BaseException | None, text: str, fields: Mapping[str, Any]) -> Any:
+    """An error of the runtime that is also of the type of its cause."""
+    from troupe.exceptions import with_type_of
+
+    return with_type_of(base, cause, text, **fields)
+
+
+def arrived_error(cls: type[BaseException], args: tuple) -> BaseException:
+    """An exception of the user's, of a class whose `__init__` may take something else than its `args`."""
+    try:
+        made = cls(*args)
+    except Exception:
+        made = cls.__new__(cls, *args)
+    made.args = args  # not what __init__ makes of them
+    return made

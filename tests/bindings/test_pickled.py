@@ -1,0 +1,129 @@
+"""What pickles of Troupe's own things name (troupe/_pickled.py): public modules and that one, today; and the older names stay.
+
+Method: what is pickled is loaded by an unpickler that notes every name it is asked for. Handles, refs and groups, which need a
+cluster: tests/e2e/test_pickled.py.
+"""
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+from typing import Any
+
+import pytest
+
+import troupe
+from troupe import _capture, _constructor, _identity, _method_options, _pickled, exceptions
+from troupe.launch import _function, _kept, distributed
+
+# Of 0.1.0 at 3421ef8, in journals and kept values: module, name, and what has the name today, where that is another.
+OLDER_NAMES = [
+    ("troupe._actor_handle", "_handle", "handle"), ("troupe._actor_handle", "_counted", "counted_handle"),
+    ("troupe._method_options", "Traits", None), ("troupe._method_options", "MethodOptions", None),
+    ("troupe._actors", "ActorClass", None), ("troupe._tasks", "RemoteFunction", None),
+    ("troupe.launch._function", "DistributedFunction", None), ("troupe.launch._function", "LaunchOptions", None),
+    ("troupe.launch._kept", "KeptValue", None), ("troupe._constructor", "_Place", None), ("troupe._constructor", "_Value", None),
+    ("troupe._identity", "HexID", None), ("troupe._streams", "DynamicObjectRefGenerator", None),
+    ("troupe._tensors", "TensorMemory", None), ("troupe._tensors", "_tensor", "tensor"),
+    ("troupe._carried", "_arrived", "arrived_error"), ("troupe.exceptions", "_rebuild", "error"),
+    ("troupe.util.placement_group", "PlacementGroup", None), ("troupe._task_host", "TaskHost", None),
+    ("troupe._collective", "Meeting", None), ("troupe._collective", "Member", None),
+    ("troupe._native", "_borrowed_ref", "_borrowed_ref"), ("troupe._native", "_ref_by_hand", "_ref_by_hand"),
+]
+PUBLIC = ["troupe", "troupe.actor", "troupe.launch", "troupe.util", "troupe.util.collective", "troupe.util.queue", "troupe.util.state",
+          "troupe.util.placement_group", "troupe.util.scheduling_strategies", "troupe.util.serialization", "troupe.util.actor_pool",
+          "troupe.state", "troupe.exceptions", "troupe.runtime_env", "troupe.cluster_utils"]
+
+
+class Noting(pickle.Unpickler):
+    """Notes the modules of ours that a pickle names."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(io.BytesIO(data))
+        self.named: set[str] = set()
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.partition(".")[0] == "troupe":
+            self.named.add(module)
+        return super().find_class(module, name)
+
+
+def travelled(value: Any) -> Any:
+    """The value as it arrives; its pickle names nothing of ours but `troupe._pickled` and public modules."""
+    noting = Noting(_capture.cloudpickled(value))
+    arrived = noting.load()
+    private = {each for each in noting.named if "._" in each and each != "troupe._pickled"}
+    assert not private, f"{value!r} is pickled by names of {private}"
+    return arrived
+
+
+class Refused(Exception):
+    def __init__(self, code: int, path: str) -> None:
+        super().__init__(f"{code} for {path}")
+
+
+class Counter:
+    @troupe.method(num_returns=2, retry_exceptions=[KeyError])
+    def both(self, a: int, b: int = 1) -> tuple:
+        return a, b
+
+
+@pytest.mark.parametrize(("module", "name", "today"), OLDER_NAMES, ids=lambda each: str(each))
+def test_what_older_pickles_name_is_there(module: str, name: str, today: str | None) -> None:
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        pytest.skip(f"{module} needs {error.name}")
+    if today is not None:
+        assert found is getattr(_pickled, today)
+
+
+def test_values_arrive_as_they_were() -> None:
+    traits = _method_options.Traits.of_class(Counter, {"max_task_retries": 3})
+    options = _function._options("distributed", gpus=None, processes=2, gpu_type=None, cpus_per_rank=0.5, memory=None, remote=True,
+                                 max_attempts=2, timeout=None, runtime_env=None, inherit_env=["A"], name=None, strategy="PACK", priority=1)
+    for value in (traits, _method_options.Traits(), _method_options.MethodOptions(num_returns="streaming", backpressure=2), options,
+                  _kept.KeptValue("n", b"digest", 7), _constructor._Place(3), _identity.HexID("ab")):
+        arrived = travelled(value)
+        assert arrived == value and type(arrived) is type(value)
+
+
+def test_functions_and_classes_arrive_as_what_they_were_made() -> None:
+    launched = travelled(distributed(processes=3)(len))
+    assert launched([1, 2]) == 2 and launched._options.ranks == 3
+    assert travelled(troupe.remote(len).options(num_cpus=2))._options == {"num_cpus": 2}
+    assert travelled(troupe.remote(Counter).options(name="a"))._cls is Counter
+
+
+def test_exceptions_arrive_as_what_they_were() -> None:
+    from troupe._carried import carried
+
+    error = travelled(exceptions.with_type_of(exceptions.TaskError, Refused(3, "/data"), "it failed", remote_traceback="there"))
+    assert isinstance(error, Refused) and isinstance(error, exceptions.TaskError) and str(error) == "it failed"
+    assert error.remote_traceback == "there" and str(error.cause) == "3 for /data"
+    assert str(travelled(carried(Refused(4, "/a")))) == "4 for /a"
+    assert str(travelled(exceptions.GetTimeoutError("late"))) == "late"
+
+
+def test_a_later_version_s_fields_are_left_out() -> None:
+    assert _pickled.traits({"max_task_retries": 2, "of a later version": 1}) == _method_options.Traits(max_task_retries=2)
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_pickled_as_public_names(module: str) -> None:
+    """A script's function that uses them travels with them."""
+    public = importlib.import_module(module)
+    own = [name for name, value in vars(public).items() if not name.startswith("_") and getattr(value, "__module__", "") == module]
+    for name in getattr(public, "__all__", own):
+        value = getattr(public, name)
+        if callable(value) and getattr(value, "__module__", "").startswith("troupe"):
+            assert travelled(value) is value
+
+
+def test_code_that_uses_troupe_names_public_modules_only() -> None:
+    def work() -> Any:
+        return troupe, exceptions, get, distributed, ObjectRef
+
+    from troupe import ObjectRef, get
+
+    assert travelled(work)() == work()
