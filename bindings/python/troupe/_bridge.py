@@ -6,29 +6,30 @@ from __future__ import annotations
 
 from troupe import _native as native
 from troupe import exceptions
+from troupe._carried import dict_of
 
 
 def _task_error(cause: BaseException | None, type_name: str, text: str, traceback: str, method: str | None,
                 description: str | None, of_argument: bool) -> BaseException:
     """What get() raises when a method raised: of the exception's own type, with the remote traceback. With `of_argument`
     what made one of its arguments did, and the method did not run."""
-    if cause is not None and cause.__dict__.pop("_passed_on", False):
+    if cause is not None and dict_of(cause).pop("_passed_on", False):
         return cause
+    kind = type(cause)  # its class may say anything of itself to isinstance()
     where = f"{method}()" + (f" of {description}" if description else "") if method else "the call"
     if of_argument:
         where += " did not run: what makes one of its arguments"
-    elif isinstance(cause, SystemExit):  # of another code than 0 it would be no answer, but the end of its process
-        how = "exit_actor()" if isinstance(cause, exceptions.ActorExit) else "sys.exit()"
+    elif issubclass(kind, SystemExit):  # of another code than 0 it would be no answer, but the end of its process
+        how = "exit_actor()" if issubclass(kind, exceptions.ActorExit) else "sys.exit()"
         if description is None or not description.startswith("actor "):
             return exceptions.WorkerCrashedError(f"{method}() ended its process by {how}")
         return exceptions.ActorDiedError(f"{description} ended itself by {how} in {method}()")
-    if isinstance(cause, exceptions.TaskError) and traceback:
+    text, type_name = text or "", type_name or "an exception"
+    if issubclass(kind, exceptions.TaskError) and traceback:
         text = text.partition("\n")[0]  # the traceback ends with all of it
     body = "\n  ".join((traceback or f"{type_name}: {text}").rstrip().splitlines())
     return exceptions.with_type_of(exceptions.TaskError, cause, f"{where} raised {type_name}: {text}\n  {body}",
                                    remote_traceback=traceback or "")
-
-
 
 
 def raise_our_errors() -> None:

@@ -10,6 +10,7 @@ takes itself, as most with several parameters do, is pickled and cannot be loade
 """
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import types
 from typing import Any
@@ -19,6 +20,53 @@ from troupe import _pickled
 told: set[type] = set()
 """Classes that have a serializer of the user's."""
 
+_HEAP_TYPE = 1 << 9  # of a class's flags: it was made by Python code
+_of_all, _of_groups = vars(BaseException), vars(BaseExceptionGroup)
+
+
+def dict_of(error: BaseException) -> dict[str, Any]:
+    """Its attributes, whatever its class says of `__dict__`."""
+    return _of_all["__dict__"].__get__(error)
+
+
+def made(cls: type[BaseException], like: BaseException) -> Any:
+    """One of `cls` with what Python keeps of `like`, of whose class `cls` is too: no code of that class runs."""
+    args = _of_all["args"].__get__(like)
+    given = args
+    if isinstance(like, BaseExceptionGroup):
+        given = _of_groups["message"].__get__(like), list(_of_groups["exceptions"].__get__(like))
+    error = _new(cls, given)
+    dict_of(error).update(dict_of(like))
+    _of_all["args"].__set__(error, args)
+    for kind in type(like).__mro__:
+        _copy_members(kind, like, error)
+    return error
+
+
+def _plain(cls: type, name: str = "") -> type:
+    """The first of its bases that is Python's own, and defines `name`."""
+    return next(each for each in cls.__mro__ if not each.__flags__ & _HEAP_TYPE and (not name or name in vars(each)))
+
+
+def _new(cls: type[BaseException], args: tuple) -> Any:
+    try:
+        return _plain(cls).__new__(cls, *args)
+    except TypeError:  # MemoryError's own constructor, which Python refuses for a class of several bases
+        return BaseException.__new__(cls, *args)
+
+
+def _copy_members(kind: type, like: BaseException, error: BaseException) -> None:
+    """What is kept outside of the attributes' dict: OSError.errno, ImportError.name, what a class has in `__slots__`."""
+    if kind is BaseException or not issubclass(kind, BaseException):
+        return
+    for name, member in tuple(vars(kind).items()):
+        if name in ("__dict__", "__weakref__") or not isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType):
+            continue
+        try:
+            member.__set__(error, member.__get__(like))
+        except (AttributeError, TypeError):  # it has no value, or cannot be set
+            continue
+
 
 class _Carried:
     """Stands for an exception in a pickle."""
@@ -27,18 +75,21 @@ class _Carried:
         self._cls, self._args, *self._state = parts
 
     def __reduce__(self) -> tuple:
-        return _pickled.arrived_error, (self._cls, self._args), *self._state
+        return _pickled.arrived_error, (self._cls, self._args, *self._state)
 
 
 def carried(error: Any) -> Any:
-    """What to pickle for `error`, so that it loads without its `__init__` where that does not take its `args`; of a group each
-    in it as well. Itself where its class says how it is pickled, or has no `__init__` of its own; also what is no exception."""
+    """What to pickle for `error`, so that it loads whatever its class does when one is made or changed; of a group each
+    in it as well. Itself where its class says how it is pickled, or does nothing; also what is no exception."""
     kind = type(error)
     if not isinstance(error, BaseException) or _says_how(kind):
         return error
     if isinstance(error, BaseExceptionGroup):
-        return _Carried((kind, (error.message, [carried(each) for each in error.exceptions]), vars(error)))
-    return _Carried(error.__reduce__()) if isinstance(kind.__init__, types.FunctionType) else error
+        inside = [carried(each) for each in _of_groups["exceptions"].__get__(error)]
+        return _Carried((kind, (_of_groups["message"].__get__(error), inside), dict_of(error)))
+    if not _has_code(kind):
+        return error
+    return _Carried(vars(_plain(kind, "__reduce__"))["__reduce__"](error))
 
 
 def without_what_cannot_be(error: BaseException) -> Any:
@@ -46,15 +97,22 @@ def without_what_cannot_be(error: BaseException) -> Any:
     None for one of the runtime's classes that are made on demand."""
     if hasattr(type(error), "_dual_of"):
         return None
-    args = tuple(each if _goes(each) else str(each) for each in error.args)
+    args = tuple(each if _goes(each) else str(each) for each in _of_all["args"].__get__(error))
     if isinstance(error, BaseExceptionGroup):
-        args = error.message, [without_what_cannot_be(each) for each in error.exceptions]
-    return _Carried((type(error), args, {name: value for name, value in vars(error).items() if _goes(value)}))
+        inside = [without_what_cannot_be(each) for each in _of_groups["exceptions"].__get__(error)]
+        args = _of_groups["message"].__get__(error), inside
+    return _Carried((type(error), args, {name: value for name, value in dict_of(error).items() if _goes(value)}))
 
 
 def _says_how(kind: type) -> bool:
-    plain = kind.__reduce__ is BaseException.__reduce__ and kind.__reduce_ex__ is object.__reduce_ex__
-    return not plain or kind in told or kind in copyreg.dispatch_table
+    by_users = kind.__reduce__ is not vars(_plain(kind, "__reduce__"))["__reduce__"] or kind.__reduce_ex__ is not object.__reduce_ex__
+    return by_users or kind in told or kind in copyreg.dispatch_table
+
+
+def _has_code(kind: type) -> bool:
+    """Whether the user's code runs when one is made, or changed."""
+    plain = _plain(kind)
+    return any(getattr(kind, name) is not getattr(plain, name) for name in ("__init__", "__new__", "__setattr__"))
 
 
 def _goes(value: Any) -> bool:
@@ -65,6 +123,40 @@ def _goes(value: Any) -> bool:
     except Exception:
         return False
     return True
+
+
+def arrived(cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None) -> BaseException:
+    error = _of_class(cls, args)
+    if _plain(cls, "__reduce__") is BaseException and not issubclass(cls, BaseExceptionGroup):
+        _of_all["args"].__set__(error, args)  # not what __init__ makes of them
+    if state:
+        _set_state(error, state)
+    return error
+
+
+def _of_class(cls: type[BaseException], args: tuple) -> BaseException:
+    """Made by its class, or past it where that does not take its `args`, or raises whatever it may."""
+    try:
+        return cls(*args)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        error = _new(cls, args)
+    with contextlib.suppress(Exception):  # of other arguments than Python's own class takes
+        _plain(cls).__init__(error, *args)
+    return error
+
+
+def _set_state(error: BaseException, state: dict[str, Any]) -> None:
+    if type(error).__setstate__ is not BaseException.__setstate__:
+        with contextlib.suppress(Exception):
+            return error.__setstate__(state)
+    for name, value in state.items():
+        try:
+            BaseException.__setattr__(error, name, value)
+        except Exception:  # a property of the class that cannot be set
+            dict_of(error)[name] = value
+    return None
 
 
 _arrived = _pickled.arrived_error  # by this name older pickles know it

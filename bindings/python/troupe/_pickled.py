@@ -174,11 +174,8 @@ def error(base: type, cause: BaseException | None, text: str, fields: Mapping[st
     return with_type_of(base, cause, text, **fields)
 
 
-def arrived_error(cls: type[BaseException], args: tuple) -> BaseException:
+def arrived_error(cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None) -> BaseException:
     """An exception of the user's, of a class whose `__init__` may take something else than its `args`."""
-    try:
-        made = cls(*args)
-    except Exception:
-        made = cls.__new__(cls, *args)
-    made.args = args  # not what __init__ makes of them
-    return made
+    from troupe._carried import arrived
+
+    return arrived(cls, args, state)

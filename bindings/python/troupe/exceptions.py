@@ -10,11 +10,17 @@ import builtins
 from typing import Any
 
 from troupe import _pickled
-from troupe._carried import carried
+from troupe._carried import carried, dict_of, made
 
 
 class TroupeError(Exception):
-    """Base of all errors of the runtime."""
+    """Base of all errors of the runtime. `cause`: what it stems from, where that is known."""
+
+    cause: BaseException | str | None = None
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        if "_dual_of" not in vars(cls):  # one that is made on demand is none of those that its other base wants to hear of
+            super().__init_subclass__(**given)
 
 
 class SystemError_(TroupeError):
@@ -68,7 +74,6 @@ class UnknownOutcomeError(TroupeError):
 class TaskError(TroupeError):
     """A method or task raised; also an instance of what it raised. `cause` is that exception."""
 
-    cause: BaseException | None = None
     remote_traceback: str = ""
 
     def as_instanceof_cause(self) -> "TaskError":
@@ -201,7 +206,6 @@ class LaunchError(TroupeError):
     host: str = ""
     exit_code: int | None = None
     signal: int | None = None
-    cause: BaseException | str | None = None
     epoch: int = 0
     log_tail: str = ""
     launch: str = ""
@@ -212,17 +216,50 @@ class LaunchCancelledError(LaunchError, CancelledError):
 
 
 def _text_of(self: BaseException) -> str:
-    return self.__dict__.get("_text", "")
+    return dict_of(self).get("_text", "")
 
 
+def _repr_of(self: Any) -> str:
+    try:
+        return type(self)._dual_of[1].__repr__(self)
+    except Exception:  # of the cause's class
+        return f"{type(self).__name__}({_text_of(self)!r})"
+
+
+def _reduce(self: Any, _protocol: int = 0) -> tuple:
+    fields = {k: v for k, v in dict_of(self).items() if k not in ("_text", "cause")}
+    cause = dict_of(self).get("cause")
+    cause = carried(cause) if isinstance(cause, BaseException) else None
+    return _pickled.error, (type(self)._dual_of[0], cause, _text_of(self), fields)
+
+
+_rebuild = _pickled.error  # by this name older pickles know it
+
+
+_OF_PYTHON = {name: vars(BaseException)[name] for name in (
+    "__getattribute__", "__setattr__", "__delattr__", "__dict__", "args", "with_traceback", "add_note", "__traceback__",
+    "__context__", "__cause__", "__suppress_context__")} | {"__class__": vars(object)["__class__"]}
+"""What a class of the user's may have changed, and Python and this package must be able to rely on."""
 _dual_classes: dict[tuple[type, type], type] = {}
+
+
+def _attribute_by(own: Any) -> Any:
+    def attribute(self: Any, name: str) -> Any:
+        if name.startswith("__"):  # Python looks for __notes__ and its like, and takes no other error than this
+            raise AttributeError(name)
+        return own(self, name)
+
+    return attribute
 
 
 def _dual_class(base: type, cause_type: type) -> type:
     known = _dual_classes.get((base, cause_type))
     if known is None:
-        body = {"__str__": _text_of, "__reduce__": _reduce, "__init__": lambda self, *a, **k: None,
+        body = {**_OF_PYTHON, "__str__": _text_of, "__repr__": _repr_of, "__reduce__": _reduce, "__reduce_ex__": _reduce,
+                "__init__": lambda self, *a, **k: None, "__bool__": lambda self: True,
                 "__module__": base.__module__, "_dual_of": (base, cause_type)}
+        if hasattr(cause_type, "__getattr__"):
+            body["__getattr__"] = _attribute_by(cause_type.__getattr__)
         known = type(f"{base.__name__}({cause_type.__name__})", (base, cause_type), body)
         _dual_classes[base, cause_type] = known
     return known
@@ -231,50 +268,34 @@ def _dual_class(base: type, cause_type: type) -> type:
 def with_type_of(base: type, cause: BaseException | None, text: str, /, **fields: Any) -> TroupeError:
     """An error of class `base` that is also an instance of `type(cause)` and carries its attributes.
 
-    Falls back to `base` alone where Python allows no such class (two incompatible layouts), and for
-    SystemExit and its like: a script whose rank called sys.exit(3) would end without a word.
+    No code of that class runs for it. Falls back to `base` alone where there can be no such class (two incompatible layouts, a
+    metaclass that refuses), and for SystemExit and its like: a script whose rank called sys.exit(3) would end without a word.
     """
-    kind = type(cause)
-    kind = getattr(kind, "_dual_of", (None, kind))[1]
-    if not isinstance(cause, Exception) or issubclass(base, kind):  # base is of type Exception as it is
-        error = base(text)
-    else:
+    error = None
+    if cause is not None:
         try:
-            error = _made(_dual_class(base, kind), cause.args)
-            error.__dict__.update(getattr(cause, "__dict__", {}))
-            error.args = cause.args
-            _copy_slots(cause, error)
-        except TypeError:
-            error = base(text)
-    error.__dict__.update(fields, _text=text, cause=fields.get("cause", cause))
+            error = _of_both(base, cause)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # of the metaclass, or Python's refusal: the text says what happened
+            error = None
+    if error is None:
+        error = base(text)
+    dict_of(error).update(fields, _text=text, cause=fields.get("cause", cause))
     return error
 
 
-def _made(dual: type, args: tuple) -> Any:
-    try:
-        return dual.__new__(dual, *args)
-    except TypeError:  # MemoryError's own constructor is found, which Python then refuses
-        return BaseException.__new__(dual, *args)
-
-
-def _copy_slots(cause: BaseException, error: BaseException) -> None:
-    """Copies what built-in exceptions keep outside their dict (OSError.errno, ImportError.name...)."""
-    for name in ("errno", "strerror", "filename", "filename2", "code", "name", "path", "msg", "value"):
-        if hasattr(cause, name) and hasattr(error, name):
-            try:
-                setattr(error, name, getattr(cause, name))
-            except (AttributeError, TypeError):
-                continue
-
-
-_rebuild = _pickled.error  # by this name older pickles know it
-
-
-def _reduce(self: Any) -> tuple:
-    fields = {k: v for k, v in self.__dict__.items() if k not in ("_text", "cause")}
-    cause = self.__dict__.get("cause")
-    cause = carried(cause) if isinstance(cause, BaseException) else None
-    return _pickled.error, (type(self)._dual_of[0], cause, self.__dict__.get("_text", ""), fields)
+def _of_both(base: type, cause: BaseException) -> Any:
+    kind = type(cause)
+    kind = getattr(kind, "_dual_of", (None, kind))[1]
+    if issubclass(kind, GetTimeoutError):
+        kind = TimeoutError  # whoever asks for that of a get() means that get(), not one that what it waits for has made
+        like: BaseException = kind(str(cause))
+    else:
+        like = cause
+    if not issubclass(kind, Exception) or issubclass(base, kind):  # base is of type Exception as it is
+        return None
+    return made(_dual_class(base, kind), like)
 
 
 # What an ErrorReply's code (runtime/base/status.h, ErrorCode) becomes here.
