@@ -309,12 +309,28 @@ def test_a_named_one_ends_too_and_its_name_is_free(idle: Home) -> None:
     assert troupe.get(again.note.remote(1), timeout=20) == 1
 
 
-def test_get_if_exists_gives_a_handle_that_does_not_keep_it(idle: Home) -> None:
+def test_what_get_if_exists_finds_in_its_maker_s_process_keeps_it(idle: Home) -> None:
     first = made(name="one", get_if_exists=True)
     watched = Watched(first)
     second = made(name="one", get_if_exists=True)
-    assert troupe.get(second.pid.remote(), timeout=20) == watched.pid
     del first
+    all_looked_at()
+    assert troupe.get(second.pid.remote(), timeout=20) == watched.pid
+    del second
+    watched.ends()
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_get_if_exists_over_and_over_never_gives_one_that_ends(idle: Home, drops: bool) -> None:
+    """The handle before is let go of when the next one is there, or before it is asked for."""
+    actor = None
+    for number in range(60):
+        if drops:
+            del actor
+        actor = made(name="again", get_if_exists=True)
+        assert troupe.get(actor.note.remote(number), timeout=60)
+    watched = Watched(actor)
+    del actor
     watched.ends()
 
 

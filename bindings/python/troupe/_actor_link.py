@@ -55,6 +55,7 @@ class ActorLink:
         self._bringing: Any = None  # the channel over which its process, on another host, was given that
         self._brought = 0           # the incarnation that was
         self.is_maker = False     # of an actor whose handles are counted: this process made it
+        self.lives = 0            # that are not over, of an actor that this process made: under _lives.naming
         self._uncounted = False   # some handle is where it is not counted
         self._unwanted = False    # nobody has a handle: it is to end
         session.board.subscribe("actor", actor, self._on_state)
@@ -170,6 +171,10 @@ class ActorLink:
         self._given = None
         with self._lock:
             self._drop()
+        self.forget()
+
+    def forget(self) -> None:
+        """The session keeps nothing of it."""
         links = self.session.store["actor_links"]
         with _session._lock:
             if links.get(self.actor) is self:
@@ -196,17 +201,24 @@ class ActorLink:
             channel = self._channel
         return channel is not None and channel.when_idle(then)
 
+    def life_over(self) -> None:
+        """Nobody has a handle any more of those that one life counts."""
+        with _lives.naming:
+            self.lives -= 1
+        self.unwanted()
+
     def unwanted(self) -> None:
-        """Nobody has a handle any more that is counted: unless somebody has another one the actor ends."""
-        if self._uncounted or self.dead or self.session.closed:
-            return
-        try:
-            _, update, _ = self.session.request("KillActor", {"actor": self.actor, "unwanted": True})
-        except exceptions.GetTimeoutError:
-            return _lives.later(self.unwanted)
-        except exceptions.TroupeError:
-            return  # it is gone, or this session is
-        self._unwanted = update["info"]["unwanted"]
+        """With the last life: unless somebody has a handle that is not counted the actor ends."""
+        with _lives.naming:
+            if self.lives or self._uncounted or self.dead or self.session.closed:
+                return
+            try:
+                _, update, _ = self.session.request("KillActor", {"actor": self.actor, "unwanted": True})
+            except exceptions.GetTimeoutError:
+                return _lives.later(self.unwanted)
+            except exceptions.TroupeError:
+                return  # it is gone, or this session is
+            self._unwanted = update["info"]["unwanted"]
         if self._unwanted:
             self._terminate()
 

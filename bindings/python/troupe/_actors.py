@@ -10,7 +10,8 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _actor_options, _environment, _parameters, _pickled, _program, _selectors, _session, exceptions
+from troupe import (_actor_options, _environment, _lives, _parameters, _pickled, _program, _selectors, _session,
+                    exceptions)
 from troupe._actor_handle import ActorHandle, watched
 from troupe._actor_link import ActorLink
 from troupe._identity import new_id
@@ -89,11 +90,25 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     link.keep(package.refs, restarts=spec["max_restarts"] != 0)
     if package.to_come and not spec["name"]:
         link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link), link.end, link.label)
-        asked = link
-    else:
-        asked = _ask(session, spec, package.payload(), link)
-    counted = asked is link and not spec["detached"]
-    return ActorHandle(asked, traits, Life.of_new(link) if counted else None)
+        return _counted(link, traits)
+    payload = package.payload()
+    if not spec["name"]:
+        _ask(session, spec, payload, link)
+        return ActorHandle(link, traits) if spec["detached"] else _counted(link, traits)
+    with _lives.naming:
+        try:
+            asked = _ask(session, spec, payload, link)
+        except BaseException:
+            link.forget()
+            raise
+        if asked is not link:
+            link.forget()
+        mine = asked.is_maker or (asked is link and not spec["detached"])
+        return _counted(asked, traits) if mine else ActorHandle(asked, traits)
+
+
+def _counted(link: ActorLink, traits: Traits) -> "ActorHandle":
+    return ActorHandle(link, traits, Life.of_new(link))
 
 
 def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink) -> ActorLink:

@@ -3,7 +3,9 @@
 An actor that is not detached has a life: an object of the process that made it (`native.new_life`). Every handle that is counted
 holds it, and so does whatever holds the handle: a value, a call's arguments, what a function or class captures. On another
 host an object of the process that got the handle stands for it (`actors/away_refs.h`). When nobody holds it any more, the
-maker tells the head, and asks the actor to end itself.
+maker tells the head, and asks the actor to end itself. Where its maker finds it again by its name (get_if_exists), that handle
+has a life of its own, of which there may be several then. `naming` is held over both, so that no actor is found that this
+process is about to give up; of other processes' the head knows which one was found.
 
 A process lets go of a life when its own calls to the actor have their answers, so that a handle may be dropped behind a call.
 What is let go of is only queued where that happens, which may be the garbage collector in any thread; the thread that
@@ -23,6 +25,7 @@ from troupe._bridge import native
 if TYPE_CHECKING:
     from troupe._actor_link import ActorLink
 
+naming = threading.RLock()
 _begun = threading.Lock()
 _thread: threading.Thread | None = None
 _of_this_process = object()
@@ -41,8 +44,10 @@ class Life:
 
     @classmethod
     def of_new(cls, link: "ActorLink") -> "Life":
-        """The first one, of an actor that this process makes."""
-        link.is_maker = True
+        """The first one, of an actor that this process makes, or has made and found again."""
+        with naming:
+            link.is_maker = True
+            link.lives += 1
         return cls(link, native.new_life())
 
     @classmethod
@@ -69,8 +74,8 @@ def _let_go(held: "tuple[ActorLink, Any]") -> None:
     link, ref = held
     if link.dead or link.session.closed or link.busy(lambda: _queue.put((_let_go, held))):
         return
-    if link.is_maker and not native.when_life_over(ref, lambda: later(link.unwanted)):
-        link.unwanted()
+    if link.is_maker and not native.when_life_over(ref, lambda: later(link.life_over)):
+        link.life_over()
 
 
 def _call(action: Callable[[], None]) -> None:
@@ -97,7 +102,8 @@ def _begin() -> None:
 
 
 def _after_fork() -> None:
-    global _begun, _of_this_process, _queue, _thread
+    global naming, _begun, _of_this_process, _queue, _thread
+    naming = threading.RLock()
     _begun, _of_this_process, _queue, _thread = threading.Lock(), object(), queue.SimpleQueue(), None
 
 
