@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from troupe import exceptions
+from troupe import _folders, exceptions
 
 READY_TIMEOUT_S = 30.0
 _TAIL_BYTES = 4096
@@ -70,7 +70,7 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
     command = [find(name), *args, f"--ready_fd={write_end}"]
     if lifeline is not None:
         command.append(f"--lifeline_fd={lifeline}")
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _folders.private(log.parent, remedy="name another folder for its state", keep_readable=True)
     with open(log, "ab") as output:
         start_of_log = output.tell()
         try:

@@ -7,17 +7,26 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from troupe import _folders
+
+_REMEDY = "set TROUPE_HOME to a folder on this machine that is yours, and that only you may write to"
+
 
 def home() -> Path:
-    """`$TROUPE_HOME`, by default ~/.troupe; made with mode 0700."""
-    path = Path(os.environ.get("TROUPE_HOME") or Path.home() / ".troupe")
+    """`$TROUPE_HOME`, by default ~/.troupe; made with mode 0700. Raises PermissionError for one that is not this user's alone.
+
+    One that is there already may be readable by others: it may be kept for other things too. What this package makes in it is not.
+    """
+    given = os.environ.get("TROUPE_HOME")
+    path = Path(given or Path.home() / ".troupe")
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _folders.private(path, remedy=_REMEDY, keep_readable=bool(given))
     except OSError as error:
-        said = "TROUPE_HOME" if os.environ.get("TROUPE_HOME") else "the default of TROUPE_HOME"
+        if error.strerror is None:
+            raise
+        said = "TROUPE_HOME" if given else "the default of TROUPE_HOME"
         raise type(error)(f"{path} ({said}) cannot be made: {error.strerror}\n"
                           "  set TROUPE_HOME to a folder on this machine that you may write to") from None
-    return path
 
 
 def require_writable(root: Path) -> None:
@@ -43,14 +52,19 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def state_root() -> Path:
-    """Where `clusters/` lies: TROUPE_HOME, or a node-local folder where that is on a network file system."""
+    """Where `clusters/` lies: TROUPE_HOME, or a node-local folder where that is on a network file system.
+
+    What is in it is this user's alone: itself and the folders in it are looked at before anything there is.
+    """
     path = home()
-    if _file_system_of(path) not in _NETWORK_FILE_SYSTEMS:
-        return path
-    local = os.environ.get("XDG_STATE_HOME")
-    root = Path(local) / "troupe" if local else Path(f"/var/tmp/troupe-{os.getuid()}")
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return root
+    if _file_system_of(path) in _NETWORK_FILE_SYSTEMS:
+        local = os.environ.get("XDG_STATE_HOME")
+        path = _folders.private(Path(local) / "troupe" if local else Path(f"/var/tmp/troupe-{os.getuid()}"), remedy=_REMEDY)
+    sealed = not path.stat().st_mode & 0o077
+    for name in ("clusters", "cache", "logs"):
+        if os.path.lexists(path / name):
+            _folders.private(path / name, remedy=_REMEDY, tidy=sealed)
+    return path
 
 
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "lustre", "ceph", "gpfs", "beegfs", "fuse.sshfs",

@@ -1,8 +1,8 @@
 """Directories as packages: zipped where they are, named by their digest, unpacked once per host.
 
 View: one process. The zip of a directory is the same bytes for the same content, so that it travels and is
-unpacked once. What a host has of packages and installed requirements lies in `cache()`, and goes when nothing
-has used it for a week.
+unpacked once. What a host has of packages and installed requirements lies in `cache()`, is compared with what it was
+when it was made before it is used (`_packed`), and goes when nothing has used it for a week.
 """
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ import fcntl
 import io
 import os
 import shutil
-import time
+import sys
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from troupe import _home, exceptions
+from troupe import _folders, _home, _packed, exceptions
 
 PACKAGE_BYTES_MAX = 256 << 20
 UNUSED_S = 7 * 86400.0
 _NEVER = (".git", "__pycache__", ".venv", "*.pyc")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_DONE = ".done"
+_AWAY = "away-"
+_in_use: list[int] = []  # descriptors that are locked as long as this process lives
 
 
 def zip_of(directory: str, excludes: Sequence[str], *, inside: str = "", what: str) -> bytes:
@@ -67,27 +69,54 @@ def _excluded(relative: str, excludes: Sequence[str]) -> bool:
 
 
 def cache() -> Path:
-    """This host's folder of packages and installed requirements, under TROUPE_HOME."""
-    folder = _home.state_root() / "cache"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
+    """This host's folder of packages and installed requirements, under TROUPE_HOME; this user's alone."""
+    return _folders.private(_home.state_root() / "cache", remedy="remove it: what is in it is made anew")
 
 
 def made_once(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder `name` of the cache, filled by `make(folder)` where no process of this host has done so.
+    """The folder `name` of the cache, filled by `make(folder)` where no process of this host has done so, and as it was then.
 
-    Others that want it wait meanwhile. What `make` raises is raised, and the next one tries again.
+    Its files are compared with what was made: one that was changed since has the folder made anew, beside the old one where a process
+    uses that; files that were added are let be, for a working directory may be written to. Others that want it wait meanwhile. It
+    stays as long as this process, or one that it forks, lives. What `make` raises is raised, and the next one tries again.
     """
     folder = cache() / name
-    with _locked(folder.with_name(name + ".lock")):
-        if not (folder / _DONE).exists():
+    with _locked(_beside(folder, "lock"), fcntl.LOCK_SH):
+        if not _packed.difference(folder):
+            return _use(folder)
+    with _locked(_beside(folder, "lock"), fcntl.LOCK_EX):
+        different = _packed.difference(folder)
+        if different:
             _forget_unused()
+            if different is not _packed.NOT_MADE:
+                print(f"troupe: {folder} is made anew: {different}", file=sys.stderr, flush=True)
+                _put_away(folder)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
+            folder.chmod(0o700)  # the umask may have taken from it
             make(folder)
-            (folder / _DONE).touch()
-        os.utime(folder / _DONE)
+            _packed.note(folder)
+        return _use(folder)
+
+
+def _beside(folder: Path, kind: str) -> Path:
+    return folder.with_name(f"{folder.name}.{kind}")
+
+
+def _use(folder: Path) -> Path:
+    """Nobody removes the folder from now on until this process, and those forked from it, have ended."""
+    _in_use.append(_taken(_beside(folder, "use"), fcntl.LOCK_SH))
+    _packed.used_now(folder)
     return folder
+
+
+def _put_away(folder: Path) -> None:
+    """Gives its name free. Processes that are in it go on there; it is removed when none is."""
+    away = folder.with_name(f"{_AWAY}{uuid.uuid4().hex}")
+    _packed.forget(folder)
+    folder.rename(away)
+    with contextlib.suppress(FileNotFoundError):
+        _beside(folder, "use").rename(_beside(away, "use"))
 
 
 def unpack(package: bytes, folder: Path) -> None:
@@ -99,19 +128,37 @@ def unpack(package: bytes, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _locked(path: Path, how: int) -> Iterator[None]:
+    lock = _taken(path, how)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
         os.close(lock)
 
 
+def _taken(path: Path, how: int) -> int:
+    """A descriptor that holds the file locked: the one of that name, not one that was removed meanwhile."""
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, how)
+            if os.path.exists(path) and os.path.samestat(os.fstat(lock), os.lstat(path)):
+                return lock
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)
+
+
 def _forget_unused() -> None:
-    """Removes what nobody has asked for in UNUSED_S seconds."""
-    for done in cache().glob(f"*/{_DONE}"):
-        with contextlib.suppress(OSError):
-            if time.time() - done.stat().st_mtime > UNUSED_S:
-                shutil.rmtree(done.parent, ignore_errors=True)
-                done.parent.with_name(done.parent.name + ".lock").unlink(missing_ok=True)
+    """Removes what no process uses and nobody has asked for in UNUSED_S seconds, and what was put away."""
+    at_once = fcntl.LOCK_EX | fcntl.LOCK_NB
+    for folder in [each for each in cache().iterdir() if each.is_dir() and not each.is_symlink()]:
+        away = folder.name.startswith(_AWAY)
+        if not away and _packed.unused_s(folder) <= UNUSED_S:
+            continue
+        with contextlib.suppress(OSError), _locked(_beside(folder, "lock"), at_once), _locked(_beside(folder, "use"), at_once):
+            _packed.forget(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            for kind in ("use", "lock"):
+                _beside(folder, kind).unlink(missing_ok=True)

@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from troupe import _folders
+
 _OWNED = "owner.lock"
 _YOUNG_S = 60.0  # its process may not have locked it yet, and its programs may still be ending
 
@@ -26,6 +28,12 @@ class Folder:
     def __init__(self, prefix: str) -> None:
         _sweep(prefix)
         self.path = Path(tempfile.mkdtemp(prefix=prefix))
+        try:
+            self.path.chmod(0o700)  # the umask may have taken from it
+            _folders.private(self.path, remedy="set TMPDIR to a folder that is yours, or that has the sticky bit")
+        except OSError:
+            self.path.rmdir()
+            raise
         self._lock = os.open(self.path / _OWNED, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

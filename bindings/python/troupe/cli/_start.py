@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from troupe import _executables, _home, _node_start, _signals, exceptions
+from troupe import _executables, _folders, _home, _node_start, _signals, exceptions
 from troupe.cli import _common, _stop, _tables
 
 _HEAD_LOG = "head.log"
@@ -171,6 +171,7 @@ def _start_head(listen: str | None, port: int | None, cluster: str | None, new: 
     _home.require_writable(root)
     if root != _home.home():
         click.echo(f"{_home.home()} is on a network file system: state is kept in {root}", err=True)
+    _folders.private(root / "clusters", remedy="set TROUPE_HOME to another folder")  # the head leaves its mode to the umask
     args = [f"--home={root}", f"--listen={listen}", f"--port={port}", *options]
     args.append(f"--cluster={resumed.cluster_id}" if resumed else "--new=true")
     head = _run_head(args, root, resumed)
