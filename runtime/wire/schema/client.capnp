@@ -44,12 +44,15 @@ struct LaunchSpec {
   functionName @11 :Text;
   where @12 :Where;
   priority @13 :Int32;         # in the queue: the highest first
+  stopGraceMs @14 :UInt32 = 10000;   # from the word to stop to SIGKILL: Ctrl-C, cancel, timeout, drain
+  exitGraceMs @15 :UInt32 = 60000;   # from a rank's result to the end of its process
 }
 # Answer: LaunchAccepted, or ErrorReply (infeasible: reason per node). The submitting session then
 # receives LaunchUpdate pushes until TERMINAL.
 struct SubmitLaunch { spec @0 :LaunchSpec; request @1 :RequestId; }
 struct LaunchAccepted { launch @0 :LaunchId; queuePlace @1 :UInt32; waitingFor @2 :Text; }
-struct RankInfo { rank @0 :UInt32; node @1 :NodeId; nodeName @2 :Text; host @3 :Text; localRank @4 :UInt32; outcome @5 :Outcome; exitCode @6 :Int32; }
+# `cause`: of an end that was not well, or early; `warning`: how it left after its result, where that was not well.
+struct RankInfo { rank @0 :UInt32; node @1 :NodeId; nodeName @2 :Text; host @3 :Text; localRank @4 :UInt32; outcome @5 :Outcome; exitCode @6 :Int32; cause @7 :Text; warning @8 :Text; }
 struct LaunchInfo {
   launch @0 :LaunchId; name @1 :Text; mode @2 :LaunchMode; ranks @3 :UInt32;
   state @4 :LaunchState; epoch @5 :UInt64; attemptsMax @6 :UInt32;
@@ -74,7 +77,9 @@ struct ListLaunches { none @0 :Bool; }
 struct LaunchList { launches @0 :List(LaunchInfo); }
 struct GetResult { launch @0 :LaunchId; rank @1 :UInt32; }
 struct ResultValue { launch @0 :LaunchId; rank @1 :UInt32; outcome @2 :Outcome; sha256 @3 :Data; keptBy @4 :NodeId; sizeBytes @5 :UInt64; }   # attachment: the pickle, unless keptBy
-struct CancelLaunch { launch @0 :LaunchId; hard @1 :Bool; reason @2 :Text; }   # answer: LaunchUpdate
+# Hard: its ranks are told to stop by `signal` (0: SIGTERM) and have `graceMs` for it (negative: what the launch was
+# submitted with); said again, only less time. Answer: LaunchUpdate, once that is decided; the marker follows.
+struct CancelLaunch { launch @0 :LaunchId; hard @1 :Bool; reason @2 :Text; graceMs @3 :Int32 = -1; signal @4 :Int32; }
 
 # ---- completion marker, driver side (relayed by the driver's worker) ----
 struct AcquireDriver { launch @0 :LaunchId; epoch @1 :UInt64; nonce @2 :RequestId; }

@@ -62,7 +62,8 @@ struct RosterPublished { launch @0 :LaunchId; epoch @1 :UInt64; storeHost @2 :Te
 struct DriverAcquired { launch @0 :LaunchId; epoch @1 :UInt64; nonce @2 :RequestId; }
 struct RankFinished { done @0 :RankDone; }                       # attachment: the value
 struct EpochFailed { launch @0 :LaunchId; epoch @1 :UInt64; failure @2 :Failure; preempted @3 :Bool; }
-struct CancelRequested { launch @0 :LaunchId; reason @1 :Text; }
+# Hard: CANCELLED is what its marker will say. `timedOut`: the launch's own time was over.
+struct CancelRequested { launch @0 :LaunchId; reason @1 :Text; hard @2 :Bool; graceMs @3 :UInt32; signal @4 :Int32; timedOut @5 :Bool; }
 struct MarkerWritten { marker @0 :Marker; manifestSha256 @1 :Data; }   # write-once. Attachment: the driver's value
 struct LaunchRetired { launch @0 :LaunchId; outcome @1 :Outcome; exitCode @2 :Int32; }            # leaves a tombstone
 struct LaunchDisowned { launch @0 :LaunchId; owner @1 :ProcessId; }    # another client leases it from now on
@@ -101,6 +102,7 @@ struct LaunchKept {              # attachment: the payload while it is open, the
   ranks @5 :List(RankKept); nodes @6 :List(NodeId); roster @7 :RosterPublished; driver @8 :RequestId;
   cancelRequested @9 :Bool; cancelReason @10 :Text; lastFailure @11 :Failure; ended @12 :Bool; marker @13 :Marker;
   preemptions @14 :UInt32;
+  cancel @15 :CancelRequested;
 }
 struct RankValueKept { launch @0 :LaunchId; rank @1 :UInt32; }   # attachment: the value
 struct ActorKept {               # attachment: the payload while it lives, the pickled exception after

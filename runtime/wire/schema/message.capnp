@@ -114,5 +114,10 @@ struct Message {
     logParts @101 :Client.LogParts;
     listEvents @102 :Client.ListEvents;
     eventList @103 :Client.EventList;
+    askRanks @104 :Node.AskRanks;
+    ranksSeen @105 :Node.RanksSeen;
+    stopRanks @106 :Node.StopRanks;
+    rankLeft @107 :Node.RankLeft;
+    processStop @108 :Process.ProcessStop;
   }
 }

@@ -90,6 +90,7 @@ struct StartRanks {
   payload @14 :BlobRef;
   peerHosts @15 :List(Text);   # listen hosts of the other nodes: the interface that reaches them is chosen
   perRank @16 :List(Resource);
+  exitGraceMs @17 :UInt32 = 60000;
 }
 # worker -> head, when all its ranks have reported in.
 struct RanksReady {
@@ -104,7 +105,8 @@ struct PublishRoster {
   rankActors @5 :List(ActorAddress);              # all ranks, by rank; only to the driver's node
   nodes @6 :List(NodeId);
 }
-# worker -> head: a rank has exited and its channel is drained. Kept and repeated until acknowledged.
+# worker -> head: a rank's result is whole; or it has exited without one, or after it was told to stop, and its channel
+# is drained. Kept and repeated until acknowledged.
 # Attachment: the pickled value, or the pickled exception.
 struct RankDone {
   launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64; rank @3 :UInt32;
@@ -113,11 +115,22 @@ struct RankDone {
   sha256 @6 :Data;             # of the attachment, or of the value the worker keeps
   keptByWorker @7 :Bool;       # larger than what travels with the marker
   sizeBytes @8 :UInt64;
+  order @9 :UInt64;            # in the head's log; a worker leaves it 0
+  driversWord @10 :Bool;       # the driver said itself that it failed: no other attempt follows
 }
 struct RankDoneAck { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; }
 # head -> worker: this epoch is over (a marker, or a newer epoch): every rank process of it and of
-# older ones ends with exitCode; what the driver created ends too.
-struct EndEpoch { launch @0 :LaunchId; epoch @1 :UInt64; outcome @2 :Outcome; exitCode @3 :Int32; reason @4 :Text; terminal @5 :Bool; }
+# older ones ends with exitCode; what the driver created ends too. `graceMs`: code that still runs is told to stop first.
+struct EndEpoch { launch @0 :LaunchId; epoch @1 :UInt64; outcome @2 :Outcome; exitCode @3 :Int32; reason @4 :Text; terminal @5 :Bool; graceMs @6 :UInt32; }
+# head -> worker: what do you know of this epoch's ranks? Answer: RanksSeen, when all that their sockets and their ends
+# had to tell at that moment has been told.
+struct AskRanks { launch @0 :LaunchId; epoch @1 :UInt64; question @2 :UInt64; }
+struct RanksSeen { launch @0 :LaunchId; epoch @1 :UInt64; question @2 :UInt64; }
+# head -> worker: ranks of this epoch whose code still runs get `signal` and have `graceMs` to end. May come again, with
+# less time.
+struct StopRanks { launch @0 :LaunchId; epoch @1 :UInt64; signal @2 :Int32; graceMs @3 :UInt32; reason @4 :Text; exitCode @5 :Int32; outcome @6 :Outcome; }
+# worker -> head: how a rank left after its result, where that was not well. It changes no outcome.
+struct RankLeft { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; warning @3 :Text; }
 struct EpochEnded { launch @0 :LaunchId; epoch @1 :UInt64; }   # worker -> head: nothing of it is left here
 
 # Attachment: pickled class and arguments. May come again after a reconnect: ActorStarted or ActorEnded

@@ -46,6 +46,7 @@ struct RankBegin {               # attachment: the payload
   payloadPath @18 :Text;         # not empty: the payload is this file, the attachment is empty
   resultPath @19 :Text;          # where to write a value over 8 MiB (RankResult.inFile)
   actor @20 :ActorId;            # the rank as an actor (driver mode): its address names this id
+  exitGraceMs @21 :UInt32 = 60000;
 }
 struct RankPrepared { serving @0 :Bool; failure @1 :Failure; }   # process -> worker: unpickled and waiting. Attachment: pickled exception if it failed
 struct RankRun {                 # worker -> process: go
@@ -57,7 +58,10 @@ struct RankRun {                 # worker -> process: go
 # process -> worker: the function returned or raised. Attachment: pickled value or exception.
 struct RankResult { outcome @0 :Outcome; failure @1 :Failure; inFile @2 :Bool; }
 # worker -> process: the marker is there (or this epoch is fenced): leave with exitCode.
-struct ProcessEnd { exitCode @0 :Int32; outcome @1 :Outcome; reason @2 :Text; }
+# `ownTime`: it is not needed any more, and leaves as a Python program does at its end.
+struct ProcessEnd { exitCode @0 :Int32; outcome @1 :Outcome; reason @2 :Text; ownTime @3 :Bool; }
+# worker -> process: it is to raise this signal in its main thread, and its code to stop.
+struct ProcessStop { signal @0 :Int32; graceMs @1 :UInt32; reason @2 :Text; exitCode @3 :Int32; }
 
 struct ActorBegin {              # attachment: pickled class and arguments
   actor @0 :ActorId; incarnation @1 :UInt64; name @2 :Text; className @3 :Text; namespace @4 :Text;

@@ -19,7 +19,7 @@ enum Strategy { pack @0; spread @1; strictPack @2; strictSpread @3; }
 enum Outcome { none @0; succeeded @1; failed @2; cancelled @3; }
 # command: the record of a `troupe run`: no ranks; `ranks` nodes are waited for, its driver is a client.
 enum LaunchMode { distributed @0; driver @1; command @2; }
-enum LaunchState { queued @0; reserving @1; starting @2; running @3; terminal @4; }
+enum LaunchState { queued @0; reserving @1; starting @2; running @3; terminal @4; stopping @5; }   # stopping: its ranks have been told to end, its marker follows
 enum ActorState { pending @0; starting @1; alive @2; dead @3; unavailable @4; }   # unavailable: its node is lost without a verdict, it may still run
 enum GroupState { pending @0; created @1; removed @2; infeasible @3; rescheduling @4; }
 enum NodeState { alive @0; suspect @1; dead @2; draining @3; }
@@ -52,6 +52,7 @@ struct Failure {
   traceback @9 :Text;
   logTail @10 :Text;           # last lines of its stderr
   peakRssKib @11 :UInt64;
+  symptom @12 :Bool;           # the connection or the patience of a collective ended: another rank may be the cause
 }
 
 # A payload kept by content: the SHA-256 of its bytes, and a node that has it.
