@@ -81,6 +81,10 @@ void Node::OnProcessMessage(ProcessId id, wire::Message message) {
     scope_.Spawn("answer a process", AnswerProcess(id, std::move(message)));
     return;
   }
+  if (auto* result = wire::GetIf<wire::RankResult>(&message.body)) {
+    const bool failed = result->outcome != wire::Outcome::kSucceeded;
+    if (failed) result->failure.log_tail = supervisor_->LogTail(id);
+  }
   Perform(core_->OnProcessMessage(id, std::move(message), clock_.Now()));
 }
 
@@ -142,6 +146,9 @@ void Node::PerformOne(Effect& effect) {
       supervisor_->Start(std::move(what));
     } else if constexpr (std::is_same_v<Kind, SignalProcess>) {
       supervisor_->Signal(what.process, what.signal);
+    } else if constexpr (std::is_same_v<Kind, SweepProcesses>) {
+      const std::vector<ProcessId> exiting = supervisor_->Sweep(what.processes);
+      Perform(core_->OnSwept(what.ticket, exiting, clock_.Now()));
     } else if constexpr (std::is_same_v<Kind, FetchBlob>) {
       Fetch(what);
     } else if constexpr (std::is_same_v<Kind, ForgetBlob>) {

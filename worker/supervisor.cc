@@ -193,6 +193,23 @@ void Supervisor::Signal(ProcessId id, int signal) {
   if (running.pidfd.valid()) static_cast<void>(os::SendSignal(running.pidfd, signal));
 }
 
+std::vector<ProcessId> Supervisor::Sweep(const std::vector<ProcessId>& processes) {
+  std::vector<ProcessId> exiting;
+  for (const ProcessId id : processes) {
+    const auto found = running_.find(id);
+    if (found == running_.end()) continue;
+    // First whether it exits: what it had sent by then is in the channel.
+    if (found->second.pid != 0 && !found->second.exited && os::IsExiting(found->second.pid)) exiting.push_back(id);
+    if (found->second.channel) found->second.channel->DrainNow();
+  }
+  return exiting;
+}
+
+std::string Supervisor::LogTail(ProcessId id) const {
+  const auto found = running_.find(id);
+  return found == running_.end() ? "" : logs_.Tail(LogFile(found->second.plan.log, true));
+}
+
 void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
   const auto found = running_.find(id);
   if (found == running_.end()) return;

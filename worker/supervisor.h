@@ -48,6 +48,10 @@ class Supervisor {
   void Send(ProcessId id, const wire::Message& message);
   void SendFrame(ProcessId id, std::string frame);
   void Signal(ProcessId id, int signal);
+  /// Hands over all that these processes' channels hold now. Those that have begun to exit and have not been reported.
+  std::vector<ProcessId> Sweep(const std::vector<ProcessId>& processes);
+  /// The last lines of a process's stderr.
+  std::string LogTail(ProcessId id) const;
   /// SIGCHLD: reaps, and looks for orphans.
   void OnChildren();
   /// Halves logs over their cap.

@@ -188,6 +188,10 @@ class Folder {
   void operator()(const wire::CancelRequested& e) {
     Launch* launch = FindLaunch(e.launch);
     if (launch == nullptr) return;
+    if (e.hard) {
+      if (!launch->stop_asked) launch->stop_asked = e;
+      return;
+    }
     launch->cancel_requested = true;
     launch->cancel_reason = e.reason;
   }
@@ -369,7 +373,7 @@ std::string DurableText(const State& state) {
   }
   for (const auto& [id, launch] : state.launches) {
     out += "launch " + id.Hex() + " " + NameOf(launch.phase) + " " + std::to_string(launch.epoch) +
-           " " + launch.driver.Hex() + (launch.cancel_requested ? " cancel" : "");
+           " " + launch.driver.Hex() + (launch.cancel_requested ? " cancel" : "") + (launch.stop_asked ? " stop" : "");
     for (const Rank& rank : launch.ranks) out += std::string(" ") + NameOf(rank.done.outcome);
     if (launch.marker) {
       out += std::string(" marker ") + NameOf(launch.marker->outcome) + " " +

@@ -6,6 +6,7 @@
 #include "head/core/actor_views.h"
 #include "head/core/actors.h"
 #include "head/core/certificates.h"
+#include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
@@ -29,6 +30,8 @@ class NodeMessages {
   bool operator()(const wire::Released& m) { return OnReleased(t_, node_, m), true; }
   bool operator()(const wire::RanksReady& m) { return OnRanksReady(t_, node_, m), true; }
   bool operator()(const wire::RankDone& m) { return OnRankDone(t_, node_, m, attachment_), true; }
+  bool operator()(const wire::RanksSeen& m) { return OnRanksSeen(t_, node_, m), true; }
+  bool operator()(const wire::RankLeft& m) { return OnRankLeft(t_, node_, m), true; }
   bool operator()(const wire::EpochEnded&) { return true; }  // Released says the same, and more
   bool operator()(const wire::PeerProbed& m) { return OnPeerProbed(t_, node_, m), true; }
   bool operator()(const wire::ActorStarted& m) { return OnActorStarted(t_, node_, m), true; }
@@ -212,6 +215,7 @@ void OnTick(Turn& turn) {
       case TimerKind::kWait: OnWaitTimer(turn, LaunchId(id)); break;
       case TimerKind::kActorRecreate: OnRecreateTimer(turn, ActorId(id)); break;
       case TimerKind::kRetention: OnRetentionTimer(turn, LaunchId(id)); break;
+      case TimerKind::kEnding: OnEndingTimer(turn, LaunchId(id)); break;
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "head/core/actors.h"
 #include "head/core/convert.h"
+#include "head/core/ending.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
@@ -57,6 +58,7 @@ void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank) {
     if (peer != node && other != nullptr) start.peer_hosts.push_back(other->info.listen_host);
   }
   start.per_rank = launch.spec.per_rank;
+  start.exit_grace_ms = launch.spec.exit_grace_ms;
   turn.ToNode(node, std::move(start), launch.payload);
 }
 
@@ -107,6 +109,17 @@ void NoteLateEnd(Launch* launch, const Node& node, const wire::RankDone& message
   rank.late_exit_code = ExitCodeOf(message.failure);
 }
 
+// Who, where and what, of a rank that failed, as far as its worker left it out.
+void FillIn(const Node& node, wire::Outcome outcome, std::uint32_t rank, wire::Failure* failure) {
+  failure->rank = static_cast<std::int32_t>(rank);
+  failure->node = node.id;
+  if (failure->node_name.empty()) failure->node_name = node.name;
+  if (failure->host.empty()) failure->host = node.info.host;
+  if (!failure->cause.empty()) return;
+  failure->cause = outcome == wire::Outcome::kSucceeded ? "it left before the driver's completion marker"
+                                                        : "it ended without a value";
+}
+
 bool AllSucceeded(const Launch& launch) {
   for (const Rank& rank : launch.ranks) {
     if (rank.done.outcome != wire::Outcome::kSucceeded) return false;
@@ -114,15 +127,43 @@ bool AllSucceeded(const Launch& launch) {
   return true;
 }
 
+std::uint64_t NextInLog(const Launch& launch) {
+  std::uint64_t last = 0;
+  for (const Rank& rank : launch.ranks) last = std::max(last, rank.done.order);
+  return last + 1;
+}
+
+wire::EndEpoch EndOf(const Launch& launch, wire::Outcome outcome, std::int32_t exit_code, const std::string& reason) {
+  wire::EndEpoch end;
+  end.launch = launch.id;
+  end.epoch = launch.epoch;
+  end.outcome = outcome;
+  end.exit_code = exit_code;
+  end.reason = reason;
+  return end;
+}
+
+// To every node of the current epoch; what its driver made ends too.
+void EndOnNodes(Turn& turn, Launch& launch, const wire::EndEpoch& end) {
+  for (const NodeId& node : launch.nodes) turn.ToNode(node, end);
+  EndActorsOf(turn, launch.id, end.terminal ? "its launch ended" : "its launch's attempt ended");
+  std::vector<GroupId> inner;
+  for (const auto& [id, group] : turn.state.groups) {
+    if (group.spec.launch == launch.id && !group.spec.gang && group.live()) inner.push_back(id);
+  }
+  for (const GroupId& id : inner) EndGroup(turn, id, "its launch ended");
+}
+
 // The epoch is over, the launch waits for another one.
-void QueueAgain(Turn& turn, Launch& launch, wire::Failure failure, bool preempted) {
-  EndOnNodes(turn, launch, wire::Outcome::kFailed, 1, failure.cause, false);
+void QueueAgain(Turn& turn, Launch& launch, const wire::EndEpoch& end, wire::Failure failure, bool preempted) {
+  EndOnNodes(turn, launch, end);
   wire::EpochFailed failed;
   failed.launch = launch.id;
   failed.epoch = launch.epoch;
   failed.failure = std::move(failure);
   failed.preempted = preempted;
   turn.Append(std::move(failed));
+  launch.ending = Ending();
   if (Group* gang = turn.FindGroup(launch.group)) {
     Unplace(turn, *gang, launch.last_failure.cause);
     gang->refusals = 0;
@@ -152,6 +193,7 @@ void BeginEpoch(Turn& turn, const Group& gang) {
   }
   turn.Append(std::move(begun));
   launch->ready.clear();
+  launch->ending = Ending();
   launch->started = turn.now;
   launch->driver_route = Route();
   launch->driver_renews = false;
@@ -165,6 +207,7 @@ void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message) {
     return;
   }
   const bool ours = std::count(launch->nodes.begin(), launch->nodes.end(), node.id) > 0;
+  if (launch->ending.step == Ending::Step::kStopping) return;
   if (message.generation != kGeneration || !ours) return;  // a run has no ranks, so no nodes that start any
   if (launch->phase == wire::LaunchState::kRunning) {
     SendRoster(turn, *launch, node.id);
@@ -188,32 +231,28 @@ void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std
     Acknowledge(turn, node, message);
     return;
   }
-  wire::RankFinished finished;
-  finished.done = message;
+  wire::RankDone done = message;
+  done.order = NextInLog(*launch);
   const bool driver_mode = launch->spec.mode == wire::LaunchMode::kDriver;
   const bool failed = message.outcome != wire::Outcome::kSucceeded || (driver_mode && message.rank != 0);
-  wire::Failure failure = message.failure;
-  if (failed) {
-    failure.rank = static_cast<std::int32_t>(message.rank);
-    failure.node = node.id;
-    if (failure.node_name.empty()) failure.node_name = node.name;
-    if (failure.host.empty()) failure.host = node.info.host;
-    if (failure.cause.empty()) {
-      failure.cause = message.outcome == wire::Outcome::kSucceeded
-                          ? "it left before the driver's completion marker"
-                          : "it ended without a value";
-    }
-    finished.done.failure = failure;
-  }
-  turn.Append(std::move(finished), value);
+  if (failed) FillIn(node, message.outcome, message.rank, &done.failure);
+  turn.Append(wire::RankFinished{std::move(done)}, value);
   Acknowledge(turn, node, message);
-  if (failed) {
-    FailEpoch(turn, *launch, std::move(failure));
-  } else if (driver_mode || AllSucceeded(*launch)) {
+  OnRankEnded(turn, *launch);
+  if (!launch->on_nodes() || launch->ending.step != Ending::Step::kNo || failed) return;
+  if (driver_mode || AllSucceeded(*launch)) {
     Verdict verdict;
     verdict.outcome = wire::Outcome::kSucceeded;
     WriteMarker(turn, *launch, std::move(verdict));
   }
+}
+
+void OnRankLeft(Turn& turn, Node& node, const wire::RankLeft& message) {
+  Launch* launch = turn.FindLaunch(message.launch);
+  if (launch == nullptr || launch->epoch != message.epoch || message.rank >= launch->ranks.size()) return;
+  if (launch->ranks[message.rank].node != node.id) return;
+  launch->ranks[message.rank].warning = message.warning;
+  PushLaunch(turn, *launch);
 }
 
 wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
@@ -229,62 +268,60 @@ wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
   return failure;
 }
 
-void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure) {
-  if (!launch.open()) return;
-  if (launch.epoch - launch.preemptions >= launch.spec.attempts_max) {
-    Verdict verdict;
-    verdict.outcome = wire::Outcome::kFailed;
-    verdict.exit_code = ExitCodeOf(failure);
-    if (verdict.exit_code == 0) verdict.exit_code = 1;
-    verdict.failure = std::move(failure);
-    WriteMarker(turn, launch, std::move(verdict));
-    return;
-  }
-  QueueAgain(turn, launch, std::move(failure), false);
+wire::RankDone FailedRank() {
+  wire::RankDone done;
+  done.outcome = wire::Outcome::kFailed;
+  return done;
+}
+
+void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone done, wire::Failure failure,
+                const std::string& value) {
+  done.launch = launch.id;
+  done.epoch = launch.epoch;
+  done.generation = kGeneration;
+  done.rank = static_cast<std::uint32_t>(rank);
+  done.order = NextInLog(launch);
+  done.failure = std::move(failure);
+  turn.Append(wire::RankFinished{std::move(done)}, value);
+}
+
+void EndEpoch(Turn& turn, Launch& launch, wire::Failure failure) {
+  const wire::EndEpoch end = EndOf(launch, wire::Outcome::kFailed, 1, failure.cause);
+  QueueAgain(turn, launch, end, std::move(failure), false);
 }
 
 void PreemptEpoch(Turn& turn, Launch& launch, const std::string& why) {
-  QueueAgain(turn, launch, FailureOn(turn, launch, -1, why), true);
+  wire::EndEpoch end = EndOf(launch, wire::Outcome::kFailed, 1, why);
+  end.grace_ms = launch.spec.stop_grace_ms;
+  QueueAgain(turn, launch, end, FailureOn(turn, launch, -1, why), true);
 }
 
-void EndOnNodes(Turn& turn, Launch& launch, wire::Outcome outcome, std::int32_t exit_code,
-                const std::string& reason, bool terminal) {
-  wire::EndEpoch end;
-  end.launch = launch.id;
-  end.epoch = launch.epoch;
-  end.outcome = outcome;
-  end.exit_code = exit_code;
-  end.reason = reason;
-  end.terminal = terminal;
-  for (const NodeId& node : launch.nodes) turn.ToNode(node, end);
-  EndActorsOf(turn, launch.id, terminal ? "its launch ended" : "its launch's attempt ended");
-  std::vector<GroupId> inner;
-  for (const auto& [id, group] : turn.state.groups) {
-    if (group.spec.launch == launch.id && !group.spec.gang && group.live()) inner.push_back(id);
-  }
-  for (const GroupId& id : inner) EndGroup(turn, id, "its launch ended");
+void EndForMarker(Turn& turn, Launch& launch) {
+  wire::EndEpoch end = EndOf(launch, launch.marker->outcome, launch.marker->exit_code, launch.marker->cause);
+  end.terminal = true;
+  EndOnNodes(turn, launch, end);
 }
 
 void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {
-  std::vector<std::pair<LaunchId, std::int32_t>> hit;
-  for (const auto& [id, launch] : turn.state.launches) {
+  std::vector<LaunchId> hit;
+  for (auto& [id, launch] : turn.state.launches) {
     if (!launch.on_nodes()) continue;
+    bool any = false;
     for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
       // Under a driver every rank must live to the marker; otherwise a finished one is done.
-      const bool needed = launch.spec.mode == wire::LaunchMode::kDriver ||
-                          launch.ranks[r].done.outcome == wire::Outcome::kNone;
-      if (launch.ranks[r].node != node || !needed) continue;
-      hit.emplace_back(id, static_cast<std::int32_t>(r));
-      break;
+      if (launch.ranks[r].node != node || launch.ranks[r].done.outcome != wire::Outcome::kNone) continue;
+      wire::Failure failure = FailureOn(turn, launch, static_cast<std::int32_t>(r), why);
+      failure.exception_type =
+          verdict ? "troupe.exceptions.NodeDiedError" : "troupe.exceptions.NodeUnreachableError";
+      FinishRank(turn, launch, r, FailedRank(), std::move(failure), {});
+      any = true;
     }
+    if (any) hit.push_back(id);
   }
-  for (const auto& [id, rank] : hit) {
-    Launch& launch = *turn.FindLaunch(id);
-    wire::Failure failure = FailureOn(turn, launch, rank, why);
-    failure.exception_type =
-        verdict ? "troupe.exceptions.NodeDiedError" : "troupe.exceptions.NodeUnreachableError";
-    FailEpoch(turn, launch, std::move(failure));
+  for (const LaunchId& id : hit) {
+    if (Launch* launch = turn.FindLaunch(id); launch->on_nodes()) OnRankEnded(turn, *launch);
   }
+  ForgetNodeInEndings(turn, node);
 }
 
 bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why) {
@@ -296,20 +333,21 @@ bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why) {
 }
 
 void FailMissingRanks(Turn& turn, const NodeId& node) {
-  std::vector<std::pair<LaunchId, std::int32_t>> hit;
-  for (const auto& [id, launch] : turn.state.launches) {
+  std::vector<LaunchId> hit;
+  for (auto& [id, launch] : turn.state.launches) {
     if (!launch.on_nodes()) continue;
+    bool any = false;
     for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
       const Rank& rank = launch.ranks[r];
       if (rank.node != node || !rank.missing || rank.done.outcome != wire::Outcome::kNone) continue;
-      hit.emplace_back(id, static_cast<std::int32_t>(r));
-      break;
+      FinishRank(turn, launch, r, FailedRank(),
+                 FailureOn(turn, launch, static_cast<std::int32_t>(r), "its node came back and no longer runs it"), {});
+      any = true;
     }
+    if (any) hit.push_back(id);
   }
-  for (const auto& [id, rank] : hit) {
-    Launch& launch = *turn.FindLaunch(id);
-    FailEpoch(turn, launch,
-              FailureOn(turn, launch, rank, "its node came back and no longer runs it"));
+  for (const LaunchId& id : hit) {
+    if (Launch* launch = turn.FindLaunch(id); launch->on_nodes()) OnRankEnded(turn, *launch);
   }
 }
 
@@ -320,6 +358,7 @@ void ResumeLaunchesOn(Turn& turn, const NodeId& node) {
       if (launch.nodes[i] != node) continue;
       if (launch.phase == wire::LaunchState::kStarting) SendStartRanks(turn, launch, i);
       if (launch.phase == wire::LaunchState::kRunning) SendRoster(turn, launch, node);
+      ResumeEndingOn(turn, launch, node);
     }
   }
 }

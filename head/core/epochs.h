@@ -3,8 +3,8 @@
 //   reserved --EpochBegun journaled--> STARTING: StartRanks to all nodes at once
 //   STARTING --RanksReady of all; RosterPublished journaled--> RUNNING: PublishRoster to all
 //   RUNNING --RankDone of all / the driver's Complete--> marker (markers.h)
-//   STARTING, RUNNING --a rank or node lost, attempts left--> EpochFailed: EndEpoch and Release to all,
-//                                                            back to the queue; else marker FAILED
+//   STARTING, RUNNING --a rank or node lost--> how it ends: ending.h; attempts left --> EpochFailed: EndEpoch and
+//                                             Release to all, back to the queue; else marker FAILED
 // What was sent and not answered is sent again when its node registers anew.
 #pragma once
 
@@ -20,9 +20,14 @@ inline constexpr std::uint64_t kGeneration = 1;
 void BeginEpoch(Turn& turn, const Group& gang);
 void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message);
 void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std::string& value);
-/// The current epoch is over without a marker, or with one when no attempt is left.
-void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure);
-/// The same for the sake of others: another epoch follows in any case, and is not counted as an attempt.
+void OnRankLeft(Turn& turn, Node& node, const wire::RankLeft& message);
+/// A rank's end by the head's own knowledge, or by the driver's word: journaled, and no more. OnRankEnded follows.
+void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone done, wire::Failure failure,
+                const std::string& value);
+wire::RankDone FailedRank();
+/// The current epoch is over, and another one follows.
+void EndEpoch(Turn& turn, Launch& launch, wire::Failure failure);
+/// For the sake of others: another epoch follows in any case, and is not counted as an attempt.
 void PreemptEpoch(Turn& turn, Launch& launch, const std::string& why);
 
 /// Rank `r`'s node, names and host in a Failure.
@@ -35,8 +40,7 @@ void FailMissingRanks(Turn& turn, const NodeId& node);
 void ResumeLaunchesOn(Turn& turn, const NodeId& node);
 /// To a node that reports ranks of an epoch that is over.
 void TellEpochEnded(Turn& turn, const NodeId& node, const LaunchId& launch, std::uint64_t epoch);
-/// EndEpoch to every node of the current epoch, and the end of what its driver made.
-void EndOnNodes(Turn& turn, Launch& launch, wire::Outcome outcome, std::int32_t exit_code,
-                const std::string& reason, bool terminal);
+/// The marker stands: every node of the epoch is told, and what its driver made ends.
+void EndForMarker(Turn& turn, Launch& launch);
 
 }  // namespace troupe::head

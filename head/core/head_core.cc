@@ -5,6 +5,7 @@
 #include "head/core/actors.h"
 #include "head/core/apply.h"
 #include "head/core/dispatch.h"
+#include "head/core/ending.h"
 #include "head/core/launches.h"
 #include "head/core/owners.h"
 #include "head/core/roster.h"
@@ -54,6 +55,7 @@ Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
   AwaitNodes(turn);
   AwaitOwners(turn);
   ResumeLaunchTimers(turn);
+  ResumeEndings(turn);
   ResumeActorTimers(turn);
   state_.dirty = true;
   return Finish(turn);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "head/core/convert.h"
+#include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/markers.h"
@@ -204,7 +205,11 @@ void OnCancelLaunch(Turn& turn, const Request& request, const wire::CancelLaunch
   const std::string reason = message.reason.empty() ? "cancelled" : message.reason;
   const bool driven = launch->phase == wire::LaunchState::kRunning && !launch->driver.IsNil();
   if (launch->open() && (message.hard || !driven)) {
-    CancelNow(turn, *launch, reason);
+    StopOrder order;
+    order.cause = reason;
+    order.signal = message.signal;
+    order.grace = message.grace_ms < 0 ? StopGrace(*launch) : std::chrono::milliseconds(message.grace_ms);
+    StopLaunch(turn, *launch, order);
   } else if (launch->open() && !launch->cancel_requested) {
     wire::CancelRequested cancel;
     cancel.launch = launch->id;
@@ -217,36 +222,42 @@ void OnCancelLaunch(Turn& turn, const Request& request, const wire::CancelLaunch
   turn.Reply(request, wire::LaunchUpdate{InfoOf(turn, *launch)});
 }
 
-void CancelNow(Turn& turn, Launch& launch, const std::string& cause) {
-  if (!launch.open()) return;
+Verdict CancelledVerdict(const Turn& turn, const Launch& launch) {
   Verdict verdict;
   verdict.outcome = wire::Outcome::kCancelled;
   verdict.exit_code = 130;
-  verdict.cause = cause;
-  WriteMarker(turn, launch, std::move(verdict));
+  if (!launch.stop_asked) return verdict;
+  verdict.cause = launch.stop_asked->reason;
+  if (!launch.stop_asked->timed_out) return verdict;
+  verdict.failure.cause = verdict.cause;
+  verdict.failure.exception_type = "builtins.TimeoutError";
+  return verdict;
 }
 
 void OnLaunchTimer(Turn& turn, const LaunchId& id) {
   Launch* launch = turn.FindLaunch(id);
   if (launch == nullptr || !launch->open()) return;
-  const std::uint64_t due_us = launch->submitted_us + launch->spec.timeout_ms * 1000;
-  char text[160];
+  char text[200];
   std::snprintf(text, sizeof text, "timed out after %.1f s, counted from its submission; it was %s",
                 static_cast<double>(launch->spec.timeout_ms) / 1000, NameOf(launch->phase));
-  Verdict verdict;
-  verdict.outcome = wire::Outcome::kCancelled;
-  verdict.exit_code = 130;
-  verdict.cause = text;
-  verdict.failure.cause = text;
-  verdict.failure.exception_type = "builtins.TimeoutError";
-  if (turn.wall_us > due_us) verdict.failure.exit_code = 0;
-  WriteMarker(turn, *launch, std::move(verdict));
+  StopOrder order;
+  order.cause = text;
+  order.grace = StopGrace(*launch);
+  order.timed_out = true;
+  if (launch->phase == wire::LaunchState::kRunning) {
+    std::snprintf(text, sizeof text, ", and had %.1f s more to stop", static_cast<double>(Millis(order.grace)) / 1000);
+    order.cause += text;
+  }
+  StopLaunch(turn, *launch, order);
 }
 
 void OnCancelTimer(Turn& turn, const LaunchId& id) {
   Launch* launch = turn.FindLaunch(id);
   if (launch == nullptr || !launch->open() || !launch->cancel_requested) return;
-  CancelNow(turn, *launch, launch->cancel_reason);
+  StopOrder order;
+  order.cause = launch->cancel_reason;
+  order.grace = StopGrace(*launch);
+  StopLaunch(turn, *launch, order);
 }
 
 void OnRetentionTimer(Turn& turn, const LaunchId& id) {
@@ -306,6 +317,11 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
     info.duration_ms = launch.marker->duration_ms;
   } else {
     if (launch.cancel_requested) info.cause = "cancel requested: " + launch.cancel_reason;
+    if (launch.ending.step == Ending::Step::kStopping) {
+      info.state = wire::LaunchState::kStopping;
+      info.cause = launch.ending.order.reason;
+      info.failure = launch.ending.verdict;
+    }
     info.duration_ms =
         turn.wall_us > launch.submitted_us ? (turn.wall_us - launch.submitted_us) / 1000 : 0;
   }
@@ -333,6 +349,8 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
       item.outcome = rank.late;
       item.exit_code = rank.late_exit_code;
     }
+    if (rank.done.outcome == wire::Outcome::kFailed) item.cause = rank.done.failure.cause;
+    item.warning = rank.warning;
     info.rank_infos.push_back(std::move(item));
     info.result_bytes.push_back(rank.value.empty() ? rank.done.size_bytes : rank.value.size());
   }

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "head/core/markers.h"
 #include "head/core/turn.h"
 
 namespace troupe::head {
@@ -14,8 +15,8 @@ void OnGetLaunch(Turn& turn, const Request& request, const wire::GetLaunch& mess
 void OnListLaunches(Turn& turn, const Request& request);
 void OnGetResult(Turn& turn, const Request& request, const wire::GetResult& message);
 void OnCancelLaunch(Turn& turn, const Request& request, const wire::CancelLaunch& message);
-/// The marker CANCELLED, now.
-void CancelNow(Turn& turn, Launch& launch, const std::string& cause);
+/// The marker CANCELLED, as it was asked for.
+Verdict CancelledVerdict(const Turn& turn, const Launch& launch);
 /// A launch whose owner is away becomes the watcher's.
 void Adopt(Turn& turn, Launch& launch, const Request& request);
 void OnLaunchTimer(Turn& turn, const LaunchId& id);

@@ -1,11 +1,14 @@
 #include "head/core/markers.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
+#include "head/core/verdict.h"
 #include "runtime/base/check.h"
 
 namespace troupe::head {
@@ -50,14 +53,42 @@ Launch* OpenLaunch(Turn& turn, const Request& request, const LaunchId& id) {
 }
 
 void Fenced(Turn& turn, const Request& request, const Launch& launch, std::uint64_t epoch) {
+  const std::string which = "epoch " + std::to_string(epoch) + " of launch " + launch.id.Short();
   turn.Refuse(request, ErrorCode::kFenced,
-              "epoch " + std::to_string(epoch) + " of launch " + launch.id.Short() +
-                  " is over; the current one is " + std::to_string(launch.epoch));
+              launch.on_nodes() && epoch == launch.epoch
+                  ? which + " is being ended: one of its ranks failed"
+                  : which + " is over; the current one is " + std::to_string(launch.epoch));
 }
 
 void ArmDriver(Turn& turn, Launch& launch) {
   launch.driver_due = turn.now + turn.options.driver_lease;
   turn.Arm(launch.driver_due, TimerKind::kDriver, launch.id);
+}
+
+// The driver says that it failed; or it ended after it was told to stop, whatever it says. Its word is journaled as its
+// rank's end, and is answered with the marker.
+void DriverFailed(Turn& turn, const Request& request, Launch& launch, const wire::Complete& message,
+                  const std::string& value) {
+  HoldComplete(launch, request);
+  if (launch.ranks.empty() || launch.ranks[0].done.outcome != wire::Outcome::kNone) return;  // a repeat
+  launch.ending.complete = message.request;
+  wire::Failure failure = FailureOn(turn, launch, 0, message.failure.cause);
+  const std::string host = failure.host;
+  const NodeId node = failure.node;
+  const std::string name = failure.node_name;
+  const bool stopped = launch.stop_asked || message.outcome == wire::Outcome::kCancelled;
+  if (!stopped) failure = message.failure;
+  failure.rank = 0;
+  failure.node = node;
+  failure.node_name = name;
+  if (failure.host.empty()) failure.host = host;
+  if (stopped || failure.exit_code == 0) failure.exit_code = std::max(message.exit_code, 1);
+  wire::RankDone done;
+  done.outcome = stopped ? wire::Outcome::kCancelled : wire::Outcome::kFailed;
+  done.drivers_word = !stopped;
+  done.size_bytes = value.size();
+  FinishRank(turn, launch, 0, std::move(done), std::move(failure), value);
+  OnRankEnded(turn, launch);
 }
 
 void Announce(Turn& turn, Launch& launch) {
@@ -90,10 +121,8 @@ void WriteMarker(Turn& turn, Launch& launch, Verdict verdict) {
   written.manifest_sha256 = std::move(verdict.manifest);
   turn.Append(std::move(written), std::move(verdict.value));
   Announce(turn, launch);
-  if (on_nodes) {
-    EndOnNodes(turn, launch, launch.marker->outcome, launch.marker->exit_code,
-               launch.marker->cause, true);
-  }
+  launch.ending = Ending();
+  if (on_nodes) EndForMarker(turn, launch);
   EndGroup(turn, launch.group, "its launch ended");
   turn.Arm(turn.now + std::chrono::microseconds(turn.options.retention_us), TimerKind::kRetention,
            launch.id);
@@ -153,22 +182,27 @@ void OnComplete(Turn& turn, const Request& request, const wire::Complete& messag
     Fenced(turn, request, *launch, message.epoch);
     return;
   }
-  if (message.outcome != wire::Outcome::kSucceeded && message.outcome != wire::Outcome::kFailed) {
+  const bool stopping = launch->stop_asked || launch->ending.step == Ending::Step::kStopping;
+  const bool stopped = stopping && message.outcome == wire::Outcome::kCancelled;
+  if (message.outcome != wire::Outcome::kSucceeded && message.outcome != wire::Outcome::kFailed && !stopped) {
     turn.Refuse(request, ErrorCode::kInvalid, "a driver completes with succeeded or failed");
+    return;
+  }
+  const bool of_ranks = !launch->ranks.empty();  // the record of a run has none: there is nothing to wait for
+  if (of_ranks && (message.outcome == wire::Outcome::kFailed || stopped || launch->stop_asked)) {
+    return DriverFailed(turn, request, *launch, message, value);
+  }
+  if (launch->ending.step != Ending::Step::kNo || Failing(*launch)) {  // E1
+    Fenced(turn, request, *launch, message.epoch);
     return;
   }
   Verdict verdict;
   verdict.outcome = message.outcome;
   verdict.exit_code = message.exit_code;
   if (message.outcome == wire::Outcome::kFailed) {
-    // FAILED never exits 0.
-    if (verdict.exit_code == 0) verdict.exit_code = 1;
+    verdict.exit_code = message.exit_code == 0 ? 1 : message.exit_code;  // FAILED never exits 0
     verdict.failure = message.failure;
     verdict.failure.rank = 0;
-    if (!launch->ranks.empty()) {
-      verdict.failure.node = launch->ranks[0].node;
-      verdict.failure.node_name = turn.NodeName(verdict.failure.node);
-    }
   }
   verdict.request = message.request;
   verdict.manifest = message.manifest_sha256;
@@ -214,8 +248,10 @@ void OnDriverTimer(Turn& turn, const LaunchId& id) {
     return;
   }
   const auto lease = std::to_string(Millis(turn.options.driver_lease) / 1000);
-  FailEpoch(turn, *launch,
-            FailureOn(turn, *launch, 0, "the driver (rank 0) did not renew its lease for " + lease + " s"));
+  if (!launch->ranks.empty() && launch->ranks[0].done.outcome != wire::Outcome::kNone) return;
+  FinishRank(turn, *launch, 0, FailedRank(),
+             FailureOn(turn, *launch, 0, "the driver (rank 0) did not renew its lease for " + lease + " s"), {});
+  OnRankEnded(turn, *launch);
 }
 
 }  // namespace troupe::head

@@ -7,6 +7,7 @@
 
 #include "head/core/actor_views.h"
 #include "head/core/actors.h"
+#include "head/core/ending.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/outputs.h"
@@ -179,7 +180,11 @@ void EndOwner(Turn& turn, const OwnerId& owner, const std::string& why) {
     if (launch.owner == owner && launch.open() && !launch.spec.detached) launches.push_back(id);
   }
   for (const LaunchId& id : launches) {
-    CancelNow(turn, *turn.FindLaunch(id), "cancelled: " + why);
+    Launch& launch = *turn.FindLaunch(id);
+    StopOrder order;
+    order.cause = "cancelled: " + why;
+    order.grace = StopGrace(launch);
+    StopLaunch(turn, launch, order);
   }
   std::vector<ActorId> actors;
   for (const auto& [id, actor] : turn.state.actors) {

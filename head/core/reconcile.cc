@@ -6,6 +6,7 @@
 
 #include "head/core/actors.h"
 #include "head/core/convert.h"
+#include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 
@@ -78,6 +79,12 @@ void ReconcileHoldings(Turn& turn, Node& node, const wire::RegisterNode& report)
   }
   for (const GroupId& group : asked) AskAgain(turn, group, node.id);
   for (const GroupId& group : lost) {
+    const Group* gang = turn.FindGroup(group);
+    Launch* launch = gang == nullptr || !gang->spec.gang ? nullptr : turn.FindLaunch(gang->spec.launch);
+    if (launch != nullptr && launch->on_nodes()) {
+      LoseReservation(turn, *launch, node, "node " + node.name + " no longer holds its reservation");
+      continue;
+    }
     LoseBundles(turn, group, "node " + node.name + " no longer holds it");
   }
 }

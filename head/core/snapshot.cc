@@ -79,6 +79,7 @@ void WriteLaunch(Writer& out, const Launch& launch) {
   kept.driver = launch.driver;
   kept.cancel_requested = launch.cancel_requested;
   kept.cancel_reason = launch.cancel_reason;
+  if (launch.stop_asked) kept.cancel = *launch.stop_asked;
   kept.last_failure = launch.last_failure;
   kept.preemptions = launch.preemptions;
   kept.ended = launch.marker.has_value();
@@ -230,6 +231,7 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
   launch.driver = event.driver;
   launch.cancel_requested = event.cancel_requested;
   launch.cancel_reason = event.cancel_reason;
+  if (event.cancel.hard) launch.stop_asked = event.cancel;
   launch.last_failure = event.last_failure;
   launch.preemptions = event.preemptions;
   if (event.ended) launch.marker = event.marker;

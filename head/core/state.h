@@ -94,11 +94,27 @@ struct Rank {
   bool missing = false;  // its re-joined node did not report it
   wire::Outcome late = wire::Outcome::kNone;  // how it ended after the marker
   std::int32_t late_exit_code = 0;
+  std::string warning;  // how it left after its result, where that was not well
 };
 struct Waiter {
   Route route;
   std::uint64_t request = 0;
   Instant due{};
+};
+
+/// How the current epoch comes to its end (ending.h); volatile: a restarted head begins anew.
+struct Ending {
+  enum class Step : std::uint8_t { kNo, kAsking, kStopping };
+  Step step = Step::kNo;
+  std::uint64_t question = 0;
+  std::set<NodeId> awaited;  // have not said yet what they know
+  bool closed = false;       // `verdict` stands, whatever else is heard
+  wire::Failure verdict;
+  bool drivers_word = false;
+  wire::StopRanks order;     // while stopping
+  Instant due{};             // then the marker is written, whatever has not ended
+  std::vector<Waiter> completes;  // drivers that have said that they failed
+  RequestId complete;             // the last of their requests
 };
 
 struct Launch {
@@ -118,8 +134,9 @@ struct Launch {
   std::vector<NodeId> nodes;  // by node rank
   wire::RosterPublished roster;
   RequestId driver;  // nonce of the current epoch's driver; nil: not acquired
-  bool cancel_requested = false;
+  bool cancel_requested = false;  // softly: the driver is asked
   std::string cancel_reason;
+  std::optional<wire::CancelRequested> stop_asked;  // hard: CANCELLED is what its marker will say
   wire::Failure last_failure;
   std::uint32_t preemptions = 0;  // epochs that ended so
   std::optional<wire::Marker> marker;
@@ -132,6 +149,7 @@ struct Launch {
   std::set<Route> watchers;
   std::vector<Waiter> waiters;
   Instant started{};
+  Ending ending;
   std::uint32_t nodes_there = 0;  // of a run, last time they were counted
 
   bool open() const { return !marker.has_value(); }

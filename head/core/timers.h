@@ -21,6 +21,7 @@ enum class TimerKind : std::uint8_t {
   kWait,          // deadline of a WaitMarker
   kActorRecreate, // silence long enough to re-create an actor
   kRetention,
+  kEnding,        // grace of ranks that were told to stop
 };
 
 class Timers {

@@ -86,6 +86,8 @@ std::vector<placement::NodeView> GroupView(Turn& turn, const Group& parent) {
   for (const auto& [id, total] : totals) {
     const Node* node = turn.SeeNode(id);
     if (node == nullptr || node->dead) continue;
+    // A node that was lost and is there again holds nothing of it.
+    if (node->holdings.count({parent.spec.group, parent.attempt}) == 0) continue;
     placement::NodeView view = ViewOf(turn, *node);
     view.total = total;
     view.free = total;

@@ -72,6 +72,14 @@ char StateOf(pid_t pid) {
   return state.empty() ? '\0' : state.front();
 }
 
+bool IsExiting(pid_t pid) {
+  constexpr unsigned kExiting = 0x4;  // PF_EXITING of the kernel's sched.h; set before its descriptors are closed
+  const std::string field = StatText(pid, 9);
+  unsigned flags = 0;
+  std::from_chars(field.data(), field.data() + field.size(), flags);
+  return field.empty() || (flags & kExiting) != 0;
+}
+
 std::optional<std::string> VariableOf(pid_t pid, const std::string& name) {
   const auto text = ReadText("/proc/" + std::to_string(pid) + "/environ");
   if (!text) return std::nullopt;

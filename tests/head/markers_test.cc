@@ -69,6 +69,7 @@ TEST_F(Markers, S3_StaleEpochChangesNothing) {
   Run(2);
   Acquire(node_, launch_, 1, RequestId(1, 1));
   Finish(node_, launch_, 1, 1, wire::Outcome::kFailed);  // rank 1 is lost: the next epoch
+  Finish(node_, launch_, 0, 1, wire::Outcome::kCancelled);
   Serve(node_);
   Serve(node_);
   Serve(node_);
@@ -99,7 +100,8 @@ TEST_F(Markers, S7_CancelAndSuccessTheFirstInTheLogWins) {
   cancel.launch = launch_;
   cancel.hard = true;
   Say(client_, cancel, 5);
-  EXPECT_EQ(Last<wire::LaunchUpdate>(client_).info.outcome, wire::Outcome::kCancelled);
+  EXPECT_EQ(Last<wire::LaunchUpdate>(client_).info.state, wire::LaunchState::kStopping);
+  EXPECT_EQ(Last<wire::StopRanks>(node_.session).grace_ms, 10000u);
   Complete(node_, launch_, 1, RequestId(2, 2));
   EXPECT_EQ(Last<wire::MarkerReply>(node_.session).marker.outcome, wire::Outcome::kCancelled);
   EXPECT_EQ(Markers::HeadFixture::Markers(), 1u);
@@ -126,6 +128,8 @@ TEST_F(Markers, SoftCancelBecomesHardAfterItsGrace) {
     Say(node_.session, wire::Heartbeat());
     Advance(std::chrono::seconds(1));
   }
+  EXPECT_EQ(Last<wire::StopRanks>(node_.session).exit_code, 130);
+  Finish(node_, launch_, 0, 1, wire::Outcome::kCancelled);
   ASSERT_FALSE(LaunchOf(launch_).open());
   EXPECT_EQ(LaunchOf(launch_).marker->exit_code, 130);
 }
@@ -182,6 +186,8 @@ TEST_F(Markers, RankDoneTheLastSuccessWritesTheMarker) {
 TEST_F(Markers, RankDoneTheFirstFailureWritesFailed) {
   Run(1, wire::LaunchMode::kDistributed);
   Finish(node_, launch_, 1, 1, wire::Outcome::kFailed);
+  EXPECT_TRUE(LaunchOf(launch_).open()) << "E3: the other one may say its last word";
+  Finish(node_, launch_, 0, 1, wire::Outcome::kCancelled);
   ASSERT_FALSE(LaunchOf(launch_).open());
   EXPECT_EQ(LaunchOf(launch_).marker->outcome, wire::Outcome::kFailed);
   EXPECT_EQ(LaunchOf(launch_).marker->failure.rank, 1);
@@ -206,8 +212,13 @@ TEST_F(Markers, S4_HowTheOtherRanksEndedIsToldAndChangesNothing) {
     Say(a.session, done);
   };
   end(1, wire::Outcome::kFailed, 0, 9);
-  const std::size_t events = durable_.size();
   end(0, wire::Outcome::kCancelled, 1, 0);
+  Say(a.session, wire::Heartbeat());
+  Advance(std::chrono::seconds(4));
+  Say(a.session, wire::Heartbeat());
+  Advance(std::chrono::seconds(4));  // the grace of rank 2 is over, and its node has not said what became of it
+  ASSERT_FALSE(LaunchOf(launch).open());
+  const std::size_t events = durable_.size();
   end(2, wire::Outcome::kCancelled, 0, 15);
   EXPECT_EQ(durable_.size(), events) << "the marker stands";
   EXPECT_EQ(Count<wire::RankDoneAck>(a.session), 3u);

@@ -28,7 +28,11 @@ class Priorities : public HeadFixture {
   void Answer() {
     for (int step = 0; step < 3; ++step) Serve(node_);
   }
-  void Fail(LaunchId launch, std::uint64_t epoch) { Finish(node_, launch, 0, epoch, wire::Outcome::kFailed); }
+  void Fail(LaunchId launch, std::uint64_t epoch) {
+    const auto ranks = static_cast<std::uint32_t>(LaunchOf(launch).ranks.size());
+    Finish(node_, launch, 0, epoch, wire::Outcome::kFailed);
+    for (std::uint32_t rank = 1; rank < ranks; ++rank) Finish(node_, launch, rank, epoch, wire::Outcome::kCancelled);
+  }
   LaunchState Phase(LaunchId id) const { return LaunchOf(id).phase; }
   std::uint32_t Place(LaunchId id) {
     wire::GetLaunch get;

@@ -282,6 +282,9 @@ TEST_F(Roster, ALocalCallersEndCancelsItsLaunch) {
   const LaunchId launch = Submit(client, 2);
   Serve(a);
   Feed(SessionClosed{client});
+  EXPECT_EQ(Last<wire::StopRanks>(a.session).grace_ms, 10000u);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) Finish(a, launch, rank, 1, wire::Outcome::kCancelled);
+  ASSERT_FALSE(LaunchOf(launch).open());
   EXPECT_EQ(LaunchOf(launch).marker->outcome, wire::Outcome::kCancelled);
 }
 

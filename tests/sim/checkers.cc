@@ -76,6 +76,7 @@ void Checker::OnDurable(const head::Row& row) {
     epochs_[begun->launch] = begun->epoch;
   } else if (const auto* finished = wire::GetIf<wire::RankFinished>(&body)) {
     const wire::RankDone& done = finished->done;
+    if (done.outcome == wire::Outcome::kFailed) failed_[done.launch] = done.epoch;
     Expect(done.epoch == epochs_[done.launch] && done.epoch > over_[done.launch],
            "S3: a rank's end of an epoch that is over was counted");
     Expect(markers_.count(done.launch) == 0, "S4: a rank's end was counted after the marker");
@@ -85,6 +86,7 @@ void Checker::OnDurable(const head::Row& row) {
   } else if (const auto* failed = wire::GetIf<wire::EpochFailed>(&body)) {
     Expect(failed->epoch == epochs_[failed->launch], "S3: an epoch that is not the current one failed");
     over_[failed->launch] = failed->epoch;
+    Expect(!failed->failure.symptom, "E2: the blame is on a rank whose collective failed since another rank ended");
     if (failed->preempted) {
       Expect(preempts_, "a launch was preempted without a policy that says so");
       Expect(specs_[failed->launch].attempts_max > 1, "a launch was preempted that may start only once");
@@ -97,7 +99,11 @@ void Checker::OnDurable(const head::Row& row) {
       Expect(completing_[marker.request] == epochs_[marker.launch],
              "S2, S3: the marker is of a driver whose epoch is over");
     }
+    if (marker.outcome == wire::Outcome::kFailed) {
+      Expect(!marker.failure.symptom, "E2: the blame is on a rank whose collective failed since another rank ended");
+    }
     if (marker.outcome == wire::Outcome::kSucceeded) {
+      Expect(failed_[marker.launch] != marker.epoch, "E1: success after the failure of a rank");
       Expect(marker.epoch == epochs_[marker.launch] && marker.epoch > over_[marker.launch],
              "S2: success by an epoch that is not the current one");
     }
@@ -162,6 +168,9 @@ void Checker::OnState(const head::State& state) {
   for (const auto& [id, group] : state.groups) {
     if (group.state != wire::GroupState::kCreated || !group.spec.parent.IsNil()) continue;
     for (const wire::BundlePlace& place : group.places) {
+      // A launch that lost a node is ending, and has nothing there any more: its other ranks say their last word.
+      const auto node = state.nodes.find(place.node);
+      if (node == state.nodes.end() || node->second.holdings.count({id, group.attempt}) == 0) continue;
       for (const std::uint32_t gpu : place.gpu_ids) {
         const auto entry = gpus.emplace(std::make_pair(place.node, gpu), id).first;
         Expect(entry->second == id, "P7: one GPU in two groups");

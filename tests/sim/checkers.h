@@ -67,6 +67,7 @@ class Checker {
   std::map<LaunchId, wire::Marker> markers_;       // in the journal
   std::map<LaunchId, std::uint64_t> epochs_;       // last one begun
   std::map<LaunchId, std::uint64_t> over_;         // last one that failed
+  std::map<LaunchId, std::uint64_t> failed_;       // last one of which a rank failed
   std::map<RequestId, std::uint64_t> completing_;  // a driver's Complete -> its epoch
   std::map<LaunchId, wire::Outcome> observed_;
   std::map<Id128, std::set<RequestId>> writing_;

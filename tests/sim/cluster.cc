@@ -35,6 +35,9 @@ class Run {
       clients_.push_back(std::make_unique<ClientHost>(loop_, plan_, checker_, *head_, i));
     }
     for (auto& worker : workers_) {
+      worker->disturb_all = [this](const LaunchId& launch, std::uint64_t epoch) {
+        for (auto& other : workers_) other->Disturb(launch, epoch);
+      };
       worker->peer_of = [this](const NodeId& id) { return WorkerOf(id); };
     }
     head_->worker_lives = [this](const NodeId& id) {
@@ -115,6 +118,8 @@ class Run {
       }
       spec.strategy = random.Chance(300) ? wire::Strategy::kSpread : wire::Strategy::kPack;
       spec.attempts_max = static_cast<std::uint32_t>(1 + random.Below(3));
+      spec.stop_grace_ms = static_cast<std::uint32_t>(random.Below(2) * random.Below(3000));
+      spec.exit_grace_ms = static_cast<std::uint32_t>(random.Below(3000));
       if (random.Chance(150)) spec.timeout_ms = 500 + random.Below(20000);
       spec.detached = random.Chance(200);
       spec.priority = static_cast<std::int32_t>(others.Below(work_.priorities));

@@ -50,6 +50,11 @@ void WorkerHost::Crash() {
   if (!core_) return;
   core_.reset();
   ++life_;
+  if (disturb_all) {
+    for (const auto& [id, process] : std::exchange(processes_, {})) {
+      if (process.running && !process.ending) disturb_all(process.rank.launch, process.rank.epoch);
+    }
+  }
   processes_.clear();
   arrived_.clear();
   wake_at_.reset();
@@ -167,6 +172,13 @@ void WorkerHost::Perform(worker::Effects effects) {
       if (signal->signal == SIGKILL || !process->second.stubborn) {
         Exit(signal->process, 0, signal->signal);
       }
+    } else if (const auto* sweep = std::get_if<worker::SweepProcesses>(&effect)) {
+      std::vector<ProcessId> exiting;
+      for (const ProcessId id : sweep->processes) {
+        const auto process = processes_.find(id);
+        if (process == processes_.end() || process->second.ending) exiting.push_back(id);
+      }
+      Perform(core_->OnSwept(sweep->ticket, exiting, loop_.Now()));
     } else if (auto* wake = std::get_if<worker::WakeAt>(&effect)) {
       const Instant due = wake->at;
       if (wake_at_ == due) continue;
@@ -267,16 +279,59 @@ void WorkerHost::FromWorker(ProcessId id, const wire::Message& message) {
     const auto process = processes_.find(id);
     if (process == processes_.end() || process->second.stubborn) return;
     const int code = end->exit_code;
+    process->second.returned = true;
     Later(loop_.Between(Ms(1), Ms(20)), "process ends", [this, id, code] { Exit(id, code, 0); });
+  } else if (wire::Holds<wire::ProcessStop>(message.body)) {
+    OnStop(id);
   } else if (wire::Holds<wire::RankRun>(message.body)) {
     Run(id);
   }
 }
 
+// It may say its last word, which may be a value, or not; or be stuck.
+void WorkerHost::OnStop(ProcessId id) {
+  const auto process = processes_.find(id);
+  if (process == processes_.end() || process->second.stubborn) return;
+  Later(loop_.Between(Ms(1), Ms(1500)), "stops", [this, id] {
+    const auto entry = processes_.find(id);
+    if (entry == processes_.end() || entry->second.ending) return;
+    if (!entry->second.returned && random_.Chance(500)) {
+      wire::RankResult result;
+      result.outcome = random_.Chance(500) ? wire::Outcome::kSucceeded : wire::Outcome::kCancelled;
+      Return(id, result);
+    }
+    Exit(id, 130, 0);
+  });
+}
+
+void WorkerHost::Disturb(const LaunchId& launch, std::uint64_t epoch) {
+  for (auto& [id, process] : processes_) {
+    const bool peer = process.is_rank && process.rank.launch == launch && process.rank.epoch == epoch;
+    if (!peer || !process.running || process.ending || process.returned || healed_) continue;
+    if (process.rank.mode == wire::LaunchMode::kDriver || !loop_.random().Chance(500)) continue;
+    Later(loop_.Between(Ms(0), Ms(5)), "collective fails", [this, id = id] {
+      const auto entry = processes_.find(id);
+      if (entry == processes_.end() || entry->second.ending || entry->second.returned) return;
+      wire::RankResult result;
+      result.outcome = wire::Outcome::kFailed;
+      result.failure.exception_type = "builtins.RuntimeError";
+      result.failure.symptom = true;
+      Return(id, result);
+    });
+  }
+}
+
+void WorkerHost::Return(ProcessId id, wire::RankResult result) {
+  Process& process = processes_.at(id);
+  process.returned = true;
+  Say(id, std::move(result), "value of " + std::to_string(process.rank.rank));
+}
+
 void WorkerHost::Run(ProcessId id) {
   const auto entry = processes_.find(id);
   if (entry == processes_.end() || entry->second.ending) return;
-  const Process& process = entry->second;
+  Process& process = entry->second;
+  process.running = true;
   const Duration work = loop_.Between(Ms(5), Ms(3000));
   if (Chance(plan_.process_crash_permille)) {
     Later(work, "rank crashes", [this, id] { Exit(id, 0, SIGKILL); });
@@ -290,13 +345,12 @@ void WorkerHost::Run(ProcessId id) {
   }
   Later(work, "rank returns", [this, id] {
     const auto rank = processes_.find(id);
-    if (rank == processes_.end() || rank->second.ending) return;
+    if (rank == processes_.end() || rank->second.ending || rank->second.returned) return;
     wire::RankResult result;
     const bool fails = Chance(50);
     result.outcome = fails ? wire::Outcome::kFailed : wire::Outcome::kSucceeded;
     if (fails) result.failure.exception_type = "builtins.KeyError";
-    Say(id, result, "value of " + std::to_string(rank->second.rank.rank));
-    Later(Ms(2), "rank exits", [this, id, fails] { Exit(id, fails ? 1 : 0, 0); });
+    Return(id, result);
   });
 }
 
@@ -423,6 +477,9 @@ void WorkerHost::Exit(ProcessId id, int code, int signal) {
   const auto entry = processes_.find(id);
   if (entry == processes_.end() || entry->second.ending) return;
   entry->second.ending = true;
+  const wire::RankBegin& rank = entry->second.rank;
+  // Its sockets close before its exit can be seen. One that failed or succeeded by its own word closes them late enough.
+  if (entry->second.running && disturb_all) disturb_all(rank.launch, rank.epoch);
   worker::ExitInfo exit;
   exit.exit_code = code;
   exit.signal = signal;

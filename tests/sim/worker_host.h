@@ -50,6 +50,9 @@ class WorkerHost {
   char State() const;
   /// The worker of a node: of whom the head may ask another one.
   std::function<const WorkerHost*(const NodeId&)> peer_of;
+  /// A rank of this epoch has ended: others, on any host, may see a closed connection before anybody is told why.
+  std::function<void(const LaunchId&, std::uint64_t epoch)> disturb_all;
+  void Disturb(const LaunchId& launch, std::uint64_t epoch);
   /// SIGTERM: ends what runs, says goodbye, is gone for `away`.
   void Leave(Duration away);
   bool up() const { return core_.has_value(); }
@@ -71,6 +74,8 @@ class WorkerHost {
     GroupId share;
     bool leased = false;
     bool completing = false;
+    bool running = false;   // its code
+    bool returned = false;  // it has sent its result, and waits to be told to leave
   };
   using ProcessMap = std::map<ProcessId, Process>;
 
@@ -88,10 +93,13 @@ class WorkerHost {
   void FromHead(ProcessId id, wire::Message message);
   void FromWorker(ProcessId id, const wire::Message& message);
   void Run(ProcessId id);
+  void OnStop(ProcessId id);
   void Drive(ProcessId id);
   void LeaseShares(ProcessId id);
   void OnShare(ProcessId id, const wire::GroupInfo& info);
   void SendComplete(ProcessId id);
+  /// A rank's code has ended; it stays until it is told to leave.
+  void Return(ProcessId id, wire::RankResult result);
   void Renew(ProcessId id);
   void Exit(ProcessId id, int code, int signal);
   void Say(ProcessId id, wire::Body body, std::string attachment = {}, std::uint64_t number = 0);

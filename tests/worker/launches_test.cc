@@ -6,7 +6,32 @@
 namespace troupe::worker {
 namespace {
 
-class LaunchesTest : public CoreFixture {};
+class LaunchesTest : public CoreFixture {
+ protected:
+  void Roster() {
+    wire::PublishRoster roster;
+    roster.launch = launch_;
+    roster.epoch = 1;
+    Head(roster);
+  }
+  void Stop(int signal, std::uint32_t grace_ms) {
+    wire::StopRanks stop;
+    stop.launch = launch_;
+    stop.epoch = 1;
+    stop.signal = signal;
+    stop.grace_ms = grace_ms;
+    stop.exit_code = 130;
+    Head(stop);
+  }
+  void End(wire::Outcome outcome, int exit_code) {
+    wire::EndEpoch end;
+    end.launch = launch_;
+    end.epoch = 1;
+    end.outcome = outcome;
+    end.exit_code = exit_code;
+    Head(end);
+  }
+};
 
 wire::RankResult Value() {
   wire::RankResult result;
@@ -77,24 +102,34 @@ TEST_F(LaunchesTest, RankEnvironmentFollowsTorchrun) {
   EXPECT_EQ(env["OMP_NUM_THREADS"], "1");
 }
 
-TEST_F(LaunchesTest, W1_RankDoneNeedsExitAndDrainInEitherOrder) {
+TEST_F(LaunchesTest, W1_RankDoneIsSentWhenTheResultIsWhole) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  FromProcess(ranks_[0], Value(), "seven");
+  ASSERT_EQ(Sent<wire::RankDone>().size(), 1u);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
+  EXPECT_EQ(Sent<wire::RankDone>()[0].attachment, "seven");
+  EXPECT_EQ(Last<wire::RankDone>().sha256, "sha:seven");
+  EXPECT_TRUE(SentToProcesses<wire::ProcessEnd>().empty()) << "W8: its peers may still be connected to it";
+  Over(ranks_[0]);
+  EXPECT_EQ(Sent<wire::RankDone>().size(), 1u);
+}
+
+TEST_F(LaunchesTest, W1_WithoutAResultRankDoneNeedsExitAndDrainInEitherOrder) {
   Join();
   StartLaunch(2);
   MakeReady();
   Exit(ranks_[0]);
   EXPECT_TRUE(Sent<wire::RankDone>().empty());
   FromProcess(ranks_[0], Value(), "seven");  // an exit event overtook unread bytes
-  Take(core_->OnDrained(ranks_[0], now_));
   ASSERT_EQ(Sent<wire::RankDone>().size(), 1u);
   EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
-  EXPECT_EQ(Sent<wire::RankDone>()[0].attachment, "seven");
-  EXPECT_EQ(Last<wire::RankDone>().sha256, "sha:seven");
-
-  FromProcess(ranks_[1], Value(), "eight");
   Take(core_->OnDrained(ranks_[1], now_));
   EXPECT_EQ(Sent<wire::RankDone>().size(), 1u);
-  Exit(ranks_[1]);
-  EXPECT_EQ(Sent<wire::RankDone>().size(), 2u);
+  Exit(ranks_[1], 5);
+  ASSERT_EQ(Sent<wire::RankDone>().size(), 2u);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kFailed);
 }
 
 TEST_F(LaunchesTest, W2_RankDoneIsRepeatedUntilAcknowledged) {
@@ -140,7 +175,7 @@ TEST_F(LaunchesTest, W3_AValueCountsHoweverTheProcessExits) {
   EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
 }
 
-TEST_F(LaunchesTest, W3_ARankThatGaveItsResultAndStaysIsKilledAndTheResultCounts) {
+TEST_F(LaunchesTest, W8_ARankThatIsDoneLeavesAtTheEndOfTheEpochOrWhenItsFailureIsKnown) {
   Join();
   StartLaunch(2);
   MakeReady();
@@ -150,30 +185,138 @@ TEST_F(LaunchesTest, W3_ARankThatGaveItsResultAndStaysIsKilledAndTheResultCounts
   raised.failure.exception_type = "builtins.KeyError";
   raised.failure.exit_code = 1;
   FromProcess(ranks_[1], raised, "pickled");
-  Advance(std::chrono::seconds(9));
-  EXPECT_TRUE(All<SignalProcess>().empty()) << "its exit handlers may take their time";
-  Advance(std::chrono::seconds(1));
-  EXPECT_EQ(SignalsTo(ranks_[0]), std::vector<int>{SIGKILL});
-  EXPECT_EQ(SignalsTo(ranks_[1]), std::vector<int>{SIGKILL});
-  Over(ranks_[0], 0, SIGKILL);
-  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
-  Over(ranks_[1], 0, SIGKILL);
-  EXPECT_EQ(Last<wire::RankDone>().failure.exit_code, 1);
-  EXPECT_EQ(Last<wire::RankDone>().failure.signal, 0) << "the exception is the cause";
+  EXPECT_TRUE(SentToProcesses<wire::ProcessEnd>().empty());
+  wire::RankDoneAck ack;
+  ack.launch = launch_;
+  ack.epoch = 1;
+  Head(ack);
+  EXPECT_TRUE(SentToProcesses<wire::ProcessEnd>().empty());
+  ack.rank = 1;
+  Head(ack);
+  EXPECT_EQ(SentToProcesses<wire::ProcessEnd>(), std::vector<ProcessId>{ranks_[1]});
+  End(wire::Outcome::kFailed, 1);
+  EXPECT_EQ(SentToProcesses<wire::ProcessEnd>(), (std::vector<ProcessId>{ranks_[1], ranks_[0]}));
 }
 
-TEST_F(LaunchesTest, ARankThatLeavesCanStillBeToldToEnd) {
+TEST_F(LaunchesTest, W3_ARankThatGaveItsResultAndStaysIsKilledAndTheResultCounts) {
   Join();
   StartLaunch(1);
   MakeReady();
   FromProcess(ranks_[0], Value(), "v");
-  wire::EndEpoch end;
-  end.launch = launch_;
-  end.epoch = 1;
-  Head(end);
+  End(wire::Outcome::kSucceeded, 0);
+  Advance(std::chrono::seconds(64));
+  EXPECT_TRUE(SignalsTo(ranks_[0]).empty()) << "its threads and exit handlers may take their time";
+  wire::Release release;
+  release.group = group_;
+  release.attempt = 1;
+  Head(release);
+  Advance(std::chrono::milliseconds(500));
+  EXPECT_TRUE(SignalsTo(ranks_[0]).empty()) << "what it holds is free when it is gone, no sooner";
+  Advance(std::chrono::seconds(1));
+  EXPECT_EQ(SignalsTo(ranks_[0]), std::vector<int>{SIGKILL});
+  Over(ranks_[0], 0, SIGKILL);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
+  EXPECT_EQ(Last<wire::RankLeft>().warning,
+            "rank 0 on node-a returned its value, and then did not end in the time it had and was killed");
+}
+
+TEST_F(LaunchesTest, W8_WithoutAHeadARankThatIsDoneLeavesAfterAMinute) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  FromProcess(ranks_[0], Value(), "v");
+  Take(core_->OnHeadDown(now_));
+  Advance(std::chrono::seconds(59));
+  EXPECT_TRUE(SentToProcesses<wire::ProcessEnd>().empty());
+  Advance(std::chrono::seconds(1));
   EXPECT_EQ(SentToProcesses<wire::ProcessEnd>(), ranks_);
+}
+
+TEST_F(LaunchesTest, AFencedRankEndsAtOnceAlsoWhileItLeaves) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  FromProcess(ranks_[0], Value(), "v");
+  End(wire::Outcome::kSucceeded, 0);
+  const ProcessId old = ranks_[0];
+  StartLaunch(1, 2);
   Advance(std::chrono::milliseconds(200));
-  EXPECT_EQ(SignalsTo(ranks_[0]), std::vector<int>{SIGTERM});
+  EXPECT_EQ(SignalsTo(old), std::vector<int>{SIGTERM});
+}
+
+TEST_F(LaunchesTest, AStoppedRankHasItsGraceAndIsCancelledWhateverItReturns) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Roster();
+  Stop(SIGINT, 10000);
+  EXPECT_EQ(SentToProcesses<wire::ProcessStop>(), ranks_);
+  EXPECT_TRUE(All<SignalProcess>().empty()) << "it raises the signal itself, and knows then whose word it is";
+  FromProcess(ranks_[0], Value(), "v");
+  EXPECT_TRUE(Sent<wire::RankDone>().empty()) << "W1: it may still write its checkpoint";
+  Over(ranks_[0], 0);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kCancelled);
+  Advance(std::chrono::milliseconds(9999));
+  EXPECT_TRUE(All<SignalProcess>().empty());
+  Advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(SignalsTo(ranks_[1]), std::vector<int>{SIGKILL}) << "one that is stuck";
+  Over(ranks_[1], 0, SIGKILL);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kCancelled);
+}
+
+TEST_F(LaunchesTest, ASecondStopOnlyTakesTimeAway) {
+  Join();
+  StartLaunch(1);
+  MakeReady();
+  Roster();
+  Stop(SIGTERM, 10000);
+  Stop(SIGTERM, 20000);
+  Advance(std::chrono::seconds(5));
+  EXPECT_EQ(SentToProcesses<wire::ProcessStop>(), ranks_) << "once";
+  EXPECT_TRUE(All<SignalProcess>().empty());
+  Stop(SIGTERM, 0);
+  EXPECT_EQ(SignalsTo(ranks_[0]), std::vector<int>{SIGKILL});
+}
+
+TEST_F(LaunchesTest, AStopLeavesWhoIsDoneAndWhoServesADriverAlone) {
+  Join();
+  StartLaunch(2, 1, wire::LaunchMode::kDriver);
+  MakeReady();
+  Roster();
+  Stop(SIGTERM, 10000);
+  EXPECT_EQ(SentToProcesses<wire::ProcessStop>(), std::vector<ProcessId>{ranks_[0]});
+  EXPECT_TRUE(SignalsTo(ranks_[1]).empty());
+}
+
+TEST_F(LaunchesTest, W9_TheAnswerFollowsTheEndsThatHaveBegun) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Roster();
+  wire::AskRanks ask;
+  ask.launch = launch_;
+  ask.epoch = 1;
+  ask.question = 9;
+  Head(ask);
+  ASSERT_EQ(All<SweepProcesses>().size(), 1u);
+  EXPECT_EQ(All<SweepProcesses>()[0].processes.size(), 2u);
+  EXPECT_TRUE(Sent<wire::RanksSeen>().empty());
+  Take(core_->OnSwept(All<SweepProcesses>()[0].ticket, {ranks_[1]}, now_));
+  EXPECT_TRUE(Sent<wire::RanksSeen>().empty()) << "one has begun to exit, and nobody knows how";
+  Over(ranks_[1], 0, SIGKILL);
+  ASSERT_EQ(Sent<wire::RanksSeen>().size(), 1u);
+  EXPECT_EQ(Last<wire::RanksSeen>().question, 9u);
+  EXPECT_EQ(Last<wire::RankDone>().failure.signal, SIGKILL);
+}
+
+TEST_F(LaunchesTest, W9_AnEpochThatIsNotHereIsAnsweredForAtOnce) {
+  Join();
+  wire::AskRanks ask;
+  ask.launch = LaunchId(9, 9);
+  ask.question = 3;
+  Head(ask);
+  Take(core_->OnSwept(All<SweepProcesses>()[0].ticket, {}, now_));
+  EXPECT_EQ(Last<wire::RanksSeen>().question, 3u);
 }
 
 TEST_F(LaunchesTest, ARankThatIsStoppedForAnothersFailureIsCancelled) {

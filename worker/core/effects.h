@@ -51,6 +51,12 @@ struct SignalProcess {
   ProcessId process;
   int signal = 0;
 };
+/// Read all that these processes' channels hold, and look which of them have begun to exit without having been
+/// seen to: answer OnSwept(ticket, those). What was read, and ends that were seen, come before the answer.
+struct SweepProcesses {
+  std::uint64_t ticket = 0;
+  std::vector<ProcessId> processes;
+};
 /// Make a payload available as a file: answer OnBlob(ticket, path or error).
 struct FetchBlob {
   std::uint64_t ticket = 0;
@@ -102,7 +108,7 @@ struct LeaveNode {
 };
 
 using Effect = std::variant<ToHead, ToProcess, FrameToProcess, StartProcess, SignalProcess,
-                            FetchBlob, ForgetBlob, KeepValue, WakeAt, SaveState, DropHead, Joined,
+                            SweepProcesses, FetchBlob, ForgetBlob, KeepValue, WakeAt, SaveState, DropHead, Joined,
                             DialPeer, NotTaken, LeaveNode>;
 using Effects = std::vector<Effect>;
 

@@ -6,6 +6,12 @@
 
 namespace troupe::worker {
 
+bool EndedByWatchdog(const ExitInfo& exit) {
+  if (exit.signal != SIGABRT) return false;
+  return exit.log_tail.find("Watchdog caught collective operation timeout") != std::string::npos ||
+         exit.log_tail.find("Process group watchdog thread terminated") != std::string::npos;
+}
+
 std::string SignalName(int signal) {
   const char* name = sigabbrev_np(signal);
   return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
@@ -31,10 +37,11 @@ void DescribeExit(const NodeFacts& facts, const std::string& who, int pid, const
   failure->node_name = facts.name;
   failure->host = facts.host;
   failure->pid = pid;
-  failure->signal = exit.signal;
+  if (exit.signal != 0) failure->signal = exit.signal;
   if (failure->exit_code == 0) failure->exit_code = exit.exit_code;
   failure->peak_rss_kib = exit.peak_rss_kib;
-  failure->log_tail = exit.log_tail;
+  if (!exit.log_tail.empty()) failure->log_tail = exit.log_tail;
+  failure->symptom = failure->symptom || EndedByWatchdog(exit);
   if (!exit.out_of_memory.empty() && failure->exception_type.empty()) {
     failure->exception_type = "troupe.exceptions.OutOfMemoryError";
   }

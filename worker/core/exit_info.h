@@ -23,6 +23,8 @@ struct ExitInfo {
   bool LeftWell() const { return unknown.empty() && signal == 0 && exit_code == 0; }
 };
 
+/// NCCL's watchdog ends a process whose collective failed or waited too long: the cause is in another rank.
+bool EndedByWatchdog(const ExitInfo& exit);
 /// "SIGKILL", "signal 64".
 std::string SignalName(int signal);
 /// "exit 3", "SIGKILL", "SIGKILL, out of memory (evidence)", "SIGKILL, peak RSS 3.1 GiB".

@@ -122,6 +122,7 @@ wire::Message Launches::BeginOf(const Run& run, const std::string& payload,
   begin.node_name = facts.name;
   begin.boot_id = facts.boot_id;
   begin.per_rank = start.per_rank;
+  begin.exit_grace_ms = start.exit_grace_ms;
   begin.payload_path = payload_path;
   wire::Message message;
   message.body = std::move(begin);
@@ -291,7 +292,9 @@ std::vector<wire::HeldRank> Launches::Held() const {
   std::vector<wire::HeldRank> held;
   for (const auto& [key, run] : runs_) {
     for (const Rank& rank : run.ranks) {
-      if (rank.done) continue;
+      // One that is done waits for the epoch's end: the head is to know that it still does.
+      const Process* process = context_.processes.Find(rank.process);
+      if (rank.done && (process == nullptr || process->exited)) continue;
       wire::HeldRank each;
       each.launch = run.start.launch;
       each.epoch = run.start.epoch;

@@ -3,23 +3,30 @@
 // Pure; view: one node. Per (launch, epoch, generation):
 //
 //   StartRanks -> [payload fetched] -> store and ranks forked -> all prepared -> RanksReady
-//     -> PublishRoster -> RankRun to each -> RankResult -> exit seen and channel drained -> RankDone
+//     -> PublishRoster -> RankRun to each -> RankResult whole -> RankDone
+//   a rank that is done keeps its sockets: until EndEpoch if it succeeded, until RankDoneAck if it failed; then it leaves
+//   StopRanks -> code that still runs is told to stop -> exit seen and channel drained -> RankDone
+//   AskRanks -> all that sockets and exits have to tell now is told -> RanksSeen
 //   EndEpoch at any time -> every process of it and of older ones ends -> EpochEnded
 //
 // Invariants (tests carry the numbers):
-// W1 RankDone is sent only when the rank's exit was seen and its channel drained, whichever is first.
+// W1 RankDone is sent when the rank's result is whole; where there is none, or it was told to stop, when its exit was
+//    seen and its channel drained, whichever is first.
 // W2 RankDone is repeated, also to a later head, until it is acknowledged.
 // W3 A rank that ends without a value is FAILED; a value that arrived counts, however it exits.
 // W4 A higher epoch or generation ends the lower one; a lower or ended one starts nothing.
 // W5 EpochEnded is sent only when nothing of the epoch and of what its driver created is left.
 // W6 The store is forked before the ranks; RanksReady waits for all of them.
-// W7 Losing the head ends nothing.
+// W7 Losing the head ends nothing; ranks that are done leave when it has been away for 60 s.
+// W8 A rank that is done ends no connection before it may: see above.
+// W9 RanksSeen follows the RankDone of every rank whose exit had begun, or whose result had been sent, at the question.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -42,7 +49,13 @@ class Launches {
   void Start(const wire::StartRanks& start, const std::string& payload, Instant now, Effects* out);
   void Publish(const wire::PublishRoster& roster, Instant now, Effects* out);
   void End(const wire::EndEpoch& end, Instant now, Effects* out);
-  void Acknowledge(const wire::RankDoneAck& ack);
+  void Stop(const wire::StopRanks& stop, Instant now, Effects* out);
+  void Ask(const wire::AskRanks& ask, Effects* out);
+  void OnSwept(std::uint64_t ticket, const std::vector<ProcessId>& exiting, Effects* out);
+  void Acknowledge(const wire::RankDoneAck& ack, Instant now, Effects* out);
+  /// The head has been away for so long that ranks which are done need not wait for it.
+  void LeaveWithoutHead(Instant now, Effects* out);
+  bool AnyWaits() const;
 
   /// False when the ticket is not of a launch.
   bool OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Instant now, Effects* out);
@@ -80,6 +93,8 @@ class Launches {
     ActorId actor;
     bool prepared = false;
     bool done = false;
+    bool succeeded = false;  // and done
+    int exit_code = 0;       // with which it leaves
     std::optional<Result> result;
   };
   struct Run {
@@ -92,6 +107,10 @@ class Launches {
     bool roster = false;   // PublishRoster came
     std::uint64_t ticket = 0;
     bool fetching = false;
+  };
+  struct Question {
+    wire::RanksSeen answer;
+    std::set<ProcessId> awaited;
   };
   using RunKey = std::tuple<LaunchId, std::uint64_t, std::uint64_t>;
   using DoneKey = std::tuple<LaunchId, std::uint64_t, std::uint32_t>;
@@ -113,11 +132,15 @@ class Launches {
                   std::string attachment, Instant now, Effects* out);
   void TakePrepared(Run& run, Rank& rank, Process& process, const wire::RankPrepared& prepared,
                     std::string attachment, Instant now, Effects* out);
+  void ReportResult(Run& run, Rank& rank, const Process& process, Instant now, Effects* out);
+  void LetLeave(const Run& run, Process& process, wire::ProcessEnd end, Instant now, Effects* out);
+  void NoteHowItLeft(const Run& run, const Rank& rank, const Process& process, Effects* out);
   void Finish(Run& run, Rank& rank, const Process& process, Instant now, Effects* out);
   void Report(const Run& run, Rank& rank, wire::RankDone done, std::string attachment, Instant now,
               Effects* out);
   void EndUpTo(const LaunchId& launch, std::uint64_t epoch, const wire::ProcessEnd& end,
                Instant now, Effects* out);
+  void EndOne(const wire::EndEpoch& end, Process& process, Instant now, Effects* out);
   struct Left {
     bool others = false;
     std::vector<ProcessId> stores;
@@ -128,11 +151,14 @@ class Launches {
   void RememberEnded(const LaunchId& launch, std::uint64_t epoch);
   Run* FindRun(const Process& process);
   static Rank* FindRank(Run& run, ProcessId process);
+  /// This process's end, or result, was waited for by an answer.
+  void AnswerWithout(ProcessId process, Effects* out);
 
   CoreContext& context_;
   std::map<RunKey, Run> runs_;
   std::map<DoneKey, wire::Message> unacknowledged_;
   std::optional<Instant> repeat_due_;
+  std::map<std::uint64_t, Question> questions_;  // by ticket
   std::map<LaunchId, std::uint64_t> ending_;  // EndEpoch came, EpochEnded not sent yet
   std::map<LaunchId, std::uint64_t> ended_;   // highest epoch that was ended here
   std::deque<LaunchId> ended_order_;

@@ -1,5 +1,7 @@
 // The second half of Launches: results, ends, and what must be repeated until it is acknowledged.
 #include <algorithm>
+#include <csignal>
+#include <iterator>
 #include <utility>
 
 #include "worker/core/launches.h"
@@ -69,7 +71,6 @@ void Launches::TakePrepared(Run& run, Rank& rank, Process& process,
 
 void Launches::TakeResult(Run& run, Rank& rank, Process& process, wire::RankResult message,
                           std::string attachment, Instant now, Effects* out) {
-  context_.processes.ExpectExit(process, now);
   Result result;
   result.outcome = message.outcome;
   result.failure = std::move(message.failure);
@@ -84,6 +85,7 @@ void Launches::TakeResult(Run& run, Rank& rank, Process& process, wire::RankResu
     result.attachment = std::move(attachment);
   }  // else: an exception too large to travel; its text does
   rank.result = std::move(result);
+  ReportResult(run, rank, process, now, out);
 }
 
 void Launches::OnValueKept(Process& process, const StatusOr<KeptValue>& kept, Instant now,
@@ -102,7 +104,13 @@ void Launches::OnValueKept(Process& process, const StatusOr<KeptValue>& kept, In
     result.failure.cause = "the value of " + RankName(process.rank) +
                            " could not be kept: " + MessageOf(kept.status());
   }
+  ReportResult(*run, *rank, process, now, out);
   OnEnding(process, now, out);
+}
+
+// W1: of a rank that was told to stop the end is awaited, for its process may still work on its last word.
+void Launches::ReportResult(Run& run, Rank& rank, const Process& process, Instant now, Effects* out) {
+  if (!rank.done && !rank.result->keeping && !process.ordered) Finish(run, rank, process, now, out);
 }
 
 void Launches::OnStartFailed(Process& process, const std::string& error, Instant now,
@@ -136,8 +144,12 @@ void Launches::OnEnding(Process& process, Instant now, Effects* out) {
     return;
   }
   Rank* rank = FindRank(*run, process.id);
-  if (rank == nullptr || rank->done || (rank->result && rank->result->keeping)) return;
-  Finish(*run, *rank, process, now, out);
+  if (rank == nullptr || (rank->result && rank->result->keeping)) return;
+  if (rank->done) {
+    NoteHowItLeft(*run, *rank, process, out);
+  } else {
+    Finish(*run, *rank, process, now, out);
+  }
 }
 
 void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now, Effects* out) {
@@ -151,10 +163,15 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     done.size_bytes = result.size_bytes;
     done.kept_by_worker = result.kept;
     attachment = std::move(result.attachment);
+    if (process.ordered && done.outcome == wire::Outcome::kSucceeded) done.outcome = wire::Outcome::kCancelled;
+    if (done.outcome == wire::Outcome::kCancelled) done.failure.cause = process.end.reason;
+    if (done.outcome == wire::Outcome::kFailed && done.failure.exit_code == 0) done.failure.exit_code = kFailedExitCode;
   } else if (process.ordered) {
     // Of a launch that failed it is one that was stopped: the failure is another's.
     const bool served = process.end.outcome == wire::Outcome::kSucceeded;
     done.outcome = served ? wire::Outcome::kSucceeded : wire::Outcome::kCancelled;
+    // Its launch has not asked for that: it is what its launch failed of.
+    if (process.taken_along) done.outcome = wire::Outcome::kFailed;
     done.failure.cause = process.end.reason;
   } else {
     done.outcome = wire::Outcome::kFailed;  // W3
@@ -180,6 +197,8 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
 void Launches::Report(const Run& run, Rank& rank, wire::RankDone done, std::string attachment,
                       Instant now, Effects* out) {
   rank.done = true;
+  rank.succeeded = done.outcome == wire::Outcome::kSucceeded;
+  rank.exit_code = rank.succeeded ? 0 : std::max(done.failure.exit_code, 1);
   done.launch = run.start.launch;
   done.epoch = run.start.epoch;
   done.generation = run.start.generation;
@@ -192,23 +211,71 @@ void Launches::Report(const Run& run, Rank& rank, wire::RankDone done, std::stri
   context_.outbox.SendNow(message, out);
   unacknowledged_[{run.start.launch, run.start.epoch, rank.place.rank}] = std::move(message);
   if (!repeat_due_) repeat_due_ = now + context_.limits.repeat_every;
+  AnswerWithout(rank.process, out);  // W9
 }
 
-void Launches::Acknowledge(const wire::RankDoneAck& ack) {
+void Launches::Acknowledge(const wire::RankDoneAck& ack, Instant now, Effects* out) {
   unacknowledged_.erase({ack.launch, ack.epoch, ack.rank});
   if (unacknowledged_.empty()) repeat_due_.reset();
+  for (auto& [key, run] : runs_) {
+    if (std::get<0>(key) != ack.launch || std::get<1>(key) != ack.epoch) continue;
+    for (const Rank& rank : run.ranks) {
+      if (rank.place.rank != ack.rank || !rank.done || rank.succeeded) continue;
+      Process* process = context_.processes.Find(rank.process);
+      if (process == nullptr) continue;
+      wire::ProcessEnd end;  // W8: its cause is known, so its sockets may close
+      end.exit_code = rank.exit_code;
+      end.outcome = wire::Outcome::kFailed;
+      LetLeave(run, *process, std::move(end), now, out);
+    }
+  }
 }
 
 void Launches::End(const wire::EndEpoch& end, Instant now, Effects* out) {
+  std::uint64_t& epoch = ending_[end.launch];
+  epoch = std::max(epoch, end.epoch);
+  RememberEnded(end.launch, end.epoch);
+  std::vector<ProcessId> left;
+  for (const auto& [id, each] : context_.processes.all()) {
+    // The store goes last (CheckEnded), so that a rank on its way out still finds it.
+    const bool of_it = each.launch == end.launch && each.epoch <= end.epoch;
+    if (of_it && each.kind != wire::ProcessKind::kStore) left.push_back(id);
+  }
+  for (const ProcessId id : left) EndOne(end, *context_.processes.Find(id), now, out);
+  for (auto& [key, run] : runs_) {
+    if (std::get<0>(key) == end.launch && std::get<1>(key) <= end.epoch) run.fetching = false;
+  }
+  CheckEnded(now, out);
+}
+
+void Launches::EndOne(const wire::EndEpoch& end, Process& process, Instant now, Effects* out) {
   wire::ProcessEnd order;
   order.exit_code = end.exit_code;
   order.outcome = end.outcome;
   order.reason = end.reason;
-  std::uint64_t& epoch = ending_[end.launch];
-  epoch = std::max(epoch, end.epoch);
-  RememberEnded(end.launch, end.epoch);
-  EndUpTo(end.launch, end.epoch, order, now, out);
-  CheckEnded(now, out);
+  const Run* run = FindRun(process);
+  const bool clocked = process.ending == Process::Ending::kStopping || process.ending == Process::Ending::kLeaving;
+  if (clocked && process.epoch == end.epoch) return;
+  if (run == nullptr || process.kind != wire::ProcessKind::kRank) {
+    context_.processes.End(process, order, now, out);
+    return;
+  }
+  const Rank* rank = FindRank(*FindRun(process), process.id);
+  const bool done = rank != nullptr && rank->done;
+  const bool served = run->start.mode == wire::LaunchMode::kDriver && end.outcome == wire::Outcome::kSucceeded;
+  if (done || served || process.completing) {  // how it leaves changes no outcome any more
+    if (done) order.exit_code = rank->exit_code;
+    LetLeave(*run, process, std::move(order), now, out);
+  } else if (end.grace_ms > 0 && run->roster) {
+    wire::ProcessStop stop;
+    stop.signal = SIGTERM;
+    stop.grace_ms = end.grace_ms;
+    stop.reason = end.reason;
+    stop.exit_code = end.exit_code;
+    context_.processes.Stop(process, stop, now, out);
+  } else {
+    context_.processes.End(process, order, now, out);
+  }
 }
 
 void Launches::EndUpTo(const LaunchId& launch, std::uint64_t epoch, const wire::ProcessEnd& end,
@@ -273,6 +340,11 @@ bool Launches::Keeping(const Process& process) const {
 
 void Launches::DropRun(std::map<RunKey, Run>::iterator run, Effects* out) {
   if (run->second.ticket != 0) out->push_back(ForgetBlob{run->second.ticket});
+  for (auto each = questions_.begin(); each != questions_.end();) {
+    const bool of_it = each->second.answer.launch == std::get<0>(run->first) &&
+                       each->second.answer.epoch == std::get<1>(run->first);
+    each = of_it ? questions_.erase(each) : std::next(each);
+  }
   runs_.erase(run);
 }
 

@@ -52,9 +52,9 @@ struct CoreLimits {
   std::size_t relayed_bytes_max = 64u << 20;          // requests that wait for the head
   Duration ask_grace = std::chrono::milliseconds(200);   // ProcessEnd -> SIGTERM
   Duration term_grace = std::chrono::milliseconds(200);  // SIGTERM -> SIGKILL
-  Duration leave_grace = std::chrono::seconds(10);       // a rank's result -> SIGKILL
+  Duration leave_margin = std::chrono::seconds(5);       // a rank's own exit grace is over -> SIGKILL
   Duration repeat_every = std::chrono::seconds(2);       // unacknowledged RankDone
-  Duration fence_after = std::chrono::seconds(60);       // recreatable actors without a head
+  Duration fence_after = std::chrono::seconds(60);       // recreatable actors without a head; ranks that are done leave
 };
 
 }  // namespace troupe::worker

@@ -23,7 +23,8 @@ Process* ProcessTable::Find(ProcessId id) {
 
 void ProcessTable::End(Process& process, const wire::ProcessEnd& end, Instant now,
                        Effects* effects) {
-  const bool begun = process.ending != Process::Ending::kNo && process.ending != Process::Ending::kLeaving;
+  const bool own = process.ending == Process::Ending::kStopping || process.ending == Process::Ending::kLeaving;
+  const bool begun = process.ending != Process::Ending::kNo && !own;
   if (begun || process.exited) return;
   process.end = end;
   process.ordered = true;
@@ -38,10 +39,35 @@ void ProcessTable::End(Process& process, const wire::ProcessEnd& end, Instant no
   effects->push_back(ToProcess{process.id, std::move(message)});
 }
 
-void ProcessTable::ExpectExit(Process& process, Instant now) {
+void ProcessTable::Stop(Process& process, const wire::ProcessStop& stop, Instant now, Effects* effects) {
+  const bool again = process.ending == Process::Ending::kStopping;
+  if (process.exited || (process.ending != Process::Ending::kNo && !again)) return;
+  process.ordered = true;
+  process.end.exit_code = stop.exit_code;
+  process.end.outcome = wire::Outcome::kCancelled;
+  process.end.reason = stop.reason;
+  if (process.pid == 0 || stop.grace_ms == 0) {
+    Kill(process, now, effects);
+    return;
+  }
+  const Instant due = now + std::chrono::milliseconds(stop.grace_ms);
+  process.due = again ? std::min(process.due, due) : due;
+  process.ending = Process::Ending::kStopping;
+  if (again) return;
+  wire::Message message;
+  message.body = stop;
+  effects->push_back(ToProcess{process.id, std::move(message)});
+}
+
+void ProcessTable::Leave(Process& process, wire::ProcessEnd end, Duration grace, Instant now, Effects* effects) {
   if (process.ending != Process::Ending::kNo || process.exited) return;
   process.ending = Process::Ending::kLeaving;
-  process.due = now + limits_.leave_grace;
+  process.due = now + grace;
+  end.own_time = true;
+  process.end = end;
+  wire::Message message;
+  message.body = std::move(end);
+  effects->push_back(ToProcess{process.id, std::move(message)});
 }
 
 void ProcessTable::Kill(Process& process, Instant now, Effects* effects) {

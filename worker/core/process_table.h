@@ -1,8 +1,11 @@
 // The processes of this node and how each is brought to its end.
 //
-// Pure; view: one node. Ending goes ProcessEnd -> ask_grace -> SIGTERM -> term_grace -> SIGKILL to
-// the group and descendants, repeated until the exit is seen. A process whose fork was not answered
-// yet is killed as soon as it is.
+// Pure; view: one node. A process can be brought to its end in three ways, each of which closes with SIGKILL to the
+// group and descendants, repeated until the exit is seen:
+//   End    it is to go now: ProcessEnd -> ask_grace -> SIGTERM -> term_grace -> SIGKILL
+//   Stop   its code may say its last word: ProcessStop, upon which it raises the signal -> the grace it is given -> SIGKILL
+//   Leave  it has said its last word and ends as a program does: ProcessEnd(ownTime) -> its exit grace -> SIGKILL
+// A process whose fork was not answered yet is killed as soon as it is.
 //
 // Life: added -> forked (pid) -> exited and drained, in either order -> gone (nothing of its family
 // is left) -> removed by the caller.
@@ -34,10 +37,12 @@ struct Process {
   bool gone = false;
   ExitInfo exit;
 
-  enum class Ending { kNo, kLeaving, kAsked, kTermed, kKilled };
+  enum class Ending { kNo, kStopping, kLeaving, kAsked, kTermed, kKilled };
   Ending ending = Ending::kNo;
   bool misspoke = false;       // it sent what nobody takes
   bool ordered = false;        // its end was asked for by us, not its own doing
+  bool taken_along = false;    // by its node's end, or its reservation's, and not by its launch's
+  bool completing = false;     // a driver that has sent its Complete: its code has ended
   wire::ProcessEnd end;
   Instant due;                 // next step of the ending
 };
@@ -54,8 +59,10 @@ class ProcessTable {
 
   /// Asks it to leave with end.exit_code; no effect when its end has begun.
   void End(Process& process, const wire::ProcessEnd& end, Instant now, Effects* effects);
-  /// It said that it leaves by itself: killed when it has not within `leave_grace`.
-  void ExpectExit(Process& process, Instant now);
+  /// Asks its code to stop by a signal; again: only with less time. No effect when another end has begun.
+  void Stop(Process& process, const wire::ProcessStop& stop, Instant now, Effects* effects);
+  /// It is not needed any more, and has `grace` to leave by itself. No effect when its end has begun.
+  void Leave(Process& process, wire::ProcessEnd end, Duration grace, Instant now, Effects* effects);
   /// SIGKILL at once.
   void Kill(Process& process, Instant now, Effects* effects);
   void OnForked(Process& process, int pid, Instant now, Effects* effects);

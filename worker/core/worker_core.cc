@@ -149,7 +149,11 @@ void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* o
   } else if (const auto* roster = wire::GetIf<wire::PublishRoster>(&body)) {
     launches_.Publish(*roster, now, out);
   } else if (const auto* done = wire::GetIf<wire::RankDoneAck>(&body)) {
-    launches_.Acknowledge(*done);
+    launches_.Acknowledge(*done, now, out);
+  } else if (const auto* stop = wire::GetIf<wire::StopRanks>(&body)) {
+    launches_.Stop(*stop, now, out);
+  } else if (const auto* ask = wire::GetIf<wire::AskRanks>(&body)) {
+    launches_.Ask(*ask, out);
   } else if (const auto* end = wire::GetIf<wire::EndEpoch>(&body)) {
     launches_.End(*end, now, out);
   } else if (const auto* actor = wire::GetIf<wire::StartActor>(&body)) {
@@ -239,9 +243,13 @@ void WorkerCore::EndLease(const LeaseKey& key, Instant now, Effects* out) {
   end.exit_code = 1;
   end.reason = "its reservation was released";
   for (const ProcessId id : context_.leases.ProcessesOf(key)) {
-    if (Process* process = context_.processes.Find(id)) {
-      context_.processes.End(*process, end, now, out);
-    }
+    Process* process = context_.processes.Find(id);
+    if (process == nullptr) continue;
+    // Its last word, or its own end as a program, has a clock of its own; what it holds is free when it is gone.
+    const bool clocked = process->ending == Process::Ending::kStopping || process->ending == Process::Ending::kLeaving;
+    if (clocked) continue;
+    process->taken_along = process->ending == Process::Ending::kNo;
+    context_.processes.End(*process, end, now, out);
   }
 }
 
@@ -268,6 +276,7 @@ Effects WorkerCore::OnTimer(Instant now) {
   if (actors_.AnyRecreatable() && now - renewed_ >= context_.limits.fence_after) {
     actors_.Fence(now, &out);
   }
+  if (now - renewed_ >= context_.limits.fence_after) launches_.LeaveWithoutHead(now, &out);  // W7
   return Done(std::move(out), now);
 }
 
@@ -282,7 +291,9 @@ Effects WorkerCore::Leave(const std::string& reason, Instant now) {
     end.exit_code = 1;
     end.reason = "its node leaves: " + reason;
     for (const auto& [id, process] : context_.processes.all()) {
-      context_.processes.End(*context_.processes.Find(id), end, now, &out);
+      Process& each = *context_.processes.Find(id);
+      each.taken_along = each.ending == Process::Ending::kNo;
+      context_.processes.End(each, end, now, &out);
     }
   }
   return Done(std::move(out), now);
@@ -307,7 +318,7 @@ Effects WorkerCore::Done(Effects effects, Instant now) {
   consider(context_.processes.NextDue());
   consider(beat_due_);
   consider(launches_.NextDue());
-  if (actors_.AnyRecreatable()) {
+  if (actors_.AnyRecreatable() || launches_.AnyWaits()) {
     const Instant fence = renewed_ + context_.limits.fence_after;
     if (fence > now) consider(fence);
   }

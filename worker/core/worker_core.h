@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "worker/core/actors_here.h"
 #include "worker/core/launches.h"
@@ -53,6 +54,9 @@ class WorkerCore {
   Effects OnDrained(ProcessId id, Instant now);
   /// Nothing of its family runs any more; after OnExited and OnDrained.
   Effects OnGone(ProcessId id, Instant now);
+
+  /// What SweepProcesses found: these have begun to exit.
+  Effects OnSwept(std::uint64_t ticket, const std::vector<ProcessId>& exiting, Instant now);
 
   Effects OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Instant now);
   Effects OnValueKept(ProcessId id, const StatusOr<KeptValue>& kept, Instant now);

@@ -39,6 +39,7 @@ Effects WorkerCore::OnProcessMessage(ProcessId id, wire::Message message, Instan
   if (process == nullptr) return Done(std::move(out), now);
   const std::string_view kind = wire::NameOf(message.body);
   if (message.id != 0) {
+    if (wire::Holds<wire::Complete>(message.body)) process->completing = true;
     relays_.Up(*process, std::move(message), context_.outbox, &out);
     return Done(std::move(out), now);
   }
@@ -78,6 +79,12 @@ Effects WorkerCore::OnGone(ProcessId id, Instant now) {
   if (process == nullptr) return Done(std::move(out), now);
   process->gone = true;
   RemoveIfOver(*process, now, &out);
+  return Done(std::move(out), now);
+}
+
+Effects WorkerCore::OnSwept(std::uint64_t ticket, const std::vector<ProcessId>& exiting, Instant now) {
+  Effects out;
+  launches_.OnSwept(ticket, exiting, &out);
   return Done(std::move(out), now);
 }
 

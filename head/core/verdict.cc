@@ -1,0 +1,91 @@
+#include "head/core/verdict.h"
+
+#include <string>
+#include <tuple>
+
+#include "runtime/base/check.h"
+
+namespace troupe::head {
+namespace {
+
+constexpr char kNodeDied[] = "troupe.exceptions.NodeDiedError";
+constexpr char kNodeUnreachable[] = "troupe.exceptions.NodeUnreachableError";
+constexpr char kOutOfMemory[] = "troupe.exceptions.OutOfMemoryError";
+
+bool Served(const Launch& launch, std::size_t rank) {
+  return launch.spec.mode == wire::LaunchMode::kDriver && rank != 0;
+}
+
+// What is said of a rank that returned while others still needed it: with what became of them.
+wire::Failure EarlyReturn(const wire::RankDone& done, const wire::Failure& symptom) {
+  wire::Failure failure = done.failure;
+  failure.rank = static_cast<std::int32_t>(done.rank);
+  failure.exit_code = 1;
+  failure.cause = "returned before rank " + std::to_string(symptom.rank) +
+                  " had ended, whose collective then failed: " + symptom.cause;
+  return failure;
+}
+
+}  // namespace
+
+Grade GradeOf(const wire::RankDone& done, bool served) {
+  if (done.outcome == wire::Outcome::kCancelled) return Grade::kStopped;
+  if (done.outcome == wire::Outcome::kSucceeded) return served ? Grade::kNoValue : Grade::kEarlyReturn;
+  const wire::Failure& failure = done.failure;
+  if (failure.symptom) return Grade::kSymptom;
+  const std::string& type = failure.exception_type;
+  if (type == kNodeDied || type == kNodeUnreachable) return Grade::kNodeLost;
+  if (failure.signal != 0 || type == kOutOfMemory) return Grade::kKilled;
+  return type.empty() ? Grade::kNoValue : Grade::kException;
+}
+
+bool EndedBadly(const Launch& launch, std::size_t rank) {
+  const wire::Outcome outcome = launch.ranks[rank].done.outcome;
+  if (outcome == wire::Outcome::kNone) return false;
+  return outcome != wire::Outcome::kSucceeded || Served(launch, rank);
+}
+
+bool Failing(const Launch& launch) {
+  for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
+    if (EndedBadly(launch, r)) return true;
+  }
+  return false;
+}
+
+bool AllEnded(const Launch& launch) {
+  if (launch.spec.mode == wire::LaunchMode::kCommand) return true;
+  if (launch.spec.mode == wire::LaunchMode::kDriver) {
+    return launch.ranks.empty() || launch.ranks[0].done.outcome != wire::Outcome::kNone;
+  }
+  for (const Rank& rank : launch.ranks) {
+    if (rank.done.outcome == wire::Outcome::kNone) return false;
+  }
+  return true;
+}
+
+Cause CauseOf(const Launch& launch) {
+  const auto key = [&launch](std::size_t r) {
+    const wire::RankDone& done = launch.ranks[r].done;
+    return std::make_tuple(GradeOf(done, Served(launch, r)), done.order, r);
+  };
+  std::size_t bad = launch.ranks.size();
+  std::size_t early = launch.ranks.size();
+  for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
+    if (launch.ranks[r].done.outcome == wire::Outcome::kNone) continue;
+    std::size_t& best = EndedBadly(launch, r) ? bad : early;
+    if (best == launch.ranks.size() || key(r) < key(best)) best = r;
+  }
+  TROUPE_CHECK(bad < launch.ranks.size(), launch.id.Hex());
+  Cause cause;
+  cause.grade = std::get<0>(key(bad));
+  cause.failure = launch.ranks[bad].done.failure;
+  cause.drivers_word = launch.ranks[bad].done.drivers_word;
+  if (cause.grade == Grade::kSymptom && early < launch.ranks.size()) {
+    cause.grade = Grade::kEarlyReturn;
+    cause.failure = EarlyReturn(launch.ranks[early].done, launch.ranks[bad].done.failure);
+    cause.drivers_word = false;
+  }
+  return cause;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,45 @@
+// Which of an epoch's failures is the cause, and which follow from it.
+//
+// Pure. Where one rank ends, the others' collectives fail after it: what they raise is a symptom. No clock
+// of a rank is compared: of failures of one grade the first in the head's log counts.
+#pragma once
+
+#include <cstdint>
+
+#include "head/core/state.h"
+
+namespace troupe::head {
+
+/// The lower, the more likely the cause.
+enum class Grade : std::uint8_t {
+  kNodeLost,
+  kKilled,       // a signal, a crash, want of memory
+  kNoValue,      // it exited without a value, or could not be started
+  kException,
+  kEarlyReturn,  // it returned while others still needed it
+  kSymptom,      // a collective lost its connection, or its patience
+  kStopped,      // it was told to
+};
+
+/// `served`: it only serves the driver, so that any end before the marker is a failure.
+Grade GradeOf(const wire::RankDone& done, bool served);
+
+/// Whether this rank's end makes its epoch fail.
+bool EndedBadly(const Launch& launch, std::size_t rank);
+
+/// Whether a rank of the current epoch has failed: it cannot succeed any more.
+bool Failing(const Launch& launch);
+
+/// Whether no rank has code that still runs (of a driver launch: the driver).
+bool AllEnded(const Launch& launch);
+
+struct Cause {
+  Grade grade = Grade::kStopped;
+  wire::Failure failure;
+  bool drivers_word = false;  // the driver said it itself
+};
+
+/// The cause as far as it is known; the launch must be Failing.
+Cause CauseOf(const Launch& launch);
+
+}  // namespace troupe::head
