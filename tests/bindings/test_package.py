@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from troupe import _actor_options, _capture, _environment, _leave, _resources, _runtime_env, _scratch, exceptions
+from troupe import _actor_options, _capture, _environment, _process_groups, _resources, _runtime_env, _scratch, exceptions
 from troupe.launch import _errors, distributed
 
 
@@ -218,11 +218,16 @@ def test_the_text_of_a_failed_launch() -> None:
                "cause": "the kernel's out-of-memory killer chose it: 61.2 GiB of 64 GiB used by this rank",
                "exception_type": "", "traceback": "", "log_tail": "step 410 loss 2.31\n", "peak_rss_kib": 0}
     text = _errors.text_of({"launch": "7f3a" + "0" * 28, "epoch": 1, "attempts_max": 1, "duration_ms": 12_400, "ranks": 16,
-                            "cause": "", "failure": failure})
+                            "mode": "distributed", "cause": "", "failure": failure,
+                            "rank_infos": [{"rank": 5, "outcome": "failed", "cause": failure["cause"]},
+                                           {"rank": 6, "outcome": "cancelled", "cause": ""},
+                                           {"rank": 7, "outcome": "failed", "cause": "Connection closed by peer"},
+                                           {"rank": 8, "outcome": "succeeded", "cause": ""}]})
     assert text.splitlines() == [
         "rank 5 was killed by SIGKILL on node-c after 12.4 s (epoch 1 of 1)",
         "  the kernel's out-of-memory killer chose it: 61.2 GiB of 64 GiB used by this rank",
         "  last lines of its stderr:", "    step 410 loss 2.31",
+        "  rank 7 too: Connection closed by peer", "  rank 8 had returned",
         "  the other 15 ranks are stopped; nothing of the launch stays on any node",
         "  logs: troupe logs 7f3a --rank 5"]
 
@@ -239,20 +244,26 @@ def test_a_decorated_function_runs_here_and_travels() -> None:
     assert cloudpickle.loads(cloudpickle.dumps(double))(4) == 8
 
 
-def test_destroyed_groups_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Group:
-        """Stands for a process group."""
-
+def test_groups_made_after_the_default_one_was_destroyed_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("torch.distributed.distributed_c10d")
-    group, destroyed = Group(), []
-    module._world = types.SimpleNamespace(pg_map={group: None})
-    module.destroy_process_group = lambda group=None: destroyed.append(group)
+    module._world = types.SimpleNamespace(group_count=3)
+    alive, destroyed = ["world"], []
+
+    def destroy(group: object = None) -> None:
+        destroyed.append(group)
+        if group is None:
+            alive.clear()
+            module._world.group_count = 0
+
+    module.destroy_process_group, module.is_initialized = destroy, lambda: bool(alive)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(_leave, "_kept", [])
-    _leave.keep_groups_alive()
-    _leave.keep_groups_alive()
+    monkeypatch.setattr(_process_groups, "_worlds", 0)
+    _process_groups.name_each_once()
+    _process_groups.name_each_once()
+    module.destroy_process_group("sub")
+    assert module._world.group_count == 3, "the default one is there"
     module.destroy_process_group()
-    assert destroyed == [None] and _leave._kept == [group]
+    assert destroyed == ["sub", None] and module._world.group_count == _process_groups.GROUPS_OF_A_WORLD
 
 
 def test_a_sound_token_s_cluster_is_read_as_the_native_module_reads_it() -> None:

@@ -81,7 +81,8 @@ def test_what_older_pickles_name_is_there(module: str, name: str, today: str | N
 def test_values_arrive_as_they_were() -> None:
     traits = _method_options.Traits.of_class(Counter, {"max_task_retries": 3})
     options = _function._options("distributed", gpus=None, processes=2, gpu_type=None, cpus_per_rank=0.5, memory=None, remote=True,
-                                 max_attempts=2, timeout=None, runtime_env=None, inherit_env=["A"], name=None, strategy="PACK", priority=1)
+                                 max_attempts=2, timeout=None, runtime_env=None, inherit_env=["A"], name=None, strategy="PACK", priority=1, stop_grace=3,
+                                     exit_grace=60.0)
     for value in (traits, _method_options.Traits(), _method_options.MethodOptions(num_returns="streaming", backpressure=2), options,
                   _kept.KeptValue("n", b"digest", 7), _constructor._Place(3), _identity.HexID("ab")):
         arrived = travelled(value)

@@ -83,15 +83,17 @@ def test_ranks_that_sit_in_a_call_with_the_gil_end_all_the_same(idle: Home, tmp_
     eventually(lambda: all(file.exists() for file in inside), what="both calls")
     gang.tell(1, "os._exit(3)")
     assert gang.failure(exceptions.LaunchError).rank == 1
-    assert gang.exit_codes() == [137, 3, 143]  # asked, then SIGTERM, then SIGKILL
+    assert gang.exit_codes() == [137, 3, 137]  # asked to stop, then SIGKILL
 
 
 def test_a_rank_that_does_not_leave_after_its_result_is_ended(idle: Home, tmp_path: Path) -> None:
-    gang = Gang(tmp_path / "gang", 1)
+    gang = Gang(tmp_path / "gang", 1, exit_grace=1)
     hold = "__import__('atexit').register(lambda: __import__('ctypes').PyDLL(None).pause())"
     gang.tell(0, f"[{hold}, 7][1]")
     assert gang.handle.result(60) == [7]
-    assert not gang.alive()
+    eventually(lambda: not gang.alive(), what="its end, by its worker")
+    warning = eventually(lambda: gang.handle.status()["rank_infos"][0]["warning"], what="the word of it")
+    assert warning == "rank 0 on one returned its value, and then did not end in the time it had and was killed"
 
 
 def test_what_a_rank_leaves_behind_is_ended(idle: Home, tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_a_rank_that_is_stopped_is_only_slow(idle: Home, tmp_path: Path) -> None
 def test_a_stopped_rank_ends_with_its_launch(idle: Home, tmp_path: Path) -> None:
     gang = Gang(tmp_path / "gang", 2)
     stand_still(gang.pids[1])
-    gang.handle.cancel()
+    gang.handle.cancel(grace=1)
     gang.failure(exceptions.LaunchCancelledError)
     assert gang.exit_codes() == [130, 137]
 

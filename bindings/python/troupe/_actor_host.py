@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from troupe import _failures, _leave, _session, exceptions
+from troupe import _failures, _leave, _process_groups, _session, _stopping, exceptions
 from troupe._method_options import Traits
 from troupe._process_channel import ProcessChannel
 
@@ -39,7 +39,8 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
     ActorContext.current = ActorContext(begin)
-    _leave.keep_groups_alive()
+    _process_groups.name_each_once()
+    _stopping.install()
     instance, traits, running, loop = _construct(channel, begin, attachment)
     ActorContext.current.traits = traits
     from troupe import _calls
@@ -92,6 +93,8 @@ def _terminate() -> None:
 
 def _crash(left: SystemExit) -> NoReturn:
     """A method called sys.exit() with another code than 0: that is the process's, and its stderr says where it was."""
+    if _stopping.signal_of(left):
+        _stopping.leave_by(_stopping.signal_of(left))
     assert left.__traceback__ is not None
     traceback.print_exception(left.with_traceback(left.__traceback__.tb_next))  # not where the runtime caught it
     _leave.leave(left.code & 0xFF or 1 if isinstance(left.code, int) else 1)

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import NoReturn
 
-from troupe import _failures, _leave, _rank, _session, exceptions
+from troupe import _failures, _finish, _leave, _rank, _session, exceptions
 from troupe._identity import new_id
 from troupe._process_channel import ProcessChannel
 from troupe.launch import _kept
@@ -34,7 +34,10 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes, context) -> NoR
     renewals.start()
     completion = Completion(channel, session, begin)
     context._abort = completion.abort
-    completion.write(_rank.call(begin, *loaded))
+    _finish.let_go_of(loaded[0])
+    ended = _rank.call(begin, *loaded)
+    del loaded
+    completion.write(ended)
 
 
 def _acquire(session: _session.Session, begin: dict) -> int:
@@ -122,8 +125,9 @@ class Completion:
         while time.monotonic() < deadline:
             try:
                 return self._session.request("Complete", fields, ended.value)[1]["marker"]
-            except exceptions.FencedError:
-                os._exit(EXIT_FENCED)
+            except exceptions.FencedError as error:
+                print(f"troupe: not the driver any more: {error}", flush=True)
+                _leave.leave(EXIT_FENCED)
             except _RETRIED:
                 pause.wait(RETRY_PAUSE_S)
         return None

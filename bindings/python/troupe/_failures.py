@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import traceback
 
@@ -34,7 +35,29 @@ def fields_of(error: BaseException, *, rank: int = -1, exit_code: int = 1, cause
     """A Failure message about `error`, seen in this process."""
     return {"rank": rank, "host": socket.gethostname(), "pid": os.getpid(), "exit_code": exit_code,
             "cause": cause or first_line(error), "exception_type": type_name(error),
-            "traceback": describe(error)}
+            "traceback": describe(error), "symptom": is_symptom(error)}
+
+
+_COLLECTIVES = ("DistBackendError", "DistNetworkError", "DistStoreError")
+_LOST = re.compile(r"closed|reset by peer|broken pipe|timeout|timed out|remote process exited|network error|got 0 bytes", re.I)
+_CHAIN_MAX = 32
+
+
+def is_symptom(error: BaseException) -> bool:
+    """Whether a collective lost its connection, or its patience: the cause is then likely in another rank.
+
+    What was raised from such an error is a symptom too.
+    """
+    link: BaseException | None = error
+    for _ in range(_CHAIN_MAX):
+        if link is None:
+            return False
+        text = str(link)
+        of_collective = type(link).__name__ in _COLLECTIVES or isinstance(link, RuntimeError) and "gloo/" in text
+        if of_collective and _LOST.search(text):
+            return True
+        link = link.__cause__ or link.__context__
+    return False
 
 
 def last_lines(tail: str) -> list[str]:

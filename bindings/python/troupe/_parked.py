@@ -16,7 +16,7 @@ import os
 import socket
 from typing import Any, NoReturn
 
-from troupe import _bootstrap, _leave, _os
+from troupe import _bootstrap, _finish, _os
 
 DATAGRAM_BYTES_MAX = 1 << 20
 SOCKET_BUFFER_BYTES = 4 << 20
@@ -96,7 +96,7 @@ def receive(sock: socket.socket) -> tuple[bytes, list[int]]:
 def _run(native: Any, base_path: list[str], descriptor: int, parent: int, worker: int, ahead: bool) -> NoReturn:
     try:
         _bootstrap.become_child(descriptor, parent)
-        _leave.forget_inherited_exit_handlers()
+        _finish.forget_inherited()
         gc.enable()
         if ahead:
             _warm_up(native)

@@ -2,7 +2,8 @@
 
 `first()` reads what the process is to be, on the thread that asks; `read_on` starts the thread that reads
 from then on. It dispatches: RankRun to `wait_run()`, pushes to the session (`troupe._session`) once one
-is attached, ProcessEnd to the end of the process. It answers nothing itself. When the channel ends, the
+is attached, ProcessStop to `_stopping`, ProcessEnd to `released()` where the process may take its own time, else to
+the end of the process. It answers nothing itself. When the channel ends, the
 worker is gone and so is this process.
 """
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _leave
+from troupe import _leave, _stopping
 
 Message = tuple[str, dict, bytes]
 EXIT_WORKER_LOST = 75
@@ -30,6 +31,8 @@ class ProcessChannel:
         self._on_push: Callable[[str, dict, bytes], None] | None = None
         self._before_end: list[Callable[[dict], None]] = []
         self._when_started: Callable[[], None] | None = None
+        self._released = threading.Event()
+        self._when_released: Callable[[], None] | None = None
         self._reader = threading.Thread(target=self._read, name="troupe-control", daemon=True)
 
     def first(self) -> Message:
@@ -49,6 +52,14 @@ class ProcessChannel:
     def wait_run(self) -> dict:
         """Waits for RankRun: all ranks are there."""
         return self._run.get()
+
+    def released(self) -> None:
+        """Returns when this process is not needed any more: until then its connections to its peers stay."""
+        self._released.wait()
+
+    def when_released(self, action: Callable[[], None]) -> None:
+        """Runs `action()` on the control thread when this process is not needed any more."""
+        self._when_released = action
 
     def send(self, kind: str, fields: dict, attachment: bytes = b"") -> None:
         """Queues a one-way message; written in order by the native control thread."""
@@ -97,8 +108,14 @@ class ProcessChannel:
     def _take(self, kind: str, fields: dict, attachment: bytes) -> None:
         if kind == "RankRun":
             self._run.put(fields)
+        elif kind == "ProcessStop":
+            _stopping.tell(fields)
+            self._release()
         elif kind == "ProcessEnd":
-            self._end(fields)
+            if fields["own_time"]:
+                self._release()
+            else:
+                self._end(fields)
         elif self._on_push is not None:
             self._on_push(kind, fields, attachment)
 
@@ -108,6 +125,11 @@ class ProcessChannel:
         except Exception:  # the channel ended: whatever its words, the meaning is the same
             return None
         return None if message is None else tuple(message[:3])
+
+    def _release(self) -> None:
+        self._released.set()
+        if self._when_released is not None:
+            self._when_released()
 
     def _end(self, fields: dict[str, Any]) -> None:
         for action in self._before_end:

@@ -1,16 +1,18 @@
 """A rank of a launch, from RankBegin to the end of its process.
 
 Distributed mode: load the function, report RankPrepared, wait for RankRun, run, send RankResult,
-leave. Driver mode: rank 0 is in `_driver`; the others serve calls here until ProcessEnd.
+wait until it may leave, for its peers may still be connected to it. Driver mode: rank 0 is in `_driver`; the
+others serve calls here until ProcessEnd.
 """
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from troupe import _failures, _leave, _session
+from troupe import _failures, _finish, _leave, _process_groups, _session, _stopping
 from troupe._process_channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
@@ -40,7 +42,9 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     """Lives the rank's life; leaves by os._exit."""
     from troupe.launch import _context
 
-    _leave.keep_groups_alive()
+    _process_groups.name_each_once()
+    _leave.exit_grace_s = begin["exit_grace_ms"] / 1000
+    _stopping.install()
     context = _context.enter(begin)
     if begin["mode"] == "driver":
         if begin["rank"] == 0:
@@ -51,8 +55,10 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
     loaded = prepare(channel, begin, attachment, session)
+    _finish.let_go_of(loaded[0])
     start(channel, context)
     outcome = call(begin, *loaded)
+    del loaded
     send_result(channel, begin, outcome)
 
 
@@ -89,8 +95,9 @@ def start(channel: ProcessChannel, context) -> dict:
 class Ended:
     """How user code ended: outcome, exit code, the value or exception pickled, and the Failure."""
 
-    def __init__(self, value: bytes = b"", failure: dict | None = None, exit_code: int = 0) -> None:
-        self.outcome = "failed" if failure else "succeeded"
+    def __init__(self, value: bytes = b"", failure: dict | None = None, exit_code: int = 0, *,
+                 stopped: bool = False) -> None:
+        self.outcome = "cancelled" if stopped else "failed" if failure else "succeeded"
         self.value = value
         self.failure = failure or {}
         self.exit_code = exit_code
@@ -103,13 +110,25 @@ def call(begin: dict, function: Any, args: tuple, kwargs: dict) -> Ended:
         try:
             value = function(*args, **kwargs)
         finally:
+            _stopping.finished()
             _show_last_words()
-    except SystemExit as error:
-        return _exited(rank, error)
-    except BaseException as error:
+    except BaseException as raised:
+        error = _stopping.verdict_on(raised)
+        if error is None:
+            return _stopped(rank)
+        if isinstance(error, SystemExit):
+            return _exited(rank, error)
         failure = _failures.fields_of(error, rank=rank)
         return Ended(_failures.pickled(error), failure, 1)
+    if _stopping.told() is not None:
+        return _stopped(rank)
     return _pack(rank, value)
+
+
+def _stopped(rank: int) -> Ended:
+    told = _stopping.told() or {}
+    code = told.get("exit_code") or 1
+    return Ended(b"", {"rank": rank, "cause": told.get("reason", ""), "exit_code": code}, code, stopped=True)
 
 
 def _show_last_words() -> None:
@@ -121,7 +140,12 @@ def _show_last_words() -> None:
 
 
 def _exited(rank: int, error: SystemExit) -> Ended:
-    """sys.exit(0) is success with None; any other code is failure with that code."""
+    """sys.exit(0) is success with None; any other code is failure with that code; a signal from elsewhere is one too."""
+    number = _stopping.signal_of(error)
+    if number:
+        failure = _failures.fields_of(error, rank=rank, exit_code=128 + number)
+        failure.update(signal=number, exception_type="", traceback="", cause=f"{signal.Signals(number).name} from elsewhere")
+        return Ended(b"", failure, 128 + number)
     if error.code is None or error.code == 0:
         return _pack(rank, None)
     code = error.code
@@ -150,7 +174,7 @@ def _pack(rank: int, value: Any) -> Ended:
 
 
 def send_result(channel: ProcessChannel, begin: dict, ended: Ended) -> NoReturn:
-    """Sends RankResult, a large value by file, and leaves."""
+    """Sends RankResult, a large value by file; leaves when it may."""
     fields = {"outcome": ended.outcome, "failure": ended.failure}
     data = ended.value
     if len(data) > RESULT_INLINE_BYTES_MAX:
@@ -159,7 +183,7 @@ def send_result(channel: ProcessChannel, begin: dict, ended: Ended) -> NoReturn:
         fields["in_file"], data = True, b""
     _leave.flush()
     channel.send("RankResult", fields, data)
-    channel.finish()
+    channel.released()
     _leave.leave(ended.exit_code)
 
 
@@ -172,7 +196,9 @@ def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
     if _runtime_env.VARIABLE in os.environ:
         session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
         _or_end(channel, begin, lambda: _runtime_env.enter(session))
+    channel.when_released(server.stop)
     channel.send("RankPrepared", {"serving": True})
     start(channel, context)
     _calls.serve(server, RankService(context))
+    _stopping.finished()
     _leave.leave(0)

@@ -81,11 +81,27 @@ def text_of(info: dict) -> str:
     elif failure["log_tail"]:
         lines.append("  last lines of its stderr:")
         lines += ["    " + line for line in last_lines(failure["log_tail"])]
+    lines += _others(info, rank)
     if rank >= 0:
         lines += _what_is_left(info, failure)
         lines.append(f"  logs: troupe logs {short(info['launch'])} --rank {rank}")
     hint = _hint(info, failure)
     return "\n".join(lines + ([f"  try: {hint}"] if hint else []))
+
+
+def _others(info: dict, rank: int) -> list[str]:
+    """Of the other ranks, those that did not end well by themselves, and those that had returned."""
+    lines = []
+    for each in info["rank_infos"]:
+        if each["rank"] == rank:
+            continue
+        if each["outcome"] == "failed" and each["cause"]:
+            lines.append(f"  rank {each['rank']} too: {each['cause'].splitlines()[0]}")
+        elif each["outcome"] == "succeeded" and info["mode"] != "driver":
+            lines.append(f"  rank {each['rank']} had returned")
+    if len(lines) > _OTHERS_MAX:
+        lines[_OTHERS_MAX:] = [f"  and {len(lines) - _OTHERS_MAX} more"]
+    return lines
 
 
 def _what_is_left(info: dict, failure: dict) -> list[str]:
@@ -108,6 +124,7 @@ def _hint(info: dict, failure: dict) -> str:
     return ""
 
 
+_OTHERS_MAX = 8
 _NODE_DIED, _UNREACHABLE, _OUT_OF_MEMORY = (
     f"{kind.__module__}.{kind.__name__}"
     for kind in (exceptions.NodeDiedError, exceptions.NodeUnreachableError, exceptions.OutOfMemoryError))
@@ -129,6 +146,8 @@ def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:
         return f"raised {cause}", True
     if failure["pid"] and cause.endswith(f"ended: exit {failure['exit_code']}"):
         return f"exited with code {failure['exit_code']}", False
+    if cause.startswith("returned before "):
+        return cause, True
     silent = " exited with code 0 without returning a value"
     if cause.endswith(silent):
         return silent.strip(), True

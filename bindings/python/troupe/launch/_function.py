@@ -9,6 +9,7 @@ from typing import Any
 
 from troupe import _pickled, _resources, _runtime_env, _selectors
 
+STOP_GRACE_S, EXIT_GRACE_S, GRACE_MAX_S = 10.0, 60.0, 86_400.0
 _STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 
 
@@ -32,6 +33,8 @@ class LaunchOptions:
     priority: int = 0
     where: dict[str, Any] = field(default_factory=dict)
     api: str | None = None
+    stop_grace: float = STOP_GRACE_S
+    exit_grace: float = EXIT_GRACE_S
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)
@@ -45,8 +48,8 @@ def _count(what: str, value: Any) -> int:
 
 def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
              memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
-             inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, api: str | None = None,
-             **where: Any) -> LaunchOptions:
+             inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
+             exit_grace: float, api: str | None = None, **where: Any) -> LaunchOptions:
     decorator = "distributed" if mode == "distributed" else "ray_launch"
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
@@ -59,6 +62,10 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         raise TypeError(f"cpus_per_rank must be a number of at least 0, not {cpus_per_rank!r}")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
         raise ValueError(f"timeout must be more than 0 seconds, not {timeout!r}")
+    for what, seconds in (("stop_grace", stop_grace), ("exit_grace", exit_grace)):
+        number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if not number or not 0 <= seconds <= GRACE_MAX_S:
+            raise ValueError(f"{what} must be 0 to {GRACE_MAX_S:.0f} seconds, not {seconds!r}")
     if strategy not in _STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}, not {strategy!r}")
     if api not in (None, "troupe"):
@@ -69,7 +76,8 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         memory=_resources.bytes_of(memory or 0), remote=bool(remote),
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
-        strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api)
+        strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api,
+        stop_grace=stop_grace, exit_grace=exit_grace)
 
 
 def _check_arguments(function: Callable[..., Any], args: tuple, kwargs: dict) -> None:
@@ -120,7 +128,8 @@ class DistributedFunction:
 
         Blocks; prints progress and the ranks' output, each line with its rank. Raises LaunchError (also
         an instance of the failing rank's exception type), GetTimeoutError over the decorator's
-        `timeout`, LaunchCancelledError, and what `submit` raises. Ctrl-C cancels the launch.
+        `timeout`, LaunchCancelledError, and what `submit` raises. Ctrl-C cancels the launch: KeyboardInterrupt is
+        raised in its ranks, which have `stop_grace` seconds; a second Ctrl-C ends them at once.
         """
         from troupe.launch import _progress
 
@@ -133,14 +142,17 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
-                near: str | None = None) -> Any:
+                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = EXIT_GRACE_S) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
     the number of ranks over all nodes. `memory`, of each rank: bytes, or "80GiB"; it is for placing, nobody is held to it.
     `remote=True` uses the cluster of `troupe.init()` or TROUPE_ADDRESS,
     else an embedded one on this machine. `max_attempts`: the whole gang is started again after a failure.
-    `timeout` in seconds from submission to the end, queueing included. `priority`: of what waits the highest
+    `timeout` in seconds from submission until it is told to stop, queueing included. `stop_grace`: seconds from there, from
+    Ctrl-C or `cancel()`, until SIGKILL; meanwhile the ranks' code has KeyboardInterrupt or SystemExit raised in it
+    (2 s after another rank's failure). `exit_grace`: seconds that a rank has from its result to the end of its process, for
+    threads, children and exit handlers. `priority`: of what waits the highest
     is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
     nodes, and how near to each other (docs/placement.md).
 
@@ -150,7 +162,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     options = _options("distributed", gpus=gpus, processes=processes, gpu_type=gpu_type,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
-                       label_selector=label_selector, within=within, near=near)
+                       label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
+                       exit_grace=exit_grace)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
@@ -162,7 +175,8 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
-               near: str | None = None, api: str | None = None) -> Any:
+               near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = EXIT_GRACE_S,
+               api: str | None = None) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -173,7 +187,8 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
     options = _options("driver", gpus=gpus, processes=processes, gpu_type=gpu_type,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
-                       label_selector=label_selector, within=within, near=near, api=api)
+                       label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
+                       exit_grace=exit_grace, api=api)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

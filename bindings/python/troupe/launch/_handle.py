@@ -1,6 +1,7 @@
 """LaunchHandle: what `submit` returns."""
 from __future__ import annotations
 
+import signal
 import time
 import weakref
 from collections.abc import Iterator
@@ -11,12 +12,16 @@ from troupe._identity import short
 from troupe.launch._kept import KeptValue
 
 
+GRACE_MAX_S = 86_400.0
+
+
 class LaunchHandle:
     """A launch, seen from the process that submitted it. Methods may be called from any thread."""
 
     def __init__(self, session: _session.Session, launch: str, *, waiting_for: str = "",
-                 returns: int | None = None) -> None:
+                 returns: int | None = None, stop_grace: float = 10.0) -> None:
         self.id = launch
+        self.stop_grace = stop_grace
         self.session = session
         self.waiting_for = waiting_for
         session.follow("launch", launch, session.returns if returns is None else returns)
@@ -82,9 +87,21 @@ class LaunchHandle:
         return _blobs.get(self.session, result["kept_by"], result["sha256"], result["size_bytes"],
                           what=f"the result of rank {rank} (the launch succeeded)")
 
-    def cancel(self, reason: str = "cancel() was called") -> None:
-        """Cancels the launch and returns when the head has decided: a marker already there stands."""
-        self.session.request("CancelLaunch", {"launch": self.id, "hard": True, "reason": reason})
+    def cancel(self, reason: str = "cancel() was called", *, grace: float | None = None) -> None:
+        """Cancels the launch and returns when it has ended. A marker already there stands.
+
+        The code of its ranks gets SIGTERM (SystemExit in the main thread, unless it has a handler) and has `grace` seconds, by
+        default the launch's `stop_grace`, before SIGKILL. 0: at once.
+        """
+        self.stop(reason, grace=grace)
+        self.wait_state(lambda state: state["state"] == "terminal")
+
+    def stop(self, reason: str, *, grace: float | None = None, by: int = signal.SIGTERM) -> None:
+        """What `cancel` does, without waiting for the end. Said again it only takes time away."""
+        if grace is not None and (isinstance(grace, bool) or not isinstance(grace, (int, float)) or not grace >= 0):
+            raise ValueError(f"grace must be at least 0 seconds, not {grace!r}")
+        self.session.request("CancelLaunch", {"launch": self.id, "hard": True, "reason": reason, "signal": int(by),
+                                              "grace_ms": -1 if grace is None else round(min(grace, GRACE_MAX_S) * 1000)})
 
     def status(self) -> dict[str, Any]:
         """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.
@@ -123,6 +140,7 @@ def describe(info: dict) -> dict[str, Any]:
         "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,
         "nodes": list(info["nodes"]), "inherited_env": list(info["travelled"]),
         "rank_infos": [{"rank": each["rank"], "node": each["node_name"], "host": each["host"],
-                        "outcome": each["outcome"], "exit_code": each["exit_code"]}
+                        "outcome": each["outcome"], "exit_code": each["exit_code"], "cause": each["cause"],
+                        "warning": each["warning"]}
                        for each in info["rank_infos"]],
     }

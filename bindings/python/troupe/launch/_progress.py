@@ -1,6 +1,7 @@
 """`.distributed()`: progress lines and the ranks' output while a launch runs."""
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from typing import Any
@@ -20,7 +21,7 @@ def run(handle: Any) -> list[Any]:
         show.follow()
         values = handle.result()
     except KeyboardInterrupt:
-        handle.cancel("Ctrl-C in the caller")
+        show.stop()
         show.finish()
         raise
     except exceptions.TroupeError:
@@ -56,12 +57,23 @@ class Display:
             if info["state"] == "terminal":
                 return
 
+    def stop(self) -> None:
+        """Ctrl-C: the ranks' code may say its last word; Ctrl-C again ends it at once. Returns when the launch has ended."""
+        handle = self._handle
+        handle.stop("Ctrl-C in the caller", by=signal.SIGINT)
+        if not handle.done():
+            self._say(f"stopping, {handle.stop_grace:g} s; Ctrl-C again ends it now")
+        try:
+            handle.wait_state(lambda state: state["state"] == "terminal")
+        except KeyboardInterrupt:
+            handle.cancel("Ctrl-C in the caller, twice", grace=0)
+
     def _show(self, info: dict) -> None:
         if info["state"] in ("queued", "reserving") and info["waiting_for"] and info["waiting_for"] != self._waiting:
             self._waiting = info["waiting_for"]
             place = f" · place {info['queue_place']} in the queue" if info["queue_place"] else ""
             self._say(f"waiting{place}: {self._waiting}")
-        begun = info["state"] == "running" or (info["state"] == "terminal" and info["ready_ms"])
+        begun = info["state"] in ("running", "stopping") or (info["state"] == "terminal" and info["ready_ms"])
         if begun and info["rank_infos"] and info["epoch"] != self._shown_epoch:
             self._shown_epoch = info["epoch"]
             nodes = len(set(each["node"] for each in info["rank_infos"]))

@@ -53,6 +53,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
         "strategy": _STRATEGY_NAMES[options.strategy], "attempts_max": options.max_attempts,
         "priority": options.priority, "where": options.where,
         "timeout_ms": round((options.timeout or 0) * 1000), "detached": detach,
+        "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": _environment.build(options.runtime_env, options.inherit_env, session=session,
                                           ray_compat=options.api == "troupe"),
     }
@@ -65,7 +66,8 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
         _, accepted, _ = session.request("SubmitLaunch", {"spec": spec, "request": new_id()}, payload)
     except exceptions.PlacementError as error:
         raise exceptions.PlacementError(str(error)) from None
-    return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns)
+    return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
+                        stop_grace=options.stop_grace)
 
 
 _STRATEGY_NAMES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack",

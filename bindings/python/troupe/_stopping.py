@@ -1,0 +1,115 @@
+"""What a rank or an actor does when it is told to stop: its code gets a signal and may say a last word.
+
+SIGINT raises KeyboardInterrupt, as everywhere in Python; SIGTERM raises SystemExit(143) in the main thread, unless the
+program has a handler of its own. Both only while code of the program's runs: once it has returned, there is
+nothing left to stop. How an end is judged (`verdict_on`): whoever was told to stop and then ended was stopped, whatever it
+returns or raises, except what it had raised before by itself.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+EXIT_TERMINATED = 128 + signal.SIGTERM
+_CHAIN_MAX = 32  # exceptions that an exception came from
+
+
+class _State:
+    owner = 0          # the process whose handlers these are: children inherit them
+    runs = False       # whether code of the program's runs in the main thread
+    told: dict[str, Any] | None = None  # ProcessStop's fields
+
+
+def install() -> None:
+    """Makes SIGTERM raise SystemExit(143) in this process's main thread; not in children that it forks."""
+    _State.owner = os.getpid()
+    _State.runs = True
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def finished() -> None:
+    """The program's code has ended: signals that ask it to stop are ignored from now on."""
+    _State.runs = False
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _terminate(number: int, _: Any) -> None:
+    if os.getpid() != _State.owner:  # a forked child of the program's: the signal ends it, as it would without us
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        return
+    if not _State.runs:
+        return
+    error = SystemExit(EXIT_TERMINATED)
+    error.by_signal = number  # type: ignore[attr-defined]
+    raise error
+
+
+def tell(fields: dict[str, Any]) -> None:
+    """The worker's word, for the control thread: says so on stderr, and raises the signal in the main thread.
+
+    Not the worker does, so that whoever sees the signal's doing knows already whose word it was.
+    """
+    if _State.told is not None:
+        return
+    _State.told = fields
+    name = signal.Signals(fields["signal"]).name
+    words = f"troupe: told to stop by {name}, {fields['grace_ms'] / 1000:g} s: {fields['reason']}\n"
+    os.write(2, words.encode(errors="backslashreplace"))
+    if _State.runs and _State.owner == os.getpid():
+        signal.pthread_kill(threading.main_thread().ident, fields["signal"])
+
+
+def told() -> dict[str, Any] | None:
+    """ProcessStop's fields, where this process was told to stop."""
+    return _State.told
+
+
+def signal_of(error: BaseException) -> int:
+    """The signal that raised this exception; 0 where none did."""
+    return getattr(error, "by_signal", 0) if isinstance(error, SystemExit) else 0
+
+
+def leave_by(number: int) -> None:
+    """Ends this process by the signal that asked it to: whoever waits for it sees that."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            continue
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def verdict_on(error: BaseException) -> BaseException | None:
+    """What the program raised by itself; None where it only did what it was told.
+
+    A KeyboardInterrupt or SystemExit after the word to stop is that word's doing, and so is what is raised while one of
+    them is handled. What was being handled when the signal came is the program's own.
+    """
+    if _State.told is None:
+        return error
+    chain = _chain(error)
+    if _is_stop(error):
+        return next((each for each in chain if not _is_stop(each)), None)
+    return None if any(_is_stop(each) for each in chain) else error
+
+
+def _is_stop(error: BaseException) -> bool:
+    return isinstance(error, (KeyboardInterrupt, SystemExit))
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and len(chain) < _CHAIN_MAX and not any(link is each for each in chain):
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    return chain

@@ -1,0 +1,90 @@
+"""What a Python program does at its end a rank and an actor do too, forked or executed: nobody's last checkpoint is cut off."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from conftest import Home, eventually
+
+import troupe
+from troupe.launch import distributed, ray_launch
+
+BYTES = 1_000_000
+
+
+def work(folder: str) -> None:
+    """Everything that Python finishes, or waits for, at a program's end."""
+    import concurrent.futures
+    import logging
+    import logging.handlers
+    import multiprocessing
+    import tempfile
+    import threading
+    import time
+    import weakref
+
+    def save(name: str) -> None:
+        with open(f"{folder}/{name}.tmp", "wb") as file:
+            for _ in range(10):
+                file.write(b"x" * (BYTES // 10))
+                file.flush()
+                time.sleep(0.05)  # lint-ok: the pace of the work that goes on after the return
+        os.rename(f"{folder}/{name}.tmp", f"{folder}/{name}")
+
+    global kept, scratch, log
+    threading.Thread(target=save, args=("thread",)).start()
+    concurrent.futures.ThreadPoolExecutor(1).submit(save, "executor")
+    multiprocessing.get_context("fork").Process(target=save, args=("child",)).start()
+    log = open(f"{folder}/metrics.csv", "w")
+    log.write("step,loss\n1,2\n")
+    scratch = tempfile.TemporaryDirectory(dir=folder, prefix="scratch-")
+    kept = type("Kept", (), {})()
+    weakref.finalize(kept, Path(folder, "finalized").touch)
+    target = logging.FileHandler(f"{folder}/run.log")
+    logger = logging.getLogger("run")
+    logger.addHandler(logging.handlers.MemoryHandler(100, target=target))
+    logger.error("last line")
+
+
+EXPECTED = {"thread": BYTES, "executor": BYTES, "child": BYTES, "metrics.csv": 14, "finalized": 0, "run.log": 10}
+
+
+def left(folder: Path) -> dict[str, int]:
+    return {each.name: each.stat().st_size for each in folder.iterdir()}
+
+
+@pytest.mark.parametrize("fresh", [False, True], ids=["forked", "executed"])
+@pytest.mark.parametrize("kind", [distributed, ray_launch], ids=["rank", "driver"])
+def test_a_rank_s_work_after_its_return_is_done(idle: Home, tmp_path: Path, fresh: bool, kind) -> None:
+    variables = {"OMP_NUM_THREADS": "1"} if fresh else {}
+    train = kind(processes=1, remote=True, runtime_env={"env_vars": variables})(work)
+    assert train.submit(str(tmp_path)).result(60) == [None]
+    eventually(lambda: left(tmp_path) == EXPECTED, what=f"all of it; there is {left(tmp_path)}")
+
+
+def test_an_actor_that_ends_by_itself_finishes_its_work(idle: Home, tmp_path: Path) -> None:
+    class Saver:
+        def end(self, folder: str) -> None:
+            work(folder)
+            troupe.actor.exit_actor()
+
+    saver = troupe.remote(num_cpus=0)(Saver).remote()
+    with pytest.raises(troupe.exceptions.ActorDiedError):
+        troupe.get(saver.end.remote(str(tmp_path)), timeout=60)
+    eventually(lambda: {"thread", "executor", "child", "run.log"} <= set(left(tmp_path)), what=f"its work; there is {left(tmp_path)}")
+    assert left(tmp_path)["thread"] == BYTES
+
+
+def test_one_that_does_not_end_says_what_it_waits_for(idle: Home, tmp_path: Path) -> None:
+    @distributed(processes=1, remote=True, exit_grace=1)
+    def train() -> int:
+        import threading
+
+        threading.Thread(target=threading.Event().wait, name="uploader").start()
+        return 7
+
+    handle = train.submit()
+    assert handle.result(60) == [7]
+    words = "it did not end within 1 s (exit_grace=): it waited for the threads uploader"
+    eventually(lambda: any(words in line for line in handle.logs(0)), what="its word")

@@ -1,0 +1,49 @@
+"""torch's process groups come and go in a rank as they do in a process of one's own, and nothing of them stays."""
+from __future__ import annotations
+
+from conftest import Home
+
+from troupe.launch import distributed
+
+
+def test_a_group_made_destroyed_and_made_again_is_a_group(cluster: Home) -> None:
+    @distributed(processes=2, remote=True)
+    def job() -> list[int]:
+        import torch
+        import torch.distributed as dist
+
+        sums = []
+        for _ in range(6):
+            dist.init_process_group("gloo")
+            mine = torch.ones(1)
+            dist.all_reduce(mine)
+            sums.append(int(mine))
+            dist.destroy_process_group()
+        return sums
+
+    for _ in range(3):
+        assert job.submit().result(120) == [[2] * 6] * 2
+
+
+def test_destroyed_groups_keep_no_descriptor_and_no_thread(cluster: Home) -> None:
+    @distributed(processes=2, remote=True)
+    def job() -> list[tuple[int, int]]:
+        import os
+
+        import torch
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo")
+        seen = []
+        for turn in range(201):
+            group = dist.new_group([0, 1])
+            dist.all_reduce(torch.ones(1), group=group)
+            dist.barrier()
+            dist.destroy_process_group(group)
+            del group
+            if turn % 100 == 0:
+                seen.append((len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))))
+        return seen
+
+    for seen in job.submit().result(120):
+        assert seen[2][0] <= seen[0][0] + 2 and seen[2][1] <= seen[0][1] + 1, seen
