@@ -99,7 +99,7 @@ def test_a_worker_is_killed(second: Node, tmp_path: Path) -> None:
                          f"  logs: troupe logs {gang.handle.id[:4]} --rank {there}",
                          "  try: max_attempts=2, which starts the launch again on the nodes that are left"]
     eventually(lambda: not gang.alive(), what="the end of both ranks")
-    eventually(lambda: gang.ends() == {1 - there: ("cancelled", 1)}, what="the other rank's exit code")
+    eventually(lambda: gang.ends() == {there: ("failed", 1), 1 - there: ("cancelled", 1)}, what="the ranks' ends")
 
 
 def test_a_zygote_is_killed(second: Node, tmp_path: Path) -> None:

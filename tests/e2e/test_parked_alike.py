@@ -43,7 +43,8 @@ def traits() -> dict:
         "session": os.getsid(0) == here, "group": os.getpgrp() == here, "stdin": links["0"],
         "kinds of descriptors": sorted(link.split(":")[0] for name, link in links.items() if int(name) > 2),
         "signals": {key: status[key] for key in ("SigBlk", "SigIgn", "SigCgt")},
-        "python's signals": {number: str(signals.getsignal(number)) for number in signals.valid_signals()},
+        "python's signals": {number: getattr(signals.getsignal(number), "__qualname__", str(signals.getsignal(number)))
+                             for number in signals.valid_signals()},
         "cpus": sorted(os.sched_getaffinity(0)), "threads": torch.get_num_threads() if torch else 1,
         "threads alive": sorted(thread.name for thread in threading.enumerate()), "tasks": status["Threads"],
         "limits": [resource.getrlimit(each) for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_CORE)],
