@@ -258,8 +258,9 @@ def test_groups_made_after_the_default_one_was_destroyed_have_names_of_their_own
     module.destroy_process_group, module.is_initialized = destroy, lambda: bool(alive)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(_process_groups, "_worlds", 0)
-    _process_groups.name_each_once()
-    _process_groups.name_each_once()
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    _process_groups.prepare()
+    _process_groups.prepare()
     module.destroy_process_group("sub")
     assert module._world.group_count == 3, "the default one is there"
     module.destroy_process_group()

@@ -47,3 +47,25 @@ def test_destroyed_groups_keep_no_descriptor_and_no_thread(cluster: Home) -> Non
 
     for seen in job.submit().result(120):
         assert seen[2][0] <= seen[0][0] + 2 and seen[2][1] <= seen[0][1] + 1, seen
+
+
+def test_a_group_destroyed_before_a_module_that_used_it_keeps_no_rank_from_returning(cluster: Home) -> None:
+    @distributed(processes=2, remote=True)
+    def job() -> int:
+        import torch
+        import torch.distributed as dist
+
+        def train() -> None:
+            dist.init_process_group("gloo")
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model(torch.ones(4, 64)).sum().backward()
+            optimizer.step()
+            dist.destroy_process_group()
+
+        for _ in range(20):
+            train()
+        return dist.is_initialized()
+
+    for _ in range(3):
+        assert job.submit().result(240) == [False, False]

@@ -92,3 +92,17 @@ def test_W8_a_gather_of_which_only_rank_0_waits(hosts: dict[str, str]) -> None:
 
     for _ in range(4):
         assert gather.submit().result(60) == [6.0, 0.0, 0.0, 0.0]
+
+
+def test_an_exception_that_cannot_say_itself_is_named_all_the_same(hosts: dict[str, str]) -> None:
+    @distributed(processes=1, remote=True)
+    def job() -> None:
+        class Bad(Exception):
+            def __str__(self) -> str:
+                return "lost " + self.name  # type: ignore[attr-defined]
+
+        raise Bad
+
+    with pytest.raises(exceptions.LaunchError) as caught:
+        job.submit().result(60)
+    assert caught.value.exit_code == 1 and "raised Bad: (its __str__ raised AttributeError)" in str(caught.value)

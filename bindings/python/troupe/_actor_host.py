@@ -39,7 +39,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
     ActorContext.current = ActorContext(begin)
-    _process_groups.name_each_once()
+    _process_groups.prepare()
     _stopping.install()
     instance, traits, running, loop = _construct(channel, begin, attachment)
     ActorContext.current.traits = traits

@@ -18,6 +18,14 @@ def type_name(error: BaseException) -> str:
     return f"{type(error).__module__}.{type(error).__qualname__}"
 
 
+def words_of(error: BaseException) -> str:
+    """What the exception says; where its class cannot say it, that."""
+    try:
+        return str(error)
+    except Exception as other:  # a program's own __str__ may raise anything, and give no text
+        return f"(its __str__ raised {type(other).__name__})"
+
+
 def describe(error: BaseException, *, skip_frames: int = 1) -> str:
     """The traceback as text, without the runtime's own `skip_frames` outermost frames."""
     frames = error.__traceback__
@@ -52,7 +60,7 @@ def is_symptom(error: BaseException) -> bool:
     for _ in range(_CHAIN_MAX):
         if link is None:
             return False
-        text = str(link)
+        text = words_of(link)
         of_collective = type(link).__name__ in _COLLECTIVES or isinstance(link, RuntimeError) and "gloo/" in text
         if of_collective and _LOST.search(text):
             return True
@@ -72,7 +80,7 @@ def last_lines(tail: str) -> list[str]:
 
 def first_line(error: BaseException) -> str:
     """`KeyError: 'lr'`, on one line."""
-    words = str(error).strip().splitlines()
+    words = words_of(error).strip().splitlines()
     return f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
 
 

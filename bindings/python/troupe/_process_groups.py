@@ -4,24 +4,32 @@ torch names its groups by a counter that destroying the default group sets back 
 store under that name. The store outlives the group here, as under torchrun: a group made anew would read the addresses of the former
 one, and connect to ports that nobody listens at. So the counter goes on from a number that no group before has had. All ranks of
 an epoch destroy the same groups, so they count alike; another epoch has a store of its own.
+
+And a group that was destroyed while a DistributedDataParallel module lives is not let go of by that module's Reducer, in C++ and with the
+GIL: the group's destructor joins a thread that may wait for the GIL (pytorch#56297), and a rank that returned would never leave.
 """
 from __future__ import annotations
 
 import sys
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 _MODULE = "torch.distributed.distributed_c10d"
+_PARALLEL = "torch.nn.parallel.distributed"
 GROUPS_OF_A_WORLD = 1 << 20
 _worlds = 0  # default groups that were destroyed here
 
 
-def name_each_once() -> None:
-    """Wraps torch.distributed.destroy_process_group, now or when torch.distributed is imported."""
-    module = sys.modules.get(_MODULE)
-    if module is not None:
-        _wrap(module)
-    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AfterImport())
+def prepare() -> None:
+    """Changes torch's modules as said above, now or when they are imported."""
+    changes = {_MODULE: _wrap, _PARALLEL: _wrap_parallel}
+    for name, change in changes.items():
+        if name in sys.modules:
+            change(sys.modules[name])
+    later = {name: change for name, change in changes.items() if name not in sys.modules}
+    if later and not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AfterImport(later))
 
 
 def _wrap(module: Any) -> None:
@@ -46,23 +54,47 @@ def _wrap(module: Any) -> None:
         package.destroy_process_group = destroy_process_group  # type: ignore[attr-defined]
 
 
-class _AfterImport:
-    """Meta-path finder that wraps the module right after it has been executed."""
+def _wrap_parallel(module: Any) -> None:
+    cls = module.DistributedDataParallel
+    make = cls._ddp_init_helper
+    if hasattr(make, "_troupe_original"):
+        return
 
-    def find_spec(self, name: str, path, target=None):
-        if name != _MODULE:
+    def _ddp_init_helper(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        # Held by a callback of the Reducer's end, which runs after its destructor: Python is the last to let go of the group.
+        weakref.finalize(self.reducer, _let_go, self.process_group).atexit = False
+
+    _ddp_init_helper._troupe_original = make  # type: ignore[attr-defined]
+    cls._ddp_init_helper = _ddp_init_helper
+
+
+def _let_go(group: Any) -> None:
+    """The Reducer is gone."""
+
+
+class _AfterImport:
+    """Meta-path finder that changes modules right after they have been executed."""
+
+    def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
+        self._changes = changes
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        change = self._changes.pop(name, None)
+        if change is None:
             return None
+        if not self._changes:
+            sys.meta_path.remove(self)
         import importlib.util
 
-        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
             return None
         run = spec.loader.exec_module
 
-        def exec_module(module) -> None:
+        def exec_module(module: Any) -> None:
             run(module)
-            _wrap(module)
+            change(module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -42,7 +42,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     """Lives the rank's life; leaves by os._exit."""
     from troupe.launch import _context
 
-    _process_groups.name_each_once()
+    _process_groups.prepare()
     _leave.exit_grace_s = begin["exit_grace_ms"] / 1000
     _stopping.install()
     context = _context.enter(begin)
