@@ -120,7 +120,7 @@ struct ActorInfo {
   actor @0 :ActorId; name @1 :Text; namespace @2 :Text; className @3 :Text; state @4 :ActorState;
   address @5 :ActorAddress; node @6 :NodeId; nodeName @7 :Text; failure @8 :Failure; launch @9 :LaunchId;
   waitingFor @10 :Text; restarts @11 :UInt32; resources @12 :List(Resource); methods @13 :Data;
-  unwanted @14 :Bool;            # nobody has a handle of it: it ends when it is started, and never starts again
+  unwanted @14 :Bool;            # it ends and never starts again: nobody has a handle of it, or it was killed
   roomWanted @15 :Bool;          # a word of this moment: somebody else has begun to wait for what it holds
 }
 # Pushed to who shows the output of an actor when it is placed (its output is with that node's worker: ReadLogs) and when it ends.
@@ -188,7 +188,10 @@ struct TokenCreated { token @0 :Text; id @1 :TokenId; expiresUs @2 :UInt64; }
 struct TokenInfo { id @0 :TokenId; role @1 :Role; expiresUs @2 :UInt64; revoked @3 :Bool; singleUse @4 :Bool; uses @5 :UInt32; note @6 :Text; createdUs @7 :UInt64; }
 struct ListTokens { none @0 :Bool; }
 struct TokenList { tokens @0 :List(TokenInfo); }
+# Answer: TokenRevoked: what it had opened is ended, but for detached launches, and but at nodes that do not hear the head:
+# those let its certificates in until these end, at the latest then.
 struct RevokeToken { id @0 :TokenId; }
+struct TokenRevoked { detached @0 :List(LaunchInfo); cutOff @1 :List(Text); untilUs @2 :UInt64; }
 struct StopCluster { reason @0 :Text; }
 struct DrainNode { node @0 :NodeId; reason @1 :Text; }   # by a worker without an id: it was told to end, and starts nothing more
 

@@ -33,12 +33,17 @@ using import "client.capnp".Marker;
 
 struct HeadStarted { incarnation @0 :UInt64; wallUs @1 :UInt64; version @2 :Text; }
 
+# So long have heads of this state run by their monotonic clocks (`livedUs`, what other events call so too), and then their host's clock said this.
+struct TimePassed { livedUs @0 :UInt64; wallUs @1 :UInt64; }
+
 struct NodeJoined { registration @0 :RegisterNode; name @1 :Text; incarnation @2 :UInt64; wallUs @3 :UInt64; }
-struct NodeDied { node @0 :NodeId; incarnation @1 :UInt64; cause @2 :Text; }
+# `ended`: all that it ran has ended with it. `heardNs`: the last sign of life of it, by the monotonic clock of boot `bootId` of the head's host.
+struct NodeDied { node @0 :NodeId; incarnation @1 :UInt64; cause @2 :Text; ended @3 :Bool; heardNs @4 :UInt64; bootId @5 :Text; }
 struct NodeKeyed { node @0 :NodeId; keyHash @1 :Data; }   # SHA-256 of the key of its newest certificate
 struct NodeDrained { node @0 :NodeId; reason @1 :Text; }
 
-# `owner` is whose end takes it along: a client's or a process's id; nil: nobody's (detached).
+# `owner` is whose end takes it along: a client's or a process's id; nil: nobody's (detached). `line` is whose it is for who
+# may act on it (head/core/roles.h): the client at the beginning of the line of makers. `token` let that client in; nil: none.
 struct GroupSubmitted {
   group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; bundles @3 :List(Bundle);
   owner @4 :ProcessId; detached @5 :Bool; launch @6 :LaunchId; epoch @7 :UInt64; parent @8 :GroupId;
@@ -49,13 +54,14 @@ struct GroupSubmitted {
   priority @18 :Int32;
   submittedUs @19 :UInt64;
   namespace @20 :Text;         # of its name
+  line @21 :ProcessId; token @22 :TokenId;
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
 struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; wallUs @3 :UInt64; }   # refused, or a node lost
 struct GroupPlaced { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }      # CREATED
 struct GroupEnded { group @0 :GroupId; reason @1 :Text; }
 
-struct LaunchSubmitted { launch @0 :LaunchId; spec @1 :LaunchSpec; request @2 :RequestId; owner @3 :ProcessId; group @4 :GroupId; submittedUs @5 :UInt64; }  # attachment: payload
+struct LaunchSubmitted { launch @0 :LaunchId; spec @1 :LaunchSpec; request @2 :RequestId; owner @3 :ProcessId; group @4 :GroupId; submittedUs @5 :UInt64; line @6 :ProcessId; token @7 :TokenId; }  # attachment: payload
 struct RankPlacement { rank @0 :UInt32; node @1 :NodeId; localRank @2 :UInt32; }
 struct EpochBegun { launch @0 :LaunchId; epoch @1 :UInt64; attempt @2 :UInt64; ranks @3 :List(RankPlacement); nodes @4 :List(NodeId); }
 struct RosterPublished { launch @0 :LaunchId; epoch @1 :UInt64; storeHost @2 :Text; storePort @3 :UInt16; rankActors @4 :List(ActorAddress); readyMs @5 :UInt64; }
@@ -64,33 +70,35 @@ struct RankFinished { done @0 :RankDone; }                       # attachment: t
 struct EpochFailed { launch @0 :LaunchId; epoch @1 :UInt64; failure @2 :Failure; preempted @3 :Bool; }
 # Hard: CANCELLED is what its marker will say. `timedOut`: the launch's own time was over.
 struct CancelRequested { launch @0 :LaunchId; reason @1 :Text; hard @2 :Bool; graceMs @3 :UInt32; signal @4 :Int32; timedOut @5 :Bool; }
-struct MarkerWritten { marker @0 :Marker; manifestSha256 @1 :Data; }   # write-once. Attachment: the driver's value
+struct MarkerWritten { marker @0 :Marker; manifestSha256 @1 :Data; livedUs @2 :UInt64; }   # write-once. Attachment: the driver's value
 struct LaunchRetired { launch @0 :LaunchId; outcome @1 :Outcome; exitCode @2 :Int32; }            # leaves a tombstone
-struct LaunchDisowned { launch @0 :LaunchId; owner @1 :ProcessId; }    # another client leases it from now on
+struct LaunchDisowned { launch @0 :LaunchId; owner @1 :ProcessId; token @2 :TokenId; }    # another client leases it from now on
 
-struct ActorCreated { spec @0 :ActorSpec; owner @1 :ProcessId; launch @2 :LaunchId; epoch @3 :UInt64; group @4 :GroupId; root @5 :ProcessId; }   # attachment: payload
+struct ActorCreated { spec @0 :ActorSpec; owner @1 :ProcessId; launch @2 :LaunchId; epoch @3 :UInt64; group @4 :GroupId; root @5 :ProcessId; line @6 :ProcessId; token @7 :TokenId; }   # attachment: payload
 struct ActorPlaced { actor @0 :ActorId; incarnation @1 :UInt64; node @2 :NodeId; group @3 :GroupId; attempt @4 :UInt64; bundle @5 :Int32 = -1; gpuIds @6 :List(UInt32); }
 struct ActorLive { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; retired3 @3 :Data; }
 struct ActorDoomed { actor @0 :ActorId; reason @1 :Text; }       # kill asked for: no restart follows
-struct ActorDied { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; restart @3 :Bool; }  # attachment: pickled exception
+# `ended`: this life has ended, or its node was told to end it; else it may still run on failure.node. Attachment: pickled exception.
+struct ActorDied { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; restart @3 :Bool; ended @4 :Bool; }
 struct ActorForgotten { actor @0 :ActorId; }
 # Of its handles: one is where it is not counted; or, unless that came first, nobody has one any more.
 struct ActorHandles { actor @0 :ActorId; uncounted @1 :Bool; unwanted @2 :Bool; }
 
-struct ValueWritten { scope @0 :Text; key @1 :Text; version @2 :UInt64; request @3 :RequestId; }   # attachment: the value
+struct ValueWritten { scope @0 :Text; key @1 :Text; version @2 :UInt64; request @3 :RequestId; line @4 :ProcessId; }   # attachment: the value
 struct ValueErased { scope @0 :Text; key @1 :Text; request @2 :RequestId; }
 
 struct TokenWritten {
   id @0 :TokenId; role @1 :Role; key @2 :Data; createdUs @3 :UInt64; expiresUs @4 :UInt64;
   revoked @5 :Bool; singleUse @6 :Bool; usedUs @7 :UInt64; uses @8 :UInt32; note @9 :Text;
+  createdLivedUs @10 :UInt64;
 }
 
 # ---- snapshots: events that make a state at once, in place of all that led to it ----
-struct SnapshotBegun { incarnation @0 :UInt64; orders @1 :UInt64; }
+struct SnapshotBegun { incarnation @0 :UInt64; orders @1 :UInt64; livedUs @2 :UInt64; wallUs @3 :UInt64; }
 struct HoldingKept { group @0 :GroupId; attempt @1 :UInt64; parent @2 :GroupId; held @3 :Bool; amount @4 :List(Resource); }
 struct NodeKept {
   registration @0 :RegisterNode; name @1 :Text; incarnation @2 :UInt64; dead @3 :Bool; draining @4 :Bool;
-  why @5 :Text; holdings @6 :List(HoldingKept);
+  why @5 :Text; holdings @6 :List(HoldingKept); ended @7 :Bool; heardNs @8 :UInt64; bootId @9 :Text;   # as in NodeDied
 }
 struct GroupKept {
   spec @0 :GroupSubmitted; order @1 :UInt64; state @2 :GroupState; attempt @3 :UInt64; attempting @4 :Bool;
@@ -103,12 +111,13 @@ struct LaunchKept {              # attachment: the payload while it is open, the
   cancelRequested @9 :Bool; cancelReason @10 :Text; lastFailure @11 :Failure; ended @12 :Bool; marker @13 :Marker;
   preemptions @14 :UInt32;
   cancel @15 :CancelRequested;
+  markerLivedUs @16 :UInt64;
 }
 struct RankValueKept { launch @0 :LaunchId; rank @1 :UInt32; }   # attachment: the value
 struct ActorKept {               # attachment: the payload while it lives, the pickled exception after
   created @0 :ActorCreated; state @1 :ActorState; incarnation @2 :UInt64; place @3 :ActorPlaced;
   address @4 :ActorAddress; retired5 @5 :Data; failure @6 :Failure; restarts @7 :UInt32; doomed @8 :Bool;
-  uncounted @9 :Bool; unwanted @10 :Bool;
+  uncounted @9 :Bool; unwanted @10 :Bool; formerEnded @11 :Bool;   # as ActorDied.ended
 }
 struct RecentWritesKept { requests @0 :List(RequestId); }
 
@@ -151,5 +160,6 @@ struct Event {
     actorKept @34 :ActorKept;
     recentWritesKept @35 :RecentWritesKept;
     actorHandles @36 :ActorHandles;
+    timePassed @37 :TimePassed;
   }
 }

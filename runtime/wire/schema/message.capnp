@@ -119,5 +119,9 @@ struct Message {
     stopRanks @106 :Node.StopRanks;
     rankLeft @107 :Node.RankLeft;
     processStop @108 :Process.ProcessStop;
+    cpuLent @109 :Process.CpuLent;
+    actorLends @110 :Node.ActorLends;
+    tokenRevoked @111 :Client.TokenRevoked;
+    revoked @112 :Node.Revoked;
   }
 }

@@ -7,6 +7,7 @@ using import "types.capnp".LaunchId;
 using import "types.capnp".ActorId;
 using import "types.capnp".GroupId;
 using import "types.capnp".ProcessId;
+using import "types.capnp".TokenId;
 using import "types.capnp".Resource;
 using import "types.capnp".Label;
 using import "types.capnp".EnvVar;
@@ -146,15 +147,23 @@ struct StartActor {
   namespace @12 :Text;
   payload @13 :BlobRef;
   recreatable @14 :Bool;       # named, detached or with max_restarts: ended after 60 s without a head
+  lends @15 :Bool;             # it runs tasks, and the reservation is its alone: CPUs that a task that waits does not need are the node's to give
 }
 # `awaits`: its process is there, and waits for what its maker, on another host, is to bring to it before it is constructed.
 struct ActorStarted { actor @0 :ActorId; incarnation @1 :UInt64; address @2 :ActorAddress; retired3 @3 :Data; awaits @4 :Bool; }
 struct ActorEnded { actor @0 :ActorId; incarnation @1 :UInt64; failure @2 :Failure; graceful @3 :Bool; }  # attachment: pickled exception of a constructor
+# worker -> head: of the CPUs that a process for tasks holds so much (ten-thousandths) is the node's to give while its tasks wait. Said anew after
+# each registration.
+struct ActorLends { actor @0 :ActorId; incarnation @1 :UInt64; amount @2 :UInt64; free @3 :List(Resource); freeVersion @4 :UInt64; }
 struct EndActor { actor @0 :ActorId; incarnation @1 :UInt64; graceful @2 :Bool; reason @3 :Text; }
 
 # A process's request, carried by its worker. `body` is a whole encoded message in the attachment.
 struct Relay { process @0 :ProcessId; launch @1 :LaunchId; epoch @2 :UInt64; rank @3 :Int32 = -1; actor @4 :ActorId; }
 struct RelayDown { process @0 :ProcessId; }
 struct ProcessGone { process @0 :ProcessId; }
+
+# head -> worker, after NodeRegistered and when there are more; worker -> its processes that serve calls: every token whose
+# certificates are worth nothing any more. Connections that were opened by them are ended.
+struct Revoked { tokens @0 :List(TokenId); }
 
 struct EndNode { reason @0 :Text; }               # head -> worker: leave

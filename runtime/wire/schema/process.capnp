@@ -75,4 +75,7 @@ struct ActorReady { failed @0 :Bool; failure @1 :Failure; retired2 @2 :Data; awa
 # worker -> actor that may be re-created elsewhere: it may run until then (CLOCK_BOOTTIME), and ends itself, should its
 # worker be unable to say or do more.
 struct ActorLease { untilNs @0 :UInt64; }
+# process for tasks -> worker: its task waits, or does not any more; so much of its CPUs (ten-thousandths) is not needed meanwhile.
+# `lender`: the actor that they are lent by; nil: they are its own.
+struct CpuLent { waits @0 :Bool; amount @1 :UInt64; lender @2 :ActorId; }
 struct StoreReady { port @0 :UInt16; }
