@@ -9,6 +9,7 @@
 #include "head/core/convert.h"
 #include "head/core/groups.h"
 #include "head/core/outputs.h"
+#include "head/core/roles.h"
 #include "head/core/owners.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
@@ -24,6 +25,10 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
                     std::string& text) {
   if (spec.actor.IsNil()) {
     text = "an actor needs an id";
+    return ErrorCode::kInvalid;
+  }
+  if (IsSomebody(turn.state, spec.actor)) {  // what it made would be taken for that one's
+    text = "the id " + spec.actor.Hex() + " is taken: a client or a rank has it";
     return ErrorCode::kInvalid;
   }
   text = ObjectionTo(spec.where, {});
@@ -175,6 +180,8 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   wire::ActorCreated created;
   created.spec = spec;
   created.owner = spec.detached ? OwnerId() : request.owner;
+  created.line = request.line;
+  created.token = request.token;
   created.root = RootOf(turn, request, spec);
   if (spec.shown && created.root == request.owner) ReachRootAt(turn, created.root, request.route);
   created.launch = request.launch;

@@ -136,6 +136,8 @@ class Folder {
     launch.payload = attachment_;
     launch.request = e.request;
     launch.owner = e.owner;
+    launch.line = e.line;
+    launch.token = e.token;
     launch.group = e.group;
     launch.submitted_us = e.submitted_us;
     launch.order = ++s_.orders;
@@ -152,6 +154,7 @@ class Folder {
     launch->driver = RequestId();
     launch->roster = wire::RosterPublished();
     if (launch->spec.mode == wire::LaunchMode::kCommand) s_.waiting_runs.insert(e.launch);
+    ForgetProcesses(*launch);
     launch->ranks.assign(e.ranks.size(), Rank());
     for (const wire::RankPlacement& place : e.ranks) {
       if (place.rank >= launch->ranks.size()) continue;
@@ -199,6 +202,7 @@ class Folder {
     Launch* launch = FindLaunch(e.marker.launch);
     if (launch == nullptr || launch->marker) return;  // S6: the first one stands
     launch->marker = e.marker;
+    ForgetProcesses(*launch);
     launch->phase = wire::LaunchState::kTerminal;
     s_.waiting_runs.erase(e.marker.launch);
     launch->value = attachment_;
@@ -215,7 +219,10 @@ class Folder {
     s_.tombstone_order.pop_front();
   }
   void operator()(const wire::LaunchDisowned& e) {
-    if (Launch* launch = FindLaunch(e.launch)) launch->owner = e.owner;
+    Launch* launch = FindLaunch(e.launch);
+    if (launch == nullptr) return;
+    launch->owner = e.owner;
+    launch->token = e.token;
   }
 
   void operator()(const wire::ActorCreated& e) {
@@ -223,6 +230,8 @@ class Folder {
     actor.spec = e.spec;
     actor.payload = attachment_;
     actor.owner = e.owner;
+    actor.line = e.line;
+    actor.token = e.token;
     actor.root = e.root;
     actor.launch = e.launch;
     actor.epoch = e.epoch;
@@ -284,7 +293,7 @@ class Folder {
   }
 
   void operator()(const wire::ValueWritten& e) {
-    s_.values[{e.scope, e.key}] = {e.version, attachment_};
+    s_.values[{e.scope, e.key}] = {e.version, attachment_, e.line};
     s_.recent_writes.Note(e.request);
   }
   void operator()(const wire::ValueErased& e) {
@@ -297,6 +306,11 @@ class Folder {
     } else {
       s_.tokens[e.id] = e;
     }
+  }
+
+  void operator()(const wire::TimePassed& e) {
+    s_.lived_us = e.lived_us;
+    s_.seen_wall_us = e.wall_us;
   }
 
   void operator()(const wire::SnapshotBegun& e) { Restore(s_, e, attachment_); }
@@ -325,6 +339,9 @@ class Folder {
     if (found == s_.nodes.end()) return nullptr;
     s_.changed_nodes.insert(id);
     return &found->second;
+  }
+  void ForgetProcesses(const Launch& launch) {
+    for (const Rank& rank : launch.ranks) s_.rank_processes.erase(rank.process);
   }
   void FreeName(const Actor& actor) {
     const auto found = s_.names.find({actor.launch, actor.spec.namespace_, actor.spec.name});

@@ -14,6 +14,7 @@
 #include "head/core/names.h"
 #include "head/core/owners.h"
 #include "head/core/reconcile.h"
+#include "head/core/roles.h"
 #include "head/core/roster.h"
 #include "head/core/status.h"
 #include "head/core/tokens.h"
@@ -130,27 +131,22 @@ bool IsNew(const wire::Body& body) {
          wire::Holds<wire::KvPut>(body) || wire::Holds<wire::CreateToken>(body);
 }
 
-Request RequestFrom(const Turn& turn, const MessageFrom& input, const Session& session) {
-  Request request;
-  request.route.session = input.session;
-  request.id = input.message.id;
-  request.role = session.role;
-  if (!input.relay) {
-    request.owner = OwnerId(session.subject);
-    return request;
+void OnWorkerMessage(Turn& turn, const Request& request, const NodeId& id, const wire::Message& message) {
+  if (const auto* registration = wire::GetIf<wire::RegisterNode>(&message.body)) {
+    OnRegisterNode(turn, request, *registration);
+    return;
   }
-  const wire::Relay& relay = *input.relay;
-  request.role = wire::Role::kProcess;
-  request.route.process = relay.process;
-  request.launch = relay.launch;
-  request.epoch = relay.epoch;
-  request.rank = relay.rank;
-  request.actor = relay.actor;
-  // An actor owns by its own id, which outlives a restart of the head. A rank of a driver launch has
-  // such an id too, but owns as the process it is: pushes that were lost are told it again by that.
-  const bool is_actor = relay.rank < 0 && !relay.actor.IsNil();
-  request.owner = is_actor ? OwnerId(relay.actor.hi, relay.actor.lo) : relay.process;
-  return request;
+  // Words of a session whose node registered elsewhere, or was declared dead, count no more.
+  const auto known = turn.state.nodes.find(id);
+  if (known == turn.state.nodes.end()) {
+    turn.Refuse(request, ErrorCode::kInvalid, "no node has joined by this session, or it has joined anew since");
+    return;
+  }
+  if (const auto* heartbeat = wire::GetIf<wire::Heartbeat>(&message.body)) {
+    OnHeartbeat(turn, known->second, *heartbeat);  // nothing of the node changes for placement
+  } else {
+    wire::Visit(NodeMessages(turn, *turn.FindNode(id), message.attachment), message.body);
+  }
 }
 
 }  // namespace
@@ -160,37 +156,30 @@ void OnMessage(Turn& turn, const MessageFrom& input) {
   if (found == turn.state.sessions.end()) return;
   Session& session = found->second;
   const wire::Message& message = input.message;
-  if (const auto node = turn.state.nodes.find(session.node); node != turn.state.nodes.end()) {
+  const auto node = turn.state.nodes.find(session.node);
+  if (node != turn.state.nodes.end()) {
     Heard(turn, node->second);
-    const auto* heartbeat = wire::GetIf<wire::Heartbeat>(&message.body);
-    if (heartbeat != nullptr && !input.relay) {  // nothing of it changes for placement
-      OnHeartbeat(turn, node->second, *heartbeat);
-      return;
-    }
+  } else if (input.relay && session.role == wire::Role::kWorker) {
+    return;  // its node registered elsewhere, or was declared dead: it asks again when it has registered anew
   }
-  const Request request = RequestFrom(turn, input, session);
-  if (!input.relay && wire::Holds<wire::Goodbye>(message.body)) {
+  Request request;
+  std::optional<Refusal> refusal = Identify(turn, input, session, &request);
+  const Speaker speaker = SpeakerOf(session.role, input.relay.has_value());
+  if (!refusal) refusal = ObjectionTo(turn, speaker, request, message.body);
+  if (refusal) {
+    turn.Refuse(request, refusal->code, std::move(refusal->text));
+    return;
+  }
+  if (wire::Holds<wire::Goodbye>(message.body)) {
     session.left = true;
     turn.Close(input.session, "goodbye");
     return;
   }
-  if (!input.relay && session.role == wire::Role::kWorker) {
-    if (const auto* registration = wire::GetIf<wire::RegisterNode>(&message.body)) {
-      OnRegisterNode(turn, request, *registration);
-      return;
-    }
-    // Words of a session whose node registered elsewhere, or was declared dead, count no more.
-    Node* node = turn.FindNode(session.node);
-    if (node != nullptr && wire::Visit(NodeMessages(turn, *node, message.attachment), message.body)) {
-      return;
-    }
-    if (node == nullptr && message.id == 0) return;
-  }
-  if (wire::Visit(Reads(turn, request), message.body)) return;
-  if (session.role == wire::Role::kObserver) {
-    turn.Refuse(request, ErrorCode::kInvalid, "an observer may look, not change");
+  if (speaker == Speaker::kWorker) {
+    OnWorkerMessage(turn, request, session.node, message);
     return;
   }
+  if (wire::Visit(Reads(turn, request), message.body)) return;
   if (turn.state.read_only && IsNew(message.body)) {
     turn.Refuse(request, ErrorCode::kTooLarge,
                 "the head's disk is full: what runs may end, nothing new is taken until there is room in its "

@@ -130,6 +130,8 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   submitted.where = message.where;
   submitted.priority = message.priority;
   submitted.owner = message.detached ? OwnerId() : request.owner;
+  submitted.line = request.line;
+  submitted.token = request.token;
   submitted.detached = message.detached;
   submitted.launch = request.launch;
   submitted.epoch = request.epoch;

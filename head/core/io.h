@@ -35,6 +35,7 @@ struct SessionOpened {
   Id128 subject;
   std::string host;
   bool local = false;  // same host and user, by Unix socket
+  TokenId token;  // by which it, or the certificate it showed, came; nil: none
   std::string issued_key_hash;  // of the certificate this session was given; empty: none was
 };
 struct SessionClosed {

@@ -107,6 +107,8 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
   submitted.spec = spec;
   submitted.request = message.request;
   submitted.owner = spec.detached ? OwnerId() : request.owner;
+  submitted.line = request.line;
+  submitted.token = request.token;
   submitted.submitted_us = turn.wall_us;
   wire::GroupSubmitted gang;
   gang.group = submitted.group;
@@ -133,12 +135,13 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
 
 void Adopt(Turn& turn, Launch& launch, const Request& request) {
   if (!launch.open() || launch.spec.detached || request.owner.IsNil()) return;
-  if (launch.owner == request.owner || !request.launch.IsNil()) return;
+  if (launch.owner == request.owner || request.role != wire::Role::kClient) return;
   const auto owner = turn.state.owners.find(launch.owner);
   if (owner == turn.state.owners.end() || !owner->second.session.IsNil()) return;
   wire::LaunchDisowned event;
   event.launch = launch.id;
   event.owner = request.owner;
+  event.token = request.token;
   turn.Append(event);
 }
 

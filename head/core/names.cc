@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "head/core/roles.h"
+
 namespace troupe::head {
 
 void OnKvPut(Turn& turn, const Request& request, const wire::KvPut& message,
@@ -29,6 +31,7 @@ void OnKvPut(Turn& turn, const Request& request, const wire::KvPut& message,
   written.scope = message.scope;
   written.key = message.key;
   written.request = message.request;
+  written.line = known == turn.state.values.end() ? request.line : known->second.line;
   written.version = known == turn.state.values.end() ? 1 : known->second.version + 1;
   turn.Append(std::move(written), value);
   turn.Reply(request, wire::Ok());
@@ -69,7 +72,7 @@ void OnKvList(Turn& turn, const Request& request, const wire::KvList& message) {
        it != turn.state.values.end() && it->first.first == message.scope &&
        it->first.second.compare(0, message.prefix.size(), message.prefix) == 0;
        ++it) {
-    keys.keys.push_back(it->first.second);
+    if (OwnsValue(request, it->second)) keys.keys.push_back(it->first.second);
   }
   turn.Reply(request, std::move(keys));
 }

@@ -11,6 +11,7 @@
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/outputs.h"
+#include "head/core/roles.h"
 #include "head/core/roster.h"
 #include "head/core/runs.h"
 
@@ -127,7 +128,8 @@ void OpenSession(Turn& turn, const SessionOpened& input) {
   session.host = input.host;
   session.local = input.local;
   NoteNodeKey(turn, input);
-  if (input.role == wire::Role::kWorker || Id128(input.subject) == Id128()) return;
+  session.token = input.token;
+  if (input.role != wire::Role::kClient || Id128(input.subject) == Id128()) return;  // nobody else owns by a session
   const auto [owner, fresh] = turn.state.owners.try_emplace(OwnerId(input.subject));
   owner->second.session = input.session;
   if (!fresh) ReachRootAt(turn, owner->first, {input.session, ProcessId()});
@@ -159,6 +161,9 @@ void CloseSession(Turn& turn, const SessionId& id) {
 
 void OnProcessGone(Turn& turn, const SessionId& session, const ProcessId& process) {
   DropRoutes(turn.state, session, &process);
+  const auto worker = turn.state.sessions.find(session);
+  if (worker == turn.state.sessions.end() || !WasOn(turn, worker->second.node, process)) return;
+  turn.state.rank_processes.erase(process);
   EndOwner(turn, process, "the process that made it ended");
 }
 

@@ -28,6 +28,8 @@ Launch& BeginRun(Turn& turn, const Request& request, const wire::SubmitLaunch& m
   submitted.spec = message.spec;
   submitted.request = message.request;
   submitted.owner = message.spec.detached ? OwnerId() : request.owner;
+  submitted.line = request.line;
+  submitted.token = request.token;
   submitted.submitted_us = turn.wall_us;
   wire::EpochBegun begun;
   begun.launch = submitted.launch;

@@ -77,6 +77,8 @@ void OnLeaseShares(Turn& turn, const Request& request, const wire::CreateGroup& 
   submitted.strategy = wire::Strategy::kStrictSpread;
   submitted.bundles = BundlesOf(*launch, message.share_rank);
   submitted.owner = request.owner;
+  submitted.line = request.line;
+  submitted.token = request.token;
   submitted.launch = launch->id;
   submitted.epoch = launch->epoch;
   submitted.parent = launch->group;

@@ -61,6 +61,8 @@ void WriteLaunch(Writer& out, const Launch& launch) {
   kept.submitted.spec = launch.spec;
   kept.submitted.request = launch.request;
   kept.submitted.owner = launch.owner;
+  kept.submitted.line = launch.line;
+  kept.submitted.token = launch.token;
   kept.submitted.group = launch.group;
   kept.submitted.submitted_us = launch.submitted_us;
   kept.order = launch.order;
@@ -98,6 +100,8 @@ void WriteActor(Writer& out, const Actor& actor) {
   wire::ActorKept kept;
   kept.created.spec = actor.spec;
   kept.created.owner = actor.owner;
+  kept.created.line = actor.line;
+  kept.created.token = actor.token;
   kept.created.root = actor.root;
   kept.created.launch = actor.launch;
   kept.created.epoch = actor.epoch;
@@ -163,6 +167,7 @@ std::vector<wire::Event> SnapshotOf(const State& state) {
     written.scope = key.first;
     written.key = key.second;
     written.version = value.version;
+    written.line = value.line;
     out.Put(std::move(written), value.bytes);
   }
   WriteRecentWrites(out, state.recent_writes);
@@ -214,6 +219,8 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
   launch.spec = event.submitted.spec;
   launch.request = event.submitted.request;
   launch.owner = event.submitted.owner;
+  launch.line = event.submitted.line;
+  launch.token = event.submitted.token;
   launch.group = event.submitted.group;
   launch.submitted_us = event.submitted.submitted_us;
   launch.order = event.order;
@@ -252,6 +259,8 @@ void Restore(State& state, const wire::ActorKept& event, const std::string& atta
   Actor& actor = state.actors[spec.actor];
   actor.spec = spec;
   actor.owner = event.created.owner;
+  actor.line = event.created.line;
+  actor.token = event.created.token;
   actor.root = event.created.root;
   actor.launch = event.created.launch;
   actor.epoch = event.created.epoch;

@@ -91,6 +91,7 @@ struct Rank {
   wire::RankDone done;  // outcome kNone until it finished
   std::string value;
   // volatile
+  ProcessId process;  // that has asked for something as this rank; nil: none yet
   bool missing = false;  // its re-joined node did not report it
   wire::Outcome late = wire::Outcome::kNone;  // how it ended after the marker
   std::int32_t late_exit_code = 0;
@@ -124,6 +125,8 @@ struct Launch {
   std::string payload;
   RequestId request;
   OwnerId owner;
+  OwnerId line;   // whose it is for who may act on it (roles.h)
+  TokenId token;  // by which that client came; nil: none
   GroupId group;
   std::uint64_t submitted_us = 0;
   std::uint64_t order = 0;
@@ -169,6 +172,8 @@ struct Actor {
   wire::ActorSpec spec;
   std::string payload;
   OwnerId owner;
+  OwnerId line;   // whose it is for who may act on it (roles.h)
+  TokenId token;  // by which that client came; nil: none
   OwnerId root;  // who shows its output (outputs.h); nil: nobody
   LaunchId launch;
   std::uint64_t epoch = 0;
@@ -197,6 +202,7 @@ using ActorName = std::tuple<LaunchId, std::string, std::string>;
 struct Value {
   std::uint64_t version = 0;
   std::string bytes;
+  OwnerId line;  // of who wrote it first
 };
 using ValueKey = std::pair<std::string, std::string>;  // scope, key
 
@@ -206,6 +212,7 @@ struct Session {
   std::string host;
   bool local = false;
   bool left = false;  // said Goodbye
+  TokenId token;  // by which it, or the certificate it showed, came; nil: none
   NodeId node;        // of a registered worker
 };
 struct Owner {
@@ -262,13 +269,17 @@ struct State {
   std::map<ValueKey, Value> values;
   RecentWrites recent_writes;  // of values
   std::map<TokenId, wire::TokenWritten> tokens;
+  std::uint64_t lived_us = 0;      // that heads of this state have run, when that was last noted (TimePassed)
+  std::uint64_t seen_wall_us = 0;  // what the host's clock said then; 0: never noted
   // volatile
   std::map<SessionId, Session> sessions;
   std::map<OwnerId, Owner> owners;
+  std::map<ProcessId, std::pair<LaunchId, std::uint32_t>> rank_processes;  // of open launches: Rank::process
   Chronicle chronicle;  // for who asks what has happened
   std::map<OwnerId, Route> output_routes;  // of programs that show output, while they are reached (outputs.h)
   Timers timers;
   Instant started{};
+  Instant lived_at{};  // when lived_us was noted
   bool replaying = true;  // until the head starts
   bool read_only = false;
   bool cut_off = false;  // nodes are silent, and nobody is heard over the network

@@ -26,6 +26,8 @@ struct Request {
   std::uint64_t id = 0;
   wire::Role role = wire::Role::kNone;
   OwnerId owner;
+  OwnerId line;   // whose what it makes is for who may act on it (roles.h)
+  TokenId token;  // by which that client came; nil: none
   LaunchId launch;
   std::uint64_t epoch = 0;
   std::int32_t rank = -1;

@@ -64,7 +64,7 @@ TEST_F(Certificates, CF1_ARankIsCertifiedThroughItsOwnNodeAndEpochOnly) {
   EXPECT_EQ(given->to.process, RankOf(launch, on_b).process);
 
   EXPECT_FALSE(Ask(a, RankOf(launch, on_b)));          // another node's rank
-  EXPECT_EQ(LastError(a.session), ErrorCode::kJoinRefused);
+  EXPECT_EQ(LastError(a.session), ErrorCode::kInvalid);
   EXPECT_FALSE(Ask(b, RankOf(launch, on_b, 2)));       // another epoch
   EXPECT_FALSE(Ask(b, RankOf(launch, 17)));            // no such rank
   wire::Relay posing = RankOf(launch, on_b);

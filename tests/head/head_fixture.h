@@ -188,7 +188,7 @@ class HeadFixture : public ::testing::Test {
   }
   wire::Relay DriverOf(LaunchId launch, std::uint64_t epoch = 1) {
     wire::Relay relay;
-    relay.process = ProcessId(8, epoch);
+    relay.process = ProcessId(8 + launch.lo, epoch);
     relay.launch = launch;
     relay.epoch = epoch;
     relay.rank = 0;
