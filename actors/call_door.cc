@@ -8,8 +8,10 @@
 
 #include "actors/now.h"
 #include "actors/object_mover.h"
+#include "actors/process_revocations.h"
 #include "runtime/async/deadline.h"
 #include "runtime/base/log.h"
+#include "runtime/base/seldom.h"
 #include "runtime/net/address.h"
 #include "runtime/net/admission.h"
 #include "runtime/net/endpoint.h"
@@ -54,6 +56,7 @@ struct CallDoor::State {
   const std::string path;
   const std::uint32_t generation = ForkGuard::generation();
   net::Admission admission;
+  Seldom refused;
   LoopSocket listener;  // the loop's
 
   std::mutex mutex;
@@ -126,8 +129,9 @@ Task<void> CallDoor::Receive(std::shared_ptr<State> state, std::shared_ptr<LoopS
   std::string what = "the TLS handshake of a caller from another host";
   const Status greeted =
       co_await async::WithDeadline(std::move(greeting), Duration(kHandshakeLimit), std::move(what));
-  if (!greeted.ok()) {
-    Log(LogLevel::kWarning, "a caller from another host was not let in", {{"why", MessageOf(greeted)}});
+  if (greeted.ok()) co_return;
+  if (const auto more = state->refused.Due(Now())) {
+    Log(LogLevel::kWarning, "a caller from another host was not let in", {{"why", MessageOf(greeted)}, {"not_said_before", *more}});
   }
 }
 
@@ -136,7 +140,7 @@ Task<Status> CallDoor::Greet(std::shared_ptr<State> state, std::shared_ptr<LoopS
   if (error) co_return MakeError(ErrorCode::kConnection, error.message());
   TROUPE_CO_ASSIGN(UniqueFd taken, net::TakeHandover(giver->fd()));
   const net::Address from = net::PeerAddress(taken.get());
-  const std::shared_ptr<void> ticket = state->admission.Admit(from.host);
+  const std::shared_ptr<void> ticket = state->admission.Admit(from.host, taken.get());
   if (!ticket) {
     co_return MakeError(ErrorCode::kConnection, from.Text() + ": too many handshakes are under way");
   }
@@ -150,10 +154,15 @@ Task<Status> CallDoor::Greet(std::shared_ptr<State> state, std::shared_ptr<LoopS
   const Status allowed = MayCall(engine->verdict());
   if (!allowed.ok()) co_return MakeError(ErrorCodeOf(allowed), from.Text() + ": " + MessageOf(allowed));
   const net::Identity& who = *engine->verdict().identity;
+  if (ProcessRevocations().Refuses(who)) {
+    co_return MakeError(ErrorCode::kJoinRefused, from.Text() + ": " + MessageOf(net::RevokedToken(who.token)));
+  }
   std::string peer = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id).substr(0, 8) + " at " + from.Text();
   std::string shows = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id);
   const bool for_objects = engine->for_objects();
-  CallStream stream(socket.Release(), std::move(engine), std::move(peer), std::move(shows));
+  GuardedFd taken_over = socket.Release();
+  std::shared_ptr<void> watch = ProcessRevocations().Watch(who, taken_over.get());
+  CallStream stream(std::move(taken_over), std::move(engine), std::move(peer), std::move(shows), std::move(watch));
   if (!for_objects) {
     state->Deliver(std::move(stream));
   } else if (ObjectMover* const mover = ObjectMover::Current()) {

@@ -19,13 +19,20 @@ class CallStream {
  public:
   CallStream() = default;
   explicit CallStream(UnixStream socket) : socket_(std::move(socket)) {}
-  /// `peer` is how errors and logs call the other end, `identity` what its certificate says.
+  /// `peer` is how errors and logs call the other end, `identity` what its certificate says. `watch` is dropped before the
+  /// socket is closed.
   CallStream(GuardedFd fd, std::unique_ptr<net::TlsEngine> engine, std::string peer,
-             std::string identity)
-      : socket_(std::move(fd)),
+             std::string identity, std::shared_ptr<void> watch = nullptr)
+      : watch_(std::move(watch)),
+        socket_(std::move(fd)),
         tls_(std::make_unique<TlsPipe>(socket_.fd(), std::move(engine))),
         peer_(std::move(peer)),
         identity_(std::move(identity)) {}
+  // The watch is let go of before the descriptor, which another thread may get at once: at an assignment by the order of the
+  // members, at the end by this destructor.
+  CallStream(CallStream&&) = default;
+  CallStream& operator=(CallStream&&) = default;
+  ~CallStream() { watch_.reset(); }
 
   IoResult TryRead(char* into, std::size_t bytes) {
     return tls_ == nullptr ? socket_.TryRead(into, bytes) : tls_->Read(fd(), into, bytes);
@@ -50,6 +57,7 @@ class CallStream {
   std::string WhyEnded(const IoResult& ended) const;
 
  private:
+  std::shared_ptr<void> watch_;  // of its certificate's token
   UnixStream socket_;
   std::unique_ptr<TlsPipe> tls_;
   std::string peer_;

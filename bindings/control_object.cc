@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "actors/process_revocations.h"
 #include "bindings/control_convert.h"
 #include "bindings/gil.h"
 #include "runtime/base/log.h"
@@ -150,6 +151,9 @@ std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& p
     const auto until_ns = wire::Get<wire::ActorLease>(message.body).until_ns;
     const Status armed = fence->Until(Instant(Duration(static_cast<std::int64_t>(until_ns))));
     if (!armed.ok()) Log(LogLevel::kError, "this actor cannot fence itself", {{"reason", MessageOf(armed)}});
+  };
+  callbacks["Revoked"] = [](const wire::Message& message) {
+    actors::ProcessRevocations().Set(wire::Get<wire::Revoked>(message.body).tokens);
   };
   StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
   {

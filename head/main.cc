@@ -31,6 +31,7 @@ ABSL_FLAG(double, certificate_days, 7, "life of certificates of nodes and of the
 ABSL_FLAG(std::string, preemption, "never", "whom a request of higher priority may end: never, or restartable");
 ABSL_FLAG(double, keep_place_after, 8, "hours after which who waits first keeps a place; until then whoever fits goes");
 ABSL_FLAG(bool, embedded, false, "the state is thrown away afterwards: do not sync it");
+ABSL_FLAG(bool, no_local_clients, false, "who connects to the Unix socket is no client by that: it needs a token, over TCP");
 ABSL_FLAG(std::string, run_secret_file, "", "secret of a `troupe run`, from which authority and tokens come");
 ABSL_FLAG(std::string, run, "", "name of the run that the secret is for");
 ABSL_FLAG(std::string, repair, "", "cut the damaged journal in this folder, then exit");
@@ -97,6 +98,7 @@ int main(int argc, char** argv) {
   options.run = absl::GetFlag(FLAGS_run);
   options.preemption = absl::GetFlag(FLAGS_preemption);
   options.keep_hours = absl::GetFlag(FLAGS_keep_place_after);
+  options.local_clients = !absl::GetFlag(FLAGS_no_local_clients);
   options.embedded = absl::GetFlag(FLAGS_embedded);
   options.snapshot_every = absl::GetFlag(FLAGS_snapshot_every);
   const troupe::Status status = troupe::head::RunHead(options);

@@ -103,6 +103,7 @@ StatusOr<bool> BlobStore::Put(std::uint64_t uploader, const std::string& sha256,
   auto found = uploads_.find(key);
   if (found == uploads_.end()) {
     if (offset != 0) return MakeError(ErrorCode::kInvalid, "an upload begins at offset 0");
+    TROUPE_TRY(RoomForUpload(uploader));
     Upload upload;
     upload.path = PathOf(sha256) + "." + std::to_string(next_upload_++) + kPartSuffix;
     upload.fd = UniqueFd(open(upload.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -133,6 +134,16 @@ StatusOr<bool> BlobStore::Put(std::uint64_t uploader, const std::string& sha256,
   unlink(upload.path.c_str());
   uploads_.erase(found);
   return status;
+}
+
+Status BlobStore::RoomForUpload(std::uint64_t uploader) const {
+  const auto first = uploads_.lower_bound({uploader, ""});
+  const auto last = uploads_.lower_bound({uploader + 1, ""});
+  const bool too_many = static_cast<std::size_t>(std::distance(first, last)) >= kUploadsOfOneMax;
+  if (!too_many && uploads_.size() < kUploadsMax) return absl::OkStatus();
+  return MakeError(ErrorCode::kTooLarge,
+                   too_many ? "it has " + std::to_string(kUploadsOfOneMax) + " unfinished uploads (kUploadsOfOneMax): finish one first"
+                            : "this node has " + std::to_string(kUploadsMax) + " unfinished uploads (kUploadsMax): try again later");
 }
 
 void BlobStore::AbandonUploads(std::uint64_t uploader) {

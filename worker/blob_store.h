@@ -49,6 +49,10 @@ class BlobStore {
   void Unpin(const std::string& sha256);
   std::uint64_t total_bytes() const { return total_; }
 
+  /// Unfinished ones, each of which has a descriptor: of one uploader, and of all.
+  static constexpr std::size_t kUploadsOfOneMax = 64;
+  static constexpr std::size_t kUploadsMax = 512;
+
  private:
   struct Blob {
     std::uint64_t size = 0;
@@ -65,6 +69,7 @@ class BlobStore {
   void Scan();
   void Insert(const std::string& sha256, std::uint64_t size);
   void MakeRoom(std::uint64_t bytes);
+  Status RoomForUpload(std::uint64_t uploader) const;
 
   const std::string folder_;
   const std::uint64_t bytes_max_;

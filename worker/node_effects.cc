@@ -170,6 +170,8 @@ void Node::PerformOne(Effect& effect) {
     } else if constexpr (std::is_same_v<Kind, NotTaken>) {
       Log(LogLevel::kWarning, "a process sent a message that nobody takes; it is dropped",
           {{"process", what.process.Hex()}, {"kind", std::string(what.kind)}});
+    } else if constexpr (std::is_same_v<Kind, RevokeTokens>) {
+      doors_->Revoke(what.tokens);
     } else if constexpr (std::is_same_v<Kind, DialPeer>) {
       scope_.Spawn("probe", Dial(what.probe));
     } else if constexpr (std::is_same_v<Kind, LeaveNode>) {

@@ -38,6 +38,7 @@ Status PeerServer::Open(const Options& options, const net::Credentials& credenti
   rules_.cluster = identity.cluster;
   rules_.name = options.node_name;
   rules_.ca_pem = credentials.ca.Pem();
+  rules_.revoked = [this](const net::Identity& who) { return revocations_.Refuses(who); };
   const auto accept = [this](std::shared_ptr<net::Connection> connection) {
     Accept(std::move(connection));
   };
@@ -66,6 +67,14 @@ Status PeerServer::Renew(const net::Credentials& credentials) {
   return absl::OkStatus();
 }
 
+void PeerServer::Revoke(const std::vector<TokenId>& tokens) {
+  revocations_.Set(tokens);
+  for (const TokenId& token : tokens) {
+    const auto [first, last] = by_token_.equal_range(token);
+    for (auto each = first; each != last; ++each) each->second->Close(net::RevokedToken(token));
+  }
+}
+
 void PeerServer::Stop() {
   if (unix_) unix_->Stop();
   if (tcp_) tcp_->Stop();
@@ -92,10 +101,14 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
   StatusOr<net::Admitted> admitted =
       co_await net::Authenticate(connection, rules_, clock_, random_);
   if (!admitted.ok()) {
-    Log(LogLevel::kInfo, "a peer was refused",
-        {{"peer", connection->peer().address}, {"reason", MessageOf(admitted.status())}});
+    if (const auto more = refused_.Due(clock_.Now())) {
+      Log(LogLevel::kInfo, "a peer was refused",
+          {{"peer", connection->peer().address}, {"reason", MessageOf(admitted.status())}, {"not_said_before", *more}});
+    }
     co_return;
   }
+  const bool ends_with_token = !admitted->token.IsNil() && net::EndsWithItsToken(admitted->role);
+  auto listed = ends_with_token ? by_token_.emplace(admitted->token, connection) : by_token_.end();
   const std::uint64_t asker = next_asker_++;
   const auto open = std::make_shared<int>(0);
   for (;;) {
@@ -115,6 +128,7 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
     const Status drained = co_await connection->Drain();
     if (!drained.ok()) break;
   }
+  if (listed != by_token_.end()) by_token_.erase(listed);
   blobs_.AbandonUploads(asker);
   service_.Forget(asker);
   connection->Close(MakeError(ErrorCode::kConnection, "the session ended"));

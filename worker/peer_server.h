@@ -8,12 +8,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/async/scope.h"
 #include "runtime/base/random.h"
+#include "runtime/base/seldom.h"
 #include "runtime/net/listener.h"
+#include "runtime/net/revocations.h"
 #include "runtime/net/session.h"
 #include "worker/service.h"
 
@@ -38,6 +42,8 @@ class PeerServer {
   Status Open(const Options& options, const net::Credentials& credentials);
   /// The certificate was renewed.
   Status Renew(const net::Credentials& credentials);
+  /// Of all tokens that are revoked.
+  void Revoke(const std::vector<TokenId>& tokens);
   void Stop();
   const net::Address& tcp_address() const { return tcp_->address(); }
 
@@ -54,6 +60,9 @@ class PeerServer {
   Service& service_;
   BlobStore& blobs_;
   net::SessionRules rules_;
+  net::Revocations revocations_;
+  Seldom refused_;
+  std::multimap<TokenId, std::shared_ptr<net::Connection>> by_token_;  // that end with it
   std::function<std::string(const ProcessId&)> call_socket_of_;
   std::uint64_t next_asker_ = 1u << 20;  // below: processes of this node
   std::unique_ptr<net::Listener> unix_;

@@ -40,6 +40,7 @@ class Folder {
     s_.changed_nodes.insert(e.registration.node);
     Node& node = s_.nodes[e.registration.node];
     FreeName(node);
+    if (node.dead) std::erase(s_.dead_nodes, node.id);
     s_.node_names[e.name] = e.registration.node;
     node.id = e.registration.node;
     node.name = e.name;
@@ -53,12 +54,24 @@ class Folder {
   void operator()(const wire::NodeDied& e) {
     Node* node = ChangeNode(e.node);
     if (node == nullptr || node->incarnation != e.incarnation) return;
+    if (!node->dead) s_.dead_nodes.push_back(e.node);
     node->dead = true;
     FreeName(*node);
     node->why = e.cause;
     node->holdings.clear();
   }
-  void operator()(const wire::NodeKeyed& e) { s_.node_keys[e.node] = e.key_hash; }
+  void operator()(const wire::NodeKeyed& e) {
+    if (!e.key_hash.empty()) {
+      s_.node_keys[e.node] = e.key_hash;
+      return;
+    }
+    s_.node_keys.erase(e.node);  // without a key: it is forgotten
+    const auto node = s_.nodes.find(e.node);
+    if (node == s_.nodes.end() || !node->second.dead) return;
+    s_.changed_nodes.insert(e.node);
+    s_.nodes.erase(node);
+    std::erase(s_.dead_nodes, e.node);
+  }
   void operator()(const wire::NodeDrained& e) {
     Node* node = ChangeNode(e.node);
     if (node == nullptr) return;
@@ -202,6 +215,7 @@ class Folder {
     Launch* launch = FindLaunch(e.marker.launch);
     if (launch == nullptr || launch->marker) return;  // S6: the first one stands
     launch->marker = e.marker;
+    launch->marker_lived_us = e.lived_us;
     ForgetProcesses(*launch);
     launch->phase = wire::LaunchState::kTerminal;
     s_.waiting_runs.erase(e.marker.launch);
@@ -293,11 +307,18 @@ class Folder {
   }
 
   void operator()(const wire::ValueWritten& e) {
-    s_.values[{e.scope, e.key}] = {e.version, attachment_, e.line};
+    const auto [value, fresh] = s_.values.try_emplace({e.scope, e.key});
+    if (!fresh) s_.values_bytes -= BytesOf(value->first, value->second.bytes);
+    value->second = {e.version, attachment_, e.line};
+    s_.values_bytes += BytesOf(value->first, value->second.bytes);
     s_.recent_writes.Note(e.request);
   }
   void operator()(const wire::ValueErased& e) {
-    s_.values.erase({e.scope, e.key});
+    const auto value = s_.values.find({e.scope, e.key});
+    if (value != s_.values.end()) {
+      s_.values_bytes -= BytesOf(value->first, value->second.bytes);
+      s_.values.erase(value);
+    }
     s_.recent_writes.Note(e.request);
   }
   void operator()(const wire::TokenWritten& e) {

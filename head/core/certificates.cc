@@ -43,6 +43,7 @@ void OnCertifyProcess(Turn& turn, const Request& request, const wire::CertifyPro
     certify.subject = request.actor;
   } else if (request.role == wire::Role::kClient) {
     certify.subject = Id128{request.owner.hi, request.owner.lo};
+    certify.token = request.token;
   } else {
     turn.Refuse(request, ErrorCode::kInvalid, "certificates are for clients, actors and ranks");
     return;

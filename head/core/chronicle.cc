@@ -1,8 +1,10 @@
 #include "head/core/chronicle.h"
 
+#include <cstdio>
 #include <string>
 #include <utility>
 
+#include "head/core/lived_time.h"
 #include "head/core/state.h"
 
 namespace troupe::head {
@@ -62,6 +64,18 @@ class Notes {
     const char* how = failed ? " failed" : e.marker.outcome == wire::Outcome::kCancelled ? " was cancelled" : " succeeded";
     Add(failed ? wire::Severity::kError : wire::Severity::kInfo, wire::EventSource::kLaunch,
         "launch " + launch->spec.name + how + (e.marker.cause.empty() ? "" : ": " + e.marker.cause));
+  }
+  void operator()(const wire::TimePassed& e) {
+    if (s_.seen_wall_us == 0) return;
+    const std::int64_t by_wall = static_cast<std::int64_t>(e.wall_us - s_.seen_wall_us);
+    const std::int64_t jump = by_wall - static_cast<std::int64_t>(e.lived_us - s_.lived_us);
+    if (jump < static_cast<std::int64_t>(kJumpUs) && -jump < static_cast<std::int64_t>(kJumpUs)) return;
+    char text[300];
+    std::snprintf(text, sizeof text,
+                  "the head was away, or the clock of its host was set: it reads %.1f hours %s than this head has seen pass; records of "
+                  "launches and tokens are kept for the time that it runs",
+                  static_cast<double>(jump < 0 ? -jump : jump) / 3.6e9, jump < 0 ? "less" : "more");
+    Add(wire::Severity::kWarning, wire::EventSource::kHead, text);
   }
   template <class Other>
   void operator()(const Other&) {}

@@ -14,6 +14,7 @@
 #include "head/core/names.h"
 #include "head/core/owners.h"
 #include "head/core/reconcile.h"
+#include "head/core/revocation.h"
 #include "head/core/roles.h"
 #include "head/core/roster.h"
 #include "head/core/status.h"
@@ -201,7 +202,7 @@ void OnTick(Turn& turn) {
       case TimerKind::kLaunch: OnLaunchTimer(turn, LaunchId(id)); break;
       case TimerKind::kCancel: OnCancelTimer(turn, LaunchId(id)); break;
       case TimerKind::kDriver: OnDriverTimer(turn, LaunchId(id)); break;
-      case TimerKind::kWait: OnWaitTimer(turn, LaunchId(id)); break;
+      case TimerKind::kWait: OnWaitTimer(turn, id.lo); break;
       case TimerKind::kActorRecreate: OnRecreateTimer(turn, ActorId(id)); break;
       case TimerKind::kRetention: OnRetentionTimer(turn, LaunchId(id)); break;
       case TimerKind::kEnding: OnEndingTimer(turn, LaunchId(id)); break;

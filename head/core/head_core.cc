@@ -7,6 +7,7 @@
 #include "head/core/dispatch.h"
 #include "head/core/ending.h"
 #include "head/core/launches.h"
+#include "head/core/lived_time.h"
 #include "head/core/owners.h"
 #include "head/core/roster.h"
 #include "head/core/schedule.h"
@@ -44,13 +45,15 @@ Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
   Turn turn(state_, options_, seams_, now, wall_us);
   state_.replaying = false;
   state_.started = now;
+  BeginLivedTime(turn);
   wire::HeadStarted started;
   started.incarnation = state_.incarnation + 1;
   started.wall_us = wall_us;
   started.version = options_.version;
   turn.Append(std::move(started));
-  for (const wire::TokenWritten& token : options_.tokens) {
-    if (state_.tokens.count(token.id) == 0) turn.Append(token);
+  for (wire::TokenWritten token : options_.tokens) {
+    token.created_lived_us = LivedMark(turn);
+    if (state_.tokens.count(token.id) == 0) turn.Append(std::move(token));
   }
   AwaitNodes(turn);
   AwaitOwners(turn);
@@ -72,6 +75,7 @@ Effects HeadCore::Handle(const Input& input, Instant now, std::uint64_t wall_us)
     wake_at_.reset();
   }
   ForgiveWait(turn);
+  NoteLivedTime(turn);
   if (std::holds_alternative<PlanNow>(input)) plan_asked_ = false;
   std::visit(Inputs(turn), input);
   return Finish(turn);

@@ -107,6 +107,7 @@ struct Certify {
   wire::Role role = wire::Role::kNone;
   Id128 subject;
   std::string request;  // DER, not looked at
+  TokenId token;        // the certificate ends with it; nil: with none
 };
 /// In this order: rows to the journal (one batch), sends, closes.
 struct Effects {

@@ -9,6 +9,7 @@
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
+#include "head/core/lived_time.h"
 #include "head/core/markers.h"
 #include "head/core/runs.h"
 #include "head/core/schedule.h"
@@ -281,9 +282,9 @@ void ResumeLaunchTimers(Turn& turn) {
       turn.Arm(turn.now + turn.options.cancel_grace, TimerKind::kCancel, id);
     }
     if (launch.open()) continue;
-    const std::uint64_t due_us = launch.marker->wall_time_us + turn.options.retention_us;
-    const std::uint64_t left_us =
-        std::min(due_us > turn.wall_us ? due_us - turn.wall_us : 0, turn.options.retention_us);
+    const std::uint64_t due_us = launch.marker_lived_us + turn.options.retention_us;
+    const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
+    const std::uint64_t left_us = std::min(due_us > lived_us ? due_us - lived_us : 0, turn.options.retention_us);
     turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kRetention, id);
   }
 }

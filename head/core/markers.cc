@@ -9,6 +9,7 @@
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/verdict.h"
+#include "head/core/lived_time.h"
 #include "runtime/base/check.h"
 
 namespace troupe::head {
@@ -93,9 +94,7 @@ void DriverFailed(Turn& turn, const Request& request, Launch& launch, const wire
 
 void Announce(Turn& turn, Launch& launch) {
   const wire::MarkerReply reply{*launch.marker};
-  std::vector<Waiter> waiters;
-  waiters.swap(launch.waiters);
-  for (const Waiter& waiter : waiters) turn.SendTo(waiter.route, reply, {}, waiter.request);
+  for (const Waiter& waiter : turn.state.waits.TakeOf(launch.id)) turn.SendTo(waiter.route, reply, {}, waiter.request);
   PushLaunch(turn, launch);
 }
 
@@ -118,6 +117,7 @@ void WriteMarker(Turn& turn, Launch& launch, Verdict verdict) {
     marker.duration_ms = (turn.wall_us - launch.submitted_us) / 1000;
   }
   marker.failure = std::move(verdict.failure);
+  written.lived_us = LivedUs(turn.state, turn.now);
   written.manifest_sha256 = std::move(verdict.manifest);
   turn.Append(std::move(written), std::move(verdict.value));
   Announce(turn, launch);
@@ -214,30 +214,25 @@ void OnComplete(Turn& turn, const Request& request, const wire::Complete& messag
 void OnWaitMarker(Turn& turn, const Request& request, const wire::WaitMarker& message) {
   Launch* launch = OpenLaunch(turn, request, message.launch);
   if (launch == nullptr) return;
-  Waiter waiter;
-  waiter.route = request.route;
-  waiter.request = request.id;
-  waiter.due = message.timeout_ms == 0 ? Instant::max()
-                                       : turn.now + std::chrono::milliseconds(message.timeout_ms);
-  if (message.timeout_ms != 0) turn.Arm(waiter.due, TimerKind::kWait, launch->id);
-  launch->waiters.push_back(waiter);
+  const auto number = turn.state.waits.Add({request.route, request.id, launch->id});
+  if (!number) {
+    turn.Refuse(request, ErrorCode::kTooLarge, "it waits for " + std::to_string(Waits::kWaitsMax) + " markers already (kWaitsMax)");
+    return;
+  }
+  if (message.timeout_ms != 0) {
+    turn.Arm(turn.now + std::chrono::milliseconds(message.timeout_ms), TimerKind::kWait, Id128{0, *number});
+  }
   Adopt(turn, *launch, request);
 }
 
-void OnWaitTimer(Turn& turn, const LaunchId& id) {
-  Launch* launch = turn.FindLaunch(id);
-  if (launch == nullptr) return;
-  for (auto it = launch->waiters.begin(); it != launch->waiters.end();) {
-    if (it->due > turn.now) {
-      ++it;
-      continue;
-    }
-    wire::ErrorReply late;
-    late.code = static_cast<std::uint16_t>(ErrorCode::kTimeout);
-    late.text = "launch " + id.Short() + " is still " + NameOf(launch->phase);
-    turn.SendTo(it->route, std::move(late), {}, it->request);
-    it = launch->waiters.erase(it);
-  }
+void OnWaitTimer(Turn& turn, std::uint64_t number) {
+  const auto waiter = turn.state.waits.Take(number);
+  if (!waiter) return;
+  const Launch* launch = turn.FindLaunch(waiter->launch);
+  wire::ErrorReply late;
+  late.code = static_cast<std::uint16_t>(ErrorCode::kTimeout);
+  late.text = "launch " + waiter->launch.Short() + " is " + (launch == nullptr ? "gone" : std::string("still ") + NameOf(launch->phase));
+  turn.SendTo(waiter->route, std::move(late), {}, waiter->request);
 }
 
 void OnDriverTimer(Turn& turn, const LaunchId& id) {

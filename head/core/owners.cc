@@ -42,13 +42,6 @@ void Move(std::set<Route>& watchers, const SessionId& from, const SessionId& to)
   for (const ProcessId& process : moved) watchers.insert({to, process});
 }
 
-void DropWaiters(Launch& launch, const SessionId& session) {
-  auto& waiters = launch.waiters;
-  waiters.erase(std::remove_if(waiters.begin(), waiters.end(),
-                               [&](const Waiter& w) { return w.route.session == session; }),
-                waiters.end());
-}
-
 // The rank that made something, if its launch is on this node: a worker passes over processes it does
 // not have.
 std::optional<ProcessId> MakerThere(Turn& turn, const LaunchId& id, const OwnerId& owner,
@@ -62,15 +55,8 @@ std::optional<ProcessId> MakerThere(Turn& turn, const LaunchId& id, const OwnerI
 
 // `process` null: the whole session.
 void DropRoutes(State& state, const SessionId& session, const ProcessId* process) {
-  for (auto& [id, launch] : state.launches) {
-    DropWatchers(launch.watchers, session, process);
-    auto& waiters = launch.waiters;
-    for (auto it = waiters.begin(); it != waiters.end();) {
-      const bool gone = it->route.session == session &&
-                        (process == nullptr || it->route.process == *process);
-      it = gone ? waiters.erase(it) : std::next(it);
-    }
-  }
+  state.waits.Drop(session, process);
+  for (auto& [id, launch] : state.launches) DropWatchers(launch.watchers, session, process);
   for (auto& [id, group] : state.groups) DropWatchers(group.watchers, session, process);
   for (auto& [id, actor] : state.actors) DropWatchers(actor.watchers, session, process);
   std::erase_if(state.output_routes, [&](const auto& each) {
@@ -78,9 +64,22 @@ void DropRoutes(State& state, const SessionId& session, const ProcessId* process
   });
 }
 
+// Keys of those that were given a certificate and have not become nodes, since a token may be shown as often as one likes.
+bool ForgetIdleKeys(Turn& turn) {
+  std::set<NodeId> here;
+  for (const auto& [id, session] : turn.state.sessions) here.insert(NodeId(session.subject));
+  std::vector<NodeId> idle;
+  for (const auto& [id, hash] : turn.state.node_keys) {
+    if (turn.state.nodes.count(id) == 0 && here.count(id) == 0) idle.push_back(id);
+  }
+  for (const NodeId& id : idle) ForgetNode(turn, id);
+  return !idle.empty();
+}
+
 // By its newest key alone a node may come back on a certificate that is out of date (decision 18).
 void NoteNodeKey(Turn& turn, const SessionOpened& input) {
   if (input.role != wire::Role::kWorker || input.issued_key_hash.empty()) return;
+  if (turn.state.node_keys.size() >= kNodeKeysMax && !ForgetIdleKeys(turn)) return;  // it may not come back once its certificate is out of date
   wire::NodeKeyed keyed;
   keyed.node = NodeId(input.subject);
   keyed.key_hash = input.issued_key_hash;
@@ -97,14 +96,13 @@ void DropWatches(Turn& turn, const Node& node) {
 void ResumeWatches(Turn& turn, Node& node, const SessionId& session) {
   const SessionId before = node.last_session;
   node.last_session = session;
+  if (!before.IsNil()) turn.state.waits.Drop(before, nullptr);  // they ask again by themselves: their requests are repeated
   for (auto& [id, route] : turn.state.output_routes) {
     if (!before.IsNil() && route.session == before) route.session = session;
   }
   for (auto& [id, launch] : turn.state.launches) {
     Move(launch.watchers, before, session);
     if (!before.IsNil() && launch.driver_route.session == before) launch.driver_route.session = session;
-    // Waiters ask again by themselves: their requests are repeated.
-    DropWaiters(launch, before);
     if (Watches(launch.watchers, session)) PushLaunch(turn, launch);
   }
   for (auto& [id, group] : turn.state.groups) {

@@ -11,6 +11,7 @@
 #include "head/core/groups.h"
 #include "head/core/owners.h"
 #include "head/core/reconcile.h"
+#include "head/core/revocation.h"
 
 namespace troupe::head {
 namespace {
@@ -23,6 +24,26 @@ std::string UniqueName(const State& state, const NodeId& id, const std::string& 
     const auto taken = state.node_names.find(name);
     if (taken == state.node_names.end() || taken->second == id) return name;
   }
+}
+
+// People read these in listings and errors, on their terminals.
+std::string ObjectionToNames(const wire::RegisterNode& message) {
+  constexpr std::size_t kNameMax = 253;  // of a host
+  const auto printable = [](const std::string& text) {
+    return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  };
+  for (const auto& [what, text] : {std::pair{"name", &message.name}, {"host", &message.host}, {"address", &message.listen_host}}) {
+    if (text->size() <= kNameMax && printable(*text)) continue;
+    return std::string("the ") + what + " that this node gives itself is no name: up to " + std::to_string(kNameMax) +
+           " printable ASCII characters, without spaces";
+  }
+  for (const wire::Label& label : message.labels) {
+    const auto shown = [](const std::string& text) {
+      return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+    };
+    if (!shown(label.key) || !shown(label.value)) return "a label of this node has a control character in it";
+  }
+  return {};
 }
 
 // What is journaled of a registration: not what the node happens to hold.
@@ -166,6 +187,11 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
     turn.Refuse(request, ErrorCode::kInvalid, "only a worker may register a node");
     return;
   }
+  const std::string objection = ObjectionToNames(message);
+  if (!objection.empty()) {
+    turn.Refuse(request, ErrorCode::kInvalid, objection);
+    return;
+  }
   wire::RegisterNode info = message;
   if (!(session.subject == Id128())) {
     if (!info.node.IsNil() && !(Id128(info.node) == session.subject)) {
@@ -196,6 +222,7 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   joined.name = same ? node->name : UniqueName(turn.state, info.node, info.name);
   joined.wall_us = turn.wall_us;
   if (!same || !(node->info == joined.registration)) turn.Append(std::move(joined));
+  while (turn.state.dead_nodes.size() > kDeadNodesMax) ForgetNode(turn, turn.state.dead_nodes.front());
   node = turn.FindNode(info.node);
   node->session = request.route.session;
   node->reported = true;
@@ -207,6 +234,7 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   Heard(turn, *node);
   turn.Arm(turn.now + turn.options.suspect_after, TimerKind::kNode, node->id);
   Welcome(turn, request, *node);
+  TellRevoked(turn, node->id);
   if (was_dead) ActorsAreBack(turn, node->id);
   node = turn.FindNode(info.node);
   Reconcile(turn, *node, message);
@@ -292,6 +320,12 @@ void OnProbe(Turn& turn, const ProbeDone& input) {
   if (node == nullptr || node->dead || node->incarnation != input.incarnation) return;
   if (!input.refused || !node->session.IsNil()) return;
   LoseNode(turn, *node, "its worker ended", true);
+}
+
+void ForgetNode(Turn& turn, const NodeId& id) {
+  wire::NodeKeyed forgotten;  // without a key
+  forgotten.node = id;
+  turn.Append(std::move(forgotten));
 }
 
 void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {

@@ -86,6 +86,7 @@ void WriteLaunch(Writer& out, const Launch& launch) {
   kept.preemptions = launch.preemptions;
   kept.ended = launch.marker.has_value();
   if (launch.marker) kept.marker = *launch.marker;
+  kept.marker_lived_us = launch.marker_lived_us;
   out.Put(std::move(kept), launch.marker ? launch.value : launch.payload);
   for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
     if (launch.ranks[r].value.empty()) continue;
@@ -134,6 +135,8 @@ std::vector<wire::Event> SnapshotOf(const State& state) {
   wire::SnapshotBegun begun;
   begun.incarnation = state.incarnation;
   begun.orders = state.orders;
+  begun.lived_us = state.lived_us;
+  begun.wall_us = state.seen_wall_us;
   out.Put(begun);
   for (const auto& [id, node] : state.nodes) WriteNode(out, node);
   for (const auto& [id, hash] : state.node_keys) {
@@ -178,6 +181,8 @@ std::vector<wire::Event> SnapshotOf(const State& state) {
 void Restore(State& state, const wire::SnapshotBegun& event, const std::string&) {
   state.incarnation = event.incarnation;
   state.orders = event.orders;
+  state.lived_us = event.lived_us;
+  state.seen_wall_us = event.wall_us;
 }
 
 void Restore(State& state, const wire::NodeKept& event, const std::string&) {
@@ -189,6 +194,7 @@ void Restore(State& state, const wire::NodeKept& event, const std::string&) {
   node.info = event.registration;
   node.total = FromWire(event.registration.resources);
   node.dead = event.dead;
+  if (node.dead) state.dead_nodes.push_back(node.id);
   if (!node.dead) state.node_names[node.name] = node.id;
   node.draining = event.draining;
   node.why = event.why;
@@ -242,6 +248,7 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
   launch.last_failure = event.last_failure;
   launch.preemptions = event.preemptions;
   if (event.ended) launch.marker = event.marker;
+  launch.marker_lived_us = event.marker_lived_us;
   (event.ended ? launch.value : launch.payload) = attachment;
   if (!launch.request.IsNil()) state.requests[launch.request] = launch.id;
   const bool run = launch.spec.mode == wire::LaunchMode::kCommand;

@@ -20,6 +20,7 @@
 #include "head/core/io.h"
 #include "head/core/recent.h"
 #include "head/core/timers.h"
+#include "head/core/waits.h"
 #include "placement/cluster_index.h"
 #include "placement/resources.h"
 #include "runtime/base/ids.h"
@@ -97,11 +98,6 @@ struct Rank {
   std::int32_t late_exit_code = 0;
   std::string warning;  // how it left after its result, where that was not well
 };
-struct Waiter {
-  Route route;
-  std::uint64_t request = 0;
-  Instant due{};
-};
 
 /// How the current epoch comes to its end (ending.h); volatile: a restarted head begins anew.
 struct Ending {
@@ -143,6 +139,7 @@ struct Launch {
   wire::Failure last_failure;
   std::uint32_t preemptions = 0;  // epochs that ended so
   std::optional<wire::Marker> marker;
+  std::uint64_t marker_lived_us = 0;  // when it was written, by the time that heads have run (lived_time.h)
   std::string value;  // the driver's
   // volatile
   std::map<NodeId, wire::RanksReady> ready;
@@ -150,7 +147,6 @@ struct Launch {
   bool driver_renews = false;
   Instant driver_due{};
   std::set<Route> watchers;
-  std::vector<Waiter> waiters;
   Instant started{};
   Ending ending;
   std::uint32_t nodes_there = 0;  // of a run, last time they were counted
@@ -205,6 +201,9 @@ struct Value {
   OwnerId line;  // of who wrote it first
 };
 using ValueKey = std::pair<std::string, std::string>;  // scope, key
+inline std::size_t BytesOf(const ValueKey& key, const std::string& bytes) {
+  return key.first.size() + key.second.size() + bytes.size();
+}
 
 struct Session {
   wire::Role role = wire::Role::kNone;
@@ -251,6 +250,7 @@ struct State {
   std::map<NodeId, Node> nodes;
   std::map<std::string, NodeId> node_names;  // of the living
   std::map<NodeId, std::string> node_keys;  // SHA-256 of the key of a node's newest certificate
+  std::deque<NodeId> dead_nodes;  // in the order of their deaths
   std::map<GroupId, Group> groups;
   std::map<LaunchId, Launch> launches;
   std::map<RequestId, LaunchId> requests;
@@ -267,6 +267,7 @@ struct State {
   std::set<QueueKey> waiting_inside;  // for one in another group
   std::set<LaunchId> waiting_runs;  // STARTING, of mode command
   std::map<ValueKey, Value> values;
+  std::size_t values_bytes = 0;  // of them all, with their keys
   RecentWrites recent_writes;  // of values
   std::map<TokenId, wire::TokenWritten> tokens;
   std::uint64_t lived_us = 0;      // that heads of this state have run, when that was last noted (TimePassed)
@@ -278,6 +279,7 @@ struct State {
   Chronicle chronicle;  // for who asks what has happened
   std::map<OwnerId, Route> output_routes;  // of programs that show output, while they are reached (outputs.h)
   Timers timers;
+  Waits waits;  // for markers
   Instant started{};
   Instant lived_at{};  // when lived_us was noted
   bool replaying = true;  // until the head starts

@@ -4,25 +4,34 @@
 #include <utility>
 #include <vector>
 
+#include "head/core/lived_time.h"
+
 namespace troupe::head {
 namespace {
 
 constexpr std::uint64_t kLifetimeUs = 24ull * 3600 * 1'000'000;
 constexpr std::uint64_t kSecondUs = 1'000'000;
-constexpr std::uint64_t kKeptUs = 24ull * 3600 * kSecondUs;  // from when it is over
+// From when it is over: longer than the certificate of a client lives that was let in by it.
+constexpr std::uint64_t kKeptUs = 25ull * 3600 * kSecondUs;
 
 // When it lets nobody in any more.
-std::uint64_t OverAtUs(const wire::TokenWritten& token) {
+std::uint64_t OverAtUs(const Turn& turn, const wire::TokenWritten& token) {
   const bool used_up = token.single_use && token.used_us != 0;
-  return used_up ? std::min(token.used_us, token.expires_us) : token.expires_us;
+  return used_up ? std::min(token.used_us, token.expires_us) : ExpiresUs(turn.state, token, turn.now, turn.wall_us);
+}
+
+bool IsOld(const Turn& turn, const wire::TokenWritten& token) {
+  const std::uint64_t over_us = OverAtUs(turn, token);
+  if (over_us > turn.wall_us || turn.wall_us - over_us < kKeptUs) return false;
+  // Of a revoked one created_lived_us is the moment of that.
+  return !token.revoked || LivedUs(turn.state, turn.now) + 1 >= token.created_lived_us + kKeptUs;
 }
 
 void Forget(Turn& turn) {
   if (turn.state.read_only) return;  // no room for it
   std::vector<TokenId> gone;
   for (const auto& [id, token] : turn.state.tokens) {
-    const std::uint64_t over_us = OverAtUs(token);
-    if (over_us <= turn.wall_us && turn.wall_us - over_us >= kKeptUs) gone.push_back(id);
+    if (IsOld(turn, token)) gone.push_back(id);
   }
   for (const TokenId& id : gone) {
     wire::TokenWritten forgotten;  // without a role
@@ -49,6 +58,7 @@ void OnCreateToken(Turn& turn, const Request& request, const wire::CreateToken& 
   const std::uint64_t lifetime = message.ttl_s == 0 ? kLifetimeUs : message.ttl_s * kSecondUs;
   TokenMint::Minted minted = turn.mint.Mint(role, turn.wall_us, lifetime, message.single_use);
   minted.record.note = message.note;
+  minted.record.created_lived_us = LivedMark(turn);
   wire::TokenCreated reply;
   reply.id = minted.record.id;
   reply.expires_us = minted.record.expires_us;
@@ -64,7 +74,7 @@ void OnListTokens(Turn& turn, const Request& request) {
     wire::TokenInfo info;
     info.id = id;
     info.role = token.role;
-    info.expires_us = token.expires_us;
+    info.expires_us = ExpiresUs(turn.state, token, turn.now, turn.wall_us);
     info.revoked = token.revoked;
     info.single_use = token.single_use;
     info.uses = token.uses;
@@ -73,19 +83,6 @@ void OnListTokens(Turn& turn, const Request& request) {
     list.tokens.push_back(std::move(info));
   }
   turn.Reply(request, std::move(list));
-}
-
-void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& message) {
-  const auto known = turn.state.tokens.find(message.id);
-  if (known == turn.state.tokens.end()) {
-    turn.Refuse(request, ErrorCode::kNotFound, "no token " + message.id.Hex());
-    return;
-  }
-  wire::TokenWritten token = known->second;
-  token.revoked = true;
-  token.expires_us = std::min(token.expires_us, turn.wall_us);  // it is over from now on
-  turn.Append(std::move(token));
-  turn.Reply(request, wire::Ok());
 }
 
 void NoteTokenUsed(Turn& turn, const TokenId& id) {

@@ -1,6 +1,6 @@
-// Join tokens: made, listed, revoked, used, forgotten. The head keeps a key derived from each, never its text.
+// Join tokens: made, listed, used, forgotten; revocation.h has how one ends. The head keeps a key derived from each, never its text.
 //
-// A token that is over (expired, revoked, or used where it was for a single use) is listed for another day, so
+// A token that is over (expired, revoked, or used where it was for a single use) is listed for another 25 hours, so
 // that it can be said what became of it, and is then forgotten (an event without a role): at the next token that is made or list that is
 // asked for. So there are never more than kTokensMax.
 #pragma once
@@ -13,7 +13,6 @@ inline constexpr std::size_t kTokensMax = 10'000;
 
 void OnCreateToken(Turn& turn, const Request& request, const wire::CreateToken& message);
 void OnListTokens(Turn& turn, const Request& request);
-void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& message);
 /// A peer joined with it.
 void NoteTokenUsed(Turn& turn, const TokenId& id);
 

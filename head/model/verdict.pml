@@ -13,6 +13,7 @@ mtype = { OPEN, SUCCEEDED, FAILED };
 
 /* ---- the ranks: what is so ---- */
 mtype ended[2] = NONE;
+bool  hangs[2] = false;      /* it goes on, and takes part in nothing */
 /* ---- durable ---- */
 mtype d_done[2] = NONE;      /* RankFinished */
 mtype d_marker = OPEN;
@@ -28,12 +29,15 @@ byte  crashes = 0;
 inline CLOSE() {
   if :: d_done[0] == KILLED -> d_blame = 0
      :: else -> if :: d_done[1] == KILLED -> d_blame = 1
-                   :: else -> if :: d_done[0] == SYMPTOM -> d_blame = 0 :: else -> d_blame = 1 fi
+                   :: else -> if :: d_done[0] == SYMPTOM && d_done[1] != RETURNED -> d_blame = 0 :: else -> d_blame = (d_done[1] == SYMPTOM && d_done[0] == RETURNED -> 0 : 1) fi
                 fi
   fi;
   /* E2: a rank that was killed before the other's collective failed is named, whoever was heard of first. */
   assert(!(ended[0] == SYMPTOM && DEAD(1)) || d_blame == 1);
   assert(!(ended[1] == SYMPTOM && DEAD(0)) || d_blame == 0);
+  /* So is one that had returned before it. */
+  assert(!(ended[0] == SYMPTOM && ended[1] == RETURNED) || d_blame == 1);
+  assert(!(ended[1] == SYMPTOM && ended[0] == RETURNED) || d_blame == 0);
   assert(d_marker == OPEN);
   d_marker = FAILED
 }
@@ -58,7 +62,8 @@ proctype Rank(byte i) {
   if
   :: atomic { ended[1 - i] != KILLED -> ended[i] = KILLED }            /* its sockets close now */
   :: atomic { ended[i] = RETURNED }
-  :: atomic { ended[1 - i] == KILLED -> ended[i] = SYMPTOM }           /* its collective fails after it */
+  :: hangs[i] = true
+  :: atomic { ended[1 - i] == KILLED || ended[1 - i] == RETURNED || hangs[1 - i] -> ended[i] = SYMPTOM }   /* its collective fails after it */
   fi
 }
 
@@ -102,4 +107,4 @@ byte tick = 0; proctype Tick() { end: do :: tick = 1 - tick od }       /* keeps 
 
 init { atomic { run Tick(); run Rank(0); run Rank(1); run Worker(0); run Worker(1); run Completing(); run Crasher() } }
 
-ltl a_verdict_comes { <> (d_marker != OPEN) }
+ltl a_verdict_comes { [] (FAILING -> <> (d_marker != OPEN)) }

@@ -61,6 +61,12 @@ wire::TokenWritten TokenOfRun(const net::Token& token, std::uint64_t now_us) {
   return written;
 }
 
+// A line of JSON with one more field, for the pipe of who started this head; never for a file.
+std::string WithToken(const std::string& contact, const std::string& token) {
+  const std::size_t end = contact.rfind('}');
+  return contact.substr(0, end) + ",\"client_token\":\"" + token + "\"" + contact.substr(end);
+}
+
 class HeadProcess {
  public:
   explicit HeadProcess(const HeadOptions& options) : options_(options), signals_(loop_) {}
@@ -134,6 +140,13 @@ class HeadProcess {
       core.tokens = {TokenOfRun(run_->worker, now_us), TokenOfRun(run_->client, now_us)};
     }
     mint_.emplace(folder_->authority.key_hash(), random_);
+    if (!options_.local_clients) {
+      // Nobody could ask for the first one.
+      TokenMint::Minted minted = mint_->Mint(wire::Role::kClient, clock_.WallTimeUs(), net::kTokenLifetimeUs, false);
+      minted.record.note = "of this start of the head";
+      client_token_ = std::move(minted.text);
+      core.tokens.push_back(std::move(minted.record));
+    }
     core_.emplace(std::move(core), Seams{random_, *mint_});
     std::uint64_t last = 0;
     TROUPE_TRY(journal_->Replay([&](const Row& row) {
@@ -151,6 +164,7 @@ class HeadProcess {
     TROUPE_ASSIGN(server.tcp, net::TcpAddress(options_.listen, options_.port));
     server.socket_path = options_.socket_dir + "/head-" + cluster.Short() + ".sock";
     server.host_name = HostName();
+    server.local_clients = options_.local_clients;
     server.snapshot_every = options_.snapshot_every;
     server.replayed = replayed_;
     const std::string socket = server.socket_path;
@@ -169,7 +183,7 @@ class HeadProcess {
     Log(LogLevel::kInfo, "head ready",
         {{"address", server_->address()}, {"cluster", cluster.Hex()},
          {"incarnation", core_->state().incarnation}, {"events", core_->last_sequence()}});
-    Tell(options_.ready_fd, contact);
+    Tell(options_.ready_fd, client_token_.empty() ? contact : WithToken(contact, std::exchange(client_token_, {})));
     return absl::OkStatus();
   }
 
@@ -192,6 +206,7 @@ class HeadProcess {
   std::unique_ptr<SqliteJournal> journal_;
   std::uint64_t replayed_ = 0;  // rows, the snapshot as one
   std::optional<NetTokenMint> mint_;
+  std::string client_token_;  // to be told once, to who started this head
   std::optional<HeadCore> core_;
   std::optional<Server> server_;
   std::optional<asio::posix::stream_descriptor> lifeline_;

@@ -23,6 +23,7 @@ struct HeadOptions {
   std::string run;              // its name
   std::string preemption = "never";  // or "restartable": whom a higher priority may end
   double keep_hours = 8;  // who waits first keeps a place after so long
+  bool local_clients = true;  // false: who connects to the Unix socket is no client by that
   bool embedded = false;  // state is thrown away: nothing is synced
 };
 

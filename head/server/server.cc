@@ -7,11 +7,13 @@
 #include <variant>
 #include <vector>
 
+#include "head/core/lived_time.h"
 #include "head/core/snapshot.h"
 #include "head/server/net_token_mint.h"
 #include "head/server/probe.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/net/revocations.h"
 #include "runtime/os/family.h"
 #include "runtime/wire/frame.h"
 
@@ -129,17 +131,24 @@ net::SessionRules Server::RulesNow() const {
   rules.cluster = authority_.cluster_id();
   rules.head_incarnation = core_.state().incarnation;
   rules.name = options_.host_name;
+  rules.local_clients = options_.local_clients;
   rules.ca_pem = authority_.certificate().Pem();
   rules.authority = &authority_;
   rules.signing = options_.handshakes;
   rules.find_token = [this](const TokenId& id) -> std::optional<net::TokenRecord> {
     const auto found = core_.state().tokens.find(id);
     if (found == core_.state().tokens.end()) return std::nullopt;
-    return RecordFrom(found->second);
+    net::TokenRecord record = RecordFrom(found->second);
+    record.expires_us = ExpiresUs(core_.state(), found->second, clock_.Now(), clock_.WallTimeUs());
+    return record;
   };
   rules.on_token_used = [this](const TokenId& id) {
     // The reducer is const here only because lookups are: the loop is the same.
     const_cast<Server*>(this)->Feed(TokenUsed{id});
+  };
+  rules.revoked = [this](const net::Identity& identity) {
+    const auto known = core_.state().tokens.find(identity.token);
+    return net::EndsWithItsToken(identity.role) && known != core_.state().tokens.end() && known->second.revoked;
   };
   rules.may_rejoin = [this](const net::Identity& identity, const std::string& key_hash) {
     if (identity.role != wire::Role::kWorker) return false;
@@ -159,8 +168,10 @@ Task<void> Server::Serve(std::shared_ptr<net::Connection> connection) {
   const StatusOr<net::Admitted> admitted =
       co_await net::Authenticate(connection, rules_, clock_, random_);
   if (!admitted.ok()) {
-    Log(LogLevel::kWarning, "a peer was not let in",
-        {{"peer", connection->peer().address}, {"why", MessageOf(admitted.status())}});
+    if (const auto more = refused_.Due(clock_.Now())) {
+      Log(LogLevel::kWarning, "a peer was not let in",
+          {{"peer", connection->peer().address}, {"why", MessageOf(admitted.status())}, {"not_said_before", *more}});
+    }
     co_return;
   }
   const SessionId session = admitted->session;
@@ -171,6 +182,7 @@ Task<void> Server::Serve(std::shared_ptr<net::Connection> connection) {
   opened.subject = admitted->subject;
   opened.host = admitted->hello.host;
   opened.local = connection->peer().local;
+  opened.token = admitted->token;
   opened.issued_key_hash = admitted->issued_key_hash;
   Feed(opened);
   for (;;) {
@@ -268,7 +280,7 @@ void Server::Issue(const Certify& certify) {
   answer.to = certify.to;
   answer.message.reply_to = certify.reply_to;
   const StatusOr<std::string> pem =
-      authority_.Issue(certify.request, certify.role, certify.subject, clock_.WallTimeUs());
+      authority_.Issue(certify.request, certify.role, certify.subject, clock_.WallTimeUs(), certify.token);
   if (pem.ok()) {
     wire::ProcessCertificate certificate;
     certificate.certificate = *pem;

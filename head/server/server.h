@@ -15,6 +15,7 @@
 #include "head/journal/journal_thread.h"
 #include "runtime/async/scope.h"
 #include "runtime/async/timer.h"
+#include "runtime/base/seldom.h"
 #include "runtime/net/authority.h"
 #include "runtime/net/listener.h"
 #include "runtime/net/session.h"
@@ -25,6 +26,7 @@ struct ServerOptions {
   net::Address tcp;          // port 0: any
   std::string socket_path;   // for the same user on this host
   std::string host_name;
+  bool local_clients = true;
   async::Executor handshakes;
   std::uint64_t snapshot_every = 20000;  // events
   std::uint64_t replayed = 0;            // at start
@@ -83,6 +85,7 @@ class Server {
   async::Timer timer_;
   net::Validity shown_;   // of the certificate that new connections see
   Instant next_renewal_;  // after one that failed
+  Seldom refused_;
   bool ended_ = false;
   bool low_space_ = false;
   std::vector<Row> rows_;     // of this batch

@@ -1,16 +1,70 @@
 #include "runtime/net/admission.h"
 
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
 #include <map>
 #include <mutex>
+#include <utility>
+
+#include "runtime/base/unique_fd.h"
 
 namespace troupe::net {
 
+std::optional<Duration> SilenceOf(int fd) {
+  int unread = 0;
+  if (ioctl(fd, SIOCINQ, &unread) != 0 || unread > 0) return std::nullopt;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  const Duration silent = std::chrono::milliseconds(info.tcpi_last_data_recv);
+  if (info.tcpi_bytes_received > 0 && silent < Admission::kPatience) return std::nullopt;
+  return silent;
+}
+
 struct Admission::Counts {
+  struct Open {
+    std::string host;
+    UniqueFd socket;  // a duplicate: the connection may end at any moment
+  };
+
   std::mutex mutex;
   std::size_t per_host_max;
   std::size_t total_max;
-  std::size_t total = 0;
   std::map<std::string, std::size_t> by_host;
+  std::map<std::uint64_t, Open> open;  // by a running number
+  std::uint64_t last = 0;
+
+  /// Again for one that was sent away, when its holder notices: that counts no more.
+  void Forget(std::uint64_t number) {
+    const auto gone = open.find(number);
+    if (gone == open.end()) return;
+    const auto of_host = by_host.find(gone->second.host);
+    if (of_host != by_host.end() && --of_host->second == 0) by_host.erase(of_host);
+    open.erase(gone);
+  }
+
+  /// AD-1, for one more from `host`, or (null) at all.
+  bool MakeRoom(const std::string* host) {
+    auto longest = open.end();
+    Duration silence{-1};
+    for (auto each = open.begin(); each != open.end(); ++each) {
+      const auto& [of_host, socket] = each->second;
+      if (!socket.valid() || (host != nullptr && of_host != *host)) continue;
+      const std::optional<Duration> silent = SilenceOf(socket.get());
+      if (!silent || *silent <= silence) continue;
+      longest = each;
+      silence = *silent;
+    }
+    if (longest == open.end()) return false;
+    ::shutdown(longest->second.socket.get(), SHUT_RDWR);
+    Forget(longest->first);
+    return true;
+  }
 };
 
 Admission::Admission(std::size_t per_host_max, std::size_t total_max)
@@ -19,27 +73,27 @@ Admission::Admission(std::size_t per_host_max, std::size_t total_max)
   counts_->total_max = total_max;
 }
 
-std::shared_ptr<void> Admission::Admit(const std::string& host) {
+std::shared_ptr<void> Admission::Admit(const std::string& host, int fd) {
   const std::lock_guard lock(counts_->mutex);
-  if (counts_->total >= counts_->total_max) return nullptr;
-  if (!host.empty()) {
-    std::size_t& of_host = counts_->by_host[host];
-    if (of_host >= counts_->per_host_max) return nullptr;
-    ++of_host;
-  }
-  ++counts_->total;
-  auto give_back = [counts = counts_, host](void*) {
+  const auto of_host = counts_->by_host.find(host);
+  const bool share_taken = of_host != counts_->by_host.end() && of_host->second >= counts_->per_host_max;
+  if (share_taken && !counts_->MakeRoom(&host)) return nullptr;
+  if (counts_->open.size() >= counts_->total_max && !counts_->MakeRoom(nullptr)) return nullptr;
+  if (!host.empty()) ++counts_->by_host[host];
+  const std::uint64_t number = ++counts_->last;
+  Counts::Open& mine = counts_->open[number];
+  mine.host = host;
+  if (!host.empty() && fd >= 0) mine.socket.Reset(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  auto give_back = [counts = counts_, number](void*) {
     const std::lock_guard inner(counts->mutex);
-    --counts->total;
-    const auto it = counts->by_host.find(host);
-    if (it != counts->by_host.end() && --it->second == 0) counts->by_host.erase(it);
+    counts->Forget(number);
   };
   return std::shared_ptr<void>(counts_.get(), std::move(give_back));
 }
 
 std::size_t Admission::open() const {
   const std::lock_guard lock(counts_->mutex);
-  return counts_->total;
+  return counts_->open.size();
 }
 
 }  // namespace troupe::net

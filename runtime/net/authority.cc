@@ -111,7 +111,8 @@ std::uint64_t Authority::LifetimeOfUs(wire::Role role) const {
 }
 
 StatusOr<std::string> Authority::Issue(std::string_view signing_request, wire::Role role,
-                                       const Id128& id, std::uint64_t now_us) const {
+                                       const Id128& id, std::uint64_t now_us,
+                                       const TokenId& token) const {
   const auto* der = reinterpret_cast<const unsigned char*>(signing_request.data());
   const X509ReqPtr request(d2i_X509_REQ(nullptr, &der, static_cast<long>(signing_request.size())));
   EVP_PKEY* subject = request ? X509_REQ_get0_pubkey(request.get()) : nullptr;
@@ -123,6 +124,7 @@ StatusOr<std::string> Authority::Issue(std::string_view signing_request, wire::R
   identity.cluster = cluster_id();
   identity.role = role;
   identity.id = id;
+  identity.token = token;
   return IssueTo(subject, identity, now_us, LifetimeOfUs(role));
 }
 

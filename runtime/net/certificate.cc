@@ -40,7 +40,7 @@ std::string_view TextOf(const ASN1_STRING* text) {
 
 std::string FormatIdentity(const Identity& identity) {
   return std::string(kScheme) + identity.cluster.Hex() + "/" + wire::NameOf(identity.role) + "/" +
-         IdToHex(identity.id);
+         IdToHex(identity.id) + (identity.token.IsNil() ? "" : "/" + identity.token.Hex());
 }
 
 StatusOr<Identity> ParseIdentity(std::string_view uri) {
@@ -53,12 +53,16 @@ StatusOr<Identity> ParseIdentity(std::string_view uri) {
   if (second == std::string_view::npos) return bad;
   const auto cluster = ClusterId::FromHex(uri.substr(0, first));
   const auto role = RoleNamed(uri.substr(first + 1, second - first - 1));
-  const auto id = IdFromHex(uri.substr(second + 1));
-  if (!cluster || !role || !id) return bad;
+  const std::size_t third = uri.find('/', second + 1);
+  const bool by_token = third != std::string_view::npos;
+  const auto id = IdFromHex(uri.substr(second + 1, by_token ? third - second - 1 : third));
+  const auto token = by_token ? TokenId::FromHex(uri.substr(third + 1)) : TokenId();
+  if (!cluster || !role || !id || !token || (by_token && token->IsNil())) return bad;
   Identity identity;
   identity.cluster = *cluster;
   identity.role = *role;
   identity.id = *id;
+  identity.token = *token;
   return identity;
 }
 

@@ -1,6 +1,6 @@
 // What a certificate of this project says, and what may be concluded from it.
 //
-// A leaf's SAN is `troupe://<cluster id>/<role>/<id>`; the cluster id is the first 16 bytes of the
+// A leaf's SAN is `troupe://<cluster id>/<role>/<id>`, and `/<token id>` after it where a token was shown for it; the cluster id is the first 16 bytes of the
 // SHA-256 of the CA's public key. Certificates are values (PEM text inside); the functions are pure.
 // Wall times are microseconds since 1970.
 #pragma once
@@ -24,11 +24,12 @@ struct Identity {
   ClusterId cluster;
   wire::Role role = wire::Role::kNone;
   Id128 id;
+  TokenId token;  // that let it in, so that it ends with that (revocations.h); nil: none did. Not a part of who it is
   friend bool operator==(const Identity& a, const Identity& b) {
     return a.cluster == b.cluster && a.role == b.role && a.id == b.id;
   }
 };
-/// "troupe://<cluster>/<role>/<id>".
+/// "troupe://<cluster>/<role>/<id>", or "troupe://<cluster>/<role>/<id>/<token>".
 std::string FormatIdentity(const Identity& identity);
 /// kInvalid for any other text.
 StatusOr<Identity> ParseIdentity(std::string_view uri);

@@ -14,6 +14,7 @@
 #include "runtime/async/real_clock.h"
 #include "runtime/async/scope.h"
 #include "runtime/base/log.h"
+#include "runtime/base/seldom.h"
 #include "runtime/net/admission.h"
 #include "runtime/net/bind.h"
 #include "runtime/net/client_hello.h"
@@ -208,14 +209,18 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
     arrival->peer = PeerOf(fd.get(), address_.is_unix());
     arrival->fd = std::move(fd);
     if (arrival->peer.local && arrival->peer.uid != geteuid()) {
-      Log(LogLevel::kWarning, "another user's connection was closed",
-          {{"address", address_.Text()}, {"uid", static_cast<std::uint64_t>(arrival->peer.uid)}});
+      if (const auto more = refused_.Due(async::RealClock().Now())) {
+        Log(LogLevel::kWarning, "another user's connection was closed",
+            {{"address", address_.Text()}, {"uid", static_cast<std::uint64_t>(arrival->peer.uid)}, {"not_said_before", *more}});
+      }
       return;
     }
-    arrival->ticket = admission_.Admit(arrival->peer.host);
+    arrival->ticket = admission_.Admit(arrival->peer.host, arrival->fd.get());
     if (!arrival->ticket) {
-      Log(LogLevel::kWarning, "too many unauthenticated connections: one was closed",
-          {{"peer", arrival->peer.address}});
+      if (const auto more = refused_.Due(async::RealClock().Now())) {
+        Log(LogLevel::kWarning, "too many unauthenticated connections: one was closed",
+            {{"peer", arrival->peer.address}, {"not_said_before", *more}});
+      }
       return;
     }
     if (arrival->peer.local) return Deliver(std::move(arrival));
@@ -233,8 +238,10 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
     std::string what = "the TLS handshake with " + arrival->peer.address;
     auto greeted = co_await async::WithDeadline(std::move(greeting), self->options_.handshake_limit, std::move(what));
     if (!greeted.ok()) {
-      Log(LogLevel::kInfo, "a connection failed before it was authenticated",
-          {{"peer", arrival->peer.address}, {"error", MessageOf(greeted.status())}});
+      if (const auto more = self->failed_.Due(async::RealClock().Now())) {
+        Log(LogLevel::kInfo, "a connection failed before it was authenticated",
+            {{"peer", arrival->peer.address}, {"error", MessageOf(greeted.status())}, {"not_said_before", *more}});
+      }
       co_return;
     }
     asio::post(self->executor_, [self, arrival] { self->Deliver(arrival); });
@@ -262,6 +269,8 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   Admission admission_;
   UniqueFd reserve_;  // spent at descriptor exhaustion
   Shortage shortage_;
+  Seldom refused_;
+  Seldom failed_;
   OnConnection on_connection_;
   bool stopped_ = false;
   async::Scope accepting_;

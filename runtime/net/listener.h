@@ -3,8 +3,8 @@
 // View: one process; owned by one loop, all calls on it. Start() returns at once; each connection is
 // handed over when its TLS handshake is done, still unauthenticated (see session.h). Handshakes run
 // beside the accept loop, on `handshakes` when given (another thread's executor), so that neither a
-// slow peer nor a storm of them stalls it. Too many unauthenticated peers (admission.h) are closed at
-// once; at descriptor exhaustion a reserve descriptor is spent to accept and close.
+// slow peer nor a storm of them stalls it. Of too many unauthenticated peers the silent make room, or the newest are
+// closed at once (admission.h); at descriptor exhaustion a reserve descriptor is spent to accept and close.
 // Destroying a Listener stops it; connections handed over live on.
 #pragma once
 

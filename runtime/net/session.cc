@@ -8,6 +8,7 @@
 
 #include "runtime/async/deadline.h"
 #include "runtime/net/human_time.h"
+#include "runtime/net/revocations.h"
 #include "runtime/wire/limits.h"
 
 namespace troupe::net {
@@ -48,6 +49,7 @@ Status AdmitByCertificate(const wire::Hello& hello, const PeerInfo& peer, const 
                           Admitted& admitted) {
   const PeerVerdict& verdict = peer.certificate;
   const Identity& who = *verdict.identity;
+  if (rules.revoked && rules.revoked(who)) return RevokedToken(who.token);
   if (verdict.out_of_date && !(rules.may_rejoin && rules.may_rejoin(who, verdict.key_hash))) {
     return MakeError(ErrorCode::kJoinRefused,
                      MessageOf(verdict.problem) + "\n  join anew with a token: troupe token create > token");
@@ -58,6 +60,7 @@ Status AdmitByCertificate(const wire::Hello& hello, const PeerInfo& peer, const 
   }
   admitted.proof = Proof::kCertificate;
   admitted.subject = who.id;
+  admitted.token = who.token;
   return {};
 }
 
@@ -68,6 +71,7 @@ Status AdmitByToken(const wire::Hello& hello, const PeerInfo& peer, const Sessio
   if (!record) return UnknownToken();
   TROUPE_TRY(VerifyProof(*record, hello.role, peer.exporter, hello.proof, now_us));
   admitted.proof = Proof::kToken;
+  admitted.token = hello.token_id;
   return {};
 }
 
@@ -75,6 +79,12 @@ Status NothingShown(const PeerInfo& peer) {
   if (!peer.certificate.problem.ok()) return peer.certificate.problem;
   return MakeError(ErrorCode::kJoinRefused,
                    "neither a token nor a certificate was shown\n  make a token on the head: troupe token create > token");
+}
+
+Status NoLocalClients() {
+  return MakeError(ErrorCode::kJoinRefused,
+                   "this head was started with --no-local-clients: its user's processes need a token like all others\n"
+                   "  give its address and a client token: --address HOST:PORT --token-file FILE, or TROUPE_TOKEN_FILE=FILE");
 }
 
 wire::Message Answer(std::uint64_t reply_to, wire::Body body) {
@@ -111,7 +121,7 @@ Task<StatusOr<wire::Welcome>> MakeWelcome(const Admitted& admitted, const Sessio
       co_return MakeError(ErrorCode::kInvalid, "certificates are issued by the head only");
     }
     TROUPE_CO_ASSIGN(welcome.certificate, rules.authority->Issue(admitted.hello.csr, admitted.role,
-                                                                 admitted.subject, now_us));
+                                                                 admitted.subject, now_us, admitted.token));
   }
   co_return welcome;
 }
@@ -136,6 +146,7 @@ StatusOr<Admitted> Decide(const wire::Hello& hello, const PeerInfo& peer, const 
   admitted.role = hello.role;
   if (peer.local) {
     // The listener lets in the same user only.
+    if (hello.role == wire::Role::kClient && !rules.local_clients) return NoLocalClients();
     admitted.proof = Proof::kSameUser;
     admitted.subject = hello.subject;
   } else if (peer.certificate.identity) {

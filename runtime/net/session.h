@@ -49,6 +49,10 @@ struct SessionRules {
   /// Whether a certificate that is out of date may still be used: the roster knows this id with this
   /// key (decision 18). Unset: never.
   std::function<bool(const Identity&, const std::string& key_hash)> may_rejoin;
+  /// False: this user's other processes on this host are no clients by that alone.
+  bool local_clients = true;
+  /// Whether a certificate is worth nothing any more, since its token was revoked (revocations.h). Unset: none is.
+  std::function<bool(const Identity&)> revoked;
 };
 
 /// Who was let in.
@@ -57,6 +61,7 @@ struct Admitted {
   wire::Role role = wire::Role::kNone;
   Id128 subject;  // the node's or client's id: from its certificate, or new
   Proof proof = Proof::kSameUser;
+  TokenId token;  // that was shown, now or for the certificate; nil: none
   SessionId session;
   std::string issued_key_hash;  // SHA-256 of the key a certificate was issued for; empty: none was
   std::uint16_t version = 0;  // of the protocol, for this session

@@ -93,6 +93,10 @@ struct Joined {
   NodeId node;
   std::string name;
 };
+/// Certificates of these tokens are refused from now on, and connections ended that were opened by them.
+struct RevokeTokens {
+  std::vector<TokenId> tokens;
+};
 /// See whether another node's worker answers: answer OnPeerProbed, within 2 s.
 struct DialPeer {
   wire::ProbePeer probe;
@@ -109,7 +113,7 @@ struct LeaveNode {
 
 using Effect = std::variant<ToHead, ToProcess, FrameToProcess, StartProcess, SignalProcess,
                             SweepProcesses, FetchBlob, ForgetBlob, KeepValue, WakeAt, SaveState, DropHead, Joined,
-                            DialPeer, NotTaken, LeaveNode>;
+                            DialPeer, RevokeTokens, NotTaken, LeaveNode>;
 using Effects = std::vector<Effect>;
 
 }  // namespace troupe::worker

@@ -170,6 +170,8 @@ void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* o
     if (context_.processes.Find(down->process) != nullptr) {
       relays_.Down(down->process, message.attachment, out);
     }
+  } else if (auto* revoked = wire::GetIf<wire::Revoked>(&body)) {
+    OnRevoked(std::move(*revoked), out);
   } else if (const auto* probe = wire::GetIf<wire::ProbePeer>(&body)) {
     if (leaving_ || probes_ >= kProbesMax) return;
     ++probes_;

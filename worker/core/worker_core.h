@@ -87,6 +87,7 @@ class WorkerCore {
   void RemoveIfOver(Process& process, Instant now, Effects* out);
   void Beat(Instant now, Effects* out);
   void SayLeaving(Effects* out) const;
+  void OnRevoked(wire::Revoked revoked, Effects* out);
   /// Closes every input: asks for the next wake-up.
   Effects Done(Effects effects, Instant now);
 
@@ -103,6 +104,7 @@ class WorkerCore {
   Instant registering_;  // sending of the latest RegisterNode
   Instant renewed_;   // sending of the last acknowledged heartbeat or registration
   Instant heard_;     // last word of the head
+  wire::Revoked revoked_;  // as the head said last
   std::size_t probes_ = 0;  // of peers, under way
   bool zygote_ready_ = false;
   bool leaving_ = false;

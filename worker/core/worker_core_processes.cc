@@ -43,11 +43,22 @@ Effects WorkerCore::OnProcessMessage(ProcessId id, wire::Message message, Instan
     relays_.Up(*process, std::move(message), context_.outbox, &out);
     return Done(std::move(out), now);
   }
+  // Of those that were revoked before it was there.
+  const bool begins = wire::Holds<wire::ActorReady>(message.body) || wire::Holds<wire::RankPrepared>(message.body);
+  if (begins && !revoked_.tokens.empty()) out.push_back(ToProcess{id, wire::Message{0, 0, revoked_, {}}});
   const bool taken = process->kind == wire::ProcessKind::kActor
                          ? actors_.OnMessage(*process, std::move(message), now, &out)
                          : launches_.OnMessage(*process, std::move(message), now, &out);
   if (!taken && !std::exchange(process->misspoke, true)) out.push_back(NotTaken{id, kind});
   return Done(std::move(out), now);
+}
+
+void WorkerCore::OnRevoked(wire::Revoked revoked, Effects* out) {
+  revoked_ = std::move(revoked);
+  out->push_back(RevokeTokens{revoked_.tokens});
+  for (const auto& [id, process] : context_.processes.all()) {
+    if (process.pid != 0 && !process.exited) out->push_back(ToProcess{id, wire::Message{0, 0, revoked_, {}}});
+  }
 }
 
 Effects WorkerCore::OnExited(ProcessId id, ExitInfo exit, Instant now) {

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/net/admission.h"
-
 namespace troupe::net {
 namespace {
 
@@ -32,34 +30,6 @@ TEST(Address, WhatIsNotOneSaysWhyAndWhatOneLooksLike) {
 TEST(Address, APathTooLongForASocketIsRefused) {
   EXPECT_TRUE(UnixAddress("/" + std::string(106, 'p')).ok());
   EXPECT_FALSE(UnixAddress("/" + std::string(107, 'p')).ok());
-}
-
-TEST(Admission, SixteenOfAHostAndSoManyInAll) {
-  Admission admission(2, 3);
-  auto a1 = admission.Admit("a"), a2 = admission.Admit("a");
-  EXPECT_TRUE(a1 && a2);
-  EXPECT_FALSE(admission.Admit("a"));
-  auto b = admission.Admit("b");
-  EXPECT_TRUE(b);
-  EXPECT_FALSE(admission.Admit("c")) << "the total";
-  a1.reset();
-  EXPECT_TRUE(admission.Admit("a")) << "a ticket given back is free again";
-  EXPECT_EQ(admission.open(), 2u);
-}
-
-TEST(Admission, UnixSocketsCountInTheTotalOnly) {
-  Admission admission(1, 3);
-  auto one = admission.Admit(""), two = admission.Admit("");
-  EXPECT_TRUE(one && two);
-}
-
-TEST(Admission, ATicketMayOutliveIt) {
-  std::shared_ptr<void> ticket;
-  {
-    Admission admission(1, 1);
-    ticket = admission.Admit("a");
-  }
-  ticket.reset();
 }
 
 }  // namespace

@@ -1,0 +1,117 @@
+#include "head/core/revocation.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "head/core/actors.h"
+#include "head/core/ending.h"
+#include "head/core/groups.h"
+#include "head/core/launches.h"
+#include "head/core/lived_time.h"
+#include "head/core/owners.h"
+
+namespace troupe::head {
+namespace {
+
+constexpr std::uint64_t kCertificateUs = 24ull * 3600 * 1'000'000;  // of a client or an observer (net/certificate.h)
+
+bool EndsWithIt(wire::Role role) { return role == wire::Role::kClient || role == wire::Role::kObserver; }
+
+wire::Revoked AllRevoked(const State& state) {
+  wire::Revoked revoked;
+  for (const auto& [id, token] : state.tokens) {
+    if (token.revoked && EndsWithIt(token.role)) revoked.tokens.push_back(id);
+  }
+  return revoked;
+}
+
+bool InDetachedLaunch(Turn& turn, const LaunchId& id) {
+  const Launch* launch = turn.FindLaunch(id);
+  return launch != nullptr && launch->spec.detached;
+}
+
+void EndSessions(Turn& turn, const TokenId& token, const std::string& why) {
+  std::vector<OwnerId> owners;
+  for (auto& [id, session] : turn.state.sessions) {
+    if (session.token != token || !EndsWithIt(session.role)) continue;
+    turn.Close(id, why);
+    if (session.role == wire::Role::kClient) owners.push_back(OwnerId(session.subject));
+  }
+  for (const OwnerId& owner : owners) EndOwner(turn, owner, why);
+}
+
+// Of clients that are away, and of what those clients' ranks and actors made.
+void EndThings(Turn& turn, const TokenId& token, const std::string& why) {
+  std::vector<LaunchId> launches;
+  for (const auto& [id, launch] : turn.state.launches) {
+    if (launch.token == token && launch.open() && !launch.spec.detached) launches.push_back(id);
+  }
+  for (const LaunchId& id : launches) {
+    Launch& launch = *turn.FindLaunch(id);
+    StopOrder order;
+    order.cause = "cancelled: " + why;
+    order.grace = StopGrace(launch);
+    StopLaunch(turn, launch, order);
+  }
+  std::vector<ActorId> actors;
+  for (const auto& [id, actor] : turn.state.actors) {
+    if (actor.token == token && actor.live() && !actor.spec.detached && !InDetachedLaunch(turn, actor.launch)) actors.push_back(id);
+  }
+  for (const ActorId& id : actors) {
+    if (Actor* actor = turn.FindActor(id); actor != nullptr && actor->live()) EndActorNow(turn, *actor, why);
+  }
+  std::vector<GroupId> groups;
+  for (const auto& [id, group] : turn.state.groups) {
+    const bool by_itself = group.live() && !group.spec.detached && !group.spec.gang && group.spec.actor.IsNil();
+    if (group.spec.token == token && by_itself && !InDetachedLaunch(turn, group.spec.launch)) groups.push_back(id);
+  }
+  for (const GroupId& id : groups) EndGroup(turn, id, why);
+}
+
+}  // namespace
+
+void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& message) {
+  const auto known = turn.state.tokens.find(message.id);
+  if (known == turn.state.tokens.end()) {
+    turn.Refuse(request, ErrorCode::kNotFound, "no token " + message.id.Hex());
+    return;
+  }
+  wire::TokenRevoked reply;
+  if (!known->second.revoked) {
+    wire::TokenWritten token = known->second;
+    token.revoked = true;
+    token.expires_us = std::min(token.expires_us, turn.wall_us);  // it is over from now on
+    token.created_lived_us = LivedMark(turn);
+    turn.Append(std::move(token));
+  }
+  const TokenId id = message.id;
+  if (EndsWithIt(turn.state.tokens.at(id).role)) {
+    for (auto& [launch_id, launch] : turn.state.launches) {
+      if (launch.token == id && launch.open() && launch.spec.detached) reply.detached.push_back(InfoOf(turn, launch));
+    }
+    std::vector<NodeId> nodes;
+    for (const auto& [node_id, node] : turn.state.nodes) {
+      if (!node.dead && node.session.IsNil()) reply.cut_off.push_back(node.name);
+      if (!node.dead && !node.session.IsNil()) nodes.push_back(node_id);
+    }
+    reply.until_us = turn.wall_us + kCertificateUs;
+    for (const NodeId& node : nodes) TellRevoked(turn, node);
+  }
+  // Before its own session is closed, should it be one of those.
+  turn.Reply(request, std::move(reply));
+  const std::string why = "the token it came by (" + id.Short() + ") was revoked";
+  if (EndsWithIt(turn.state.tokens.at(id).role)) {
+    EndSessions(turn, id, why);
+    EndThings(turn, id, why);
+  }
+}
+
+void TellRevoked(Turn& turn, const NodeId& node) {
+  wire::Revoked revoked = AllRevoked(turn.state);
+  if (!revoked.tokens.empty()) turn.ToNode(node, std::move(revoked));
+}
+
+}  // namespace troupe::head
