@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from troupe import _workers, exceptions
+from troupe import _visible, _workers, exceptions
 from troupe.state import TASKS_CLASS
 
 CHUNK_BYTES = 256 << 10
@@ -211,6 +211,7 @@ class _NodeOutput:
         return answer["parts"], text
 
     def _say(self, stream: _Stream, lines: list[bytes], is_error: bool) -> None:
-        shown = [f"({stream.label}{self._where}) {line.decode(errors='replace')}\n" for line in lines]
+        label = _visible.name(stream.label + self._where)
+        shown = [f"({label}) {_visible.output(line.decode(errors='replace'))}\n" for line in lines]
         if shown:
             print("".join(shown), end="", file=sys.stderr if is_error else sys.stdout, flush=True)

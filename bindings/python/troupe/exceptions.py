@@ -9,14 +9,21 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from troupe import _pickled
+from troupe import _pickled, _visible
 from troupe._carried import carried, dict_of, made
 
 
 class TroupeError(Exception):
-    """Base of all errors of the runtime. `cause`: what it stems from, where that is known."""
+    """Base of all errors of the runtime. `cause`: what it stems from, where that is known.
+
+    Its text names what nodes, actors and programs say of themselves; str() gives it without what a terminal would obey (escape
+    sequences, controls of writing direction). Attributes like `log_tail` keep what there was.
+    """
 
     cause: BaseException | str | None = None
+
+    def __str__(self) -> str:
+        return _visible.text(super().__str__())
 
     def __init_subclass__(cls, **given: Any) -> None:
         if "_dual_of" not in vars(cls):  # one that is made on demand is none of those that its other base wants to hear of
@@ -219,6 +226,10 @@ def _text_of(self: BaseException) -> str:
     return dict_of(self).get("_text", "")
 
 
+def _visible_text_of(self: BaseException) -> str:
+    return _visible.text(_text_of(self))
+
+
 def _repr_of(self: Any) -> str:
     try:
         return type(self)._dual_of[1].__repr__(self)
@@ -255,7 +266,7 @@ def _attribute_by(own: Any) -> Any:
 def _dual_class(base: type, cause_type: type) -> type:
     known = _dual_classes.get((base, cause_type))
     if known is None:
-        body = {**_OF_PYTHON, "__str__": _text_of, "__repr__": _repr_of, "__reduce__": _reduce, "__reduce_ex__": _reduce,
+        body = {**_OF_PYTHON, "__str__": _visible_text_of, "__repr__": _repr_of, "__reduce__": _reduce, "__reduce_ex__": _reduce,
                 "__init__": lambda self, *a, **k: None, "__bool__": lambda self: True,
                 "__module__": base.__module__, "_dual_of": (base, cause_type)}
         if hasattr(cause_type, "__getattr__"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from troupe import _cluster, _home, _session, exceptions
+from troupe import _cluster, _home, _session, _visible, exceptions
 
 
 def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -46,6 +46,16 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def echo(text: str) -> None:
+    """Text that names what nodes, actors and programs say of themselves, without what a terminal would obey."""
+    click.echo(_visible.text(text))
+
+
+def echo_line(text: str) -> None:
+    """The same on one line, whatever a name has in it."""
+    click.echo(_visible.name(text))
 
 
 def echo_json(value: Any) -> None:

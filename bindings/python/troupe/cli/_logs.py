@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from troupe import _logs, state
+from troupe import _logs, _visible, state
 from troupe.cli import _common
 from troupe.launch._handle import LaunchHandle
 
@@ -33,7 +33,7 @@ def logs(identity: str, rank: int | None, follow: bool, address: str | None, tok
             _common.echo_json({kind: found, "lines": list(lines)})
             return
         for line in lines:
-            click.echo(line)
+            click.echo(_visible.output(line))
 
 
 def _of_launch(session: Any, launch: str, rank: int | None, follow: bool) -> Iterator[str]:

@@ -29,7 +29,7 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
         return
     alive = [node for node in nodes if node["alive"]]
     gpus = sum(node["resources"].get("GPU", 0) for node in alive)
-    click.echo(f"cluster {info['cluster_id'][:8]}   head {info['address']} up {_tables.ago(info['up_ms'] / 1000)}   "
+    _common.echo_line(f"cluster {info['cluster_id'][:8]}   head {info['address']} up {_tables.ago(info['up_ms'] / 1000)}   "
                f"{_counted(len(alive), 'node')}   {_counted(gpus, 'GPU')}   {_counted(info['actor_count'], 'actor')}")
     _node_table(nodes)
     going = [launch for launch in launches if launch["state"] != "terminal"]
@@ -37,11 +37,11 @@ def status(address: str | None, token_file: str | None, cluster: str | None, as_
         _launch_table(going)
     for launch in going:
         if launch["waiting_for"]:
-            click.echo(f"waiting{_place(launch)}: launch {short(launch['id'])}: {launch['waiting_for']}")
+            _common.echo_line(f"waiting{_place(launch)}: launch {short(launch['id'])}: {launch['waiting_for']}")
     for group in sorted((each for each in groups if each["queue_place"] and not each["gang"]),
                         key=lambda each: each["queue_place"]):
         what = f"actor {short(group['actor'])}" if group["actor"] else f"placement group {group['name'] or short(group['group'])}"
-        click.echo(f"waiting{_place(group)}: {what}: {group['reason']}")
+        _common.echo_line(f"waiting{_place(group)}: {what}: {group['reason']}")
 
 
 def _counted(number: float, what: str) -> str:
@@ -97,7 +97,7 @@ def list_(noun: str, topology: bool, address: str | None, token_file: str | None
     if as_json:
         _common.echo_json(rows)
     elif topology:
-        click.echo(_topology.text(rows))
+        _common.echo(_topology.text(rows))
     elif noun == "nodes":
         _node_table(rows)
     elif noun == "launches":
@@ -135,4 +135,4 @@ def explain(identity: str, svg: Any, address: str | None, token_file: str | None
     if as_json:
         _common.echo_json({"id": identity, "text": text})
     else:
-        click.echo(text)
+        _common.echo(text)

@@ -36,7 +36,7 @@ def stack(target: str, rank: int | None, is_pid: bool, all_threads: bool, native
         _common.echo_json(processes)
         return
     for line in _stack_view.lines(processes, all_threads=all_threads):
-        click.echo(line)
+        _common.echo(line)
     if all("error" in each for each in processes):
         raise click.exceptions.Exit(1)
 

@@ -67,6 +67,8 @@ def node_options(command: Any) -> Any:
 @click.option("--keep-place-after", type=click.FloatRange(0, 8760), metavar="HOURS",
               help="With --head: of what waits, the first keeps the nodes it will go to once it has waited so long; until "
               "then whoever fits goes.  [default: 8]")
+@click.option("--no-local-clients", is_flag=True, help="With --head: processes of this user on this host need a client token like all "
+              "others; one is printed, once.")
 @click.option("--force-tcp", is_flag=True, envvar="TROUPE_FORCE_TCP",
               help="This node is as a host of its own: others, of this host too, reach it over TLS only.")
 @click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
@@ -74,14 +76,14 @@ def node_options(command: Any) -> Any:
 @node_options
 def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None,
           port: int | None, cluster: str | None, new: bool, certificate_days: float | None,
-          preemption: str | None, keep_place_after: float | None, force_tcp: bool, block: bool, as_json: bool, **offered: Any) -> None:
+          preemption: str | None, keep_place_after: float | None, no_local_clients: bool, force_tcp: bool, block: bool, as_json: bool, **offered: Any) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
     if address and (no_worker or new or cluster or port is not None or certificate_days is not None or preemption
-                    or keep_place_after is not None):
-        raise click.UsageError("--no-worker, --new, --cluster, --port, --certificate-days, --preemption and --keep-place-after "
-                               "go with --head")
+                    or keep_place_after is not None or no_local_clients):
+        raise click.UsageError("--no-worker, --new, --cluster, --port, --certificate-days, --preemption, --keep-place-after and "
+                               "--no-local-clients go with --head")
     if cluster and new:
         raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
     node = node_args(**offered) + (["--force_tcp=true"] if force_tcp else [])
@@ -92,6 +94,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         options = [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
         options += [f"--preemption={preemption}"] if preemption else []
         options += [f"--keep_place_after={keep_place_after!r}"] if keep_place_after is not None else []
+        options += ["--no_local_clients=true"] if no_local_clients else []
         options += _node_start.log_file_option(offered["log_file_mib"])
         started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name, options)
     else:
@@ -177,6 +180,7 @@ def _start_head(listen: str | None, port: int | None, cluster: str | None, new: 
     head = _run_head(args, root, resumed)
     cluster_id = str(head.ready["cluster_id"])
     shown = {"address": head.ready["address"], "pid": head.pid, "cluster_id": cluster_id,
+             **({"client_token": token} if (token := head.ready.get("client_token")) else {}),
              "socket": head.ready["socket"], "resumed": bool(resumed), "state": str(root / "clusters" / cluster_id)}
     if node is None:
         return [head], shown
@@ -230,12 +234,14 @@ def _token_from_stdin() -> str:
 
 def _tell(shown: dict, *, joined: bool) -> None:
     if joined:
-        click.echo(f"joined cluster {shown.get('cluster_id', '')[:8]} as {shown.get('name', platform.node())}"
+        _common.echo_line(f"joined cluster {shown.get('cluster_id', '')[:8]} as {shown.get('name', platform.node())}"
                    f"{_amounts(shown)}")
         return
     click.echo(f"head ready at {shown['address']}  (cluster {shown['cluster_id'][:8]}, state in {shown['state']})")
     if "node" in shown:
-        click.echo(f"this node joined as {shown['node'].get('name', platform.node())}{_amounts(shown['node'])}")
+        _common.echo_line(f"this node joined as {shown['node'].get('name', platform.node())}{_amounts(shown['node'])}")
+    if "client_token" in shown:
+        click.echo(f"client token, shown this once (--no-local-clients; for 24 h):\n    {shown['client_token']}")
     click.echo("join from another machine:\n"
                f"    troupe start --address {shown['address']} --token-file token        # token: troupe token create > "
                "token")

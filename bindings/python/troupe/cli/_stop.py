@@ -44,7 +44,7 @@ def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
     if as_json:
         _common.echo_json({"stopped": pids})
     elif pids:
-        click.echo(f"stopped {len(heads)} head{'s' * (len(heads) != 1)} and {len(workers)} "
+        _common.echo(f"stopped {len(heads)} head{'s' * (len(heads) != 1)} and {len(workers)} "
                    f"worker{'s' * (len(workers) != 1)}")
     else:
         _say_nothing_ran(as_json)
@@ -55,7 +55,7 @@ def _say_nothing_ran(as_json: bool) -> None:
     if as_json:
         _common.echo_json({"stopped": []})
     else:
-        click.echo(f"nothing of {_home.home()} was running here")
+        _common.echo(f"nothing of {_home.home()} was running here")
 
 
 def _local_choice(cluster: str | None) -> str:

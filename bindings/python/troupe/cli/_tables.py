@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from troupe import _visible
+
 
 def show(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Prints rows under a header; cells are texts, never markup."""
@@ -17,7 +19,7 @@ def show(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for name in header:
         table.add_column(name, no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(_visible.name(cell)) for cell in row))
     console.print(table)
 
 

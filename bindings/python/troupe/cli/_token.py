@@ -90,12 +90,21 @@ def list_(address: str | None, token_file: str | None, cluster: str | None, as_j
 @click.argument("token_id", metavar="ID")
 @_common.cluster_options
 def revoke(token_id: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool) -> None:
-    """Make a token useless for further joins; a prefix of its id will do."""
+    """Let nobody in by a token any more, and end what clients and observers opened by it. A prefix of its id will do.
+
+    Detached launches go on, and nodes stay; both are listed.
+    """
     with _common.session(address, token_file, cluster) as session:
         known = [each["id"] for each in session.request("ListTokens", {})[1]["tokens"]]
         found = _common.only_prefixed("token", token_id, known, "troupe token list")
-        session.request("RevokeToken", {"id": found})
+        ended = session.request("RevokeToken", {"id": found})[1]
+    goes_on = [{"launch": each["launch"], "name": each["name"]} for each in ended["detached"]]
     if as_json:
-        _common.echo_json({"revoked": found})
-    else:
-        click.echo(f"token {found[:8]} is revoked; nodes that joined with it stay")
+        _common.echo_json({"revoked": found, "detached": goes_on, "cut_off": ended["cut_off"], "until": ended["until_us"] / 1e6})
+        return
+    _common.echo_line(f"token {found[:8]} is revoked: what clients and observers had opened by it is ended; nodes that joined with it stay")
+    for each in goes_on:
+        _common.echo_line(f"  goes on, since it is detached: launch {each['launch'][:8]} {each['name']} (troupe cancel {each['launch'][:8]})")
+    if ended["cut_off"]:
+        until = time.strftime("%Y-%m-%d %H:%M", time.localtime(ended["until_us"] / 1e6))
+        _common.echo_line(f"  cannot be told now, and may let its certificates in until {until}: {', '.join(ended['cut_off'])}")

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from troupe import _session, exceptions
+from troupe import _session, _visible, exceptions
 from troupe._identity import short
 from troupe.launch._kept import KeptValue
 
@@ -121,9 +121,9 @@ class LaunchHandle:
         return _logs.lines(self, rank, follow)
 
     def print_logs(self, rank: int | None = None, follow: bool = False) -> None:
-        """Prints what `logs` yields."""
+        """Prints what `logs` yields, of escape sequences only those for colours."""
         for line in self.logs(rank, follow):
-            print(line, flush=follow)
+            print(_visible.output(line), flush=follow)
 
 
 def describe(info: dict) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import Any
 
-from troupe import exceptions
+from troupe import _visible, exceptions
 from troupe._identity import short
 from troupe._logs import Follower
 from troupe.launch import _errors, _logs
@@ -92,7 +92,7 @@ class Display:
     @staticmethod
     def _copy(follower: Follower) -> None:
         for rank, is_error, line in follower:
-            print(f"[{rank}] {line}", file=sys.stderr if is_error else sys.stdout, flush=True)
+            print(f"[{rank}] {_visible.output(line)}", file=sys.stderr if is_error else sys.stdout, flush=True)
 
     def finish(self) -> None:
         """Lets the last lines come out, then says how it ended."""
