@@ -171,7 +171,7 @@ def many_descriptors() -> Iterator[None]:
 
 
 def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(many_descriptors: None, every_door: list[Door]) -> None:
-    """16 of an address are let in at a time; of a Unix socket, where all are this user, 256."""
+    """16 of an address are held at a time; of a Unix socket, where all are this user, 256."""
     peers = []
     for door in every_door:
         before, most = door.descriptors(), 0
@@ -185,7 +185,8 @@ def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(many_descr
         if door.tls:
             door.ordinary()  # who comes after them: they have been seen
             most = max(most, door.descriptors() - before)
-        assert most < (16 if door.tls else 256) + 24, f"{door.name} holds {most} that have said nothing"
+        # Of each TLS connection there is a duplicate, by which it is sent away for another (runtime/net/admission.h).
+        assert most < (2 * 16 if door.tls else 256) + 24, f"{door.name} holds {most} that have said nothing"
     for door in every_door:
         door.ordinary()
     for peer in peers:
@@ -354,3 +355,17 @@ def test_what_is_handed_over_must_be_a_connection(door: Door) -> None:
             peer = door.connect()
             socket.send_fds(peer, [b"x"], descriptors)
             ended(peer, LIMIT_S)
+
+
+@every(["head-tcp", "worker-tcp"])
+def test_silent_connections_of_an_address_keep_nobody_of_it_out(door: Door, many_descriptors: None) -> None:
+    """More of them than an address may have, and new ones whenever some are sent away: who speaks gets in each time."""
+    assert isinstance(door.address, tuple)
+    silent = [socket.create_connection(door.address, timeout=60) for _ in range(64)]
+    try:
+        for _ in range(12):
+            silent += [socket.create_connection(door.address, timeout=60) for _ in range(4)]
+            door.ordinary()
+    finally:
+        for each in silent:
+            each.close()
