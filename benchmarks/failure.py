@@ -5,6 +5,8 @@ killed. Measured from the kill: until the caller is told, until the last other r
 processes of the job that are alive one second after it. Ray keeps its actors: its row says so.
 
     python benchmarks/failure.py [--rounds 5] [--ray /path/to/python] [--keep]
+
+`--blame N`, `--ends N`: whom the error names, and whether launches in which nothing fails end well (failure_blame.py).
 """
 import argparse
 import concurrent.futures
@@ -19,6 +21,7 @@ import time
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import failure_blame  # noqa: E402
 from report import keep, summary  # noqa: E402
 
 RANKS, VICTIM, LIMIT_S = 4, 2, 60.0
@@ -166,8 +169,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ray", metavar="PYTHON", help="an interpreter that has Ray")
+    parser.add_argument("--blame", type=int, metavar="N", help="instead: N runs of each way in which a rank ends, and whom the error names")
+    parser.add_argument("--torchrun-rounds", type=int, default=6, metavar="N", help="with --blame: of torchrun only so many of them")
+    parser.add_argument("--ends", type=int, metavar="N", help="instead, or as well: N launches that end well, of each kind")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/failure.json")
     options = parser.parse_args()
+    if options.blame or options.ends:
+        rows = failure_blame.ends_rows(options.ends) if options.ends else {}
+        if options.blame:
+            with tempfile.TemporaryDirectory(prefix="troupe-bench-") as directory:
+                rows |= failure_blame.blame_rows(options.blame, min(options.blame, options.torchrun_rounds), pathlib.Path(directory))
+        keep("failure", rows, options.keep, part=True)
+        return
     pythons = {"troupe": sys.executable, "torchrun": sys.executable}
     if options.ray:
         pythons["ray"] = options.ray

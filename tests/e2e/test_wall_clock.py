@@ -95,3 +95,27 @@ def test_a_clock_that_jumps_by_months_disturbs_nothing(home: Home, jump: Callabl
         finally:
             driver.stdin.close()
             driver.wait(60)
+
+
+def test_a_head_started_with_a_clock_ahead_by_a_month_retires_nothing_and_says_so(home: Home, jump: Callable[[int], None],
+                                                                                 tmp_path: Path) -> None:
+    head = home.json("start", "--head", "--port", "0", "--num-cpus", "2")
+    token = home.token("--role", "client")
+    code = f"""
+import troupe
+from troupe.launch import ray_launch
+troupe.init({head['address']!r})
+def work():
+    return 1
+ray_launch(processes=1, remote=True, name="kept")(work).distributed()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    home.run("stop")
+    jump(30)
+    again = home.json("start", "--head", "--num-cpus", "2")
+    assert [each["name"] for each in home.json("list", "launches")] == ["kept"]
+    elsewhere = {**os.environ, "TROUPE_HOME": str(tmp_path / "elsewhere")}
+    subprocess.run([sys.executable, "-c", f"import troupe; troupe.init({again['address']!r}, token_file={token!r})"], check=True,
+                   timeout=120, env=elsewhere)
+    said = [each["message"] for each in home.json("list", "events")]
+    assert any("the clock of its host was set" in each for each in said), said
