@@ -76,6 +76,83 @@ def test_an_actor_that_ends_by_itself_finishes_its_work(idle: Home, tmp_path: Pa
     assert left(tmp_path)["thread"] == BYTES
 
 
+ARCHIVES = """
+import gzip, io, tarfile, zipfile
+from pathlib import Path
+
+class Holder:
+    def __init__(self, folder):
+        self.folder = folder
+        self.packed = gzip.open(f"{folder}/{type(self).__name__}.gz", "wt")
+        self.packed.write("step,loss\\n")
+        self.archive = zipfile.ZipFile(f"{folder}/{type(self).__name__}.zip", "w")
+        self.archive.writestr("metrics.csv", "step,loss\\n")
+        self.tar = tarfile.open(f"{folder}/{type(self).__name__}.tar", "w")
+        self.tar.addfile(tarfile.TarInfo("empty"))
+        self.me = self  # a circle: no count of references ends it
+    def __del__(self):
+        Path(self.folder, f"{type(self).__name__}.deleted").touch()
+
+class InModule(Holder):
+    pass
+
+held = None
+
+def hold(folder):
+    global held
+    held = InModule(folder)
+"""
+
+
+def whole(folder: Path, name: str) -> bool:
+    """Whether all that a Holder of that class writes can be read to its end."""
+    import gzip
+    import tarfile
+    import zipfile
+
+    try:
+        with gzip.open(folder / f"{name}.gz", "rt") as packed, zipfile.ZipFile(folder / f"{name}.zip") as archive, \
+                tarfile.open(folder / f"{name}.tar") as tar:
+            read = packed.read(), archive.read("metrics.csv"), tar.getnames()
+    except (OSError, EOFError, zipfile.BadZipFile, tarfile.ReadError):
+        return False
+    return read == ("step,loss\n", b"step,loss\n", ["empty"]) and (folder / f"{name}.deleted").exists()
+
+
+def test_what_a_module_or_an_actor_holds_is_let_go_of_and_archives_are_whole(idle: Home, tmp_path: Path) -> None:
+    code, out = tmp_path / "code", tmp_path / "out"
+    code.mkdir()
+    out.mkdir()
+    (code / "archives_of_a_program.py").write_text(ARCHIVES)
+
+    @distributed(processes=1, remote=True, runtime_env={"working_dir": str(code)})
+    def train(folder: str) -> None:
+        import archives_of_a_program
+
+        archives_of_a_program.hold(folder)
+
+    assert train.submit(str(out)).result(60) == [None]
+    eventually(lambda: whole(out, "InModule"), what=f"what the module held; there is {left(out)}")
+
+    class OfActor:
+        def hold(self, folder: str) -> None:
+            import archives_of_a_program
+
+            class Mine(archives_of_a_program.Holder):
+                pass
+
+            self.held = Mine(folder)
+
+        def leave(self) -> None:
+            troupe.actor.exit_actor()
+
+    actor = troupe.remote(num_cpus=0, runtime_env={"working_dir": str(code)})(OfActor).remote()
+    troupe.get(actor.hold.remote(str(out)), timeout=60)
+    with pytest.raises(troupe.exceptions.ActorDiedError):
+        troupe.get(actor.leave.remote(), timeout=60)
+    eventually(lambda: whole(out, "Mine"), what=f"what the actor held; there is {left(out)}")
+
+
 def test_one_that_does_not_end_says_what_it_waits_for(idle: Home, tmp_path: Path) -> None:
     @distributed(processes=1, remote=True, exit_grace=1)
     def train() -> int:

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from troupe import _failures, _leave, _process_groups, _session, _stopping, exceptions
+from troupe import _failures, _finish, _leave, _process_groups, _session, _stopping, exceptions
 from troupe._method_options import Traits
 from troupe._process_channel import ProcessChannel
 
@@ -41,7 +41,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     ActorContext.current = ActorContext(begin)
     _process_groups.prepare()
     _stopping.install()
-    instance, traits, running, loop = _construct(channel, begin, attachment)
+    living, traits, running, loop = _construct(channel, begin, attachment)
     ActorContext.current.traits = traits
     from troupe import _calls
 
@@ -49,11 +49,13 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     channel.send("ActorReady", {"failed": False})
     channel.started()
     left = _calls.serve(
-        server, instance, find=lambda name: find(instance, traits, name), groups=running["groups"],
+        server, living[0], find=lambda name: find(living[0], traits, name), groups=running["groups"],
         max_concurrency=running["max_concurrency"] or (1 if loop is None else ASYNC_CONCURRENCY), loop=loop)
+    _finish.let_go_of_all(living)
     if left is not None and left.code:
         _crash(left)
-    _end(instance, loop)
+    del left  # its frames hold the instance
+    _end(living, loop)
 
 
 def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple:
@@ -100,13 +102,14 @@ def _crash(left: SystemExit) -> NoReturn:
     _leave.leave(left.code & 0xFF or 1 if isinstance(left.code, int) else 1)
 
 
-def _end(instance: Any, loop: Any) -> NoReturn:
+def _end(living: list[Any], loop: Any) -> NoReturn:
     """A method ended the actor: its own last word, then the process."""
     try:
-        hook = getattr(instance, "__ray_shutdown__", None)
+        hook = getattr(living[0], "__ray_shutdown__", None)
         said = hook() if callable(hook) else None
         if loop is not None and hasattr(said, "__await__"):
             loop.run_until_complete(said)
+        del hook, said
     except BaseException:
         traceback.print_exc()
     finally:
@@ -122,8 +125,8 @@ def _made(cls: type, args: tuple, kwargs: dict, loop: Any) -> Any:
     return instance
 
 
-def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[Any, Traits, dict, Any]:
-    """The instance and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
+def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[list[Any], Traits, dict, Any]:
+    """The instance, as the only one of a list that nothing else holds, and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
     from troupe import _constructor, _rank, _runtime_env
 
     loaded = False
@@ -143,7 +146,7 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
 
             loop = _event_loop.new()
             asyncio.set_event_loop(loop)  # for a constructor that asks for it
-        return _made(cls, args, kwargs, loop), traits, running, loop
+        return [_made(cls, args, kwargs, loop)], traits, running, loop
     except BaseException as error:
         cause = ""
         if not loaded and isinstance(error, ImportError):

@@ -18,6 +18,7 @@ from typing import Any
 
 FILES_NAMED_MAX = 5
 _let_go: list[types.FunctionType] = []
+_held: list[list[Any]] = []
 
 
 def forget_inherited() -> None:
@@ -41,6 +42,11 @@ def let_go_of(function: Any) -> None:
         _let_go.append(function)
 
 
+def let_go_of_all(held: list[Any]) -> None:
+    """At the end, what this list holds is let go of."""
+    _held.append(held)
+
+
 def run() -> None:
     """Blocks until all is done; whatever is raised by what is run is printed, as Python does."""
     with _printed("the threads' end"):
@@ -50,7 +56,7 @@ def run() -> None:
     with _printed("the program's objects"):
         _release()
     with contextlib.suppress(Exception):
-        flush_files()
+        close_files()
 
 
 @contextlib.contextmanager
@@ -63,14 +69,32 @@ def _printed(what: str) -> Any:
 
 
 def _release() -> None:
+    threading.excepthook = lambda said: None  # Python stops daemon threads here; these find their program's objects gone
     modules = {id(vars(module)) for module in list(sys.modules.values()) if isinstance(module, types.ModuleType)}
-    while _let_go:
-        names = _let_go.pop().__globals__
-        if id(names) in modules:
-            continue
-        for name in [each for each in names if not each.startswith("__")]:
+    for held in _held:
+        held.clear()
+    spaces = [function.__globals__ for function in _let_go if id(function.__globals__) not in modules]
+    _let_go.clear()
+    for names in [*spaces, *map(vars, _programs_modules())]:
+        for name in [name for name, value in names.items() if not name.startswith("__") and not isinstance(value, _PLAIN)]:
             names.pop(name, None)
     gc.collect()
+
+
+_PLAIN = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, str, bytes, int, float, type(None))
+"""What has no end of its own: it may stay where others look for it."""
+
+
+def _programs_modules() -> list[types.ModuleType]:
+    """Those that belong to no library, of Python's or an installed one."""
+    standard, own = os.path.dirname(os.__file__) + os.sep, os.path.dirname(__file__) + os.sep
+    found = []
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None) if isinstance(module, types.ModuleType) else None
+        of_library = not isinstance(file, str) or file.startswith((standard, own)) or "site-packages" in file or "dist-packages" in file
+        if not of_library:
+            found.append(module)
+    return found
 
 
 def _open_files() -> list[str]:
@@ -88,16 +112,41 @@ def _open_files() -> list[str]:
     return found
 
 
-def flush_files() -> None:
-    """Flushes what file objects have buffered. Looks for them only where a file is open for writing: that takes its time."""
+_BUFFERED = (io.BufferedWriter, io.BufferedRandom)
+_IN_MEMORY = (io.BytesIO, io.StringIO)
+
+
+def close_files() -> None:
+    """Closes what writes into files by way of other files (compressed ones, archives), and flushes what file objects have buffered.
+
+    Looks for them only where a file is open for writing: that takes its time.
+    """
     if not _open_files():
         return
-    files = [each for each in gc.get_objects() if isinstance(each, (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom))]
-    for kind in (io.TextIOWrapper, (io.BufferedWriter, io.BufferedRandom)):
-        for each in files:
+    objects = gc.get_objects()
+    for each in [each for each in objects if _ends_a_file(each)]:
+        with contextlib.suppress(Exception):
+            each.close()
+    for kind in (io.TextIOWrapper, _BUFFERED):
+        for each in objects:
             if isinstance(each, kind):
                 with contextlib.suppress(Exception):
                     each.flush()
+
+
+def _ends_a_file(thing: Any) -> bool:
+    """Whether a file is whole only once this is closed: gzip.GzipFile, zipfile.ZipFile and the like, classes of users too."""
+    kind = type(thing)
+    archives = [getattr(sys.modules.get(module), name, None) for module, name in (("zipfile", "ZipFile"), ("tarfile", "TarFile"))]
+    if any(isinstance(each, type) and issubclass(kind, each) for each in archives):
+        return getattr(thing, "mode", "r") != "r"
+    layered = issubclass(kind, (io.BufferedIOBase, io.TextIOBase)) and kind not in (io.TextIOWrapper, *_BUFFERED, *_IN_MEMORY)
+    if not layered:
+        return False
+    try:
+        return not thing.closed and thing.writable()
+    except Exception:  # of a class of the program's
+        return False
 
 
 def waits_for() -> str:
