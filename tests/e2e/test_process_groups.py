@@ -25,6 +25,29 @@ def test_a_group_made_destroyed_and_made_again_is_a_group(cluster: Home) -> None
         assert job.submit().result(120) == [[2] * 6] * 2
 
 
+def test_a_group_that_its_ranks_alone_make_is_made_again(cluster: Home) -> None:
+    @distributed(processes=3, remote=True)
+    def job() -> list[int]:
+        import torch
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo")
+        sums = []
+        for _ in range(6):
+            if dist.get_rank() < 2:
+                group = dist.new_group([0, 1], use_local_synchronization=True)
+                mine = torch.ones(1)
+                dist.all_reduce(mine, group=group)
+                sums.append(int(mine))
+                dist.destroy_process_group(group)
+                del group
+        dist.barrier()
+        return sums
+
+    for _ in range(3):
+        assert job.submit().result(120) == [[2] * 6, [2] * 6, []]
+
+
 def test_destroyed_groups_keep_no_descriptor_and_no_thread(cluster: Home) -> None:
     @distributed(processes=2, remote=True)
     def job() -> list[tuple[int, int]]:

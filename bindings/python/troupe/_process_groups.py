@@ -3,7 +3,8 @@
 torch names its groups by a counter that destroying the default group sets back to 0, and finds the other ranks' addresses in the
 store under that name. The store outlives the group here, as under torchrun: a group made anew would read the addresses of the former
 one, and connect to ports that nobody listens at. So the counter goes on from a number that no group before has had. All ranks of
-an epoch destroy the same groups, so they count alike; another epoch has a store of its own.
+an epoch destroy the same groups, so they count alike; another epoch has a store of its own. A group that its own ranks alone make
+(`use_local_synchronization`) is named by a hash of them: when there was one of that name before, it gets a number as well.
 
 And a group that was destroyed while a DistributedDataParallel module lives is not let go of by that module's Reducer, in C++ and with the
 GIL: the group's destructor joins a thread that may wait for the GIL (pytorch#56297), and a rank that returned would never leave.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,7 @@ _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
 GROUPS_OF_A_WORLD = 1 << 20
 _worlds = 0  # default groups that were destroyed here
+_named: Counter[str] = Counter()  # name that is a hash of ranks -> how many groups have had it
 
 
 def prepare() -> None:
@@ -46,6 +49,16 @@ def _wrap(module: Any) -> None:
             module._world.group_count = _worlds * GROUPS_OF_A_WORLD
         return done
 
+    name_of = module._process_group_name
+
+    def process_group_name(ranks: Any, use_hashed_name: bool) -> str:
+        name = name_of(ranks, use_hashed_name)
+        if not use_hashed_name or name in module._world.pg_names.values():
+            return name  # the counter tells them apart; or it is taken just now, and torch says so
+        _named[name] += 1
+        return name if _named[name] == 1 else type(name)(f"{name}_{_named[name]}")
+
+    module._process_group_name = process_group_name
     destroy_process_group.__doc__ = destroy.__doc__
     destroy_process_group._troupe_original = destroy  # type: ignore[attr-defined]
     module.destroy_process_group = destroy_process_group
