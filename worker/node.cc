@@ -216,9 +216,9 @@ void Node::OnLifeline() {
 }
 
 void Node::BeginLeave(const std::string& reason) {
-  if (std::exchange(leaving_, true)) return;
-  leave_reason_ = reason;
-  Log(LogLevel::kInfo, "leaving", {{"reason", reason}});
+  const bool again = std::exchange(leaving_, true);
+  if (!again) leave_reason_ = reason;
+  Log(LogLevel::kInfo, again ? "leaving at once" : "leaving", {{"reason", reason}});
   if (core_) Perform(core_->Leave(reason, clock_.Now()));
 }
 

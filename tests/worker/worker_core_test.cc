@@ -309,6 +309,34 @@ TEST_F(WorkerCoreTest, LeavingEndsEverythingAndThenLeaves) {
   EXPECT_EQ(All<LeaveNode>().size(), 1u);
 }
 
+TEST_F(WorkerCoreTest, CodeOfRanksHasTimeForALastWordWhenItsNodeLeavesAndASecondWordEndsIt) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  log_.clear();
+  Take(core_->Leave("SIGTERM", now_));
+  std::size_t told = 0;
+  for (const ToProcess& each : All<ToProcess>()) {
+    const auto* stop = wire::GetIf<wire::ProcessStop>(&each.message.body);
+    if (stop == nullptr) continue;
+    ++told;
+    EXPECT_EQ(stop->signal, SIGTERM);
+    EXPECT_EQ(stop->grace_ms, 10'000u);
+  }
+  EXPECT_EQ(told, 2u);
+  wire::StopRanks sibling;
+  sibling.launch = launch_;
+  sibling.epoch = 1;
+  sibling.grace_ms = 2000;
+  Head(sibling);
+  log_.clear();
+  now_ += std::chrono::seconds(5);
+  Take(core_->OnTimer(now_));
+  for (const ProcessId rank : ranks_) EXPECT_TRUE(SignalsTo(rank).empty()) << "a sibling's end takes no time away";
+  Take(core_->Leave("SIGTERM", now_));
+  for (const ProcessId rank : ranks_) EXPECT_EQ(SignalsTo(rank), std::vector<int>{SIGKILL});
+}
+
 TEST_F(WorkerCoreTest, AnIdleNodeLeavesAtOnce) {
   Join();
   Take(core_->Leave("SIGTERM", now_));

@@ -51,6 +51,8 @@ class Launches {
   void End(const wire::EndEpoch& end, Instant now, Effects* out);
   void Stop(const wire::StopRanks& stop, Instant now, Effects* out);
   void Ask(const wire::AskRanks& ask, Effects* out);
+  /// Its node leaves: code of a rank that still runs is told to stop, and has drain_grace. False: there is none to tell.
+  bool Drain(Process& process, const std::string& reason, Instant now, Effects* out);
   void OnSwept(std::uint64_t ticket, const std::vector<ProcessId>& exiting, Effects* out);
   void Acknowledge(const wire::RankDoneAck& ack, Instant now, Effects* out);
   /// The head has been away for so long that ranks which are done need not wait for it.
@@ -133,6 +135,7 @@ class Launches {
   void TakePrepared(Run& run, Rank& rank, Process& process, const wire::RankPrepared& prepared,
                     std::string attachment, Instant now, Effects* out);
   void ReportResult(Run& run, Rank& rank, const Process& process, Instant now, Effects* out);
+  static bool RunsCode(const Run& run, const Rank& rank, const Process& process);
   void LetLeave(const Run& run, Process& process, wire::ProcessEnd end, Instant now, Effects* out);
   void NoteHowItLeft(const Run& run, const Rank& rank, const Process& process, Effects* out);
   void Finish(Run& run, Rank& rank, const Process& process, Instant now, Effects* out);

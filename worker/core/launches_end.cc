@@ -164,7 +164,10 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     done.kept_by_worker = result.kept;
     attachment = std::move(result.attachment);
     if (process.ordered && done.outcome == wire::Outcome::kSucceeded) done.outcome = wire::Outcome::kCancelled;
-    if (done.outcome == wire::Outcome::kCancelled) done.failure.cause = process.end.reason;
+    if (done.outcome == wire::Outcome::kCancelled) {
+      done.failure.cause = process.end.reason;
+      if (process.taken_along) done.outcome = wire::Outcome::kFailed;  // as below
+    }
     if (done.outcome == wire::Outcome::kFailed && done.failure.exit_code == 0) done.failure.exit_code = kFailedExitCode;
   } else if (process.ordered) {
     // Of a launch that failed it is one that was stopped: the failure is another's.

@@ -31,8 +31,8 @@ void Launches::Stop(const wire::StopRanks& stop, Instant now, Effects* out) {
     for (Rank& rank : run.ranks) {
       if (rank.done || rank.result) continue;
       Process* process = context_.processes.Find(rank.process);
-      // Ranks that serve a driver have no code of their own to stop: they are the driver's until the marker.
-      const bool serves = run.start.mode == wire::LaunchMode::kDriver && rank.place.rank != 0;
+      const bool drains = process != nullptr && process->taken_along && process->ending == Process::Ending::kStopping;
+      if (drains && stop.grace_ms > 0) continue;  // a sibling's end is no reason for less time
       if (process == nullptr) {
         wire::RankDone done;
         done.outcome = wire::Outcome::kCancelled;
@@ -40,11 +40,30 @@ void Launches::Stop(const wire::StopRanks& stop, Instant now, Effects* out) {
         Report(run, rank, std::move(done), "", now, out);
       } else if (!run.roster) {
         context_.processes.End(*process, end, now, out);
-      } else if (!serves && !process->completing) {
+      } else if (RunsCode(run, rank, *process)) {
         context_.processes.Stop(*process, order, now, out);
       }
     }
   }
+}
+
+// Ranks that serve a driver have no code of their own to stop: they are the driver's until the marker.
+bool Launches::RunsCode(const Run& run, const Rank& rank, const Process& process) {
+  const bool serves = run.start.mode == wire::LaunchMode::kDriver && rank.place.rank != 0;
+  return run.roster && !rank.done && !rank.result && !serves && !process.completing;
+}
+
+bool Launches::Drain(Process& process, const std::string& reason, Instant now, Effects* out) {
+  const Run* run = FindRun(process);
+  Rank* rank = run == nullptr ? nullptr : FindRank(*FindRun(process), process.id);
+  if (rank == nullptr || !RunsCode(*run, *rank, process)) return false;
+  wire::ProcessStop order;
+  order.signal = SIGTERM;
+  order.grace_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(context_.limits.drain_grace).count());
+  order.reason = reason;
+  order.exit_code = 1;
+  context_.processes.Stop(process, order, now, out);
+  return true;
 }
 
 void Launches::Ask(const wire::AskRanks& ask, Effects* out) {

@@ -53,6 +53,7 @@ struct CoreLimits {
   Duration ask_grace = std::chrono::milliseconds(200);   // ProcessEnd -> SIGTERM
   Duration term_grace = std::chrono::milliseconds(200);  // SIGTERM -> SIGKILL
   Duration leave_margin = std::chrono::seconds(5);       // a rank's own exit grace is over -> SIGKILL
+  Duration drain_grace = std::chrono::seconds(10);       // code of ranks whose node leaves: SIGTERM -> SIGKILL
   Duration repeat_every = std::chrono::seconds(2);       // unacknowledged RankDone
   Duration fence_after = std::chrono::seconds(60);       // recreatable actors without a head; ranks that are done leave
 };

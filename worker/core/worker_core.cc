@@ -294,9 +294,13 @@ Effects WorkerCore::Leave(const std::string& reason, Instant now) {
     end.reason = "its node leaves: " + reason;
     for (const auto& [id, process] : context_.processes.all()) {
       Process& each = *context_.processes.Find(id);
+      if (each.ending == Process::Ending::kStopping) continue;  // it says its last word already
       each.taken_along = each.ending == Process::Ending::kNo;
+      if (each.taken_along && launches_.Drain(each, end.reason, now, &out)) continue;
       context_.processes.End(each, end, now, &out);
     }
+  } else {
+    for (const auto& [id, process] : context_.processes.all()) context_.processes.Kill(*context_.processes.Find(id), now, &out);
   }
   return Done(std::move(out), now);
 }

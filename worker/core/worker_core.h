@@ -63,7 +63,7 @@ class WorkerCore {
   /// What DialPeer found.
   Effects OnPeerProbed(std::uint64_t question, const NodeId& node, bool reached, Instant now);
   Effects OnTimer(Instant now);
-  /// Ends everything; LeaveNode follows when nothing is left.
+  /// Ends everything, code of ranks with time for a last word; LeaveNode follows when nothing is left. Again: at once.
   Effects Leave(const std::string& reason, Instant now);
 
   /// Where a living process of this node serves calls, or "".

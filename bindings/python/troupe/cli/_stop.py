@@ -13,7 +13,7 @@ import click
 from troupe import _cluster, _home, exceptions
 from troupe.cli import _common
 
-GRACE_S = 10.0
+GRACE_S = 15.0  # longer than ranks have for their last word
 
 
 @click.command()
@@ -45,7 +45,7 @@ def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
         _common.echo_json({"stopped": pids})
     elif pids:
         _common.echo(f"stopped {len(heads)} head{'s' * (len(heads) != 1)} and {len(workers)} "
-                   f"worker{'s' * (len(workers) != 1)}")
+                     f"worker{'s' * (len(workers) != 1)}")
     else:
         _say_nothing_ran(as_json)
 
@@ -93,7 +93,7 @@ def remove_sockets(cluster_id: str) -> None:
 
 
 def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_S) -> list[int]:
-    """Ends processes: SIGTERM, at once if `ask`, else after a third of `grace`; then SIGKILL.
+    """Ends processes: SIGTERM, at once if `ask`, else when `grace` seconds have not sufficed for what they were asked; then SIGKILL.
 
     Waits for their ends by event. Returns those that are left. Unlike a process group's kill it touches
     only these: each ends its own children.
@@ -106,7 +106,7 @@ def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_
             continue
     try:
         if not ask:
-            _wait(watched, grace / 3)
+            _wait(watched, grace)
         for number in (signal.SIGTERM, signal.SIGKILL):
             for descriptor in list(watched):
                 try:
