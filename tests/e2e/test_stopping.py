@@ -113,30 +113,6 @@ def test_the_driver_of_a_ray_launch_has_it_too_and_its_ranks_live_meanwhile(idle
         handle.result(0)
 
 
-def test_ranks_of_a_node_that_leaves_have_time_for_a_last_word(home: Home, tmp_path: Path) -> None:
-    head = home.json("start", "--head", "--no-worker", "--port", "0")
-    node = home.json("start", "--address", head["address"], "--token-file", home.token(), "--node-name", "leaves", "--num-cpus", "2")
-    code = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-import cloudpickle, test_stopping, troupe
-from troupe.launch import distributed
-cloudpickle.register_pickle_by_value(test_stopping)
-troupe.init({head["address"]!r})
-try:
-    distributed(processes=2, remote=True)(test_stopping.wait).submit({str(tmp_path)!r}).result(120)
-except Exception as error:
-    print("failed:", str(error).splitlines()[0], flush=True)
-"""
-    driver = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    runs(tmp_path, 2)
-    os.kill(node["pid"], signal.SIGTERM)
-    out, _ = driver.communicate(timeout=120)
-    assert "failed:" in out and "leaves" in out, out
-    assert caught(tmp_path) == ["SystemExit(143)"] * 2
-    assert len(list(tmp_path.glob("*.checkpoint"))) == 2
-
-
 def test_one_that_is_stuck_is_killed_when_its_time_is_over(idle: Home, tmp_path: Path) -> None:
     gang = Gang(tmp_path / "gang", 1)
     inside = tmp_path / "in"

@@ -313,6 +313,10 @@ TEST_F(WorkerCoreTest, CodeOfRanksHasTimeForALastWordWhenItsNodeLeavesAndASecond
   Join();
   StartLaunch(2);
   MakeReady();
+  wire::PublishRoster roster;
+  roster.launch = launch_;
+  roster.epoch = 1;
+  Head(roster);
   log_.clear();
   Take(core_->Leave("SIGTERM", now_));
   std::size_t told = 0;
