@@ -178,9 +178,17 @@ void OnOwnerTimer(Turn& turn, const OwnerId& id) {
 void EndOwner(Turn& turn, const OwnerId& owner, const std::string& why) {
   turn.state.owners.erase(owner);
   if (owner.IsNil()) return;
+  Selection owned;
+  owned.launch = [&](const Launch& launch) { return launch.owner == owner; };
+  owned.actor = [&](const Actor& actor) { return actor.owner == owner; };
+  owned.group = [&](const Group& group) { return group.spec.owner == owner; };
+  EndAll(turn, owned, why);
+}
+
+void EndAll(Turn& turn, const Selection& which, const std::string& why) {
   std::vector<LaunchId> launches;
   for (const auto& [id, launch] : turn.state.launches) {
-    if (launch.owner == owner && launch.open() && !launch.spec.detached) launches.push_back(id);
+    if (launch.open() && !launch.spec.detached && which.launch(launch)) launches.push_back(id);
   }
   for (const LaunchId& id : launches) {
     Launch& launch = *turn.FindLaunch(id);
@@ -191,12 +199,12 @@ void EndOwner(Turn& turn, const OwnerId& owner, const std::string& why) {
   }
   std::vector<ActorId> actors;
   for (const auto& [id, actor] : turn.state.actors) {
-    if (actor.owner == owner && actor.live() && !actor.spec.detached) actors.push_back(id);
+    if (actor.live() && !actor.spec.detached && which.actor(actor)) actors.push_back(id);
   }
   for (const ActorId& id : actors) EndActorNow(turn, *turn.FindActor(id), why);
   std::vector<GroupId> groups;
   for (const auto& [id, group] : turn.state.groups) {
-    if (group.spec.owner == owner && group.live() && !group.spec.detached) groups.push_back(id);
+    if (group.live() && !group.spec.detached && which.group(group)) groups.push_back(id);
   }
   for (const GroupId& id : groups) EndGroup(turn, id, why);
 }

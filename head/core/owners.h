@@ -6,6 +6,9 @@
 // made ends with its launch's epoch.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "head/core/turn.h"
 
 namespace troupe::head {
@@ -16,6 +19,14 @@ void OnProcessGone(Turn& turn, const SessionId& session, const ProcessId& proces
 void OnOwnerTimer(Turn& turn, const OwnerId& owner);
 /// Ends everything `owner` has: launches, actors, groups.
 void EndOwner(Turn& turn, const OwnerId& owner, const std::string& why);
+/// Of what is open and not detached; each answers whether that one is meant.
+struct Selection {
+  std::function<bool(const Launch&)> launch;
+  std::function<bool(const Actor&)> actor;
+  std::function<bool(const Group&)> group;
+};
+/// Ends what is meant: launches with their grace, actors, groups, in that order.
+void EndAll(Turn& turn, const Selection& which, const std::string& why);
 /// After replay: everyone who owns something is away, with the restart grace.
 void AwaitOwners(Turn& turn);
 /// A node is back: its processes do not know that pushes were lost. What they watch is theirs again

@@ -6,9 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/actors.h"
-#include "head/core/ending.h"
-#include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/lived_time.h"
 #include "head/core/owners.h"
@@ -45,30 +42,14 @@ void EndSessions(Turn& turn, const TokenId& token, const std::string& why) {
 
 // Of clients that are away, and of what those clients' ranks and actors made.
 void EndThings(Turn& turn, const TokenId& token, const std::string& why) {
-  std::vector<LaunchId> launches;
-  for (const auto& [id, launch] : turn.state.launches) {
-    if (launch.token == token && launch.open() && !launch.spec.detached) launches.push_back(id);
-  }
-  for (const LaunchId& id : launches) {
-    Launch& launch = *turn.FindLaunch(id);
-    StopOrder order;
-    order.cause = "cancelled: " + why;
-    order.grace = StopGrace(launch);
-    StopLaunch(turn, launch, order);
-  }
-  std::vector<ActorId> actors;
-  for (const auto& [id, actor] : turn.state.actors) {
-    if (actor.token == token && actor.live() && !actor.spec.detached && !InDetachedLaunch(turn, actor.launch)) actors.push_back(id);
-  }
-  for (const ActorId& id : actors) {
-    if (Actor* actor = turn.FindActor(id); actor != nullptr && actor->live()) EndActorNow(turn, *actor, why);
-  }
-  std::vector<GroupId> groups;
-  for (const auto& [id, group] : turn.state.groups) {
-    const bool by_itself = group.live() && !group.spec.detached && !group.spec.gang && group.spec.actor.IsNil();
-    if (group.spec.token == token && by_itself && !InDetachedLaunch(turn, group.spec.launch)) groups.push_back(id);
-  }
-  for (const GroupId& id : groups) EndGroup(turn, id, why);
+  Selection made;
+  made.launch = [&](const Launch& launch) { return launch.token == token; };
+  made.actor = [&](const Actor& actor) { return actor.token == token && !InDetachedLaunch(turn, actor.launch); };
+  made.group = [&](const Group& group) {  // others end with the launch or the actor that they are for
+    const bool by_itself = !group.spec.gang && group.spec.actor.IsNil();
+    return group.spec.token == token && by_itself && !InDetachedLaunch(turn, group.spec.launch);
+  };
+  EndAll(turn, made, why);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class Stage {
     input.session = SessionId(1, who);
     if (relayed) {
       wire::Relay relay;
-      if (message.id % 2 == 0) {
+      if (message.id / 4 % 2 == 0) {
         relay.process = ProcessId(8, 1);
         relay.actor = ActorId(9, 1);
       } else {
