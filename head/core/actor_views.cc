@@ -96,8 +96,10 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.namespace_ = actor.spec.namespace_;
   info.class_name = actor.spec.class_name;
   info.state = actor.state;
-  const bool awaits = actor.state == wire::ActorState::kStarting && actor.awaits_at.incarnation == actor.incarnation;
-  info.address = awaits ? actor.awaits_at : actor.address;
+  // Of this life alone: who is told where the one before was would call a process that is gone.
+  const bool starts = actor.state == wire::ActorState::kStarting;
+  const wire::ActorAddress& where = starts ? actor.awaits_at : actor.address;
+  if (where.incarnation == actor.incarnation) info.address = where;
   info.address.incarnation = actor.incarnation;
   info.node = actor.place.node;
   if (!info.node.IsNil()) info.node_name = turn.NodeName(info.node);

@@ -245,6 +245,7 @@ void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message) {
   if (actor->state == wire::ActorState::kAlive) return;
   if (message.awaits) {
     actor->awaits_at = message.address;
+    actor->awaits_at.incarnation = message.incarnation;
     PushActor(turn, *actor);
     return;
   }
@@ -252,6 +253,7 @@ void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message) {
   live.actor = message.actor;
   live.incarnation = message.incarnation;
   live.address = message.address;
+  live.address.incarnation = message.incarnation;
   turn.Append(std::move(live));
   PushActor(turn, *actor);
 }

@@ -48,6 +48,24 @@ TEST_F(AwaitingActors, ItsMakerIsToldWhereAndItIsNotAlive) {
   EXPECT_EQ(Shown().state, wire::ActorState::kAlive) << "a word that came late";
 }
 
+TEST_F(AwaitingActors, A1_NobodyIsToldOfTheAddressOfAFormerLife) {
+  Started(1, false, 501);
+  ASSERT_EQ(Shown().address.pid, 501);
+  wire::ActorEnded ended;
+  ended.actor = ActorId(12, 1);
+  ended.incarnation = 1;
+  ended.failure.cause = "SIGKILL";
+  Say(node_.session, ended);
+  Advance(std::chrono::milliseconds(100));
+  ASSERT_EQ(Shown().state, wire::ActorState::kStarting);
+  EXPECT_EQ(Shown().address.pid, 0) << "its process before is gone";
+  EXPECT_EQ(Shown().address.incarnation, 2u);
+  Boot();
+  client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+  ASSERT_EQ(Shown().state, wire::ActorState::kStarting);
+  EXPECT_EQ(Shown().address.pid, 0) << "nor does a head that was started again know better";
+}
+
 TEST_F(AwaitingActors, TheNextProcessAwaitsItAnew) {
   Started(1, true, 501);
   wire::ActorEnded ended;

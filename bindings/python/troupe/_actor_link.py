@@ -45,6 +45,7 @@ class ActorLink:
         self._alive: dict | None = None     # the head's last word, while that is "alive"
         self._error: exceptions.TroupeError | None = None
         self._out_of_reach = False          # the error may pass: its node is lost without a verdict
+        self._silence: exceptions.TroupeError | None = None  # the session has ended: of what is not alive there is no word
         self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
         self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
         self._lock = threading.RLock()
@@ -53,12 +54,12 @@ class ActorLink:
         self._given: Any = None   # what its constructor is given lives while this does
         self._restarts = False
         self._bringing: Any = None  # the channel over which its process, on another host, was given that
-        self._brought = 0           # the incarnation that was
+        self._brought = ("", 0)     # the process that was, of which incarnation
         self.is_maker = False     # of an actor whose handles are counted: this process made it
         self.lives = 0            # that are not over, of an actor that this process made: under _lives.naming
         self._uncounted = False   # some handle is where it is not counted
         self._unwanted = False    # nobody has a handle: it is to end
-        session.board.subscribe("actor", actor, self._on_state)
+        session.board.subscribe("actor", actor, self._on_state, self._on_silence)
 
     @classmethod
     def of_or_new(cls, session: _session.Session, actor: str, class_name: str, pending_max: int,
@@ -112,6 +113,8 @@ class ActorLink:
     def _open(self) -> Any:
         if self._channel is None:
             self._channel = _calls.channel_later(self.label, self.pending_max, self.ordered)
+            if self._error is None and self._alive is None and self._silence is not None:
+                self._error = self._silence
             if self._error is not None:
                 _calls.fail(self._channel, self._error)
             elif self._alive is not None:
@@ -154,16 +157,29 @@ class ActorLink:
                 self._aim(info)
         return None
 
+    def _on_silence(self, error: BaseException) -> None:
+        """The session has ended: calls that wait for word of the actor would wait for ever. Those to where it is go on."""
+        with self._lock:
+            self._silence = exceptions.ActorUnavailableError(f"{self.label}: {error}; there is no word of it any more")
+            if self._alive is None and self._error is None:
+                self.fail(self._silence)
+
     def _bring(self, address: dict) -> None:
         """Its process, on another host than who made it, waits for the refs inside its constructor's arguments."""
         from troupe import _constructor
 
-        if self._given is None or address["incarnation"] <= self._brought:
+        # A worker that was started anew begins the same incarnation once more, in another process.
+        process, incarnation = address["process"], address["incarnation"]
+        if self._given is None or incarnation < self._brought[1] or process == self._brought[0]:
             return
         if self._bringing is not None:
             self._bringing.lose("its process is gone; it is being started again")
-        self._brought = address["incarnation"]
-        self._bringing = _constructor.bring(self._given, address, self.label, self.session.control)
+            self._bringing = None
+        self._brought = process, incarnation
+        try:
+            self._bringing = _constructor.bring(self._given, address, self.label, self.session.control)
+        except exceptions.ActorUnavailableError:
+            return  # its process has ended meanwhile, of which the head will tell
 
     def end(self, error: exceptions.TroupeError) -> None:
         """It is dead for good: calls end with `error`, the session keeps nothing of it, and handles no connection."""
@@ -296,7 +312,11 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
         text += "\n  " + "\n  ".join(failure["traceback"].rstrip().splitlines()[-30:])
     elif failure["log_tail"]:
         text += "\n  last lines of its stderr:\n    " + "\n    ".join(last_lines(failure["log_tail"]))
-    return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, actor_id=info["actor"])
+    try:
+        return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, actor_id=info["actor"])
+    except Exception as error:  # of the user's class; that the actor is dead is to be known all the same
+        text += f"\n  (its exception cannot be shown as what it is: {type(error).__name__})"
+        return exceptions.with_type_of(exceptions.ActorDiedError, None, text, actor_id=info["actor"])
 
 
 def _loaded(attachment: bytes) -> BaseException | None:
@@ -306,6 +326,8 @@ def _loaded(attachment: bytes) -> BaseException | None:
 
     try:
         error = cloudpickle.loads(attachment)
-    except Exception:  # its class is not importable here; the text says what happened
+    except BaseException as failed:  # its class is not importable here, or raises whatever it likes; the text says what happened
+        if isinstance(failed, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise
         return None
     return error if isinstance(error, BaseException) else None

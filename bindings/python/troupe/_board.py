@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _signals, exceptions
+from troupe import _callbacks, _signals, exceptions
 
 Entry = tuple[dict, bytes]
 ENDED_MAX = 1000
@@ -41,6 +41,7 @@ class Board:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], Entry] = {}
         self._callbacks: dict[tuple[str, str], list[Callable[[dict, bytes], None]]] = {}
+        self._closers: dict[tuple[str, str], list[Callable[[BaseException], None]]] = {}
         self._lock = threading.Lock()
         self._waiters: dict[tuple[str, str], _Waiters] = {}
         self._closed: BaseException | None = None
@@ -90,8 +91,7 @@ class Board:
             waiters = self._waiters.get(key)
             if waiters is not None:
                 waiters.notify_all()
-        for callback in callbacks:
-            callback(*entry)
+        _callbacks.run_all(f"what hears of {noun} {key[1]}", callbacks, *entry)
 
     def get(self, noun: str, identity: str) -> Entry | None:
         """The latest state, or None."""
@@ -130,13 +130,20 @@ class Board:
             if waiters.count == 0:
                 del self._waiters[key]
 
-    def subscribe(self, noun: str, identity: str, callback: Callable[[dict, bytes], None]) -> None:
-        """Runs `callback(info, attachment)` for the present state, if any, and every later one."""
+    def subscribe(self, noun: str, identity: str, callback: Callable[[dict, bytes], None],
+                  closed: Callable[[BaseException], None] | None = None) -> None:
+        """Runs `callback(info, attachment)` for the present state, if any, and every later one; `closed(error)` when the
+        session ends and nothing is told any more."""
+        key = (noun, identity)
         with self._lock:
-            self._callbacks.setdefault((noun, identity), []).append(callback)
-            entry = self._entries.get((noun, identity))
+            self._callbacks.setdefault(key, []).append(callback)
+            if closed is not None:
+                self._closers.setdefault(key, []).append(closed)
+            entry, error = self._entries.get(key), self._closed
         if entry is not None:
             callback(*entry)
+        if closed is not None and error is not None:
+            closed(error)
 
     def forget(self, noun: str, identity: str) -> None:
         """Drops what is kept of an object."""
@@ -161,11 +168,15 @@ class Board:
     def _drop(self, key: tuple[str, str]) -> None:
         self._entries.pop(key, None)
         self._callbacks.pop(key, None)
+        self._closers.pop(key, None)
         self._followed.discard(key)
 
     def close(self, error: BaseException | None = None) -> None:
         """The session ended: everyone who waits gets `error`."""
         with self._lock:
+            again = self._closed is not None
             self._closed = error or exceptions.ConnectionError("the session to the cluster has ended")
+            closers = [] if again else [each for key in self._closers for each in self._closers[key]]
             for waiters in self._waiters.values():
                 waiters.notify_all()
+        _callbacks.run_all("what hears of the end of the session", closers, self._closed)

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _calls, _capture, _pickled, _signals, exceptions
+from troupe import _callbacks, _calls, _capture, _pickled, _signals, exceptions
 from troupe._bridge import native
 from troupe._identity import boot_id
 
@@ -207,5 +207,4 @@ class LateStart:
             with self._lock:
                 self._over.set()
                 waiting, self._then = self._then, []
-            for action in waiting:
-                action()
+            _callbacks.run_all("what waited for an actor to be asked for", waiting)

@@ -16,10 +16,10 @@ from __future__ import annotations
 import os
 import queue
 import threading
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from troupe import _callbacks
 from troupe._bridge import native
 
 if TYPE_CHECKING:
@@ -86,10 +86,7 @@ def _run() -> None:
     take = _queue.get
     while True:
         action, given = take()
-        try:
-            action(given)
-        except Exception:
-            traceback.print_exc()
+        _callbacks.run("what was to be told of a handle", action, given)
         del action, given  # the last hold may be among it
 
 

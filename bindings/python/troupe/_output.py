@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from troupe import _visible, _workers, exceptions
+from troupe import _callbacks, _visible, _workers, exceptions
 from troupe.state import TASKS_CLASS
 
 CHUNK_BYTES = 256 << 10
@@ -130,7 +130,7 @@ class _NodeOutput:
                 number = self._round
             try:
                 self._request({"enough": number})
-            except exceptions.TroupeError:
+            except Exception:
                 pass  # the reader meets it as well
             with self._lock:
                 # A round that has begun since has what was new by then, that one ends now: else there is more to ask.
@@ -142,14 +142,14 @@ class _NodeOutput:
         try:
             while self._one_round():
                 self._hurry.wait(max(ROUND_S, STREAM_S * len(self._streams)))
-        except (exceptions.TroupeError, OSError, ValueError) as error:  # the last two: of our own stdout, which is gone
+        except Exception as error:  # or of our own stdout, which is gone or is the user's
             with self._lock:
                 self._streams.clear()
                 self._reader = None
                 closing = self._closing or not isinstance(error, exceptions.TroupeError)
             _workers.forget(self._session, self._node)
             if not closing and not self._session.closed:
-                print(f"troupe: no more output of actors on node {self._name}: {error}", file=sys.stderr, flush=True)
+                _callbacks.say(f"troupe: no more output of actors on node {self._name}: {error}")
 
     def _one_round(self) -> bool:
         with self._lock:

@@ -13,10 +13,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _leave, _stopping
+from troupe import _callbacks, _leave, _stopping
 
 Message = tuple[str, dict, bytes]
 EXIT_WORKER_LOST = 75
+EXIT_DEAF = 70  # the thread that reads the channel has died
 _FIRST_KINDS = ("ForkRequest", "RankBegin", "ActorBegin")
 
 
@@ -97,19 +98,23 @@ class ProcessChannel:
     _closing = False
 
     def _read(self) -> None:
-        while True:
-            message = self._next()
-            if message is None:
-                if self._closing:
-                    return
-                _leave.leave_now(EXIT_WORKER_LOST)
-            self._take(*message)
+        try:
+            while True:
+                message = self._next()
+                if message is None:
+                    if self._closing:
+                        return
+                    _leave.leave_now(EXIT_WORKER_LOST)
+                self._take(*message)
+        except BaseException as died:  # nobody could tell this process anything any more
+            _callbacks.report("the thread that reads the channel to the worker", died)
+            _leave.leave_now(EXIT_DEAF)
 
     def _take(self, kind: str, fields: dict, attachment: bytes) -> None:
         if kind == "RankRun":
             self._run.put(fields)
         elif kind == "ProcessStop":
-            _stopping.tell(fields)
+            _callbacks.run("what tells the program to stop", _stopping.tell, fields)
             self._release()
         elif kind == "ProcessEnd":
             if fields["own_time"]:
@@ -117,7 +122,7 @@ class ProcessChannel:
             else:
                 self._end(fields)
         elif self._on_push is not None:
-            self._on_push(kind, fields, attachment)
+            _callbacks.run(f"what hears of a {kind} from the head", self._on_push, kind, fields, attachment)
 
     def _next(self) -> Message | None:
         try:
@@ -129,9 +134,9 @@ class ProcessChannel:
     def _release(self) -> None:
         self._released.set()
         if self._when_released is not None:
-            self._when_released()
+            _callbacks.run("what was to run once the process is not needed", self._when_released)
 
     def _end(self, fields: dict[str, Any]) -> None:
         for action in self._before_end:
-            action(fields)
+            _callbacks.run("what was to run before the end of the process", action, fields)
         _leave.leave_now(fields["exit_code"])

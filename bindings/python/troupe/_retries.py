@@ -141,7 +141,15 @@ class RetriedCalls(Caller):
 
     def _came(self, call: _Call, is_last: bool, future: Any) -> None:
         """One of an attempt's results: the last one tells how it ended, unless another one was lost with the process."""
-        error = future.exception()
+        try:
+            self._note(call, is_last, future.exception())
+        except BaseException as fault:  # of a class of the user's, say: the call's own answer, or its caller waits for ever
+            for promise in call.promises:
+                if not promise.ref.done():
+                    promise.set_error(fault)
+            raise
+
+    def _note(self, call: _Call, is_last: bool, error: BaseException | None) -> None:
         with self._lock:
             if is_last and call.error is None or isinstance(error, exceptions.ResultLostError):
                 call.error = error

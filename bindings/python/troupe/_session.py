@@ -10,13 +10,12 @@ repeats what was not answered; what the board follows is then asked for anew. Se
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _program, exceptions
+from troupe import _callbacks, _program, exceptions
 from troupe._board import Board
 
 REQUEST_TIMEOUT_S = 30.0
@@ -118,11 +117,10 @@ class Session:
             self._refused(asked[0], asked[1], fields["text"])
         elif kind == "ErrorReply" and self.return_timeout:
             self._lost_at = time.monotonic()
-            print(f"troupe: the head at {self.address} is gone ({fields['text']}); what runs goes on, waiting up to "
-                  f"{self.return_timeout:g} s for the head", file=sys.stderr, flush=True)
+            _callbacks.say(f"troupe: the head at {self.address} is gone ({fields['text']}); what runs goes on, waiting up to "
+                           f"{self.return_timeout:g} s for the head")
         elif kind == "Welcome" and self.return_timeout:
-            print(f"troupe: the head at {self.address} is back after {time.monotonic() - self._lost_at:.1f} s",
-                  file=sys.stderr, flush=True)
+            _callbacks.say(f"troupe: the head at {self.address} is back after {time.monotonic() - self._lost_at:.1f} s")
             self._resume()
 
     def follow(self, noun: str, identity: str, returns: int) -> None:
@@ -141,7 +139,7 @@ class Session:
         """
         self.returns += 1
         for noun, identity in self.board.followed():
-            self._watch_again(noun, identity)
+            _callbacks.run(f"asking again for the state of {noun} {identity}", self._watch_again, noun, identity)
 
     def _watch_again(self, noun: str, identity: str) -> None:
         kind, fields = _REWATCH[noun]
@@ -158,24 +156,29 @@ class Session:
             self.board.post(noun, identity, update["info"], attachment)
 
     def _read(self) -> None:
-        error: BaseException | None = None
+        try:
+            text = self._read_all()
+        except BaseException as died:  # of this thread itself: it is what everybody's waits depend on, so all are told
+            _callbacks.report("the thread that reads the session with the cluster", died)
+            text = f"the thread of this process that reads its session with the cluster at {self.address} died of {type(died).__name__}"
+            self.control.close()
+        self.closed = True
+        self.board.close(exceptions.ConnectionError(text))
+        _callbacks.run_all("what was to run at the end of the session", self._on_end)
+
+    def _read_all(self) -> str:
+        """Until the connection's end: in which words."""
         while True:
             try:
                 messages = self.control.next_pushes()
-            except Exception as ended:  # the connection's end, in whatever words
-                error = ended
+            except Exception as ended:
+                text = f"the connection to the cluster at {self.address} ended: {ended}"
                 break
             for message in messages:
-                self.push(*message)
-        text = f"the connection to the cluster at {self.address} ended" + (f": {error}" if error else "")
+                _callbacks.run(f"what hears of a {message[0]} from the head", self.push, *message)
         if self.closed_here:
-            text = _SHUT_DOWN
-        elif self.embedded is not None:
-            text += self.embedded.obituary()
-        self.closed = True
-        self.board.close(exceptions.ConnectionError(text))
-        for action in self._on_end:
-            action()
+            return _SHUT_DOWN
+        return text if self.embedded is None else text + self.embedded.obituary()
 
     def on_end(self, action: Any) -> None:
         """Runs `action()` on the session's reading thread when the connection ends, from whichever side."""
@@ -192,12 +195,20 @@ class Session:
         if self.closed and not self._on_close:
             return
         self.closed = True
+        try:
+            self._run_on_close()
+        finally:
+            self.board.close(exceptions.ConnectionError(_SHUT_DOWN))
+            self.closed_here = True
+            if not self.in_process:
+                self.control.close()
+
+    def _run_on_close(self) -> None:
         while self._on_close:
-            self._on_close.pop()()
-        self.board.close(exceptions.ConnectionError(_SHUT_DOWN))
-        self.closed_here = True
-        if not self.in_process:
-            self.control.close()
+            try:
+                _callbacks.run("what was to run at the session's close", self._on_close.pop())
+            finally:
+                self._run_on_close()
 
 
 _current: Session | None = None

@@ -10,12 +10,11 @@ import json
 import sys
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from troupe import (_actor_options, _actors, _calls, _environment, _resources, _runtime_env, _session, _task_host, _task_plan,
+from troupe import (_actor_options, _actors, _callbacks, _calls, _environment, _resources, _runtime_env, _session, _task_host, _task_plan,
                     _tasks, exceptions)
 from troupe._actor_link import death_of
 from troupe._bridge import native
@@ -176,33 +175,35 @@ class Leases:
                       default=None)
             self._signal.wait(None if due is None else max(due - time.monotonic(), 0))
             self._signal.clear()
-            self._take_news()
+            _callbacks.run("what watches processes for tasks", self._take_news)
             with self._lock:
                 again = self._reminders.take(time.monotonic())
             for lane in again:
-                self._interrupt(lane)
+                _callbacks.run("what has a task look whether it is cancelled", self._interrupt, lane)
             for pool in self.pools():
                 try:
                     self._judge(pool)
                     self._look(pool)
                 except exceptions.ConnectionError as error:  # the session's end: close() says so to all
                     pool.fail_waiting(error)
-                except Exception as error:  # ours: nobody waits for ever because of it
-                    traceback.print_exc()
+                except BaseException as error:  # ours: nobody waits for ever because of it
+                    _callbacks.report("what gets processes for tasks", error)
                     pool.fail_waiting(exceptions.SystemError_(f"the runtime could not get processes for tasks: {error}"))
             self._drop_unused()
 
     def _take_news(self) -> None:
         while self._news:
             lease, info, attachment = self._news.popleft()
-            if lease.over:
-                continue
-            if info["state"] == "alive" and not lease.lane:
-                self._arrived(lease, info)
-            elif info["state"] == "dead":
-                self._died(lease, info, attachment)
-            if info.get("room_wanted"):
-                lease.wanted = time.monotonic()
+            if not lease.over:
+                _callbacks.run("what hears of a process for tasks", self._take, lease, info, attachment)
+
+    def _take(self, lease: Lease, info: dict, attachment: bytes) -> None:
+        if info["state"] == "alive" and not lease.lane:
+            self._arrived(lease, info)
+        elif info["state"] == "dead":
+            self._died(lease, info, attachment)
+        if info.get("room_wanted"):
+            lease.wanted = time.monotonic()
 
     def _arrived(self, lease: Lease, info: dict) -> None:
         pool = lease.pool
@@ -237,7 +238,12 @@ class Leases:
     def _judge(self, pool: Pool) -> None:
         """Tasks that raised, of functions with a list of exceptions to run again for."""
         for ref, error, function in pool.native.take_doubtful():
-            pool.native.judge(ref, isinstance(error, pool.retried[function]))
+            again = False
+            try:
+                again = isinstance(error, pool.retried[function])
+            except BaseException as fault:  # the user's class says so
+                _callbacks.report("what tells whether a task is to run again", fault)
+            pool.native.judge(ref, again)
 
     def _look(self, pool: Pool) -> None:
         waiting, work, lanes = pool.native.look()

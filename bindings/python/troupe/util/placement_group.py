@@ -66,7 +66,7 @@ class PlacementGroup:
                 promise.set_error(exceptions.PlacementError(info["reason"]))
 
         _watch(session, self.id)
-        session.board.subscribe("group", self.id, news)
+        session.board.subscribe("group", self.id, news, promise.set_error)
         return promise.ref
 
     def wait(self, timeout_seconds: float = 30) -> bool:
