@@ -4,6 +4,7 @@
 
 #include "head/core/actor_places.h"
 #include "head/core/actors.h"
+#include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/room.h"
 #include "head/core/views.h"
@@ -120,7 +121,9 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.address.incarnation = actor.incarnation;  // who calls the one before knows by it that that is over
   const Group* own = turn.FindGroup(actor.own_group);
   const Group* group = turn.FindGroup(actor.spec.group);
-  if (own != nullptr && own->waiting()) {
+  if (MayStillRun(turn, actor)) {
+    info.waiting_for = FormerLifeText(turn, actor);
+  } else if (own != nullptr && own->waiting()) {
     info.waiting_for = WaitingFor(turn, *own);
   } else if (group != nullptr) {
     info.waiting_for = "its placement group is " + std::string(NameOf(group->state));

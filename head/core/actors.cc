@@ -7,6 +7,7 @@
 #include "head/core/actor_places.h"
 #include "head/core/actor_views.h"
 #include "head/core/convert.h"
+#include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/outputs.h"
 #include "head/core/roles.h"
@@ -63,8 +64,8 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
   return ErrorCode::kInfeasible;
 }
 
-// Journals the death, tells who watches, and what follows from it.
-void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception = {}) {
+// Journals the death, tells who watches, and what follows from it. Not `ended`: it may still run where it was.
+void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception = {}, bool ended = true) {
   const ActorId id = actor.spec.actor;
   TellOutput(turn, actor, true);
   wire::ActorDied died;
@@ -72,8 +73,10 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   died.incarnation = actor.incarnation;
   died.failure = std::move(failure);
   died.restart = restart;
+  died.ended = ended;
   turn.Append(std::move(died), std::move(exception));
   actor.missing = false;
+  actor.former_gone = false;
   turn.state.dirty = true;
   PushActor(turn, actor);
   if (!restart && !actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
@@ -261,6 +264,7 @@ void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message) {
 void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
                   const std::string& exception) {
   Actor* actor = turn.FindActor(message.actor);
+  if (actor != nullptr) NoteFormerLifeEnded(turn, node, *actor, message.incarnation);
   if (actor == nullptr || !actor->live() || actor->incarnation != message.incarnation ||
       actor->place.node != node.id) {
     return;
@@ -291,7 +295,7 @@ void PlaceActors(Turn& turn) {
   ActorPlacer placer(turn);
   for (const ActorId& id : pending) {
     Actor* actor = turn.FindActor(id);
-    if (actor == nullptr || actor->recreate_at > turn.now) continue;
+    if (actor == nullptr || MayStillRun(turn, *actor)) continue;
     if (auto place = placer.Choose(*actor)) Start(turn, *actor, std::move(*place));
   }
 }
@@ -348,23 +352,18 @@ void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why) {
 }
 
 void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {
-  const Node* lost = turn.SeeNode(node);
-  const Instant heard = lost == nullptr ? turn.now : lost->last_heard;
   for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
     Actor* actor = turn.FindActor(id);
     if (actor == nullptr || !actor->live()) continue;
     const bool restart = MayRestart(*actor);
-    if (!verdict) {
-      // It may still run there, at the longest until it fences itself.
-      actor->recreate_at = heard + turn.options.recreate_after;
-      turn.Arm(actor->recreate_at, TimerKind::kActorRecreate, id);
-    }
     if (verdict || restart) {
-      Die(turn, *actor, FailureAt(turn, *actor, why), restart);
+      Die(turn, *actor, FailureAt(turn, *actor, why), restart, {}, verdict);
     } else {
       PushActor(turn, *actor);
     }
   }
+  const Node* lost = turn.SeeNode(node);
+  if (!verdict && lost != nullptr) AwaitFence(turn, *lost);
 }
 
 void ActorsAreBack(Turn& turn, const NodeId& node) {
@@ -412,20 +411,17 @@ void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::u
 
 void OnRecreateTimer(Turn& turn, const ActorId& id) {
   Actor* actor = turn.FindActor(id);
-  if (actor == nullptr || actor->recreate_at > turn.now) return;
-  if (OutOfReach(turn, *actor)) {
+  if (actor == nullptr) return;
+  const Node* node = turn.SeeNode(actor->place.node);
+  if (OutOfReach(turn, *actor) && FencedAt(turn, *node) <= turn.now) {
     Die(turn, *actor, FailureAt(turn, *actor, turn.LossOf(actor->place.node) + ", and has not come back"), false);
   }
   turn.state.dirty = true;
 }
 
 void ResumeActorTimers(Turn& turn) {
-  for (auto& [id, actor] : turn.state.actors) {
-    const bool waits = actor.state == wire::ActorState::kPending && actor.restarts > 0;
-    const Node* node = turn.SeeNode(actor.failure.node);
-    if (!OutOfReach(turn, actor) && (!waits || node == nullptr || !node->dead)) continue;
-    actor.recreate_at = turn.now + turn.options.recreate_after;
-    turn.Arm(actor.recreate_at, TimerKind::kActorRecreate, id);
+  for (const auto& [id, node] : turn.state.nodes) {
+    if (node.dead && !node.ended) AwaitFence(turn, node);
   }
 }
 

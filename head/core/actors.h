@@ -41,7 +41,7 @@ void LoseMissingActors(Turn& turn, const NodeId& node);
 void ResumeActorsOn(Turn& turn, const NodeId& node);
 void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::uint64_t incarnation);
 void OnRecreateTimer(Turn& turn, const ActorId& id);
-/// After replay: who may only be re-created after a silence waits for all of it again.
+/// After replay: who may only be re-created once its lost node has fenced it waits for the rest of that.
 void ResumeActorTimers(Turn& turn);
 
 }  // namespace troupe::head

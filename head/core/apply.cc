@@ -50,6 +50,7 @@ class Folder {
     node.dead = false;
     node.draining = false;
     node.why.clear();
+    node.ended = false;
   }
   void operator()(const wire::NodeDied& e) {
     Node* node = ChangeNode(e.node);
@@ -58,6 +59,9 @@ class Folder {
     node->dead = true;
     FreeName(*node);
     node->why = e.cause;
+    node->ended = e.ended;
+    node->heard_at = Instant(Duration(static_cast<Duration::rep>(e.heard_ns)));
+    node->heard_boot = e.boot_id;
     node->holdings.clear();
   }
   void operator()(const wire::NodeKeyed& e) {
@@ -278,6 +282,7 @@ class Folder {
     if (actor == nullptr || actor->incarnation != e.incarnation || !actor->live()) return;
     actor->failure = e.failure;
     actor->exception = attachment_;
+    actor->former_ended = e.ended;
     actor->place = wire::ActorPlaced();
     if (e.restart) {
       actor->state = wire::ActorState::kPending;

@@ -8,6 +8,7 @@
 #include "head/core/convert.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
+#include "head/core/former_lives.h"
 #include "head/core/groups.h"
 
 namespace troupe::head {
@@ -50,6 +51,7 @@ void ReconcileActors(Turn& turn, Node& node, const wire::RegisterNode& report) {
     actor.missing = reported.count({id, actor.incarnation}) == 0;
   }
   ResumeActorsOn(turn, node.id);
+  SettleFormerLives(turn, node, report);
 }
 
 void ReconcileHoldings(Turn& turn, Node& node, const wire::RegisterNode& report) {

@@ -343,6 +343,9 @@ void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
   died.node = id;
   died.incarnation = node.incarnation;
   died.cause = cause;
+  died.ended = verdict;
+  died.heard_ns = static_cast<std::uint64_t>(node.last_heard.time_since_epoch().count());
+  died.boot_id = turn.options.boot_id;
   turn.Append(std::move(died));
   const std::string text = turn.LossOf(id);
   DropWatches(turn, node);

@@ -9,6 +9,7 @@
 
 #include "head/core/actors.h"
 #include "head/core/convert.h"
+#include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/preempt.h"
 #include "head/core/room.h"
@@ -119,7 +120,7 @@ class Queue {
  private:
   bool Pauses(const Group& group) const {
     const Actor* actor = group.spec.actor.IsNil() ? nullptr : turn_.FindActor(group.spec.actor);
-    return actor != nullptr && actor->recreate_at > turn_.now;
+    return actor != nullptr && MayStillRun(turn_, *actor);
   }
 
   void TryInCluster(Group& group, bool ready) {

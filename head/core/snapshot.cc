@@ -29,6 +29,9 @@ void WriteNode(Writer& out, const Node& node) {
   kept.dead = node.dead;
   kept.draining = node.draining;
   kept.why = node.why;
+  kept.ended = node.ended;
+  kept.heard_ns = static_cast<std::uint64_t>(node.heard_at.time_since_epoch().count());
+  kept.boot_id = node.heard_boot;
   for (const auto& [lease, holding] : node.holdings) {
     if (holding.state == HoldingState::kReleasing) continue;
     wire::HoldingKept item;
@@ -116,6 +119,7 @@ void WriteActor(Writer& out, const Actor& actor) {
   kept.doomed = actor.doomed;
   kept.uncounted = actor.uncounted;
   kept.unwanted = actor.unwanted;
+  kept.former_ended = actor.former_ended;
   out.Put(std::move(kept), actor.live() ? actor.payload : actor.exception);
 }
 
@@ -198,6 +202,9 @@ void Restore(State& state, const wire::NodeKept& event, const std::string&) {
   if (!node.dead) state.node_names[node.name] = node.id;
   node.draining = event.draining;
   node.why = event.why;
+  node.ended = event.ended;
+  node.heard_at = Instant(Duration(static_cast<Duration::rep>(event.heard_ns)));
+  node.heard_boot = event.boot_id;
   for (const wire::HoldingKept& item : event.holdings) {
     const Lease lease{item.group, item.attempt};
     node.holdings.Add(lease, item.parent, FromWire(item.amount));
@@ -281,6 +288,7 @@ void Restore(State& state, const wire::ActorKept& event, const std::string& atta
   actor.doomed = event.doomed;
   actor.uncounted = event.uncounted;
   actor.unwanted = event.unwanted;
+  actor.former_ended = event.former_ended;
   (actor.live() ? actor.payload : actor.exception) = attachment;
   if (!actor.live()) {
     state.dead_actors.push_back(spec.actor);

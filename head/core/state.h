@@ -41,6 +41,9 @@ struct Node {
   bool dead = false;
   bool draining = false;
   std::string why;  // of death or draining
+  bool ended = false;      // it is dead, and all that it ran with it
+  Instant heard_at{};      // before it was lost, by the clock of ...
+  std::string heard_boot;  // ... this boot of the head's host
   Holdings holdings;
   // volatile
   SessionId session;
@@ -184,10 +187,11 @@ struct Actor {
   bool doomed = false;
   bool uncounted = false;  // somebody may have a handle that is not counted
   bool unwanted = false;   // nobody has a handle
+  bool former_ended = false;  // the life before the one it waits for
   // volatile
   std::set<Route> watchers;
   bool missing = false;  // its re-joined node did not report it
-  Instant recreate_at{};
+  bool former_gone = false;  // as former_ended, learnt since it died
   wire::ActorAddress awaits_at;  // where the process of that incarnation waits for what its maker is to bring
 
   bool live() const { return state != wire::ActorState::kDead; }

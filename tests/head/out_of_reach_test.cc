@@ -94,9 +94,25 @@ TEST_F(OutOfReachActors, WithoutAReturnItIsDeadOnceItMustHaveFencedItself) {
   EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.actor, again.spec.actor);
 }
 
-TEST_F(OutOfReachActors, ARestartedHeadWaitsAsLong) {
+TEST_F(OutOfReachActors, HeadsThatAreRestartedAgainAndAgainDoNotPutItOff) {
   const ActorId actor = Make(1);
   Advance(seconds(6));
+  for (int i = 0; i < 2; ++i) {
+    Boot();
+    client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+    Advance(seconds(34));
+    EXPECT_EQ(Shown(actor).state, wire::ActorState::kUnavailable);
+  }
+  Boot();
+  client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+  Advance(seconds(2));
+  EXPECT_EQ(Shown(actor).state, wire::ActorState::kDead);
+}
+
+TEST_F(OutOfReachActors, AHeadOnAHostThatBootedMeanwhileWaitsAsLong) {
+  const ActorId actor = Make(1);
+  Advance(seconds(6));
+  options_.boot_id = "another";
   Boot();
   client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
   Advance(seconds(74));
@@ -115,6 +131,148 @@ TEST_F(OutOfReachActors, OneThatWasKilledMeanwhileEndsWhenItsNodeIsBack) {
   Return({actor});
   EXPECT_FALSE(Take<wire::EndActor>(node_.session).empty());
   EXPECT_EQ(Shown(actor).state, wire::ActorState::kDead);
+}
+
+// Actors that are started again: the life before may run on the node that was lost, and is waited for no longer than that.
+class FormerLives : public OutOfReachActors {
+ protected:
+  void SetUp() override {
+    OutOfReachActors::SetUp();
+    actor_ = Restartable(2, 0);
+    Advance(seconds(6));
+    ASSERT_EQ(Shown(actor_).state, wire::ActorState::kPending);
+    other_ = Join(2, 4);
+    Advance(seconds(1));
+    ASSERT_EQ(Shown(actor_).state, wire::ActorState::kPending) << "a node with room is not all it waits for";
+  }
+  ActorId Restartable(std::uint64_t number, std::uint64_t cpus) {
+    wire::CreateActor create;
+    create.spec.actor = ActorId(12, number);
+    create.spec.class_name = "Counter";
+    create.spec.max_restarts = -1;
+    if (cpus > 0) create.spec.run_resources = Amounts(cpus);
+    Say(client_, create, 60 + number);
+    Serve(node_);
+    StartActors(node_);
+    EXPECT_EQ(Shown(create.spec.actor).state, wire::ActorState::kAlive);
+    return create.spec.actor;
+  }
+  void Ended(std::uint64_t incarnation) {
+    wire::ActorEnded ended;
+    ended.actor = actor_;
+    ended.incarnation = incarnation;
+    Say(node_.session, ended);
+    Advance(std::chrono::milliseconds(50));
+  }
+  void ExpectsNextLife() {
+    EXPECT_EQ(Shown(actor_).state, wire::ActorState::kStarting) << Shown(actor_).waiting_for;
+    EXPECT_EQ(Shown(actor_).address.incarnation, 2u);
+  }
+
+  ActorId actor_;
+  FakeNode other_;
+};
+
+TEST_F(FormerLives, ANodeThatIsBackWithoutItHasEndedIt) {
+  Return({});
+  Advance(std::chrono::milliseconds(50));
+  ExpectsNextLife();
+}
+
+TEST_F(FormerLives, ANodeThatIsBackWithItSaysWhenItHasEnded) {
+  Return({actor_});
+  EXPECT_EQ(Last<wire::EndActor>(node_.session).incarnation, 1u);
+  Advance(std::chrono::milliseconds(50));
+  EXPECT_EQ(Shown(actor_).state, wire::ActorState::kPending) << "two lives of one actor";
+  EXPECT_EQ(Shown(actor_).waiting_for, "node node-a is to end its process from before it was lost");
+  Ended(1);
+  ExpectsNextLife();
+}
+
+TEST_F(FormerLives, AWorkerThatIsStartedAnewHasEndedIt) {
+  wire::RegisterNode report;
+  report.pid = 77;
+  node_ = Join(1, 4, 0, report);
+  Advance(std::chrono::milliseconds(50));
+  ExpectsNextLife();
+}
+
+TEST_F(FormerLives, ANodeThatIsLostAgainHasItUntilItsNewFence) {
+  Return({actor_});
+  Advance(seconds(6));
+  for (int i = 0; i < 68; ++i) {
+    Say(other_.session, wire::Heartbeat());
+    Advance(seconds(1));
+  }
+  EXPECT_EQ(Shown(actor_).state, wire::ActorState::kPending);
+  Say(other_.session, wire::Heartbeat());
+  Advance(seconds(2));
+  ExpectsNextLife();
+}
+
+TEST_F(FormerLives, AHeadThatRestartsEveryMinuteDoesNotPutItOff) {
+  for (int i = 0; i < 2; ++i) {
+    Boot();
+    other_ = Join(2, 4);
+    client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+    for (int second = 0; second < 33; ++second) {
+      Say(other_.session, wire::Heartbeat());
+      Advance(seconds(1));
+    }
+    EXPECT_EQ(Shown(actor_).state, wire::ActorState::kPending);
+  }
+  Boot();
+  other_ = Join(2, 4);
+  client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+  for (int second = 0; second < 4; ++second) {
+    Say(other_.session, wire::Heartbeat());
+    Advance(seconds(1));
+  }
+  ExpectsNextLife();
+}
+
+TEST_F(FormerLives, AHeadThatRestartsBetweenTheReturnAndTheEndStillWaitsForIt) {
+  Return({actor_});
+  Boot();
+  other_ = Join(2, 4);
+  client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
+  Advance(seconds(1));
+  EXPECT_EQ(Shown(actor_).state, wire::ActorState::kPending);
+  Return({actor_});
+  EXPECT_EQ(Last<wire::EndActor>(node_.session).incarnation, 1u);
+  Ended(1);
+  ExpectsNextLife();
+}
+
+TEST_F(FormerLives, OneThatReservedSomethingIsPlacedAsSoon) {
+  wire::CreateActor create;
+  create.spec.actor = ActorId(12, 5);
+  create.spec.class_name = "Counter";
+  create.spec.max_restarts = -1;
+  create.spec.run_resources = Amounts(3);
+  Return({});
+  Say(client_, create, 80);
+  Advance(std::chrono::milliseconds(50));
+  Serve(node_);
+  Serve(other_);
+  StartActors(node_);
+  StartActors(other_);
+  ASSERT_EQ(Shown(create.spec.actor).state, wire::ActorState::kAlive);
+  actor_ = create.spec.actor;
+  const FakeNode lost = Shown(actor_).node == node_.id ? node_ : other_;
+  const FakeNode stays = Shown(actor_).node == node_.id ? other_ : node_;
+  for (int i = 0; i < 7; ++i) {
+    Say(stays.session, wire::Heartbeat());
+    Advance(seconds(1));
+  }
+  ASSERT_EQ(Shown(actor_).state, wire::ActorState::kPending);
+  wire::RegisterNode report;
+  report.incarnation = lost.incarnation;
+  const FakeNode back = Join(lost.id.lo, 4, 0, report);
+  Advance(std::chrono::milliseconds(50));
+  Serve(back);
+  Serve(stays);
+  ExpectsNextLife();
 }
 
 TEST_F(OutOfReachActors, AVerdictIsADeath) {

@@ -1,0 +1,30 @@
+// What may still run of actors whose node was lost without a verdict, and until when.
+//
+//   its node is lost, and nobody knows what runs there --> until `recreate_after` its last sign of life (it has fenced itself
+//   by then), its worker's end, or its return: what it then holds is told to end, and has when the node says so; what it does
+//   not hold has ended.
+// What is known to have ended is waited for no longer. The time counts on over restarts of the head, by the clock of the
+// host's boot: a node that is not heard cannot have its fence put off, whether or not a head is there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+/// When all that a node that was lost without a verdict ran has ended by itself.
+Instant FencedAt(const Turn& turn, const Node& lost);
+/// Whether an actor that waits for its next life may still run in the one before.
+bool MayStillRun(const Turn& turn, const Actor& actor);
+/// Of one that may: what is waited for.
+std::string FormerLifeText(const Turn& turn, const Actor& actor);
+/// The node was lost without a verdict, or is when the head starts: who waits for its fence looks again then.
+void AwaitFence(Turn& turn, const Node& lost);
+/// The node is there again with what it reports: what that lacks has ended.
+void SettleFormerLives(Turn& turn, const Node& node, const wire::RegisterNode& report);
+/// The node says that this life has ended.
+void NoteFormerLifeEnded(Turn& turn, const Node& node, Actor& actor, std::uint64_t incarnation);
+
+}  // namespace troupe::head
