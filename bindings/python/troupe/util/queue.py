@@ -2,12 +2,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import queue
+import time
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import troupe
-from troupe import exceptions
+from troupe import _calls, exceptions
+from troupe.util._queue_line import Line
+from troupe.util._queue_turns import Turns
+
+_WAITING_MAX = 1 << 30  # of all processes, each of which bounds its own
 
 
 class Empty(queue.Empty):
@@ -19,38 +27,127 @@ class Full(queue.Full):
 
 
 class _Keeper:
-    """The actor behind a queue."""
+    """The actor behind a queue. Those who wait for room or for an item do so beside each other and beside all other calls."""
 
     def __init__(self, maxsize: int) -> None:
-        self._items: asyncio.Queue[Any] = asyncio.Queue(maxsize)
+        self._line = Line(maxsize if maxsize > 0 else None)
         self._maxsize = maxsize
+        self._given: dict[str, _Given] = {}  # whose getters may still be interrupted
 
     def qsize(self) -> int:
-        return self._items.qsize()
+        return len(self._line)
 
+    @troupe.method(concurrency_group="put")
     async def put(self, item: Any, timeout: float | None) -> None:
         try:
-            await asyncio.wait_for(self._items.put(item), timeout)
-        except asyncio.TimeoutError:
-            raise Full(f"no room within {timeout:g} s") from None
+            await self._line.put(item, timeout)
+        except TimeoutError:
+            raise Full(_late("room", timeout)) from None
 
-    async def get(self, timeout: float | None) -> Any:
+    @troupe.method(concurrency_group="get")
+    async def get(self, timeout: float | None, taking: list[Any] | None = None) -> Any:
+        """The next item. `taking`: a ref of the getter's, whose value is whether it took what it was given. Where it did not,
+        or its process ended before it said `took`, the item stays in the queue."""
+        taken = asyncio.ensure_future(_word_of(taking[0])) if taking else None
         try:
-            return await asyncio.wait_for(self._items.get(), timeout)
-        except asyncio.TimeoutError:
-            raise Empty(f"no item within {timeout:g} s") from None
+            item = await self._next(timeout, taken)
+        except BaseException:
+            if taken is not None:
+                taken.cancel()
+            raise
+        if taken is not None:
+            ticket = taking[0].hex()
+            self._given[ticket] = _Given(item, taken)
+            taken.add_done_callback(lambda _: self._settle(ticket))
+        return item
+
+    async def _next(self, timeout: float | None, left: asyncio.Future[Any] | None) -> Any:
+        waits = asyncio.ensure_future(self._line.get(timeout))
+        try:
+            await asyncio.wait({waits, left} if left else {waits}, return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:  # the call was cancelled
+            self._withdraw(waits)
+            raise
+        if not waits.done():
+            self._withdraw(waits)
+            raise Empty("whoever asked for an item has left")
+        try:
+            return waits.result()
+        except TimeoutError:
+            raise Empty(_late("item", timeout)) from None
+
+    def took(self, ticket: str) -> None:
+        """The getter has its item, and is not waiting any more when it has this answer."""
+        given = self._given.get(ticket)
+        if given is not None:
+            given.took = True
+
+    def get_ready(self) -> list[Any]:
+        """The next item, or nothing, where there is none."""
+        return self._line.take(min(1, len(self._line)))
 
     def put_nowait(self, items: list[Any]) -> None:
-        room = self._maxsize - self._items.qsize() if self._maxsize > 0 else len(items)
-        if len(items) > room:
-            raise Full(f"no room: {self._items.qsize()} of {self._maxsize} items are there, and {len(items)} more were put")
-        for item in items:
-            self._items.put_nowait(item)
+        free = self._line.free
+        if free is not None and len(items) > free:
+            raise Full(f"no room: {len(self._line)} of {self._maxsize} items are there, and {len(items)} more were put")
+        self._line.add(items)
 
     def get_nowait(self, count: int) -> list[Any]:
-        if count > self._items.qsize():
-            raise Empty(f"items asked for: {count}, there: {self._items.qsize()}")
-        return [self._items.get_nowait() for _ in range(count)]
+        if count > len(self._line):
+            raise Empty(f"items asked for: {count}, there: {len(self._line)}")
+        return self._line.take(count)
+
+    def _withdraw(self, waits: asyncio.Future[Any]) -> None:
+        if not waits.done():
+            waits.cancel()
+        elif waits.exception() is None:
+            self._line.give_back(waits.result())
+
+    def _settle(self, ticket: str) -> None:
+        given = self._given.pop(ticket)
+        word = None if given.word.cancelled() else given.word.result()
+        if not (given.took if word is None else word):
+            self._line.give_back(given.item)
+
+
+@dataclasses.dataclass
+class _Given:
+    item: Any
+    word: asyncio.Future[bool | None]
+    took: bool = False
+
+
+async def _word_of(ref: Any) -> bool | None:
+    """What the getter says; None: its process is gone."""
+    try:
+        return bool(await ref)
+    except exceptions.TroupeError:
+        return None
+
+
+class _Taking:
+    """Tells the keeper whether a getter took its item: it did where nothing was raised."""
+
+    def __init__(self) -> None:
+        self._promise = _calls.Promise()
+        self.word = [self._promise.ref]
+        self.ticket = self._promise.ref.hex()
+
+    def __enter__(self) -> "_Taking":
+        return self
+
+    def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:
+        self._promise.set_value(raised is None)
+
+
+class _Turns:
+    """The waits of this process at one queue's actor."""
+
+    def __init__(self) -> None:
+        self.gets, self.puts = Turns(), Turns()
+
+
+_turns: weakref.WeakValueDictionary[str, _Turns] = weakref.WeakValueDictionary()
 
 
 class Queue:
@@ -61,7 +158,20 @@ class Queue:
 
     def __init__(self, maxsize: int = 0, actor_options: Mapping[str, Any] | None = None) -> None:
         self.maxsize = maxsize
-        self.actor = troupe.remote(_Keeper).options(**dict(actor_options or {})).remote(maxsize)
+        options = dict(actor_options or {})
+        options["concurrency_groups"] = {"get": _WAITING_MAX, "put": _WAITING_MAX, **options.get("concurrency_groups", {})}
+        self.actor = troupe.remote(_Keeper).options(**options).remote(maxsize)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"maxsize": self.maxsize, "actor": self.actor}
+
+    @property
+    def _turns(self) -> _Turns:
+        """Those of all objects for this queue in this process."""
+        mine: _Turns | None = self.__dict__.get("_own_turns")
+        if mine is None:
+            mine = self.__dict__["_own_turns"] = _turns.setdefault(self.actor._link.actor, _Turns())
+        return mine
 
     def __len__(self) -> int:
         return self.size()
@@ -84,23 +194,67 @@ class Queue:
         """Adds an item, waiting for room unless not `block`. Raises Full, after `timeout` seconds."""
         if not block:
             return self.put_nowait(item)
-        return _answer(self.actor.put.remote(item, _checked(timeout)))
+        limit, late = _Limit(timeout), _late("room", timeout)
+        try:
+            self._turns.puts.take(limit.left)
+        except TimeoutError:
+            raise Full(late) from None
+        try:
+            return _answer(self.actor.put.remote(item, limit.left), late)
+        finally:
+            self._turns.puts.give()
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Takes an item, waiting for one unless not `block`. Raises Empty, after `timeout` seconds."""
         if not block:
             return self.get_nowait()
-        return _answer(self.actor.get.remote(_checked(timeout)))
+        limit, late = _Limit(timeout), _late("item", timeout)
+        if ready := _answer(self.actor.get_ready.remote()):
+            return ready[0]
+        try:
+            self._turns.gets.take(limit.left)
+        except TimeoutError:
+            raise Empty(late) from None
+        try:
+            with _Taking() as taking:
+                item = _answer(self.actor.get.remote(limit.left, taking.word), late)
+                _answer(self.actor.took.remote(taking.ticket))
+                return item
+        finally:
+            self._turns.gets.give()
 
     async def put_async(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """put(), to be awaited."""
-        await _awaited(self.actor.put.remote(item, _checked(timeout)) if block else self.actor.put_nowait.remote([item]))
+        if not block:
+            return await _awaited(self.actor.put_nowait.remote([item]))
+        limit, late = _Limit(timeout), _late("room", timeout)
+        try:
+            await self._turns.puts.take_async(limit.left)
+        except TimeoutError:
+            raise Full(late) from None
+        try:
+            return await _awaited(self.actor.put.remote(item, limit.left), late)
+        finally:
+            self._turns.puts.give()
 
     async def get_async(self, block: bool = True, timeout: float | None = None) -> Any:
         """get(), to be awaited."""
-        if block:
-            return await _awaited(self.actor.get.remote(_checked(timeout)))
-        return (await _awaited(self.actor.get_nowait.remote(1)))[0]
+        if not block:
+            return (await _awaited(self.actor.get_nowait.remote(1)))[0]
+        limit, late = _Limit(timeout), _late("item", timeout)
+        if ready := await _awaited(self.actor.get_ready.remote()):
+            return ready[0]
+        try:
+            await self._turns.gets.take_async(limit.left)
+        except TimeoutError:
+            raise Empty(late) from None
+        try:
+            with _Taking() as taking:
+                item = await _awaited(self.actor.get.remote(limit.left, taking.word), late)
+                await _awaited(self.actor.took.remote(taking.ticket))
+                return item
+        finally:
+            self._turns.gets.give()
 
     def put_nowait(self, item: Any) -> None:
         """Adds an item, or raises Full."""
@@ -134,22 +288,50 @@ class Queue:
         troupe.kill(self.actor)
 
 
-def _answer(ref: Any) -> Any:
-    """What the keeper answers; Empty and Full as they are, without where in the keeper they were raised."""
+def _late(what: str, timeout: float | None) -> str:
+    return "" if timeout is None else f"no {what} within {timeout:g} s"
+
+
+def _answer(ref: Any, late: str = "") -> Any:
+    """What the keeper answers; Empty and Full as they are, without where in the keeper they were raised, with the text `late`."""
     try:
         return troupe.get(ref)
     except (Empty, Full) as error:
-        raise error.cause from None
+        raise _plain(error, late) from None
+    except BaseException:
+        _withdraw(ref)
+        raise
 
 
-async def _awaited(ref: Any) -> Any:
+async def _awaited(ref: Any, late: str = "") -> Any:
     try:
         return await ref
     except (Empty, Full) as error:
-        raise error.cause from None
+        raise _plain(error, late) from None
+    except BaseException:
+        _withdraw(ref)
+        raise
 
 
-def _checked(timeout: float | None) -> float | None:
-    if timeout is not None and timeout < 0:
-        raise ValueError("timeout must be a number of seconds, 0 or more")
-    return timeout
+def _plain(error: Any, late: str) -> Exception:
+    cause: Exception = error.cause
+    return type(cause)(late) if late else cause
+
+
+def _withdraw(ref: Any) -> None:
+    """Nobody waits for the answer any more."""
+    with contextlib.suppress(exceptions.TroupeError):
+        troupe.cancel(ref)
+
+
+class _Limit:
+    """A timeout of the user's, from now on."""
+
+    def __init__(self, timeout: float | None) -> None:
+        if timeout is not None and timeout < 0:
+            raise ValueError("timeout must be a number of seconds, 0 or more")
+        self._end = None if timeout is None else time.monotonic() + timeout
+
+    @property
+    def left(self) -> float | None:
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
