@@ -109,7 +109,7 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.restarts = actor.restarts;
   info.resources = actor.spec.run_resources;
   info.methods = actor.spec.methods;
-  info.unwanted = actor.unwanted;
+  info.unwanted = actor.ending();
   info.room_wanted = RoomIsWanted(turn, actor);
   if (OutOfReach(turn, actor)) {
     info.state = wire::ActorState::kUnavailable;

@@ -167,7 +167,11 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
                   "an actor is already " + Called(spec.name, spec.namespace_));
       return;
     }
-    if (named != nullptr && spec.get_if_exists) known = turn.FindActor(named->spec.actor);
+    if (named != nullptr && spec.get_if_exists) {
+      known = turn.FindActor(named->spec.actor);
+      // AN-3. Its maker counts the handle that it gets so; another process is not counted, and cannot know when it is too late.
+      if (known->owner != request.owner && !known->spec.detached) NoteUncounted(turn, *known);
+    }
   }
   if (known != nullptr) {
     if (known->live()) known->watchers.insert(request.route);
@@ -219,13 +223,14 @@ void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& mess
     ReplyActor(turn, request, *actor);
     return;
   }
-  if (actor->live() && message.no_restart && !actor->doomed) {
+  const bool last = message.no_restart || !MayRestart(*actor);
+  if (actor->live() && last && !actor->doomed) {
     wire::ActorDoomed doomed;
     doomed.actor = message.actor;
     doomed.reason = "killed";
     turn.Append(std::move(doomed));
   }
-  if (actor->state == wire::ActorState::kPending && message.no_restart) {
+  if (actor->state == wire::ActorState::kPending && last) {
     Die(turn, *actor, FailureAt(turn, *actor, "killed before it started"), false);
   } else if (actor->live() && !actor->place.node.IsNil()) {
     wire::EndActor end;

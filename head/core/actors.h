@@ -5,6 +5,13 @@
 //   restarts are left; PENDING, STARTING, ALIVE --kill, owner's or launch's end--> DEAD
 // What an actor holds while it runs is a group of its own (own_group), or part of a bundle of the
 // group it was put into. Inside a launch it lives in the launch's reservation and ends with the epoch.
+//
+// Names:
+//   AN-1  A name is free, and nothing is found by it, from when its actor's end is decided: kill() without another start, or
+//         nobody wants it. The process may still be there for a while.
+//   AN-2  An actor's end takes the name from no other that has it since.
+//   AN-3  Who finds an actor where it asked for one (get_if_exists) has it for good: with the answer it is wanted. Its own
+//         maker counts that handle as the others, and says nothing of its end meanwhile.
 #pragma once
 
 #include <string>

@@ -275,7 +275,10 @@ class Folder {
     actor->address = e.address;
   }
   void operator()(const wire::ActorDoomed& e) {
-    if (Actor* actor = FindActor(e.actor)) actor->doomed = true;
+    Actor* actor = FindActor(e.actor);
+    if (actor == nullptr) return;
+    actor->doomed = true;
+    FreeName(*actor);
   }
   void operator()(const wire::ActorDied& e) {
     Actor* actor = FindActor(e.actor);

@@ -195,8 +195,10 @@ struct Actor {
   wire::ActorAddress awaits_at;  // where the process of that incarnation waits for what its maker is to bring
 
   bool live() const { return state != wire::ActorState::kDead; }
+  /// It may still run, but its end is decided: its name is free (AN-1), and it is not started again.
+  bool ending() const { return doomed || unwanted; }
 };
-/// (scope, namespace, name); scope nil: the cluster's.
+/// (scope, namespace, name); scope nil: the cluster's. Of actors that live and are not ending.
 using ActorName = std::tuple<LaunchId, std::string, std::string>;
 
 struct Value {

@@ -19,14 +19,15 @@ _MODULES = {"accelerators", "actor_pool", "collective", "queue", "scheduling_str
 
 
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
-    """Names of the actors that are not dead: of this namespace as strings, of all as dicts of name and namespace."""
-    from troupe import _session, state
+    """Names of the actors that get_actor() finds: of this namespace as strings, of all as dicts of name and namespace."""
+    from troupe import _session
 
     session = _session.current()
-    named = [each for each in state.list_actors(session) if each["name"] and each["state"] != "dead"]
+    infos = session.request("ListActors", {})[1]["actors"]
+    named = [each for each in infos if each["name"] and each["state"] != "dead" and not each["unwanted"]]
     if all_namespaces:
-        return [{"name": each["name"], "namespace": each["namespace"]} for each in named]
-    return [each["name"] for each in named if each["namespace"] == session.namespace]
+        return [{"name": each["name"], "namespace": each["namespace_"]} for each in named]
+    return [each["name"] for each in named if each["namespace_"] == session.namespace]
 
 
 def get_node_ip_address() -> str:
