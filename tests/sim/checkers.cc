@@ -131,11 +131,45 @@ void Checker::OnSent(const wire::Message& message) {
     if (update->info.state == wire::LaunchState::kTerminal) {
       Expect(known(update->info.launch, update->info.outcome), "S5: an end was told before it was durable");
     }
+  } else if (const auto* actor = wire::GetIf<wire::ActorUpdate>(&message.body)) {
+    OnToldActor(actor->info);
   } else if (const auto* end = wire::GetIf<wire::EndEpoch>(&message.body)) {
     if (end->terminal) Expect(known(end->launch, end->outcome), "S5: ranks were told an end too early");
   } else if (const auto* start = wire::GetIf<wire::StartRanks>(&message.body)) {
     Expect(epochs_[start->launch] >= start->epoch, "S5: ranks were started before their epoch was durable");
   }
+}
+
+void Checker::OnToldActor(const wire::ActorInfo& info) {
+  const ProcessId& process = info.address.process;
+  if (process.IsNil()) {
+    Expect(info.state != wire::ActorState::kAlive, "A1: an actor is told to be alive, and not where");
+    return;
+  }
+  const auto life = lives_.find(process);
+  Expect(life != lives_.end() && life->second.actor == info.actor && life->second.incarnation == info.address.incarnation,
+         "A1: the address of a former life of an actor was told");
+}
+
+void Checker::OnActorProcess(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process) {
+  Note("life", actor.Short() + " " + std::to_string(incarnation));
+  for (const auto& [id, life] : lives_) {
+    Expect(life.actor != actor || !life.runs, "A2: two lives of actor " + actor.Short() + " run at once, " +
+                                                  std::to_string(life.incarnation) + " and " + std::to_string(incarnation));
+  }
+  lives_[process] = {actor, incarnation, true};
+}
+
+void Checker::OnActorProcessGone(const ProcessId& process) {
+  const auto life = lives_.find(process);
+  if (life == lives_.end() || !life->second.runs) return;
+  Note("life over", life->second.actor.Short() + " " + std::to_string(life->second.incarnation));
+  life->second.runs = false;
+}
+
+bool Checker::Runs(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process) const {
+  const auto life = lives_.find(process);
+  return life != lives_.end() && life->second.runs && life->second.actor == actor && life->second.incarnation == incarnation;
 }
 
 void Checker::OnObserved(const wire::Marker& marker) {

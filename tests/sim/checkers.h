@@ -1,4 +1,6 @@
-// What must hold at every moment of a run (S1-S9, P1, P2, P7) and at its end (L1, P4).
+// What must hold at every moment of a run (S1-S9, P1, P2, P7, A1, A2) and at its end (L1, P4).
+//
+// A1: nobody is told the address of a former life of an actor. A2: no two lives of an actor run at once.
 //
 // Fed with what the journal took, what the head let out, and what peers were told; it never looks at
 // the protocol's own conclusions. The first violation is kept, with the time.
@@ -36,6 +38,15 @@ class Checker {
   /// A client asks for a write of its value, for the first time; was told that it is written.
   void OnWriting(const Id128& client, const RequestId& request) { writing_[client].insert(request); }
   void OnWritten(const Id128& client, const RequestId& request) { written_[client].insert(request); }
+  /// A process of this life of an actor begins; it is no more.
+  void OnActorProcess(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process);
+  void OnActorProcessGone(const ProcessId& process);
+  /// Whether it runs, as this life of the actor.
+  bool Runs(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process) const;
+  /// The head crashed while so many actors were being started again.
+  void OnCrashWhileStarting(std::uint64_t actors) { cut_starts_ += actors; }
+  std::uint64_t cut_starts() const { return cut_starts_; }
+  std::uint64_t lives() const { return lives_.size(); }
   /// At the end: every acknowledged write counts once, and none more than once.
   void CheckValues(const head::State& state);
   /// The journal of a head that starts is what was durable.
@@ -69,6 +80,14 @@ class Checker {
   std::map<LaunchId, std::uint64_t> over_;         // last one that failed
   std::map<LaunchId, std::uint64_t> failed_;       // last one of which a rank failed
   std::map<RequestId, std::uint64_t> completing_;  // a driver's Complete -> its epoch
+  struct Life {
+    ActorId actor;
+    std::uint64_t incarnation = 0;
+    bool runs = true;
+  };
+  void OnToldActor(const wire::ActorInfo& info);
+  std::map<ProcessId, Life> lives_;
+  std::uint64_t cut_starts_ = 0;
   std::map<LaunchId, wire::Outcome> observed_;
   std::map<Id128, std::set<RequestId>> writing_;
   std::map<Id128, std::set<RequestId>> written_;

@@ -36,7 +36,7 @@ void ClientHost::End() {
 std::string ClientHost::Waiting() const {
   std::string out;
   for (const auto& [request, wanted] : open_) out += " " + wanted.launch.Short();
-  return out;
+  return out + WaitingFor(true);
 }
 
 void ClientHost::Dial() {
@@ -65,8 +65,10 @@ void ClientHost::Dial() {
     link->Open(head_.EndPointOf(session), std::move(mine));
     asked_.clear();
     asked_writes_.clear();
+    asked_actors_.clear();
     for (const auto& [request, wanted] : open_) Ask(request);
     for (const auto& [request, value] : writes_) AskWrite(request);
+    for (const auto& [actor, made] : actors_) AskActor(actor);
   });
 }
 
@@ -106,7 +108,84 @@ void ClientHost::Learn(const LaunchId& launch, wire::Outcome outcome) {
   }
 }
 
+void ClientHost::MakeActor(wire::ActorSpec spec) {
+  if (ended_) return;
+  const ActorId actor = spec.actor;
+  actors_[actor].spec = std::move(spec);
+  AskActor(actor);
+}
+
+void ClientHost::KillActors() {
+  for (auto& [actor, made] : actors_) {
+    made.kills = true;
+    AskActor(actor);
+  }
+}
+
+// On every connection: what the head told of it may be lost with the one before.
+void ClientHost::AskActor(const ActorId& actor) {
+  const Made& made = actors_.at(actor);
+  asked_actors_[++ids_] = actor;
+  if (!made.asked) {
+    wire::CreateActor create;
+    create.spec = made.spec;
+    return Say(std::move(create), ids_);
+  }
+  Say(wire::WatchActor{actor, false}, ids_);
+  if (!made.kills) return;
+  wire::KillActor kill;
+  kill.actor = actor;
+  Say(kill, ++ids_);
+}
+
+bool ClientHost::OnActor(const wire::Message& message) {
+  const auto asked = asked_actors_.find(message.reply_to);
+  if (const auto* error = wire::GetIf<wire::ErrorReply>(&message.body)) {
+    if (asked == asked_actors_.end()) return false;
+    const ActorId actor = asked->second;
+    asked_actors_.erase(asked);
+    const bool early = static_cast<ErrorCode>(error->code) == ErrorCode::kInfeasible && !actors_.at(actor).asked;
+    checker_.Expect(early, "an actor's maker was refused: " + error->text);
+    loop_.In(Ms(500), "ask again", [this, actor] {
+      if (!ended_ && actors_.count(actor) > 0) AskActor(actor);
+    });
+    return true;
+  }
+  const auto* update = wire::GetIf<wire::ActorUpdate>(&message.body);
+  if (update == nullptr) return false;
+  if (asked != asked_actors_.end()) asked_actors_.erase(asked);
+  const auto entry = actors_.find(update->info.actor);
+  if (entry == actors_.end()) return true;
+  Made& made = entry->second;
+  made.asked = true;
+  made.told = update->info;
+  if (update->info.state == wire::ActorState::kDead) {
+    checker_.Expect(made.kills, "an actor that may be started again and again is dead: " + update->info.failure.cause);
+    actors_.erase(entry);
+    return true;
+  }
+  const wire::ActorAddress& address = update->info.address;
+  const bool waits = update->info.state == wire::ActorState::kStarting && !address.process.IsNil();
+  if (waits && address.process != made.brought) {
+    made.brought = address.process;
+    loop_.In(loop_.Between(Ms(0), plan_.latency_most), "brings", [this, process = address.process] { bring(process); });
+  }
+  return true;
+}
+
+std::string ClientHost::WaitingFor(bool all) const {
+  std::string out;
+  if (ended_) return out;
+  for (const auto& [actor, made] : actors_) {
+    const wire::ActorAddress& at = made.told.address;
+    const bool answers = made.told.state == wire::ActorState::kAlive && checker_.Runs(actor, at.incarnation, at.process);
+    if (!answers && !made.kills && (all || made.spec.run_resources.empty())) out += " " + actor.Short();
+  }
+  return out;
+}
+
 void ClientHost::OnMessage(const wire::Message& message) {
+  if (OnActor(message)) return;
   if (const auto* update = wire::GetIf<wire::LaunchUpdate>(&message.body)) {
     if (update->info.state == wire::LaunchState::kTerminal) {
       Learn(update->info.launch, update->info.outcome);

@@ -1,6 +1,7 @@
 // A caller in the simulation: submits launches, watches and cancels them, loses its connection, ends.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,12 +23,21 @@ class ClientHost {
   void Write();
   /// Asks for a launch; repeats until the head has accepted or refused it.
   void Submit(wire::LaunchSpec spec);
+  /// Makes an actor that is started again whenever it ends, and calls it until it is told to kill it.
+  void MakeActor(wire::ActorSpec spec);
+  void KillActors();
+  /// Nothing of its actors is left, as it is told.
+  bool killed() const { return ended_ || actors_.empty(); }
+  /// Of an actor's process that waits with its constructor for what its maker is to bring.
+  std::function<void(const ProcessId&)> bring;
   void End();
   void ResetLink() {
     if (link_) link_->Reset();
   }
   /// Every launch it was promised has an outcome it knows of.
-  bool satisfied() const { return ended_ || (open_.empty() && writes_.empty()); }
+  bool satisfied() const { return ended_ || (open_.empty() && writes_.empty() && WaitingFor(true).empty()); }
+  /// The actors whose calls wait; those that hold nothing, or all.
+  std::string WaitingFor(bool all) const;
   std::size_t known() const { return outcomes_.size(); }
   std::string Waiting() const;
 
@@ -36,7 +46,17 @@ class ClientHost {
     wire::LaunchSpec spec;
     LaunchId launch;
   };
+  struct Made {
+    wire::ActorSpec spec;
+    bool asked = false;     // and answered
+    bool kills = false;
+    ProcessId brought;
+    wire::ActorInfo told;   // the latest word
+  };
   void Dial();
+  void AskActor(const ActorId& actor);
+  /// False: it is no word of an actor of its own.
+  bool OnActor(const wire::Message& message);
   void OnMessage(const wire::Message& message);
   void Ask(const RequestId& request);
   void AskWrite(const RequestId& request);
@@ -57,6 +77,8 @@ class ClientHost {
   std::map<std::uint64_t, RequestId> asked_writes_;
   std::map<RequestId, std::string> writes_;  // not answered yet
   std::map<LaunchId, wire::Outcome> outcomes_;
+  std::map<ActorId, Made> actors_;
+  std::map<std::uint64_t, ActorId> asked_actors_;
 };
 
 }  // namespace troupe::sim

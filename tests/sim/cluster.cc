@@ -1,5 +1,6 @@
 #include "tests/sim/cluster.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -27,12 +28,22 @@ class Run {
     plan_.preempts = others.Chance(700);
     checker_.set_preempts(plan_.preempts);
     const bool beside_head = others.Chance(500);
+    if (others.Chance(500)) {  // the other half is what it was before there were such actors
+      work_.actors = 1 + others.Below(3);
+      plan_.constructor_most = Ms(others.Chance(500) ? 20 : 3000);
+      plan_.actor_crash_permille = static_cast<unsigned>(others.Below(900));
+    }
     head_ = std::make_unique<HeadHost>(loop_, plan_, checker_);
     for (std::size_t i = 0; i < work_.workers; ++i) {
       workers_.push_back(std::make_unique<WorkerHost>(loop_, plan_, checker_, *head_, i, i == 0 && beside_head));
     }
     for (std::size_t i = 0; i < work_.clients; ++i) {
       clients_.push_back(std::make_unique<ClientHost>(loop_, plan_, checker_, *head_, i));
+    }
+    for (auto& client : clients_) {
+      client->bring = [this](const ProcessId& process) {
+        for (auto& worker : workers_) worker->Bring(process);
+      };
     }
     for (auto& worker : workers_) {
       worker->disturb_all = [this](const LaunchId& launch, std::uint64_t epoch) {
@@ -57,6 +68,7 @@ class Run {
     for (auto& client : clients_) client->Start();
     PlanLaunches();
     PlanWrites();
+    PlanActors();
     for (const Fault& fault : plan_.faults) {
       loop_.At(begin + fault.at, "fault", [this, fault] { Strike(fault); });
     }
@@ -65,8 +77,18 @@ class Run {
     }
     Heal();
     const Instant end = healed + std::chrono::seconds(120);
+    const Instant soon = healed + std::chrono::seconds(40);
+    while (checker_.failure().empty() && !Settled() && loop_.Step(soon)) {
+    }
+    CheckActors(false);
     while (checker_.failure().empty() && !Settled() && loop_.Step(end)) {
     }
+    CheckActors(true);
+    for (auto& client : clients_) client->KillActors();
+    const Instant killed = loop_.Now() + std::chrono::seconds(60);
+    while (checker_.failure().empty() && !Killed() && loop_.Step(killed)) {
+    }
+    checker_.Expect(Killed(), "L1: who kills an actor never hears of its end");
     const Instant quiet = loop_.Now() + std::chrono::seconds(10);
     while (checker_.failure().empty() && loop_.Step(quiet)) {
     }
@@ -97,6 +119,44 @@ class Run {
         loop_.In(Ms(random.Below(20000)), "write", [writer] { writer->Write(); });
       }
     }
+  }
+
+  void PlanActors() {
+    Prng random(seed_ ^ 0x6163746f72);
+    for (auto& client : clients_) {
+      for (std::size_t i = 0; i < work_.actors; ++i) {
+        wire::ActorSpec spec;
+        spec.actor = ActorId::Random(random);
+        spec.class_name = random.Chance(500) ? "Slow" : "Awaits";
+        spec.max_restarts = -1;
+        if (random.Chance(300)) {
+          wire::Resource cpu;
+          cpu.name = "CPU";
+          cpu.ten_thousandths = 5000;
+          spec.run_resources = {cpu};
+        }
+        ClientHost* maker = client.get();
+        loop_.In(Ms(random.Below(15000)), "make actor", [maker, spec] { maker->MakeActor(spec); });
+      }
+    }
+  }
+
+  // L2: whoever calls an actor that is started again is answered; one that holds nothing starts within 40 s of the last
+  // fault, for nothing of it can still run where it was.
+  void CheckActors(bool all) {
+    for (const auto& client : clients_) {
+      const std::string waiting = client->WaitingFor(all);
+      checker_.Expect(waiting.empty(), "L2: calls wait for an actor that is to start again:" + waiting);
+    }
+  }
+
+  bool Killed() const {
+    if (head_->up()) {  // those of callers that are gone end when the head has waited for their return
+      for (const auto& [id, actor] : head_->core().state().actors) {
+        if (actor.live()) return false;
+      }
+    }
+    return std::all_of(clients_.begin(), clients_.end(), [](const auto& client) { return client->killed(); });
   }
 
   void PlanLaunches() {
@@ -227,6 +287,8 @@ class Run {
     result.events = loop_.events();
     result.markers = checker_.markers();
     result.preemptions = checker_.preemptions();
+    result.lives = checker_.lives();
+    result.cut_starts = checker_.cut_starts();
     for (const auto& [id, marker] : checker_.all_markers()) {
       result.succeeded += marker.outcome == wire::Outcome::kSucceeded ? 1 : 0;
     }

@@ -41,6 +41,8 @@ struct FaultPlan {
   Duration join_most{};            // the last of the workers joins then
   unsigned stubborn_permille = 0;  // processes that only SIGKILL ends
   bool preempts = false;           // the head, by priority
+  Duration constructor_most{};     // slowest start of a caller's actor
+  unsigned actor_crash_permille = 0;  // of those that are alive
   Duration commit_most{};          // slowest commit
   Duration latency_most{};
 };
@@ -51,6 +53,7 @@ struct Workload {
   std::size_t launches = 4;
   std::size_t writes = 0;  // of values, by every client
   std::uint64_t priorities = 1;  // of launches: so many different ones
+  std::size_t actors = 0;        // of each client, that are started again
   Duration chaos{};  // no fault begins after it
 };
 

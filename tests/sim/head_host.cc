@@ -26,6 +26,11 @@ void HeadHost::Start() {
 
 void HeadHost::Crash() {
   if (!core_) return;
+  std::uint64_t starting = 0;
+  for (const auto& [id, actor] : core_->state().actors) {
+    starting += actor.state == wire::ActorState::kStarting && actor.restarts > 0 ? 1 : 0;
+  }
+  checker_.OnCrashWhileStarting(starting);
   core_.reset();
   ++life_;
   // A commit under way may have reached the disk; what waited behind it did not.

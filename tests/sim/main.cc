@@ -55,6 +55,8 @@ int main(int argc, char** argv) {
   std::uint64_t markers = 0;
   std::uint64_t succeeded = 0;
   std::uint64_t preemptions = 0;
+  std::uint64_t lives = 0;
+  std::uint64_t cut_starts = 0;
   std::uint64_t failures = 0;
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::uint64_t> listed;
@@ -69,6 +71,8 @@ int main(int argc, char** argv) {
     markers += result.markers;
     succeeded += result.succeeded;
     preemptions += result.preemptions;
+    lives += result.lives;
+    cut_starts += result.cut_starts;
     if (trace) {
       std::printf("seed %llu: %llu events, trace %016llx, %llu markers\n%s",
                   static_cast<unsigned long long>(seed), static_cast<unsigned long long>(result.events),
@@ -81,9 +85,11 @@ int main(int argc, char** argv) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("%llu seeds, %llu events, %llu launches ended (%llu succeeded), %llu preemptions, %.2f s, %.0f events/s\n",
+  std::printf("%llu seeds, %llu events, %llu launches ended (%llu succeeded), %llu preemptions, %llu lives of actors, "
+              "%llu starts cut by the head's end, %.2f s, %.0f events/s\n",
               static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(events),
               static_cast<unsigned long long>(markers), static_cast<unsigned long long>(succeeded), static_cast<unsigned long long>(preemptions),
+              static_cast<unsigned long long>(lives), static_cast<unsigned long long>(cut_starts),
               seconds, static_cast<double>(events) / seconds);
   return failures == 0 ? 0 : 1;
 }

@@ -50,12 +50,10 @@ void WorkerHost::Crash() {
   if (!core_) return;
   core_.reset();
   ++life_;
-  if (disturb_all) {
-    for (const auto& [id, process] : std::exchange(processes_, {})) {
-      if (process.running && !process.ending) disturb_all(process.rank.launch, process.rank.epoch);
-    }
+  for (const auto& [id, process] : std::exchange(processes_, {})) {
+    checker_.OnActorProcessGone(id);
+    if (disturb_all && process.running && !process.ending) disturb_all(process.rank.launch, process.rank.epoch);
   }
-  processes_.clear();
   arrived_.clear();
   wake_at_.reset();
   if (link_) link_->Reset();
@@ -239,7 +237,10 @@ void WorkerHost::StartOne(const worker::StartProcess& start) {
     process.rank = *rank;
     process.is_rank = true;
   }
-  if (const auto* actor = wire::GetIf<wire::ActorBegin>(&start.begin.body)) process.actor = *actor;
+  if (const auto* actor = wire::GetIf<wire::ActorBegin>(&start.begin.body)) {
+    process.actor = *actor;
+    checker_.OnActorProcess(actor->actor, actor->incarnation, id);
+  }
   processes_.emplace(id, std::move(process));
   Later(loop_.Between(Ms(1), Ms(10)), "forked", [this, id] {
     if (processes_.count(id) == 0) return;
@@ -261,9 +262,36 @@ void WorkerHost::StartOne(const worker::StartProcess& start) {
         return Say(id, prepared);
       }
       default:
-        return Say(id, wire::ActorReady());
+        return PrepareActor(id);
     }
   });
+}
+
+// One of a caller takes its time to start, or first waits for what its caller brings; a driver's is there at once.
+void WorkerHost::PrepareActor(ProcessId id) {
+  Process& process = processes_.at(id);
+  if (process.actor.class_name == "Awaits") {
+    process.awaits = true;
+    wire::ActorReady awaits;
+    awaits.awaits = true;
+    return Say(id, awaits);
+  }
+  if (process.actor.class_name != "Slow") return Say(id, wire::ActorReady());
+  Later(loop_.Between(Ms(0), plan_.constructor_most), "constructed", [this, id] { ActorIsReady(id); });
+}
+
+void WorkerHost::Bring(const ProcessId& id) {
+  const auto entry = processes_.find(id);
+  if (entry == processes_.end() || entry->second.ending || !std::exchange(entry->second.awaits, false)) return;
+  Later(loop_.Between(Ms(0), plan_.constructor_most), "constructed", [this, id] { ActorIsReady(id); });
+}
+
+void WorkerHost::ActorIsReady(ProcessId id) {
+  const auto entry = processes_.find(id);
+  if (entry == processes_.end() || entry->second.ending) return;
+  Say(id, wire::ActorReady());
+  if (!Chance(plan_.actor_crash_permille)) return;
+  Later(loop_.Between(Ms(1), Ms(5000)), "actor crashes", [this, id] { Exit(id, 0, SIGKILL); });
 }
 
 void WorkerHost::Say(ProcessId id, wire::Body body, std::string attachment, std::uint64_t number) {
@@ -477,6 +505,7 @@ void WorkerHost::Exit(ProcessId id, int code, int signal) {
   const auto entry = processes_.find(id);
   if (entry == processes_.end() || entry->second.ending) return;
   entry->second.ending = true;
+  checker_.OnActorProcessGone(id);
   const wire::RankBegin& rank = entry->second.rank;
   // Its sockets close before its exit can be seen. One that failed or succeeded by its own word closes them late enough.
   if (entry->second.running && disturb_all) disturb_all(rank.launch, rank.epoch);

@@ -58,6 +58,8 @@ class WorkerHost {
   bool up() const { return core_.has_value(); }
   NodeId id() const { return id_; }
   const worker::WorkerCore* core() const { return core_ ? &*core_ : nullptr; }
+  /// What the process waits for with its constructor arrives, if it is here.
+  void Bring(const ProcessId& process);
   /// No faults in processes from now on.
   void Heal() { healed_ = true; }
 
@@ -73,6 +75,7 @@ class WorkerHost {
     ActorId child;
     GroupId share;
     bool leased = false;
+    bool awaits = false;
     bool completing = false;
     bool running = false;   // its code
     bool returned = false;  // it has sent its result, and waits to be told to leave
@@ -89,6 +92,8 @@ class WorkerHost {
   void Probe(const wire::ProbePeer& probe);
   /// True when it is not to be sent now.
   bool DelayRequest(const wire::Message& message);
+  void PrepareActor(ProcessId id);
+  void ActorIsReady(ProcessId id);
   void StartOne(const worker::StartProcess& start);
   void FromHead(ProcessId id, wire::Message message);
   void FromWorker(ProcessId id, const wire::Message& message);
