@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "runtime/base/log.h"
 #include "runtime/os/directory.h"
 #include "runtime/os/text.h"
 
@@ -154,10 +155,43 @@ void BlobStore::AbandonUploads(std::uint64_t uploader) {
   }
 }
 
+BlobStore::Traits BlobStore::TraitsOf(int fd) {
+  struct stat info{};
+  if (fstat(fd, &info) != 0) return {};
+  return {static_cast<std::int64_t>(info.st_ino), info.st_size,
+          static_cast<std::int64_t>(info.st_ctim.tv_sec) * 1'000'000'000 + info.st_ctim.tv_nsec};
+}
+
+bool BlobStore::IsIntact(const std::string& sha256, Blob& blob, int fd) {
+  const Traits now = TraitsOf(fd);
+  if (now == blob.traits) return true;
+  const StatusOr<FileDigest> digest = HashFile(PathOf(sha256));
+  if (!digest.ok() || digest->sha256 != sha256) return false;
+  blob.traits = now;
+  return true;
+}
+
+bool BlobStore::Has(const std::string& sha256) {
+  const auto found = blobs_.find(sha256);
+  if (found == blobs_.end()) return false;
+  const UniqueFd fd(open(PathOf(sha256).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (fd.valid() && IsIntact(sha256, found->second, fd.get())) return true;
+  Log(LogLevel::kWarning, "a blob is given up: its file is gone, or has another content than it was kept with",
+      {{"sha256", HexOf(sha256)}});
+  Drop(found);
+  return false;
+}
+
+void BlobStore::Drop(Blobs::iterator blob) {
+  unlink(PathOf(blob->first).c_str());
+  total_ -= blob->second.size;
+  blobs_.erase(blob);
+}
+
 BlobPiece BlobStore::Get(const std::string& sha256, std::uint64_t offset) {
   BlobPiece piece;
+  if (!Has(sha256)) return piece;
   const auto found = blobs_.find(sha256);
-  if (found == blobs_.end()) return piece;
   const UniqueFd fd(open(PathOf(sha256).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return piece;
   found->second.used = ++tick_;
@@ -185,17 +219,19 @@ Status BlobStore::Adopt(const std::string& path, const std::string& sha256) {
     return absl::OkStatus();
   }
   if (rename(path.c_str(), PathOf(sha256).c_str()) != 0) return os::SystemError("keep " + path);
-  Insert(sha256, static_cast<std::uint64_t>(info.st_size));
+  Blob& blob = Insert(sha256, static_cast<std::uint64_t>(info.st_size));
+  const UniqueFd fd(open(PathOf(sha256).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (fd.valid()) blob.traits = TraitsOf(fd.get());
   return absl::OkStatus();
 }
 
-void BlobStore::Insert(const std::string& sha256, std::uint64_t size) {
+BlobStore::Blob& BlobStore::Insert(const std::string& sha256, std::uint64_t size) {
   Blob blob;
   blob.size = size;
   blob.used = ++tick_;
   MakeRoom(size);
-  blobs_[sha256] = blob;
   total_ += size;
+  return blobs_[sha256] = blob;
 }
 
 void BlobStore::MakeRoom(std::uint64_t bytes) {
@@ -206,9 +242,7 @@ void BlobStore::MakeRoom(std::uint64_t bytes) {
       if (oldest == blobs_.end() || each->second.used < oldest->second.used) oldest = each;
     }
     if (oldest == blobs_.end()) return;  // all in use: the cap waits
-    unlink(PathOf(oldest->first).c_str());
-    total_ -= oldest->second.size;
-    blobs_.erase(oldest);
+    Drop(oldest);
   }
 }
 

@@ -2,7 +2,9 @@
 //
 // View: one node; on the worker's loop; blocking for one chunk. What arrives is hashed as it comes and
 // becomes visible only when its digest is right. Over the cap, what was used least recently goes,
-// unless it is pinned. Chunks of one upload come in order; several uploaders do not disturb each other.
+// unless it is pinned. A file whose size, inode or time of change is not what it was, or that an earlier life left, is
+// hashed again before it is given away (1 s for each GB or so, once), and given up when its content is another: then it is
+// fetched anew, or lost as if it had never been here. Chunks of one upload come in order; several uploaders do not disturb each other.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +44,8 @@ class BlobStore {
 
   /// Takes a finished file in by rename; its digest is `sha256`.
   Status Adopt(const std::string& path, const std::string& sha256);
-  bool Has(const std::string& sha256) const { return blobs_.count(sha256) > 0; }
+  /// Whether it is here, with the content of its name.
+  bool Has(const std::string& sha256);
   std::string PathOf(const std::string& sha256) const;
   /// A pinned blob stays; pins count.
   void Pin(const std::string& sha256);
@@ -54,11 +57,19 @@ class BlobStore {
   static constexpr std::size_t kUploadsMax = 512;
 
  private:
+  struct Traits {  // no write leaves them as they are
+    std::int64_t inode = 0;
+    std::int64_t size = 0;
+    std::int64_t changed_ns = 0;
+    friend bool operator==(const Traits&, const Traits&) = default;
+  };
   struct Blob {
     std::uint64_t size = 0;
     std::uint64_t used = 0;  // larger: later
     int pins = 0;
+    Traits traits;  // when its content was last known to be right; all 0: never
   };
+  using Blobs = std::map<std::string, Blob>;
   struct Upload {
     UniqueFd fd;
     std::string path;
@@ -67,7 +78,10 @@ class BlobStore {
   };
   BlobStore(std::string folder, std::uint64_t bytes_max);
   void Scan();
-  void Insert(const std::string& sha256, std::uint64_t size);
+  Blob& Insert(const std::string& sha256, std::uint64_t size);
+  static Traits TraitsOf(int fd);
+  bool IsIntact(const std::string& sha256, Blob& blob, int fd);
+  void Drop(Blobs::iterator blob);
   void MakeRoom(std::uint64_t bytes);
   Status RoomForUpload(std::uint64_t uploader) const;
 
@@ -76,7 +90,7 @@ class BlobStore {
   std::uint64_t total_ = 0;
   std::uint64_t tick_ = 0;
   std::uint64_t next_upload_ = 0;
-  std::map<std::string, Blob> blobs_;
+  Blobs blobs_;
   std::map<std::pair<std::uint64_t, std::string>, Upload> uploads_;
 };
 

@@ -62,7 +62,7 @@ StatusOr<NodeFiles> NodeFiles::Open(const std::string& node_dir, const std::stri
     return MakeError(ErrorCode::kAlreadyExists, "another worker uses " + node_dir +
                                                     "\n  stop it, or give this one another --name");
   }
-  TROUPE_TRY(os::MakePrivateDirectory(socket_dir));
+  TROUPE_TRY(os::MakeSocketDirectory(socket_dir));
   RemoveStale(socket_dir);
   const std::string own = socket_dir + "/" + kPrefix + std::to_string(getpid());
   TROUPE_TRY(os::MakePrivateDirectory(own));

@@ -10,21 +10,15 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/os/directory.h"
 
 namespace troupe::head {
 namespace {
 
-Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
-  return MakeError(ErrorCode::kInvalid, "cannot make " + path + ": " + std::strerror(errno));
-}
-
 StatusOr<ClusterFolder> OpenAt(std::string path, std::uint64_t now_us, const Secret& seed = {}) {
   std::string head = path + "/head";
-  TROUPE_TRY(MakeFolder(path));
-  TROUPE_TRY(MakeFolder(head));
+  TROUPE_TRY(os::MakePrivateDirectory(path, os::IfOpen::kLeave));
+  TROUPE_TRY(os::MakePrivateDirectory(head));
   const bool derived = !seed.Reveal().empty();
   TROUPE_ASSIGN(net::Authority authority, derived ? net::Authority::FromSeed(seed.Reveal(), now_us)
                                                   : net::Authority::LoadOrCreate(head, now_us));
@@ -35,8 +29,7 @@ StatusOr<ClusterFolder> OpenAt(std::string path, std::uint64_t now_us, const Sec
 StatusOr<ClusterFolder> MakeNew(const std::string& clusters, std::uint64_t now_us) {
   std::string passing = clusters + "/.new-XXXXXX";
   std::error_code error;
-  std::filesystem::create_directories(clusters, error);
-  if (mkdtemp(passing.data()) == nullptr) {
+  if (mkdtemp(passing.data()) == nullptr || chmod(passing.c_str(), 0700) != 0) {
     return MakeError(ErrorCode::kInvalid, "cannot make a folder in " + clusters + ": " + std::strerror(errno));
   }
   TROUPE_ASSIGN(ClusterFolder folder, OpenAt(passing, now_us));
@@ -58,6 +51,10 @@ StatusOr<ClusterFolder> OpenClusterFolder(const FolderOptions& options, std::uin
     return MakeError(ErrorCode::kInvalid, "say where the state is kept: --state-dir DIR, or --home DIR");
   }
   const std::string clusters = options.home + "/clusters";
+  TROUPE_TRY(os::MakePrivateDirectory(options.home, os::IfOpen::kLeave));
+  struct stat home{};
+  const bool sealed = stat(options.home.c_str(), &home) == 0 && (home.st_mode & 077) == 0;
+  TROUPE_TRY(os::MakePrivateDirectory(clusters, sealed ? os::IfOpen::kCloseAny : os::IfOpen::kClose));
   if (options.cluster.empty()) return MakeNew(clusters, now_us);
   const std::string path = clusters + "/" + options.cluster;
   std::error_code error;

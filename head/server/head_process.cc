@@ -25,6 +25,7 @@
 #include "runtime/base/test_limit.h"
 #include "runtime/net/files.h"
 #include "runtime/net/run_secret.h"
+#include "runtime/os/directory.h"
 #include "runtime/os/host.h"
 
 namespace troupe::head {
@@ -162,6 +163,7 @@ class HeadProcess {
     const ClusterId cluster = folder_->authority.cluster_id();
     ServerOptions server{.handshakes = handshakes_.executor()};
     TROUPE_ASSIGN(server.tcp, net::TcpAddress(options_.listen, options_.port));
+    TROUPE_TRY(os::MakeSocketDirectory(options_.socket_dir));
     server.socket_path = options_.socket_dir + "/head-" + cluster.Short() + ".sock";
     server.host_name = HostName();
     server.local_clients = options_.local_clients;

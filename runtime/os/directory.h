@@ -10,10 +10,21 @@
 
 namespace troupe::os {
 
-/// Makes `path` and its missing parents with mode 0700. An existing last folder must be this user's
-/// own; one that others may enter is narrowed to 0700.
-Status MakePrivateDirectory(const std::string& path);
-/// The same without touching the mode of an existing one.
+/// What becomes of a folder that is there already and that others may enter.
+enum class IfOpen {
+  kClose,     // closed to others, but refused where they may write to it and it has something in it
+  kLeave,     // the same, but one that they may only read, and that has something in it, stays as it is
+  kCloseAny,  // closed to others: it lies in a private folder, so that nobody else can have written to it
+};
+
+/// Makes `path` and its missing parents with mode 0700, whatever the umask. The last folder must be this
+/// user's. On the way to it symbolic links must be this user's or root's, and folders that everybody may
+/// write to need the sticky bit: else others could put one of theirs in its place (`troupe/_folders.py` is
+/// the same for Python). Errors say what is wrong with which folder, and what to do.
+Status MakePrivateDirectory(const std::string& path, IfOpen if_open = IfOpen::kClose);
+/// The same for the folder of Unix sockets: its errors name the variable that chooses it, too.
+Status MakeSocketDirectory(const std::string& path);
+/// Makes `path` and its missing parents with mode 0700; looks at nothing that is there.
 Status MakeDirectories(const std::string& path);
 
 /// Opens a folder to open files beneath.

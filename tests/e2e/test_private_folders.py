@@ -115,6 +115,22 @@ def test_PF4_folders_and_links_of_another_user_are_refused(home: Home, place: Pa
     assert f"{link} is a symbolic link of another user (uid {OTHER})" in said, said
 
 
+@as_root
+@pytest.mark.parametrize("program", ["head", "worker"])
+def test_PF5_the_programs_look_at_the_folders_they_are_given(home: Home, place: Path, program: str) -> None:
+    sockets = place / "runtime" / "troupe"
+    sockets.mkdir(parents=True)
+    os.chown(sockets, OTHER, OTHER)
+    env = {"XDG_RUNTIME_DIR": str(sockets.parent)}
+    if program == "head":
+        done = home.run("start", "--head", "--port", "0", ok=False, env=env)
+    else:
+        address = home.json("start", "--head", "--no-worker", "--port", "0")["address"]
+        done = home.run("start", "--address", address, "--token-file", home.token(), ok=False, env=env)
+    assert done.returncode == 1 and f"{sockets} belongs to another user (uid {OTHER})" in done.stderr, done.stderr
+    assert "XDG_RUNTIME_DIR" in done.stderr
+
+
 def test_PF6_what_is_made_is_private_whatever_the_umask(home: Home, place: Path) -> None:
     for mask in (0o000, 0o077):
         root = place / f"home-{mask:o}"

@@ -40,6 +40,28 @@ TEST_F(Stores, ABlobArrivesInPiecesAndIsFoundAgain) {
   EXPECT_EQ(store->Get(sha, 0).bytes, bytes) << "also after a restart";
 }
 
+TEST_F(Stores, ABlobWhoseFileWasChangedIsGivenUpAndCanComeAnew) {
+  auto store = *BlobStore::Open(folder_, 1u << 20);
+  const std::string sha = net::Sha256("right");
+  const auto overwrite = [&](const char* bytes) {
+    const UniqueFd fd(open(store->PathOf(sha).c_str(), O_WRONLY));
+    ASSERT_EQ(write(fd.get(), bytes, 5), 5);
+  };
+  EXPECT_TRUE(*store->Put(1, sha, 0, 5, "right"));
+  overwrite("right");
+  EXPECT_TRUE(store->Has(sha)) << "written to, and the same";
+  overwrite("wrong");
+  EXPECT_FALSE(store->Get(sha, 0).found);
+  EXPECT_FALSE(store->Has(sha));
+  EXPECT_EQ(store->total_bytes(), 0u);
+  EXPECT_TRUE(*store->Put(1, sha, 0, 5, "right"));
+  EXPECT_EQ(store->Get(sha, 0).bytes, "right");
+  store->Pin(sha);
+  overwrite("wrong");
+  store = *BlobStore::Open(folder_, 1u << 20);
+  EXPECT_FALSE(store->Has(sha)) << "also by an earlier life";
+}
+
 TEST_F(Stores, WrongBytesOrderOrSizeAreRefused) {
   auto store = *BlobStore::Open(folder_, 1000);
   const std::string sha = net::Sha256("right");
