@@ -40,6 +40,13 @@ def test_one_that_cannot_be_read_says_why() -> None:
     assert text == ["rank 0 · pid 100 on a: cannot be read: no rights"]
 
 
+def test_processes_of_which_less_was_read_than_asked_for_say_so_once() -> None:
+    note = {"note": "Python's frames only: UNW_EINVAL"}
+    text = list(_stack_view.lines([{**process(rank, frame("f")), **note} for rank in (0, 1)], all_threads=False))
+    assert text[0] == "ranks 0-1 · pid 100 on a, pid 101 on a: Python's frames only: UNW_EINVAL"
+    assert text[-1] == "    f (train.py:1)"
+
+
 def test_names_of_templates_are_short() -> None:
     assert _stacks._short("std::vector<int, std::allocator<int> >::push_back(int&&)") == "std::vector::push_back"
     assert _stacks._short("<module>") == "<module>"

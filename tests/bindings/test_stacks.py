@@ -1,7 +1,8 @@
-"""What `troupe stack` says where the kernel forbids the reading: the settings are made up, the texts are real."""
+"""What `troupe stack` says where something stands in the way of the reading: the settings are made up, the texts are real."""
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +29,36 @@ def test_a_refusal_says_who_may_read(monkeypatch: pytest.MonkeyPatch, scope: int
 def test_what_is_no_refusal_is_left_as_it_is() -> None:
     assert _stacks._reason("Error: no python here", os.getpid(), False) == "Error: no python here"
     assert "there is no process" in _stacks._reason(DENIED, 2**22 + 1, True)
+
+
+# As py-spy where a library of the process cannot be unwound: it reads Python's frames, and fails with C's.
+NO_NATIVE = """#!/bin/sh
+case " $* " in
+*" --native "*) printf 'Error: UNW_EINVAL\n\nStack backtrace:\n 0: x\n' >&2; exit 1;;
+*) echo '[{"os_thread_id": 7, "thread_name": "t", "active": true, "frames": [{"name": "step", "filename": "a.py", "line": 3}]}]';;
+esac
+"""
+
+
+@pytest.fixture
+def py_spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program in the place of py-spy, still to be written."""
+    program = tmp_path / "py-spy"
+    program.touch(0o755)
+    monkeypatch.setattr(_stacks, "_py_spy", lambda: str(program))
+    return program
+
+
+def test_where_frames_of_c_cannot_be_read_those_of_python_are_and_a_note_says_so(py_spy: Path) -> None:
+    py_spy.write_text(NO_NATIVE)
+    found = _stacks.read(os.getpid(), native=True)
+    assert found["note"] == "Python's frames only: py-spy could not read those of C and C++ (Error: UNW_EINVAL)"
+    assert [each["name"] for each in found["threads"][0]["frames"]] == ["step"]
+    assert "note" not in _stacks.read(os.getpid(), native=False)
+
+
+def test_where_nothing_can_be_read_the_first_error_is_told(py_spy: Path) -> None:
+    py_spy.write_text("#!/bin/sh\necho \"Error: with$5\" >&2; exit 1\n")
+    assert _stacks.read(os.getpid(), native=True) == {"pid": os.getpid(), "error": "Error: with--native"}
+    py_spy.write_text("#!/bin/sh\necho nothing of use\n")
+    assert "not what it was expected to be" in _stacks.read(os.getpid(), native=True)["error"]

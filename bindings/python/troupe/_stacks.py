@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from typing import Any
 
 LIMIT_S = 60.0
@@ -25,20 +26,35 @@ def read(pid: int, *, native: bool, by_worker: bool = False) -> dict[str, Any]:
     """`{pid, threads: [{name, tid, main, active, frames: [{name, file, line}]}]}` or `{pid, error}`.
 
     Blocks for as long as py-spy takes, a minute at most. Frames come innermost first; a file that ends
-    in .so is a native frame's library. `by_worker`: this process is a child of the worker that `pid` is of.
+    in .so is a native frame's library. Where those cannot be read, Python's alone are, with a `note` that says so.
+    `by_worker`: this process is a child of the worker that `pid` is of.
     """
     program = _py_spy()
     if program is None:
         return {"pid": pid, "error": "py-spy is not installed beside this Python: pip install py-spy"}
-    command = [program, "dump", "--json", "--pid", str(pid)]
+    ends_at = time.monotonic() + LIMIT_S
+    found = _dump(program, pid, ends_at, native=native, by_worker=by_worker)
+    if not native or "error" not in found:
+        return found
+    python = _dump(program, pid, ends_at, native=False, by_worker=by_worker)
+    if "error" in python:
+        return found
+    return {**python, "note": f"Python's frames only: py-spy could not read those of C and C++ ({found['error']})"}
+
+
+def _dump(program: str, pid: int, ends_at: float, *, native: bool, by_worker: bool) -> dict[str, Any]:
+    command = [program, "dump", "--json", "--pid", str(pid), *(["--native"] if native else [])]
+    rest_s = ends_at - time.monotonic()
     try:
-        done = subprocess.run([*command, "--native"] if native else command, capture_output=True, text=True,
-                              timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=max(rest_s, 0), check=False, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         return {"pid": pid, "error": f"py-spy did not finish within {LIMIT_S:.0f} s of its start"}
     if done.returncode != 0:
         return {"pid": pid, "error": _reason(done.stderr, pid, by_worker)}
-    return {"pid": pid, "threads": [_thread(each, pid) for each in json.loads(done.stdout)[:THREADS_MAX]]}
+    try:
+        return {"pid": pid, "threads": [_thread(each, pid) for each in json.loads(done.stdout)[:THREADS_MAX]]}
+    except (ValueError, KeyError, TypeError) as error:
+        return {"pid": pid, "error": f"py-spy's output is not what it was expected to be: {error!r}"}
 
 
 def _py_spy() -> str | None:

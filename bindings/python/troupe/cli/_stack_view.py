@@ -73,7 +73,7 @@ def _groups(processes: list[dict]) -> list[tuple[str, list[dict], list[dict]]]:
 
 
 def lines(processes: list[dict], *, all_threads: bool) -> Iterator[str]:
-    """The screen: a summary, then stacks. Each process has rank, pid, node, and threads or error."""
+    """The screen: a summary, then stacks. Each process has rank, pid, node, and threads (a note with them, where less than was asked for) or error."""
     read = [each for each in processes if "error" not in each]
     groups = _groups(read)
     waiting = [each for reason, _, members in groups if reason for each in members]
@@ -84,6 +84,8 @@ def lines(processes: list[dict], *, all_threads: bool) -> Iterator[str]:
     for each in processes:
         if "error" in each:
             yield f"{_who([each])}: cannot be read: {each['error']}"
+    for note in dict.fromkeys(each["note"] for each in read if "note" in each):
+        yield f"{_who([each for each in read if each.get('note') == note])}: {note}"
     for reason, frames, members in groups:
         yield ""
         yield f"{_who(members)}{' · waits in ' + reason if reason else ''}"
