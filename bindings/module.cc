@@ -3,6 +3,7 @@
 
 #include "bindings/bind_calls.h"
 #include "bindings/bind_control.h"
+#include "bindings/child_fork.h"
 
 namespace nb = nanobind;
 
@@ -30,4 +31,5 @@ NB_MODULE(_native, m) {
   m.doc() = "Native parts of troupe; use the troupe package.";
   troupe::bindings::bind_calls(m);
   troupe::bindings::bind_control(m);
+  troupe::bindings::bind_fork(m);
 }

@@ -223,7 +223,7 @@ void Node::BeginLeave(const std::string& reason) {
 }
 
 void Node::Tick() {
-  supervisor_->TrimLogs();
+  supervisor_->Tidy();
   HalveLogFile(files_.ZygoteLog(), options_.log_bytes_max);
   log_keeper_->Tidy();
   if (link_->RenewalDue()) scope_.Spawn("renew", link_->Renew());

@@ -13,13 +13,16 @@
 #include "runtime/base/log.h"
 #include "runtime/net/handover.h"
 #include "runtime/os/family.h"
+#include "runtime/os/memory.h"
 #include "runtime/os/process.h"
 #include "worker/core/environment.h"
+#include "worker/core/oom_score.h"
 
 namespace troupe::worker {
 namespace {
 
 constexpr int kControlFd = 3;
+constexpr std::uint64_t kSettleEvery = 15;  // a killed process may take its seconds to end, on a machine that has no memory left
 
 std::vector<std::string> Entries(const std::vector<wire::EnvVar>& variables) {
   std::vector<std::string> entries;
@@ -38,6 +41,7 @@ Supervisor::Supervisor(async::Executor executor, const Clock& clock, ZygoteOptio
       base_environment_(zygote.environment),
       python_(zygote.python),
       oom_(os::ReadOomKills()),
+      oom_score_(os::OomScore(getpid())),
       zygote_(executor, clock, std::move(zygote), ZygoteEvents()) {}
 
 Supervisor::~Supervisor() { Stop(); }
@@ -47,15 +51,8 @@ Zygote::Events Supervisor::ZygoteEvents() {
   events.ready = [this](const wire::ZygoteReady& ready) {
     events_.zygote(ready.usable, ready.python_version);
   };
-  events.forked = [this](ProcessId id, int pid) { OnForked(id, pid); };
+  events.forked = [this](ProcessId id, int pid, UniqueFd pidfd) { OnForked(id, pid, std::move(pidfd)); };
   events.refused = [this](ProcessId id, const std::string& error) { Fail(id, error); };
-  events.child_exit = [this](int pid, int status, std::uint64_t rss) { OnExit(pid, status, rss); };
-  events.lost = [this](const std::string& why) {
-    for (auto& [id, running] : running_) {
-      const bool child = running.pid != 0 && !running.executed && !running.exited;
-      if (child) running.since = why;  // it ends with its parent
-    }
-  };
   events.given_up = [this] {
     Log(LogLevel::kWarning, "no zygote: every process is executed instead", {});
     ExecuteWaiting();
@@ -96,7 +93,6 @@ void Supervisor::Start(StartProcess effect) {
 
 void Supervisor::Execute(Running& running, ForkOrder order) {
   const ProcessId id = order.request.process;
-  running.executed = true;
   wire::Message request;
   request.body = order.request;
   running.channel->Send(request);
@@ -116,8 +112,7 @@ void Supervisor::Execute(Running& running, ForkOrder order) {
     Fail(id, MessageOf(child.status()));
     return;
   }
-  running.pidfd = std::move(child->pidfd);
-  OnForked(id, child->pid);
+  OnForked(id, child->pid, std::move(child->pidfd));
 }
 
 StatusOr<os::Spawned> Supervisor::StartTool(std::vector<std::string> arguments, int out) {
@@ -146,15 +141,12 @@ void Supervisor::ExecuteWaiting() {
   }
 }
 
-void Supervisor::OnForked(ProcessId id, int pid) {
+void Supervisor::OnForked(ProcessId id, int pid, UniqueFd pidfd) {
   const auto found = running_.find(id);
   if (found == running_.end()) return;
   found->second.pid = pid;
+  found->second.pidfd = std::move(pidfd);
   found->second.plan.begin = wire::Message();  // a payload may be large, and it has been sent
-  if (!found->second.pidfd.valid()) {
-    StatusOr<UniqueFd> pidfd = os::OpenPidfd(pid);
-    if (pidfd.ok()) found->second.pidfd = *std::move(pidfd);
-  }
   by_pid_[pid] = id;
   events_.forked(id, pid);
 }
@@ -223,48 +215,51 @@ void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
 }
 
 void Supervisor::OnChildren() {
-  std::vector<os::Reaped> ended = os::ReapChildren();
-  // The zygote first: those that end with it are told apart by that.
-  std::stable_partition(ended.begin(), ended.end(),
-                        [this](const os::Reaped& child) { return child.pid == zygote_.pid(); });
-  for (const os::Reaped& child : ended) {
-    if (zygote_.OnReaped(child.pid, child.status) || tools_.erase(child.pid) > 0) continue;
-    OnExit(child.pid, child.status, child.peak_rss_kib);
-  }
+  const std::vector<os::Reaped> ended = os::ReapChildren();
+  zygote_.Drain();
+  for (const os::Reaped& child : ended) OnReaped(child);
   SweepOrphans();
 }
 
-void Supervisor::OnExit(int pid, int status, std::uint64_t peak_rss_kib) {
-  const auto known = by_pid_.find(pid);
-  if (known == by_pid_.end()) return;  // an orphan of some family
+void Supervisor::OnReaped(const os::Reaped& child) {
+  const auto known = by_pid_.find(child.pid);
+  if (known == by_pid_.end()) {
+    if (tools_.erase(child.pid) > 0) return;
+    if (child.pid == zygote_.pid()) {
+      zygote_.OnEnded(ExitText(Describe(child, stopping_)));
+    } else if (zygote_.OnParkedEnded(child.pid)) {
+      Describe(child, stopping_);  // takes its kill, should it have been one for want of memory
+    }
+    return;  // or an orphan of some family
+  }
   const ProcessId id = known->second;
   by_pid_.erase(known);
-  Running* running = &running_.at(id);
-  running->exited = true;
-  const ExitInfo exit = Describe(*running, status, peak_rss_kib);
-  if (running->channel) running->channel->DrainNow();  // nothing more can come of it
-  events_.exited(id, exit);
+  Running& running = running_.at(id);
+  running.exited = true;
+  ExitInfo exit = Describe(child, running.killed);
+  exit.log_tail = logs_.Tail(LogFile(running.plan.log, true));
+  OnExit(id, std::move(exit));
+}
+
+void Supervisor::OnExit(ProcessId id, ExitInfo exit) {
+  Running& running = running_.at(id);
+  if (running.channel) running.channel->DrainNow();  // nothing more can come of it
+  events_.exited(id, std::move(exit));
   const auto again = running_.find(id);
   if (again == running_.end()) return;
   if (!std::exchange(again->second.drained, true)) events_.drained(id);
   SweepOrphans();
 }
 
-ExitInfo Supervisor::Describe(const Running& running, int status, std::uint64_t peak_rss_kib) {
+ExitInfo Supervisor::Describe(const os::Reaped& child, bool killed_by_us) {
   ExitInfo exit;
-  exit.peak_rss_kib = peak_rss_kib;
-  if (WIFSIGNALED(status)) {
-    exit.signal = WTERMSIG(status);
+  exit.peak_rss_kib = child.peak_rss_kib;
+  if (WIFSIGNALED(child.status)) {
+    exit.signal = WTERMSIG(child.status);
   } else {
-    exit.exit_code = WEXITSTATUS(status);
+    exit.exit_code = WEXITSTATUS(child.status);
   }
-  if (exit.signal == SIGKILL && !running.killed) {
-    const os::OomKills now = os::ReadOomKills();
-    if (now.count > oom_.count) exit.out_of_memory = now.source;
-    oom_ = now;
-    exit.since = running.since;
-  }
-  exit.log_tail = logs_.Tail(LogFile(running.plan.log, true));
+  if (exit.signal == SIGKILL && !killed_by_us) exit.out_of_memory = oom_.Take(os::ReadOomKills());
   return exit;
 }
 
@@ -285,8 +280,10 @@ void Supervisor::SweepOrphans() {
   if (!any && !stopping_) return;
   std::set<ProcessId> alive;
   bool strangers = false;
-  for (const int pid : os::Children()) {
-    if (pid == zygote_.pid() || by_pid_.count(pid) > 0 || tools_.count(pid) > 0) continue;
+  const std::vector<pid_t> children = os::Children();
+  zygote_.Drain();
+  for (const pid_t pid : children) {
+    if (pid == zygote_.pid() || by_pid_.count(pid) > 0 || tools_.count(pid) > 0 || zygote_.IsParked(pid)) continue;
     const StatusOr<UniqueFd> pidfd = os::OpenPidfd(pid);  // before the question whose it is
     if (!pidfd.ok()) continue;
     const ProcessId family = FamilyOf(pid);
@@ -316,10 +313,23 @@ void Supervisor::SweepOrphans() {
   }
 }
 
-void Supervisor::TrimLogs() {
+void Supervisor::Tidy() {
+  if (++tidied_ % kSettleEvery == 0) oom_.Settle(os::ReadOomKills());
   for (const auto& [id, running] : running_) {
     logs_.Trim(LogFile(running.plan.log, false));
     logs_.Trim(LogFile(running.plan.log, true));
+  }
+  ScoreForMemory();
+}
+
+void Supervisor::ScoreForMemory() {
+  for (auto& [id, running] : running_) {
+    const std::uint64_t declared = running.plan.memory_bytes;
+    if (declared == 0 || running.pid == 0 || running.exited) continue;
+    const int score = OomScoreOf(oom_score_, os::ResidentBytes(running.pid), declared);
+    if (score == running.oom_score) continue;
+    if (running.oom_score != 0 || score != OomScoreOf(oom_score_, 0, 0)) os::SetOomScore(running.pid, score);
+    running.oom_score = score;
   }
 }
 

@@ -2,8 +2,9 @@
 //
 // View: one node; on the worker's loop. It decides nothing: it performs StartProcess, ToProcess and
 // SignalProcess, and reports what happened through Events (WorkerCore's inputs). For each process:
-// forked or failed; messages; exited and drained; gone, when no descendant of it is left. Descendants
-// that outlive their process become children of this one (a subreaper) and are killed.
+// forked or failed; messages; exited and drained; gone, when no descendant of it is left. All of them are
+// children of this process, those that a zygote forked too. Descendants that outlive their process become
+// children of this one as well (a subreaper) and are killed.
 #pragma once
 
 #include <functional>
@@ -15,12 +16,12 @@
 
 #include "runtime/async/task.h"
 #include "runtime/base/time.h"
-#include "runtime/os/cgroup.h"
 #include "runtime/os/process.h"
 #include "runtime/os/signals.h"
 #include "worker/core/effects.h"
 #include "worker/core/exit_info.h"
 #include "worker/log_files.h"
+#include "worker/oom_evidence.h"
 #include "worker/process_channel.h"
 #include "worker/zygote.h"
 
@@ -54,15 +55,16 @@ class Supervisor {
   std::string LogTail(ProcessId id) const;
   /// SIGCHLD: reaps, and looks for orphans.
   void OnChildren();
-  /// Halves logs over their cap.
-  void TrimLogs();
+  /// To be called every second or so: halves logs over their cap, writes off kills for want of memory that were nobody's
+  /// here, and has the kernel take first what uses more than its memory=.
+  void Tidy();
   /// Executes `python ARGUMENTS...` in the workers' own environment, its output on `out`; it is no
   /// process of anybody's, may end when it likes, and ends with this worker.
   StatusOr<os::Spawned> StartTool(std::vector<std::string> arguments, int out);
   /// Kills the zygote and what is left of all families.
   void Stop();
-  /// After Stop, blocking: until no descendant is left, or for `limit`. A killed zygote takes the
-  /// processes it has parked with it, a moment later; whoever ended the node finds none of them.
+  /// After Stop, blocking: until no descendant is left, or for `limit`; whoever ended the node finds none
+  /// of them.
   void AwaitEnd(os::SignalFd& signals, Duration limit);
 
   /// Whether something still writes to this log file.
@@ -75,23 +77,24 @@ class Supervisor {
     std::unique_ptr<ProcessChannel> channel;
     int pid = 0;
     UniqueFd pidfd;
-    bool killed = false;   // by us: no question of memory then
-    bool executed = false; // not a child of the zygote
-    std::string since;     // what took it along
+    bool killed = false;  // by us: no question of memory then
+    int oom_score = 0;    // the last that it was given here; 0: none
     bool drained = false;
     bool exited = false;
   };
 
   Zygote::Events ZygoteEvents();
   void Execute(Running& running, ForkOrder order);
-  void OnForked(ProcessId id, int pid);
+  void OnForked(ProcessId id, int pid, UniqueFd pidfd);
   void Fail(ProcessId id, const std::string& error);
-  void OnExit(int pid, int status, std::uint64_t peak_rss_kib);
+  void OnReaped(const os::Reaped& child);
+  void OnExit(ProcessId id, ExitInfo exit);
   void OnChannelEnd(ProcessId id, const Status& reason);
-  ExitInfo Describe(const Running& running, int status, std::uint64_t peak_rss_kib);
+  ExitInfo Describe(const os::Reaped& child, bool killed_by_us);
   void SweepOrphans();
   ProcessId FamilyOf(int pid) const;
   void ExecuteWaiting();
+  void ScoreForMemory();
 
   const async::Executor executor_;
   const Clock& clock_;
@@ -102,7 +105,9 @@ class Supervisor {
   std::map<ProcessId, Running> running_;
   std::map<int, ProcessId> by_pid_;
   std::set<int> tools_;
-  os::OomKills oom_;
+  OomEvidence oom_;
+  const int oom_score_;  // this process's own
+  std::uint64_t tidied_ = 0;
   bool stopping_ = false;
   Zygote zygote_;
 };

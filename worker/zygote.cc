@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +12,6 @@
 #include "runtime/net/fd_passing.h"
 #include "runtime/os/text.h"
 #include "runtime/wire/frame.h"
-#include "worker/core/exit_info.h"
 
 namespace troupe::worker {
 namespace {
@@ -21,6 +19,7 @@ namespace {
 constexpr int kSocketBytes = 4 << 20;
 constexpr std::size_t kRequestBytesMax = 200u << 10;
 constexpr int kFailuresMax = 3;  // in a row, before it was ready
+constexpr int kTriesMax = 2;     // of one request: what it may meet is the end of a zygote that somebody killed
 constexpr int kChildFd = 3;
 
 }  // namespace
@@ -100,7 +99,8 @@ void Zygote::SendWaiting() {
       }
       if (!sent.ok()) problem = MessageOf(sent);
     }
-    if (problem.empty()) sent_.insert(process);
+    ++order.tries;
+    if (problem.empty()) sent_.push_back(std::move(order));
     waiting_.pop_front();
     if (!problem.empty()) events_.refused(process, problem);
   }
@@ -128,7 +128,7 @@ void Zygote::Readable() {
     StatusOr<net::Received> got = net::RecvFds(socket_.get(), kRequestBytesMax);
     if (!got.ok() && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (!got.ok() || got->payload.empty()) {
-      watch_.reset();  // its end is seen by OnReaped
+      watch_.reset();  // OnEnded() comes
       return;
     }
     const StatusOr<wire::Message> message = wire::DecodeFrame(got->payload);
@@ -137,21 +137,15 @@ void Zygote::Readable() {
           {{"reason", MessageOf(message.status())}});
       continue;
     }
-    Take(*message);
+    Take(*message, std::move(got->fds));
     if (!watch_) return;
   }
 }
 
-void Zygote::Take(const wire::Message& message) {
+void Zygote::Take(const wire::Message& message, std::vector<UniqueFd> fds) {
   if (const auto* reply = wire::GetIf<wire::ForkReply>(&message.body)) {
-    sent_.erase(reply->process);
-    if (reply->error.empty()) {
-      events_.forked(reply->process, reply->pid);
-    } else {
-      events_.refused(reply->process, reply->error);
-    }
-  } else if (const auto* exit = wire::GetIf<wire::ChildExit>(&message.body)) {
-    events_.child_exit(exit->pid, exit->status, exit->max_rss_kib);
+    if (!reply->process.IsNil()) return OnReply(*reply);
+    if (fds.size() == 1) parked_[reply->pid] = std::move(fds[0]);
   } else if (const auto* ready = wire::GetIf<wire::ZygoteReady>(&message.body)) {
     failures_ = 0;
     ready_ = ready->usable;
@@ -165,13 +159,41 @@ void Zygote::Take(const wire::Message& message) {
   }
 }
 
-bool Zygote::OnReaped(int pid, int status) {
-  if (pid != pid_ || pid == 0) return false;
+void Zygote::OnReply(const wire::ForkReply& reply) {
+  const auto sent = std::find_if(sent_.begin(), sent_.end(), [&](const ForkOrder& order) {
+    return order.request.process == reply.process;
+  });
+  if (sent == sent_.end()) return;
+  ForkOrder order = std::move(*sent);
+  sent_.erase(sent);
+  if (!reply.error.empty()) {
+    events_.refused(reply.process, reply.error);
+    return;
+  }
+  auto child = parked_.extract(reply.pid);
+  if (child.empty()) {  // it has ended since, and was reaped: nothing was given to it
+    AskAgain(std::move(order), "the processes that were to become it ended before they did");
+    SendWaiting();
+    return;
+  }
+  events_.forked(reply.process, reply.pid, std::move(child.mapped()));
+}
+
+void Zygote::AskAgain(ForkOrder order, const std::string& why) {
+  if (order.tries >= kTriesMax) {
+    events_.refused(order.request.process, why);
+  } else {
+    waiting_.push_front(std::move(order));
+  }
+}
+
+void Zygote::Drain() {
   if (watch_) Readable();
-  const std::string how = WIFSIGNALED(status) ? SignalName(WTERMSIG(status))
-                                              : "exit " + std::to_string(WEXITSTATUS(status));
+}
+
+void Zygote::OnEnded(const std::string& how) {
+  Drain();
   Lost("the zygote ended: " + how + "; see " + options_.log_path);
-  return true;
 }
 
 void Zygote::Lost(const std::string& why) {
@@ -183,8 +205,8 @@ void Zygote::Lost(const std::string& why) {
   const bool was_ready = std::exchange(ready_, false);
   if (stopped_) return;
   Log(LogLevel::kWarning, "zygote lost", {{"reason", why}});
-  events_.lost(why);
-  for (const ProcessId process : std::exchange(sent_, {})) events_.refused(process, why);
+  std::deque<ForkOrder> unanswered = std::exchange(sent_, {});
+  for (; !unanswered.empty(); unanswered.pop_back()) AskAgain(std::move(unanswered.back()), why);
   failures_ = was_ready ? 0 : failures_ + 1;
   if (failures_ >= kFailuresMax) {
     unusable_ = true;

@@ -1,15 +1,17 @@
 // The zygote of this node: an interpreter that forks ranks and actors on demand.
 //
-// View: one process; on the worker's loop. It is started at once, again when it dies (its children
-// die with it), and given up after some deaths in a row before it was ready: `unusable()` then says
-// why, and everything is executed instead. Fork requests wait until it is ready.
+// View: one process; on the worker's loop. What it forks are children of this process, announced before
+// they are, with a pidfd: until one is given to a request it is parked, and ends with its zygote; from
+// then on it is nobody's but its own. The zygote is started at once, again when it dies, and given up
+// after some deaths in a row before it was ready: everything is executed instead. Fork requests wait
+// until it is ready; one that it had not answered when it died goes to the next one, once.
 #pragma once
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -28,23 +30,22 @@ struct ZygoteOptions {
   std::vector<std::string> environment;
 };
 
-/// A request with the descriptors that go along; closed here once they are sent.
+/// A request with the descriptors that go along; kept until it is answered, for it may have to be asked again.
 struct ForkOrder {
   wire::ForkRequest request;
   UniqueFd control;
   UniqueFd out;
   UniqueFd err;
+  int tries = 0;
 };
 
 class Zygote {
  public:
   struct Events {
     std::function<void(const wire::ZygoteReady&)> ready;  // also when it is not usable
-    std::function<void(ProcessId, int pid)> forked;
+    std::function<void(ProcessId, int pid, UniqueFd pidfd)> forked;
     std::function<void(ProcessId, const std::string& error)> refused;
-    std::function<void(int pid, int status, std::uint64_t peak_rss_kib)> child_exit;
-    std::function<void(const std::string& why)> lost;     // its children end with it
-    std::function<void()> given_up;                        // unusable() has just become true
+    std::function<void()> given_up;  // unusable() has just become true
   };
 
   /// `clock` must outlive the zygote. Start() starts it.
@@ -58,19 +59,27 @@ class Zygote {
   /// All that still wait.
   std::vector<ForkOrder> WithdrawAll();
 
-  /// Reaped by whoever reaps this process's children. True when `pid` was the zygote's.
-  bool OnReaped(int pid, int status);
-  /// Kills it, and so its children; it is not started again.
+  /// Takes in what it has said by now. Whoever reaps or lists this process's children calls this next: each of them that a
+  /// zygote forked has been announced then.
+  void Drain();
+  /// It was reaped by whoever reaps this process's children; `how` it ended.
+  void OnEnded(const std::string& how);
+  /// The same of any child: true when it was a parked one.
+  bool OnParkedEnded(int pid) { return parked_.erase(pid) > 0; }
+  /// Kills it, and so what it has parked; it is not started again.
   void Stop();
 
   bool is_ready() const { return ready_; }
   bool unusable() const { return unusable_; }
   int pid() const { return pid_; }
+  bool IsParked(int pid) const { return parked_.count(pid) > 0; }
 
  private:
   void Readable();
-  void Take(const wire::Message& message);
+  void Take(const wire::Message& message, std::vector<UniqueFd> fds);
+  void OnReply(const wire::ForkReply& reply);
   void SendWaiting();
+  void AskAgain(ForkOrder order, const std::string& why);
   void Lost(const std::string& why);
 
   const async::Executor executor_;
@@ -88,7 +97,8 @@ class Zygote {
   bool blocked_ = false;   // the socket is full
   int failures_ = 0;
   std::deque<ForkOrder> waiting_;
-  std::set<ProcessId> sent_;   // not answered yet
+  std::deque<ForkOrder> sent_;        // not answered yet
+  std::map<int, UniqueFd> parked_;    // children that no request has been given to yet
 };
 
 }  // namespace troupe::worker

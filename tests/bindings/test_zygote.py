@@ -1,7 +1,8 @@
 """The zygote by itself: this test is its worker, over the socket; children are real forks.
 
-`Worker` speaks the worker's half. Everything is waited for by an event with a deadline: a datagram of the
-zygote, the bytes or the end of a child's control channel.
+`Worker` speaks the worker's half; this process is a subreaper as a worker is, so what the zygote forks are its
+children. Everything is waited for by an event with a deadline: a datagram of the zygote, the bytes or the end of a
+child's control channel, its end.
 """
 from __future__ import annotations
 
@@ -13,15 +14,17 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from troupe import _native
+from troupe import _native, _os
 from troupe._identity import new_id
 
 LIMIT_S = 60.0
+NOBODY = ""
 RANK = {"kind": "rank", "env": [{"name": "MINE", "value": "yes"}], "working_directory": "/", "threads": 1}
 
 
@@ -32,6 +35,8 @@ class Worker:
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(LIMIT_S)
         self.log = log
+        self.announced: set[int] = set()
+        self.said: deque[tuple[str, dict]] = deque()
         with log.open("wb") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "troupe._zygote", "--fd", str(theirs.fileno())], stdin=subprocess.DEVNULL,
@@ -42,16 +47,31 @@ class Worker:
         assert self.next("ZygoteReady")["usable"]
 
     def next(self, kind: str) -> dict:
-        """The fields of the next datagram, which must be of this kind."""
-        got, fields, _ = _native.decode_message(self.socket.recv(1 << 20))[:3]
+        """The fields of the next datagram that announces no child; it must be of this kind."""
+        while not self.said:
+            self.read()
+        got, fields = self.said.popleft()
         assert got == kind, (got, fields)
         return fields
 
+    def read(self) -> None:
+        """One datagram: children that are announced are known from then on, the rest is for next()."""
+        data, fds, _, _ = socket.recv_fds(self.socket, 1 << 20, 4)
+        for each in fds:
+            os.close(each)
+        kind, fields, _ = _native.decode_message(data)[:3]
+        if kind == "ForkReply" and fields["process"] == NOBODY:
+            assert len(fds) == 1, "a child comes with a pidfd"
+            self.announced.add(fields["pid"])
+        else:
+            self.said.append((kind, fields))
+
     def children(self) -> set[int]:
-        """Living children of the zygote."""
-        pid = self.process.pid
-        pids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return {int(each) for each in pids if state_of(int(each)) not in "ZX"}
+        """Living children that this zygote has forked; each is a child of ours, and was announced."""
+        ours = {int(each) for task in Path("/proc/self/task").iterdir() for each in (task / "children").read_text().split()}
+        while self.process.poll() is None and select.select([self.socket], [], [], 0)[0]:
+            self.read()
+        return {pid for pid in ours & self.announced if state_of(pid) not in "ZX"}
 
     def parked(self) -> set[int]:
         """Children that wait for what they are to be."""
@@ -101,9 +121,19 @@ def until(condition, what: str) -> None:
         time.sleep(0.01)  # lint-ok: looking at other processes, up to a deadline
 
 
+def reap(pid: int) -> int:
+    """The wait status of a child of ours, once it has ended."""
+    ended = os.pidfd_open(pid)
+    try:
+        assert select.select([ended], [], [], LIMIT_S)[0], f"process {pid} did not end within {LIMIT_S:g} s"
+    finally:
+        os.close(ended)
+    return os.waitpid(pid, 0)[1]
+
+
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not os.path.exists(f"/proc/{pid}"), "its end, and that the zygote has reaped it")
+    reap(pid)
 
 
 @contextlib.contextmanager
@@ -114,10 +144,18 @@ def zygote(folder: Path, parked: int, **environment: str) -> Iterator[Worker]:
         children = worker.children()
         worker.socket.close()
         assert worker.process.wait(LIMIT_S) == 0, worker.log.read_text()
-        until(lambda: all(state_of(pid) in "ZX" for pid in children), "the end of the children")
+        assert [os.waitstatus_to_exitcode(reap(pid)) for pid in children] == [0] * len(children)
     finally:
         worker.process.kill()
         worker.process.wait()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def subreaper() -> Iterator[None]:
+    """This process is the parent of what the zygotes fork, as a worker is."""
+    _os.adopt_orphans()
+    yield
+    _os.adopt_orphans(False)
 
 
 @pytest.fixture(scope="module")
@@ -126,12 +164,10 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
         yield made
 
 
-def end(worker: Worker, pid: int, control: socket.socket) -> int:
-    """Ends a process by the end of its channel; its wait status, from the zygote."""
+def end(pid: int, control: socket.socket) -> int:
+    """Ends a process by the end of its channel; its wait status."""
     control.close()
-    ended = worker.next("ChildExit")
-    assert ended["pid"] == pid
-    return ended["status"]
+    return reap(pid)
 
 
 def test_a_request_is_given_to_a_parked_child_and_another_one_is_parked(worker: Worker, tmp_path: Path) -> None:
@@ -142,7 +178,7 @@ def test_a_request_is_given_to_a_parked_child_and_another_one_is_parked(worker: 
     assert os.getsid(pid) == pid
     until(lambda: os.readlink(f"/proc/{pid}/cwd") == "/", "its directory")
     assert os.readlink(f"/proc/{pid}/fd/1") == os.readlink(f"/proc/{pid}/fd/2") == str(tmp_path / "out")
-    assert os.waitstatus_to_exitcode(end(worker, pid, control)) == 75  # the worker is gone, as it sees it
+    assert os.waitstatus_to_exitcode(end(pid, control)) == 75  # the worker is gone, as it sees it
     assert worker.all_parked() >= before - {pid}
 
 
@@ -150,9 +186,8 @@ def test_more_than_are_parked_are_forked(worker: Worker, tmp_path: Path) -> None
     before = worker.all_parked()
     started = dict(worker.start(tmp_path / "out") for _ in range(5))
     assert len(started) == 5 and before <= set(started)
-    for control in started.values():
-        control.close()
-    assert {worker.next("ChildExit")["pid"] for _ in range(5)} == set(started)
+    for pid, control in started.items():
+        end(pid, control)
     worker.all_parked()
 
 
@@ -162,7 +197,7 @@ def test_a_parked_child_that_was_killed_is_replaced_and_never_given(worker: Work
     kill(victim)
     pid, control = worker.start(tmp_path / "out")
     assert pid != victim
-    end(worker, pid, control)  # the next datagram: nothing was said of the one that was killed
+    end(pid, control)
     assert victim not in worker.all_parked()
 
 
@@ -173,7 +208,7 @@ def test_nobody_is_parked_while_a_start_is_under_way(worker: Worker, tmp_path: P
     pid, control = worker.start(tmp_path / "out")
     until(lambda: worker.parked() - before, "another one")
     assert time.monotonic() - began > 0.9
-    end(worker, pid, control)
+    end(pid, control)
 
 
 def test_an_actor_s_start_is_over_when_it_is_ready(worker: Worker, tmp_path: Path) -> None:
@@ -188,16 +223,19 @@ def test_an_actor_s_start_is_over_when_it_is_ready(worker: Worker, tmp_path: Pat
     assert select.select([control], [], [], LIMIT_S)[0]  # ActorReady
     worker.all_parked()
     until(lambda: worker.sockets() == 1 + worker.wanted, "the end of the actor's socket to the zygote")
-    end(worker, pid, control)
+    end(pid, control)
 
 
 def test_parked_children_end_with_a_zygote_that_is_killed(tmp_path: Path) -> None:
     worker = Worker(tmp_path / "zygote.log", 2)
     parked = worker.all_parked()
     assert len(parked) == 2
+    given, control = worker.start(tmp_path / "out")
     worker.process.kill()
     worker.process.wait(LIMIT_S)
-    until(lambda: all(state_of(pid) in "ZX" for pid in parked), "their end")
+    assert [os.waitstatus_to_exitcode(reap(pid)) for pid in parked - {given}] == [0]
+    assert worker.children() == {given}, "what was given its request lives on"
+    end(given, control)
     worker.socket.close()
 
 
@@ -207,7 +245,7 @@ def test_a_zygote_whose_children_do_not_live_stops_parking(tmp_path: Path) -> No
             kill(min(worker.all_parked()))
         until(lambda: "no more processes are parked" in worker.log.read_text(), "the log's line")
         pid, control = worker.start(tmp_path / "out")
-        end(worker, pid, control)
+        end(pid, control)
         assert worker.children() == set()
 
 
@@ -215,7 +253,7 @@ def test_none_are_parked_where_the_variable_says_so(tmp_path: Path) -> None:
     with zygote(tmp_path, 0) as worker:
         pid, control = worker.start(tmp_path / "out")
         assert worker.children() == {pid}
-        end(worker, pid, control)
+        end(pid, control)
 
 
 RECORD_PRCTL = """
@@ -250,7 +288,7 @@ def test_forked_and_executed_processes_name_their_worker_as_the_one_that_may_rea
     with zygote(tmp_path, 0, **environment) as worker:
         pid, control = worker.start(tmp_path / "out")
         until(lambda: named(pid), "the call of one that is forked on demand")
-        end(worker, pid, control)
+        end(pid, control)
     ours, theirs = socket.socketpair()
     executed = subprocess.Popen(
         [sys.executable, "-m", "troupe._process", "--fd", str(theirs.fileno())], pass_fds=[theirs.fileno()],

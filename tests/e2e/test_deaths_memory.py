@@ -1,9 +1,10 @@
-"""A rank that the kernel kills for want of memory: a node in a memory cgroup of its own.
+"""Memory that runs out: a node in a memory cgroup of its own, and whom the kernel is told to take.
 
-Skipped, with the reason, where no such group can be made.
+The former is skipped, with the reason, where no such group can be made.
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,15 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually
+from conftest import Home, eventually, parked
 from gangs import Gang, running
+from test_deaths_nodes import children
 
 import troupe
 from troupe import exceptions
 
 HEADROOM_BYTES = 256 << 20
-# The kernel is to choose this one, and the pages are to be written to.
-GROW = "[Path('/proc/self/oom_score_adj').write_text('1000'), [b'x' * (1 << 24) for _ in range(256)]]"
+GROW = "[b'x' * (1 << 24) for _ in range(256)]"  # pages that are written to
 
 
 class MemoryGroup:
@@ -68,16 +69,36 @@ def group() -> Iterator[MemoryGroup]:
         made.close()
 
 
-def test_a_rank_runs_out_of_memory(cluster: Home, group: MemoryGroup, tmp_path: Path) -> None:
+@contextlib.contextmanager
+def node_in(group: MemoryGroup, cluster: Home, name: str) -> Iterator[int]:
+    """A node whose processes are in the group, with a zygote that is ready; its worker's pid."""
     address = troupe.init(ignore_reinit_error=True).address
     command = [sys.executable, "-m", "troupe", "start", "--address", address, "--token-file", cluster.token(), "--num-cpus",
-               "2", "--num-gpus", "2", "--node-name", "small", "--json"]
+               "3", "--num-gpus", "2", "--resources", '{"small": 1}', "--node-name", name, "--json"]
     inside = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group.path), *command]
     subprocess.run(inside, check=True, capture_output=True, timeout=60, env={**os.environ})
-    node = next(each for each in troupe.state.list_nodes() if each["name"] == "small")
+    node = next(each for each in troupe.state.list_nodes() if each["name"] == name)
     try:
-        eventually(lambda: next(each for each in troupe.state.list_nodes() if each["name"] == "small")["zygote_ready"],
+        eventually(lambda: next(each for each in troupe.state.list_nodes() if each["name"] == name)["zygote_ready"],
                    what="its zygote")
+        yield node["pid"]
+    finally:
+        os.kill(node["pid"], signal.SIGTERM)
+        eventually(lambda: not running(node["pid"]), what="the end of the node")
+
+
+class Where:
+    """Tells its process."""
+
+    def pid(self) -> int:
+        return os.getpid()
+
+
+def test_a_rank_runs_out_of_memory_and_is_taken_itself(cluster: Home, group: MemoryGroup, tmp_path: Path) -> None:
+    with node_in(group, cluster, "small") as worker:
+        actor = troupe.remote(Where).options(num_cpus=1, resources={"small": 1}).remote()
+        bystander = troupe.get(actor.pid.remote(), timeout=60)
+        [zygote] = children(worker, "troupe._zygote")
         gang = Gang(tmp_path / "gang", 2, processes=None, gpus=2)
         group.leave_room_for(HEADROOM_BYTES)
         gang.tell(1, GROW)
@@ -87,6 +108,31 @@ def test_a_rank_runs_out_of_memory(cluster: Home, group: MemoryGroup, tmp_path: 
         text = str(error)
         assert "SIGKILL, out of memory (cgroup memory." in text and "try: less data held by each rank" in text
         assert gang.exit_codes() == [137, 137]
-    finally:
-        os.kill(node["pid"], signal.SIGTERM)
-        eventually(lambda: not running(node["pid"]), what="the end of the node")
+        assert troupe.get(actor.pid.remote(), timeout=60) == bystander
+        assert children(worker, "troupe._zygote") == [zygote]
+
+
+def score(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+def test_who_runs_user_code_is_taken_before_what_others_need_and_first_who_uses_more_than_it_said(
+        idle: Home, tmp_path: Path) -> None:
+    gang = Gang(tmp_path / "gang", 2)
+    plain, modest = troupe.remote(Where).remote(), troupe.remote(Where).options(memory=1 << 20).remote()
+    pids = troupe.get([plain.pid.remote(), modest.pid.remote()], timeout=60)
+    commands = idle.processes()
+    [worker] = [pid for pid, command in commands.items() if "troupe-worker" in command]
+    base = score(worker)
+    needed = [pid for pid, command in commands.items() if "troupe._zygote" in command or command.startswith("troupe: store")]
+    assert len(needed) >= 2, commands
+    assert {score(pid) - base for pid in [*needed, *parked(idle)]} == {0}
+    user = min(base + 500, 1000)
+    assert [score(pid) for pid in [*gang.pids, pids[0]]] == [user] * 3
+    eventually(lambda: score(pids[1]) == min(base + 900, 1000), what="the score of one that uses more than its memory=")
+    assert score(pids[0]) == user
+    gang.tell(0, "int(Path('/proc/self/oom_score_adj').read_text())")
+    gang.tell(1, "int(subprocess.check_output(['cat', '/proc/self/oom_score_adj']))")
+    assert gang.handle.result(60) == [user, user]
+    for each in (plain, modest):
+        troupe.kill(each)

@@ -1,24 +1,25 @@
 // Stands in for the Python interpreter in tests of the supervisor: `-m troupe._zygote --fd N` forks
-// children, `-m troupe._process --fd N` is one. What a child does is the payload of its RankBegin, a
-// list of words: print, error (to stderr), value, exit3, abort, orphan (a grandchild in its own session
-// that outlives it), wait (for ProcessEnd), stubborn (ignores it and SIGTERM).
+// children of its parent, `-m troupe._process --fd N` is one. What a child does is the payload of its
+// RankBegin, a list of words: print, error (to stderr), value, exit3, abort, orphan (a grandchild in its
+// own session that outlives it), wait (for ProcessEnd), stubborn (ignores it and SIGTERM). What the zygote
+// does first is the title of the request: "zygote dies", "zygote dies once FILE" (where there is no such
+// file, which it makes), "parks one" (forks another child, which waits for the zygote's end), "names a dead
+// child once FILE" (one that has ended as the answer).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <sstream>
 #include <string>
 #include <utility>
-
-#include <poll.h>
-#include <sys/syscall.h>
+#include <vector>
 
 #include "runtime/net/fd_passing.h"
 #include "runtime/wire/frame.h"
@@ -85,15 +86,79 @@ void LeaveOrphan() {
 }
 
 [[noreturn]] void BecomeChild(const wire::ForkRequest& request, std::vector<UniqueFd> fds,
-                              pid_t zygote) {
+                              pid_t worker) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != zygote) _exit(93);
+  if (getppid() != worker) _exit(93);
   setsid();
   dup2(fds[1].get(), 1);
   dup2(fds[2].get(), 2);
   clearenv();
   for (const wire::EnvVar& each : request.env) setenv(each.name.c_str(), each.value.c_str(), 1);
   Serve(fds[0].get());
+}
+
+// As fork(), but a child of this process's parent, announced to it before it is one.
+pid_t ForkChild(int socket) {
+  int gate[2], told[2];
+  if (pipe(gate) != 0 || pipe(told) != 0) _exit(94);
+  const pid_t middle = fork();
+  if (middle == 0) {
+    const pid_t child = fork();
+    if (child == 0) {
+      char unused;
+      close(gate[1]);
+      static_cast<void>(!read(gate[0], &unused, 1));
+      return 0;
+    }
+    const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+    wire::Message message;
+    wire::ForkReply reply;
+    reply.pid = child;
+    message.body = reply;
+    if (!net::SendFds(socket, *wire::EncodeFrame(message), {pidfd.get()}).ok()) _exit(95);
+    _exit(write(told[1], &child, sizeof child) == sizeof child ? 0 : 96);
+  }
+  waitpid(middle, nullptr, 0);
+  pid_t child = 0;
+  if (read(told[0], &child, sizeof child) != sizeof child) _exit(97);
+  for (const int fd : {gate[0], gate[1], told[0], told[1]}) close(fd);
+  return child;
+}
+
+// Whether there was no such file; there is one now.
+bool FirstTime(const std::string& file) {
+  return UniqueFd(open(file.c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0600)).valid();
+}
+
+std::string After(const std::string& title, const std::string& start) {
+  return title.rfind(start, 0) == 0 ? title.substr(start.size()) : "";
+}
+
+void Reply(int fd, const wire::ForkRequest& request, pid_t pid) {
+  wire::ForkReply reply;
+  reply.process = request.process;
+  reply.pid = pid;
+  Send(fd, reply);
+}
+
+void Park(int fd) {
+  int lifeline[2];
+  if (pipe(lifeline) != 0) _exit(98);
+  if (ForkChild(fd) == 0) {
+    char unused;
+    close(lifeline[1]);
+    static_cast<void>(!read(lifeline[0], &unused, 1));
+    _exit(0);
+  }
+  close(lifeline[0]);  // the other end stays open for as long as this process lives
+}
+
+pid_t EndedChild(int fd, pid_t worker) {
+  const pid_t child = ForkChild(fd);
+  if (child == 0) _exit(0);
+  const std::string stat = "/proc/" + std::to_string(child);
+  while (access(stat.c_str(), F_OK) == 0 && getppid() == worker) usleep(1000);  // lint-ok: until the worker has reaped it
+  return child;
 }
 
 [[noreturn]] void RunZygote(int fd) {
@@ -104,34 +169,24 @@ void LeaveOrphan() {
     ready.python_version = "3.11";
     return ready;
   }());
-  std::map<int, int> children;  // pidfd -> pid
+  const pid_t worker = getppid();
   for (;;) {
-    std::vector<pollfd> polls{{fd, POLLIN, 0}};
-    for (const auto& [pidfd, pid] : children) polls.push_back({pidfd, POLLIN, 0});
-    poll(polls.data(), polls.size(), -1);
-    for (std::size_t i = 1; i < polls.size(); ++i) {
-      if (polls[i].revents == 0) continue;
-      wire::ChildExit exit;
-      exit.pid = children[polls[i].fd];
-      waitpid(exit.pid, &exit.status, 0);
-      children.erase(polls[i].fd);
-      close(polls[i].fd);
-      Send(fd, exit);
-    }
-    if (polls[0].revents == 0) continue;
     auto got = net::RecvFds(fd, 1u << 20);
     if (!got.ok() || got->payload.empty()) _exit(0);
     const wire::Message message = *wire::DecodeFrame(got->payload);
     const auto& request = wire::Get<wire::ForkRequest>(message.body);
     if (request.title == "zygote dies") _exit(1);
-    const pid_t self = getpid();
-    const int pid = fork();
-    if (pid == 0) BecomeChild(request, std::move(got->fds), self);
-    children[static_cast<int>(syscall(SYS_pidfd_open, pid, 0))] = pid;
-    wire::ForkReply reply;
-    reply.process = request.process;
-    reply.pid = pid;
-    Send(fd, reply);
+    const std::string dies_once = After(request.title, "zygote dies once ");
+    if (!dies_once.empty() && FirstTime(dies_once)) _exit(1);
+    const std::string names_dead_once = After(request.title, "names a dead child once ");
+    if (!names_dead_once.empty() && FirstTime(names_dead_once)) {
+      Reply(fd, request, EndedChild(fd, worker));
+      continue;
+    }
+    if (request.title == "parks one") Park(fd);
+    const int pid = ForkChild(fd);
+    if (pid == 0) BecomeChild(request, std::move(got->fds), worker);
+    Reply(fd, request, pid);
   }
 }
 

@@ -174,20 +174,49 @@ TEST_F(SupervisorTest, ProcessEndIsHeardAndAStubbornProcessIsKilled) {
   EXPECT_EQ(exit_.signal, SIGKILL);
 }
 
-TEST_F(SupervisorTest, AZygoteThatDiesIsReplacedAndItsChildrenAreReported) {
+TEST_F(SupervisorTest, AZygoteThatDiesIsReplacedAndWhatItForkedLivesOn) {
   supervisor_->StartZygote();
-  Start("wait");
-  ASSERT_TRUE(Until([&] { return order_.find("RankPrepared") != std::string::npos; }));
-  Start("wait", false, "zygote dies");
+  const ProcessId before = Start("wait");
+  ASSERT_TRUE(Until([&] { return order_ == "RankPrepared "; })) << order_;
+  const int pid = pid_;
+  Start("exit3", false, "zygote dies once " + folder_ + "/died");
   ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
-  EXPECT_EQ(exit_.signal, SIGKILL) << "with its parent, the zygote";
-  EXPECT_EQ(exit_.since.rfind("the zygote ended: exit 1; see ", 0), 0u) << exit_.since;
-  EXPECT_EQ(ExitText(exit_).rfind("SIGKILL, since the zygote ended", 0), 0u);
-  EXPECT_NE(failed_.find("the zygote ended: exit 1"), std::string::npos) << failed_;
-  Start("exit3");
+  EXPECT_EQ(exit_.exit_code, 3) << "the next zygote was asked for it";
+  EXPECT_EQ(failed_, "");
+  EXPECT_EQ(kill(pid, 0), 0);
+  wire::Message message;
+  wire::ProcessEnd end;
+  end.exit_code = 7;
+  message.body = end;
+  supervisor_->Send(before, message);
   ASSERT_TRUE(Until([&] { return gone_ == 2; })) << order_;
+  EXPECT_EQ(exit_.exit_code, 7);
+}
+
+TEST_F(SupervisorTest, AStartThatTwoZygotesDiedOfIsRefused) {
+  supervisor_->StartZygote();
+  Start("exit3", false, "zygote dies");
+  ASSERT_TRUE(Until([&] { return !failed_.empty(); }));
+  EXPECT_EQ(failed_, "the zygote ended: exit 1; see " + folder_ + "/zygote.log");
+  Start("exit3");
+  ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
+}
+
+TEST_F(SupervisorTest, AStartThatWasAnsweredWithAProcessThatIsNoMoreIsAskedForAgain) {
+  supervisor_->StartZygote();
+  Start("exit3", false, "names a dead child once " + folder_ + "/named");
+  ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
   EXPECT_EQ(exit_.exit_code, 3);
-  EXPECT_EQ(exit_.since, "");
+  EXPECT_EQ(failed_, "");
+}
+
+TEST_F(SupervisorTest, W5_WhatIsParkedIsNoOrphanAndEndsWithItsZygote) {
+  supervisor_->StartZygote();
+  Start("orphan exit3", false, "parks one");
+  ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
+  EXPECT_EQ(os::Children().size(), 2u) << "the zygote and what it has parked";
+  Start("exit3", false, "zygote dies");
+  ASSERT_TRUE(Until([&] { return !failed_.empty() && os::Children().size() == 1; })) << "another zygote is left";
 }
 
 TEST_F(SupervisorTest, AStartThatStillWaitsCanBeTakenBack) {

@@ -122,6 +122,7 @@ void ActorsHere::Spawn(Actor& actor, const std::string& payload, const std::stri
   effect.request.import_path = start.environment.import_path;
   effect.request.title = "troupe: " + ActorText(start);
   effect.request.threads = 1;
+  effect.memory_bytes = context_.leases.MemoryOf(lease, start.bundle);
   effect.fresh_interpreter = start.environment.fresh_interpreter;
   effect.may_exec = true;
   effect.has_begin = true;

@@ -44,6 +44,7 @@ struct StartProcess {
   bool has_begin = false;
   std::string socket_path;         // removed when the process is gone
   LogPlace log;
+  std::uint64_t memory_bytes = 0;  // what it said it would use; 0: nothing. One that uses more goes first when memory runs out
 };
 /// Send a signal to a process; SIGKILL goes to its group and descendants too. A start that is still
 /// queued is dropped and answered with OnStartFailed.

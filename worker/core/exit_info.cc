@@ -23,7 +23,6 @@ std::string ExitText(const ExitInfo& exit) {
   std::string text = SignalName(exit.signal);
   if (exit.signal != SIGKILL) return text;
   if (!exit.out_of_memory.empty()) text += ", out of memory (" + exit.out_of_memory + ")";
-  if (!exit.since.empty()) return text + ", since " + exit.since;
   if (exit.peak_rss_kib > 0) {
     char rss[48];
     std::snprintf(rss, sizeof rss, ", peak RSS %.1f MiB", exit.peak_rss_kib / 1024.0);

@@ -17,7 +17,6 @@ struct ExitInfo {
   std::uint64_t peak_rss_kib = 0;
   std::string out_of_memory;  // the kernel's evidence, e.g. "cgroup memory.events oom_kill"; or empty
   std::string log_tail;       // last lines of its stderr
-  std::string since;          // what took it along, e.g. the end of the zygote; or empty
   std::string unknown;        // why neither code nor signal is known; usually empty
 
   bool LeftWell() const { return unknown.empty() && signal == 0 && exit_code == 0; }

@@ -165,6 +165,7 @@ bool Launches::ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects
   effect.request.title =
       "troupe: " + RankName(rank.place.rank) + " of " + start.name + " " + start.launch.Short();
   effect.request.threads = ThreadsFor(start.per_rank);
+  effect.memory_bytes = AmountOf(AmountsFromWire(start.per_rank), kMemory) / kWhole;
   effect.fresh_interpreter = start.environment.fresh_interpreter;
   effect.begin = begin;
   effect.has_begin = true;

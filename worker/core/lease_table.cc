@@ -93,6 +93,16 @@ bool LeaseTable::TakeAll(const wire::Reserve& request, ResourcePool& pool, Lease
   return true;
 }
 
+std::uint64_t LeaseTable::MemoryOf(const LeaseKey& key, std::int32_t bundle) const {
+  const auto found = leases_.find(key);
+  if (found == leases_.end()) return 0;
+  std::uint64_t amount = 0;
+  for (const auto& [index, take] : found->second.bundles) {
+    if (bundle < 0 || index == static_cast<std::uint32_t>(bundle)) amount += AmountOf(take.amounts, kMemory);
+  }
+  return amount / kWhole;
+}
+
 std::vector<wire::BundleGrant> LeaseTable::GrantsOf(const Lease& lease) {
   std::vector<wire::BundleGrant> grants;
   for (const auto& [index, take] : lease.bundles) {

@@ -66,6 +66,8 @@ class LeaseTable {
   bool Usable(const LeaseKey& key) const;
   std::vector<wire::Holding> Holdings() const;
   std::vector<ProcessId> ProcessesOf(const LeaseKey& key) const;
+  /// Bytes of memory that this bundle of it has been given, or all of them for -1; 0 where none were asked for.
+  std::uint64_t MemoryOf(const LeaseKey& key, std::int32_t bundle) const;
   Amounts Free() const { return node_.Free(); }
   /// Grows with every change of Free().
   std::uint64_t version() const { return version_; }

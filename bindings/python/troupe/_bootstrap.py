@@ -16,14 +16,17 @@ from typing import NoReturn
 
 from troupe import _os
 
+# Of all processes that run user code, so that the kernel takes the largest of them; a half of the memory there is.
+OOM_SCORE = 500
 
-def become_child(keep: int, parent: int) -> None:
-    """First steps of a forked child; of the descriptors, only stdio and `keep` stay.
 
-    Order matters: the death signal first, then the check that the parent did not die before it.
+def become_child(keep: int, worker: int) -> None:
+    """First steps of a forked child of `worker`; of the descriptors, only stdio and `keep` stay.
+
+    Order matters: the death signal first, then the check that the worker did not end before it.
     """
     _os.die_with_parent()
-    if os.getppid() != parent:
+    if os.getppid() != worker:
         os._exit(1)
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
@@ -60,7 +63,8 @@ def take_descriptors(fds: list[int]) -> int:
 
 
 def apply_request(request: dict, base_path: list[str]) -> None:
-    """Environment, working directory, import path, affinity, title and threads of a ForkRequest.
+    """Environment, working directory, import path, affinity, title, threads of a ForkRequest; and who goes first
+    where memory runs out: not the worker, the zygote, what is parked or a store, without which others could not go on.
 
     `base_path` is the interpreter's own sys.path, without the directory it was started in.
     An OMP_NUM_THREADS of the environment is told to torch, which has read its own already.
@@ -71,6 +75,8 @@ def apply_request(request: dict, base_path: list[str]) -> None:
     extra = request["import_path"] or [os.getcwd()]
     sys.path[:] = extra + [entry for entry in base_path if entry not in extra]
     sys.argv[:] = ["troupe"]
+    if request["kind"] != "store":
+        _os.raise_oom_score(OOM_SCORE)
     if request["cpus"]:
         os.sched_setaffinity(0, request["cpus"])
     _os.set_title(request["title"] or f"troupe: {request['kind']}")

@@ -6,7 +6,9 @@ done by then what every process must do: its session and signals, its seeds, the
 that a start writes to. What a request says (environment, directory, import path, threads) is applied
 when it comes, so a parked child knows nothing of what it will be and no user code has run in it.
 
-The zygote's end of the socket is the zygote's: a child that is parked ends with it.
+The worker is a child's parent, the zygote is not: what has been given its request lives on without the
+zygote. The zygote's end of the socket is the zygote's: a child that is parked ends with it. The child
+sends nothing on it, so that its end, or that of whoever holds it, is all that the zygote can read there.
 """
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ import array
 import gc
 import os
 import socket
+import sys
 from typing import Any, NoReturn
 
 from troupe import _bootstrap, _finish, _os
@@ -38,46 +41,46 @@ class Child:
 
     def __init__(self, pid: int, sock: socket.socket) -> None:
         self.pid = pid
-        self.pidfd = os.pidfd_open(pid)
         self.socket = sock
         self.given = False
 
     def alive(self) -> bool:
-        """Whether it has not ended; leaves its status to be reaped."""
-        return os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        """Whether it still waits, as far as its socket says."""
+        try:
+            return self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def give(self, data: bytes, fds: list[int]) -> None:
-        """Hands it its request; one that cannot be given it is killed, and its end tells."""
+        """Hands it its request; one that cannot be given it is let go of, and ends: its end tells."""
         self.given = True
         try:
             socket.send_fds(self.socket, [data], fds)
-        except OSError:
-            os.kill(self.pid, 9)
-
-    def close(self) -> None:
-        """Closes the descriptors; the process goes on."""
-        self.socket.close()
-        os.close(self.pidfd)
+        except OSError as error:
+            print(f"process {self.pid} could not be given its request: {error}", file=sys.stderr, flush=True)
+            self.socket.shutdown(socket.SHUT_RDWR)
 
 
-def fork(native: Any, base_path: list[str], *, worker: int, ahead: bool) -> Child:
+def fork(native: Any, base_path: list[str], announce: socket.socket, *, worker: int, ahead: bool) -> Child:
     """Forks a child that waits for its request; `ahead` of one, it also warms itself up.
 
-    `worker` is the worker's process id. Raises OSError when the system refuses.
+    Its parent is the worker, whose process id is `worker` and which is told of it over `announce`. Raises
+    OSError when the system refuses.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for each in (ours, theirs):
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
         each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
-    parent = os.getpid()
     try:
-        pid = os.fork()
+        pid = native.fork_child(announce.fileno())
     except OSError:
         ours.close()
         theirs.close()
         raise
     if pid == 0:
-        _run(native, base_path, theirs.detach(), parent, worker, ahead)
+        _run(native, base_path, theirs.detach(), worker, ahead)
     theirs.close()
     return Child(pid, ours)
 
@@ -93,9 +96,9 @@ def receive(sock: socket.socket) -> tuple[bytes, list[int]]:
     return data, list(fds)
 
 
-def _run(native: Any, base_path: list[str], descriptor: int, parent: int, worker: int, ahead: bool) -> NoReturn:
+def _run(native: Any, base_path: list[str], descriptor: int, worker: int, ahead: bool) -> NoReturn:
     try:
-        _bootstrap.become_child(descriptor, parent)
+        _bootstrap.become_child(descriptor, worker)
         _finish.forget_inherited()
         gc.enable()
         if ahead:

@@ -1,12 +1,14 @@
 """The zygote: an interpreter that has imported what ranks and actors need, and forks them on demand.
 
 Started by a worker as `python -m troupe._zygote --fd N`, N being a SEQPACKET socket. It never runs
-user code, never touches CUDA and has one thread; it forks from its main thread only. It reaps its
-children by their pidfds, without signals. The end of its socket is its own end.
+user code, never touches CUDA and has one thread; it forks from its main thread only. What it forks are
+the worker's children: the worker reaps them, and the end of the zygote is not theirs. The end of its
+socket is its own end.
 
-Messages are control frames, one per datagram: ForkRequest with three descriptors (control, stdout,
-stderr) is answered by ForkReply; ChildExit follows when the child has ended. While nothing is asked,
-it keeps some children forked ahead (`_parked`), so that a start does not wait for a fork.
+Messages are control frames, one per datagram. Each child is announced by a ForkReply without a process's
+id, with a pidfd of it, before the worker is its parent. ForkRequest with three descriptors (control,
+stdout, stderr) is answered by the ForkReply that says which child becomes it. While nothing is asked, it
+keeps some children forked ahead (`_parked`), so that a start does not wait for a fork.
 """
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def probe() -> str:
 
 
 class Zygote:
-    """The socket to the worker, the children that are alive, and those that are parked. Main thread only."""
+    """The socket to the worker, the children that are parked, and the actors that start. Main thread only."""
 
     def __init__(self, sock: socket.socket, parked: int) -> None:
         from troupe import _native
@@ -80,7 +82,7 @@ class Zygote:
         self._worker = os.getppid()
         self._wanted = parked
         self._parked: deque[_parked.Child] = deque()
-        self._starting: dict[int, float] = {}  # pidfd -> when its start counts as over
+        self._starting: dict[int, float] = {}  # pid -> when its start counts as over
         self._lost_in_a_row = 0
         self._poll = select.poll()
         self._actions: dict[int, Callable[[], None]] = {}
@@ -145,8 +147,8 @@ class Zygote:
         threads = _os.thread_count()
         if threads != 1:
             raise RuntimeError(f"the zygote has {threads} threads; forking would not be safe")
-        child = _parked.fork(self._native, self._base_path, worker=self._worker, ahead=ahead)
-        self._watch(child.pidfd, lambda: self._reap(child))
+        child = _parked.fork(self._native, self._base_path, self._socket, worker=self._worker, ahead=ahead)
+        self._watch(child.socket.fileno(), lambda: self._closed(child))
         return child
 
     def _receive(self) -> None:
@@ -177,14 +179,13 @@ class Zygote:
         reply["pid"] = child.pid
         self.send("ForkReply", reply)  # first: the worker knows the pid before the process speaks
         child.give(data, fds)
-        self._starting[child.pidfd] = time.monotonic() + START_S
-        if request["kind"] == "actor":
-            self._watch(child.socket.fileno(), lambda: self._started(child))
-        else:
+        self._starting[child.pid] = time.monotonic() + START_S
+        if request["kind"] != "actor":
+            self._forget(child.socket.fileno())
             child.socket.close()
 
     def _take(self) -> _parked.Child | None:
-        """A parked child that is alive; the dead are reaped in their turn."""
+        """A parked child that is alive; the dead are told of by their sockets in their turn."""
         while self._parked:
             child = self._parked.popleft()
             if child.alive():
@@ -192,28 +193,18 @@ class Zygote:
                 return child
         return None
 
-    def _started(self, child: _parked.Child) -> None:
-        """An actor closed its end: it is ready for calls."""
+    def _closed(self, child: _parked.Child) -> None:
+        """The child's end is closed: an actor is ready for calls or has ended, a parked child has ended."""
         self._forget(child.socket.fileno())
         child.socket.close()
-        self._starting.pop(child.pidfd, None)
-
-    def _reap(self, child: _parked.Child) -> None:
-        self._forget(child.pidfd)
-        if child.socket.fileno() >= 0:
-            self._forget(child.socket.fileno())
-        self._starting.pop(child.pidfd, None)
-        child.close()
-        _, status, usage = os.wait4(child.pid, 0)
+        self._starting.pop(child.pid, None)
         if child.given:
-            self.send("ChildExit", {"pid": child.pid, "status": status, "max_rss_kib": usage.ru_maxrss})
             return
         if child in self._parked:
             self._parked.remove(child)
         self._lost_in_a_row += 1
         if self._lost_in_a_row >= LOST_IN_A_ROW_MAX:
-            self._stop_parking(f"{self._lost_in_a_row} in a row ended before their use, the last with wait status "
-                               f"{status}")
+            self._stop_parking(f"{self._lost_in_a_row} in a row ended before their use")
 
 
 def main() -> None:
