@@ -14,13 +14,12 @@
 #include "runtime/base/log_file.h"
 #include "runtime/os/directory.h"
 #include "runtime/os/text.h"
+#include "worker/core/log_tail.h"
 
 namespace troupe::worker {
 namespace {
 
 constexpr std::uint32_t kReadMax = 1u << 20;
-constexpr std::size_t kTailBytes = 4096;
-constexpr int kTailLines = 20;
 constexpr char kDroppedSuffix[] = ".dropped";
 constexpr char kRemovedPrefix[] = ".removed-";  // no launch's or actor's: those are hexadecimal
 
@@ -134,18 +133,8 @@ std::string LogFiles::Tail(const std::string& file) const {
   const StatusOr<UniqueFd> fd = os::OpenBeneath(directory_, file, O_RDONLY);
   if (!fd.ok()) return "";
   const std::uint64_t size = SizeOf(fd->get());
-  const std::uint64_t begin = size > kTailBytes ? size - kTailBytes : 0;
-  std::string text = ReadAt(fd->get(), begin, static_cast<std::size_t>(size - begin));
-  std::size_t from = text.size();
-  for (int lines = 0; from > 0; --from) {
-    const bool last_byte = from == text.size();
-    if (text[from - 1] == '\n' && !last_byte && ++lines == kTailLines) break;
-  }
-  if (from == 0 && begin > 0) {  // cut within a line: begin at a whole one
-    const std::size_t newline = text.find('\n');
-    if (newline != std::string::npos && newline + 1 < text.size()) from = newline + 1;
-  }
-  return text.substr(from);
+  const std::uint64_t begin = size > kLogTailBytes ? size - kLogTailBytes : 0;
+  return LastLines(ReadAt(fd->get(), begin, static_cast<std::size_t>(size - begin)), begin == 0);
 }
 
 void LogFiles::Trim(const std::string& file) {

@@ -39,7 +39,7 @@ class LogFiles {
   /// At most `bytes_max` (and 1 MiB) from `offset`; empty at the end. kNotFound: no such file.
   StatusOr<LogPiece> Read(const std::string& file, std::uint64_t offset,
                           std::uint32_t bytes_max) const;
-  /// The last lines of a file: 20 and 4 KiB at most.
+  /// The last lines of a file (core/log_tail.h).
   std::string Tail(const std::string& file) const;
   /// Halves the file when it is over the cap.
   void Trim(const std::string& file);

@@ -83,6 +83,8 @@ void Node::OnProcessMessage(ProcessId id, wire::Message message) {
   }
   if (auto* result = wire::GetIf<wire::RankResult>(&message.body)) {
     const bool failed = result->outcome != wire::Outcome::kSucceeded;
+    const std::string killed = failed ? supervisor_->KilledForMemory() : "";
+    if (!killed.empty()) NoteChildOutOfMemory(killed, &result->failure);
     if (failed) result->failure.log_tail = supervisor_->LogTail(id);
   }
   Perform(core_->OnProcessMessage(id, std::move(message), clock_.Now()));

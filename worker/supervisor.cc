@@ -259,8 +259,18 @@ ExitInfo Supervisor::Describe(const os::Reaped& child, bool killed_by_us) {
   } else {
     exit.exit_code = WEXITSTATUS(child.status);
   }
-  if (exit.signal == SIGKILL && !killed_by_us) exit.out_of_memory = oom_.Take(os::ReadOomKills());
+  if (killed_by_us || exit.LeftWell()) return exit;
+  if (exit.signal == SIGKILL) {
+    exit.out_of_memory = oom_.Take(os::ReadOomKills());
+  } else {
+    exit.child_out_of_memory = KilledForMemory();
+  }
   return exit;
+}
+
+std::string Supervisor::KilledForMemory() const {
+  const os::OomKills now = os::ReadOomKills();
+  return oom_.left(now) > 0 ? now.source : "";
 }
 
 ProcessId Supervisor::FamilyOf(int pid) const {

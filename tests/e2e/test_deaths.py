@@ -46,6 +46,10 @@ DEATHS = [
     Death("killed by SIGTERM", "os.kill(os.getpid(), 15)", 143, "rank 1 was killed by SIGTERM on one", signal=15),
     Death("aborts", "os.abort()", 134, "rank 1 was killed by SIGABRT on one", signal=6),
     Death("crashes", "__import__('ctypes').string_at(0)", 139, "rank 1 was killed by SIGSEGV on one", signal=11),
+    Death("aborts in a thread that is not Python's",
+          "(lambda c: (os.write(2, b'  what():  not enough\\n'), c.CDLL(None).pthread_create(c.byref(c.c_ulong()), None, "
+          "c.CDLL(None).abort, None), signal.pause()))(__import__('ctypes'))", 134, "rank 1 was killed by SIGABRT on one", signal=6,
+          cause="    Fatal Python error: Aborted"),
     Death("has no address space left",
           "[__import__('resource').setrlimit(9, (1 << 30, 1 << 30)), [bytearray(1 << 28) for _ in range(99)]]", 1,
           "rank 1 raised MemoryError", MemoryError),
@@ -64,8 +68,14 @@ def test_a_rank_ends(idle: Home, tmp_path: Path, death: Death) -> None:
     assert "  the other 2 ranks are stopped; nothing of the launch stays on any node" in lines
     assert lines[-1] == f"  logs: troupe logs {gang.handle.id[:4]} --rank 1"
     assert (error.rank, error.host, error.exit_code, error.signal, error.epoch) == (1, "one", death.exit_code, death.signal, 1)
-    said = "Current thread 0x" if death.signal in (6, 11) else "last words of rank 1"
+    said = "last words of rank 1"
     assert said in error.log_tail
+    shown = lines[lines.index("  last lines of its stderr:"):-1] if "  last lines of its stderr:" in lines else []
+    if death.signal in (6, 11):
+        assert "    Fatal Python error" in "\n".join(shown), lines
+        assert ("    Current thread 0x" in "\n".join(shown)) == ("thread" not in death.name), lines
+        assert ("      what():  not enough" in shown) == ("thread" in death.name), lines
+    assert not any("troupe/_" in line for line in lines), "frames of the runtime"
     assert any(line.startswith((f"    {said}", "  Traceback (most recent call last):")) for line in lines), lines
     # Those that are stopped leave with the launch's code.
     status = death.exit_code if death.status is None else death.status

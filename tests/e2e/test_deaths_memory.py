@@ -112,6 +112,22 @@ def test_a_rank_runs_out_of_memory_and_is_taken_itself(cluster: Home, group: Mem
         assert children(worker, "troupe._zygote") == [zygote]
 
 
+@pytest.mark.parametrize(("word", "raises"), [
+    (f"subprocess.run([sys.executable, '-c', {GROW!r}], check=True)", True),
+    (f"os._exit(5) if subprocess.run([sys.executable, '-c', {GROW!r}]).returncode else 0", False),
+], ids=["raises", "exits"])
+def test_a_child_of_a_rank_runs_out_of_memory_and_the_error_says_so(
+        cluster: Home, group: MemoryGroup, tmp_path: Path, word: str, raises: bool) -> None:
+    with node_in(group, cluster, f"small-{raises}"):
+        gang = Gang(tmp_path / "gang", 2, processes=None, gpus=2)
+        group.leave_room_for(2 * HEADROOM_BYTES)
+        gang.tell(1, word)
+        error = gang.failure(exceptions.LaunchError)
+        assert (error.rank, error.signal) == (1, None) and not isinstance(error, exceptions.OutOfMemoryError)
+        assert ("CalledProcessError" if raises else "exited with code 5") in str(error)
+        assert "the kernel had killed a process here for want of memory (cgroup memory." in str(error)
+
+
 def score(pid: int) -> int:
     return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 

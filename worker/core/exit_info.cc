@@ -17,10 +17,28 @@ std::string SignalName(int signal) {
   return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
+namespace {
+
+std::string ChildText(const std::string& source) {
+  return "the kernel had killed a process here for want of memory (" + source +
+         "), likely one that it started; fewer of those, a DataLoader's workers for example, or less data held by each, need less";
+}
+
+}  // namespace
+
+void NoteChildOutOfMemory(const std::string& source, wire::Failure* failure) {
+  if (failure->traceback.empty()) {
+    failure->cause += (failure->cause.empty() ? "" : "; ") + ChildText(source);
+    return;
+  }
+  if (failure->traceback.back() != '\n') failure->traceback += '\n';
+  failure->traceback += ChildText(source) + "\n";  // below the exception, as Python shows its notes
+}
+
 std::string ExitText(const ExitInfo& exit) {
   if (!exit.unknown.empty()) return exit.unknown;
-  if (exit.signal == 0) return "exit " + std::to_string(exit.exit_code);
-  std::string text = SignalName(exit.signal);
+  std::string text = exit.signal == 0 ? "exit " + std::to_string(exit.exit_code) : SignalName(exit.signal);
+  if (!exit.child_out_of_memory.empty()) text += "; " + ChildText(exit.child_out_of_memory);
   if (exit.signal != SIGKILL) return text;
   if (!exit.out_of_memory.empty()) text += ", out of memory (" + exit.out_of_memory + ")";
   if (exit.peak_rss_kib > 0) {

@@ -16,6 +16,7 @@ struct ExitInfo {
   int signal = 0;
   std::uint64_t peak_rss_kib = 0;
   std::string out_of_memory;  // the kernel's evidence, e.g. "cgroup memory.events oom_kill"; or empty
+  std::string child_out_of_memory;  // the same, where this one was not killed itself: a process that it started may have been
   std::string log_tail;       // last lines of its stderr
   std::string unknown;        // why neither code nor signal is known; usually empty
 
@@ -26,6 +27,8 @@ struct ExitInfo {
 bool EndedByWatchdog(const ExitInfo& exit);
 /// "SIGKILL", "signal 64".
 std::string SignalName(int signal);
+/// To a failure that a rank told of itself: the kernel has killed some process here, which may be why. `source` as above.
+void NoteChildOutOfMemory(const std::string& source, wire::Failure* failure);
 /// "exit 3", "SIGKILL", "SIGKILL, out of memory (evidence)", "SIGKILL, peak RSS 3.1 GiB".
 std::string ExitText(const ExitInfo& exit);
 /// Fills in who, where and how; leaves a cause that is there already.

@@ -11,6 +11,9 @@ from troupe._carried import carried, without_what_cannot_be
 
 TRACEBACK_BYTES_MAX = 64 << 10
 _TAIL_LINES = 12
+_LINES_BEFORE_FATAL = 8
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_FRAME = re.compile(r'  File "(.*)", line ')
 
 
 def type_name(error: BaseException) -> str:
@@ -26,17 +29,34 @@ def words_of(error: BaseException) -> str:
         return f"(its __str__ raised {type(other).__name__})"
 
 
-def describe(error: BaseException, *, skip_frames: int = 1) -> str:
-    """The traceback as text, without the runtime's own `skip_frames` outermost frames."""
-    frames = error.__traceback__
-    for _ in range(skip_frames):
-        if frames is not None and frames.tb_next is not None:
-            frames = frames.tb_next
-    text = "".join(traceback.format_exception(type(error), error, frames))
+def describe(error: BaseException) -> str:
+    """The traceback as text, without the runtime's own frames, over which the program's was called."""
+    told = traceback.TracebackException.from_exception(error)
+    _drop_frames(told)
+    text = "".join(told.format())
     if len(text) > TRACEBACK_BYTES_MAX:
         half = TRACEBACK_BYTES_MAX // 2
         text = f"{text[:half]}\n  ... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
     return text
+
+
+def _drop_frames(told: traceback.TracebackException) -> None:
+    """Takes the outermost frames that are of the runtime's files, of this error and of those it came of; of an error of the
+    runtime itself, all of whose frames are, none."""
+    waiting, seen = [told], {id(told)}
+    while waiting:
+        each = waiting.pop()
+        users = next((number for number, frame in enumerate(each.stack) if not is_of_runtime(frame.filename)), 0)
+        del each.stack[:users]
+        for other in (each.__cause__, each.__context__, *(getattr(each, "exceptions", None) or ())):
+            if other is not None and id(other) not in seen:
+                seen.add(id(other))
+                waiting.append(other)
+
+
+def is_of_runtime(filename: str) -> bool:
+    """Whether this is a file of the package, in this process or, by its folder's name, in another."""
+    return filename.startswith(_PACKAGE) or "/site-packages/troupe/" in filename
 
 
 def fields_of(error: BaseException, *, rank: int = -1, exit_code: int = 1, cause: str = "") -> dict:
@@ -69,13 +89,25 @@ def is_symptom(error: BaseException) -> bool:
 
 
 def last_lines(tail: str) -> list[str]:
-    """The last lines that a process said; of a crash, where the thread was that crashed: what follows its innermost frames
-    is of no use."""
+    """The last lines that a process said. Of a crash: what it said before Python's fault handler did, and where the thread was that
+    crashed, without the runtime's frames; what other threads did is of no use."""
     lines = tail.rstrip().splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith("Current thread 0x"):
-            return lines[number:number + _TAIL_LINES]
-    return lines[-_TAIL_LINES:]
+    crashed = next((number for number, line in enumerate(lines) if line.startswith("Current thread 0x")), None)
+    fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error: ")), crashed)
+    if fatal is None:
+        return lines[-_TAIL_LINES:]
+    before = [line for line in lines[max(fatal - _LINES_BEFORE_FATAL, 0):fatal] if line.strip()]
+    kept = [*before, *lines[fatal:fatal + (fatal != crashed)]]
+    if crashed is not None:
+        thread = [line for line in lines[crashed:] if not _of_runtime(line)]
+        ends = next((number for number, line in enumerate(thread) if number and not line.startswith("  ")), len(thread))
+        kept += thread[:min(ends, _TAIL_LINES)]
+    return kept
+
+
+def _of_runtime(line: str) -> bool:
+    frame = _FRAME.match(line)
+    return frame is not None and is_of_runtime(frame[1])
 
 
 def first_line(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 import signal
 from typing import Any
 
@@ -144,7 +145,7 @@ def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:
         return f"left by {cause}", True
     if failure["exception_type"]:
         return f"raised {cause}", True
-    if failure["pid"] and cause.endswith(f"ended: exit {failure['exit_code']}"):
+    if failure["pid"] and re.search(rf"ended: exit {failure['exit_code']}(;|$)", cause):
         return f"exited with code {failure['exit_code']}", False
     if cause.startswith("returned before "):
         return cause, True

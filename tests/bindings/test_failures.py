@@ -1,0 +1,66 @@
+"""What is shown of a failure: the program's own frames, and of a crash what stood before Python's fault handler."""
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import troupe
+from troupe import _failures
+
+OURS = os.path.join(os.path.dirname(troupe.__file__), "_rank.py")
+
+
+def called_by_the_runtime(source: str) -> BaseException:
+    """What `source` raises when two functions, one in the other, of a file of the package call it."""
+    lines = "def outer(call):\n    inner(call)\ndef inner(call):\n    call()\n"
+    names: dict = {}
+    exec(compile(lines, OURS, "exec"), names)
+    exec(compile(source, "train.py", "exec"), names)
+    with pytest.raises(Exception) as raised:
+        names["outer"](names["step"])
+    error = raised.value
+    assert error.__traceback__ is not None
+    return error.with_traceback(error.__traceback__.tb_next)  # less this test's frame
+
+
+def test_the_runtime_s_frames_are_not_shown_however_many_they_are() -> None:
+    text = _failures.describe(called_by_the_runtime("def step():\n    raise ValueError('lr')"))
+    assert "_rank.py" not in text and 'File "train.py", line 2, in step' in text and text.endswith("ValueError: lr\n")
+
+
+def test_neither_are_those_of_what_an_error_came_of() -> None:
+    source = "def step():\n    try:\n        outer(lambda: {}['a'])\n    except KeyError as error:\n        raise ValueError('b') from error"
+    text = _failures.describe(called_by_the_runtime(source))
+    assert "direct cause" in text and text.count("_rank.py") == 2, "between the program's own frames they stay"
+    assert text.index('File "train.py", line 3, in step') < text.index("_rank.py")
+
+
+def test_an_error_of_the_runtime_itself_keeps_its_frames() -> None:
+    names: dict = {}
+    exec(compile("def f():\n    raise RuntimeError('ours')", OURS, "exec"), names)
+    with pytest.raises(RuntimeError) as raised:
+        names["f"]()
+    error = raised.value
+    assert error.__traceback__ is not None
+    assert "_rank.py" in _failures.describe(error.with_traceback(error.__traceback__.tb_next))
+
+
+SAID = ["step 3", "terminate called after throwing an instance of 'E'", "  what():  Received data size doesn't match expected size"]
+FATAL = ["Fatal Python error: Aborted", ""]
+OTHER = ["Thread 0x1 (most recent call first):", f'  File "{OURS}", line 5 in wait', '  File "threading.py", line 9 in run', ""]
+
+
+def test_of_a_crash_what_stood_before_it_is_shown_and_the_thread_that_crashed() -> None:
+    thread = ["Current thread 0x2 (most recent call first):", '  File "train.py", line 3 in step', f'  File "{OURS}", line 7 in run']
+    tail = [*SAID, *FATAL, *OTHER, *thread, "", "Extension modules: a (total: 1)"]
+    assert _failures.last_lines("\n".join(tail)) == [*SAID, FATAL[0], *thread[:2]]
+    assert _failures.last_lines("\n".join(["x", *thread])) == ["x", *thread[:2]]
+
+
+def test_of_a_crash_in_a_thread_without_python_no_other_thread_is_shown() -> None:
+    assert _failures.last_lines("\n".join([*SAID, *FATAL, *OTHER])) == [*SAID, FATAL[0]]
+
+
+def test_what_is_no_crash_is_shown_by_its_end() -> None:
+    assert _failures.last_lines("\n".join(str(each) for each in range(30))) == [str(each) for each in range(18, 30)]

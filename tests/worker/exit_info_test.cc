@@ -1,0 +1,38 @@
+// Method: ends by hand, their texts as a person reads them.
+#include "worker/core/exit_info.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace troupe::worker {
+namespace {
+
+constexpr char kKilled[] = "the kernel had killed a process here for want of memory (memory.events), likely one that it started";
+
+TEST(ExitInfoTest, OneWhoseChildWasKilledForWantOfMemorySaysSo) {
+  ExitInfo exit;
+  exit.exit_code = 3;
+  EXPECT_EQ(ExitText(exit), "exit 3");
+  exit.child_out_of_memory = "memory.events";
+  EXPECT_EQ(ExitText(exit).rfind(std::string("exit 3; ") + kKilled, 0), 0u) << ExitText(exit);
+  wire::Failure failure;
+  DescribeExit(NodeFacts(), "rank 1", 7, exit, &failure);
+  EXPECT_EQ(failure.exception_type, "") << "it is not the one that was killed";
+  EXPECT_NE(failure.cause.find(kKilled), std::string::npos);
+}
+
+TEST(ExitInfoTest, TheNoteStandsBelowATracebackOrWithTheCause) {
+  wire::Failure failure;
+  failure.cause = "CalledProcessError: died";
+  NoteChildOutOfMemory("memory.events", &failure);
+  EXPECT_EQ(failure.cause.rfind(std::string("CalledProcessError: died; ") + kKilled, 0), 0u) << failure.cause;
+  failure.cause = "CalledProcessError: died";
+  failure.traceback = "Traceback\nCalledProcessError: died";
+  NoteChildOutOfMemory("memory.events", &failure);
+  EXPECT_EQ(failure.cause, "CalledProcessError: died");
+  EXPECT_EQ(failure.traceback.rfind(std::string("Traceback\nCalledProcessError: died\n") + kKilled, 0), 0u) << failure.traceback;
+}
+
+}  // namespace
+}  // namespace troupe::worker
