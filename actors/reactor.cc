@@ -16,6 +16,7 @@
 
 #include "actors/channel.h"
 #include "actors/cpu_budget.h"
+#include "actors/failure_watch.h"
 #include "actors/now.h"
 #include "actors/wait_progress.h"
 #include "runtime/base/check.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr Duration kSignalSlice = std::chrono::milliseconds(50);
 constexpr std::uint32_t kWaitsPerCpuCheck = 4096;
+constexpr std::size_t kSlotsPerLock = 1024;  // others get a turn
 constexpr std::uint64_t kLeaderWakeId = 0;
 
 // The reactor and the fork generation it was made in, one word, so that both change together: user
@@ -114,7 +116,7 @@ CallReactor::CallReactor()
 // ---- waiting ---------------------------------------------------------------------------------
 
 WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
-  WaitProgress progress(request.slots, request.slot_count, request.needed);
+  WaitProgress progress(request.slots, request.slot_count, request.needed, request.failures);
   if (progress.Satisfied()) return WaitResult::kDone;
   progress.ForPending([](Slot* slot) { slot->Ask(); });
   if (stranded_count_.load(std::memory_order_relaxed) != 0) FlushStranded();
@@ -253,6 +255,12 @@ void CallReactor::Notify(Slot* slot, bool as_leader) {
   std::lock_guard lock(mutex_);
   WaitNode** at = &slot->waiters;
   while (WaitNode* node = *at) {
+    if (node->failures != nullptr) {
+      at = &node->next;
+      Waiter* const waiter = slot->failed() ? node->failures->Meet() : nullptr;
+      if (waiter != nullptr) WakeLocked(*waiter, as_leader);
+      continue;
+    }
     if (node->waiter == nullptr) {
       *at = node->next;
       completions_.push_back(std::move(node->completion));
@@ -262,12 +270,35 @@ void CallReactor::Notify(Slot* slot, bool as_leader) {
       continue;
     }
     at = &node->next;
-    if (gate_.Leads(*node->waiter)) {
-      if (!as_leader) Ring(leader_wake_.get());
-      continue;
+    WakeLocked(*node->waiter, as_leader);
+  }
+}
+
+void CallReactor::WakeLocked(Waiter& waiter, bool as_leader) {
+  if (gate_.Leads(waiter)) {
+    if (!as_leader) Ring(leader_wake_.get());
+    return;
+  }
+  waiter.word.fetch_or(Waiter::kNotified, std::memory_order_release);
+  FutexWake(waiter.word);
+}
+
+void CallReactor::WatchFailures(Slot* const* slots, std::size_t count, FailureWatch& failures) {
+  failures.Reserve(count);
+  for (std::size_t next = 0; next < count && !failures.met();) {
+    std::lock_guard lock(mutex_);
+    for (const std::size_t end = std::min(count, next + kSlotsPerLock); next < end; ++next) failures.Hang(slots[next]);
+  }
+}
+
+void CallReactor::UnwatchFailures(FailureWatch& failures) {
+  for (bool more = true; more;) {
+    SlotList loose;
+    {
+      std::lock_guard lock(mutex_);
+      more = failures.UnhangSome(kSlotsPerLock, &loose);
     }
-    node->waiter->word.fetch_or(Waiter::kNotified, std::memory_order_release);
-    FutexWake(node->waiter->word);
+    for (Slot* slot : loose) slot->Release();
   }
 }
 

@@ -33,6 +33,7 @@
 namespace troupe::actors {
 
 class Channel;
+class FailureWatch;
 class WaitProgress;
 
 struct WaitRequest {
@@ -42,6 +43,7 @@ struct WaitRequest {
   Channel* const* channels = nullptr;  // where their answers come from: polled before blocking
   std::size_t channel_count = 0;
   Instant deadline = Instant::max();
+  FailureWatch* failures = nullptr;    // set: ends it too, as if all were done (WatchFailures)
 };
 enum class WaitResult { kDone, kTimeout, kInterrupted };
 
@@ -56,6 +58,9 @@ class CallReactor {
   /// Blocks until `needed` slots are done, the deadline, or an interruption. A deadline in the past
   /// reads what is there and returns.
   WaitResult Wait(const WaitRequest& request, WaitHost& host);
+  /// `failures` meets the errors among the slots from now on, also those that are there. Until UnwatchFailures, which is its last.
+  void WatchFailures(Slot* const* slots, std::size_t count, FailureWatch& failures);
+  void UnwatchFailures(FailureWatch& failures);
   /// Runs `completion` on the background thread once `slot` is done. False: the background thread
   /// was stopped, and the completion is dropped.
   bool OnDone(Slot* slot, std::unique_ptr<Completion> completion);
@@ -103,6 +108,7 @@ class CallReactor {
   void PollOnce(int timeout_ms);
   void Follow(Waiter& self, Duration most);
   void LeaveLocked(GateMember& member);
+  void WakeLocked(Waiter& waiter, bool as_leader);
   std::shared_ptr<Channel> Find(std::uint64_t channel_id);
   std::vector<std::shared_ptr<Channel>> TakeStranded();
 

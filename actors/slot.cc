@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "actors/waiter.h"
+
 namespace troupe::actors {
 namespace {
 
@@ -80,6 +82,17 @@ void Slot::Unfill() {
   if (size_ > kInlineBytes) std::free(heap_);
   size_ = 0;
   flags_ = 0;
+}
+
+void LinkNode(Slot* slot, WaitNode& node) {
+  node.next = slot->waiters;
+  slot->waiters = &node;
+}
+
+void UnlinkNode(Slot* slot, const WaitNode& node) {
+  WaitNode** at = &slot->waiters;
+  while (*at != nullptr && *at != &node) at = &(*at)->next;
+  if (*at != nullptr) *at = node.next;
 }
 
 }  // namespace troupe::actors

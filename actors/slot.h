@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "actors/call_frame.h"
 #include "runtime/base/ids.h"
 
 namespace troupe::actors {
@@ -45,9 +46,14 @@ class Slot {
   /// Undoes Fill; before Finish.
   void Unfill();
   /// Publishes the answer. True: somebody waits and must be told (CallReactor::Notify).
-  bool Finish() { return (state_.fetch_or(kDone, std::memory_order_acq_rel) & kWaited) != 0; }
+  bool Finish() {
+    const std::uint32_t before = state_.fetch_or(kDone, std::memory_order_acq_rel);
+    return (before & kWaited) != 0 || ((before & kFailureWaited) != 0 && failed());
+  }
   /// A wait node was hung on the slot. False: it is done, and nobody will be told.
   bool Watch() { return (state_.fetch_or(kWaited, std::memory_order_acq_rel) & kDone) == 0; }
+  /// The same of a node that only an error concerns (FailureWatch).
+  bool WatchFailure() { return (state_.fetch_or(kFailureWaited, std::memory_order_acq_rel) & kDone) == 0; }
 
   /// For who found it without a reference, in a table that its end takes it out of. False: it is ending.
   bool TryAddReference() {
@@ -77,6 +83,7 @@ class Slot {
 
   /// After done(), or after Fill by who filled it:
   std::uint16_t flags() const { return flags_; }
+  bool failed() const { return (flags_ & kErrorFlags) != 0; }
   std::string_view bytes() const { return {size_ > kInlineBytes ? heap_ : inline_, size_}; }
 
   std::uint64_t id() const { return id_; }
@@ -97,7 +104,7 @@ class Slot {
   WaitNode* waiters = nullptr;
 
  private:
-  enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4, kObject = 8, kAsleep = 16 };
+  enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4, kObject = 8, kAsleep = 16, kFailureWaited = 32 };
   explicit Slot(std::uint64_t id) : id_(id), call_(id) {}
   void Destroy();
   void Rouse();
@@ -119,6 +126,10 @@ class Slot {
   ProcessId object_owner_;
   std::uint32_t object_generation_ = 0;
 };
+
+/// On and off Slot::waiters; with the reactor's mutex.
+void LinkNode(Slot* slot, WaitNode& node);
+void UnlinkNode(Slot* slot, const WaitNode& node);
 
 /// Usually one: what a blocked thread waits for.
 using SlotList = absl::InlinedVector<Slot*, 8>;

@@ -5,6 +5,7 @@
 namespace troupe::actors {
 
 bool WaitProgress::Satisfied() {
+  if (failures_ != nullptr && failures_->met()) return true;
   while (first_ < last_ && slots_[first_]->done()) ++first_;
   if (first_ >= needed_) return true;
   if (all()) return first_ == last_;
@@ -17,17 +18,11 @@ bool WaitProgress::Satisfied() {
 
 void WaitProgress::Link(Slot* slot, Waiter& waiter, WaitNode& node) {
   node.waiter = &waiter;
-  node.next = slot->waiters;
-  slot->waiters = &node;
-}
-
-void WaitProgress::Unlink(Slot* slot, const WaitNode& node) {
-  WaitNode** at = &slot->waiters;
-  while (*at != nullptr && *at != &node) at = &(*at)->next;
-  if (*at != nullptr) *at = node.next;
+  LinkNode(slot, node);
 }
 
 void WaitProgress::Hang(Waiter& waiter) {
+  if (failures_ != nullptr) failures_->Attach(&waiter);
   if (!all()) {
     nodes_ = std::vector<WaitNode>(count_);
     for (std::size_t i = 0; i < count_; ++i) {
@@ -44,13 +39,14 @@ void WaitProgress::Hang(Waiter& waiter) {
       hung_ = slot;
       return;
     }
-    Unlink(slot, node_);
+    UnlinkNode(slot, node_);
   }
 }
 
 void WaitProgress::Unhang() {
-  if (hung_ != nullptr) Unlink(std::exchange(hung_, nullptr), node_);
-  for (std::size_t i = 0; i < nodes_.size(); ++i) Unlink(slots_[i], nodes_[i]);
+  if (failures_ != nullptr) failures_->Attach(nullptr);
+  if (hung_ != nullptr) UnlinkNode(std::exchange(hung_, nullptr), node_);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) UnlinkNode(slots_[i], nodes_[i]);
   nodes_.clear();
 }
 

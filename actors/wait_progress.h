@@ -5,6 +5,7 @@
 //   WP-2  Who waits for all of many hangs on one of them at a time, the last that is not done: their answers mostly
 //         come in order, and the other ones cost nobody a wake-up.
 //   WP-3  What was seen done is not looked at again.
+//   WP-4  With a FailureWatch it is over as soon as that has met an error.
 //
 // Lies on the stack of the thread that waits. `Hang` and `Unhang` are for under the reactor's mutex, as all of Slot::waiters.
 #pragma once
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "actors/failure_watch.h"
 #include "actors/slot.h"
 #include "actors/waiter.h"
 
@@ -19,9 +21,9 @@ namespace troupe::actors {
 
 class WaitProgress {
  public:
-  /// Until `needed` of the slots are done; borrows them.
-  WaitProgress(Slot* const* slots, std::size_t count, std::size_t needed)
-      : slots_(slots), last_(count), count_(count), needed_(needed) {}
+  /// Until `needed` of the slots are done; borrows them, and `failures`.
+  WaitProgress(Slot* const* slots, std::size_t count, std::size_t needed, FailureWatch* failures = nullptr)
+      : slots_(slots), last_(count), count_(count), needed_(needed), failures_(failures) {}
   WaitProgress(const WaitProgress&) = delete;
   WaitProgress& operator=(const WaitProgress&) = delete;
 
@@ -39,13 +41,13 @@ class WaitProgress {
  private:
   bool all() const { return needed_ == count_; }
   static void Link(Slot* slot, Waiter& waiter, WaitNode& node);
-  static void Unlink(Slot* slot, const WaitNode& node);
 
   Slot* const* const slots_;
   std::size_t first_ = 0;  // all before it are done
   std::size_t last_;       // and all from this one on
   const std::size_t count_;
   const std::size_t needed_;
+  FailureWatch* const failures_;
   Slot* hung_ = nullptr;  // of a wait for all
   WaitNode node_;
   std::vector<WaitNode> nodes_;  // of a wait for some: one for each slot

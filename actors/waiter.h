@@ -14,6 +14,7 @@
 
 namespace troupe::actors {
 
+class FailureWatch;
 class Slot;
 
 class Waiter : public GateMember {
@@ -30,11 +31,12 @@ class Completion {
   virtual void Run() = 0;
 };
 
-/// Hangs on Slot::waiters: either a waiter, or a completion (then owned by the node, and the node
-/// by the list).
+/// Hangs on Slot::waiters: either a waiter, or who watches for errors, or a completion (then owned by the
+/// node, and the node by the list).
 struct WaitNode {
   WaitNode* next = nullptr;
   Waiter* waiter = nullptr;
+  FailureWatch* failures = nullptr;
   std::unique_ptr<Completion> completion;
 };
 

@@ -93,12 +93,7 @@ bool CompleteFuture(RefObject* ref, PyObject* future) {
     Py_XDECREF(value);
   }
   if (exception == nullptr && result == nullptr && PyErr_Occurred()) {  // could not be unpickled
-    PyObject* type = nullptr;
-    PyObject* traceback = nullptr;
-    PyErr_Fetch(&type, &exception, &traceback);
-    PyErr_NormalizeException(&type, &exception, &traceback);
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
+    exception = TakeRaised();
   }
   if (exception != nullptr) {
     result = PyObject_CallMethod(future, "set_exception", "O", exception);
@@ -343,7 +338,7 @@ PyObject* ValueOf(RefObject* ref) {
   return value;
 }
 
-bool AwaitRef(RefObject* ref, Instant deadline, bool* timed_out) {
+bool AwaitRef(RefObject* ref, Instant deadline, bool* timed_out, actors::FailureWatch* failures) {
   if (ref->slot->done()) return true;
   if (!Usable(ref)) return false;
   actors::Channel* channel = ref->channel != nullptr ? ref->channel->channel->get() : nullptr;
@@ -353,6 +348,7 @@ bool AwaitRef(RefObject* ref, Instant deadline, bool* timed_out) {
   request.channels = &channel;
   request.channel_count = channel != nullptr ? 1 : 0;
   request.deadline = deadline;
+  request.failures = failures;
   GilHost host;
   Py_INCREF(ref);  // another thread may drop the last Ref while this one waits
   const actors::WaitResult result = CallReactor::Current().Wait(request, host);

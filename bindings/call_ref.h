@@ -35,9 +35,9 @@ PyObject* ExceptionOf(RefObject* ref);
 /// False with an error set for a pending Ref that a forked child inherited.
 bool Usable(RefObject* ref);
 
-/// Waits for one Ref with the GIL. True: done. False: an error is set, a time-out's only if
+/// Waits for one Ref with the GIL. True: done, or `failures` has met an error. False: an error is set, a time-out's only if
 /// `*timed_out` is nullptr; else that is set and no error.
-bool AwaitRef(RefObject* ref, Instant deadline, bool* timed_out);
+bool AwaitRef(RefObject* ref, Instant deadline, bool* timed_out, actors::FailureWatch* failures = nullptr);
 
 void BindCallRef(nanobind::module_& m);
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/failure_watch.h"
 #include "actors/now.h"
 #include "actors/reactor.h"
 #include "bindings/call_channel.h"
@@ -71,18 +72,16 @@ std::string NameOf(RefObject* ref) {
   return name;
 }
 
-/// Waits and decodes; nullptr with an error set. `number` is the place in a list of `count`, 0 for
-/// none.
-PyObject* GetOne(RefObject* ref, const Limit& limit, Py_ssize_t number, Py_ssize_t count) {
+PyObject* RaiseTimeout(RefObject* ref, const Limit& limit, const std::string& progress = {}) {
+  RaiseRuntimeError(ErrorCode::kTimeout, absl::StrFormat("no answer %s: %s%s", limit.Text(), NameOf(ref), progress));
+  return nullptr;
+}
+
+/// Waits and decodes; nullptr with an error set.
+PyObject* GetOne(RefObject* ref, const Limit& limit) {
   bool timed_out = false;
   if (ref->slot->done() || AwaitRef(ref, limit.deadline, &timed_out)) return ValueOf(ref);
-  if (timed_out) {
-    const std::string progress =
-        number != 0 ? absl::StrFormat(" (number %d of %d)", number, count) : std::string();
-    RaiseRuntimeError(ErrorCode::kTimeout,
-                      absl::StrFormat("no answer %s: %s%s", limit.Text(), NameOf(ref), progress));
-  }
-  return nullptr;
+  return timed_out ? RaiseTimeout(ref, limit) : nullptr;
 }
 
 bool TakeTurn() {
@@ -90,37 +89,104 @@ bool TakeTurn() {
   return PyErr_CheckSignals() == 0;
 }
 
-PyObject* GetList(PyObject* list, const Limit& limit) {
-  const Py_ssize_t count = PyList_GET_SIZE(list);
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (IsRef(PyList_GET_ITEM(list, i))) {
-      AsRef(PyList_GET_ITEM(list, i))->slot->Ask();  // all at once, where they come from another host
-      continue;
-    }
-    return PyErr_Format(PyExc_TypeError, "get() takes an ObjectRef or a list of them; item %zd is of type %s", i,
-                        Py_TYPE(PyList_GET_ITEM(list, i))->tp_name);
+constexpr Duration kUnwatched = std::chrono::milliseconds(1);  // answers that come without a pause cost no watch
+
+/// The Refs of a list, one after the other; of those that are known to be errors the first is raised at once, whatever comes
+/// before it in the list.
+class ListGetter {
+ public:
+  ListGetter(PyObject* list, const Limit& limit) : list_(list), count_(PyList_GET_SIZE(list)), limit_(limit) {}
+  ~ListGetter() {
+    if (watching_) CallReactor::Current().UnwatchFailures(failures_);
   }
-  PyObject* values = PyList_New(count);
-  for (Py_ssize_t i = 0; values != nullptr && i < count; ++i) {
-    if (PyList_GET_SIZE(list) != count) {
-      PyErr_SetString(PyExc_RuntimeError, "the list given to get() changed meanwhile");
-      Py_CLEAR(values);
-      break;
+  ListGetter(const ListGetter&) = delete;
+  ListGetter& operator=(const ListGetter&) = delete;
+
+  /// nullptr: an error is set.
+  PyObject* Get() {
+    if (!Check()) return nullptr;
+    PyObject* values = PyList_New(count_);
+    for (Py_ssize_t i = 0; values != nullptr && i < count_; ++i) {
+      PyObject* value = i % kRefsPerTurn != kRefsPerTurn - 1 || TakeTurn() ? GetAt(i) : nullptr;
+      if (value != nullptr) {
+        PyList_SET_ITEM(values, i, value);
+      } else {
+        Py_CLEAR(values);
+      }
     }
-    RefObject* ref = AsRef(Py_NewRef(PyList_GET_ITEM(list, i)));
-    PyObject* value = IsRef(reinterpret_cast<PyObject*>(ref)) &&
-                              (i % kRefsPerTurn != kRefsPerTurn - 1 || TakeTurn())
-                          ? ref->slot->done() ? ValueOf(ref) : GetOne(ref, limit, i + 1, count)
-                          : nullptr;
+    return values;
+  }
+
+ private:
+  bool Check() {
+    for (Py_ssize_t i = 0; i < count_; ++i) {
+      PyObject* const item = PyList_GET_ITEM(list_, i);
+      if (!IsRef(item)) {
+        PyErr_Format(PyExc_TypeError, "get() takes an ObjectRef or a list of them; item %zd is of type %s", i,
+                     Py_TYPE(item)->tp_name);
+        return false;
+      }
+      AsRef(item)->slot->Ask();  // all at once, where they come from another host
+    }
+    return true;
+  }
+  /// A borrowed one; nullptr: an error is set.
+  RefObject* RefAt(Py_ssize_t i) {
+    if (PyList_GET_SIZE(list_) == count_ && IsRef(PyList_GET_ITEM(list_, i))) return AsRef(PyList_GET_ITEM(list_, i));
+    PyErr_SetString(PyExc_RuntimeError, "the list given to get() changed meanwhile");
+    return nullptr;
+  }
+  PyObject* GetAt(Py_ssize_t i) {
+    RefObject* ref = RefAt(i);
+    if (ref == nullptr) return nullptr;
+    Py_INCREF(ref);
+    PyObject* value = ref->slot->done() ? ValueOf(ref) : Await(ref, i);
     Py_DECREF(ref);
-    if (value == nullptr) {
-      Py_CLEAR(values);
-      break;
-    }
-    PyList_SET_ITEM(values, i, value);
+    return value;
   }
-  return values;
-}
+  PyObject* Await(RefObject* ref, Py_ssize_t i) {
+    if (!Usable(ref)) return nullptr;
+    bool timed_out = false;
+    if (!watching_) {
+      if (AwaitRef(ref, std::min(limit_.deadline, actors::Now() + kUnwatched), &timed_out)) return ValueOf(ref);
+      if (!timed_out || !Watch(i)) return nullptr;
+      timed_out = false;
+    }
+    const bool good = AwaitRef(ref, limit_.deadline, &timed_out, &failures_);
+    if (!good && !timed_out) return nullptr;
+    if (failures_.met()) return RaiseFirst(i);
+    if (good) return ValueOf(ref);
+    return RaiseTimeout(ref, limit_, absl::StrFormat(" (number %d of %d)", i + 1, count_));
+  }
+  /// From the first that is waited for on. False: an error is set.
+  bool Watch(Py_ssize_t from) {
+    watching_ = true;
+    std::vector<actors::Slot*> slots;
+    slots.reserve(static_cast<std::size_t>(count_ - from));
+    for (Py_ssize_t i = from; i < count_; ++i) {
+      RefObject* ref = RefAt(i);
+      if (ref == nullptr) return false;
+      slots.push_back(ref->slot);
+    }
+    CallReactor::Current().WatchFailures(slots.data(), slots.size(), failures_);
+    return true;
+  }
+  PyObject* RaiseFirst(Py_ssize_t from) {
+    for (Py_ssize_t i = from; i < count_; ++i) {
+      RefObject* ref = RefAt(i);
+      if (ref == nullptr) return nullptr;
+      if (ref->slot->done() && ref->slot->failed()) return ValueOf(ref);
+    }
+    PyErr_SetString(PyExc_RuntimeError, "the list given to get() changed meanwhile");
+    return nullptr;
+  }
+
+  PyObject* const list_;
+  const Py_ssize_t count_;
+  const Limit& limit_;
+  actors::FailureWatch failures_;
+  bool watching_ = false;
+};
 
 PyObject* Get(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   PyObject* timeout = count > 1 ? args[1] : nullptr;
@@ -134,8 +200,8 @@ PyObject* Get(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keyw
   }
   Limit limit;
   if (!ReadLimit(timeout, &limit)) return nullptr;
-  if (IsRef(args[0])) return GetOne(AsRef(args[0]), limit, 0, 0);
-  if (PyList_Check(args[0])) return GetList(args[0], limit);
+  if (IsRef(args[0])) return GetOne(AsRef(args[0]), limit);
+  if (PyList_Check(args[0])) return ListGetter(args[0], limit).Get();
   // Not a TypeError, as an item of a list: so does Ray.
   return PyErr_Format(PyExc_ValueError, "Invalid type of object refs, %R, is given: get() takes an ObjectRef or a list of them",
                       Py_TYPE(args[0]));

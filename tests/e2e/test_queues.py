@@ -192,26 +192,3 @@ def test_who_waits_longest_is_served_first(idle: Home) -> None:
     with pytest.raises(Empty, match=r"^no item within 0\.05 s$"):
         line.get(timeout=0.05)
     line.shutdown(force=True)
-
-
-def test_a_getter_on_another_host(hosts: dict[str, str]) -> None:
-    class There:
-        def gets(self, line: Queue) -> Any:
-            return line.get()
-
-    on = troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    line = Queue(actor_options={"scheduling_strategy": on(hosts["a"], soft=False)})
-    getters = [troupe.remote(num_cpus=0)(There).options(scheduling_strategy=on(hosts["b"], soft=False)).remote() for _ in range(2)]
-    ends = Watched(getters[0])
-    asked = [getters[0].gets.remote(line)]
-    waits(line, 1)
-    asked.append(getters[1].gets.remote(line))
-    waits(line, 2)
-    os.kill(ends.pid, signal.SIGKILL)
-    ends.ends()
-    line.put("first")
-    line.put("second")
-    assert sorted([troupe.get(asked[1], timeout=WITHIN_S), line.get(timeout=WITHIN_S)]) == ["first", "second"]
-    assert line.empty()
-    for actor in (line.actor, getters[1]):
-        troupe.kill(actor)

@@ -203,8 +203,9 @@ def lending(bound: Callable[..., Any]) -> Callable[..., Any]:
 def get(refs: Any, *, timeout: float | None = None) -> Any:
     """The value of a ref, or the list of values of a list of refs, in order. Blocks.
 
-    Raises the first error among them (an exception of a method as its own type), GetTimeoutError after
-    `timeout` seconds, ValueError for what is neither a ref nor a list, TypeError for a list with something else in it.
+    Raises the first error among them (an exception of a method as its own type) as soon as one is known, whatever stands before
+    it, GetTimeoutError after `timeout` seconds, ValueError for what is neither a ref nor a list, TypeError for a list with
+    something else in it.
     """
     from troupe import _calls
 
