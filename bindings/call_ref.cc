@@ -83,6 +83,19 @@ PyObject* Done(PyObject* self, PyObject*) {
   return PyBool_FromLong(ref->slot->done());
 }
 
+/// `exception`, which is stolen, as it may go through futures and coroutines, which take some exceptions for words to them. A new
+/// reference; nullptr: an error is set.
+PyObject* ForFuture(PyObject* exception) {
+  const bool plain = PyErr_GivenExceptionMatches(exception, PyExc_Exception) &&
+                     !PyErr_GivenExceptionMatches(exception, PyExc_StopIteration);
+  PyObject* module = plain ? nullptr : PyImport_ImportModule("troupe.exceptions");
+  if (module == nullptr) return exception;
+  PyObject* made = PyObject_CallMethod(module, "for_future", "O", exception);
+  Py_DECREF(module);
+  Py_DECREF(exception);
+  return made;
+}
+
 /// Completes a concurrent.futures.Future with the answer of a Ref.
 bool CompleteFuture(RefObject* ref, PyObject* future) {
   PyObject* exception = ExceptionOf(ref);
@@ -95,6 +108,7 @@ bool CompleteFuture(RefObject* ref, PyObject* future) {
   if (exception == nullptr && result == nullptr && PyErr_Occurred()) {  // could not be unpickled
     exception = TakeRaised();
   }
+  if (exception != nullptr) exception = ForFuture(exception);
   if (exception != nullptr) {
     result = PyObject_CallMethod(future, "set_exception", "O", exception);
     Py_DECREF(exception);

@@ -142,7 +142,7 @@ class RetriedCalls(Caller):
     def _came(self, call: _Call, is_last: bool, future: Any) -> None:
         """One of an attempt's results: the last one tells how it ended, unless another one was lost with the process."""
         try:
-            self._note(call, is_last, future.exception())
+            self._note(call, is_last, exceptions.as_raised(future.exception()))
         except BaseException as fault:  # of a class of the user's, say: the call's own answer, or its caller waits for ever
             for promise in call.promises:
                 if not promise.ref.done():
@@ -173,7 +173,7 @@ class RetriedCalls(Caller):
         for promise, ref in zip(call.promises, call.attempt):
             try:
                 promise.set_value(_calls.get(ref))
-            except Exception as raised:
+            except BaseException as raised:  # also of a value that cannot be loaded: whoever waits must hear of it
                 promise.set_error(raised)
         if not call.attempt:
             for promise in call.promises:

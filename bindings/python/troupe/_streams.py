@@ -6,7 +6,7 @@ import types
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from troupe import _calls, _pickled
+from troupe import _calls, _pickled, exceptions
 from troupe._bridge import native
 
 
@@ -106,7 +106,7 @@ def _gather(stream: ObjectRefGenerator, promise: _calls.Promise, refs: list[Any]
     else:
         return _calls.when_done(front, lambda: _gather(stream, promise, refs))
     _sources.pop(promise.ref.hex(), None)
-    error = stream.answer().future().exception()
+    error = exceptions.as_raised(stream.answer().future().exception())
     if error is not None and len(refs) < 2:  # nothing came before it
         return promise.set_error(error)
     try:

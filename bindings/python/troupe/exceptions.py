@@ -309,6 +309,35 @@ def _of_both(base: type, cause: BaseException) -> Any:
     return made(_dual_class(base, kind), like)
 
 
+def for_future(error: BaseException) -> BaseException:
+    """`error` as a future may hold it.
+
+    A StopIteration would end the `await` with a value, and asyncio refuses it; a KeyboardInterrupt and its like would end the
+    event loop. As Python itself does where a coroutine raises one, these become a RuntimeError, whose cause they are.
+    """
+    kind = type(error)
+    if issubclass(kind, Exception) and not issubclass(kind, StopIteration):
+        return error
+    from troupe._failures import words_of
+
+    base, _ = getattr(kind, "_dual_of", (TaskError, None))
+    text = _text_of(error) or f"{kind.__name__}: {words_of(error)}"
+    given = dict_of(error)
+    origin = given.get("cause")
+    stands = RuntimeError(text)
+    stands.__cause__ = origin if isinstance(origin, BaseException) else error
+    fields = {name: value for name, value in given.items() if name not in ("_text", "cause")}
+    held = with_type_of(base, stands, text, **fields)
+    held.__cause__ = error
+    return held
+
+
+def as_raised(error: BaseException | None) -> BaseException | None:
+    """What get() raises where a future holds `error`."""
+    origin = error.__cause__ if isinstance(error, TroupeError) else None
+    return origin if isinstance(origin, TroupeError) and isinstance(origin, StopIteration) else error
+
+
 # What an ErrorReply's code (runtime/base/status.h, ErrorCode) becomes here.
 BY_CODE: dict[int, type[TroupeError]] = {
     1: SystemError_, 2: ConnectionError, 3: JoinError, 4: NotFoundError, 5: InvalidError,
