@@ -86,6 +86,9 @@ void BlobStore::Scan() {
   std::sort(found.begin(), found.end(),
             [](const Found& a, const Found& b) { return a.time < b.time; });
   for (const Found& each : found) Insert(FromHex(each.name), each.size);
+  for (const Found& each : found) {
+    if (each.size >= kLargeBytes) Has(FromHex(each.name));
+  }
 }
 
 std::string BlobStore::PathOf(const std::string& sha256) const {

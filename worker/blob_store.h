@@ -3,7 +3,7 @@
 // View: one node; on the worker's loop; blocking for one chunk. What arrives is hashed as it comes and
 // becomes visible only when its digest is right. Over the cap, what was used least recently goes,
 // unless it is pinned. A file whose size, inode or time of change is not what it was, or that an earlier life left, is
-// hashed again before it is given away (1 s for each GB or so, once), and given up when its content is another: then it is
+// hashed again before it is given away (1 s for each GB or so, once; a large one at the start), and given up when its content is another: then it is
 // fetched anew, or lost as if it had never been here. Chunks of one upload come in order; several uploaders do not disturb each other.
 #pragma once
 
@@ -55,6 +55,8 @@ class BlobStore {
   /// Unfinished ones, each of which has a descriptor: of one uploader, and of all.
   static constexpr std::size_t kUploadsOfOneMax = 64;
   static constexpr std::size_t kUploadsMax = 512;
+  /// One that an earlier life left is hashed when the store is opened: later, the worker's loop would stand still for it.
+  static constexpr std::uint64_t kLargeBytes = 256u << 20;
 
  private:
   struct Traits {  // no write leaves them as they are
