@@ -2,11 +2,12 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
-#include <linux/tcp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -15,14 +16,25 @@
 
 namespace troupe::net {
 
+namespace {
+
+// The kernel's struct (linux/tcp.h, 4.1 and later) goes on where that of the C library ends; both headers together do not compile.
+struct TcpInfo {
+  tcp_info known;
+  std::uint64_t pacing_rate, max_pacing_rate, bytes_acked, bytes_received;
+};
+static_assert(sizeof(tcp_info) == 104);
+
+}  // namespace
+
 std::optional<Duration> SilenceOf(int fd) {
   int unread = 0;
   if (ioctl(fd, SIOCINQ, &unread) != 0 || unread > 0) return std::nullopt;
-  tcp_info info{};
+  TcpInfo info{};
   socklen_t size = sizeof info;
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
-  const Duration silent = std::chrono::milliseconds(info.tcpi_last_data_recv);
-  if (info.tcpi_bytes_received > 0 && silent < Admission::kPatience) return std::nullopt;
+  const Duration silent = std::chrono::milliseconds(info.known.tcpi_last_data_recv);
+  if (info.bytes_received > 0 && silent < Admission::kPatience) return std::nullopt;
   return silent;
 }
 
