@@ -10,6 +10,17 @@ namespace troupe::head {
 
 using placement::kUnit;
 
+namespace {
+
+/// Of its bundle; less what it lends.
+Resources TakenBy(const Actor& actor) {
+  Resources taken = FromWire(actor.spec.run_resources);
+  taken.Set("CPU", taken.Get("CPU") - std::min(taken.Get("CPU"), actor.lends));
+  return taken;
+}
+
+}  // namespace
+
 placement::Request PlaceRequestOf(const wire::ActorSpec& spec) {
   placement::Request request;
   request.strategy = FromWire(spec.strategy);
@@ -101,7 +112,7 @@ std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
     for (const auto& [id, other] : turn_.state.actors) {
       const bool inside = other.live() && other.place.group == actor.spec.group &&
                           other.place.bundle == static_cast<std::int32_t>(bundle.index);
-      if (inside) free.Subtract(FromWire(other.spec.run_resources));
+      if (inside) free.Subtract(TakenBy(other));
     }
     const Node* node = turn_.SeeNode(bundle.node);
     if (!wanted.FitsIn(free) || node == nullptr || node->session.IsNil() || node->leaving) continue;

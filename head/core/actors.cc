@@ -64,10 +64,22 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
   return ErrorCode::kInfeasible;
 }
 
+// So much of the CPUs of a process for tasks is its node's to give, for now.
+void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus) {
+  actor.lends = cpus;
+  const Group* own = turn.FindGroup(actor.own_group);
+  if (own == nullptr) return;  // it is in a bundle, which only the head shares out
+  Resources lent;
+  lent.Set("CPU", cpus);
+  node.holdings.Lend({actor.own_group, own->attempt}, lent);
+}
+
 // Journals the death, tells who watches, and what follows from it. Not `ended`: it may still run where it was.
 void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception = {}, bool ended = true) {
   const ActorId id = actor.spec.actor;
   TellOutput(turn, actor, true);
+  Node* node = actor.lends > 0 ? turn.FindNode(actor.place.node) : nullptr;
+  if (node != nullptr) Lend(turn, *node, actor, 0);
   wire::ActorDied died;
   died.actor = id;
   died.incarnation = actor.incarnation;
@@ -77,6 +89,7 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   turn.Append(std::move(died), std::move(exception));
   actor.missing = false;
   actor.former_gone = false;
+  actor.lends = 0;
   turn.state.dirty = true;
   PushActor(turn, actor);
   if (!restart && !actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
@@ -108,6 +121,7 @@ void SendStart(Turn& turn, const Actor& actor) {
   start.payload = actor.spec.payload;
   start.recreatable = actor.launch.IsNil() && (!actor.spec.name.empty() || actor.spec.detached ||
                                                actor.spec.max_restarts != 0);
+  start.lends = actor.spec.leased && !actor.own_group.IsNil();
   if (const Node* holder = turn.SeeNode(start.payload.holder)) {
     start.payload.host = holder->info.listen_host;
     start.payload.port = holder->info.listen_port;
@@ -291,6 +305,23 @@ void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
     Unplace(turn, *group, node.name + " leaves");
   } else {
     StartActorIn(turn, *group);
+  }
+}
+
+void OnActorLends(Turn& turn, Node& node, const wire::ActorLends& message) {
+  Actor* actor = turn.FindActor(message.actor);
+  if (actor == nullptr || !actor->live() || !actor->spec.leased || actor->incarnation != message.incarnation ||
+      actor->place.node != node.id) {
+    return;
+  }
+  if (message.amount > actor->lends) turn.state.dirty = true;
+  Lend(turn, node, *actor, message.amount);
+  NoteFree(turn, node, message.free, message.free_version);
+}
+
+void ForgetLent(Turn& turn, Node& node) {
+  for (auto& [id, actor] : turn.state.actors) {
+    if (actor.lends > 0 && actor.place.node == node.id) Lend(turn, node, actor, 0);
   }
 }
 

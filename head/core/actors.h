@@ -31,6 +31,10 @@ bool MayRestart(const Actor& actor);
 void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
                   const std::string& exception);
 
+/// A process for tasks that wait lends its CPUs meanwhile.
+void OnActorLends(Turn& turn, Node& node, const wire::ActorLends& message);
+/// What the actors of the node lend is not known any more: it says so again.
+void ForgetLent(Turn& turn, Node& node);
 /// Pending actors without a reservation of their own, where they now can go.
 void PlaceActors(Turn& turn);
 /// The actor whose own reservation was just made.

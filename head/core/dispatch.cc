@@ -38,6 +38,7 @@ class NodeMessages {
   bool operator()(const wire::PeerProbed& m) { return OnPeerProbed(t_, node_, m), true; }
   bool operator()(const wire::ActorStarted& m) { return OnActorStarted(t_, node_, m), true; }
   bool operator()(const wire::ActorEnded& m) { return OnActorEnded(t_, node_, m, attachment_), true; }
+  bool operator()(const wire::ActorLends& m) { return OnActorLends(t_, node_, m), true; }
   bool operator()(const wire::DrainNode&) { return OnNodeLeaves(t_, node_), true; }
   bool operator()(const wire::ProcessGone& m) {
     return OnProcessGone(t_, node_.session, m.process), true;

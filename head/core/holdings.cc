@@ -18,10 +18,19 @@ void Holdings::SetState(const Lease& lease, HoldingState state) {
   if (known != map_.end()) known->second.state = state;
 }
 
+void Holdings::Lend(const Lease& lease, const placement::Resources& lent) {
+  const auto known = map_.find(lease);
+  if (known == map_.end()) return;
+  Holding& holding = known->second;
+  if (holding.parent.IsNil()) taken_.Subtract(holding.takes());
+  holding.lent = placement::Resources::Least(lent, holding.amount);
+  if (holding.parent.IsNil()) taken_.Add(holding.takes());
+}
+
 Holdings::const_iterator Holdings::erase(const_iterator at) {
   const Holding& holding = at->second;
   if (holding.parent.IsNil()) {
-    taken_.Subtract(holding.amount);
+    taken_.Subtract(holding.takes());
   } else if (const auto inside = inside_.find(holding.parent); --inside->second == 0) {
     inside_.erase(inside);
   }

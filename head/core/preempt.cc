@@ -58,7 +58,7 @@ std::vector<placement::Running> TopLevelReservations(Turn& turn) {
       placement::Running ending;
       ending.group = lease.first;
       ending.ending = true;
-      ending.holds.emplace_back(node_id, holding.amount);
+      ending.holds.emplace_back(node_id, holding.takes());
       all.push_back(std::move(ending));
     }
   }

@@ -95,6 +95,7 @@ void ReconcileHoldings(Turn& turn, Node& node, const wire::RegisterNode& report)
 
 void Reconcile(Turn& turn, Node& node, const wire::RegisterNode& report) {
   const NodeId id = node.id;
+  ForgetLent(turn, node);
   ReconcileHoldings(turn, node, report);
   ReconcileRanks(turn, node, report);
   ReconcileActors(turn, node, report);

@@ -190,6 +190,7 @@ struct Actor {
   bool former_ended = false;  // the life before the one it waits for
   // volatile
   std::set<Route> watchers;
+  std::uint64_t lends = 0;  // of its CPUs, while its tasks wait
   bool missing = false;  // its re-joined node did not report it
   bool former_gone = false;  // as former_ended, learnt since it died
   wire::ActorAddress awaits_at;  // where the process of that incarnation waits for what its maker is to bring

@@ -92,7 +92,7 @@ std::vector<placement::NodeView> GroupView(Turn& turn, const Group& parent) {
     view.total = total;
     view.free = total;
     for (const auto& [lease, holding] : node->holdings) {
-      if (holding.parent == parent.spec.group) view.free.Subtract(holding.amount);
+      if (holding.parent == parent.spec.group) view.free.Subtract(holding.takes());
     }
     views.push_back(std::move(view));
   }

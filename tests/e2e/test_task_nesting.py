@@ -66,6 +66,38 @@ def test_callers_of_all_cpus_at_once(home: Home) -> None:
     run(home, 2, "assert troupe.get([waits.remote(4) for _ in range(4)], timeout=90) == [10] * 4")
 
 
+CHAIN = """
+@troupe.remote
+def step(makers, depth):
+    if depth == 0:
+        return 0
+    return troupe.get(makers[depth - 1].make.remote(makers, depth - 1)) + 1
+
+@troupe.remote(num_cpus=0)
+class Maker:
+    def make(self, makers, depth):
+        return troupe.get(step.remote(makers, depth))
+
+@troupe.remote
+def span():
+    begun = time.monotonic()
+    sum(range(100_000))
+    return begun, time.monotonic()
+
+import time
+makers = [Maker.remote() for _ in range(4)]
+assert troupe.get(step.remote(makers, 4), timeout=90) == 4
+spans = sorted(troupe.get([span.remote() for _ in range(6)] + [makers[0].make.remote(makers, 0)], timeout=90)[:6])
+assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:])), spans
+while troupe.available_resources() != troupe.cluster_resources():
+    time.sleep(0.02)
+"""
+
+
+def test_a_chain_of_tasks_that_different_processes_started_on_one_cpu(home: Home) -> None:
+    run(home, 1, CHAIN)
+
+
 ACTORS = """
 @troupe.remote(num_cpus=0)
 class Caller:

@@ -30,7 +30,7 @@ head::Resources ReservedBy(const head::Node& node, const GroupId& group) {
 head::Resources TakenFrom(const head::Node& node) {
   head::Resources taken;
   for (const auto& [lease, holding] : node.holdings) {
-    if (holding.parent.IsNil()) taken.Add(holding.amount);
+    if (holding.parent.IsNil()) taken.Add(holding.takes());
   }
   return taken;
 }

@@ -37,6 +37,26 @@ TEST(LeaseTable, P1_RefusesWhatDoesNotFitAndSaysWhy) {
   EXPECT_TRUE(table.Conserves());
 }
 
+TEST(LeaseTable, WhatIsLentIsFreeUntilItIsWantedBackAndMadeGoodByWhoHadIt) {
+  LeaseTable table = Node();
+  ASSERT_TRUE(table.Reserve(MakeReserve(1, 1, 4 * kWhole)).granted);
+  EXPECT_TRUE(table.Lend(Key(1, 1), 9 * kWhole)) << "no more than it has";
+  EXPECT_EQ(AmountOf(table.Free(), kCpu), 4 * kWhole);
+  ASSERT_TRUE(table.Reserve(MakeReserve(2, 1, 3 * kWhole)).granted);
+  EXPECT_TRUE(table.Conserves());
+  EXPECT_TRUE(table.Lend(Key(1, 1), 0));
+  EXPECT_EQ(AmountOf(table.Free(), kCpu), 0u);
+  EXPECT_FALSE(table.Reserve(MakeReserve(3, 1, kWhole)).granted);
+  EXPECT_TRUE(table.Conserves());
+  table.Release(Key(2, 1));
+  EXPECT_EQ(AmountOf(table.Free(), kCpu), 0u) << "it is in use by who had lent it";
+  EXPECT_TRUE(table.Conserves());
+  EXPECT_TRUE(table.Lend(Key(1, 1), kWhole));
+  table.Release(Key(1, 1));
+  EXPECT_EQ(AmountOf(table.Free(), kCpu), 4 * kWhole);
+  EXPECT_TRUE(table.Conserves());
+}
+
 TEST(LeaseTable, P1_PartlyTakenBundlesAreGivenBack) {
   LeaseTable table = Node();
   wire::Reserve reserve = MakeReserve(1, 1, 3 * kWhole);

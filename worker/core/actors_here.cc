@@ -180,6 +180,10 @@ void ActorsHere::End(const wire::EndActor& end, Instant now, Effects* out) {
 }
 
 bool ActorsHere::OnMessage(Process& process, wire::Message message, Instant now, Effects* out) {
+  if (const auto* lent = wire::GetIf<wire::CpuLent>(&message.body)) {
+    OnLent(process, *lent, out);
+    return true;
+  }
   auto* ready = wire::GetIf<wire::ActorReady>(&message.body);
   if (ready == nullptr) return false;
   Actor* actor = Of(process);
@@ -217,6 +221,7 @@ void ActorsHere::OnStartFailed(Process& process, const std::string& error, Effec
 
 void ActorsHere::OnEnding(Process& process, Effects* out) {
   if (!process.exited || !process.drained) return;
+  OnLent(process, wire::CpuLent(), out);
   Actor* actor = Of(process);
   if (actor == nullptr) return;
   // exit_actor() and sys.exit(0): no reason to start it again.
@@ -227,6 +232,49 @@ void ActorsHere::OnEnding(Process& process, Effects* out) {
   DescribeExit(context_.facts, ActorText(actor->start), process.pid, process.exit, &failure);
   PostEnded(*actor, std::move(failure), out);
   Forget(process.actor, out);
+}
+
+void ActorsHere::OnLent(const Process& process, const wire::CpuLent& lent, Effects* out) {
+  const auto before = lenders_.find(process.id);
+  const ActorId lender = before != lenders_.end() ? before->second : lent.lender.IsNil() ? process.actor : lent.lender;
+  if (before != lenders_.end() && !lent.waits) lenders_.erase(before);
+  const auto found = actors_.find(lender);
+  if (found == actors_.end()) return;  // it is gone, and what it held with it
+  if (lent.waits) {
+    lenders_[process.id] = lender;
+    found->second.unused[process.id] = lent.amount;
+  } else {
+    found->second.unused.erase(process.id);
+  }
+  LendNow(found->second, out);
+}
+
+// Nothing while its own process goes on: that uses what others do not.
+void ActorsHere::LendNow(Actor& actor, Effects* out) {
+  std::uint64_t sum = 0;
+  for (const auto& [process, amount] : actor.unused) sum += amount;
+  if (actor.unused.count(actor.process) == 0) sum = 0;
+  if (std::exchange(actor.lends, sum) == sum) return;
+  if (actor.start.lends) context_.leases.Lend({actor.start.group, actor.start.attempt}, sum);
+  SayLent(actor, out);
+}
+
+void ActorsHere::SayLent(const Actor& actor, Effects* out) const {
+  wire::ActorLends lends;
+  lends.actor = actor.start.actor;
+  lends.incarnation = actor.start.incarnation;
+  lends.amount = actor.lends;
+  lends.free = AmountsToWire(context_.leases.Free());
+  lends.free_version = context_.leases.version();
+  wire::Message message;
+  message.body = std::move(lends);
+  context_.outbox.SendNow(std::move(message), out);
+}
+
+void ActorsHere::OnRegistered(Effects* out) const {
+  for (const auto& [id, actor] : actors_) {
+    if (actor.lends > 0) SayLent(actor, out);
+  }
 }
 
 void ActorsHere::PostStarted(const Actor& actor, Effects* out) {

@@ -3,6 +3,8 @@
 // Pure; view: one node. StartActor -> process -> ActorReady -> ActorStarted; its end, whatever the
 // cause, is one ActorEnded after exit and drained channel. Both are kept until the head has them
 // (outbox). A lower or equal incarnation than seen starts nothing (equal repeats ActorStarted).
+// Of what a process for tasks holds, the CPUs that nobody uses while its task waits are the node's to give (CpuLent): its own, less
+// what it lends to processes for tasks of its own, and what those do not need in turn.
 // An actor that the head may re-create elsewhere is killed `fence_after` the sending of the last
 // acknowledged heartbeat (decision 19); every other keeps running without a head.
 #pragma once
@@ -37,6 +39,8 @@ class ActorsHere {
   /// soon after the fence, should this worker be unable to.
   void Renew(Instant renewed, Effects* out);
   std::vector<wire::HeldActor> Held() const;
+  /// The head has forgotten what is lent here.
+  void OnRegistered(Effects* out) const;
 
  private:
   struct Actor {
@@ -50,6 +54,8 @@ class ActorsHere {
     std::string attachment;
     std::uint64_t ticket = 0;
     bool fetching = false;
+    std::map<ProcessId, std::uint64_t> unused;  // of its CPUs, by its process, if that waits, and by those that it lent some
+    std::uint64_t lends = 0;                    // of them all, to the node
   };
   void Spawn(Actor& actor, const std::string& payload, const std::string& payload_path,
              Effects* out);
@@ -57,11 +63,15 @@ class ActorsHere {
   void PostEnded(const Actor& actor, wire::Failure failure, Effects* out);
   void Forget(const ActorId& id, Effects* out);
   Actor* Of(const Process& process);
+  void OnLent(const Process& process, const wire::CpuLent& lent, Effects* out);
+  void LendNow(Actor& actor, Effects* out);
+  void SayLent(const Actor& actor, Effects* out) const;
   void SendLease(const Actor& actor, Effects* out) const;
   bool Seen(const ActorId& actor, std::uint64_t incarnation);
 
   CoreContext& context_;
   std::map<ActorId, Actor> actors_;
+  std::map<ProcessId, ActorId> lenders_;  // of processes that need less than they have
   std::map<ActorId, std::uint64_t> seen_;
   std::deque<ActorId> seen_order_;
   Instant renewed_{};  // as the actors know it

@@ -143,7 +143,8 @@ void LeaseTable::FreeIfDrained(LeaseKey key) {
     if (found == leases_.end()) return;
     const Lease& lease = found->second;
     if (!lease.draining || !lease.processes.empty() || !lease.children.empty()) return;
-    ResourcePool& pool = lease.has_parent ? leases_.at(lease.parent).inside : node_;
+    ResourcePool& pool = PoolOf(lease);
+    pool.Reclaim(kCpu, lease.lent);
     for (const auto& [index, take] : lease.bundles) pool.PutBack(take);
     if (!lease.has_parent) ++version_;
     const bool has_parent = lease.has_parent;
@@ -171,6 +172,27 @@ void LeaseTable::Detach(ProcessId process) {
   leases_.at(key).processes.erase(process);
   FreeIfDrained(key);
 }
+
+bool LeaseTable::Lend(const LeaseKey& key, std::uint64_t cpus) {
+  const auto found = leases_.find(key);
+  if (found == leases_.end()) return false;
+  Lease& lease = found->second;
+  std::uint64_t held = 0;
+  for (const auto& [index, take] : lease.bundles) held += AmountOf(take.amounts, kCpu);
+  cpus = std::min(cpus, held);
+  if (cpus == lease.lent) return false;
+  ResourcePool& pool = PoolOf(lease);
+  if (cpus > lease.lent) {
+    pool.Lend(kCpu, cpus - lease.lent);
+  } else {
+    pool.Reclaim(kCpu, lease.lent - cpus);
+  }
+  lease.lent = cpus;
+  if (!lease.has_parent) ++version_;
+  return true;
+}
+
+ResourcePool& LeaseTable::PoolOf(const Lease& lease) { return lease.has_parent ? leases_.at(lease.parent).inside : node_; }
 
 std::vector<LeaseKey> LeaseTable::TakeFreed() { return std::exchange(freed_, {}); }
 
@@ -225,14 +247,16 @@ void LeaseTable::Remember(const GroupId& group, std::uint64_t attempt) {
 
 bool LeaseTable::Conserves() const {
   Amounts sum = node_.Free();
+  Amounts twice = node_.owed();  // what is in use twice, or is held by one and another's to use
   for (const auto& [key, lease] : leases_) {
     if (lease.has_parent) continue;
+    Add(twice, {{kCpu, lease.lent}});
     for (const auto& [index, take] : lease.bundles) {
       Add(sum, take.amounts);
       for (const auto& [id, share] : take.gpus) sum[kGpu] += share;
     }
   }
-  return sum == capacity_;
+  return Subtract(sum, twice) && sum == capacity_;
 }
 
 }  // namespace troupe::worker

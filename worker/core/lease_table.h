@@ -58,6 +58,9 @@ class LeaseTable {
   bool Attach(const LeaseKey& key, ProcessId process);
   void Detach(ProcessId process);
 
+  /// So much of the CPUs of a lease is not needed for now: it is free until the lease needs it again. False: nothing changes.
+  bool Lend(const LeaseKey& key, std::uint64_t cpus);
+
   /// Leases that became free since the last call, in the order in which they did.
   std::vector<LeaseKey> TakeFreed();
 
@@ -83,12 +86,14 @@ class LeaseTable {
     bool has_parent = false;
     LeaseKey parent;
     bool draining = false;
+    std::uint64_t lent = 0;  // of its CPUs
   };
 
   void Remember(const GroupId& group, std::uint64_t attempt);
   const LeaseKey* Newest(const GroupId& group) const;
   void BeginRelease(const LeaseKey& key, std::vector<LeaseKey>* draining);
   void FreeIfDrained(LeaseKey key);
+  ResourcePool& PoolOf(const Lease& lease);
   bool TakeAll(const wire::Reserve& request, ResourcePool& pool, Lease* lease,
                std::string* reason) const;
   static std::vector<wire::BundleGrant> GrantsOf(const Lease& lease);

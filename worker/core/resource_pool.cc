@@ -1,5 +1,6 @@
 #include "worker/core/resource_pool.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -48,8 +49,20 @@ std::optional<Take> ResourcePool::TakeOut(const Amounts& wanted, std::string* re
 }
 
 void ResourcePool::PutBack(const Take& take) {
-  Add(free_, take.amounts);
+  for (const auto& [name, amount] : take.amounts) Lend(name, amount);
   for (const auto& [id, share] : take.gpus) gpus_[id] += share;
+}
+
+void ResourcePool::Lend(const std::string& name, std::uint64_t amount) {
+  const Amounts paid{{name, std::min(amount, AmountOf(owed_, name))}};
+  TROUPE_CHECK(Subtract(owed_, paid), name);
+  Add(free_, {{name, amount - paid.at(name)}});
+}
+
+void ResourcePool::Reclaim(const std::string& name, std::uint64_t amount) {
+  const Amounts there{{name, std::min(amount, AmountOf(free_, name))}};
+  TROUPE_CHECK(Subtract(free_, there), name);
+  Add(owed_, {{name, amount - there.at(name)}});
 }
 
 Amounts ResourcePool::Free() const {

@@ -35,6 +35,13 @@ class ResourcePool {
   std::optional<Take> TakeOut(const Amounts& wanted, std::string* reason);
   void PutBack(const Take& take);
 
+  /// Somebody who holds so much does not use it for now, and others may; wants it back. It has it then: what was given to others
+  /// meanwhile is owed, and the next that comes back is not free before that is made good.
+  void Lend(const std::string& name, std::uint64_t amount);
+  void Reclaim(const std::string& name, std::uint64_t amount);
+  /// What is in use twice.
+  const Amounts& owed() const { return owed_; }
+
   /// Free amounts; "GPU" is the sum over devices.
   Amounts Free() const;
 
@@ -43,6 +50,7 @@ class ResourcePool {
                                                                    std::string* reason) const;
 
   Amounts free_;                                // all but GPUs
+  Amounts owed_;                                // where it is not zero, nothing is free
   std::map<std::uint32_t, std::uint64_t> gpus_;  // free share of each device, zero entries kept
   std::vector<placement::GpuPlace> places_;
 };

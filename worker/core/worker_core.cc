@@ -82,6 +82,7 @@ void WorkerCore::OnNodeRegistered(const wire::NodeRegistered& message, Instant n
   context_.outbox.OnRegistered(out);
   if (leaving_) SayLeaving(out);
   launches_.OnRegistered(now, out);
+  actors_.OnRegistered(out);
   relays_.OnRegistered(context_.outbox, out);
   beat_due_ = now + heartbeat_every_;
 }

@@ -184,7 +184,7 @@ def is_initialized() -> bool:
     return _session.current_or_none() is not None
 
 
-around_wait: Any = None  # in a process for tasks: a context for waits (_task_host)
+around_wait: Any = None  # in a process for tasks: a context for waits (_task_waits)
 
 
 def lending(bound: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,7 +194,8 @@ def lending(bound: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if all(type(each) is not _calls.Ref or each.done() for each in (*args, *kwargs.values())):
             return bound(*args, **kwargs)
-        with around_wait():
+        refs = [each for each in (*args, *kwargs.values()) if type(each) is _calls.Ref]
+        with around_wait(refs, None):
             return bound(*args, **kwargs)
 
     return call
@@ -212,8 +213,8 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
     refs = list(refs) if isinstance(refs, tuple) else refs
     if around_wait is None or (type(refs) is _calls.Ref and refs.done()):
         return _calls.get(refs, timeout)
-    with around_wait():
-        return _calls.get(refs, timeout)
+    with around_wait(refs, timeout) as left:
+        return _calls.get(refs, left)
 
 
 def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None) -> Any:
@@ -259,8 +260,8 @@ def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,
         return [], []
     if around_wait is None:
         return _wait(refs, num_returns, timeout)
-    with around_wait():
-        return _wait(refs, num_returns, timeout)
+    with around_wait(refs, timeout, num_returns) as left:
+        return _wait(refs, num_returns, left)
 
 
 def _wait(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import _thread
-import contextlib
+import functools
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from troupe import _api, _bridge, _failures, _session, _tasks, exceptions
+from troupe import _api, _bridge, _failures, _session, _task_waits, _tasks, exceptions
 
 DEFINE = "__define__"
 LENT = "__lent__"
@@ -21,12 +21,12 @@ class TaskHost:
 
     current: "TaskHost | None" = None
 
-    def __init__(self, cpus: float) -> None:
+    def __init__(self, cpus: float, lender: str = "") -> None:
         TaskHost.current = self
-        self.cpus = cpus  # that it holds, or that its caller lends it
+        self.lending = _task_waits.Lending(cpus, lender)  # of what it holds, or what `lender` holds and its caller lends it
         self._functions: dict[str, Callable[..., Any]] = {}
         self.names: dict[str, str] = {}
-        _api.around_wait = waiting
+        _api.around_wait = functools.partial(_task_waits.waiting, self.lending)
         signal.signal(signal.SIGINT, _on_interrupt)
 
     def __troupe_find__(self, key: str) -> Callable[..., Any]:
@@ -47,21 +47,6 @@ class TaskHost:
 
 def _lent() -> int:
     return _bridge.native._object_figures()["lent"]
-
-
-@contextlib.contextmanager
-def waiting() -> Iterator[None]:
-    """Around a wait of the task: its CPU is for tasks that it started."""
-    session = _session.current_or_none()
-    leases = session.store.get("task_leases") if session is not None else None
-    if leases is None or not _bridge.native.running_call():
-        yield  # it started none; or it is a thread of the user's
-        return
-    leases.lend(True)
-    try:
-        yield
-    finally:
-        leases.lend(False)
 
 
 def _on_interrupt(number: int, frame: Any) -> None:

@@ -101,7 +101,7 @@ class Leases:
         if not self._waits or host is None or not pool.cpus:
             return 0
         lent = sum(lease.borrows for each in self.pools() for lease in (*each.asked.values(), *each.here.values()))
-        return int((host.cpus - lent) / pool.cpus + 1e-6)
+        return int((host.lending.cpus - host.lending.lent - lent) / pool.cpus + 1e-6)
 
     def interrupt(self, ref: Any, lane: int) -> None:
         """Makes the process behind a lane look whether the task that it runs, that of `ref`, is cancelled."""
@@ -190,6 +190,17 @@ class Leases:
                     _callbacks.report("what gets processes for tasks", error)
                     pool.fail_waiting(exceptions.SystemError_(f"the runtime could not get processes for tasks: {error}"))
             self._drop_unused()
+            if TaskHost.current is not None:
+                _callbacks.run("what says how much of its CPUs a task lends", self._look_at_lent, TaskHost.current)
+
+    def _look_at_lent(self, host: TaskHost) -> None:
+        """What tasks of its own use of this process's CPUs, or will when their processes come."""
+        used = 0.0
+        for pool in self.pools():
+            used += sum(lease.borrows for lease in pool.asked.values())
+            if any(lease.borrows for lease in pool.here.values()):
+                used += sum(pool.here[lane].borrows for lane, tasks, *_ in pool.native.look()[2] if tasks and lane in pool.here)
+        host.lending.look(used)
 
     def _take_news(self) -> None:
         while self._news:
@@ -358,7 +369,7 @@ class Leases:
         board = self._session.board
         board.subscribe("actor", lease.actor, lambda info, data: self._tell(lease, info, data))
         try:
-            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload(pool))
+            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload(pool, borrows))
         except exceptions.TroupeError as error:
             self._end(lease)
             if isinstance(error, exceptions.PlacementError):
@@ -372,14 +383,23 @@ class Leases:
         self._news.append((lease, info, attachment))
         self.wake()
 
-    def _host_payload(self, pool: Pool) -> bytes:
-        if pool.payload is None:
+    def _host_payload(self, pool: Pool, borrows: bool) -> bytes:
+        if borrows not in pool.payloads:
             from troupe import _capture
             from troupe._method_options import Traits
 
-            pool.payload = _capture.dumps(TaskHost, (pool.cpus,), {}, Traits(), _actor_options.running_of(pool.options),
-                                          what="the runtime's class for tasks")
-        return pool.payload
+            given = (pool.cpus, _lender()) if borrows else (pool.cpus,)
+            pool.payloads[borrows] = _capture.dumps(TaskHost, given, {}, Traits(), _actor_options.running_of(pool.options),
+                                                    what="the runtime's class for tasks")
+        return pool.payloads[borrows]
+
+
+def _lender() -> str:
+    """Who holds the CPUs that this process lends to processes for its tasks."""
+    from troupe._actor_host import ActorContext
+
+    host, context = TaskHost.current, ActorContext.current
+    return (host.lending.lender if host is not None else "") or (context.actor if context is not None else "")
 
 
 def _on_our_cpu(spec: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ class Pool:
         self.due: float | None = None
         self.blocks_since: float | None = None  # others wait for processes that are kept for what they own
         self.blocking_said = False
-        self.payload: bytes | None = None  # what its processes begin with
+        self.payloads: dict[bool, bytes] = {}  # what its processes begin with; those that borrow, others
         self.claims = 0  # of those who bind a function to it just now
 
     @property
