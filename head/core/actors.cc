@@ -376,7 +376,7 @@ void LoseActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
     Actor* actor = turn.FindActor(id);
     if (actor == nullptr || actor->place.node.IsNil() || OutOfReach(turn, *actor)) continue;
     TellActorEnded(turn, actor->place.node, id, actor->incarnation);
-    Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor));
+    Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor), {}, false);
   }
 }
 
@@ -384,7 +384,7 @@ void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why) {
   Actor* actor = turn.FindActor(id);
   if (actor == nullptr || !actor->live() || actor->place.node.IsNil()) return;
   TellActorEnded(turn, actor->place.node, id, actor->incarnation);
-  Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor));
+  Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor), {}, false);
 }
 
 void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {

@@ -29,7 +29,7 @@ bool MayStillRun(const Turn& turn, const Actor& actor) {
 std::string FormerLifeText(const Turn& turn, const Actor& actor) {
   const Node* node = turn.SeeNode(actor.failure.node);
   if (node == nullptr) return {};
-  if (!node->dead) return "node " + node->name + " is to end its process from before it was lost";
+  if (!node->dead) return "node " + node->name + " is to end its process of before";
   const auto left = std::chrono::ceil<std::chrono::seconds>(FencedAt(turn, *node) - turn.now);
   return "its process may still run on node " + node->name + ", which is lost: for " + std::to_string(left.count()) +
          " s more at the most";

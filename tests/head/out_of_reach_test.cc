@@ -184,7 +184,7 @@ TEST_F(FormerLives, ANodeThatIsBackWithItSaysWhenItHasEnded) {
   EXPECT_EQ(Last<wire::EndActor>(node_.session).incarnation, 1u);
   Advance(std::chrono::milliseconds(50));
   EXPECT_EQ(Shown(actor_).state, wire::ActorState::kPending) << "two lives of one actor";
-  EXPECT_EQ(Shown(actor_).waiting_for, "node node-a is to end its process from before it was lost");
+  EXPECT_EQ(Shown(actor_).waiting_for, "node node-a is to end its process of before");
   Ended(1);
   ExpectsNextLife();
 }
