@@ -219,7 +219,8 @@ void Node::BeginLeave(const std::string& reason) {
   const bool again = std::exchange(leaving_, true);
   if (!again) leave_reason_ = reason;
   Log(LogLevel::kInfo, again ? "leaving at once" : "leaving", {{"reason", reason}});
-  if (core_) Perform(core_->Leave(reason, clock_.Now()));
+  // One that the head has told to leave is leaving: the first signal takes nothing from its ranks' time, the second does.
+  if (core_ && (again || !core_->leaving())) Perform(core_->Leave(reason, clock_.Now()));
 }
 
 void Node::Tick() {

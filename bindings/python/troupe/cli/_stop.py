@@ -14,6 +14,7 @@ from troupe import _cluster, _home, exceptions
 from troupe.cli import _common
 
 GRACE_S = 15.0  # longer than ranks have for their last word
+ASKED_S = 3.0  # for workers whom the head tells; one that it does not reach gets a signal then
 
 
 @click.command()
@@ -93,7 +94,7 @@ def remove_sockets(cluster_id: str) -> None:
 
 
 def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_S) -> list[int]:
-    """Ends processes: SIGTERM, at once if `ask`, else when `grace` seconds have not sufficed for what they were asked; then SIGKILL.
+    """Ends processes: SIGTERM, at once if `ask`, else after ASKED_S; then, after `grace`, SIGKILL.
 
     Waits for their ends by event. Returns those that are left. Unlike a process group's kill it touches
     only these: each ends its own children.
@@ -106,7 +107,7 @@ def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_
             continue
     try:
         if not ask:
-            _wait(watched, grace)
+            _wait(watched, min(grace, ASKED_S))
         for number in (signal.SIGTERM, signal.SIGKILL):
             for descriptor in list(watched):
                 try:
