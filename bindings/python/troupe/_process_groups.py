@@ -49,7 +49,19 @@ def _wrap(module: Any) -> None:
             module._world.group_count = _worlds * GROUPS_OF_A_WORLD
         return done
 
-    name_of = module._process_group_name
+    _name_once(module)
+    destroy_process_group.__doc__ = destroy.__doc__
+    destroy_process_group._troupe_original = destroy  # type: ignore[attr-defined]
+    module.destroy_process_group = destroy_process_group
+    package = sys.modules.get("torch.distributed")
+    if package is not None and hasattr(package, "destroy_process_group"):
+        package.destroy_process_group = destroy_process_group  # type: ignore[attr-defined]
+
+
+def _name_once(module: Any) -> None:
+    name_of = getattr(module, "_process_group_name", None)
+    if name_of is None:  # torch before it had such names
+        return
 
     def process_group_name(ranks: Any, use_hashed_name: bool) -> str:
         name = name_of(ranks, use_hashed_name)
@@ -59,12 +71,6 @@ def _wrap(module: Any) -> None:
         return name if _named[name] == 1 else type(name)(f"{name}_{_named[name]}")
 
     module._process_group_name = process_group_name
-    destroy_process_group.__doc__ = destroy.__doc__
-    destroy_process_group._troupe_original = destroy  # type: ignore[attr-defined]
-    module.destroy_process_group = destroy_process_group
-    package = sys.modules.get("torch.distributed")
-    if package is not None and hasattr(package, "destroy_process_group"):
-        package.destroy_process_group = destroy_process_group  # type: ignore[attr-defined]
 
 
 def _wrap_parallel(module: Any) -> None:
