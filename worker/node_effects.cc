@@ -68,6 +68,7 @@ HeadLink::Events Node::LinkEvents() {
     Perform(core_->OnHeadDown(clock_.Now()));
   };
   events.renewed = [this](const net::Credentials& credentials) {
+    if (!doors_) return;  // a node that comes back after days renews before they are open: they open with what it has then
     const Status status = doors_->Renew(credentials);
     if (!status.ok()) {
       Log(LogLevel::kError, "the renewed certificate", {{"reason", MessageOf(status)}});
