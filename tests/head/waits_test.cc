@@ -131,7 +131,8 @@ TEST_F(Bounds, KeysOfWhoNeverBecameANodeAreForgotten) {
 }
 
 TEST_F(Bounds, ANodeWhoseNameATerminalObeysIsRefused) {
-  for (const std::string name : {"a\x1b[2Jb", "a b", "a\nb", std::string(300, 'n').c_str()}) {
+  const std::vector<std::string> names = {"a\x1b[2Jb", "a b", "a\nb", std::string(300, 'n')};
+  for (const std::string& name : names) {
     const SessionId session = Open(wire::Role::kWorker, NodeId(7, 50));
     wire::RegisterNode node;
     node.name = name;
