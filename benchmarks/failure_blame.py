@@ -6,13 +6,15 @@ Right is who names rank 2 and how it ended. Then launches that end well: whether
 Part of failure.py: `python benchmarks/failure.py --blame 40 --ends 200 [--keep]`.
 """
 import contextlib
-import os
 import pathlib
 import re
 import subprocess
 import sys
 import time
 import typing
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+from stress import busy_cores  # noqa: E402
 
 BLAMED = 2
 # How rank 2 ends, and what of that must be in the error. torchrun takes an exit with 0 for success, so there it is only seen whom it names.
@@ -38,18 +40,6 @@ def train(word):
         dist.all_reduce(torch.ones(1000))
 """
 TORCHRUN_LIMIT_S = 300.0
-
-
-@contextlib.contextmanager
-def busy_cores() -> typing.Iterator[None]:
-    """A loop on every core, as a data loader or a build beside the ranks."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
-    try:
-        yield
-    finally:
-        for each in loops:
-            each.kill()
-            each.wait()
 
 
 @contextlib.contextmanager

@@ -174,15 +174,15 @@ bool BlobStore::IsIntact(const std::string& sha256, Blob& blob, int fd) {
   return true;
 }
 
-bool BlobStore::Has(const std::string& sha256) {
+UniqueFd BlobStore::OpenIntact(const std::string& sha256) {
   const auto found = blobs_.find(sha256);
-  if (found == blobs_.end()) return false;
-  const UniqueFd fd(open(PathOf(sha256).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (fd.valid() && IsIntact(sha256, found->second, fd.get())) return true;
+  if (found == blobs_.end()) return {};
+  UniqueFd fd(open(PathOf(sha256).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (fd.valid() && IsIntact(sha256, found->second, fd.get())) return fd;
   Log(LogLevel::kWarning, "a blob is given up: its file is gone, or has another content than it was kept with",
       {{"sha256", HexOf(sha256)}});
   Drop(found);
-  return false;
+  return {};
 }
 
 void BlobStore::Drop(Blobs::iterator blob) {
@@ -193,10 +193,9 @@ void BlobStore::Drop(Blobs::iterator blob) {
 
 BlobPiece BlobStore::Get(const std::string& sha256, std::uint64_t offset) {
   BlobPiece piece;
-  if (!Has(sha256)) return piece;
-  const auto found = blobs_.find(sha256);
-  const UniqueFd fd(open(PathOf(sha256).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const UniqueFd fd = OpenIntact(sha256);
   if (!fd.valid()) return piece;
+  const auto found = blobs_.find(sha256);
   found->second.used = ++tick_;
   piece.found = true;
   piece.size = found->second.size;

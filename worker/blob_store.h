@@ -45,7 +45,7 @@ class BlobStore {
   /// Takes a finished file in by rename; its digest is `sha256`.
   Status Adopt(const std::string& path, const std::string& sha256);
   /// Whether it is here, with the content of its name.
-  bool Has(const std::string& sha256);
+  bool Has(const std::string& sha256) { return OpenIntact(sha256).valid(); }
   std::string PathOf(const std::string& sha256) const;
   /// A pinned blob stays; pins count.
   void Pin(const std::string& sha256);
@@ -83,6 +83,8 @@ class BlobStore {
   Blob& Insert(const std::string& sha256, std::uint64_t size);
   static Traits TraitsOf(int fd);
   bool IsIntact(const std::string& sha256, Blob& blob, int fd);
+  /// Its file, with the content of its name; else none, and it is given up.
+  UniqueFd OpenIntact(const std::string& sha256);
   void Drop(Blobs::iterator blob);
   void MakeRoom(std::uint64_t bytes);
   Status RoomForUpload(std::uint64_t uploader) const;

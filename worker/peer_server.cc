@@ -5,6 +5,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/handover.h"
 #include "runtime/net/tls_context.h"
+#include "runtime/wire/token_rule.h"
 
 namespace troupe::worker {
 namespace {
@@ -107,7 +108,7 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
     }
     co_return;
   }
-  const bool ends_with_token = !admitted->token.IsNil() && net::EndsWithItsToken(admitted->role);
+  const bool ends_with_token = !admitted->token.IsNil() && wire::EndsWithItsToken(admitted->role);
   auto listed = ends_with_token ? by_token_.emplace(admitted->token, connection) : by_token_.end();
   const std::uint64_t asker = next_asker_++;
   const auto open = std::make_shared<int>(0);

@@ -10,8 +10,8 @@
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/outputs.h"
-#include "head/core/roles.h"
 #include "head/core/owners.h"
+#include "head/core/roles.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
@@ -64,7 +64,7 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
   return ErrorCode::kInfeasible;
 }
 
-// So much of the CPUs of a process for tasks is its node's to give, for now.
+// So much of the CPUs of a process for tasks is its node's to give, while its task waits.
 void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus) {
   actor.lends = cpus;
   const Group* own = turn.FindGroup(actor.own_group);

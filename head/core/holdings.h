@@ -21,7 +21,7 @@ struct Holding {
   placement::Resources amount;
   GroupId parent;  // nil: taken from the node itself
   HoldingState state = HoldingState::kAsked;
-  placement::Resources lent;  // of it, to whoever the node gives it, for now
+  placement::Resources lent;  // of it, to whoever the node gives it, until it is wanted back
 
   placement::Resources takes() const {
     placement::Resources rest = amount;
@@ -49,7 +49,7 @@ class Holdings {
   /// A reservation that is asked for, or more of one.
   void Add(const Lease& lease, const GroupId& parent, const placement::Resources& amount);
   void SetState(const Lease& lease, HoldingState state);
-  /// So much of it is free for now, as its node says; of no more than it is.
+  /// So much of it is free until its node says otherwise; of no more than it is.
   void Lend(const Lease& lease, const placement::Resources& lent);
   const_iterator erase(const_iterator at);
   bool erase(const Lease& lease);

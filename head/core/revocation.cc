@@ -9,18 +9,17 @@
 #include "head/core/launches.h"
 #include "head/core/lived_time.h"
 #include "head/core/owners.h"
+#include "runtime/wire/token_rule.h"
 
 namespace troupe::head {
 namespace {
 
 constexpr std::uint64_t kCertificateUs = 24ull * 3600 * 1'000'000;  // of a client or an observer (net/certificate.h)
 
-bool EndsWithIt(wire::Role role) { return role == wire::Role::kClient || role == wire::Role::kObserver; }
-
 wire::Revoked AllRevoked(const State& state) {
   wire::Revoked revoked;
   for (const auto& [id, token] : state.tokens) {
-    if (token.revoked && EndsWithIt(token.role)) revoked.tokens.push_back(id);
+    if (token.revoked && wire::EndsWithItsToken(token.role)) revoked.tokens.push_back(id);
   }
   return revoked;
 }
@@ -33,7 +32,7 @@ bool InDetachedLaunch(Turn& turn, const LaunchId& id) {
 void EndSessions(Turn& turn, const TokenId& token, const std::string& why) {
   std::vector<OwnerId> owners;
   for (auto& [id, session] : turn.state.sessions) {
-    if (session.token != token || !EndsWithIt(session.role)) continue;
+    if (session.token != token || !wire::EndsWithItsToken(session.role)) continue;
     turn.Close(id, why);
     if (session.role == wire::Role::kClient) owners.push_back(OwnerId(session.subject));
   }
@@ -69,7 +68,7 @@ void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& 
     turn.Append(std::move(token));
   }
   const TokenId id = message.id;
-  if (EndsWithIt(turn.state.tokens.at(id).role)) {
+  if (wire::EndsWithItsToken(turn.state.tokens.at(id).role)) {
     for (auto& [launch_id, launch] : turn.state.launches) {
       if (launch.token == id && launch.open() && launch.spec.detached) reply.detached.push_back(InfoOf(turn, launch));
     }
@@ -84,10 +83,15 @@ void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& 
   // Before its own session is closed, should it be one of those.
   turn.Reply(request, std::move(reply));
   const std::string why = "the token it came by (" + id.Short() + ") was revoked";
-  if (EndsWithIt(turn.state.tokens.at(id).role)) {
+  if (wire::EndsWithItsToken(turn.state.tokens.at(id).role)) {
     EndSessions(turn, id, why);
     EndThings(turn, id, why);
   }
+}
+
+bool IsRevoked(const State& state, wire::Role role, const TokenId& token) {
+  const auto known = state.tokens.find(token);
+  return wire::EndsWithItsToken(role) && known != state.tokens.end() && known->second.revoked;
 }
 
 void TellRevoked(Turn& turn, const NodeId& node) {

@@ -17,6 +17,8 @@ namespace troupe::head {
 /// The answer names what goes on: detached launches, and nodes that cannot be told, with the time until which those may let its
 /// certificates in.
 void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& message);
+/// Whether a certificate of this role that was given for `token` is worth nothing any more.
+bool IsRevoked(const State& state, wire::Role role, const TokenId& token);
 /// All that are revoked, to a worker; nothing where none is.
 void TellRevoked(Turn& turn, const NodeId& node);
 

@@ -65,9 +65,10 @@ StatusOr<ClusterFolder> OpenClusterFolder(const FolderOptions& options, std::uin
 }
 
 std::string ContactJson(const ClusterId& cluster, const std::string& address, int pid,
-                        const std::string& socket) {
+                        const std::string& socket, const std::string& client_token) {
   return "{\"cluster_id\": \"" + cluster.Hex() + "\", \"address\": \"" + JsonEscape(address) +
-         "\", \"pid\": " + std::to_string(pid) + ", \"socket\": \"" + JsonEscape(socket) + "\"}\n";
+         "\", \"pid\": " + std::to_string(pid) + ", \"socket\": \"" + JsonEscape(socket) + "\"" +
+         (client_token.empty() ? "" : ", \"client_token\": \"" + JsonEscape(client_token) + "\"") + "}\n";
 }
 
 }  // namespace troupe::head

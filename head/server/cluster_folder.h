@@ -30,8 +30,8 @@ struct ClusterFolder {
 /// Errors: kNotFound (no such cluster), kInvalid (neither folder given), the disk's own.
 StatusOr<ClusterFolder> OpenClusterFolder(const FolderOptions& options, std::uint64_t now_us);
 
-/// {"cluster_id": ..., "address": ..., "pid": ..., "socket": ...}, one line.
+/// {"cluster_id": ..., "address": ..., "pid": ..., "socket": ...}, one line; with a `client_token` also that: never for a file.
 std::string ContactJson(const ClusterId& cluster, const std::string& address, int pid,
-                        const std::string& socket);
+                        const std::string& socket, const std::string& client_token = "");
 
 }  // namespace troupe::head

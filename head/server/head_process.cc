@@ -62,12 +62,6 @@ wire::TokenWritten TokenOfRun(const net::Token& token, std::uint64_t now_us) {
   return written;
 }
 
-// A line of JSON with one more field, for the pipe of who started this head; never for a file.
-std::string WithToken(const std::string& contact, const std::string& token) {
-  const std::size_t end = contact.rfind('}');
-  return contact.substr(0, end) + ",\"client_token\":\"" + token + "\"" + contact.substr(end);
-}
-
 class HeadProcess {
  public:
   explicit HeadProcess(const HeadOptions& options) : options_(options), signals_(loop_) {}
@@ -185,7 +179,7 @@ class HeadProcess {
     Log(LogLevel::kInfo, "head ready",
         {{"address", server_->address()}, {"cluster", cluster.Hex()},
          {"incarnation", core_->state().incarnation}, {"events", core_->last_sequence()}});
-    Tell(options_.ready_fd, client_token_.empty() ? contact : WithToken(contact, std::exchange(client_token_, {})));
+    Tell(options_.ready_fd, ContactJson(cluster, server_->address(), getpid(), socket, std::exchange(client_token_, {})));
     return absl::OkStatus();
   }
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "head/core/lived_time.h"
+#include "head/core/revocation.h"
 #include "head/core/snapshot.h"
 #include "head/server/net_token_mint.h"
 #include "head/server/probe.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
-#include "runtime/net/revocations.h"
 #include "runtime/os/family.h"
 #include "runtime/wire/frame.h"
 
@@ -147,8 +147,7 @@ net::SessionRules Server::RulesNow() const {
     const_cast<Server*>(this)->Feed(TokenUsed{id});
   };
   rules.revoked = [this](const net::Identity& identity) {
-    const auto known = core_.state().tokens.find(identity.token);
-    return net::EndsWithItsToken(identity.role) && known != core_.state().tokens.end() && known->second.revoked;
+    return IsRevoked(core_.state(), identity.role, identity.token);
   };
   rules.may_rejoin = [this](const net::Identity& identity, const std::string& key_hash) {
     if (identity.role != wire::Role::kWorker) return false;

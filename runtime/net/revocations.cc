@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include "runtime/wire/token_rule.h"
+
 namespace troupe::net {
 
 struct Revocations::Shared {
@@ -15,8 +17,6 @@ Status RevokedToken(const TokenId& token) {
                                             "one: troupe token create --role client > token");
 }
 
-bool EndsWithItsToken(wire::Role role) { return role == wire::Role::kClient || role == wire::Role::kObserver; }
-
 std::shared_ptr<Revocations::Shared> Revocations::MakeShared() { return std::make_shared<Shared>(); }
 
 void Revocations::Set(const std::vector<TokenId>& tokens) {
@@ -28,13 +28,13 @@ void Revocations::Set(const std::vector<TokenId>& tokens) {
 }
 
 bool Revocations::Refuses(const Identity& who) const {
-  if (who.token.IsNil() || !EndsWithItsToken(who.role)) return false;
+  if (who.token.IsNil() || !wire::EndsWithItsToken(who.role)) return false;
   const std::lock_guard lock(shared_->mutex);
   return shared_->revoked.count(who.token) > 0;
 }
 
 std::shared_ptr<void> Revocations::Watch(const Identity& who, int fd) {
-  if (who.token.IsNil() || !EndsWithItsToken(who.role)) return nullptr;
+  if (who.token.IsNil() || !wire::EndsWithItsToken(who.role)) return nullptr;
   const std::lock_guard lock(shared_->mutex);
   if (shared_->revoked.count(who.token) > 0) ::shutdown(fd, SHUT_RDWR);
   const auto entry = shared_->watched.emplace(who.token, fd);

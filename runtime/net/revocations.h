@@ -3,8 +3,7 @@
 //
 //   REV-1  Refuses is true of a client's or an observer's certificate of a revoked token, from the moment of Set on.
 //   REV-2  A connection that is watched is shut down by Set when its certificate is one of those; so none outlives the word.
-//   REV-3  Nodes stay: a token that many nodes joined by may be revoked for the next one's sake. So do processes of launches:
-//          the head ends those that are to end.
+//   REV-3  Nodes and processes of launches stay (wire/token_rule.h).
 //
 // View: one process. Thread-safe.
 #pragma once
@@ -23,8 +22,6 @@ namespace troupe::net {
 
 /// The refusal of a certificate whose token was revoked.
 Status RevokedToken(const TokenId& token);
-/// Whether certificates of this role end with their token (REV-3).
-bool EndsWithItsToken(wire::Role role);
 
 class Revocations {
  public:

@@ -47,6 +47,10 @@ def _ask(driver: subprocess.Popen) -> str:
     return driver.stdout.readline().strip()
 
 
+def _alive(home: Home) -> list[dict]:
+    return [each for each in home.json("list", "actors") if each["state"] == "alive"]
+
+
 def _token(home: Home, tmp_path: Path, name: str) -> tuple[str, str]:
     made = home.json("token", "create", "--role", "client")
     path = tmp_path / name
@@ -63,18 +67,15 @@ def test_RT2_RT3_a_revoked_tokens_clients_and_actors_end_and_others_go_on(home: 
     try:
         for driver in drivers:
             assert driver.stdout is not None and driver.stdout.readline().strip() == "1"
-        actors = home.json("list", "actors")
-        assert len([each for each in actors if each["state"].lower() == "alive"]) == 3, actors
+        assert len(_alive(home)) == 3
         said = home.json("token", "revoke", mine_id[:8])
         assert said["revoked"] == mine_id and said["cut_off"] == []
         assert _ask(drivers[2]) == "2", "another token's driver"
         for driver in drivers[:2]:
             answer = _ask(driver)
             assert answer.startswith("error"), answer
-        left = eventually(lambda: [each for each in home.json("list", "actors") if each["state"].lower() == "alive"]
-                          if len([each for each in home.json("list", "actors") if each["state"].lower() == "alive"]) == 2 else None,
-                          what="the end of what the token's client made")
-        assert sorted(each["name"] for each in left) == ["", "kept"], left
+        eventually(lambda: len(_alive(home)) == 2, what="the end of what the token's client made")
+        assert sorted(each["name"] for each in _alive(home)) == ["", "kept"]
         again = subprocess.run([sys.executable, "-c", f"import troupe; troupe.init({head['address']!r}, token_file={mine!r})"],
                                capture_output=True, text=True, timeout=TIMEOUT_S)
         assert again.returncode != 0 and "it was revoked" in again.stderr, again.stderr

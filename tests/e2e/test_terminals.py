@@ -37,8 +37,8 @@ def fails():
 
 actor = Named.options(name="name" + attack).remote()
 troupe.get(actor.speak.remote())
-rank.distributed() if hasattr(rank, "distributed") else rank()
-for what in (lambda: troupe.get(actor.fail.remote()), lambda: (fails.distributed if hasattr(fails, "distributed") else fails)()):
+rank.distributed()
+for what in (lambda: troupe.get(actor.fail.remote()), lambda: fails.distributed()):
     try:
         what()
     except Exception as error:

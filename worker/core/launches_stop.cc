@@ -54,12 +54,12 @@ bool Launches::RunsCode(const Run& run, const Rank& rank, const Process& process
 }
 
 bool Launches::Drain(Process& process, const std::string& reason, Instant now, Effects* out) {
-  const Run* run = FindRun(process);
-  Rank* rank = run == nullptr ? nullptr : FindRank(*FindRun(process), process.id);
+  Run* run = FindRun(process);
+  const Rank* rank = run == nullptr ? nullptr : FindRank(*run, process.id);
   if (rank == nullptr || !RunsCode(*run, *rank, process)) return false;
   wire::ProcessStop order;
   order.signal = SIGTERM;
-  order.grace_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(context_.limits.drain_grace).count());
+  order.grace_ms = static_cast<std::uint32_t>(Millis(context_.limits.drain_grace));
   order.reason = reason;
   order.exit_code = 1;
   context_.processes.Stop(process, order, now, out);

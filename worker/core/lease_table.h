@@ -58,7 +58,7 @@ class LeaseTable {
   bool Attach(const LeaseKey& key, ProcessId process);
   void Detach(ProcessId process);
 
-  /// So much of the CPUs of a lease is not needed for now: it is free until the lease needs it again. False: nothing changes.
+  /// So much of the CPUs of a lease is not needed: it is free until the lease needs it again. False: nothing changes.
   bool Lend(const LeaseKey& key, std::uint64_t cpus);
 
   /// Leases that became free since the last call, in the order in which they did.

@@ -35,7 +35,7 @@ class ResourcePool {
   std::optional<Take> TakeOut(const Amounts& wanted, std::string* reason);
   void PutBack(const Take& take);
 
-  /// Somebody who holds so much does not use it for now, and others may; wants it back. It has it then: what was given to others
+  /// Somebody who holds so much does not use it, and others may; wants it back. It has it then: what was given to others
   /// meanwhile is owed, and the next that comes back is not free before that is made good.
   void Lend(const std::string& name, std::uint64_t amount);
   void Reclaim(const std::string& name, std::uint64_t amount);
