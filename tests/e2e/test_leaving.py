@@ -92,8 +92,10 @@ class Holder:
         self.packed.write("step,loss\\n")
         self.archive = zipfile.ZipFile(f"{folder}/{type(self).__name__}.zip", "w")
         self.archive.writestr("metrics.csv", "step,loss\\n")
-        self.tar = tarfile.open(f"{folder}/{type(self).__name__}.tar", "w")
+        self.tar = tarfile.open(f"{folder}/{type(self).__name__}.tar.gz", "w:gz")
         self.tar.addfile(tarfile.TarInfo("empty"))
+        self.log = open(f"{folder}/{type(self).__name__}.log", "w")
+        self.log.write("step 1\\n")
         self.me = self  # a circle: no count of references ends it
     def __del__(self):
         Path(self.folder, f"{type(self).__name__}.deleted").touch()
@@ -117,11 +119,12 @@ def whole(folder: Path, name: str) -> bool:
 
     try:
         with gzip.open(folder / f"{name}.gz", "rt") as packed, zipfile.ZipFile(folder / f"{name}.zip") as archive, \
-                tarfile.open(folder / f"{name}.tar") as tar:
+                tarfile.open(folder / f"{name}.tar.gz") as tar:
             read = packed.read(), archive.read("metrics.csv"), tar.getnames()
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.ReadError):
         return False
-    return read == ("step,loss\n", b"step,loss\n", ["empty"]) and (folder / f"{name}.deleted").exists()
+    logged = (folder / f"{name}.log").read_text() == "step 1\n"
+    return logged and read == ("step,loss\n", b"step,loss\n", ["empty"]) and (folder / f"{name}.deleted").exists()
 
 
 def test_what_a_module_or_an_actor_holds_is_let_go_of_and_archives_are_whole(idle: Home, tmp_path: Path) -> None:
@@ -137,7 +140,7 @@ def test_what_a_module_or_an_actor_holds_is_let_go_of_and_archives_are_whole(idl
         archives_of_a_program.hold(folder)
 
     assert train.submit(str(out)).result(60) == [None]
-    eventually(lambda: whole(out, "InModule"), what=f"what the module held; there is {left(out)}")
+    eventually(lambda: whole(out, "InModule"), what=f"what the module held, in {out},")
 
     class OfActor:
         def hold(self, folder: str) -> None:
@@ -155,7 +158,7 @@ def test_what_a_module_or_an_actor_holds_is_let_go_of_and_archives_are_whole(idl
     troupe.get(actor.hold.remote(str(out)), timeout=60)
     with pytest.raises(troupe.exceptions.ActorDiedError):
         troupe.get(actor.leave.remote(), timeout=60)
-    eventually(lambda: whole(out, "Mine"), what=f"what the actor held; there is {left(out)}")
+    eventually(lambda: whole(out, "Mine"), what=f"what the actor held, in {out},")
 
 
 def test_one_that_does_not_end_says_what_it_waits_for(idle: Home, tmp_path: Path) -> None:

@@ -84,13 +84,14 @@ def span():
     sum(range(100_000))
     return begun, time.monotonic()
 
-import time
+import threading, time
+pause = threading.Event()
 makers = [Maker.remote() for _ in range(4)]
 assert troupe.get(step.remote(makers, 4), timeout=90) == 4
 spans = sorted(troupe.get([span.remote() for _ in range(6)] + [makers[0].make.remote(makers, 0)], timeout=90)[:6])
 assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:])), spans
 while troupe.available_resources() != troupe.cluster_resources():
-    time.sleep(0.02)
+    pause.wait(0.02)
 """
 
 

@@ -53,10 +53,13 @@ def run() -> None:
         threading._shutdown()
     with _printed("exit handlers"):
         atexit._run_exitfuncs()
+    files: list[Any] = []
+    with contextlib.suppress(Exception):
+        files = _files_with_an_end()
     with _printed("the program's objects"):
         _release()
     with contextlib.suppress(Exception):
-        close_files()
+        close_files(files)
 
 
 @contextlib.contextmanager
@@ -116,22 +119,50 @@ _BUFFERED = (io.BufferedWriter, io.BufferedRandom)
 _IN_MEMORY = (io.BytesIO, io.StringIO)
 
 
-def close_files() -> None:
-    """Closes what writes into files by way of other files (compressed ones, archives), and flushes what file objects have buffered.
+def _files_with_an_end() -> list[Any]:
+    """File objects that write, and what writes by way of them (compressed ones, archives); looked for only where a file is open for
+    writing, since that takes its time.
 
-    Looks for them only where a file is open for writing: that takes its time.
+    Whoever has these keeps them open while others are let go of: of a circle that is collected together, the descriptor may be
+    closed before what its buffer holds is written.
     """
     if not _open_files():
-        return
-    objects = gc.get_objects()
-    for each in [each for each in objects if _ends_a_file(each)]:
+        return []
+    return [each for each in gc.get_objects() if isinstance(each, (io.TextIOWrapper, *_BUFFERED)) or _ends_a_file(each)]
+
+
+def close_files(files: list[Any]) -> None:
+    """Closes what writes into files by way of other files, and flushes what file objects have buffered: of these, and of those that
+    have been opened since they were looked for."""
+    files = [*files, *_files_with_an_end()]
+    _flush(files)
+    for each in _outermost_first([each for each in files if _ends_a_file(each)]):
         with contextlib.suppress(Exception):
             each.close()
+    _flush(files)
+
+
+def _flush(files: list[Any]) -> None:
     for kind in (io.TextIOWrapper, _BUFFERED):
-        for each in objects:
+        for each in files:
             if isinstance(each, kind):
                 with contextlib.suppress(Exception):
                     each.flush()
+
+
+def _outermost_first(files: list[Any]) -> list[Any]:
+    """What another one of these writes through comes behind it: a tar file before the gzip file that it is packed by."""
+    known = {id(each) for each in files}
+    depths: dict[int, int] = {}
+
+    def depth(file: Any) -> int:
+        if id(file) not in depths:
+            depths[id(file)] = 0  # where it comes back to itself
+            inner = [value for value in getattr(file, "__dict__", {}).values() if id(value) in known]
+            depths[id(file)] = 1 + max(map(depth, inner), default=0)
+        return depths[id(file)]
+
+    return sorted(files, key=depth, reverse=True)
 
 
 def _ends_a_file(thing: Any) -> bool:
