@@ -1,0 +1,85 @@
+"""What takes longer than a run of continuous integration has for it: `./test long NAME`. How it ended is kept in tests/long/NAME.json.
+
+    scripts/long.py           the names, what each does, and how its last run ended
+    scripts/long.py NAME      runs it (`./test long NAME` builds first); exit code as its command's
+"""
+from __future__ import annotations
+
+import collections
+import datetime
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "tests" / "long"
+LINES_KEPT = 60
+PYTHON = ".venv/bin/python"
+NAMES = {
+    "fuzz": ("each fuzz target for ten minutes", "scripts/fuzz 600"),
+    "simulator": ("a hundred thousand seeds of the simulator", "build/dev/bin/troupe_sim --seeds 100000 --first 1 --once"),
+    "kill_sweep": ("a head killed at a thousand numbered places", f"{PYTHON} tests/e2e/kill_sweep.py --kills 1000"),
+    "stress": ("tests through real processes, five times beside a busy loop on each core", "scripts/stress tests/e2e 5"),
+    "stress_actors": ("the same of what actors are made of", "scripts/stress tests/actors 5"),
+    "failure": ("how launches end, each way 40 times, beside torchrun", f"{PYTHON} benchmarks/failure.py --blame 40 --ends 200"),
+}
+
+
+def record(name: str, command: str, status: int, seconds: float, last: list[str]) -> dict[str, object]:
+    """What is kept of a run."""
+    commit = subprocess.run(["git", "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, cwd=ROOT, check=False)
+    return {
+        "name": name, "command": command, "commit": commit.stdout.strip(), "date": datetime.date.today().isoformat(),
+        "cpus": os.cpu_count(), "minutes": round(seconds / 60, 1), "status": status, "passed": status == 0, "last_lines": last,
+    }
+
+
+def listed() -> str:
+    """One line each."""
+    lines = []
+    for name, (what, _) in NAMES.items():
+        kept = KEPT / f"{name}.json"
+        ended = "never kept"
+        if kept.exists():
+            last = json.loads(kept.read_text())
+            ended = f"{'passed' if last['passed'] else 'FAILED'} at {last['commit']} on {last['date']}, {last['minutes']} minutes"
+        lines.append(f"{name:14} {what}; {ended}")
+    return "\n".join(lines)
+
+
+def run(name: str) -> int:
+    """Runs it, its output shown; keeps how it ended."""
+    command = NAMES[name][1]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}/build/dev/python", "TROUPE_BIN_DIR": f"{ROOT}/build/dev/bin"}
+    began = time.monotonic()
+    last: collections.deque[str] = collections.deque(maxlen=LINES_KEPT)
+    with subprocess.Popen(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace") as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            print(line, end="", flush=True)
+            last.append(line.rstrip("\n"))
+    KEPT.mkdir(exist_ok=True)
+    kept = KEPT / f"{name}.json"
+    kept.write_text(json.dumps(record(name, command, child.returncode, time.monotonic() - began, list(last)), indent=1) + "\n")
+    print(f"kept: {kept.relative_to(ROOT)}")
+    return child.returncode
+
+
+def main() -> int:
+    names = sys.argv[1:]
+    if not names:
+        print(listed())
+        return 0
+    if len(names) > 1 or names[0] not in NAMES:
+        print(f"usage: ./test long [{' | '.join(NAMES)}]", file=sys.stderr)
+        return 2
+    return run(names[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
