@@ -173,3 +173,32 @@ def test_one_that_does_not_end_says_what_it_waits_for(idle: Home, tmp_path: Path
     assert handle.result(60) == [7]
     words = "it did not end within 1 s (exit_grace=): it waited for the threads uploader"
     eventually(lambda: any(words in line for line in handle.logs(0)), what="its word")
+
+
+def test_an_actor_that_does_not_end_within_its_exit_grace_is_ended(idle: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    class Uploads:
+        def leave(self) -> None:
+            import threading
+
+            threading.Thread(target=threading.Event().wait, name="uploader").start()
+            troupe.actor.exit_actor()
+
+    uploads = troupe.remote(num_cpus=1, exit_grace=1)(Uploads).remote()
+    with pytest.raises(troupe.exceptions.ActorDiedError):
+        troupe.get(uploads.leave.remote(), timeout=60)
+    said: list[str] = []
+
+    def told() -> bool:
+        said.append(capfd.readouterr().err)
+        return "it did not end within 1 s (exit_grace=): it waited for the threads uploader" in "".join(said)
+
+    eventually(told, what="its word")
+
+
+@pytest.mark.parametrize("wrong", [-1, "soon", True, 86_401])
+def test_an_exit_grace_of_an_actor_that_is_none_is_refused(wrong: object) -> None:
+    class Any_:
+        pass
+
+    with pytest.raises(ValueError, match="exit_grace must be 0 to 86400 seconds, not"):
+        troupe.remote(exit_grace=wrong)(Any_)

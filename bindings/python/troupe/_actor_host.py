@@ -138,6 +138,8 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
         ActorContext.current.group = running["group"]
         ActorContext.current.captures = running["captures"]
         ActorContext.current.resources = running["resources"]
+        grace = running.get("exit_grace")
+        _leave.exit_grace_s = _leave.EXIT_GRACE_S if grace is None else float(grace)
         loop = None
         if traits.is_async:
             import asyncio

@@ -12,9 +12,19 @@ import sys
 import threading
 from typing import NoReturn
 
-exit_grace_s = 60.0  # of the launch, for ranks
+EXIT_GRACE_S = 60.0
+GRACE_MAX_S = 86_400.0
+exit_grace_s = EXIT_GRACE_S  # here: of the launch for ranks, of the actor for actors
 WATCH_DEADLINE_S = 1.0  # for the thread that watches the exit handlers to begin
 _leaving = threading.Lock()
+
+
+def check_grace(what: str, seconds: object) -> float:
+    """Those seconds. Raises ValueError that calls them `what` where they are none or too many."""
+    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not number or not 0 <= seconds <= GRACE_MAX_S:
+        raise ValueError(f"{what} must be 0 to {GRACE_MAX_S:.0f} seconds, not {seconds!r}")
+    return float(seconds)
 
 
 def leave(code: int) -> NoReturn:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _pickled, _resources, _runtime_env, _selectors
+from troupe import _leave, _pickled, _resources, _runtime_env, _selectors
 
-STOP_GRACE_S, EXIT_GRACE_S, GRACE_MAX_S = 10.0, 60.0, 86_400.0
+STOP_GRACE_S = 10.0
 _STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 
 
@@ -34,7 +34,7 @@ class LaunchOptions:
     where: dict[str, Any] = field(default_factory=dict)
     api: str | None = None
     stop_grace: float = STOP_GRACE_S
-    exit_grace: float = EXIT_GRACE_S
+    exit_grace: float = _leave.EXIT_GRACE_S
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)
@@ -63,9 +63,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
         raise ValueError(f"timeout must be more than 0 seconds, not {timeout!r}")
     for what, seconds in (("stop_grace", stop_grace), ("exit_grace", exit_grace)):
-        number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-        if not number or not 0 <= seconds <= GRACE_MAX_S:
-            raise ValueError(f"{what} must be 0 to {GRACE_MAX_S:.0f} seconds, not {seconds!r}")
+        _leave.check_grace(what, seconds)
     if strategy not in _STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}, not {strategy!r}")
     if api not in (None, "troupe"):
@@ -142,7 +140,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
-                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = EXIT_GRACE_S) -> Any:
+                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -175,7 +173,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
-               near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = EXIT_GRACE_S,
+               near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
                api: str | None = None) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
