@@ -66,7 +66,7 @@ def run(name: str) -> int:
     KEPT.mkdir(exist_ok=True)
     kept = KEPT / f"{name}.json"
     kept.write_text(json.dumps(record(name, command, child.returncode, time.monotonic() - began, list(last)), indent=1) + "\n")
-    print(f"kept: {kept.relative_to(ROOT)}")
+    print(f"kept: {kept}")
     return child.returncode
 
 

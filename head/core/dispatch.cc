@@ -33,6 +33,7 @@ class NodeMessages {
   bool operator()(const wire::RanksReady& m) { return OnRanksReady(t_, node_, m), true; }
   bool operator()(const wire::RankDone& m) { return OnRankDone(t_, node_, m, attachment_), true; }
   bool operator()(const wire::RanksSeen& m) { return OnRanksSeen(t_, node_, m), true; }
+  bool operator()(const wire::RankWhere& m) { return OnRankWhere(t_, node_, m), true; }
   bool operator()(const wire::RankLeft& m) { return OnRankLeft(t_, node_, m), true; }
   bool operator()(const wire::EpochEnded&) { return true; }  // Released says the same, and more
   bool operator()(const wire::PeerProbed& m) { return OnPeerProbed(t_, node_, m), true; }

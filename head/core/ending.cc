@@ -16,6 +16,7 @@ namespace troupe::head {
 namespace {
 
 constexpr Duration kSiblingGrace = std::chrono::seconds(2);   // after another rank's failure
+constexpr Duration kWhereWait = std::chrono::seconds(2);      // for ranks of a launch that timed out to say where they were
 // From the end of the grace, when the worker kills, until the marker is written without its word.
 constexpr Duration kKillMargin = std::chrono::seconds(5);
 
@@ -82,6 +83,26 @@ void Finish(Turn& turn, Launch& launch) {
   }
 }
 
+// E3: nothing more is waited for.
+bool MayFinish(const Turn& turn, const Launch& launch) {
+  const Ending& ending = launch.ending;
+  if (!AllEnded(launch)) return ending.due <= turn.now;
+  if (ending.silent_until <= turn.now) return true;
+  return std::all_of(ending.silent.begin(), ending.silent.end(),
+                     [&launch](std::uint32_t r) { return launch.ranks[r].done.outcome != wire::Outcome::kNone; });
+}
+
+// Ranks that still run are asked once; those of nodes that are lost have no word.
+void AwaitWheres(Turn& turn, Launch& launch) {
+  launch.ending.silent_until = turn.now + kWhereWait;
+  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
+    const Node* node = turn.SeeNode(launch.ranks[r].node);
+    const bool runs = launch.ranks[r].done.outcome == wire::Outcome::kNone && node != nullptr && !node->session.IsNil();
+    if (runs && launch.ranks[r].where.empty()) launch.ending.silent.insert(r);
+  }
+  turn.Arm(launch.ending.silent_until, TimerKind::kEnding, launch.id);
+}
+
 // From now on the marker waits only for the ranks.
 void Stop(Turn& turn, Launch& launch, wire::StopRanks order, Duration grace) {
   Ending& ending = launch.ending;
@@ -92,7 +113,9 @@ void Stop(Turn& turn, Launch& launch, wire::StopRanks order, Duration grace) {
   order.epoch = launch.epoch;
   if (order.signal == 0) order.signal = SIGTERM;
   ending.order = std::move(order);
-  if (AllEnded(launch)) return Finish(turn, launch);
+  ending.silent.clear();
+  if (ending.order.where) AwaitWheres(turn, launch);
+  if (MayFinish(turn, launch)) return Finish(turn, launch);
   for (const NodeId& node : launch.nodes) SendStop(turn, launch, node);
   turn.Arm(ending.due, TimerKind::kEnding, launch.id);
   PushLaunch(turn, launch);
@@ -137,7 +160,7 @@ Duration StopGrace(const Launch& launch) { return std::chrono::milliseconds(laun
 
 void OnRankEnded(Turn& turn, Launch& launch) {
   if (launch.ending.step == Ending::Step::kStopping) {
-    if (AllEnded(launch)) Finish(turn, launch);
+    if (MayFinish(turn, launch)) Finish(turn, launch);
     return;
   }
   if (Failing(launch)) Consider(turn, launch);
@@ -185,6 +208,7 @@ void StopLaunch(Turn& turn, Launch& launch, const StopOrder& order) {
   stop.exit_code = 130;
   stop.signal = order.signal;
   stop.reason = order.cause;
+  stop.where = order.timed_out && launch.phase == wire::LaunchState::kRunning;
   Stop(turn, launch, std::move(stop), grace);
 }
 
@@ -210,6 +234,14 @@ void OnRanksSeen(Turn& turn, Node& node, const wire::RanksSeen& message) {
   if (ending.step == Ending::Step::kAsking) Consider(turn, *launch);
 }
 
+void OnRankWhere(Turn& turn, Node& node, const wire::RankWhere& message) {
+  Launch* launch = turn.FindLaunch(message.launch);
+  if (launch == nullptr || !launch->on_nodes() || launch->epoch != message.epoch) return;
+  if (message.rank >= launch->ranks.size() || launch->ranks[message.rank].node != node.id) return;
+  launch->ranks[message.rank].where = message.text.substr(0, kWhereBytesMax);
+  if (launch->ending.silent.erase(message.rank) > 0 && MayFinish(turn, *launch)) Finish(turn, *launch);
+}
+
 void ForgetNodeInEndings(Turn& turn, const NodeId& node) {
   std::vector<LaunchId> settled;
   for (auto& [id, launch] : turn.state.launches) {
@@ -226,7 +258,7 @@ void ResumeEndingOn(Turn& turn, const Launch& launch, const NodeId& node) {
 void OnEndingTimer(Turn& turn, const LaunchId& id) {
   Launch* launch = turn.FindLaunch(id);
   if (launch == nullptr || !launch->on_nodes() || launch->ending.step != Ending::Step::kStopping) return;
-  if (launch->ending.due <= turn.now) Finish(turn, *launch);
+  if (MayFinish(turn, *launch)) Finish(turn, *launch);
 }
 
 void ResumeEndings(Turn& turn) {

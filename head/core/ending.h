@@ -10,6 +10,7 @@
 //    verdict.h, whoever was heard first.
 // E3 The marker of an epoch that was told to stop is written when its last rank has ended, or the grace is
 //    over; another epoch begins only after that.
+//    Of a launch that timed out it also waits until every rank has said where it was (RankWhere), 2 s at most.
 // E4 A head that was started again and finds a failed rank, or a cancel, without a marker goes on from there:
 //    it asks anew, or tells to stop anew.
 #pragma once
@@ -42,6 +43,8 @@ void StopLaunch(Turn& turn, Launch& launch, const StopOrder& order);
 void LoseReservation(Turn& turn, Launch& launch, const Node& node, const std::string& why);
 
 void OnRanksSeen(Turn& turn, Node& node, const wire::RanksSeen& message);
+/// Where a rank of a launch that timed out was.
+void OnRankWhere(Turn& turn, Node& node, const wire::RankWhere& message);
 /// Its word is not waited for any more.
 void ForgetNodeInEndings(Turn& turn, const NodeId& node);
 /// A node is back: what it was told or asked and may not have heard.

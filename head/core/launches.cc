@@ -13,6 +13,7 @@
 #include "head/core/markers.h"
 #include "head/core/runs.h"
 #include "head/core/schedule.h"
+#include "head/core/verdict.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
@@ -235,6 +236,7 @@ Verdict CancelledVerdict(const Turn& turn, const Launch& launch) {
   if (!launch.stop_asked->timed_out) return verdict;
   verdict.failure.cause = verdict.cause;
   verdict.failure.exception_type = "builtins.TimeoutError";
+  verdict.failure.traceback = WhereRanksWere(launch);
   return verdict;
 }
 

@@ -75,7 +75,7 @@ inline constexpr RoleRow kRoles[] = {
     OfNode<wire::Released>(), OfNode<wire::RanksReady>(), OfNode<wire::RankDone>(),
     OfNode<wire::EpochEnded>(), OfNode<wire::ActorStarted>(), OfNode<wire::ActorEnded>(),
     OfNode<wire::Relay>(), OfNode<wire::ProcessGone>(), OfNode<wire::PeerProbed>(),
-    OfNode<wire::RanksSeen>(), OfNode<wire::RankLeft>(), OfNode<wire::ActorLends>(),
+    OfNode<wire::RanksSeen>(), OfNode<wire::RankLeft>(), OfNode<wire::ActorLends>(), OfNode<wire::RankWhere>(),
 
     Look<wire::WatchLaunch>(), Look<wire::GetLaunch>(), Look<wire::ListLaunches>(),
     Look<wire::WaitMarker>(), Look<wire::WatchActor>(own), Look<wire::GetNamedActor>(),
@@ -114,6 +114,7 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<wire::RankRun>(), NotToTheHead<wire::RankResult>(), NotToTheHead<wire::ProcessEnd>(),
     NotToTheHead<wire::ActorBegin>(), NotToTheHead<wire::ActorReady>(), NotToTheHead<wire::StoreReady>(),
     NotToTheHead<wire::ActorLease>(), NotToTheHead<wire::ProcessStop>(), NotToTheHead<wire::CpuLent>(),
+    NotToTheHead<wire::ProcessWhere>(),
 };
 
 }  // namespace role_rows

@@ -100,6 +100,7 @@ struct Rank {
   wire::Outcome late = wire::Outcome::kNone;  // how it ended after the marker
   std::int32_t late_exit_code = 0;
   std::string warning;  // how it left after its result, where that was not well
+  std::string where;    // its code was when it was told to stop, by its own word
 };
 
 /// How the current epoch comes to its end (ending.h); volatile: a restarted head begins anew.
@@ -113,6 +114,8 @@ struct Ending {
   bool drivers_word = false;
   wire::StopRanks order;     // while stopping
   Instant due{};             // then the marker is written, whatever has not ended
+  std::set<std::uint32_t> silent;  // ranks that have not said yet where they were
+  Instant silent_until{};          // their word is waited for no longer than that
   std::vector<Waiter> completes;  // drivers that have said that they failed
   RequestId complete;             // the last of their requests
 };

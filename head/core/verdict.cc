@@ -1,7 +1,11 @@
 #include "head/core/verdict.h"
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/check.h"
 
@@ -61,6 +65,34 @@ bool AllEnded(const Launch& launch) {
     if (rank.done.outcome == wire::Outcome::kNone) return false;
   }
   return true;
+}
+
+std::string WhereRanksWere(const Launch& launch) {
+  constexpr std::size_t kPlacesMax = 16;
+  constexpr char kSilent[] =
+      "  it did not say: native code holds Python's lock, or its process is stopped (`troupe stack` reads it from outside)\n";
+  std::map<std::string, std::vector<std::size_t>> ranks;  // by place
+  for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
+    const Rank& rank = launch.ranks[r];
+    const bool stopped = rank.done.outcome == wire::Outcome::kNone || rank.done.outcome == wire::Outcome::kCancelled;
+    const bool asked = stopped && launch.ending.silent.count(static_cast<std::uint32_t>(r)) > 0;
+    if (!rank.where.empty()) ranks[rank.where].push_back(r);
+    if (rank.where.empty() && asked) ranks[kSilent].push_back(r);
+  }
+  std::vector<std::pair<std::vector<std::size_t>, std::string>> places;
+  places.reserve(ranks.size());
+  for (auto& [place, who] : ranks) places.emplace_back(std::move(who), place);
+  std::sort(places.begin(), places.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(places.size(), kPlacesMax); ++i) {
+    const auto& [who, place] = places[i];
+    text += who.size() == 1 ? "rank " : "ranks ";
+    for (std::size_t n = 0; n < who.size(); ++n) text += (n == 0 ? "" : ", ") + std::to_string(who[n]);
+    text += ":\n" + place;
+    if (text.back() != '\n') text += '\n';
+  }
+  if (places.size() > kPlacesMax) text += "and " + std::to_string(places.size() - kPlacesMax) + " other places\n";
+  return text;
 }
 
 Cause CauseOf(const Launch& launch) {

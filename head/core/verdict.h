@@ -4,7 +4,9 @@
 // of a rank is compared: of failures of one grade the first in the head's log counts.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "head/core/state.h"
 
@@ -41,5 +43,12 @@ struct Cause {
 
 /// The cause as far as it is known; the launch must be Failing.
 Cause CauseOf(const Launch& launch);
+
+/// What one rank says of where it was is cut to this.
+inline constexpr std::size_t kWhereBytesMax = 4096;
+
+/// Where the ranks of a launch that timed out were, those that were at the same place together; 16 places at most. A
+/// rank that runs and said nothing has a line that says so.
+std::string WhereRanksWere(const Launch& launch);
 
 }  // namespace troupe::head

@@ -80,6 +80,45 @@ def test_the_timeout_of_a_launch_gives_its_ranks_the_same_chance(idle: Home, tmp
     assert caught(tmp_path) == ["SystemExit(143)"]
 
 
+def test_a_launch_that_timed_out_says_where_its_ranks_were(idle: Home) -> None:
+    @distributed(processes=3, remote=True, timeout=2, stop_grace=2)
+    def train() -> None:
+        import ctypes
+        import threading
+
+        if os.environ["RANK"] == "1":
+            ctypes.PyDLL(None).pause()  # native code that keeps the interpreter's lock
+        threading.Event().wait()
+
+    with pytest.raises(exceptions.GetTimeoutError) as caught:
+        train.submit().result(60)
+    said = str(caught.value)
+    others, one = said.partition("where its ranks were:\n")[2].split("rank 1:\n")
+    assert others.startswith("ranks 0, 2:\n")
+    assert "threading.Event().wait()" in others and "in train" in others and "troupe/" not in others, said
+    assert one.startswith("  it did not say: native code holds Python's lock"), said
+
+
+def test_a_driver_that_timed_out_says_where_the_ranks_were_that_it_waited_for(idle: Home) -> None:
+    @ray_launch(processes=2, remote=True, timeout=3)
+    def drive() -> None:
+        from troupe.launch import current
+
+        def stuck() -> None:
+            import threading
+
+            threading.Event().wait()
+
+        current().ranks[1].run(stuck)
+
+    with pytest.raises(exceptions.GetTimeoutError) as caught:
+        drive.submit().result(60)
+    said = str(caught.value)
+    driver, served = said.partition("rank 0:\n")[2].split("rank 1:\n")
+    assert "current().ranks[1].run(stuck)" in driver, said
+    assert "in stuck" in served, said
+
+
 def test_another_rank_s_failure_gives_the_rest_a_chance(idle: Home, tmp_path: Path) -> None:
     @distributed(processes=2, remote=True)
     def train(folder: str) -> None:

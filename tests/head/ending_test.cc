@@ -11,11 +11,11 @@ namespace {
 
 class Endings : public HeadFixture {
  protected:
-  void Run(std::uint32_t attempts = 1) {
+  void Run(std::uint32_t attempts = 1, wire::LaunchMode mode = wire::LaunchMode::kDistributed) {
     a_ = Join(1, 2);
     b_ = Join(2, 2);
     client_ = Open(wire::Role::kClient, Id128{9, 1});
-    launch_ = Submit(client_, 4, attempts);
+    launch_ = Submit(client_, 4, attempts, mode);
     for (int i = 0; i < 2; ++i) {
       Serve(a_);
       Serve(b_);
@@ -30,6 +30,14 @@ class Endings : public HeadFixture {
     done.rank = rank;
     done.outcome = outcome;
     return done;
+  }
+  void Where(std::uint32_t rank, const std::string& text) {
+    wire::RankWhere where;
+    where.launch = launch_;
+    where.epoch = LaunchOf(launch_).epoch;
+    where.rank = rank;
+    where.text = text;
+    Say(NodeOf(rank).session, where);
   }
   const FakeNode& NodeOf(std::uint32_t rank) { return LaunchOf(launch_).ranks[rank].node == a_.id ? a_ : b_; }
   void End(std::uint32_t rank, wire::Outcome outcome = wire::Outcome::kSucceeded) {
@@ -270,6 +278,39 @@ TEST_F(Endings, E4_ARestartedHeadTellsToStopAnew) {
   EXPECT_EQ(Last<wire::StopRanks>(b_.session).exit_code, 130);
   for (std::uint32_t rank = 0; rank < 4; ++rank) End(rank, wire::Outcome::kCancelled);
   EXPECT_EQ(Marker().outcome, wire::Outcome::kCancelled);
+}
+
+TEST_F(Endings, ALaunchThatTimedOutSaysWhereItsRanksWere) {
+  timeout_ms_ = 1500;
+  Run();
+  Pass(std::chrono::seconds(2));
+  EXPECT_TRUE(Last<wire::StopRanks>(a_.session).where && Last<wire::StopRanks>(b_.session).where);
+  Where(0, "  in a()\n");
+  Where(2, "  in b()\n");
+  Where(1, "  in a()\n");
+  for (std::uint32_t rank = 0; rank < 4; ++rank) End(rank, wire::Outcome::kCancelled);
+  EXPECT_EQ(Marker().failure.traceback.rfind("ranks 0, 1:\n  in a()\nrank 2:\n  in b()\nrank 3:\n  it did not say", 0), 0u)
+      << Marker().failure.traceback;
+}
+
+TEST_F(Endings, E3_TheMarkerOfATimedOutDriverWaitsTwoSecondsForTheWordsOfItsRanks) {
+  timeout_ms_ = 1500;
+  Run(1, wire::LaunchMode::kDriver);
+  Pass(std::chrono::seconds(2));
+  Where(0, "  in drive()\n");
+  End(0, wire::Outcome::kCancelled);
+  EXPECT_TRUE(LaunchOf(launch_).open());
+  Where(1, "  in part()\n");
+  Where(2, "  in part()\n");
+  EXPECT_TRUE(LaunchOf(launch_).open());
+  Pass(std::chrono::seconds(3));
+  EXPECT_NE(Marker().failure.traceback.find("ranks 1, 2:\n  in part()\nrank 3:\n  it did not say"), std::string::npos);
+}
+
+TEST_F(Endings, ACancelledLaunchAsksNobodyWhereItIs) {
+  Run();
+  Cancel();
+  EXPECT_FALSE(Last<wire::StopRanks>(a_.session).where);
 }
 
 TEST_F(Endings, HowARankLeftAfterItsResultIsAWarning) {

@@ -172,6 +172,7 @@ class HeadFixture : public ::testing::Test {
     submit.spec.mode = mode;
     submit.spec.per_rank = Amounts(1);
     submit.spec.attempts_max = attempts;
+    submit.spec.timeout_ms = timeout_ms_;
     submit.request = RequestId(11, ++requests_);
     Say(client, submit, 1000 + requests_);
     return Last<wire::LaunchAccepted>(client).launch;
@@ -274,6 +275,7 @@ class HeadFixture : public ::testing::Test {
   std::optional<Instant> wake_at_;
   bool auto_commit_ = true;
   std::uint64_t sessions_ = 0;
+  std::uint64_t timeout_ms_ = 0;  // of what is submitted
   std::uint64_t requests_ = 0;
 };
 

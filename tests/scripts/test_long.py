@@ -14,7 +14,7 @@ import long as runs
 
 @pytest.mark.parametrize(("command", "status"), [("true", 0), ("false", 1), ("sh -c 'seq 100; exit 3'", 3)])
 def test_how_a_run_ended_is_kept_whatever_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, status: int) -> None:
-    monkeypatch.setattr(runs, "KEPT", runs.ROOT / "build" / tmp_path.name)
+    monkeypatch.setattr(runs, "KEPT", tmp_path)
     monkeypatch.setitem(runs.NAMES, "mine", ("a test's", command))
     assert runs.run("mine") == status
     kept = json.loads((runs.KEPT / "mine.json").read_text())

@@ -309,8 +309,17 @@ void WorkerHost::FromWorker(ProcessId id, const wire::Message& message) {
     const int code = end->exit_code;
     process->second.returned = true;
     Later(loop_.Between(Ms(1), Ms(20)), "process ends", [this, id, code] { Exit(id, code, 0); });
-  } else if (wire::Holds<wire::ProcessStop>(message.body)) {
-    OnStop(id);
+  } else if (const auto* stop = wire::GetIf<wire::ProcessStop>(&message.body)) {
+    if (stop->where && id.hi % 4 != 0) {  // native code of the others holds their interpreter
+      Later(loop_.Between(Ms(1), Ms(10)), "says where", [this, id] {
+        const auto known = processes_.find(id);
+        if (known == processes_.end() || known->second.ending) return;
+        wire::ProcessWhere where;
+        where.text = "  in train()\n";
+        Say(id, where, "", 1);
+      });
+    }
+    if (stop->signal != 0) OnStop(id);
   } else if (wire::Holds<wire::RankRun>(message.body)) {
     Run(id);
   }

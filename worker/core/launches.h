@@ -137,6 +137,7 @@ class Launches {
   void ReportResult(Run& run, Rank& rank, const Process& process, Instant now, Effects* out);
   static bool RunsCode(const Run& run, const Rank& rank, const Process& process);
   void LetLeave(const Run& run, Process& process, wire::ProcessEnd end, Instant now, Effects* out);
+  void SayWhere(const Run& run, const Rank& rank, std::string text, Effects* out);
   void NoteHowItLeft(const Run& run, const Rank& rank, const Process& process, Effects* out);
   void Finish(Run& run, Rank& rank, const Process& process, Instant now, Effects* out);
   void Report(const Run& run, Rank& rank, wire::RankDone done, std::string attachment, Instant now,

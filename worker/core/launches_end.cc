@@ -36,6 +36,11 @@ bool Launches::OnMessage(Process& process, wire::Message message, Instant now, E
     CheckReady(*run, out);
     return true;
   }
+  if (auto* where = wire::GetIf<wire::ProcessWhere>(&message.body)) {
+    const Rank* asked = run == nullptr ? nullptr : FindRank(*run, process.id);
+    if (asked != nullptr && !asked->done) SayWhere(*run, *asked, std::move(where->text), out);
+    return true;
+  }
   auto* prepared = wire::GetIf<wire::RankPrepared>(&message.body);
   auto* result = wire::GetIf<wire::RankResult>(&message.body);
   if (prepared == nullptr && result == nullptr) return false;

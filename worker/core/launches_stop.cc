@@ -21,6 +21,7 @@ void Launches::Stop(const wire::StopRanks& stop, Instant now, Effects* out) {
   order.grace_ms = stop.grace_ms;
   order.reason = stop.reason;
   order.exit_code = stop.exit_code;
+  order.where = stop.where;
   wire::ProcessEnd end;
   end.exit_code = stop.exit_code;
   end.outcome = wire::Outcome::kCancelled;
@@ -42,9 +43,26 @@ void Launches::Stop(const wire::StopRanks& stop, Instant now, Effects* out) {
         context_.processes.End(*process, end, now, out);
       } else if (RunsCode(run, rank, *process)) {
         context_.processes.Stop(*process, order, now, out);
+      } else if (stop.where) {  // it serves the driver, which may wait for it
+        wire::Message only_where;
+        wire::ProcessStop ask;
+        ask.where = true;
+        only_where.body = std::move(ask);
+        out->push_back(ToProcess{process->id, std::move(only_where)});
       }
     }
   }
+}
+
+void Launches::SayWhere(const Run& run, const Rank& rank, std::string text, Effects* out) {
+  wire::RankWhere where;
+  where.launch = run.start.launch;
+  where.epoch = run.start.epoch;
+  where.rank = rank.place.rank;
+  where.text = std::move(text);
+  wire::Message message;
+  message.body = std::move(where);
+  context_.outbox.Post(std::move(message), out);
 }
 
 // Ranks that serve a driver have no code of their own to stop: they are the driver's until the marker.

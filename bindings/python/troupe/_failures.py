@@ -5,11 +5,15 @@ import contextlib
 import os
 import re
 import socket
+import sys
+import threading
 import traceback
 
 from troupe._carried import carried, without_what_cannot_be
 
 TRACEBACK_BYTES_MAX = 64 << 10
+WHERE_CHARS_MAX = 3000
+FRAMES_TOLD_MAX = 30
 _TAIL_LINES = 12
 _LINES_BEFORE_FATAL = 8
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -52,6 +56,23 @@ def _drop_frames(told: traceback.TracebackException) -> None:
             if other is not None and id(other) not in seen:
                 seen.add(id(other))
                 waiting.append(other)
+
+
+def where() -> str:
+    """Where the main thread is, as tracebacks say it, the innermost call last, without the frames of the runtime that called the
+    program's code; of code that has ended, or waits to be called, that."""
+    frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
+    stack = traceback.extract_stack(frame, limit=-FRAMES_TOLD_MAX)
+    users = next((number for number, each in enumerate(stack) if not is_of_runtime(each.filename) and not _is_start(each)), None)
+    if users is None:
+        return "  none of the program's code was running\n"
+    text = "".join(traceback.format_list(stack[users:]))
+    return text if len(text) <= WHERE_CHARS_MAX else f"  ...\n{text[-WHERE_CHARS_MAX:].partition(chr(10))[2]}"
+
+
+def _is_start(frame: traceback.FrameSummary) -> bool:
+    """Of the interpreter's own, by which the zygote was started."""
+    return frame.filename.startswith("<frozen runpy") or frame.filename == "<string>" and frame.name == "<module>"
 
 
 def is_of_runtime(filename: str) -> bool:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _callbacks, _leave, _stopping
+from troupe import _callbacks, _failures, _leave, _stopping
 
 Message = tuple[str, dict, bytes]
 EXIT_WORKER_LOST = 75
@@ -114,8 +114,11 @@ class ProcessChannel:
         if kind == "RankRun":
             self._run.put(fields)
         elif kind == "ProcessStop":
-            _callbacks.run("what tells the program to stop", _stopping.tell, fields)
-            self._release()
+            if fields["where"]:
+                _callbacks.run("what says where the program is", self._say_where)
+            if fields["signal"]:
+                _callbacks.run("what tells the program to stop", _stopping.tell, fields)
+                self._release()
         elif kind == "ProcessEnd":
             if fields["own_time"]:
                 self._release()
@@ -130,6 +133,9 @@ class ProcessChannel:
         except Exception:  # the channel ended: whatever its words, the meaning is the same
             return None
         return None if message is None else tuple(message[:3])
+
+    def _say_where(self) -> None:
+        self.send("ProcessWhere", {"text": _failures.where()})
 
     def _release(self) -> None:
         self._released.set()

@@ -123,5 +123,7 @@ struct Message {
     actorLends @110 :Node.ActorLends;
     tokenRevoked @111 :Client.TokenRevoked;
     revoked @112 :Node.Revoked;
+    rankWhere @113 :Node.RankWhere;
+    processWhere @114 :Process.ProcessWhere;
   }
 }

@@ -129,7 +129,10 @@ struct AskRanks { launch @0 :LaunchId; epoch @1 :UInt64; question @2 :UInt64; }
 struct RanksSeen { launch @0 :LaunchId; epoch @1 :UInt64; question @2 :UInt64; }
 # head -> worker: ranks of this epoch whose code still runs get `signal` and have `graceMs` to end. May come again, with
 # less time.
-struct StopRanks { launch @0 :LaunchId; epoch @1 :UInt64; signal @2 :Int32; graceMs @3 :UInt32; reason @4 :Text; exitCode @5 :Int32; outcome @6 :Outcome; }
+struct StopRanks { launch @0 :LaunchId; epoch @1 :UInt64; signal @2 :Int32; graceMs @3 :UInt32; reason @4 :Text; exitCode @5 :Int32; outcome @6 :Outcome; where @7 :Bool; }
+# worker -> head: where a rank's code was when it was told to stop, upon StopRanks with `where`: a text for people, as Python's tracebacks
+# are. Once per rank; one whose interpreter does not answer sends none.
+struct RankWhere { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; text @3 :Text; }
 # worker -> head: how a rank left after its result, where that was not well. It changes no outcome.
 struct RankLeft { launch @0 :LaunchId; epoch @1 :UInt64; rank @2 :UInt32; warning @3 :Text; }
 struct EpochEnded { launch @0 :LaunchId; epoch @1 :UInt64; }   # worker -> head: nothing of it is left here

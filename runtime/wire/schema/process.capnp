@@ -60,8 +60,10 @@ struct RankResult { outcome @0 :Outcome; failure @1 :Failure; inFile @2 :Bool; }
 # worker -> process: the marker is there (or this epoch is fenced): leave with exitCode.
 # `ownTime`: it is not needed any more, and leaves as a Python program does at its end.
 struct ProcessEnd { exitCode @0 :Int32; outcome @1 :Outcome; reason @2 :Text; ownTime @3 :Bool; }
-# worker -> process: it is to raise this signal in its main thread, and its code to stop.
-struct ProcessStop { signal @0 :Int32; graceMs @1 :UInt32; reason @2 :Text; exitCode @3 :Int32; }
+# worker -> process: it is to raise this signal in its main thread, and its code to stop; 0: it goes on. `where`: before that it
+# says where its main thread is, with ProcessWhere.
+struct ProcessStop { signal @0 :Int32; graceMs @1 :UInt32; reason @2 :Text; exitCode @3 :Int32; where @4 :Bool; }
+struct ProcessWhere { text @0 :Text; }
 
 struct ActorBegin {              # attachment: pickled class and arguments
   actor @0 :ActorId; incarnation @1 :UInt64; name @2 :Text; className @3 :Text; namespace @4 :Text;

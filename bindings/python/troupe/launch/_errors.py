@@ -28,7 +28,9 @@ def of_launch(handle: Any, info: dict) -> exceptions.TroupeError:
 
 def _cancelled(info: dict) -> exceptions.TroupeError:
     if info["failure"]["exception_type"] == "builtins.TimeoutError":
-        return exceptions.GetTimeoutError(f"launch {short(info['launch'])} {info['cause']}")
+        places = info["failure"]["traceback"]
+        where = f"\nwhere its ranks were:\n{places.rstrip()}" if places else ""
+        return exceptions.GetTimeoutError(f"launch {short(info['launch'])} {info['cause']}{where}")
     error = exceptions.LaunchCancelledError(
         f"launch {short(info['launch'])} was cancelled" + (f": {info['cause']}" if info["cause"] else ""))
     error.launch, error.epoch, error.exit_code = info["launch"], info["epoch"], 130
