@@ -7,6 +7,7 @@
 """
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import select
@@ -89,11 +90,15 @@ class Door:
 
     def descriptors(self) -> int:
         """How many descriptors its process has, those by which a worker watches its children aside: it parks some when it likes."""
+        return sum(self.kinds().values())
+
+    def kinds(self) -> collections.Counter[str]:
+        """The same by what they are of."""
         links = []
         for each in os.listdir(f"/proc/{self.pid}/fd"):
             with contextlib.suppress(FileNotFoundError):
                 links.append(os.readlink(f"/proc/{self.pid}/fd/{each}"))
-        return sum(link != "anon_inode:[pidfd]" for link in links)
+        return collections.Counter(link.partition(":[")[0] for link in links if link != "anon_inode:[pidfd]")
 
 
 def client_hello(server_name: str | None) -> bytes:

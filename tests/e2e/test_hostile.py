@@ -175,6 +175,7 @@ def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(many_descr
     peers = []
     for door in every_door:
         before, most = door.descriptors(), 0
+        kinds = door.kinds()
         for _ in range(300 if door.name in ("head-unix", "worker-unix") else 120):
             peer = door.connect()
             if door.server_name is not None:  # the worker holds them until it knows who is asked for
@@ -186,7 +187,7 @@ def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(many_descr
             door.ordinary()  # who comes after them: they have been seen
             most = max(most, door.descriptors() - before)
         # Of each TLS connection there is a duplicate, by which it is sent away for another (runtime/net/admission.h).
-        assert most < (2 * 16 if door.tls else 256) + 24, f"{door.name} holds {most} that have said nothing"
+        assert most < (2 * 16 if door.tls else 256) + 24, f"{door.name} holds {most} that have said nothing: {door.kinds() - kinds}"
     for door in every_door:
         door.ordinary()
     for peer in peers:
