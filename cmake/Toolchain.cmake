@@ -42,7 +42,9 @@ if(TROUPE_SANITIZE)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
 else()
   add_compile_options(-fstack-protector-strong -D_GLIBCXX_ASSERTIONS)
-  add_link_options(-Wl,-z,relro,-z,now)
+  # separate-code: segments begin at pages of the file. libunwind, by which `troupe stack` reads native frames, finds a mapping's
+  # segment by the page it begins at, and unwinds by guesses where mold has put the code into the middle of one.
+  add_link_options(-Wl,-z,relro,-z,now,-z,separate-code)
   if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fcf-protection)
   endif()

@@ -67,6 +67,27 @@ def test_a_rank_that_sleeps_with_the_gil_held_is_read_all_the_same(idle: Home) -
         handle.cancel()
 
 
+def test_the_native_frames_of_ranks_that_wait_are_read(idle: Home) -> None:
+    """Of a release too: .ci/run runs this file on one."""
+    @distributed(processes=2, remote=True)
+    def waits() -> None:
+        import threading
+
+        threading.Event().wait()
+
+    handle = waits.submit()
+    try:
+        rows = eventually(lambda: [each for each in idle.json("stack", handle.id)
+                                   if any(frame["name"].endswith("waits") for thread in each.get("threads", ())
+                                          for frame in thread["frames"])], what="the frame of the function")
+        for row in rows:
+            assert "note" not in row, row["note"]
+            frames = [frame for thread in row["threads"] for frame in thread["frames"]]
+            assert any(frame["file"].endswith(".cc") for frame in frames), "the runtime's own thread waits in C++"
+    finally:
+        handle.cancel()
+
+
 def test_an_actor_by_its_id(idle: Home) -> None:
     @troupe.remote
     class Idle:
