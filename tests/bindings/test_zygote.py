@@ -231,6 +231,7 @@ def test_parked_children_end_with_a_zygote_that_is_killed(tmp_path: Path) -> Non
     parked = worker.all_parked()
     assert len(parked) == 2
     given, control = worker.start(tmp_path / "out")
+    until(lambda: title_of(given) != "troupe: parked", "the request's arrival")
     worker.process.kill()
     worker.process.wait(LIMIT_S)
     # The other one, and whom it may have been about to park in the place of what was given its request.
