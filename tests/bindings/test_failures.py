@@ -46,6 +46,17 @@ def test_an_error_of_the_runtime_itself_keeps_its_frames() -> None:
     assert "_rank.py" in _failures.describe(error.with_traceback(error.__traceback__.tb_next))
 
 
+def test_of_where_a_deep_program_is_the_innermost_calls_are_told() -> None:
+    def deep(calls: int) -> str:
+        return deep(calls - 1) if calls else innermost()
+
+    def innermost() -> str:
+        return _failures.where()
+
+    told = deep(2 * _failures.FRAMES_TOLD_MAX)
+    assert told.count("in deep") >= 2 and told.count("in innermost") == 1, told
+
+
 SAID = ["step 3", "terminate called after throwing an instance of 'E'", "  what():  Received data size doesn't match expected size"]
 FATAL = ["Fatal Python error: Aborted", ""]
 OTHER = ["Thread 0x1 (most recent call first):", f'  File "{OURS}", line 5 in wait', '  File "threading.py", line 9 in run', ""]

@@ -62,17 +62,17 @@ def where() -> str:
     """Where the main thread is, as tracebacks say it, the innermost call last, without the frames of the runtime that called the
     program's code; of code that has ended, or waits to be called, that."""
     frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
-    stack = traceback.extract_stack(frame, limit=-FRAMES_TOLD_MAX)
-    users = next((number for number, each in enumerate(stack) if not is_of_runtime(each.filename) and not _is_start(each)), None)
+    stack = traceback.extract_stack(frame, limit=FRAMES_TOLD_MAX)  # of a frame: the innermost ones
+    users = next((number for number, each in enumerate(stack) if not (is_of_runtime(each.filename) or _starts_it(each.filename))), None)
     if users is None:
         return "  none of the program's code was running\n"
     text = "".join(traceback.format_list(stack[users:]))
     return text if len(text) <= WHERE_CHARS_MAX else f"  ...\n{text[-WHERE_CHARS_MAX:].partition(chr(10))[2]}"
 
 
-def _is_start(frame: traceback.FrameSummary) -> bool:
-    """Of the interpreter's own, by which the zygote was started."""
-    return frame.filename.startswith("<frozen runpy") or frame.filename == "<string>" and frame.name == "<module>"
+def _starts_it(filename: str) -> bool:
+    """Whether this is Python's own by which `python -m troupe...` was started."""
+    return filename.startswith("<frozen runpy")
 
 
 def is_of_runtime(filename: str) -> bool:
