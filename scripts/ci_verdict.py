@@ -8,13 +8,13 @@ NAME.out and, of tests, NAME.xml (scripts/setup.sh: suite).
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import builds
 import verdict as rules
 
 LINES_MAX = 130
@@ -52,17 +52,14 @@ def read_suite(part: str, status: Path) -> rules.Suite:
 
 def run_again(failure: rules.Failure, log: Path, seconds: float) -> bool:
     """Runs one test alone; whether it passed."""
-    command, environment = ["./test", "python", failure.test], dict(os.environ)
-    preset = rules.preset_of(failure.suite)
-    if rules.tool_of(failure.suite) == "pytest" and preset:  # on the same build
-        command = [".venv/bin/python", "-m", "pytest", failure.test]
-        environment |= {"PYTHONPATH": f"{Path('build', preset, 'python').resolve()}", "TROUPE_BIN_DIR": f"{Path('build', preset, 'bin').resolve()}"}
+    preset = rules.preset_of(failure.suite) or "dev"
+    command = [".venv/bin/python", "-m", "pytest", failure.test]
     if rules.tool_of(failure.suite) == "ctest":
-        command = ["ctest", "--preset", rules.preset_of(failure.suite), "--no-tests=error", "-R", f"^{re.escape(failure.test)}$"]
+        command = ["ctest", "--preset", preset, "--no-tests=error", "-R", f"^{re.escape(failure.test)}$"]
     print(f"once more, alone: {failure.test}", flush=True)
     with log.open("ab") as file:
         try:
-            return subprocess.run(command, env=environment, stdout=file, stderr=file, timeout=seconds, check=False).returncode == 0
+            return subprocess.run(command, env=builds.environment(preset), stdout=file, stderr=file, timeout=seconds, check=False).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 

@@ -13,9 +13,10 @@ import shlex
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+import builds
+
+ROOT = builds.ROOT
 KEPT = ROOT / "tests" / "long"
 LINES_KEPT = 60
 PYTHON = ".venv/bin/python"
@@ -54,10 +55,9 @@ def listed() -> str:
 def run(name: str) -> int:
     """Runs it, its output shown; keeps how it ended."""
     command = NAMES[name][1]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}/build/dev/python", "TROUPE_BIN_DIR": f"{ROOT}/build/dev/bin"}
     began = time.monotonic()
     last: collections.deque[str] = collections.deque(maxlen=LINES_KEPT)
-    with subprocess.Popen(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    with subprocess.Popen(shlex.split(command), cwd=ROOT, env=builds.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace") as child:
         assert child.stdout is not None
         for line in child.stdout:

@@ -58,6 +58,14 @@ suite() {
 }
 suite_xml() { xml=(); [ -z "${TROUPE_SUITES:-}" ] || xml=("$2" "$TROUPE_SUITES/$1.xml"); }
 
+# pytest_on PRESET SUITE ARGS...: pytest on what is built in build/PRESET.
+pytest_on() {
+  local build=$PWD/build/$1 name=$2; shift 2
+  suite_xml "$name" --junit-xml
+  PYTHONPATH="$build/python" TROUPE_BIN_DIR="$build/bin" suite "$name" \
+    .venv/bin/python -m pytest -o junit_family=xunit1 "${xml[@]}" "$@"
+}
+
 # build_preset dev [targets...]: configures and builds, compiler output kept to what matters.
 build_preset() {
   local preset=$1; shift

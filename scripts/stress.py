@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+import builds
+
 ROWS_MAX = 40
 DEFAULT_RUNS = 20
 
@@ -87,15 +89,13 @@ def main() -> int:
     test, runs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) == 3 else DEFAULT_RUNS
     folder = Path("build/stress", re.sub(r"[^\w.-]+", "_", test))
     folder.mkdir(parents=True, exist_ok=True)
-    build = Path("build/dev").resolve()
-    environment = {**os.environ, "PYTHONPATH": f"{build}/python", "TROUPE_BIN_DIR": f"{build}/bin"}
     tally, ended_badly = Tally(), 0
     with busy_cores():
         for run in range(1, runs + 1):
             report, log = (folder / f"{run}.xml").resolve(), folder / f"{run}.log"
             report.unlink(missing_ok=True)
             with log.open("wb") as file:
-                code = subprocess.run(command_of(test, report), env=environment, stdout=file, stderr=file, check=False).returncode
+                code = subprocess.run(command_of(test, report), env=builds.environment(), stdout=file, stderr=file, check=False).returncode
             failed = tally.add(run, report.read_text()) if report.exists() else []
             ended_badly += code != 0
             print(f"run {run}: {'passed' if code == 0 else f'ended with {code}, see {log}'}", *failed, sep="\n  ", flush=True)

@@ -120,11 +120,10 @@ def whole(folder: Path, name: str) -> bool:
     try:
         with gzip.open(folder / f"{name}.gz", "rt") as packed, zipfile.ZipFile(folder / f"{name}.zip") as archive, \
                 tarfile.open(folder / f"{name}.tar.gz") as tar:
-            read = packed.read(), archive.read("metrics.csv"), tar.getnames()
+            read = packed.read(), archive.read("metrics.csv"), tar.getnames(), (folder / f"{name}.log").read_text()
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.ReadError):
         return False
-    logged = (folder / f"{name}.log").read_text() == "step 1\n"
-    return logged and read == ("step,loss\n", b"step,loss\n", ["empty"]) and (folder / f"{name}.deleted").exists()
+    return read == ("step,loss\n", b"step,loss\n", ["empty"], "step 1\n") and (folder / f"{name}.deleted").exists()
 
 
 def test_what_a_module_or_an_actor_holds_is_let_go_of_and_archives_are_whole(idle: Home, tmp_path: Path) -> None:

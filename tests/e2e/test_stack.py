@@ -47,6 +47,15 @@ def test_the_rank_that_is_not_in_the_collective_is_named(idle: Home) -> None:
     assert done.returncode == 2 and "has ended" in done.stderr
 
 
+def read_in(home: Home, launch: str, function: str) -> list[dict]:
+    """The ranks of a launch that are in that function, once there are any."""
+    def found() -> list[dict]:
+        return [each for each in home.json("stack", launch)
+                if any(frame["name"].endswith(function) for thread in each.get("threads", ()) for frame in thread["frames"])]
+
+    return eventually(found, what="the frame of the function")
+
+
 def test_a_rank_that_sleeps_with_the_gil_held_is_read_all_the_same(idle: Home) -> None:
     @distributed(processes=1, remote=True)
     def deaf() -> None:
@@ -58,9 +67,7 @@ def test_a_rank_that_sleeps_with_the_gil_held_is_read_all_the_same(idle: Home) -
     handle = deaf.submit()
     try:
         assert next(handle.logs(0, follow=True)) == "going"
-        rows = eventually(lambda: [each for each in idle.json("stack", handle.id)
-                                   if any(frame["name"].endswith("deaf") for thread in each.get("threads", ())
-                                          for frame in thread["frames"])], what="the frame of the function")
+        rows = read_in(idle, handle.id, "deaf")
         frames = [frame for thread in rows[0]["threads"] if thread["main"] for frame in thread["frames"]]
         assert any("sleep" in frame["name"] for frame in frames), "C's frames are there too"
     finally:
@@ -77,9 +84,7 @@ def test_the_native_frames_of_ranks_that_wait_are_read(idle: Home) -> None:
 
     handle = waits.submit()
     try:
-        rows = eventually(lambda: [each for each in idle.json("stack", handle.id)
-                                   if any(frame["name"].endswith("waits") for thread in each.get("threads", ())
-                                          for frame in thread["frames"])], what="the frame of the function")
+        rows = read_in(idle, handle.id, "waits")
         for row in rows:
             assert "note" not in row, row["note"]
             frames = [frame for thread in row["threads"] for frame in thread["frames"]]

@@ -19,12 +19,11 @@ WATCH_DEADLINE_S = 1.0  # for the thread that watches the exit handlers to begin
 _leaving = threading.Lock()
 
 
-def check_grace(what: str, seconds: object) -> float:
-    """Those seconds. Raises ValueError that calls them `what` where they are none or too many."""
+def check_grace(what: str, seconds: object) -> None:
+    """Raises ValueError, which calls these seconds `what`, where they are no grace."""
     number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not number or not 0 <= seconds <= GRACE_MAX_S:
         raise ValueError(f"{what} must be 0 to {GRACE_MAX_S:.0f} seconds, not {seconds!r}")
-    return float(seconds)
 
 
 def leave(code: int) -> NoReturn:
