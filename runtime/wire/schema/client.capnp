@@ -46,6 +46,7 @@ struct LaunchSpec {
   priority @13 :Int32;         # in the queue: the highest first
   stopGraceMs @14 :UInt32 = 10000;   # from the word to stop to SIGKILL: Ctrl-C, cancel, timeout, drain
   exitGraceMs @15 :UInt32 = 60000;   # from a rank's result to the end of its process
+  infeasibleWaits @16 :Bool;   # what no node can hold waits for one that joins, instead of being refused
 }
 # Answer: LaunchAccepted, or ErrorReply (infeasible: reason per node). The submitting session then
 # receives LaunchUpdate pushes until TERMINAL.
@@ -69,6 +70,8 @@ struct LaunchInfo {
   watchers @22 :UInt32;        # sessions that are told of it
   priority @23 :Int32;
   preemptions @24 :UInt32;     # epochs that ended for a higher priority: not counted as attempts
+  notTaken @25 :List(Text);    # as in RuntimeEnvironment
+  startedFrom @26 :Text;       # what the ranks were forked from, for people; empty: the node's own zygote
 }
 struct LaunchUpdate { info @0 :LaunchInfo; }
 struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow
@@ -114,6 +117,7 @@ struct ActorSpec {
   leased @19 :Bool;            # its maker is told when others wait for its room (ActorInfo.roomWanted), and gives it back when it is idle
   methods @20 :Data;           # of one with a name: what its handles know of its class, for who looks it up
   shown @21 :Bool;             # its maker shows its output, and that of what it makes: it is told OutputOf
+  infeasibleWaits @22 :Bool;   # as in LaunchSpec
 }
 struct CreateActor { spec @0 :ActorSpec; }         # attachment: pickled class and arguments. Answer: ActorUpdate (pending)
 struct ActorInfo {
@@ -144,6 +148,7 @@ struct CreateGroup {
   where @7 :Where;
   priority @8 :Int32;
   namespace @9 :Text;          # of its name
+  infeasibleWaits @10 :Bool;   # as in LaunchSpec
 }
 struct GroupInfo {
   group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; state @3 :GroupState; attempt @4 :UInt64;

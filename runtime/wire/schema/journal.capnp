@@ -55,6 +55,7 @@ struct GroupSubmitted {
   submittedUs @19 :UInt64;
   namespace @20 :Text;         # of its name
   line @21 :ProcessId; token @22 :TokenId;
+  infeasibleWaits @23 :Bool;   # as in LaunchSpec
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
 struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; wallUs @3 :UInt64; }   # refused, or a node lost

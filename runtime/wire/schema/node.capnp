@@ -98,6 +98,7 @@ struct RanksReady {
   launch @0 :LaunchId; epoch @1 :UInt64; generation @2 :UInt64;
   storeHost @3 :Text; storePort @4 :UInt16;       # of the node that hosts the store
   rankActors @5 :List(ActorAddress);              # one per local rank, in order of local rank (driver mode)
+  startedFrom @6 :Text;                           # as in LaunchInfo
 }
 # head -> worker, when every node is ready: ranks run. May come again after a reconnect: no effect then.
 struct PublishRoster {

@@ -27,7 +27,8 @@ enum NodeState { alive @0; suspect @1; dead @2; draining @3; }
 # An amount in ten-thousandths, so that 0.1 GPU is exact.
 struct Resource { name @0 :Text; tenThousandths @1 :UInt64; }
 struct Label { key @0 :Text; value @1 :Text; }
-struct EnvVar { name @0 :Text; value @1 :Text; }
+# `sealed`: in the journal alone, `value` is encrypted (head/journal).
+struct EnvVar { name @0 :Text; value @1 :Text; sealed @2 :Bool; }
 
 struct Bundle { index @0 :UInt32; resources @1 :List(Resource); labels @2 :List(Label); }   # labels: a selector of its own
 # Selectors: key and term, "v", "!v", "in(a,b)" or "!in(a,b)".
@@ -68,6 +69,8 @@ struct RuntimeEnvironment {
   freshInterpreter @3 :Bool;   # a variable in `env` is read at import time
   pythonVersion @4 :Text;      # "3.11" of the caller; a worker refuses another minor version
   travelled @5 :List(Text);    # names of the caller's variables that were taken along
+  notTaken @6 :List(Text);     # names of those that the program set and that were not
+  preimport @7 :List(Text);    # modules that a process has imported when it is forked
 }
 
 struct ActorAddress {
