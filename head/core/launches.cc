@@ -312,6 +312,7 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
   info.ready_ms = launch.roster.ready_ms;
   info.nodes = launch.nodes;
   info.travelled = launch.spec.environment.travelled;
+  info.not_taken = launch.spec.environment.not_taken;
   info.per_rank = launch.spec.per_rank;
   info.head_incarnation = turn.state.incarnation;
   info.failure = launch.last_failure;

@@ -90,7 +90,7 @@ StatusOr<std::string> RepairJournal(const std::string& folder) {
     return MakeError(ErrorCode::kInternal, path + " cannot be opened");
   }
   sqlite3_exec(db, kSnapshotTables, nullptr, nullptr, nullptr);
-  const StatusOr<std::uint64_t> snapshot = ReadSnapshot(db, [](const Row&) {});
+  const StatusOr<std::uint64_t> snapshot = ReadSnapshot(db, [](const Row&) {}, nullptr);
   if (!snapshot.ok()) {
     sqlite3_close(db);
     return MakeError(ErrorCode::kInvalid, path + ": " + MessageOf(snapshot.status()) +

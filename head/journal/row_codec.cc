@@ -23,20 +23,31 @@ std::uint32_t RowCrc(std::uint64_t sequence, std::string_view payload, std::stri
   return net::Crc32c(bytes);
 }
 
-StatusOr<RowBytes> EncodeRow(const Row& row) {
+StatusOr<RowBytes> EncodeRow(const Row& row, const EnvironmentSeal* seal) {
   RowBytes out;
-  TROUPE_ASSIGN(out.payload, wire::EncodeEvent(row.event));
+  if (seal != nullptr && EnvironmentSeal::Concerns(row.event.body)) {
+    wire::Event sealed;
+    sealed.body = row.event.body;
+    TROUPE_TRY(seal->Seal(sealed.body));
+    TROUPE_ASSIGN(out.payload, wire::EncodeEvent(sealed));
+  } else {
+    TROUPE_ASSIGN(out.payload, wire::EncodeEvent(row.event));
+  }
   out.crc = RowCrc(row.sequence, out.payload, row.event.attachment);
   return out;
 }
 
 StatusOr<wire::Event> DecodeRow(std::uint64_t sequence, std::string_view payload,
-                                std::string_view attachment, std::uint32_t crc) {
+                                std::string_view attachment, std::uint32_t crc, const EnvironmentSeal* seal) {
   if (RowCrc(sequence, payload, attachment) != crc) {
     return MakeError(ErrorCode::kInvalid,
                      "event " + std::to_string(sequence) + " does not match its checksum");
   }
   TROUPE_ASSIGN(wire::Event event, wire::DecodeEvent(payload));
+  if (seal != nullptr) {
+    const Status opened = seal->Unseal(event.body);
+    if (!opened.ok()) return MakeError(ErrorCode::kInvalid, "event " + std::to_string(sequence) + ": " + MessageOf(opened));
+  }
   event.attachment = std::string(attachment);
   return event;
 }

@@ -44,11 +44,11 @@ std::uint32_t HeaderCrc(std::uint64_t sequence, std::uint64_t count) {
   return net::Crc32c(std::to_string(sequence) + " " + std::to_string(count));
 }
 
-Status InsertEvent(sqlite3* db, sqlite3_stmt* insert, std::uint64_t position, const wire::Event& event) {
+Status InsertEvent(sqlite3* db, sqlite3_stmt* insert, std::uint64_t position, const wire::Event& event, const EnvironmentSeal* seal) {
   Row row;
   row.sequence = position;
   row.event = event;
-  TROUPE_ASSIGN(const RowBytes bytes, EncodeRow(row));
+  TROUPE_ASSIGN(const RowBytes bytes, EncodeRow(row, seal));
   const std::string_view kind = wire::NameOf(event.body);
   sqlite3_bind_int64(insert, 1, static_cast<sqlite3_int64>(position));
   sqlite3_bind_text(insert, 2, kind.data(), static_cast<int>(kind.size()), SQLITE_STATIC);
@@ -62,7 +62,7 @@ Status InsertEvent(sqlite3* db, sqlite3_stmt* insert, std::uint64_t position, co
 
 }  // namespace
 
-Status WriteSnapshot(sqlite3* db, std::uint64_t sequence, const std::vector<wire::Event>& events) {
+Status WriteSnapshot(sqlite3* db, std::uint64_t sequence, const std::vector<wire::Event>& events, const EnvironmentSeal* seal) {
   TROUPE_TRY(Execute(db, "DELETE FROM snapshot; DELETE FROM snapshot_of; DELETE FROM events WHERE sequence <= " +
                              std::to_string(sequence)));
   TROUPE_ASSIGN(const Statement insert,
@@ -70,13 +70,13 @@ Status WriteSnapshot(sqlite3* db, std::uint64_t sequence, const std::vector<wire
   std::uint64_t position = 0;
   for (const wire::Event& event : events) {
     if (position == events.size() / 2) FaultAt("journal.snapshot.middle");
-    TROUPE_TRY(InsertEvent(db, insert.get(), ++position, event));
+    TROUPE_TRY(InsertEvent(db, insert.get(), ++position, event, seal));
   }
   return Execute(db, "INSERT INTO snapshot_of VALUES(" + std::to_string(sequence) + ", " + std::to_string(position) +
                          ", " + std::to_string(HeaderCrc(sequence, position)) + ")");
 }
 
-StatusOr<std::uint64_t> ReadSnapshot(sqlite3* db, const std::function<void(const Row&)>& visit) {
+StatusOr<std::uint64_t> ReadSnapshot(sqlite3* db, const std::function<void(const Row&)>& visit, const EnvironmentSeal* seal) {
   TROUPE_ASSIGN(const Statement header, Prepare(db, "SELECT sequence, count, crc FROM snapshot_of"));
   int code = sqlite3_step(header.get());
   if (code == SQLITE_DONE) return 0;
@@ -93,7 +93,7 @@ StatusOr<std::uint64_t> ReadSnapshot(sqlite3* db, const std::function<void(const
     const auto position = static_cast<std::uint64_t>(sqlite3_column_int64(rows.get(), 0));
     const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(rows.get(), 1));
     if (position != ++expected) break;
-    StatusOr<wire::Event> event = DecodeRow(position, BlobColumn(rows.get(), 2), BlobColumn(rows.get(), 3), crc);
+    StatusOr<wire::Event> event = DecodeRow(position, BlobColumn(rows.get(), 2), BlobColumn(rows.get(), 3), crc, seal);
     if (!event.ok()) return MakeError(ErrorCode::kInvalid, "the snapshot's " + MessageOf(event.status()));
     visit({sequence, *std::move(event)});
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "head/core/io.h"
+#include "head/journal/environment_seal.h"
 #include "runtime/base/status.h"
 
 struct sqlite3;
@@ -19,10 +20,10 @@ namespace troupe::head {
 extern const char kSnapshotTables[];
 
 /// Replaces the snapshot and removes the rows it stands for, within the caller's transaction.
-Status WriteSnapshot(sqlite3* db, std::uint64_t sequence, const std::vector<wire::Event>& events);
+Status WriteSnapshot(sqlite3* db, std::uint64_t sequence, const std::vector<wire::Event>& events, const EnvironmentSeal* seal);
 
 /// Visits the snapshot's events; returns the sequence number they stand for, 0 when there is none.
 /// kInvalid when it is not whole.
-StatusOr<std::uint64_t> ReadSnapshot(sqlite3* db, const std::function<void(const Row&)>& visit);
+StatusOr<std::uint64_t> ReadSnapshot(sqlite3* db, const std::function<void(const Row&)>& visit, const EnvironmentSeal* seal);
 
 }  // namespace troupe::head

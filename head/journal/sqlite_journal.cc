@@ -91,7 +91,7 @@ Status SqliteJournal::Commit(const std::vector<Row>& rows, int* code) {
   *code = SQLITE_OK;
   TROUPE_TRY(Execute("BEGIN IMMEDIATE"));
   for (const Row& row : rows) {
-    TROUPE_ASSIGN(const RowBytes bytes, EncodeRow(row));
+    TROUPE_ASSIGN(const RowBytes bytes, EncodeRow(row, options_.seal.get()));
     const std::string_view kind = wire::NameOf(row.event.body);
     const std::string& attachment = row.event.attachment;
     sqlite3_bind_int64(insert_, 1, static_cast<sqlite3_int64>(row.sequence));
@@ -146,7 +146,7 @@ Status SqliteJournal::Snapshot(std::uint64_t sequence, const std::vector<wire::E
   if (broken_) return MakeError(ErrorCode::kInternal, "the journal failed before and is closed");
   FaultAt("journal.snapshot.before");
   TROUPE_TRY(Execute("BEGIN IMMEDIATE"));
-  Status status = WriteSnapshot(db_, sequence, events);
+  Status status = WriteSnapshot(db_, sequence, events, options_.seal.get());
   if (status.ok()) status = Execute("COMMIT");
   if (!status.ok()) Undo();
   FaultAt("journal.snapshot.after");
@@ -154,7 +154,7 @@ Status SqliteJournal::Snapshot(std::uint64_t sequence, const std::vector<wire::E
 }
 
 Status SqliteJournal::Replay(const std::function<void(const Row&)>& visit) {
-  const StatusOr<std::uint64_t> before = ReadSnapshot(db_, visit);
+  const StatusOr<std::uint64_t> before = ReadSnapshot(db_, visit, options_.seal.get());
   if (!before.ok()) {
     return MakeError(ErrorCodeOf(before.status()), options_.folder + "/journal.db: " +
                                                        MessageOf(before.status()) + RepairHint(options_.folder));
@@ -174,7 +174,7 @@ Status SqliteJournal::Replay(const std::function<void(const Row&)>& visit) {
                            std::to_string(expected) + " is missing" + RepairHint(options_.folder));
     }
     const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(raw, 1));
-    StatusOr<wire::Event> event = DecodeRow(sequence, BlobColumn(raw, 2), BlobColumn(raw, 3), crc);
+    StatusOr<wire::Event> event = DecodeRow(sequence, BlobColumn(raw, 2), BlobColumn(raw, 3), crc, options_.seal.get());
     if (!event.ok()) {
       return MakeError(ErrorCode::kInvalid, options_.folder + "/journal.db: " +
                                                 MessageOf(event.status()) +

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "head/journal/environment_seal.h"
 #include "head/journal/journal.h"
 
 struct sqlite3;
@@ -23,6 +24,7 @@ inline constexpr std::size_t kBallastBytes = 8u << 20;
 struct SqliteOptions {
   std::string folder;     // journal.db, its log and the ballast lie here; exists
   bool disposable = false;  // an embedded cluster's: its state is thrown away, nothing is synced
+  std::shared_ptr<const EnvironmentSeal> seal;  // none: variables are kept as they are
 };
 
 class SqliteJournal final : public Journal {

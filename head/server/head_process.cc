@@ -119,6 +119,7 @@ class HeadProcess {
     SqliteOptions sqlite;
     sqlite.folder = folder_->head;
     sqlite.disposable = options_.embedded;
+    sqlite.seal = std::make_shared<EnvironmentSeal>(folder_->authority.Derived("variables in the journal"));
     TROUPE_ASSIGN(journal_, SqliteJournal::Open(sqlite));
     CoreOptions core;
     core.cluster = folder_->authority.cluster_id();

@@ -1,9 +1,13 @@
 #include "runtime/net/authority.h"
 
 #include <openssl/bn.h>
+#include <openssl/crypto.h>
 
+#include <array>
 #include <utility>
 
+#include "runtime/base/check.h"
+#include "runtime/net/digest.h"
 #include "runtime/net/files.h"
 #include "runtime/net/human_time.h"
 #include "runtime/net/openssl.h"
@@ -102,6 +106,16 @@ StatusOr<Authority> Authority::LoadOrCreate(const std::string& folder, std::uint
   }
   TROUPE_ASSIGN(Authority made, Of(*std::move(key), now_us));
   TROUPE_TRY(ReplaceFile(certificate_path, made.certificate_.Pem(), 0644));
+  return made;
+}
+
+Secret Authority::Derived(std::string_view purpose) const {
+  std::array<unsigned char, 32> raw{};
+  std::size_t size = raw.size();
+  const int ok = EVP_PKEY_get_raw_private_key(key_.get(), raw.data(), &size);
+  TROUPE_CHECK(ok == 1 && size == raw.size(), OpenSslText("read a private key"));
+  Secret made = HkdfSha256({reinterpret_cast<const char*>(raw.data()), raw.size()}, key_hash_, purpose);
+  OPENSSL_cleanse(raw.data(), raw.size());
   return made;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/base/ids.h"
+#include "runtime/base/secret.h"
 #include "runtime/base/status.h"
 #include "runtime/net/certificate.h"
 #include "runtime/net/private_key.h"
@@ -28,6 +29,8 @@ class Authority {
   /// SHA-256 of the public key: what a join token pins.
   const std::string& key_hash() const { return key_hash_; }
   const Certificate& certificate() const { return certificate_; }
+  /// 32 bytes that only who has this key can make, others for each purpose.
+  Secret Derived(std::string_view purpose) const;
 
   /// How long the certificates of nodes and of the head live; by default LifetimeUs(role).
   void set_node_lifetime_us(std::uint64_t lifetime_us) { node_lifetime_us_ = lifetime_us; }
