@@ -1,6 +1,7 @@
 """The package by itself, without a cluster: importing, what travels, errors, options."""
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import subprocess
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from troupe import _actor_options, _capture, _environment, _process_groups, _resources, _runtime_env, _scratch, exceptions
+from troupe import _actor_options, _capture, _environment, _process_groups, _resources, _runtime_env, _scratch, _variables, exceptions
 from troupe.launch import _errors, distributed
 
 
@@ -156,18 +157,39 @@ def test_captures_of_classes_are_found_in_their_methods() -> None:
 
 
 def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "3", "SECRET_KEY": "x", "MY_FLAG": "1",
-                        "TROUPE_TOKEN_FILE": "/t"}.items():
+    for name, value in {"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "3", "SET_HERE": "x", "TROUPE_TOKEN_FILE": "/t", "RANK": "3",
+                        "PATH": os.environ["PATH"] + ":/b"}.items():
         monkeypatch.setenv(name, value)
-    session = SimpleNamespace(in_process=False, store={}, job="7f3a02bc", namespace="prod")
-    built = _environment.build({"env_vars": {"A": "b"}}, ["MY_*", "TROUPE_*"], session=session)
+    session = SimpleNamespace(in_process=False, store={"spread_asked": math.inf}, job="7f3a02bc", namespace="prod", embedded=None)
+    built = _environment.build({"env_vars": {"A": "b"}}, ["TROUPE_*"], session=session)
     names = {item["name"] for item in built["env"]}
-    assert {"NCCL_DEBUG", "OMP_NUM_THREADS", "MY_FLAG", "A"} <= names
+    assert {"NCCL_DEBUG", "OMP_NUM_THREADS", "SET_HERE", "A"} <= names
     assert [each["value"] for each in built["env"] if each["name"] in ("TROUPE_JOB_ID", "TROUPE_NAMESPACE")] == ["7f3a02bc", "prod"]
-    assert "SECRET_KEY" not in names and "TROUPE_TOKEN_FILE" not in names
-    assert "MY_FLAG" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
+    assert not names & {"RANK", "PATH", "TROUPE_TOKEN_FILE"}
+    assert "SET_HERE" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
+    assert {"PATH", "RANK"} <= set(built["not_taken"])
     assert _environment.build({"env_vars": {"PYTHONHASHSEED": "1"}}, session=session)["fresh_interpreter"]
     assert _environment.build({"env_vars": {"OMP_NUM_THREADS": "1"}}, session=session)["fresh_interpreter"]
+
+
+START = {"LANG": "C", "HF_HOME": "/h", "HOME": "/root", "GONE": "1", "SAME": "s"}
+
+
+@pytest.mark.parametrize(("now", "named", "carried", "taken", "removed", "left"), [
+    ({**START, "SEED": "1"}, (), None, {"SEED", "HF_HOME"}, (), ("LANG", "SAME", "GONE")),
+    ({**START, "SAME": "t"}, (), None, {"SAME", "HF_HOME"}, (), ("LANG", "GONE")),
+    ({name: value for name, value in START.items() if name != "GONE"}, (), None, {"HF_HOME"}, ("GONE",), ("LANG", "SAME")),
+    ({**START, "HOME": "/b"}, (), None, {"HF_HOME"}, (), ("GONE", "HOME", "LANG", "SAME")),
+    ({**START, "HOME": "/b"}, ("HOME", "LA*"), None, {"HF_HOME", "HOME", "LANG"}, (), ("GONE", "SAME")),
+    ({**START, "SLURM_PROCID": "1", "CUDA_VISIBLE_DEVICES": "0", "TROUPE_HOME": "/t", "AWS_SECRET_ACCESS_KEY": "k"}, ("TROUPE_*",), None,
+     {"HF_HOME", "AWS_SECRET_ACCESS_KEY"}, (), ("CUDA_VISIBLE_DEVICES", "GONE", "LANG", "SAME", "SLURM_PROCID")),
+    # In a process of the runtime: what has travelled to it, and what it has set, go on; what the node itself has does not.
+    ({**START, "SEED": "1"}, (), frozenset({"SAME"}), {"SEED", "SAME"}, (), ("GONE", "HF_HOME", "LANG")),
+])
+def test_a_variable_travels_by_one_rule(now: dict, named: tuple, carried: frozenset | None, taken: set, removed: tuple, left: tuple) -> None:
+    choice = _variables.choose(now, START, named=named, carried=carried)
+    assert set(choice.taken) == taken and all(now[name] == value for name, value in choice.taken.items())
+    assert choice.removed == removed and set(choice.left) == set(left)
 
 
 @pytest.mark.parametrize("wrong", [{"pip": [1]}, {"nonsense": 1}, {"env_vars": {"A": 1}}, {"env_vars": "A"},

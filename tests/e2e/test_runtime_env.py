@@ -244,3 +244,35 @@ def test_what_is_wrong_is_said_before_anything_starts(home: Home, env: object, e
     with pytest.raises(error, match=words):
         distributed(processes=1, runtime_env=env)(os.getpid)
     assert not home.processes()
+
+
+def archive(path: Path, files: dict[str, str]) -> Path:
+    """A zip as other tools make it: with entries for folders, without modes."""
+    with zipfile.ZipFile(path, "w") as opened:
+        for folder in sorted({os.path.dirname(name) + "/" for name in files if "/" in name}):
+            opened.writestr(zipfile.ZipInfo(folder), "")
+        for name, text in files.items():
+            opened.writestr(zipfile.ZipInfo(name), text)
+    return path
+
+
+@pytest.mark.parametrize("place", ["here", "away"])
+def test_archives_and_single_modules_are_directories_too(place: str, request: pytest.FixtureRequest, home: Home, tmp_path: Path) -> None:
+    work = archive(tmp_path / "work.zip", {"main_module.py": "VALUE = 'zip'", "data/text.txt": "deep"})
+    wheel = archive(tmp_path / "of_a_wheel-1.0-py3-none-any.whl", {"of_a_wheel/__init__.py": "VALUE = 'wheel'", "of_a_wheel-1.0.dist-info/METADATA": ""})
+    single = tmp_path / "beside" / "single_module.py"
+    single.parent.mkdir()
+    single.write_text("VALUE = 'single'")
+    (single.parent / "not_meant.py").write_text("VALUE = 'x'")
+    if place == "away":
+        troupe.init(request.getfixturevalue("two_hosts"))
+    else:
+        troupe.init(num_cpus=2)
+    look = Look.options(runtime_env={"working_dir": str(work), "py_modules": [str(wheel), str(single)]}).remote()
+    assert get(look.read.remote("data/text.txt")) == "deep"
+    assert [get(look.value_of.remote(name)) for name in ("main_module", "of_a_wheel", "single_module")] == ["zip", "wheel", "single"]
+    with pytest.raises(ModuleNotFoundError):
+        get(look.value_of.remote("not_meant"))
+    work.write_text("no archive")
+    with pytest.raises(ValueError, match="no zip archive"):
+        Look.options(runtime_env={"working_dir": str(work)}).remote()

@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import NoReturn
 
-from troupe import _os
+from troupe import _os, _runtime_env
 
 # Of all processes that run user code, so that the kernel takes the largest of them; a half of the memory there is.
 OOM_SCORE = 500
@@ -71,10 +71,11 @@ def apply_request(request: dict, base_path: list[str]) -> None:
     """
     os.environ.clear()
     os.environ.update({item["name"]: item["value"] for item in request["env"]})
+    _runtime_env.begin()
     _enter_directory(request["working_directory"])
     extra = request["import_path"] or [os.getcwd()]
     sys.path[:] = extra + [entry for entry in base_path if entry not in extra]
-    sys.argv[:] = ["troupe"]
+    sys.argv[:] = ["troupe"]  # until the program's own are there
     if request["kind"] != "store":
         _os.raise_oom_score(OOM_SCORE)
     if request["cpus"]:

@@ -13,6 +13,8 @@ from typing import Any
 
 import cloudpickle
 
+from troupe import _main, _pickled
+
 _NO_FILE = "<dynamic-code>"
 
 
@@ -26,6 +28,15 @@ class Pickler(cloudpickle.Pickler):
     """What Troupe pickles functions and classes with; takes what cloudpickle.Pickler does."""
 
     dispatch_table = ChainMap({types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table)
+
+    def _dynamic_function_reduce(self, func: types.FunctionType) -> tuple:
+        """A function of the script is, where it arrives, among its own globals by its name: plain pickle looks for it there."""
+        reduced = super()._dynamic_function_reduce(func)
+        if func.__module__ not in _main.NAMES:
+            return reduced
+        if func.__globals__.get(func.__name__) is func:
+            reduced[2][1]["__globals__"][func.__name__] = func
+        return _pickled.function, *reduced[1:]
 
 
 def dumps(value: Any, protocol: int = 5, buffer_callback: Callable[[Any], Any] | None = None) -> bytes:

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _callbacks, _calls, _capture, _pickled, _signals, exceptions
+from troupe import _callbacks, _calls, _capture, _main, _pickled, _signals, exceptions
 from troupe._bridge import native
 from troupe._identity import boot_id
 
@@ -96,10 +96,8 @@ def _all_values(refs: list) -> bool:
 def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple]) -> tuple:
     """What was packed: (class, args, kwargs, ...). Raises what unpickling raises. `brought(loaded)` gives what `loaded()` does
     while the refs are here that a maker on another host brings."""
-    import cloudpickle
-
     if not payload.startswith(_MARK):
-        return cloudpickle.loads(payload)
+        return _main.loads(payload, alone=True)
     holder, host, names, late, pickled = pickle.loads(payload[len(_MARK):])
     if names and host != boot_id():
         return brought(lambda: _loaded(pickled, late))
@@ -111,10 +109,8 @@ def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple]) -> tup
 
 
 def _loaded(pickled: bytes, late: bytes) -> tuple:
-    import cloudpickle
-
-    cls, args, kwargs, *also = cloudpickle.loads(pickled)
-    values = cloudpickle.loads(late)[1] if late else ()
+    cls, args, kwargs, *also = _main.loads(pickled, alone=True)
+    values = _main.loads(late)[1] if late else ()
 
     def argument(given: Any) -> Any:
         if type(given) is _Place:

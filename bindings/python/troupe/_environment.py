@@ -1,29 +1,22 @@
 """Which environment travels with a launch or an actor: variables, directory, import path (decision 14)."""
 from __future__ import annotations
 
+import functools
 import json
 import os
 import site
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from troupe import _program, _runtime_env
+from troupe import _capture, _program, _runtime_env, _variables, exceptions
 from troupe._identity import PYTHON_VERSION
 
-INHERITED = ("NCCL_*", "GLOO_*", "TORCH_*", "OMP_NUM_THREADS", "MLFLOW_*", "WANDB_*", "HF_*",
-             "CUDA_LAUNCH_BLOCKING")
 READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")
 _REMEMBERED_MAX = 1000
-_NEVER = ("TROUPE_TOKEN_FILE",)
-
-
-def inherited(inherit_env: Iterable[str] = ()) -> dict[str, str]:
-    """The caller's variables that travel: those of the fixed list and those named (patterns allowed)."""
-    patterns = (*INHERITED, *inherit_env)
-    return {name: value for name, value in os.environ.items()
-            if name not in _NEVER and any(fnmatchcase(name, pattern) for pattern in patterns)}
+_ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kernel takes 128 KiB
 
 
 def _is_read_at_import(name: str) -> bool:
@@ -31,18 +24,27 @@ def _is_read_at_import(name: str) -> bool:
 
 
 def import_path() -> list[str]:
-    """The caller's import path without the interpreter's own folders: script folder, PYTHONPATH."""
-    own = [os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, *site.getsitepackages(),
-                                               site.getusersitepackages())]
+    """The caller's import path without the interpreter's own folders: the script's, PYTHONPATH's, what the program has added."""
+    own = _of_the_interpreter()
     package = os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir))
     found: list[str] = []
     for entry in sys.path:
         entry = os.path.abspath(entry or os.getcwd())
         real = os.path.realpath(entry)
         inside = any(real == path or real.startswith(path + os.sep) for path in own)
-        if not inside and real != package and entry not in found and os.path.isdir(entry):
+        if not inside and real != package and entry not in found and (os.path.isdir(entry) or os.path.isfile(entry)):
             found.append(entry)
     return found
+
+
+@functools.cache
+def _of_the_interpreter() -> tuple[str, ...]:
+    """Folders of its library and of installed packages, and its library as an archive. Not its prefix: a project may lie under /usr too."""
+    library = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    archive = os.path.join(sys.base_prefix, sys.platlibdir, f"python{sys.version_info[0]}{sys.version_info[1]}.zip")
+    packages = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    base = os.path.dirname(os.__file__)  # of a virtual environment: its base interpreter's
+    return tuple({os.path.realpath(path) for path in (*library, archive, *packages, base)})
 
 
 def _count(session: Any, environment: str) -> None:
@@ -62,30 +64,45 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
           ray_compat: bool = False) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
 
-    `runtime_env` is over what init(), or the process that this one is, was given. An inherited OMP_NUM_THREADS is
-    told to torch in the forked process; any other variable that libraries read when they are loaded asks for a
-    fresh interpreter instead of a fork, and so do requirements: what a fork has loaded could not be replaced.
+    `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_variables`.
+    A number of threads is told to the libraries in the forked process; any other variable that libraries read when they are loaded
+    asks for a fresh interpreter instead of a fork, and so do requirements: what a fork has loaded could not be replaced.
     """
     env = _runtime_env.merged(_runtime_env.inherited(session), _runtime_env.resolve(runtime_env, session))
     given = dict(env["env_vars"])
-    taken = inherited(inherit_env)
+    inside = _variables.began_with is not None
+    choice = _variables.choose(os.environ, _variables.at_start(), named=inherit_env, carried=_variables.carried if inside else None,
+                               missing=_variables.missing)
     fresh = "pip" in env or any(_is_read_at_import(name) for name in given)
-    fresh = fresh or any(_is_read_at_import(name) and name != "OMP_NUM_THREADS" for name in taken)
+    fresh = fresh or any(_is_read_at_import(name) and name != "OMP_NUM_THREADS" for name in choice.taken)
     installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)  # without it: it is being imported
     if ray_compat or (installed is not None and installed()):
         env[_runtime_env.RAY_COMPAT] = True
     if any(env.values()):
-        given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
-        _count(session, given[_runtime_env.VARIABLE])
+        _count(session, json.dumps(env, sort_keys=True))
+    env[_runtime_env.PROGRAM] = {"script": _runtime_env.script(session), "arguments": _arguments(), "carried": sorted({*choice.taken, *given}),
+                                 "removed": list(choice.removed)}
+    given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
     given.setdefault(_program.JOB, session.job)
     if session.namespace:
         given.setdefault(_program.NAMESPACE, session.namespace)
     same_host = bool(session.store.get("same_host", True))
     return {
-        "env": [{"name": name, "value": value} for name, value in sorted({**taken, **given}.items())],
+        "env": [{"name": name, "value": value} for name, value in sorted({**choice.taken, **given}.items())],
         "working_directory": os.getcwd() if same_host and "working_dir" not in env else "",
         "import_path": import_path() if same_host else [],
         "fresh_interpreter": fresh,
         "python_version": PYTHON_VERSION,
-        "travelled": sorted(taken),
+        "travelled": sorted(choice.taken),
+        # A node that the program has started for itself has what the program itself was started with.
+        "not_taken": [] if session.embedded is not None else [name for name in choice.left if name not in given],
     }
+
+
+def _arguments() -> list[str]:
+    """The program's. Raises LaunchError where they are more than a process can be started with."""
+    size = sum(len(os.fsencode(each)) + 1 for each in sys.argv)
+    if size > _ARGUMENTS_BYTES_MAX:
+        raise exceptions.LaunchError(f"cannot start: sys.argv has {_capture.size_text(size)}; {_capture.size_text(_ARGUMENTS_BYTES_MAX)} is the "
+                                     "limit of what travels with a launch\n  put it into a file")
+    return list(sys.argv)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from troupe import _folders, exceptions
+from troupe import _folders, _variables, exceptions
 
 READY_TIMEOUT_S = 30.0
 _TAIL_BYTES = 4096
@@ -94,8 +94,8 @@ def start(name: str, args: Sequence[str], *, log: Path, lifeline: int | None = N
 
 
 def environment() -> dict[str, str]:
-    """The starter's environment, with what lets the worker start this very Python and package."""
-    env = dict(os.environ)
+    """That of a node which this program starts, with what lets the worker start this very Python and package."""
+    env = _variables.of_a_node()
     package_root = str(PACKAGE.parent)
     paths = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
     if package_root not in paths and "site-packages" not in package_root:

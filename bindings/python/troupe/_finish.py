@@ -16,6 +16,8 @@ import threading
 import types
 from typing import Any
 
+from troupe import _main, _variables
+
 FILES_NAMED_MAX = 5
 _let_go: list[types.FunctionType] = []
 _held: list[list[Any]] = []
@@ -90,12 +92,10 @@ _PLAIN = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type,
 
 def _programs_modules() -> list[types.ModuleType]:
     """Those that belong to no library, of Python's or an installed one."""
-    standard, own = os.path.dirname(os.__file__) + os.sep, os.path.dirname(__file__) + os.sep
     found = []
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None) if isinstance(module, types.ModuleType) else None
-        of_library = not isinstance(file, str) or file.startswith((standard, own)) or "site-packages" in file or "dist-packages" in file
-        if not of_library:
+        if isinstance(module, _main.Main) or (isinstance(file, str) and not _variables.of_a_library(file)):
             found.append(module)
     return found
 

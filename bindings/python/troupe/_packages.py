@@ -51,6 +51,31 @@ def zip_of(directory: str, excludes: Sequence[str], *, inside: str = "", what: s
     return sink.getvalue()
 
 
+def of_file(path: str, what: str) -> bytes:
+    """An archive (.zip, .whl) as it is; a module's file as a zip. Raises TooLargeError naming `what`."""
+    size = os.path.getsize(path)
+    if not path.endswith(".py"):
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    if size > PACKAGE_BYTES_MAX:
+        raise exceptions.TooLargeError(f"{what}: {path} holds {size / 2**20:.1f} MiB; {PACKAGE_BYTES_MAX >> 20} MiB is the limit")
+    if path.endswith(".py"):
+        return zip_of_file(path, os.path.basename(path))
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def zip_of_file(path: str, name: str) -> bytes:
+    """One file as a zip, under that name."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package, open(path, "rb") as file:
+        entry = zipfile.ZipInfo(name, _EPOCH)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.external_attr = 0o644 << 16
+        package.writestr(entry, file.read())
+    return sink.getvalue()
+
+
 def _files(directory: str, excludes: Sequence[str]) -> Iterator[tuple[str, str]]:
     """(path, path from the directory) of the files that travel, in an order that is always the same."""
     for folder, names, files in os.walk(directory):
@@ -120,11 +145,12 @@ def _put_away(folder: Path) -> None:
 
 
 def unpack(package: bytes, folder: Path) -> None:
-    """The files of a zip that `zip_of` made."""
+    """The files of a zip that `zip_of` or anything else made."""
     with zipfile.ZipFile(io.BytesIO(package)) as opened:
         for entry in opened.infolist():
             path = opened.extract(entry, folder)  # zipfile keeps names inside the folder
-            os.chmod(path, entry.external_attr >> 16 & 0o777 | 0o600)
+            if not entry.is_dir():
+                os.chmod(path, entry.external_attr >> 16 & 0o777 | 0o600)
 
 
 @contextlib.contextmanager

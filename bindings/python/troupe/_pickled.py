@@ -58,6 +58,13 @@ def _of_fields(cls: type, fields: Mapping[str, Any]) -> Any:
     return cls(**{name: value for name, value in fields.items() if name in known})
 
 
+def function(code: Any, space: dict[str, Any], *rest: Any) -> Any:
+    """A function of the program's script that was pickled by value; cloudpickle fills its globals in afterwards."""
+    from troupe import _main
+
+    return _main.made_function(code, space, *rest)
+
+
 def handle(actor: str, class_name: str, traits: Any) -> Any:
     """What a handle that travelled becomes in the process it arrives in."""
     from troupe import _actor_handle, _session

@@ -29,12 +29,10 @@ def read_payload(begin: dict, attachment: bytes) -> bytes:
 
 def load_function(begin: dict, attachment: bytes, session: _session.Session) -> tuple[Any, tuple, dict]:
     """(function, args, kwargs) of a launch's payload. Raises what unpickling raises."""
-    import cloudpickle
-
-    from troupe import _runtime_env
+    from troupe import _main, _runtime_env
 
     _runtime_env.enter(session)
-    function, args, kwargs = cloudpickle.loads(read_payload(begin, attachment))
+    function, args, kwargs = _main.loads(read_payload(begin, attachment), alone=True)
     return function, args, kwargs
 
 

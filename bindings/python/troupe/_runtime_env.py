@@ -13,18 +13,23 @@ import json
 import os
 import subprocess
 import sys
+import time
 import types
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _identity, _packages, _workers, exceptions
+from troupe import _identity, _main, _packages, _variables, _workers, exceptions
 
 VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"
 """A key of the form that travels, not of the users': `import ray` means Troupe."""
+PROGRAM = "program"
+"""Another one: the script, its arguments, the names of its variables that travelled, and of those that it has removed."""
 _KEYS = ("config", "env_vars", "excludes", "pip", "py_modules", "uv", "worker_process_setup_hook", "working_dir")
 _SETUP_TIMEOUT_S = 600.0
+_SPREAD_ASKED_S = 5.0
 _HOOK_BYTES_MAX = 64 << 10  # it travels in a variable, of which the kernel takes 128 KiB
 _OUTPUT_LINES = 12
 _HOOK_PICKLED = "pickle:"
@@ -40,7 +45,7 @@ def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
             raise ValueError(f"runtime_env has no key {key!r}; supported: {', '.join(_KEYS)}")
     _check_variables(env.get("env_vars") or {})
     if "working_dir" in env:
-        _check_directory("runtime_env['working_dir']", env["working_dir"])
+        _check_directory("runtime_env['working_dir']", env["working_dir"], or_archive=".zip")
     for key in ("excludes", "py_modules"):
         if not isinstance(env.get(key, []), (list, tuple)):
             raise TypeError(f"runtime_env[{key!r}] must be a list, not {type(env[key]).__name__}")
@@ -81,18 +86,24 @@ def _check_variables(variables: Any) -> None:
             raise TypeError(f"runtime_env['env_vars'][{name!r}] must be a text, not {type(value).__name__}")
 
 
-def _check_directory(what: str, path: Any) -> None:
+def _check_directory(what: str, path: Any, *, or_archive: str) -> None:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{what} must be a path, not {type(path).__name__}")
-    if not os.path.isdir(path):
-        raise ValueError(f"{what}: {os.fspath(path)} is no directory")
+    text = os.fspath(path)
+    if text.endswith(or_archive) and os.path.isfile(text):
+        if not zipfile.is_zipfile(text):
+            raise ValueError(f"{what}: {text} is no zip archive, whatever its name says")
+    elif not os.path.isdir(text):
+        raise ValueError(f"{what}: {text} is no directory, nor a {or_archive} file")
 
 
 def _module_path(module: Any) -> str:
-    """The directory of a package, given as such or as the imported module."""
+    """The directory of a package, a module's file or a wheel, given as such or as the imported module."""
     if isinstance(module, types.ModuleType):
-        module = os.path.dirname(module.__file__ or "")
-    _check_directory("runtime_env['py_modules']", module)
+        file = module.__file__ or ""
+        module = os.path.dirname(file) if os.path.basename(file).startswith("__init__.") or not file else file
+    if not (isinstance(module, (str, os.PathLike)) and os.fspath(module).endswith(".py") and os.path.isfile(module)):
+        _check_directory("runtime_env['py_modules']", module, or_archive=".whl")
     return os.path.abspath(module)
 
 
@@ -120,7 +131,9 @@ def _requirements(key: str, pip: Any) -> list[str]:
 def inherited(session: Any) -> dict[str, Any]:
     """What work of this process starts from: that of init(), or that which this process was started with."""
     if VARIABLE in os.environ and session.in_process:
-        return json.loads(os.environ[VARIABLE])
+        env = json.loads(os.environ[VARIABLE])
+        env.pop(PROGRAM, None)
+        return env
     given = session.store.get("runtime_env") or {}
     return resolve(given, session) if given else {}
 
@@ -176,18 +189,18 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, key: str) -> dict[str, Any]:
-    """A directory as it travels: its path, good on this host, and the package for others."""
+    """A directory as it travels: its path, good on this host, and the package for others. A file (an archive, a module) is a package
+    for all, named by what it holds now."""
     here = {"path": path, "host": _identity.boot_id()}
+    if os.path.isfile(path):
+        about = os.stat(path)
+        packed = _packed((path, about.st_mtime_ns, about.st_size), session, lambda: _packages.of_file(path, f"runtime_env[{key!r}]"))
+        return {"path": path, "host": "", "package": packed}
     if not _spread(session):
         return here
-    known = session.store.setdefault("packages", {})
-    if (path, excludes, inside) not in known:
-        from troupe import _blobs
-
-        package = _packages.zip_of(path, excludes, inside=inside, what=f"runtime_env[{key!r}]")
-        blob = _blobs.put(session, package)
-        known[path, excludes, inside] = {**blob, "sha256": blob["sha256"].hex()}
-    return {**here, "package": known[path, excludes, inside]}
+    package = _packed((path, excludes, inside), session,
+                      lambda: _packages.zip_of(path, excludes, inside=inside, what=f"runtime_env[{key!r}]"))
+    return {**here, "package": package}
 
 
 def _spread(session: Any) -> bool:
@@ -197,6 +210,24 @@ def _spread(session: Any) -> bool:
         session.store["spread"] = any(node["boot_id"] != here for node in _workers.node_infos(session)
                                       if node["state"] != "dead")
     return session.store["spread"]
+
+
+def _may_be_spread(session: Any) -> bool:
+    """The same, but asked for each actor and task process: who is in the cluster is looked up every _SPREAD_ASKED_S seconds at most."""
+    now = time.monotonic()
+    if not session.store.get("spread") and now - session.store.get("spread_asked", -_SPREAD_ASKED_S) >= _SPREAD_ASKED_S:
+        session.store["spread_asked"] = now
+        _spread(session)
+    return bool(session.store.get("spread"))
+
+
+def begin() -> None:
+    """This process of the runtime has its environment: what its program has removed goes from it."""
+    program = json.loads(os.environ.get(VARIABLE, "{}")).get(PROGRAM, {})
+    removed = program.get("removed", ())
+    for name in removed:
+        os.environ.pop(name, None)
+    _variables.began(os.environ, program.get("carried", ()), removed)
 
 
 def enter(session: Any) -> None:
@@ -209,6 +240,8 @@ def enter(session: Any) -> None:
     if not text:
         return
     env = json.loads(text)
+    program = env.get(PROGRAM, {})
+    _main.enter(_script_here(program.get("script", {}), session), program.get("arguments"))
     if env.get(RAY_COMPAT):
         from troupe import ray_compat
 
@@ -230,10 +263,49 @@ def enter(session: Any) -> None:
         _run_hook(env["setup_hook"])
 
 
+def script(session: Any) -> dict[str, Any]:
+    """This program's script as it travels; with its source where the cluster has other hosts."""
+    found = _main.describe()
+    file = found.get("file")
+    if file is None or not os.path.isfile(file) or not _may_be_spread(session):
+        return found
+    return {**found, "file": file, "source": _packed(file, session, lambda: _packages.zip_of_file(file, os.path.basename(file)))}
+
+
+def _packed(key: Any, session: Any, make: Callable[[], bytes]) -> dict[str, Any]:
+    """Where a package can be had: a worker of this host keeps it. Made once per session."""
+    known = session.store.setdefault("packages", {})
+    if key not in known:
+        from troupe import _blobs
+
+        blob = _blobs.put(session, make())
+        known[key] = {**blob, "sha256": blob["sha256"].hex()}
+    return known[key]
+
+
+def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
+    """The script as it is to be known in this process: where this host has no such file, by a copy of it."""
+    file = script.get("file")
+    if file is None or "source" not in script or os.path.exists(file):
+        return script
+    folder = _fetched(script["source"], session, f"the script {file}")
+    return {**script, "file": os.path.join(folder, os.path.basename(file))}
+
+
+def _fetched(package: Mapping[str, Any], session: Any, what: str) -> str:
+    """The folder of this host that has what was packed."""
+    def make(folder: Path) -> None:
+        from troupe import _blobs
+
+        _packages.unpack(_blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what), folder)
+
+    return str(_packages.made_once(f"package-{package['sha256'][:32]}", make))
+
+
 def _enter_module(directory: Mapping[str, Any], session: Any) -> str:
     """What is put on the import path for a package's directory: the folder that has it."""
     if "package" in directory and directory["host"] != _identity.boot_id():
-        return _folder(directory, session, "py_modules")
+        return _folder(directory, session, "py_modules")  # of a file: on no host the folder that it lies in
     return os.path.dirname(directory["path"])
 
 
@@ -246,14 +318,7 @@ def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
         raise exceptions.RuntimeEnvSetupError(
             f"runtime_env[{key!r}]: {directory['path']} is on another host, and this one was not in the cluster when this "
             "was asked for\n  ask again, now that the node is there")
-
-    def make(folder: Path) -> None:
-        from troupe import _blobs
-
-        _packages.unpack(_blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"],
-                                    what=f"the package of runtime_env[{key!r}]"), folder)
-
-    return str(_packages.made_once(f"package-{package['sha256'][:32]}", make))
+    return _fetched(package, session, f"the package of runtime_env[{key!r}]")
 
 
 def _installed(requirements: list[str], timeout_s: float) -> str:

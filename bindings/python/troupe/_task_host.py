@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _api, _bridge, _failures, _session, _task_waits, _tasks, exceptions
+from troupe import _api, _bridge, _failures, _main, _session, _task_waits, _tasks, exceptions
 
 DEFINE = "__define__"
 LENT = "__lent__"
@@ -81,12 +81,10 @@ def interrupt(pid: int) -> None:
 
 def _loaded(payload: bytes) -> tuple[Callable[..., Any], str]:
     """The function and its name; what cannot be loaded is one that raises why, for each of its tasks."""
-    import cloudpickle
-
     try:
         if payload.startswith(b"{"):
             payload = _fetched(payload)
-        function, _, _, name = cloudpickle.loads(payload)
+        function, _, _, name = _main.loads(payload)
     except ImportError as error:
         text = _failures.explain_import(error, "the function")
         return _raiser(exceptions.with_type_of(exceptions.RuntimeEnvSetupError, error, text)), "task"

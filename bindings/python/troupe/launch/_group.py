@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe import exceptions
+from troupe import _main, exceptions
 from troupe._capture import cloudpickled
 from troupe.launch import _shares
 
@@ -37,7 +37,7 @@ def run_part(context: Any, payload: bytes, *, in_group: bool) -> Any:
     """One rank's part of `current().run`: loads the function and runs it."""
     import cloudpickle
 
-    fn, args, kwargs = cloudpickle.loads(payload)
+    fn, args, kwargs = _main.loads(payload)
     if in_group:
         form_group(context)
     return fn(*args, **kwargs)

@@ -103,7 +103,7 @@ class LaunchHandle:
     def status(self) -> dict[str, Any]:
         """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.
 
-        `inherited_env` lists the caller's variables that travelled.
+        `inherited_env` lists the caller's variables that travelled, `not_inherited_env` those of its variables that did not.
         """
         _, update, _ = self.session.request("GetLaunch", {"launch": self.id})
         return describe(update["info"])
@@ -136,6 +136,7 @@ def describe(info: dict) -> dict[str, Any]:
         "queue_place": info["queue_place"], "waiting_for": info["waiting_for"],
         "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,
         "nodes": list(info["nodes"]), "inherited_env": list(info["travelled"]),
+        "not_inherited_env": list(info["not_taken"]),
         "rank_infos": [{"rank": each["rank"], "node": each["node_name"], "host": each["host"],
                         "outcome": each["outcome"], "exit_code": each["exit_code"], "cause": each["cause"],
                         "warning": each["warning"]}

@@ -6,12 +6,13 @@ import sys
 import threading
 from typing import Any
 
-from troupe import _visible, exceptions
+from troupe import _variables, _visible, exceptions
 from troupe._identity import short
 from troupe._logs import Follower
 from troupe.launch import _errors, _logs
 
 DRAIN_DEADLINE_S = 2.0
+VARIABLES_NAMED_MAX = 8
 
 
 def run(handle: Any) -> list[Any]:
@@ -38,7 +39,7 @@ class Display:
         self._handle = handle
         self._label = f"launch {short(handle.id)}"
         self._printers: list[threading.Thread] = []
-        self._waiting = ""
+        self._waiting = self._variables = ""
         self._shown_epoch = 0
 
     def follow(self) -> None:
@@ -69,6 +70,10 @@ class Display:
             handle.cancel("Ctrl-C in the caller, twice", grace=0)
 
     def _show(self, info: dict) -> None:
+        variables = variables_text(info)
+        if variables and not self._variables:
+            self._say(variables)
+            self._variables = variables
         if info["state"] in ("queued", "reserving") and info["waiting_for"] and info["waiting_for"] != self._waiting:
             self._waiting = info["waiting_for"]
             place = f" · place {info['queue_place']} in the queue" if info["queue_place"] else ""
@@ -104,6 +109,22 @@ class Display:
 
     def _say(self, text: str) -> None:
         print(f"{self._label} · {text}", flush=True)
+
+
+def variables_text(info: dict) -> str:
+    """Which of the caller's variables the ranks have, and which of those that its script names they have not; empty: none."""
+    parts = []
+    if info["travelled"]:
+        parts.append("taken along: " + _some(info["travelled"]))
+    left = _variables.named_in_sources(info["not_taken"])
+    if left:
+        parts.append(f"not taken along: {_some(left)} (inherit_env=)")
+    return "variables " + " · ".join(parts) if parts else ""
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - VARIABLES_NAMED_MAX
+    return ", ".join(names[:VARIABLES_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _many(count: int, noun: str) -> str:
