@@ -147,7 +147,7 @@ troupe.init({address!r})
 def wait(path):
     with open(path) as file:
         return file.read()
-print(distributed(processes=1, remote=True, name="detached")(wait).submit({str(tmp_path / "go")!r}, detach=True).id)
+print(distributed(processes=1, remote=True, name="detached")(wait).options(detach=True).submit({str(tmp_path / "go")!r}).id)
 """
     done = gpus.python(code)
     assert done.returncode == 0, done.stderr

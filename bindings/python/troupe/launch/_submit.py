@@ -39,7 +39,7 @@ def _refuse_inside_a_rank() -> None:
                            "resources that launch holds. Use actors here, or let the driver call current().run(...)")
 
 
-def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bool) -> LaunchHandle:
+def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHandle:
     """See DistributedFunction.submit."""
     _refuse_inside_a_rank()
     session = session_for(options.remote)
@@ -52,7 +52,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
                                        "memory": options.memory}),
         "strategy": _STRATEGY_NAMES[options.strategy], "attempts_max": options.max_attempts,
         "priority": options.priority, "where": options.where,
-        "timeout_ms": round((options.timeout or 0) * 1000), "detached": detach,
+        "timeout_ms": round((options.timeout or 0) * 1000), "detached": options.detach,
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": _environment.build(options.runtime_env, options.inherit_env, session=session,
                                           ray_compat=options.api == "troupe"),
