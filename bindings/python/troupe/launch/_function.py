@@ -119,7 +119,7 @@ def _changed(old: LaunchOptions, given: dict[str, Any]) -> LaunchOptions:
 
 
 class DistributedFunction:
-    """A function and how it is launched. Calling it runs it here, in this process, alone."""
+    """A function and how it is launched. Calling it runs it here, in this process, as rank 0 of 1."""
 
     def __init__(self, function: Callable[..., Any], options: LaunchOptions) -> None:
         if not callable(function):
@@ -129,7 +129,9 @@ class DistributedFunction:
         self._options = options
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+        from troupe.launch import _plain
+
+        return _plain.call(self._function, args, kwargs)
 
     def __repr__(self) -> str:
         return f"<{self._options.mode} function {self.__name__}, {self._options.ranks} ranks>"

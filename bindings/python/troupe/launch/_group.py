@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe import exceptions
+from troupe import _rendezvous, exceptions
 from troupe._capture import cloudpickled
 from troupe.launch import _arguments, _shares
 
@@ -142,7 +142,8 @@ class Gang:
         """Rank 0's own part, in the calling thread."""
         self._inside.part = True
         try:
-            return run_part(self.context, payload, in_group=in_group)
+            with _rendezvous.with_all_ranks():
+                return run_part(self.context, payload, in_group=in_group)
         finally:
             self._inside.part = False
 
