@@ -166,7 +166,7 @@ troupe.init({address!r}, log_to_driver=False)
 distributed(processes=1, remote=True)(lambda: print("a rank's line")).distributed()
 """
     done = gpus.python(code)
-    assert done.returncode == 0 and "a rank's line" not in done.stdout and "succeeded" in done.stdout, done.stderr
+    assert done.returncode == 0 and "a rank's line" not in done.stdout and done.stdout == "" and "succeeded" in done.stderr, done.stderr
 
 
 def test_the_plain_call_runs_here() -> None:

@@ -37,6 +37,7 @@ class LaunchOptions:
     stop_grace: float = STOP_GRACE_S
     exit_grace: float = _leave.EXIT_GRACE_S
     detach: bool = False
+    quiet: bool = False
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)
@@ -55,7 +56,7 @@ def _decorator(mode: str) -> str:
 def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
              memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
-             exit_grace: float, api: str | None = None, **where: Any) -> LaunchOptions:
+             exit_grace: float, api: str | None = None, quiet: bool = False, **where: Any) -> LaunchOptions:
     decorator = _decorator(mode)
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
@@ -81,7 +82,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api,
-        stop_grace=stop_grace, exit_grace=exit_grace)
+        stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet))
 
 
 def _option_names(mode: str) -> dict[str, Any]:
@@ -158,13 +159,15 @@ class DistributedFunction:
 
             handle = train.submit(epochs=3)
         """
-        return self._launch(args, kwargs)
+        return self._launch(args, *self._split(kwargs))
 
-    def _launch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _split(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], LaunchOptions]:
+        kwargs, given = _arguments.split_detach(self._function, kwargs)
+        return kwargs, _changed(self._options, given) if given else self._options
+
+    def _launch(self, args: tuple, kwargs: dict[str, Any], options: LaunchOptions) -> Any:
         from troupe.launch import _submit
 
-        kwargs, given = _arguments.split_detach(self._function, kwargs)
-        options = _changed(self._options, given) if given else self._options
         _arguments.check(self._function, args, kwargs, (*_option_names(options.mode), "detach"))
         return _submit.submit(self._function, args, kwargs, options)
 
@@ -180,7 +183,8 @@ class DistributedFunction:
         """
         from troupe.launch import _progress
 
-        return _progress.run(self._launch(args, kwargs))
+        kwargs, options = self._split(kwargs)
+        return _progress.run(self._launch(args, kwargs, options), quiet=options.quiet)
 
 
 def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
@@ -189,7 +193,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
-                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S) -> Any:
+                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
+                quiet: bool = False) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -201,7 +206,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     (2 s after another rank's failure). `exit_grace`: seconds that a rank has from its result to the end of its process, for
     threads, children and exit handlers. `priority`: of what waits the highest
     is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
-    nodes, and how near to each other (docs/placement.md).
+    nodes, and how near to each other (docs/placement.md). `quiet`: no status lines (nor with TROUPE_QUIET=1); they go to stderr.
 
         @distributed(processes=4)
         def train(epochs): ...
@@ -210,7 +215,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace)
+                       exit_grace=exit_grace, quiet=quiet)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
@@ -223,7 +228,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
-               api: str | None = None) -> Any:
+               api: str | None = None, quiet: bool = False) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -235,7 +240,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, api=api)
+                       exit_grace=exit_grace, api=api, quiet=quiet)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _capture, _environment, _resources, _session, exceptions
+from troupe import _capture, _environment, _resources, _session, _status, exceptions
 from troupe._identity import new_id
 from troupe.launch import _context
 from troupe.launch._handle import LaunchHandle
@@ -57,6 +57,8 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHand
         "environment": _environment.build(options.runtime_env, options.inherit_env, session=session,
                                           ray_compat=options.api == "troupe"),
     }
+    if _status.is_quiet(options.quiet):  # rank 0's marker line too
+        spec["environment"]["env"].append({"name": _status.QUIET, "value": "1"})
     if len(payload) > INLINE_BYTES_MAX:
         from troupe import _blobs
 
