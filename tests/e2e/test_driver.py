@@ -22,7 +22,7 @@ def test_the_driver_returns_and_the_marker_is_printed(idle: Home, capsys: pytest
         return value + 1
 
     assert drive.distributed(41) == [42, None, None]
-    assert "marker: succeeded, exit 0, epoch 1" in capsys.readouterr().out
+    assert "marker: succeeded, exit 0, epoch 1" in capsys.readouterr().err
 
 
 def test_resources_of_exactly_the_launch(idle: Home) -> None:

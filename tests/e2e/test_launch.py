@@ -58,9 +58,12 @@ def test_output_appears_with_its_rank(idle: Home, capsys: pytest.CaptureFixture)
         print("hello from", os.environ["RANK"])
 
     speak.distributed()
-    out = capsys.readouterr().out
-    assert "[0] hello from 0" in out and "[1] hello from 1" in out
-    assert "2 ranks on 1 node · ready in" in out and "succeeded" in out
+    out, errors = capsys.readouterr()
+    assert sorted(out.splitlines()) == ["[0] hello from 0", "[1] hello from 1"]
+    assert "2 ranks on 1 node · ready in" in errors and "succeeded" in errors
+    speak.options(quiet=True).distributed()
+    out, errors = capsys.readouterr()
+    assert len(out.splitlines()) == 2 and errors == ""
 
 
 class CustomError(Exception):

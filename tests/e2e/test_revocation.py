@@ -95,7 +95,7 @@ troupe.init({head['address']!r}, token_file={mine!r})
 @ray_launch(processes=1, remote=True)
 def long():
     time.sleep(3600)  # lint-ok: until it is cancelled
-print(long.submit(detach=True).id, flush=True)
+print(long.options(detach=True).submit().id, flush=True)
 """
     launch = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout.split()[-1]
     done = home.run("token", "revoke", mine_id[:8])

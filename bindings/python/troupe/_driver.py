@@ -7,11 +7,12 @@ this one: it ends at once with 76.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from typing import NoReturn
 
-from troupe import _failures, _finish, _leave, _rank, _session, exceptions
+from troupe import _failures, _finish, _leave, _rank, _session, _status, exceptions
 from troupe._identity import new_id
 from troupe._process_channel import ProcessChannel
 from troupe.launch import _kept
@@ -46,10 +47,10 @@ def _acquire(session: _session.Session, begin: dict) -> int:
     try:
         kind, answer, _ = session.request("AcquireDriver", fields)
     except exceptions.FencedError as error:
-        print(f"troupe: not the driver: {error}", flush=True)
+        print(f"troupe: not the driver: {error}", file=sys.stderr, flush=True)
         _leave.leave_now(EXIT_FENCED)
     except exceptions.AlreadyExistsError as error:
-        print(f"troupe: another process is the driver: {error}", flush=True)
+        print(f"troupe: another process is the driver: {error}", file=sys.stderr, flush=True)
         _leave.leave_now(EXIT_BUSY)
     if kind == "MarkerReply":
         announce(answer["marker"])
@@ -72,10 +73,10 @@ def _renew(session: _session.Session, begin: dict, ttl_ms: int) -> None:
 
 
 def announce(marker: dict) -> None:
-    """Prints the marker: outcome, exit code, epoch, duration."""
+    """Says what the marker is: outcome, exit code, epoch, duration."""
     cause = f" · {marker['cause']}" if marker["cause"] else ""
-    print(f"marker: {marker['outcome']}, exit {marker['exit_code']}, epoch {marker['epoch']}, "
-          f"{marker['duration_ms'] / 1000:.1f} s{cause}", flush=True)
+    _status.say(f"marker: {marker['outcome']}, exit {marker['exit_code']}, epoch {marker['epoch']}, "
+          f"{marker['duration_ms'] / 1000:.1f} s{cause}")
 
 
 class Completion:
@@ -108,7 +109,7 @@ class Completion:
             ended.value = _kept.keep(self._session, self._begin["node"], ended.value)
         marker = self._complete(ended)
         if marker is None:
-            print("troupe: the head could not be reached; the outcome is unknown", flush=True)
+            print("troupe: the head could not be reached; the outcome is unknown", file=sys.stderr, flush=True)
             _leave.leave(EXIT_UNKNOWN)
         announce(marker)
         self._announced.set()
@@ -126,7 +127,7 @@ class Completion:
             try:
                 return self._session.request("Complete", fields, ended.value)[1]["marker"]
             except exceptions.FencedError as error:
-                print(f"troupe: not the driver any more: {error}", flush=True)
+                print(f"troupe: not the driver any more: {error}", file=sys.stderr, flush=True)
                 _leave.leave(EXIT_FENCED)
             except _RETRIED:
                 pause.wait(RETRY_PAUSE_S)

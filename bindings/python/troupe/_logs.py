@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from troupe import _workers, exceptions
+from troupe import _rows, _workers, exceptions
 
 CHUNK_BYTES = 256 << 10
 LONG_POLL_MS = 2_000
@@ -34,25 +34,30 @@ def of_actor(actor: dict, *, stderr: bool | None = None) -> list[Source]:
 
 
 def lines(session: Any, source: Source, *, follow: bool) -> Iterator[str]:
-    """Lines of one stream, kept by the worker of its node.
+    """Lines of one stream, kept by the worker of its node; of a row that was written again and again, as a progress bar is, the last
+    state; a line of more than _rows.LINE_CHARS_MAX characters in pieces.
 
     With `follow` it ends when the process has ended and all was read. What a size cap dropped is a line
     that says how much. Raises ConnectionError when the worker cannot be reached.
     """
+    for finished, _ in news(session, source, follow=follow):
+        yield from finished
+
+
+def news(session: Any, source: Source, *, follow: bool) -> Iterator[tuple[list[str], list[str]]]:
+    """As `lines`, as it comes: (lines that are finished, rows that still change)."""
     link = _workers.link(session, source.node)
-    offset, rest = 0, ""
+    offset, rows = 0, _rows.Rows()
     while True:
         fields = {**source.target, "offset": offset, "bytes_max": CHUNK_BYTES, "wait_ms": LONG_POLL_MS if follow else 0}
         _, chunk, data = link.request("ReadLog", fields, timeout=LONG_POLL_MS / 1000 + 30)
-        if chunk["dropped_bytes"]:
-            yield f"... {chunk['dropped_bytes']} bytes of output were dropped here (size cap) ..."
+        dropped = [f"... {chunk['dropped_bytes']} bytes of output were dropped here (size cap) ..."] if chunk["dropped_bytes"] else []
         offset = chunk["next"]
-        rest += data.decode(errors="replace")
-        *whole, rest = rest.split("\n")
-        yield from whole
-        if chunk["ended"] or (not follow and not data):
-            if rest:
-                yield rest
+        over = chunk["ended"] or (not follow and not data)
+        finished = rows.feed(data, ended=over)
+        if data or dropped or over:
+            yield dropped + finished, rows.live()
+        if over:
             return
 
 
@@ -71,14 +76,20 @@ class Follower:
 
     def _follow(self, source: Source) -> None:
         try:
-            for line in lines(self._session, source, follow=True):
-                self._lines.put((source.label, source.target["stderr"], line))
+            for finished, bars in news(self._session, source, follow=True):
+                self._lines.put((source.label, source.target["stderr"], finished, bars))
         except exceptions.TroupeError as error:
-            self._lines.put((source.label, True, f"(troupe: no more output from there: {error})"))
+            self._lines.put((source.label, True, [f"(troupe: no more output from there: {error})"], []))
         finally:
             self._lines.put(None)
 
     def __iter__(self) -> Iterator[tuple[Any, bool, str]]:
+        for label, is_error, finished, _ in self.news():
+            for line in finished:
+                yield label, is_error, line
+
+    def news(self) -> Iterator[tuple[Any, bool, list[str], list[str]]]:
+        """(whose, is_stderr, lines that are finished, rows that still change) as they come."""
         while self._open:
             item = self._lines.get()
             if item is None:

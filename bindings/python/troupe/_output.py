@@ -6,13 +6,12 @@ node that has some waits there for more of all of them at once (ReadLogs). Nothi
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
 from collections import OrderedDict
 from typing import Any
 
-from troupe import _callbacks, _visible, _workers, exceptions
+from troupe import _callbacks, _live, _rows, _visible, _workers, exceptions
 from troupe.state import TASKS_CLASS
 
 CHUNK_BYTES = 256 << 10
@@ -72,7 +71,7 @@ class _Stream:
 
     def __init__(self, label: str, offset: int) -> None:
         self.label, self.offset = label, offset
-        self.rest = b""
+        self.rows = _rows.Rows()
         self.over = False
 
 
@@ -183,15 +182,13 @@ class _NodeOutput:
             self._streams.clear()
             self._reader = None
         for (_, is_error), stream in asked:
-            self._say(stream, [stream.rest] if stream.rest else [], is_error)
+            self._say(stream, stream.rows.feed(b"", ended=True), is_error)
         return False
 
     def _show(self, stream: _Stream, text: bytes, part: dict, is_error: bool) -> None:
-        *whole, stream.rest = (stream.rest + text).split(b"\n")
-        if part["ended"] and stream.rest:
-            whole, stream.rest = [*whole, stream.rest], b""
+        whole = stream.rows.feed(text, ended=part["ended"])
         if part["dropped_bytes"]:
-            whole = [b"... %d bytes of output were dropped here (size cap) ..." % part["dropped_bytes"], *whole]
+            whole = [f"... {part['dropped_bytes']} bytes of output were dropped here (size cap) ...", *whole]
         stream.offset = part["next"]
         self._say(stream, whole, is_error)
 
@@ -210,8 +207,6 @@ class _NodeOutput:
         _, answer, text = link.request("ReadLogs", fields, timeout=LONG_POLL_MS / 1000 + 30)
         return answer["parts"], text
 
-    def _say(self, stream: _Stream, lines: list[bytes], is_error: bool) -> None:
+    def _say(self, stream: _Stream, lines: list[str], is_error: bool) -> None:
         label = _visible.name(stream.label + self._where)
-        shown = [f"({label}) {_visible.output(line.decode(errors='replace'))}\n" for line in lines]
-        if shown:
-            print("".join(shown), end="", file=sys.stderr if is_error else sys.stdout, flush=True)
+        _live.show(stream, f"({label})", lines, stream.rows.live(), is_error=is_error)

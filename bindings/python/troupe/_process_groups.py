@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from troupe import _rendezvous
+
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
 GROUPS_OF_A_WORLD = 1 << 20
@@ -25,14 +27,19 @@ _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many gro
 
 
 def prepare() -> None:
-    """Changes torch's modules as said above, now or when they are imported."""
-    changes = {_MODULE: _wrap, _PARALLEL: _wrap_parallel}
+    """Changes torch's modules as said above, and where its groups meet (`_rendezvous`), now or when they are imported. Once a process."""
+    after_import({_MODULE: _wrap, _PARALLEL: _wrap_parallel, _rendezvous.MODULE: _rendezvous.wrap})
+
+
+def after_import(changes: dict[str, Callable[[Any], None]]) -> "_AfterImport":
+    """Changes these modules, now or when they are imported, unless what is returned is told to forget it."""
     for name, change in changes.items():
         if name in sys.modules:
             change(sys.modules[name])
-    later = {name: change for name, change in changes.items() if name not in sys.modules}
-    if later and not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AfterImport(later))
+    later = _AfterImport({name: change for name, change in changes.items() if name not in sys.modules})
+    if later.waits():
+        sys.meta_path.insert(0, later)
+    return later
 
 
 def _wrap(module: Any) -> None:
@@ -98,12 +105,22 @@ class _AfterImport:
     def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
         self._changes = changes
 
+    def waits(self) -> bool:
+        """Whether a module is still to come."""
+        return bool(self._changes)
+
+    def forget(self) -> None:
+        """Changes nothing any more."""
+        self._changes.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         change = self._changes.pop(name, None)
         if change is None:
             return None
         if not self._changes:
-            sys.meta_path.remove(self)
+            self.forget()
         import importlib.util
 
         spec = importlib.util.find_spec(name)

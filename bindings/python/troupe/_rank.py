@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from troupe import _failures, _finish, _leave, _process_groups, _session, _stopping
+from troupe import _failures, _finish, _leave, _process_groups, _rendezvous, _session, _stopping
 from troupe._process_channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
@@ -86,6 +86,7 @@ def start(channel: ProcessChannel, context) -> dict:
     """Waits until all ranks are there; sets the variables known only now."""
     roster = channel.wait_run()
     os.environ.update({item["name"]: item["value"] for item in roster["env"]})
+    _rendezvous.enter_rank(alone=context.world_size == 1 or context.is_driver)
     context.published(roster)
     return roster
 

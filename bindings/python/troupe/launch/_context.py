@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from troupe import _resources
+from troupe.launch import _arguments
 
 
 @dataclass
@@ -47,7 +48,7 @@ class LaunchContext:
         """The launch's ranks, for the driver: each has `rank`, `node` and `run(fn, *args, **kwargs)`."""
         return self._require_gang("ranks").ranks
 
-    def run(self, fn: Callable[..., Any], *args: Any, timeout: float | None = None, **kwargs: Any) -> list[Any]:
+    def run(self, fn: Callable[..., Any], /, *args: Any, timeout: float | None = None, **kwargs: Any) -> list[Any]:
         """Runs `fn(*args, **kwargs)` on every rank and returns the list of values by rank.
 
         The ranks form a torch.distributed process group at the first use (nccl where each has a GPU,
@@ -57,6 +58,7 @@ class LaunchContext:
         holds the share or the rank that has not finished. The first failing rank's exception is raised as
         its own type; after a failure the group cannot be used again.
         """
+        _arguments.refuse_unclear_timeout(fn, timeout)
         return self._require_gang("run").run(fn, args, kwargs, timeout)
 
     def _require_gang(self, what: str) -> Any:

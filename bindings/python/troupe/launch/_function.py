@@ -4,10 +4,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from troupe import _leave, _pickled, _resources, _runtime_env, _selectors
+from troupe.launch import _arguments
 
 STOP_GRACE_S = 10.0
 _STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
@@ -35,6 +36,8 @@ class LaunchOptions:
     api: str | None = None
     stop_grace: float = STOP_GRACE_S
     exit_grace: float = _leave.EXIT_GRACE_S
+    detach: bool = False
+    quiet: bool = False
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)
@@ -46,11 +49,15 @@ def _count(what: str, value: Any) -> int:
     return value
 
 
+def _decorator(mode: str) -> str:
+    return "distributed" if mode == "distributed" else "ray_launch"
+
+
 def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
              memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
-             exit_grace: float, api: str | None = None, **where: Any) -> LaunchOptions:
-    decorator = "distributed" if mode == "distributed" else "ray_launch"
+             exit_grace: float, api: str | None = None, quiet: bool = False, **where: Any) -> LaunchOptions:
+    decorator = _decorator(mode)
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
         raise TypeError(f"@{decorator} takes exactly one of gpus= and processes=, {given} given")
@@ -75,23 +82,45 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api,
-        stop_grace=stop_grace, exit_grace=exit_grace)
+        stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet))
 
 
-def _check_arguments(function: Callable[..., Any], args: tuple, kwargs: dict) -> None:
-    """Raises the TypeError that the ranks would, before there are any."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # a builtin that does not tell
-        return
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"{getattr(function, '__name__', 'the function')}{signature}: {error}") from None
+def _option_names(mode: str) -> dict[str, Any]:
+    """Those of the decorator, with their defaults."""
+    parameters = inspect.signature(distributed if mode == "distributed" else ray_launch).parameters
+    return {name: each.default for name, each in parameters.items() if name != "fn"}
+
+
+def _changed(old: LaunchOptions, given: dict[str, Any]) -> LaunchOptions:
+    """`old` with what is given, each option checked as the decorator checks it."""
+    known = _option_names(old.mode)
+    unknown = [name for name in given if name not in known and name != "detach"]
+    if unknown:
+        raise TypeError(f"options() has no {unknown[0]}=; it takes detach= and what @{_decorator(old.mode)} does: {', '.join(known)}")
+    fields = {name: value for name, value in given.items() if name == "detach"}
+    if not isinstance(fields.get("detach", False), bool):
+        raise TypeError(f"detach must be True or False, not {fields['detach']!r}")
+    asked = {**known, **given, "mode": old.mode}
+    asked.pop("detach", None)
+    counted = "gpus" in given or "processes" in given
+    if not counted:
+        asked["gpus" if old.gpus else "processes"] = old.ranks
+    if "gpu_type" not in given and not (counted and asked["gpus"] is None):
+        asked["gpu_type"] = old.gpu_type or None
+    new = _options(**asked)
+    fields.update({name: getattr(new, name) for name in given if hasattr(old, name) and name not in ("gpus", "detach")})
+    if counted:
+        fields.update(ranks=new.ranks, gpus=new.gpus, gpu_type=new.gpu_type)
+    where = dict(old.where)
+    if "label_selector" in given:
+        where["labels"] = new.where["labels"]
+    if "within" in given or "near" in given:
+        where.update(level=new.where["level"], level_required=new.where["level_required"])
+    return replace(old, where=where, **fields)
 
 
 class DistributedFunction:
-    """A function and how it is launched. Calling it runs it here, in this process, alone."""
+    """A function and how it is launched. Calling it runs it here, in this process, as rank 0 of 1."""
 
     def __init__(self, function: Callable[..., Any], options: LaunchOptions) -> None:
         if not callable(function):
@@ -100,8 +129,10 @@ class DistributedFunction:
         self._function = function
         self._options = options
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        from troupe.launch import _plain
+
+        return _plain.call(self._function, args, kwargs)
 
     def __repr__(self) -> str:
         return f"<{self._options.mode} function {self.__name__}, {self._options.ranks} ranks>"
@@ -109,29 +140,51 @@ class DistributedFunction:
     def __reduce__(self) -> tuple:
         return _pickled.launch_function, (self._function, self._options)
 
-    def submit(self, *args: Any, detach: bool = False, **kwargs: Any) -> Any:
-        """Starts a launch and returns its LaunchHandle at once.
+    def options(self, /, **options: Any) -> "DistributedFunction":
+        """The same function with other options of its launches: those of the decorator, and `detach`.
+
+        Does not block. With `detach=True` a launch outlives the process that submitted it. Raises TypeError or ValueError as
+        the decorator does.
+
+            train.options(timeout=3600, detach=True).submit(epochs=3)
+        """
+        return DistributedFunction(self._function, _changed(self._options, options))
+
+    def submit(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Starts a launch of the function with these arguments, all of which are its own, and returns a LaunchHandle at once.
 
         What cannot start is refused here, before any rank exists: TypeError (arguments that the function
         does not take), LaunchError (a capture too large or unpicklable), PlacementError (more than the cluster can ever hold), ConnectionError. The launch is
-        cancelled when this process ends, unless `detach`.
+        cancelled when this process ends, unless the function has `options(detach=True)`.
+
+            handle = train.submit(epochs=3)
         """
+        return self._launch(args, *self._split(kwargs))
+
+    def _split(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], LaunchOptions]:
+        kwargs, given = _arguments.split_detach(self._function, kwargs)
+        return kwargs, _changed(self._options, given) if given else self._options
+
+    def _launch(self, args: tuple, kwargs: dict[str, Any], options: LaunchOptions) -> Any:
         from troupe.launch import _submit
 
-        _check_arguments(self._function, args, kwargs)
-        return _submit.submit(self._function, args, kwargs, self._options, detach=detach)
+        _arguments.check(self._function, args, kwargs, (*_option_names(options.mode), "detach"))
+        return _submit.submit(self._function, args, kwargs, options)
 
-    def distributed(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """Runs the launch to its marker and returns the list of results by rank.
+    def distributed(self, /, *args: Any, **kwargs: Any) -> list[Any]:
+        """Runs the launch to its marker and returns the list of results by rank. All arguments are the function's.
 
         Blocks; prints progress and the ranks' output, each line with its rank. Raises LaunchError (also
-        an instance of the failing rank's exception type), GetTimeoutError over the decorator's
+        an instance of the failing rank's exception type), GetTimeoutError over the option
         `timeout`, LaunchCancelledError, and what `submit` raises. Ctrl-C cancels the launch: KeyboardInterrupt is
         raised in its ranks, which have `stop_grace` seconds; a second Ctrl-C ends them at once.
+
+            results = train.distributed(epochs=3)
         """
         from troupe.launch import _progress
 
-        return _progress.run(self.submit(*args, **kwargs))
+        kwargs, options = self._split(kwargs)
+        return _progress.run(self._launch(args, kwargs, options), quiet=options.quiet)
 
 
 def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
@@ -140,7 +193,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
-                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S) -> Any:
+                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
+                quiet: bool = False) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -152,7 +206,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     (2 s after another rank's failure). `exit_grace`: seconds that a rank has from its result to the end of its process, for
     threads, children and exit handlers. `priority`: of what waits the highest
     is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
-    nodes, and how near to each other (docs/placement.md).
+    nodes, and how near to each other (docs/placement.md). `quiet`: no status lines (nor with TROUPE_QUIET=1); they go to stderr.
 
         @distributed(processes=4)
         def train(epochs): ...
@@ -161,7 +215,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace)
+                       exit_grace=exit_grace, quiet=quiet)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
@@ -174,7 +228,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
-               api: str | None = None) -> Any:
+               api: str | None = None, quiet: bool = False) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -186,7 +240,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, api=api)
+                       exit_grace=exit_grace, api=api, quiet=quiet)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _main, exceptions
+from troupe import _main, _rendezvous, exceptions
 from troupe._capture import cloudpickled
-from troupe.launch import _shares
+from troupe.launch import _arguments, _shares
 
 STUCK_GRACE_S = 5.0
 _group_formed = False
@@ -80,12 +80,13 @@ class RankHandle:
             self._channel = _calls.connect(self._address, f"rank {self.rank}", _session.current().control)
         return self._channel.call("run", payload, in_group)
 
-    def run(self, fn: Callable[..., Any], *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
+    def run(self, fn: Callable[..., Any], /, *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
         """Runs `fn` on this rank and returns its value. Blocks.
 
         The rank holds its share of the launch's resources meanwhile, as in `current().run`; `timeout`
         seconds for the share and the other rank's part, then GetTimeoutError.
         """
+        _arguments.refuse_unclear_timeout(fn, timeout)
         payload = cloudpickled((fn, args, kwargs))
         gang, started = self._gang, time.monotonic()
         gang.refuse_inside("a rank's run")
@@ -141,7 +142,8 @@ class Gang:
         """Rank 0's own part, in the calling thread."""
         self._inside.part = True
         try:
-            return run_part(self.context, payload, in_group=in_group)
+            with _rendezvous.with_all_ranks():
+                return run_part(self.context, payload, in_group=in_group)
         finally:
             self._inside.part = False
 

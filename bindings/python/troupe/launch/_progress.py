@@ -2,22 +2,23 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from typing import Any
 
-from troupe import _variables, _visible, exceptions
+from troupe import _live, _status, _variables, exceptions
 from troupe._identity import short
 from troupe._logs import Follower
 from troupe.launch import _errors, _logs
 
 DRAIN_DEADLINE_S = 2.0
 VARIABLES_NAMED_MAX = 8
+_shown: set[str] = set()  # launches whose output is printed now: where there are several, each line says which
+_lock = threading.Lock()
 
 
-def run(handle: Any) -> list[Any]:
+def run(handle: Any, *, quiet: bool = False) -> list[Any]:
     """Follows the launch to its marker, prints, and returns its results. See `distributed`."""
-    show = Display(handle)
+    show = Display(handle, quiet=quiet)
     try:
         show.follow()
         values = handle.result()
@@ -35,8 +36,9 @@ def run(handle: Any) -> list[Any]:
 class Display:
     """Prints what a person wants to see of one launch; one thread per epoch prints its output."""
 
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle: Any, *, quiet: bool = False) -> None:
         self._handle = handle
+        self._quiet = quiet
         self._label = f"launch {short(handle.id)}"
         self._printers: list[threading.Thread] = []
         self._waiting = self._variables = ""
@@ -44,6 +46,8 @@ class Display:
 
     def follow(self) -> None:
         """Returns when the launch is terminal."""
+        with _lock:
+            _shown.add(self._handle.id)
         seen: dict = {}
 
         def news(info: dict) -> bool:
@@ -94,21 +98,23 @@ class Display:
         self._printers.append(printer)
         printer.start()
 
-    @staticmethod
-    def _copy(follower: Follower) -> None:
-        for rank, is_error, line in follower:
-            print(f"[{rank}] {_visible.output(line)}", file=sys.stderr if is_error else sys.stdout, flush=True)
+    def _copy(self, follower: Follower) -> None:
+        for rank, is_error, lines, bars in follower.news():
+            label = f"[{short(self._handle.id)} {rank}]" if len(_shown) > 1 else f"[{rank}]"
+            _live.show((self._handle.id, rank, is_error), label, lines, bars, is_error=is_error)
 
     def finish(self) -> None:
         """Lets the last lines come out, then says how it ended."""
         for printer in self._printers:
             printer.join(DRAIN_DEADLINE_S)
+        with _lock:
+            _shown.discard(self._handle.id)
         entry = self._handle.session.board.get("launch", self._handle.id)
         if entry is not None and entry[0]["state"] == "terminal":
             self._say(f"{entry[0]['outcome']} · {entry[0]['duration_ms'] / 1000:.1f} s")
 
     def _say(self, text: str) -> None:
-        print(f"{self._label} · {text}", flush=True)
+        _status.say(f"{self._label} · {text}", quiet=self._quiet)
 
 
 def variables_text(info: dict) -> str:

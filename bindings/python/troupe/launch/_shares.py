@@ -6,13 +6,12 @@ them. While `current().run` runs, they are the ranks'. The head decides: a lease
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from troupe import _session, exceptions
+from troupe import _session, _status, exceptions
 from troupe._identity import new_id
 
 NOTICE_AFTER_S = 2.0
@@ -84,7 +83,7 @@ def _wait(session: _session.Session, context: Any, group: str, rank: int | None,
                     f"{_what(rank)} waited {timeout:g} s for {_whose(rank, context)}: {why or 'no node answered'}\n"
                     "  end the actors or remove the placement group that hold it, or give them less") from None
             noticed = True
-            print(f"troupe: {_what(rank)} waits for {_whose(rank, context)}: {why}", file=sys.stderr, flush=True)
+            _status.say(f"troupe: {_what(rank)} waits for {_whose(rank, context)}: {why}")
             continue
         if state["state"] == "created":
             return

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _capture, _environment, _resources, _session, exceptions
+from troupe import _capture, _environment, _resources, _session, _status, exceptions
 from troupe._identity import new_id
 from troupe.launch import _context
 from troupe.launch._handle import LaunchHandle
@@ -39,7 +39,7 @@ def _refuse_inside_a_rank() -> None:
                            "resources that launch holds. Use actors here, or let the driver call current().run(...)")
 
 
-def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bool) -> LaunchHandle:
+def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHandle:
     """See DistributedFunction.submit."""
     _refuse_inside_a_rank()
     session = session_for(options.remote)
@@ -52,11 +52,13 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
                                        "memory": options.memory}),
         "strategy": _STRATEGY_NAMES[options.strategy], "attempts_max": options.max_attempts,
         "priority": options.priority, "where": options.where,
-        "timeout_ms": round((options.timeout or 0) * 1000), "detached": detach,
+        "timeout_ms": round((options.timeout or 0) * 1000), "detached": options.detach,
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": _environment.build(options.runtime_env, options.inherit_env, session=session,
                                           ray_compat=options.api == "troupe"),
     }
+    if _status.is_quiet(options.quiet):  # rank 0's marker line too
+        spec["environment"]["env"].append({"name": _status.QUIET, "value": "1"})
     if len(payload) > INLINE_BYTES_MAX:
         from troupe import _blobs
 
