@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,14 +11,3 @@ assert _spec is not None and _spec.loader is not None
 _shared = sys.modules.setdefault(_spec.name, importlib.util.module_from_spec(_spec))
 _spec.loader.exec_module(_shared)
 globals().update({name: value for name, value in vars(_shared).items() if not name.startswith("__")})
-
-TIMEOUT_S: float = _shared.TIMEOUT_S
-
-
-def run_as_ray(home, script: Path, text: str, *args: str, ok: bool = True, env: dict[str, str] | None = None,
-               timeout: float = TIMEOUT_S) -> subprocess.CompletedProcess:
-    """Writes a program and runs it by `troupe run-as-ray`; with `ok` its exit code must be 0."""
-    script.write_text(text)
-    done = home.run("run-as-ray", str(script), *args, ok=False, env=env, timeout=timeout)
-    assert not ok or done.returncode == 0, f"{script} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done

@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Home, run_as_ray
+from conftest import Home
+from programs import run_as_ray
 
 from troupe.ray_compat import _missing
 from troupe.ray_compat._finder import RayModule, missing

@@ -112,7 +112,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     if address is not None and not isinstance(address, str):
         raise TypeError(f"init(address={address!r}): a string like '10.0.0.1:6400', 'auto', 'local' or None")
     if address in (None, "", "auto"):
-        address = os.environ.get("TROUPE_ADDRESS") or address or "local"
+        address = os.environ.get("TROUPE_ADDRESS") or _address_of_ray(address) or address or "local"
     name = _program.namespace_of(namespace)
     if address == "local":
         if token_file is not None:
@@ -136,8 +136,25 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     _session.set_current(session)
     if not _registered:
         _registered = True
-        atexit.register(shutdown)
+        atexit.register(_leave)
     return ClusterContext(session)
+
+
+def _address_of_ray(given: str | None) -> str:
+    """Where a program written for Ray finds its cluster; "" in others, which look for none."""
+    from troupe import ray_compat
+
+    if not ray_compat.is_installed():
+        return ""
+    from troupe.ray_compat import _command
+
+    return os.environ.get("RAY_ADDRESS", "").replace("auto", "") or ("" if given == "auto" else _command.started_here())
+
+
+def _leave() -> None:
+    """At the program's end: what its last calls, of destructors say, find no session for starts no cluster any more."""
+    _session.starter = None
+    shutdown()
 
 
 _IGNORED = {"include_dashboard", "dashboard_host", "dashboard_port", "configure_logging", "logging_level", "logging_format",

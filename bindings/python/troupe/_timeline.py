@@ -15,7 +15,7 @@ def timeline(filename: str | os.PathLike | None = None) -> list[dict[str, Any]] 
 
     Blocks for a request. Raises ConnectionError outside of a session, OSError for a file that cannot be written.
     """
-    session = _session.current()
+    session = _session.started()
     names = {each["node_id"]: each["name"] for each in state.list_nodes(session)}
     now_us = time.time() * 1e6
     trace = [{"ph": "i", "s": "g", "ts": each["time_s"] * 1e6, "name": each["message"], "cat": each["source"], "pid": names.get(each["node_id"], ""),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any
 
+from troupe.ray_compat import _starting
 from troupe.ray_compat._missing import instead_of
 from troupe.ray_compat._names import MODULES, VERSION
 
@@ -32,6 +33,8 @@ class RayModule(types.ModuleType):
             home, _, own = where.partition(":")
             home = home.removeprefix("=") if home.startswith("=") else f"troupe.{home}".rstrip(".")
             value = getattr(importlib.import_module(home), own or name)
+            if self.__name__ == "ray" and name in _starting.NAMES:
+                value = _starting.starting(name)
         elif f"{self.__name__}.{name}" in MODULES:  # ray.util without an import of its own, as with Ray
             value = importlib.import_module(f"{self.__name__}.{name}")
         elif name == "__version__" and self.__name__ == "ray":
