@@ -41,6 +41,9 @@ def install(*, starts: bool = True) -> None:
         from troupe.ray_compat import _starting
 
         _session.starter = _starting.start
+    bridge = sys.modules.get("troupe._bridge")
+    if bridge is not None:  # else it looks itself, when it is loaded
+        bridge.follow_ray()
     if FOLDER not in sys.path:  # processes of multiprocessing that are no forks get this path
         sys.path.insert(0, FOLDER)
 
