@@ -9,6 +9,8 @@ from troupe._actor_host import ActorContext
 from troupe._identity import HexID, boot_id
 from troupe.launch import _context
 
+_ACCELERATORS = ("FURIOSA", "GPU", "HPU", "MBLT", "NPU", "RBLN", "TPU", "TTNPU", "neuron_cores")
+
 
 class RuntimeContext:
     """Where the calling code runs. Methods return "" or None for what this process has not."""
@@ -150,10 +152,10 @@ class RuntimeContext:
     current_placement_group_id = property(lambda self: _as_id(self.get_placement_group_id()))
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
-        """Devices this process may use, by kind."""
+        """Devices this process may use, by kind, of all kinds that Ray has: Troupe finds GPUs."""
         from troupe._api import get_gpu_ids
 
-        return {"GPU": [str(each) for each in get_gpu_ids()]}
+        return {kind: [str(each) for each in get_gpu_ids()] if kind == "GPU" else [] for kind in _ACCELERATORS}
 
     @staticmethod
     def _here(field: str) -> Any:
