@@ -22,6 +22,8 @@ struct Taking {
 };
 thread_local Taking taking;
 
+bool small_arrays_read_only = false;  // guarded by the GIL
+
 /// The Python objects used here, imported at the first use and kept.
 struct Tools {
   PyObject* dumps = nullptr;
@@ -82,6 +84,38 @@ PyObject* ReduceTensor(PyObject* tensor) {
   return PyObject_CallFunctionObjArgs(reduce, tensor, taking.tensors, nullptr);
 }
 
+/// The PickleBuffer `buffer`, which a reader may not write to. A new reference.
+PyObject* ReadOnly(PyObject* buffer) {
+  PyObject* view = PyMemoryView_FromObject(buffer);
+  PyObject* read_only = view != nullptr ? PyObject_CallMethod(view, "toreadonly", nullptr) : nullptr;
+  PyObject* made = read_only != nullptr ? PyPickleBuffer_FromObject(read_only) : nullptr;
+  Py_XDECREF(read_only);
+  Py_XDECREF(view);
+  return made;
+}
+
+/// An array as numpy reduces it, but that its memory, where the pickle keeps it, is read-only there.
+PyObject* ReduceArray(PyObject* array) {
+  PyObject* reduced = PyObject_CallMethod(array, "__reduce_ex__", "i", 5);
+  if (reduced == nullptr || !PyTuple_Check(reduced) || PyTuple_GET_SIZE(reduced) != 2) return reduced;
+  PyObject* given = PyTuple_GET_ITEM(reduced, 1);
+  if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) == 0) return reduced;
+  const Py_buffer* memory = PyPickleBuffer_Check(PyTuple_GET_ITEM(given, 0))
+                                ? PyPickleBuffer_GetBuffer(PyTuple_GET_ITEM(given, 0))
+                                : nullptr;
+  if (memory == nullptr || static_cast<std::size_t>(memory->len) >= actors::kLargeBytes) {
+    PyErr_Clear();
+    return reduced;
+  }
+  PyObject* buffer = ReadOnly(PyTuple_GET_ITEM(given, 0));
+  PyObject* rest = buffer != nullptr ? PyTuple_GetSlice(given, 1, PyTuple_GET_SIZE(given)) : nullptr;
+  PyObject* first = rest != nullptr ? PyTuple_Pack(1, buffer) : nullptr;
+  PyObject* args = first != nullptr ? PySequence_Concat(first, rest) : nullptr;
+  PyObject* changed = args != nullptr ? PyTuple_Pack(2, PyTuple_GET_ITEM(reduced, 0), args) : nullptr;
+  for (PyObject* each : {buffer, rest, first, args, reduced}) Py_XDECREF(each);
+  return changed;
+}
+
 /// buffer_callback: true keeps a buffer in the pickle.
 PyObject* TakeBuffer(PyObject*, PyObject* buffer) {
   const Py_buffer* view = PyPickleBuffer_GetBuffer(buffer);
@@ -100,6 +134,9 @@ PyObject* TakeBuffer(PyObject*, PyObject* buffer) {
 PyObject* Reduce(PyObject*, PyObject* object) {
   if (taking.buffers != nullptr && std::strcmp(Py_TYPE(object)->tp_name, "Tensor") == 0) {
     return ReduceTensor(object);
+  }
+  if (small_arrays_read_only && std::strcmp(Py_TYPE(object)->tp_name, "numpy.ndarray") == 0) {
+    return ReduceArray(object);
   }
   const bool code = PyFunction_Check(object) || PyType_Check(object);
   if (PyModule_Check(object) || (code && (IsMainOrLocal(object) || RegistryInUse()))) {
@@ -225,6 +262,8 @@ class TakingInto {
 };
 
 }  // namespace
+
+void MakeSmallArraysReadOnly() { small_arrays_read_only = true; }
 
 void TakeWritable(PyObject* buffer) { taking.writable = buffer; }
 

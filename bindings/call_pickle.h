@@ -27,6 +27,9 @@ PyObject* Loads(std::string_view pickle, PyObject* buffers = nullptr);
 /// gives it a dispatch_table.
 PyObject* PicklerType();
 
+/// From now on small arrays in values are read-only where these are loaded, as large ones are and as Ray's are.
+void MakeSmallArraysReadOnly();
+
 /// For troupe/_tensors.py: the buffer it gives next is one whose reader may write, to a copy of its own.
 void TakeWritable(PyObject* buffer);
 

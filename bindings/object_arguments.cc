@@ -147,6 +147,8 @@ void BindObjects(nb::module_& m) {
   if (!InitObjectMemory()) throw nb::python_error();
   m.def("_object_figures", &Figures, "Counts of this process's object store, for tests and benchmarks.");
   m.def("list_objects", &ListObjects, nb::arg("most"), "What this process's object store knows, a dict each.");
+  m.def("_make_small_arrays_read_only", &MakeSmallArraysReadOnly,
+        "Of what this process pickles from now on.");
   m.def(
       "_take_writable", [](nb::handle buffer) { TakeWritable(buffer.ptr()); }, nb::arg("buffer"));
 }

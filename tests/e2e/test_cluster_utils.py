@@ -100,12 +100,14 @@ def test_calls_wait_for_as_long_as_an_actor_has_no_room_to_be_started_again(home
         assert troupe.get([called, actor.node.remote()], timeout=TIMEOUT_S) == [again.node_id] * 2
 
 
-def test_another_process_reaches_it_by_its_home(home: Home) -> None:
+def test_another_process_reaches_it_by_its_address_or_home(home: Home) -> None:
     with Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "memory": 0}) as cluster:
         code = f"import troupe; troupe.init({cluster.address!r}); print(troupe.cluster_resources())"
+        auto = home.python("import troupe; troupe.init('auto'); print(troupe.cluster_resources())", env={"TROUPE_HOME": str(cluster.home)})
+        assert auto.stdout.strip() == "{'CPU': 2.0, 'node:127.0.0.1': 1.0}", auto.stderr
         done = home.python(code, env={"TROUPE_HOME": str(cluster.home)})
         assert done.stdout.strip() == "{'CPU': 2.0, 'node:127.0.0.1': 1.0}", done.stderr
-        assert "needs a token" in home.python(code).stderr
+        assert home.python(code).stdout == done.stdout
 
 
 def test_nothing_is_left_when_the_test_process_is_killed(home: Home) -> None:

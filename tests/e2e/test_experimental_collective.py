@@ -60,6 +60,8 @@ def test_a_group_is_made_found_used_and_destroyed(workers: list[Any]) -> None:
         np.testing.assert_array_equal(reduced, [3.0, 3.0])
     with pytest.raises(ValueError, match="a group named 'pair' exists"):
         create_collective_group(workers, "gloo", "pair")
+    with pytest.raises(RuntimeError, match="is in <group 'pair' of 2 actors .gloo.>, and an actor is in one group of each backend"):
+        create_collective_group([workers[1], Worker.remote(9)], "gloo", "other")
     destroy_collective_group(group)
     assert get_collective_groups([]) == []
     with pytest.raises(ValueError, match="No group with name pair found"):

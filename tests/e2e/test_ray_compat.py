@@ -140,7 +140,7 @@ def test_without_it_ray_is_what_is_installed(home: Home, tmp_path: Path) -> None
     ("from ray import train", "ModuleNotFoundError", "ray.train is not a part of Troupe"),
     ("import ray.util.joblib", "ModuleNotFoundError", "use ray.util.ActorPool"),
     ("from ray.util.queue import Nothing", "ModuleNotFoundError", "ray.util.queue has Empty, Full, Queue"),
-    ("import ray; ray.timeline()", "AttributeError", "ray.timeline is not a part of Troupe"),
+    ("import ray; ray.client()", "AttributeError", "ray.client is not a part of Troupe"),
     ("import ray; ray.nonsense", "AttributeError", "ray has "),
     ("import ray; ray.util.nonsense", "AttributeError", "ray.util has ActorPool"),
 ])
@@ -151,7 +151,7 @@ def test_what_is_missing_is_named_with_what_to_use(home: Home, statement: str, e
 
 @pytest.mark.parametrize(("expression", "words"), [
     ("ray.tune", "no attribute 'tune'; for ray.tune, use actors for the trials and troupe.util.ActorPool for the sweep"),
-    ("ray.timeline()", "no attribute 'timeline'; for ray.timeline, use `troupe stack`"),
+    ("ray.client()", "no attribute 'client'; for ray.client, use ray.init('host:port', token_file=...)"),
     ("ray.util.joblib", "no attribute 'joblib'; for ray.util.joblib, use ray.util.ActorPool"),
     ("ray.nonsense", "module 'troupe' has no attribute 'nonsense'"),
 ])

@@ -26,7 +26,7 @@ _WHERE = {
     "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actor_handle",
     "method": "_method_options",
     "get_runtime_context": "_runtime_context", "ObjectRef": "_calls", "ObjectRefGenerator": "_streams",
-    "DynamicObjectRefGenerator": "_streams",
+    "DynamicObjectRefGenerator": "_streams", "timeline": "_timeline",
     "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
     "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
 }
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from troupe._method_options import method  # noqa: F401
     from troupe._runtime_context import get_runtime_context  # noqa: F401
+    from troupe._timeline import timeline  # noqa: F401
     from troupe.exceptions import (  # noqa: F401
         ConnectionError,
         GetTimeoutError,
@@ -70,7 +71,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"troupe.{name}")
     where = _WHERE.get(name)
     if where is None:
-        from troupe.ray_compat._names import without  # for those who imported it as ray
+        from troupe.ray_compat._missing import without  # for those who imported it as ray
 
         raise AttributeError(f"module 'troupe' has no attribute {name!r}{without(f'ray.{name}')}")
     value = getattr(importlib.import_module(f"troupe.{where}"), name)

@@ -10,15 +10,13 @@ _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "l
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
           "accelerator_type", "max_pending_calls", "concurrency_groups", "label_selector", "fallback_strategy", "priority",
           "allow_out_of_order_execution", "exit_grace"}
-_IGNORED = {"enable_task_events", "object_store_memory"}  # Ray's, without a meaning here
+_IGNORED = {"enable_task_events", "enable_tensor_transport", "object_store_memory"}  # Ray's, without a meaning here
 _SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy", "accelerator_type")
 
 
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as given. Raises ValueError naming the one that is unknown or can never be right."""
     for name in options:
-        if name == "enable_tensor_transport" and not options[name]:
-            continue
         if name not in _KNOWN | _IGNORED:
             raise ValueError(f"{name!r} is no option of an actor; there are: {', '.join(sorted(_KNOWN))}")
     lifetime = options.get("lifetime")

@@ -5,10 +5,11 @@ import atexit
 import functools
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from troupe import _program, _selectors, _session, _view, exceptions
+from troupe import _identity, _program, _selectors, _session, _view, exceptions
 
 
 class ClusterContext(Mapping):
@@ -21,10 +22,11 @@ class ClusterContext(Mapping):
     def address_info(self) -> dict[str, str]:
         """Where the cluster and this process are, by Ray's names. The first time it blocks for a request; ConnectionError
         where the session has ended before."""
-        from troupe import util
+        from troupe import get_runtime_context, util
 
         return {"address": self.address, "gcs_address": self.address, "node_ip_address": util.get_node_ip_address(),
-                "cluster_id": self._session.store.get("cluster_id", ""), "namespace": self._session.namespace}
+                "cluster_id": self._session.store.get("cluster_id", ""), "namespace": self._session.namespace,
+                "node_id": get_runtime_context().get_node_id(), "session_dir": _folder_of(self._session), "webui_url": self.dashboard_url}
 
     @property
     def address(self) -> str:
@@ -72,6 +74,16 @@ class ClusterContext(Mapping):
             shutdown()
 
 
+def _folder_of(session: _session.Session) -> str:
+    """Where the cluster keeps its state and logs on this host; "" where that is elsewhere."""
+    from troupe import _home, _local
+
+    if session.embedded is not None:
+        return str(session.embedded.folder)
+    mine = session.store.get("cluster_id", "")
+    return next((str(each.path) for each in [*_home.clusters(running_only=True), *_local.clusters()] if each.cluster_id == mine), "")
+
+
 _registered = False
 
 
@@ -112,7 +124,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     if address is not None and not isinstance(address, str):
         raise TypeError(f"init(address={address!r}): a string like '10.0.0.1:6400', 'auto', 'local' or None")
     if address in (None, "", "auto"):
-        address = os.environ.get("TROUPE_ADDRESS") or address or "local"
+        address = os.environ.get("TROUPE_ADDRESS") or _address_of_ray(address) or address or "local"
     name = _program.namespace_of(namespace)
     if address == "local":
         if token_file is not None:
@@ -136,8 +148,23 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     _session.set_current(session)
     if not _registered:
         _registered = True
-        atexit.register(shutdown)
+        atexit.register(_leave)
     return ClusterContext(session)
+
+
+def _address_of_ray(given: str | None) -> str:
+    """Where a program written for Ray finds its cluster; "" in others, which look for none."""
+    if not _follows_ray():
+        return ""
+    from troupe.ray_compat import _command
+
+    return os.environ.get("RAY_ADDRESS", "").replace("auto", "") or ("" if given == "auto" else _command.started_here())
+
+
+def _leave() -> None:
+    """At the program's end: what its last calls, of destructors say, find no session for starts no cluster any more."""
+    _session.starter = None
+    shutdown()
 
 
 _IGNORED = {"include_dashboard", "dashboard_host", "dashboard_port", "configure_logging", "logging_level", "logging_format",
@@ -318,7 +345,7 @@ def nodes() -> list[dict[str, Any]]:
              "State": view.info["state"], "DeathReasonMessage": view.info["why"] if view.info["state"] == "dead" else "",
              "NodeName": view.info["name"], "NodeManagerHostname": view.info["host"],
              "NodeManagerAddress": view.info["listen_host"], "NodeManagerPort": view.info["listen_port"],
-             "Resources": {**view.total, **_address(view)},
+             "Resources": {**view.total, **_always(view)},
              "Labels": view.labels} for view in _view.nodes()]
 
 
@@ -330,14 +357,23 @@ def _sum(amounts: list[dict[str, float]]) -> dict[str, float]:
     return total
 
 
-def _address(view: _view.NodeView) -> dict[str, float]:
-    """What Ray counts a node's address as: one of it is always there."""
-    return {_selectors.ADDRESS_PREFIX + view.info["listen_host"]: 1.0}
+def _always(view: _view.NodeView) -> dict[str, float]:
+    """What Ray counts that is always there: one of a node's address; on this host, in programs written for Ray, what a process may hold
+    of objects."""
+    found = {_selectors.ADDRESS_PREFIX + view.info["listen_host"]: 1.0}
+    if _follows_ray() and view.info["boot_id"] == _identity.boot_id():
+        found["object_store_memory"] = float(os.environ.get("TROUPE_OBJECT_STORE_MEMORY") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
+    return found
+
+
+def _follows_ray() -> bool:
+    installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)
+    return installed is not None and installed()
 
 
 def cluster_resources() -> dict[str, float]:
     """What the cluster's nodes have in all, and `node:<address>` for each; inside a launch, what it reserved."""
-    return _sum([{**view.total, **_address(view)} for view in _view.nodes() if view.info["state"] != "dead"])
+    return _sum([{**view.total, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"])
 
 
 def available_resources() -> dict[str, float]:
@@ -345,7 +381,7 @@ def available_resources() -> dict[str, float]:
 
     As in Ray, what is used up has no entry: `available_resources().get("CPU", 0)`.
     """
-    return _sum([{**view.free, **_address(view)} for view in _view.nodes() if view.info["state"] != "dead"])
+    return _sum([{**view.free, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"])
 
 
 def get_gpu_ids() -> list[int]:

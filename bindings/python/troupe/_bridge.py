@@ -4,6 +4,8 @@ Everything but the zygote imports it from here: `from troupe._bridge import nati
 """
 from __future__ import annotations
 
+import sys
+
 from troupe import _native as native
 from troupe import exceptions
 from troupe._carried import dict_of
@@ -38,4 +40,11 @@ def raise_our_errors() -> None:
     native.set_task_error_factory(_task_error)
 
 
+def follow_ray() -> None:
+    """What a program written for Ray has from values: a small array is read-only where it is got, as a large one is."""
+    native._make_small_arrays_read_only()
+
+
 raise_our_errors()
+if getattr(sys.modules.get("troupe.ray_compat"), "is_installed", bool)():
+    follow_ray()

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from troupe import _executables, _home, _node_start, _session, exceptions
+from troupe import _executables, _home, _local, _node_start, _session, exceptions
 from troupe._identity import boot_id
 
 STOP_GRACE_S = 3.0
@@ -30,8 +30,9 @@ class Embedded:
     def __init__(self, node_args: list[str]) -> None:
         from troupe import _scratch
 
-        self._scratch = _scratch.Folder("troupe-embedded-")
+        self._scratch = _scratch.Folder(_local.EMBEDDED)
         self.folder = self._scratch.path
+        _local.claim(self.folder)
         self._lifeline_read, self._lifeline_write = os.pipe()
         self._pid = os.getpid()
         self._programs: list[_executables.Started] = []
@@ -105,7 +106,7 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "",
             return_timeout: float = 0.0) -> _session.Session:
     """A session with the cluster at `host:port`, or at the head's socket, `unix:/path`.
 
-    By its Unix socket where this user runs its head on this host; else over TLS with the token in
+    By its Unix socket where this user runs its head on this host, also for a program of theirs that made it by init(); else over TLS with the token in
     `token_file` or TROUPE_TOKEN_FILE. `return_timeout`: how long a head that is gone is sought again.
     Raises ConnectionError when nobody answers, JoinError when the cluster refuses, ValueError for an
     address that is none.
@@ -119,9 +120,12 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "",
     if address in sockets_here:
         return _over_socket(sockets_here[address], address, namespace, return_timeout)
     if token_file is None:
-        for cluster in _home.clusters(running_only=True):
-            if cluster.address == address and cluster.socket:
-                return _over_socket(cluster.socket, address, namespace, return_timeout)
+        socket = _local.socket_of(address)
+        if socket is not None:  # a head that ends with its program is not waited for
+            guest = _local.is_of_a_program(address)
+            session = _over_socket(socket, address, namespace, 0.0 if guest else return_timeout)
+            session.guest = guest
+            return session
         raise exceptions.JoinError(
             f"connecting to {address} needs a token: no head of this user at that address runs on this host\n"
             "  on the head: troupe token create --role client > token\n"
@@ -134,8 +138,9 @@ def connect(address: str, token_file: str | None = None, *, namespace: str = "",
 
 
 def only_local_cluster() -> str:
-    """The address of the one cluster of this user that runs on this host. Raises ConnectionError."""
-    running = _home.clusters(running_only=True)
+    """The address of the one cluster of this user that runs on this host; where none was started by a command, the one that a program
+    made by init(). Raises ConnectionError."""
+    running = _home.clusters(running_only=True) or _local.clusters(of_this_home=True)
     if len(running) == 1:
         return running[0].address
     found = "none is running" if not running else "several are: " + ", ".join(each.address for each in running)

@@ -131,17 +131,19 @@ def remove_socket_of(record: Path) -> None:
 
 def clusters(*, running_only: bool = False) -> list[ClusterHome]:
     """Clusters with a head.json in this home, running ones first."""
-    found = []
-    for path in sorted((state_root() / "clusters").glob("*/head.json")):
-        record = read_json(path)
-        if record is None:
-            continue
-        pid = int(record.get("pid", 0))
-        found.append(ClusterHome(path.parent, str(record.get("cluster_id", path.parent.name)),
-                                 str(record.get("address", "")), pid, str(record.get("socket", "")),
-                                 pid > 0 and is_running(pid, "troupe-head")))
-    found = [each for each in found if each.running or not running_only]
+    known = [cluster_of(path) for path in sorted((state_root() / "clusters").glob("*/head.json"))]
+    found = [each for each in known if each is not None and (each.running or not running_only)]
     return sorted(found, key=lambda each: not each.running)
+
+
+def cluster_of(path: Path) -> ClusterHome | None:
+    """What a head.json tells; None where there is none that can be read."""
+    record = read_json(path)
+    if record is None:
+        return None
+    pid = int(record.get("pid", 0))
+    return ClusterHome(path.parent, str(record.get("cluster_id", path.parent.name)), str(record.get("address", "")), pid,
+                       str(record.get("socket", "")), pid > 0 and is_running(pid, "troupe-head"))
 
 
 def workers() -> list[tuple[Path, dict]]:

@@ -20,7 +20,8 @@ DYNAMIC = "dynamic"
 RETURNS_MAX = 1 << 16
 _ATTRIBUTE = "__troupe_method__"
 _ACCEPTED = {"name", "enable_task_events"}  # Ray's, without a meaning here
-_REFUSED = {"tensor_transport": None, "_num_objects_per_yield": 1}
+_REFUSED = {"_num_objects_per_yield": 1}
+_TRANSPORTS = ("gloo", "object_store")  # Ray's: tensors go as every value does, which for those in a CPU's memory is what they ask for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +72,10 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
             checked[name] = _exceptions(value)
         elif name == "_generator_backpressure_num_objects":
             checked["backpressure"] = _backpressure(value)
+        elif name == "tensor_transport":
+            if value is not None and str(value).lower() not in _TRANSPORTS:
+                raise ValueError(f"tensor_transport={value!r} is not supported: it is 'gloo' or None, and tensors go as every value does; "
+                                 "between GPUs use troupe.util.collective")
         elif name in _REFUSED:
             if value != _REFUSED[name]:
                 raise ValueError(f"the method option {name}={value!r} is not supported by this version")

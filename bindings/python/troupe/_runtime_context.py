@@ -6,8 +6,10 @@ from typing import Any
 
 from troupe import _session, _workers
 from troupe._actor_host import ActorContext
-from troupe._identity import boot_id
+from troupe._identity import HexID, boot_id
 from troupe.launch import _context
+
+_ACCELERATORS = ("FURIOSA", "GPU", "HPU", "MBLT", "NPU", "RBLN", "TPU", "TTNPU", "neuron_cores")
 
 
 class RuntimeContext:
@@ -141,23 +143,28 @@ class RuntimeContext:
         inside = {"actor_id": self.actor_id, "task_id": self.task_id}
         return {**here, **{name: value for name, value in inside.items() if value is not None}}
 
-    # Ray's older names.
-    node_id = property(get_node_id)
-    job_id = property(get_job_id)
-    actor_id = property(get_actor_id)
-    task_id = property(get_task_id)
-    current_placement_group_id = property(get_placement_group_id)
+    # Ray's older names, whose ids have `.hex()`.
+    node_id = property(lambda self: _as_id(self.get_node_id()))
+    job_id = property(lambda self: _as_id(self.get_job_id()))
+    actor_id = property(lambda self: _as_id(self.get_actor_id()))
+    task_id = property(lambda self: _as_id(self.get_task_id()))
+    worker_id = property(lambda self: _as_id(self.get_worker_id()))
+    current_placement_group_id = property(lambda self: _as_id(self.get_placement_group_id()))
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
-        """Devices this process may use, by kind."""
+        """Devices this process may use, by kind, of all kinds that Ray has: Troupe finds GPUs."""
         from troupe._api import get_gpu_ids
 
-        return {"GPU": [str(each) for each in get_gpu_ids()]}
+        return {kind: [str(each) for each in get_gpu_ids()] if kind == "GPU" else [] for kind in _ACCELERATORS}
 
     @staticmethod
     def _here(field: str) -> Any:
         place = ActorContext.current or _context.current_or_none()
         return getattr(place, field) if place is not None else _of_driver(field)
+
+
+def _as_id(text: str | None) -> HexID | None:
+    return None if text is None else HexID(text)
 
 
 def _of_driver(field: str) -> str:

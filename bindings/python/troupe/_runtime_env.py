@@ -245,7 +245,7 @@ def enter(session: Any) -> None:
     if env.get(RAY_COMPAT):
         from troupe import ray_compat
 
-        ray_compat.install()
+        ray_compat.install(starts=False)
     try:
         paths = [_enter_module(each, session) for each in env.get("py_modules", ())]
         if "working_dir" in env:

@@ -46,6 +46,23 @@ class Folder:
         self._lock = -1
 
 
+def folders(prefix: str) -> list[Path]:
+    """The folders under this prefix that are this user's own, and whose process lives, the oldest first."""
+    found: list[tuple[float, Path]] = []
+    with os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if not entry.name.startswith(prefix):
+                continue
+            try:
+                status = entry.stat(follow_symlinks=False)
+                alone = status.st_uid == os.getuid() and not status.st_mode & 0o077 and entry.is_dir(follow_symlinks=False)
+                if alone and _owned(entry.path):
+                    found.append((status.st_mtime, Path(entry.path)))
+            except OSError:
+                continue  # gone meanwhile
+    return [path for _, path in sorted(found)]
+
+
 def _sweep(prefix: str) -> None:
     with os.scandir(tempfile.gettempdir()) as entries:
         found = [entry for entry in entries if entry.name.startswith(prefix)]

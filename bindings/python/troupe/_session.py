@@ -35,6 +35,7 @@ class Session:
         self.board = Board()
         self.pid = os.getpid()
         self.embedded: Any = None       # the embedded cluster this session keeps, if any
+        self.guest = False              # in a cluster that ends with the program that made it
         self.address = ""
         self.token_file: str | None = None
         self.launch = ""                # the launch this process belongs to
@@ -78,9 +79,16 @@ class Session:
         try:
             return self.control.request(kind, fields or {}, attachment, timeout)
         except exceptions.ConnectionError as error:
-            if self.embedded is None or self.closed_here:
+            if self.closed_here or not self._obituary():
                 raise
-            raise exceptions.ConnectionError(f"{error}{self.embedded.obituary()}") from None
+            raise exceptions.ConnectionError(f"{error}{self._obituary()}") from None
+
+    def _obituary(self) -> str:
+        """What is known of the end of a head that ends with a program; "" of others."""
+        if self.embedded is not None:
+            return str(self.embedded.obituary())
+        return (f"\n  the cluster at {self.address} was made by a program with init(), and ends with it: to outlive programs, start one "
+                "with `troupe start --head`") if self.guest else ""
 
     def ask(self, kind: str, fields: dict) -> None:
         """Sends a request and does not wait. Its answer is not heard: what follows from it the head tells the board, and
@@ -178,7 +186,7 @@ class Session:
                 _callbacks.run(f"what hears of a {message[0]} from the head", self.push, *message)
         if self.closed_here:
             return _SHUT_DOWN
-        return text if self.embedded is None else text + self.embedded.obituary()
+        return text + self._obituary()
 
     def on_end(self, action: Any) -> None:
         """Runs `action()` on the session's reading thread when the connection ends, from whichever side."""
@@ -215,8 +223,24 @@ _current: Session | None = None
 _lock = threading.RLock()
 
 
+starter: Callable[[], None] | None = None
+"""Where a program needs no init(): what makes a session for the call that finds none. It says so, blocks, and raises what init() does."""
+
+
 def current() -> Session:
-    """The process's session. Raises ConnectionError telling how to get one."""
+    """The process's session. Raises ConnectionError telling how to get one, unless there is a `starter`."""
+    ensure()
+    return started()
+
+
+def ensure() -> None:
+    """Makes a session by `starter`, if there is none."""
+    if starter is not None and current_or_none() is None:
+        starter()
+
+
+def started() -> Session:
+    """The process's session, for calls that never make one. Raises ConnectionError telling how to get one."""
     session = current_or_none()
     if session is None:
         raise exceptions.ConnectionError(
@@ -229,6 +253,11 @@ def current_or_none() -> Session | None:
     """The process's session, or None before init, after shutdown and in a forked child."""
     session = _current
     return None if session is None or session.pid != os.getpid() else session
+
+
+def address_before_fork() -> str:
+    """Of a forked child: where the session of the process was that it is a copy of; "" for others."""
+    return _current.address if _current is not None and _current.pid != os.getpid() else ""
 
 
 def set_current(session: Session | None) -> Session | None:

@@ -24,7 +24,7 @@ class NodeView:
 
 def nodes(session: _session.Session | None = None) -> list[NodeView]:
     """The nodes, dead ones included. One request to the head, three inside a launch."""
-    session = session or _session.current()
+    session = session or _session.started()
     infos = session.request("GetStatus", {})[1]["nodes"]
     if not session.launch:
         return [NodeView(info, _resources.from_wire(info["resources"]), _resources.from_wire(info["free"]))

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _cluster, _executables, _home, _node_start, _scratch, exceptions
+from troupe import _cluster, _executables, _home, _local, _node_start, _scratch, exceptions
 
 _STOP_GRACE_S = 5.0
 _ASK_AGAIN_S = 0.02
@@ -69,7 +69,7 @@ class Cluster:
             raise ValueError("connect=True goes with initialize_head=True: there is nothing to work on before add_node()")
         if head_node_args and not initialize_head:
             raise ValueError("head_node_args goes with initialize_head=True")
-        self._folder = _scratch.Folder("troupe-cluster-")
+        self._folder = _scratch.Folder(_local.SEVERAL)
         self._read, self._write = os.pipe()  # the programs end when this process does
         self._pid = os.getpid()
         self._nodes: list[ClusterNode] = []

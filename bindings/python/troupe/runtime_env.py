@@ -24,4 +24,11 @@ class RuntimeEnv(dict[str, Any]):
         return dict(self)
 
 
-__all__ = ["RuntimeEnv"]
+class RuntimeEnvConfig(dict[str, Any]):
+    """What `config` of a runtime_env holds: `setup_timeout_seconds` (-1: no limit); `eager_install` means nothing here. ValueError for what can never be right."""
+
+    def __init__(self, setup_timeout_seconds: int = 600, eager_install: bool = True, log_files: Any = None) -> None:
+        super().__init__(_runtime_env.check({"config": {"setup_timeout_seconds": setup_timeout_seconds, "eager_install": eager_install}})["config"])
+
+
+__all__ = ["RuntimeEnv", "RuntimeEnvConfig"]

@@ -21,7 +21,7 @@ def total_resources_per_node() -> dict[str, dict[str, float]]:
 
 def list_nodes(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """Nodes: name, state and, if it is not simply alive, why; resources; how long ago they were heard."""
-    infos = (session or _session.current()).request("GetStatus", {})[1]["nodes"]
+    infos = (session or _session.started()).request("GetStatus", {})[1]["nodes"]
     return [node_dict(info) for info in infos]
 
 
@@ -40,7 +40,7 @@ def node_dict(info: dict) -> dict[str, Any]:
 
 def list_actors(session: _session.Session | None = None, *, tasks: bool = False) -> list[dict[str, Any]]:
     """Actors, dead ones included, with where they were, while the head remembers them; processes that run tasks only where `tasks`."""
-    infos = (session or _session.current()).request("ListActors", {})[1]["actors"]
+    infos = (session or _session.started()).request("ListActors", {})[1]["actors"]
     return [{"actor_id": info["actor"], "class_name": info["class_name"], "name": info["name"],
              "namespace": info["namespace_"], "state": info["state"],
              "node": info["node_name"] or info["failure"]["node_name"], "node_id": info["node"] or info["failure"]["node"],
@@ -53,7 +53,7 @@ def list_actors(session: _session.Session | None = None, *, tasks: bool = False)
 def list_tasks(session: _session.Session | None = None, *, limit: int = 10_000) -> list[dict[str, Any]]:
     """Tasks that this process has started and that are not over, `limit` of them at most: name, state ("arguments": those are to
     come; "waiting" for a process; "queued" in one; "running") and where they are. View: this process; others have their own."""
-    session = session or _session.current()
+    session = session or _session.started()
     leases = session.store.get("task_leases")
     return [] if leases is None else [_task_dict(each) for each in leases.tasks(limit)]
 
@@ -69,7 +69,7 @@ def _task_dict(task: Any) -> dict[str, Any]:
 def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """What has happened, the oldest first: nodes that came and went, actors that crashed, launches and attempts that ended. The
     latest 1,000 since the head started; ends that were asked for are none. `time_s` is since 1970."""
-    answer = (session or _session.current()).request("ListEvents", {})[1]
+    answer = (session or _session.started()).request("ListEvents", {})[1]
     return [{"event_id": f"{answer['head_incarnation']}-{each['number']}", "time_s": each["wall_us"] / 1e6,
              "severity": each["severity"], "source": each["source"], "message": each["message"], "node_id": each["node"],
              "actor_id": each["actor"], "launch": each["launch"]} for each in answer["events"]]
@@ -79,7 +79,7 @@ def list_runtime_envs(session: _session.Session | None = None) -> list[dict[str,
     """The environments (`runtime_env=`, with what init() was given) that this process has asked for, and for how many actors,
     pools of task processes and launches, the latest last. One that cannot be set up is the RuntimeEnvSetupError of who wanted it."""
     return [{"runtime_env": {key: value for key, value in env.items() if value and key != "ray_compat"}, "asked_for": count}
-            for env, count in _environment.asked_for(session or _session.current())]
+            for env, count in _environment.asked_for(session or _session.started())]
 
 
 def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:
@@ -97,13 +97,13 @@ def list_launches(session: _session.Session | None = None) -> list[dict[str, Any
     """Launches, ended ones included while the head keeps their markers."""
     from troupe.launch._handle import describe
 
-    infos = (session or _session.current()).request("ListLaunches", {})[1]["launches"]
+    infos = (session or _session.started()).request("ListLaunches", {})[1]["launches"]
     return [describe(info) for info in infos]
 
 
 def list_placement_groups(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """Placement groups with their bundles and where these lie."""
-    infos = (session or _session.current()).request("ListGroups", {})[1]["groups"]
+    infos = (session or _session.started()).request("ListGroups", {})[1]["groups"]
     return [group_dict(info) for info in infos if not info["shares"] and not info["gang"] and not info["actor"]]
 
 
@@ -123,7 +123,7 @@ def explain(identity: str, session: _session.Session | None = None) -> str:
 
     `identity` may be the first digits of an id. Raises ValueError when it names none or several.
     """
-    session = session or _session.current()
+    session = session or _session.started()
     full, kind, info = _reservation(identity, session)
     if info is None:
         return _without_reservation(full, kind, session)
@@ -141,7 +141,7 @@ def placement_svg(identity: str, session: _session.Session | None = None) -> str
 
     `identity` as of `explain`. Raises ValueError when it names none or several, or when nothing is reserved for it now.
     """
-    session = session or _session.current()
+    session = session or _session.started()
     info = _reservation(identity, session)[2]
     if info is None or not info["places"]:
         raise ValueError(f"nothing is reserved for {identity} now: {explain(identity, session)}")

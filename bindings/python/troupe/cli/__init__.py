@@ -39,11 +39,11 @@ def commands() -> None:
     """Actor runtime for multi-node GPU training: start, watch and stop clusters."""
 
 
-def main(args: list[str] | None = None) -> None:
+def main(args: list[str] | None = None, program: click.Command = commands, name: str = "troupe") -> None:
     """Runs a command and leaves with its exit code."""
     arguments = sys.argv[1:] if args is None else args
     try:
-        code = commands.main(arguments, prog_name="troupe", standalone_mode=False)
+        code = program.main(arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from typing import NoReturn
 
 import click
 
@@ -17,12 +18,14 @@ _RUNNERS = {__file__, runpy.__file__, "<frozen runpy>"}
 def run_as_ray(as_module: bool, script: str, arguments: tuple[str, ...]) -> None:
     """Run SCRIPT with `import ray` meaning Troupe.
 
-    The script's actors, tasks and ranks get it too. ray.init() starts a cluster of this machine that ends with
-    the script; set TROUPE_ADDRESS (and TROUPE_TOKEN_FILE) for one that runs. Exit code: the script's.
+    The script's actors, tasks and ranks get it too, and every Python that it starts; these find a command `ray` (start, stop, status).
+    ray.init(), or without it the first call, starts a cluster of this machine that ends with the script; set TROUPE_ADDRESS (and
+    TROUPE_TOKEN_FILE), or RAY_ADDRESS, for one that runs. Exit code: the script's.
 
         troupe run-as-ray train.py --epochs 3
     """
     from troupe import ray_compat
+    from troupe.ray_compat import _command
 
     if not as_module and not os.path.isfile(script):
         raise click.UsageError(f"there is no script {script}; a module is run with -m {script}" if "/" not in script
@@ -30,6 +33,17 @@ def run_as_ray(as_module: bool, script: str, arguments: tuple[str, ...]) -> None
     ray_compat.install()
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.getcwd() if as_module else os.path.dirname(os.path.abspath(script)))
+    _before("PATH", _command.folder())
+    _before("PYTHONPATH", ray_compat.FOLDER)
+    _run(script, as_module)
+
+
+def _before(variable: str, folder: str) -> None:
+    """Puts a folder before the others of a variable, for the processes that the script starts."""
+    os.environ[variable] = os.pathsep.join([folder, *filter(None, [os.environ.get(variable)])])
+
+
+def _run(script: str, as_module: bool) -> NoReturn:
     try:
         if as_module:
             runpy.run_module(script, run_name="__main__", alter_sys=True)

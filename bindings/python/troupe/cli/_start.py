@@ -100,8 +100,12 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
     else:
         started, shown = _join(address or "", token_file, listen, node, node_name)
 
+    told = click.get_current_context().obj  # by a command that stands on this one: what to tell instead
+
     def announce() -> None:
-        if as_json:
+        if told is not None:
+            told(shown)
+        elif as_json:
             _common.echo_json(shown)
         else:
             _tell(shown, joined=not head)

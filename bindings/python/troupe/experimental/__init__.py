@@ -1,4 +1,5 @@
-"""Ray's `ray.experimental`, as far as there is something of it: `collective`."""
-from troupe.experimental import collective
+"""Ray's `ray.experimental`, as far as there is something of it: `collective`, `tqdm_ray`, where values are."""
+from troupe.experimental import collective, tqdm_ray
+from troupe.experimental.locations import get_local_object_locations, get_object_locations
 
-__all__ = ["collective"]
+__all__ = ["collective", "get_local_object_locations", "get_object_locations", "tqdm_ray"]

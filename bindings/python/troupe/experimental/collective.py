@@ -61,8 +61,8 @@ _groups: dict[str, CommunicatorHandle] = {}
 def create_collective_group(actors: Sequence[Any], backend: str, name: str | None = None) -> CommunicatorHandle:
     """Makes a group of these actors, which are ranks in this order. A name of its own unless one is given.
 
-    Raises ValueError for an actor that is there twice, a name that is taken here, or a backend that does not exist; and what
-    init_collective_group raised in one of the actors.
+    Raises ValueError for an actor that is there twice, a name that is taken here, or a backend that does not exist; RuntimeError for an actor that
+    is in a group of this backend which this process made; and what init_collective_group raised in one of the actors.
     """
     if not isinstance(actors, list | tuple) or not actors:
         raise ValueError(f"a group is of a list of actors, at least one, not of {actors!r}")
@@ -71,6 +71,11 @@ def create_collective_group(actors: Sequence[Any], backend: str, name: str | Non
     name = name if name is not None else uuid.uuid4().hex
     if name in _groups:
         raise ValueError(f"a group named {name!r} exists: {_groups[name]!r}\n  destroy_collective_group({name!r}) first")
+    for group in _groups.values():
+        twice = next((actor for actor in actors if actor in group.actors), None)
+        if twice is not None and group.backend == _backend(backend):
+            raise RuntimeError(f"{twice!r} is in {group!r}, and an actor is in one group of each backend\n"
+                               f"  destroy_collective_group({group.name!r}) first")
     collective.create_collective_group(actors, len(actors), list(range(len(actors))), backend, name)
     _groups[name] = CommunicatorHandle(actors, name, _backend(backend))
     return _groups[name]

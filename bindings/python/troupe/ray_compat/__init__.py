@@ -10,16 +10,22 @@ or, in a program of one's own, before anything imports ray:
 
 Actors, tasks and ranks that are started from such a process get it too, so a class that uses `ray` works
 where it runs. What Ray has and Troupe has not raises an error that names it and says what to use; it never
-falls through to an installed Ray. View: this process and those it starts.
+falls through to an installed Ray. Such a program needs no `ray.init()`: its first call makes a cluster of this machine and says so
+on stderr. View: this process and those it starts; processes of multiprocessing too, and with `run-as-ray` every Python below it.
 """
 from __future__ import annotations
 
+import os
 import sys
 
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "path")
+"""To be on the import path of a Python whose `ray` is to be Troupe: it has a package `ray` that calls install()."""
 
-def install() -> None:
+
+def install(*, starts: bool = True) -> None:
     """From now on `import ray` gives Troupe here, and in what this process starts. Idempotent.
 
+    `starts`: a call that finds no cluster starts one, as with Ray; not in processes of a cluster, which are in it.
     Raises RuntimeError where the real Ray was imported before: its objects are in use already.
     """
     from troupe.ray_compat._finder import Finder
@@ -30,6 +36,16 @@ def install() -> None:
         raise RuntimeError("ray was imported before troupe.ray_compat.install(), from "
                            f"{getattr(sys.modules['ray'], '__file__', 'somewhere')}: call install() first")
     sys.meta_path.insert(0, Finder())
+    if starts and os.environ.get("RAY_ENABLE_AUTO_CONNECT") != "0":
+        from troupe import _session
+        from troupe.ray_compat import _starting
+
+        _session.starter = _starting.start
+    bridge = sys.modules.get("troupe._bridge")
+    if bridge is not None:  # else it looks itself, when it is loaded
+        bridge.follow_ray()
+    if FOLDER not in sys.path:  # processes of multiprocessing that are no forks get this path
+        sys.path.insert(0, FOLDER)
 
 
 def is_installed() -> bool:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from troupe.ray_compat._names import MODULES, VERSION, instead_of
+from troupe.ray_compat import _starting
+from troupe.ray_compat._missing import instead_of
+from troupe.ray_compat._names import MODULES, VERSION
 
 
 def missing(name: str) -> str:
@@ -28,8 +30,11 @@ class RayModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         where = MODULES[self.__name__].get(name)
         if where is not None:
-            home = where.removeprefix("=") if where.startswith("=") else f"troupe.{where}".rstrip(".")
-            value = getattr(importlib.import_module(home), name)
+            home, _, own = where.partition(":")
+            home = home.removeprefix("=") if home.startswith("=") else f"troupe.{home}".rstrip(".")
+            value = getattr(importlib.import_module(home), own or name)
+            if self.__name__ == "ray" and name in _starting.NAMES:
+                value = _starting.starting(name)
         elif f"{self.__name__}.{name}" in MODULES:  # ray.util without an import of its own, as with Ray
             value = importlib.import_module(f"{self.__name__}.{name}")
         elif name == "__version__" and self.__name__ == "ray":
@@ -39,6 +44,13 @@ class RayModule(types.ModuleType):
             raise AttributeError(missing(f"{self.__name__}.{name}") if not name.startswith("__") else name)
         self.__dict__[name] = value
         return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """The import system binds a module to its parent once it is loaded: where a name of Ray's is both, as
+        `ray.util.placement_group`, the attribute is the name, whatever was imported before."""
+        if isinstance(value, RayModule) and name in MODULES[self.__name__]:
+            return
+        super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple:
         return importlib.import_module, (self.__name__,)  # a class that uses `ray` travels with its name

@@ -1,4 +1,4 @@
-"""Which of Ray's modules and names are what of Troupe, and what to use for those that are nothing."""
+"""Which of Ray's modules and names are what of Troupe. Those that are nothing: `_missing`."""
 from __future__ import annotations
 
 VERSION = "2.60.0"
@@ -37,20 +37,39 @@ _GROUPS_OF_ACTORS = {name: "experimental.collective" for name in (
     "allgather", "allreduce", "create_collective_group", "destroy_all_collective_groups", "destroy_collective_group",
     "get_collective_groups", "reducescatter")}
 
+_ACCELERATORS = dict.fromkeys((
+    "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P4", "NVIDIA_TESLA_K80", "NVIDIA_TESLA_A10G",
+    "NVIDIA_L4", "NVIDIA_L40S", "NVIDIA_A100", "NVIDIA_H100", "NVIDIA_H200", "NVIDIA_H20", "NVIDIA_B200", "NVIDIA_B300",
+    "NVIDIA_GB200", "NVIDIA_GB300", "NVIDIA_RTX_PRO_6000", "INTEL_MAX_1550", "INTEL_MAX_1100", "INTEL_GAUDI",
+    "AMD_INSTINCT_MI100", "AMD_INSTINCT_MI250x", "AMD_INSTINCT_MI250", "AMD_INSTINCT_MI210", "AMD_INSTINCT_MI300A",
+    "AMD_INSTINCT_MI300x", "AMD_INSTINCT_MI300x_HF", "AMD_INSTINCT_MI308x", "AMD_INSTINCT_MI325x", "AMD_INSTINCT_MI350x",
+    "AMD_INSTINCT_MI355x", "AMD_RADEON_R9_200_HD_7900", "AMD_RADEON_HD_7900", "AWS_NEURON_CORE", "GOOGLE_TPU_V2",
+    "GOOGLE_TPU_V3", "GOOGLE_TPU_V4", "GOOGLE_TPU_V5P", "GOOGLE_TPU_V5LITEPOD", "GOOGLE_TPU_V6E", "GOOGLE_TPU_V7X",
+    "HUAWEI_NPU_910B", "HUAWEI_NPU_910B4", "METAX_C500", "METAX_C550", "FURIOSA_RNGD", "APPLE_M1", "APPLE_M1_PRO",
+    "APPLE_M1_MAX", "APPLE_M1_ULTRA", "APPLE_M2", "APPLE_M2_PRO", "APPLE_M2_MAX", "APPLE_M2_ULTRA", "APPLE_M3", "APPLE_M3_PRO",
+    "APPLE_M3_MAX", "APPLE_SILICON", "NVIDIA_A100_40G", "NVIDIA_A100_80G", "MOBILINT_ARIES", "MOBILINT_REGULUS",
+    "NVIDIA_TESLA_A100"), "util.accelerators")
+_IDS = dict.fromkeys(("ActorClassID", "ActorID", "FunctionID", "JobID", "NodeID", "PlacementGroupID", "TaskID", "UniqueID", "WorkerID"),
+                     "_identity:HexID")
+_LOCATIONS = dict.fromkeys(("get_local_object_locations", "get_object_locations"), "experimental.locations")
+_HELPERS = dict.fromkeys(("as_completed", "map_unordered"), "util.helpers")
+_QUEUE = dict.fromkeys(("Empty", "Full", "Queue"), "util.queue")
+_RUNTIME_ENV = dict.fromkeys(("RuntimeEnv", "RuntimeEnvConfig"), "runtime_env")
 _DAG = dict.fromkeys(("ClassMethodNode", "ClassNode", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
                       "MultiOutputNode"), "dag")
 
-# Ray's module: its names, each with the module of Troupe that has it ("=name": another's).
+# Ray's module: its names, each with the module of Troupe that has it ("=name": another's; "module:name": by that name).
 MODULES: dict[str, dict[str, str]] = {
     "ray": {**dict.fromkeys((
         "DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator", "available_resources", "cancel",
         "cluster_resources", "get", "get_actor", "get_gpu_ids", "get_runtime_context", "init", "is_initialized", "kill",
-        "method", "nodes", "put", "remote", "shutdown", "wait"), "")},
+        "method", "nodes", "put", "remote", "shutdown", "timeline", "wait"), ""), "LoggingConfig": "ray_compat._logging",
+        "ObjectID": "_calls:Ref", **_IDS},
     "ray._private": {},
     "ray._private.services": {"get_node_ip_address": "util"},
     "ray._private.state": _PER_NODE,
-    "ray._raylet": dict.fromkeys(("DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator"), ""),
-    "ray.actor": dict.fromkeys(("ActorClass", "ActorHandle", "ActorMethod", "ActorProxy", "exit_actor"), "actor"),
+    "ray._raylet": {**dict.fromkeys(("DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator"), ""), **_IDS},
+    "ray.actor": {**dict.fromkeys(("ActorClass", "ActorHandle", "ActorMethod", "ActorProxy", "exit_actor"), "actor"), "method": ""},
     "ray.cloudpickle": dict.fromkeys(("CloudPickler", "dump", "dumps", "load", "loads", "register_pickle_by_value",
                                       "unregister_pickle_by_value"), "=cloudpickle"),
     "ray.cluster_utils": {"Cluster": "cluster_utils"},
@@ -61,71 +80,41 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.dag.function_node": {"FunctionNode": "dag"},
     "ray.dag.input_node": {"InputAttributeNode": "dag", "InputNode": "dag"},
     "ray.dag.output_node": {"MultiOutputNode": "dag"},
-    "ray.experimental": {},
+    "ray.experimental": _LOCATIONS,
     "ray.experimental.collective": _GROUPS_OF_ACTORS,
     "ray.experimental.collective.communicator": {"CommunicatorHandle": "experimental.collective"},
+    "ray.experimental.locations": _LOCATIONS,
+    "ray.experimental.queue": _QUEUE,
+    "ray.experimental.tqdm_ray": dict.fromkeys(("safe_print", "tqdm"), "experimental.tqdm_ray"),
     "ray.experimental.util": {},
     "ray.experimental.util.types": {"ReduceOp": "util._collective_types"},
     "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
     "ray.remote_function": {"RemoteFunction": "_tasks"},
     "ray.runtime_context": {"RuntimeContext": "_runtime_context", "get_runtime_context": "_runtime_context"},
-    "ray.runtime_env": {"RuntimeEnv": "runtime_env"},
+    "ray.runtime_env": _RUNTIME_ENV,
+    "ray.runtime_env.runtime_env": _RUNTIME_ENV,
     "ray.state": _PER_NODE,
     "ray.types": {"ObjectRef": ""},
-    "ray.util": {**_GROUPS, "ActorPool": "util", "get_node_ip_address": "util", "list_named_actors": "util",
+    "ray.util": {**_GROUPS, **_HELPERS, **dict.fromkeys(("disable_log_once_globally", "enable_periodic_logging", "log_once"), "util.debug"),
+                 "ActorPool": "util", "get_node_ip_address": "util", "list_named_actors": "util",
                  "register_serializer": "util", "deregister_serializer": "util"},
-    "ray.util.accelerators": dict.fromkeys((
-        "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P4", "NVIDIA_TESLA_K80", "NVIDIA_TESLA_A10G",
-        "NVIDIA_L4", "NVIDIA_L40S", "NVIDIA_A100", "NVIDIA_H100", "NVIDIA_H200", "NVIDIA_H20", "NVIDIA_B200", "NVIDIA_B300",
-        "NVIDIA_GH200"), "util.accelerators"),
+    "ray.util.annotations": dict.fromkeys(("Deprecated", "DeveloperAPI", "PublicAPI", "RayDeprecationWarning"), "util.annotations"),
+    "ray.util.debug": dict.fromkeys(("disable_log_once_globally", "enable_periodic_logging", "log_once", "reset_log_once"), "util.debug"),
+    "ray.util.helpers": _HELPERS,
+    "ray.util.accelerators": _ACCELERATORS,
+    "ray.util.accelerators.accelerators": _ACCELERATORS,
     "ray.util.actor_pool": {"ActorPool": "util.actor_pool"},
     "ray.util.collective": _COLLECTIVE,
+    "ray.util.collective.collective": _COLLECTIVE,
     "ray.util.collective.backend_registry": {"register_collective_backend": "util.collective"},
     "ray.util.collective.collective_group": {},
     "ray.util.collective.collective_group.base_collective_group": {"BaseGroup": "util.collective"},
     "ray.util.collective.types": _COLLECTIVE_TYPES,
+    "ray.util.metrics": dict.fromkeys(("Counter", "Gauge", "Histogram", "Metric"), "util.metrics"),
     "ray.util.placement_group": _GROUPS,
-    "ray.util.queue": {"Empty": "util.queue", "Full": "util.queue", "Queue": "util.queue"},
+    "ray.util.queue": _QUEUE,
     "ray.util.scheduling_strategies": _STRATEGIES,
     "ray.util.serialization": dict.fromkeys(("deregister_serializer", "register_serializer"), "util"),
     "ray.util.state": _STATE,
     "ray.util.state.api": _STATE,
 }
-
-# What to use for what is not there.
-INSTEAD = {
-    "ray.data": "a torch DataLoader, or tasks and actors of one's own",
-    "ray.train": "@distributed of troupe.launch: it starts the ranks and forms their process group",
-    "ray.tune": "actors for the trials and troupe.util.ActorPool for the sweep",
-    "ray.serve": "an actor behind a web server of one's own",
-    "ray.rllib": "Ray itself: Troupe has no library for reinforcement learning",
-    "ray.experimental": "the stable API",
-    "ray.experimental.state": "ray.util.state",
-    "ray.experimental.tqdm_ray": "tqdm itself: what actors and tasks print is shown by their program",
-    "ray.job_config": "namespace= and runtime_env= of ray.init()",
-    "ray._private": "the public API", "ray._raylet": "the public API",
-    **dict.fromkeys(("ray.experimental.channel", "ray.experimental.compiled_dag_ref"),
-                    "ray.dag: what a compiled graph gives is an ObjectRef"),
-    "ray.ObjectID": "ray.ObjectRef",
-    "ray.job_submission": "`troupe run`, or submit() of a @distributed function",
-    "ray.timeline": "`troupe stack` and the logs",
-    "ray.client": "ray.init('host:port', token_file=...)",
-    "ray.java_function": "Python", "ray.cpp_function": "Python",
-    "ray.util.multiprocessing": "ray.util.ActorPool",
-    "ray.util.joblib": "ray.util.ActorPool",
-    "ray.util.inspect_serializability": "ray.cloudpickle.dumps: what it raises is what a call would",
-    "ray.util.metrics": "prometheus_client in the actor",
-    **dict.fromkeys(("ray.util.pdb", "ray.util.rpdb"), "`troupe stack`, which shows where every process is"),
-}
-
-
-def instead_of(name: str) -> str:
-    """What to use for `name`, e.g. "ray.tune.Tuner", which Troupe has not; "": nothing is known."""
-    parts = name.split(".")
-    return next((INSTEAD[part] for end in range(len(parts), 0, -1) if (part := ".".join(parts[:end])) in INSTEAD), "")
-
-
-def without(name: str) -> str:
-    """The end of an error's text about `name` of Ray's that Troupe has not."""
-    instead = instead_of(name)
-    return f"; for {name}, use {instead}" if instead else ""

@@ -5,6 +5,8 @@ import importlib
 from typing import Any
 
 from troupe.util.actor_pool import ActorPool
+from troupe.util.debug import disable_log_once_globally, enable_periodic_logging, log_once
+from troupe.util.helpers import as_completed, map_unordered
 from troupe.util.placement_group import (
     PlacementGroup,
     get_current_placement_group,
@@ -15,7 +17,8 @@ from troupe.util.placement_group import (
 )
 from troupe.util.serialization import deregister_serializer, register_serializer
 
-_MODULES = {"accelerators", "actor_pool", "collective", "queue", "scheduling_strategies", "serialization", "state"}
+_MODULES = {"accelerators", "actor_pool", "annotations", "collective", "debug", "helpers", "metrics", "queue", "scheduling_strategies", "serialization",
+            "state"}
 
 
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
@@ -50,11 +53,12 @@ def get_node_ip_address() -> str:
 def __getattr__(name: str) -> Any:
     if name in _MODULES:  # without an import of its own
         return importlib.import_module(f"troupe.util.{name}")
-    from troupe.ray_compat._names import without
+    from troupe.ray_compat._missing import without
 
     raise AttributeError(f"module 'troupe.util' has no attribute {name!r}{without(f'ray.util.{name}')}")
 
 
-__all__ = ["ActorPool", "PlacementGroup", "deregister_serializer", "get_current_placement_group", "get_node_ip_address",
-           "get_placement_group", "list_named_actors", "placement_group", "placement_group_table", "register_serializer",
+__all__ = ["ActorPool", "PlacementGroup", "as_completed", "deregister_serializer", "disable_log_once_globally", "enable_periodic_logging",
+           "get_current_placement_group", "get_node_ip_address", "get_placement_group", "list_named_actors", "log_once", "map_unordered",
+           "placement_group", "placement_group_table", "register_serializer",
            "remove_placement_group"]

@@ -37,6 +37,12 @@ class _Keeper:
     def qsize(self) -> int:
         return len(self._line)
 
+    def empty(self) -> bool:
+        return len(self._line) == 0
+
+    def full(self) -> bool:
+        return self._line.free == 0
+
     @troupe.method(concurrency_group="put")
     async def put(self, item: Any, timeout: float | None) -> None:
         try:
@@ -160,17 +166,24 @@ class Queue:
         self.maxsize = maxsize
         options = dict(actor_options or {})
         options["concurrency_groups"] = {"get": _WAITING_MAX, "put": _WAITING_MAX, **options.get("concurrency_groups", {})}
-        self.actor = troupe.remote(_Keeper).options(**options).remote(maxsize)
+        self.actor: Any = troupe.remote(_Keeper).options(**options).remote(maxsize)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"maxsize": self.maxsize, "actor": self.actor}
+
+    @property
+    def _keeper(self) -> Any:
+        """The queue's actor. ActorDiedError after shutdown()."""
+        if self.actor is None:
+            raise exceptions.ActorDiedError("this queue was shut down by shutdown(): make a new one")
+        return self.actor
 
     @property
     def _turns(self) -> _Turns:
         """Those of all objects for this queue in this process."""
         mine: _Turns | None = self.__dict__.get("_own_turns")
         if mine is None:
-            mine = self.__dict__["_own_turns"] = _turns.setdefault(self.actor._link.actor, _Turns())
+            mine = self.__dict__["_own_turns"] = _turns.setdefault(self._keeper._link.actor, _Turns())
         return mine
 
     def __len__(self) -> int:
@@ -178,7 +191,7 @@ class Queue:
 
     def size(self) -> int:
         """How many items there are."""
-        return troupe.get(self.actor.qsize.remote())
+        return troupe.get(self._keeper.qsize.remote())
 
     qsize = size
 
@@ -200,7 +213,7 @@ class Queue:
         except TimeoutError:
             raise Full(late) from None
         try:
-            return _answer(self.actor.put.remote(item, limit.left), late)
+            return _answer(self._keeper.put.remote(item, limit.left), late)
         finally:
             self._turns.puts.give()
 
@@ -209,7 +222,7 @@ class Queue:
         if not block:
             return self.get_nowait()
         limit, late = _Limit(timeout), _late("item", timeout)
-        if ready := _answer(self.actor.get_ready.remote()):
+        if ready := _answer(self._keeper.get_ready.remote()):
             return ready[0]
         try:
             self._turns.gets.take(limit.left)
@@ -217,8 +230,8 @@ class Queue:
             raise Empty(late) from None
         try:
             with _Taking() as taking:
-                item = _answer(self.actor.get.remote(limit.left, taking.word), late)
-                _answer(self.actor.took.remote(taking.ticket))
+                item = _answer(self._keeper.get.remote(limit.left, taking.word), late)
+                _answer(self._keeper.took.remote(taking.ticket))
                 return item
         finally:
             self._turns.gets.give()
@@ -226,23 +239,23 @@ class Queue:
     async def put_async(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """put(), to be awaited."""
         if not block:
-            return await _awaited(self.actor.put_nowait.remote([item]))
+            return await _awaited(self._keeper.put_nowait.remote([item]))
         limit, late = _Limit(timeout), _late("room", timeout)
         try:
             await self._turns.puts.take_async(limit.left)
         except TimeoutError:
             raise Full(late) from None
         try:
-            return await _awaited(self.actor.put.remote(item, limit.left), late)
+            return await _awaited(self._keeper.put.remote(item, limit.left), late)
         finally:
             self._turns.puts.give()
 
     async def get_async(self, block: bool = True, timeout: float | None = None) -> Any:
         """get(), to be awaited."""
         if not block:
-            return (await _awaited(self.actor.get_nowait.remote(1)))[0]
+            return (await _awaited(self._keeper.get_nowait.remote(1)))[0]
         limit, late = _Limit(timeout), _late("item", timeout)
-        if ready := await _awaited(self.actor.get_ready.remote()):
+        if ready := await _awaited(self._keeper.get_ready.remote()):
             return ready[0]
         try:
             await self._turns.gets.take_async(limit.left)
@@ -250,8 +263,8 @@ class Queue:
             raise Empty(late) from None
         try:
             with _Taking() as taking:
-                item = await _awaited(self.actor.get.remote(limit.left, taking.word), late)
-                await _awaited(self.actor.took.remote(taking.ticket))
+                item = await _awaited(self._keeper.get.remote(limit.left, taking.word), late)
+                await _awaited(self._keeper.took.remote(taking.ticket))
                 return item
         finally:
             self._turns.gets.give()
@@ -264,7 +277,7 @@ class Queue:
         """Adds all of them, or raises Full."""
         if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
             raise TypeError(f"put_nowait_batch() takes several items, not a {type(items).__name__}")
-        _answer(self.actor.put_nowait.remote(list(items)))
+        _answer(self._keeper.put_nowait.remote(list(items)))
 
     def get_nowait(self) -> Any:
         """Takes an item, or raises Empty."""
@@ -274,18 +287,22 @@ class Queue:
         """Takes that many, or raises Empty."""
         if not isinstance(num_items, int) or num_items < 0:
             raise TypeError("get_nowait_batch() takes a number of items, 0 or more")
-        return _answer(self.actor.get_nowait.remote(num_items))
+        return _answer(self._keeper.get_nowait.remote(num_items))
 
     def shutdown(self, force: bool = False, grace_period_s: float = 5) -> None:
-        """Ends the queue: after the calls made before, `grace_period_s` seconds at most; at once with `force`."""
+        """Ends the queue: after the calls made before, `grace_period_s` seconds at most; at once with `force`. From then on `actor` is None, and
+        every call of this object raises ActorDiedError. Idempotent."""
+        actor, self.actor = self.actor, None
+        if actor is None:
+            return
         if not force:
             try:
-                troupe.get(self.actor.__ray_terminate__.remote(), timeout=grace_period_s)
+                troupe.get(actor.__ray_terminate__.remote(), timeout=grace_period_s)
             except exceptions.ActorDiedError:
                 return
             except exceptions.GetTimeoutError:
                 pass
-        troupe.kill(self.actor)
+        troupe.kill(actor)
 
 
 def _late(what: str, timeout: float | None) -> str:

@@ -260,7 +260,7 @@ def _one(records: list[StateRecord], key: str, wanted: str) -> StateRecord | Non
 
 
 def __getattr__(name: str) -> Any:
-    from troupe.ray_compat._names import without
+    from troupe.ray_compat._missing import without
 
     raise AttributeError(f"module 'troupe.util.state' has no attribute {name!r}{without(f'ray.util.state.{name}')}")
 

@@ -1,0 +1,77 @@
+"""What Ray has and Troupe has not, and what to use for it. The table "What is not there" of docs/ray.md has the same rows."""
+from __future__ import annotations
+
+# Names, with all that is below them, and what to use instead: words that end "use ...".
+ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("ray.data",), "a torch DataLoader, or tasks and actors of one's own"),
+    (("ray.train", "ray.air", "ray.util.sgd", "ray.util.horovod"),
+     "@distributed of troupe.launch: it starts the ranks and forms their process group"),
+    (("ray.tune",), "actors for the trials and troupe.util.ActorPool for the sweep"),
+    (("ray.serve", "ray.llm"), "an actor behind a web server of one's own"),
+    (("ray.rllib",), "Ray itself: Troupe has no library for reinforcement learning"),
+    (("ray.workflow",), "tasks and actors; Ray has removed it too"),
+    (("ray.util.multiprocessing", "ray.util.joblib", "ray.experimental.multiprocessing", "ray.util.iter", "ray.util.iter_metrics",
+      "ray.util.actor_group", "ray.experimental.shuffle"), "ray.util.ActorPool"),
+    (("ray.util.dask", "ray.util.spark", "ray.util.lightgbm", "ray.util.xgboost", "ray.experimental.tf_utils",
+      "ray.experimental.gradio_utils"), "that library itself, in tasks and actors"),
+    (("ray.util.tpu", "ray.util.accelerators.tpu"), "labels and label_selector=: Troupe knows no TPUs"),
+    (("ray.job_submission", "ray.experimental.job"), "`troupe run`, or submit() of a @distributed function"),
+    (("ray.job_config",), "namespace= and runtime_env= of ray.init()"),
+    (("ray.client", "ray.ClientBuilder", "ray.client_builder", "ray.util.client", "ray.util.client_connect", "ray.util.connect",
+      "ray.util.disconnect"), "ray.init('host:port', token_file=...)"),
+    (("ray.autoscaler", "ray.cluster_utils.AutoscalingCluster"), "`troupe start --address` on a new node, by whatever makes nodes"),
+    (("ray.dashboard", "ray.widgets"), "`troupe status`, `troupe list` and ray.util.state"),
+    (("ray.scripts", "ray.util.check_open_ports", "ray.util.state.state_cli", "ray.experimental.state.state_cli"),
+     "the commands of `troupe`; under run-as-ray also `ray start`, `ray stop` and `ray status`"),
+    (("ray.java_function", "ray.java_actor_class", "ray.cpp_function", "ray.cross_language", "ray.Language"), "Python"),
+    (("ray.SCRIPT_MODE", "ray.WORKER_MODE"), "ray.get_runtime_context().get_actor_id(), which a program has not"),
+    (("ray.internal", "ray.core", "ray._private", "ray._raylet", "ray.actor.ActorClassInheritanceException"), "the public API"),
+    (("ray.util.pdb", "ray.util.rpdb", "ray.util.debugpy", "ray.util.ray_debugpy"), "`troupe stack`, which shows where every process is"),
+    (("ray.util.tracing", "ray.util.timer"), "ray.timeline() and ray.util.metrics"),
+    (("ray.util.inspect_serializability", "ray.util.check_serialize"), "ray.cloudpickle.dumps: what it raises is what a call would"),
+    (("ray.util.common", "ray.util.get_node_instance_id", "ray.util.debug.Suspect", "ray.util.serialization_addons",
+      "ray.util.serialization.StandaloneSerializationContext", "ray.cloudpickle.compat", "ray.cloudpickle.cloudpickle",
+      "ray.cloudpickle.cloudpickle_fast", "ray.cloudpickle.py_pickle", "ray.util.annotations.AnnotationType", "ray.cloudpickle.dump_debug", "ray.cloudpickle.dumps_debug"), "the public API: these are Ray's own helpers"),
+    (("ray.util.placement_group.check_placement_group_index", "ray.util.placement_group.validate_placement_group"),
+     "ray.util.placement_group(), which checks"),
+    (("ray.exceptions.ObjectRefStreamEndOfStreamError", "ray.exceptions.OufOfBandObjectRefSerializationException",
+      "ray.exceptions.PlasmaObjectNotAvailable", "ray.exceptions.UserCodeException"), "ray.exceptions.RayError: Troupe raises none of these"),
+    (("ray.dag.context", "ray.dag.DAGContext", "ray.dag.DAGInputData", "ray.dag.input_node.DAGInputData", "ray.dag.DAGOperationFuture",
+      "ray.dag.GPUFuture", "ray.dag.BIND_INDEX_KEY", "ray.dag.COLLECTIVE_OPERATION_KEY", "ray.dag.DAGNODE_TYPE_KEY",
+      "ray.dag.IS_CLASS_METHOD_OUTPUT_KEY", "ray.dag.PARENT_CLASS_NODE_KEY", "ray.dag.PREV_CLASS_METHOD_CALL_KEY", "ray.dag.base",
+      "ray.dag.collective_node", "ray.dag.CollectiveOutputNode", "ray.dag.constants", "ray.dag.dag_node_operation",
+      "ray.dag.dag_operation_future", "ray.dag.experimental", "ray.dag.format_utils", "ray.dag.py_obj_scanner", "ray.dag.utils",
+      "ray.dag.vis_utils", "ray.dag.plot", "ray.dag.compiled_dag_node", "ray.experimental.channel", "ray.experimental.compiled_dag_ref",
+      "ray.experimental.CommunicatorMetadata"), "ray.dag: what a compiled graph gives is an ObjectRef"),
+    (("ray.experimental.rdt", "ray.experimental.RDTManager", "ray.experimental.TensorTransportManager",
+      "ray.experimental.TensorTransportMetadata", "ray.experimental.register_tensor_transport", "ray.experimental.register_nixl_memory",
+      "ray.experimental.register_nixl_memory_pool", "ray.experimental.deregister_nixl_memory", "ray.experimental.set_nixl_cuda_stream",
+      "ray.experimental.set_target_device_for_ref", "ray.experimental.set_target_for_ref", "ray.experimental.wait_tensor_freed"),
+     "ray.util.collective; tensor_transport='gloo' of a method is taken, and its tensors go as every value does"),
+    (("ray.util.collective.allgather_multigpu", "ray.util.collective.allreduce_multigpu", "ray.util.collective.broadcast_multigpu",
+      "ray.util.collective.recv_multigpu", "ray.util.collective.reduce_multigpu", "ray.util.collective.reducescatter_multigpu",
+      "ray.util.collective.send_multigpu", "ray.util.collective.get_group_handle", "ray.util.collective.is_backend_available",
+      "ray.util.collective.backend_registry.BackendRegistry", "ray.util.collective.collective", "ray.util.collective.const",
+      "ray.util.collective.util", "ray.util.collective.collective_group", "ray.util.collective.types.cupy_available",
+      "ray.util.collective.types.torch_available"), "the operations of ray.util.collective, one process for each GPU"),
+    (("ray.util.state.StateApiClient", "ray.util.state.api", "ray.util.state.common", "ray.util.state.exception",
+      "ray.util.state.state_manager", "ray.util.state.util", "ray.experimental.state"), "the functions of ray.util.state"),
+    (("ray.experimental.internal_kv",), "a named actor"),
+    (("ray.experimental.dynamic_resources", "ray.experimental.set_resource"), "--resources of `troupe start`; Ray has removed it too"),
+    (("ray.experimental.tqdm_ray.instance",), "print(): bars are lines of the output"),
+    (("ray.experimental.util.types",), "ray.util.collective.types.ReduceOp"),
+    (("ray.experimental.sandbox",), "containers of one's own"),
+)
+_INSTEAD = {name: instead for names, instead in ROWS for name in names}
+
+
+def instead_of(name: str) -> str:
+    """What to use for `name`, e.g. "ray.tune.Tuner", which Troupe has not; "": nothing is known."""
+    parts = name.split(".")
+    return next((_INSTEAD[part] for end in range(len(parts), 0, -1) if (part := ".".join(parts[:end])) in _INSTEAD), "")
+
+
+def without(name: str) -> str:
+    """The end of an error's text about `name` of Ray's that Troupe has not."""
+    instead = instead_of(name)
+    return f"; for {name}, use {instead}" if instead else ""
