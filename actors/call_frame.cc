@@ -84,6 +84,10 @@ Status ParseCall(const Frame& frame, const CallLimits& limits, CallPrefix* call)
     return MakeError(ErrorCode::kInvalid, absl::StrFormat("call shape %u, %u allowed",
                                                           call->head.shape, limits.shapes_max));
   }
+  if (call->head.shape != kNoShape && call->head.keyword_count > limits.shape_keywords_max) {
+    return MakeError(ErrorCode::kInvalid, absl::StrFormat("a call shape of %u keywords, %u allowed",
+                                                          call->head.keyword_count, limits.shape_keywords_max));
+  }
   call->method = {};
   call->keywords.clear();
   const bool named = (frame.head.flags & kFlagNamed) != 0;

@@ -7,7 +7,7 @@
 //         32  extension words (8 bytes each, skipped by a receiver that does not know them), body
 //
 // A call's body starts with CallHead; a kNamed call carries its method and keyword names in band
-// and thereby defines the id in its head, unless that is kNoShape. A reply's body is one encoded
+// and thereby defines the id in its head, unless that is kNoShape, as it is of one with many keywords. A reply's body is one encoded
 // value, or what its flags say. All numbers little endian.
 //
 // Whatever a peer sends is checked against CallLimits; what does not pass is named in words and
@@ -52,8 +52,9 @@ inline constexpr std::uint16_t kErrorFlags = kFlagTaskError | kFlagRuntimeError;
 struct CallLimits {
   std::uint32_t frame_bytes_max = 16u << 20;
   std::uint16_t shapes_max = 256;
-  std::uint16_t args_max = 1024;
-  std::uint16_t keywords_max = 255;
+  std::uint16_t args_max = 0xFFFF;
+  std::uint16_t keywords_max = 0xFFFF;
+  std::uint16_t shape_keywords_max = 255;  // a call with more carries its names each time: shapes are kept
   std::uint16_t name_bytes_max = 1024;
   std::uint16_t extension_words_max = 64;
 };

@@ -54,7 +54,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
     std::string name;             // for people
     TaskLine::Kind kind;
   };
-  /// Method and keyword names of calls, encoded. As long-lived as its function.
+  /// Method and keyword names of calls, encoded. As long-lived as its function, or as the one call that has it.
   struct Shape {
     const std::uint64_t id = NewId();
     std::string names;
@@ -63,6 +63,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   struct Call {
     std::shared_ptr<Function> function;
     const Shape* shape = nullptr;
+    std::shared_ptr<const Shape> own_shape;  // nullptr: its function has it
     std::uint16_t argument_count = 0;
     std::string values;
     Handles held;                        // what `values` names

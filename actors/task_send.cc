@@ -22,7 +22,7 @@ TaskPool::Sent TaskPool::SendLocked(Task& task) {
     const auto known = lane.shapes.find(shape->id);
     const bool named = known == lane.shapes.end();
     CallHead head;
-    const bool room = lane.shapes.size() < CallLimits().shapes_max;
+    const bool room = lane.shapes.size() < CallLimits().shapes_max && task.call.own_shape == nullptr;
     head.shape = !named ? known->second : room ? static_cast<std::uint16_t>(lane.shapes.size()) : kNoShape;
     head.arg_count = task.call.argument_count;
     head.keyword_count = shape->keyword_count;

@@ -70,16 +70,27 @@ bool RegistryInUse() {
 
 Tools* GetTools();
 
+/// A function of the package, borrowed, found once. nullptr: an error is set.
+PyObject* FunctionOf(const char* module_name, const char* name, PyObject** kept) {
+  if (*kept != nullptr) return *kept;
+  PyObject* module = PyImport_ImportModule(module_name);
+  if (module != nullptr) *kept = PyObject_GetAttrString(module, name);
+  Py_XDECREF(module);
+  return *kept;
+}
+
+/// Whatever its constructor takes; NotImplemented: as ever.
+PyObject* ReduceException(PyObject* exception) {
+  static PyObject* kept = nullptr;
+  PyObject* const reduced = FunctionOf("troupe._carried", "reduced", &kept);
+  return reduced != nullptr ? PyObject_CallOneArg(reduced, exception) : nullptr;
+}
+
 /// A large tensor's memory goes where arrays' does; NotImplemented: torch knows best.
 PyObject* ReduceTensor(PyObject* tensor) {
-  static PyObject* reduce = nullptr;
-  if (reduce == nullptr) {
-    PyObject* module = PyImport_ImportModule("troupe._tensors");
-    if (module == nullptr) return nullptr;
-    reduce = PyObject_GetAttrString(module, "reduce");
-    Py_DECREF(module);
-    if (reduce == nullptr) return nullptr;
-  }
+  static PyObject* kept = nullptr;
+  PyObject* const reduce = FunctionOf("troupe._tensors", "reduce", &kept);
+  if (reduce == nullptr) return nullptr;
   if (taking.tensors == nullptr && (taking.tensors = PyDict_New()) == nullptr) return nullptr;
   return PyObject_CallFunctionObjArgs(reduce, tensor, taking.tensors, nullptr);
 }
@@ -138,6 +149,7 @@ PyObject* Reduce(PyObject*, PyObject* object) {
   if (small_arrays_read_only && std::strcmp(Py_TYPE(object)->tp_name, "numpy.ndarray") == 0) {
     return ReduceArray(object);
   }
+  if (PyExceptionInstance_Check(object)) return ReduceException(object);
   const bool code = PyFunction_Check(object) || PyType_Check(object);
   if (PyModule_Check(object) || (code && (IsMainOrLocal(object) || RegistryInUse()))) {
     PyErr_SetNone(GetTools()->needs_cloudpickle);

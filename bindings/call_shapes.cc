@@ -52,6 +52,10 @@ bool ShapeTable::Find(PyObject* method, PyObject* keywords, Shape* shape) {
   }
   std::string key;
   if (!Key(method, keywords, &key)) return false;
+  if (keywords != nullptr && PyTuple_GET_SIZE(keywords) > limits_.shape_keywords_max) {
+    *shape = {actors::kNoShape, true};
+    return true;
+  }
   const auto found = known_.find(key);
   if (found != known_.end()) {
     *shape = {found->second.id, !found->second.defined};

@@ -50,13 +50,13 @@ struct TaskFunction {
   std::vector<std::pair<PyObject*, const TaskPool::Shape*>>* shapes;  // references to tuples, or nullptr
 };
 
-constexpr std::size_t kShapesMax = 256;
+constexpr std::size_t kShapesMax = 256;  // that a function keeps; other calls have one of their own
 PyTypeObject* function_type = nullptr;
 
 TaskFunction* As(PyObject* object) { return reinterpret_cast<TaskFunction*>(object); }
 
-/// nullptr: an error is set.
-const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords) {
+/// nullptr: an error is set. `*own`: what it is in, where the function does not keep it.
+const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords, std::shared_ptr<const TaskPool::Shape>* own) {
   for (const auto& [known, shape] : *self->shapes) {
     if (known == keywords) return shape;
   }
@@ -65,20 +65,20 @@ const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords) {
     const int same = PyObject_RichCompareBool(known, keywords, Py_EQ);
     if (same != 0) return same > 0 ? shape : nullptr;
   }
-  ShapeTable table{actors::CallLimits()};
+  const actors::CallLimits limits;
+  ShapeTable table{limits};
   ShapeTable::Shape unused;
   if (!table.Find(self->kind.target, keywords, &unused)) return nullptr;  // a name that is too long
   ByteBuffer names;
   table.AppendNames(names, self->kind.target, keywords);
-  if (self->shapes->size() >= kShapesMax) {
-    PyErr_Format(PyExc_ValueError, "%U() was called with more than %zu different sets of keywords",
-                 self->kind.method, kShapesMax);
-    return nullptr;
-  }
+  const Py_ssize_t count = keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0;
   auto shape = std::make_unique<TaskPool::Shape>();
   shape->names.assign(names.view());
-  shape->keyword_count =
-      static_cast<std::uint16_t>(keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
+  shape->keyword_count = static_cast<std::uint16_t>(count);  // within `limits` where the call is sent
+  if (self->shapes->size() >= kShapesMax || count > limits.shape_keywords_max) {
+    *own = std::move(shape);
+    return own->get();
+  }
   self->shapes->emplace_back(Py_XNewRef(keywords), shape.get());
   (*self->function)->shapes.push_back(std::move(shape));
   return self->shapes->back().second;
@@ -106,7 +106,8 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   if (keywords != nullptr && PyTuple_GET_SIZE(keywords) == 0) keywords = nullptr;
   const Py_ssize_t positional = PyVectorcall_NARGS(count);
   if (!self->check->Admits(positional, keywords)) return nullptr;
-  const TaskPool::Shape* shape = ShapeOf(self, keywords);
+  std::shared_ptr<const TaskPool::Shape> own_shape;
+  const TaskPool::Shape* shape = ShapeOf(self, keywords, &own_shape);
   if (shape == nullptr) return nullptr;
   const std::size_t before = actors::kFrameHeadBytes + sizeof(actors::CallHead) + shape->names.size();
   char space[512];
@@ -120,6 +121,7 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   if (pool.Full() && !AwaitRoom(pool.WhenRoom())) return nullptr;
   call.function = *self->function;
   call.shape = shape;
+  call.own_shape = std::move(own_shape);
   call.argument_count = static_cast<std::uint16_t>(positional + shape->keyword_count);
   call.values.assign(values.data() + before, values.size() - before);
   call.held = std::move(outgoing.held);

@@ -173,10 +173,26 @@ TEST(CallFrame, LimitsOfACall) {
   CallHead head;
   head.arg_count = limits.args_max;
   EXPECT_TRUE(check(NamedCall("f", {}, head, "")).ok());
-  head.arg_count = limits.args_max + 1;
-  EXPECT_THAT(MessageOf(check(NamedCall("f", {}, head, ""))), HasSubstr("1025 arguments"));
+  CallLimits few = limits;
+  few.args_max = 1000;
+  const auto check_few = [&](const std::string& bytes) {
+    Frame frame;
+    std::string why;
+    EXPECT_EQ(ParseFrame(bytes, few, &frame, &why), ParseOutcome::kFrame) << why;
+    CallPrefix call;
+    return ParseCall(frame, few, &call);
+  };
+  head.arg_count = few.args_max + 1;
+  EXPECT_THAT(MessageOf(check_few(NamedCall("f", {}, head, ""))), HasSubstr("1001 arguments"));
   head = {};
   EXPECT_THAT(MessageOf(check(NamedCall("f", {"k"}, head, ""))), HasSubstr("keywords"));
+  std::vector<std::string> names(limits.shape_keywords_max + 1, "k");
+  head.arg_count = head.keyword_count = limits.shape_keywords_max + 1;
+  head.shape = 0;
+  EXPECT_THAT(MessageOf(check(NamedCall("f", names, head, ""))), HasSubstr("a call shape of 256 keywords"));
+  head.shape = actors::kNoShape;
+  EXPECT_TRUE(check(NamedCall("f", names, head, "")).ok());
+  head = {};
   head.shape = limits.shapes_max;
   EXPECT_THAT(MessageOf(check(NamedCall("f", {}, head, ""))), HasSubstr("shape 256"));
   head = {};

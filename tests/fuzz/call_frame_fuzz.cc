@@ -46,7 +46,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       static_cast<void>(actors::ReadRuntimeError(frame.body));
     }
     actors::CallPrefix call;
-    if (actors::ParseCall(frame, limits, &call).ok() && call.keywords.size() > limits.keywords_max) {
+    if (actors::ParseCall(frame, limits, &call).ok() &&
+        (call.keywords.size() > call.head.arg_count ||
+         (call.head.shape != actors::kNoShape && call.keywords.size() > limits.shape_keywords_max))) {
       std::abort();
     }
     const auto control = actors::ParseControl(frame);

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import types
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from troupe import _api, _pickled, _session, exceptions
@@ -44,7 +45,7 @@ class ActorMethod(Caller):
         with contextlib.suppress(AttributeError):
             del self.remote
 
-    def _first(self, *args: Any, **kwargs: Any) -> Any:
+    def _first(self, /, *args: Any, **kwargs: Any) -> Any:
         bound = self._link.bind(self, self._target, self._check, self._life)
         if self._options.gathered:
             from troupe import _streams
@@ -55,7 +56,7 @@ class ActorMethod(Caller):
         self.remote = bound
         return bound(*args, **kwargs)
 
-    def _retried(self, *args: Any, **kwargs: Any) -> Any:
+    def _retried(self, /, *args: Any, **kwargs: Any) -> Any:
         from troupe._retries import RetriedCalls
 
         if self._check is not None:
@@ -69,7 +70,13 @@ class ActorMethod(Caller):
         retry_exceptions. Raises ValueError for others."""
         return ActorMethod(self._link, self._name, self._options.with_given(options), self._retries, self._life)
 
-    def bind(self, *args: Any, **kwargs: Any) -> Any:
+    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """Ray's other way to write `options(...).remote(*args, **kwargs)`; an option that is None is not given."""
+        given = {name: value for name, value in options.items() if value not in (None, "")}
+        method = self.options(**given) if given else self
+        return method.remote(*(args or ()), **(kwargs or {}))
+
+    def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """A call of it as a node of a graph (troupe.dag), or a tuple of nodes with `num_returns`."""
         from troupe.dag import ClassMethodNode
 
@@ -78,8 +85,9 @@ class ActorMethod(Caller):
     def __repr__(self) -> str:
         return f"<method {self._name} of {self._link.label}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"actor methods are called by .{self._name}.remote(...)")
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"Actor methods cannot be called directly. Instead of running 'object.{self._name}()', try "
+                        f"'object.{self._name}.remote()'.")
 
 
 class ActorHandle:

@@ -82,11 +82,22 @@ def find(instance: Any, traits: Traits, name: str) -> Any:
     if name == "__ray_ready__":
         return lambda: True
     if name == "__ray_call__":
-        return lambda function, *args, **kwargs: function(instance, *args, **kwargs)
+        return lambda function, /, *args, **kwargs: function(instance, *args, **kwargs)
     if name == "__ray_terminate__":
         return _terminate
     options = traits.options_of(name)
-    return getattr(instance, name), options.concurrency_group if options is not None else None
+    return _method_of(instance, name), options.concurrency_group if options is not None else None
+
+
+def _method_of(instance: Any, name: str) -> Any:
+    """The method of that name as its class has it: an attribute of the instance does not hide it."""
+    kind = type(instance)
+    for each in kind.__mro__:
+        if name in vars(each):
+            found = vars(each)[name]
+            bind = getattr(type(found), "__get__", None)
+            return found if bind is None else bind(found, instance, kind)
+    return getattr(instance, name)
 
 
 def _terminate() -> None:

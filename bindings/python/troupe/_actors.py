@@ -7,7 +7,7 @@ they go straight to its process. A handle can be passed to other processes and l
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from troupe import (_actor_options, _environment, _lives, _parameters, _pickled, _program, _selectors, _session,
@@ -32,9 +32,20 @@ class ActorClass:
         self.__name__, self.__qualname__ = cls.__name__, cls.__qualname__
         self.__module__, self.__doc__ = cls.__module__, cls.__doc__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"actors of {self.__name__} are created by {self.__name__}.remote(...), not by calling the "
-                        "class")
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"Actors cannot be instantiated directly. Instead of '{self.__name__}()', use '{self.__name__}.remote()'.")
+
+    def __getattr__(self, name: str) -> Any:
+        """What the class has: constants, static and class methods, nested classes, here and inside its actors."""
+        cls = self.__dict__.get("_cls")
+        own = cls is not None and (not name.startswith("__") or any(name in vars(each) for each in cls.__mro__[:-1]))
+        if not own or not hasattr(cls, name):
+            raise AttributeError(f"'ActorClass({cls.__name__ if cls is not None else '?'})' object has no attribute {name!r}",
+                                 name=name, obj=self)
+        return getattr(cls, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._cls)})
 
     def __mro_entries__(self, bases: tuple) -> tuple:
         raise TypeError(f"a class cannot inherit from the actor class {self.__name__}: inherit from a plain class, and make what is "
@@ -50,7 +61,7 @@ class ActorClass:
         """The same class with other options for the actors it creates."""
         return ActorClass(self._cls, {**self._options, **_selectors.of_group(options)})
 
-    def remote(self, *args: Any, **kwargs: Any) -> "ActorHandle":
+    def remote(self, /, *args: Any, **kwargs: Any) -> "ActorHandle":
         """Creates an actor and returns its handle at once.
 
         Raises, before anything starts: LaunchError (arguments too large or unpicklable), PlacementError
@@ -61,7 +72,12 @@ class ActorClass:
         """
         return create(self._cls, args, kwargs, self._options)
 
-    def bind(self, *args: Any, **kwargs: Any) -> Any:
+    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> "ActorHandle":
+        """Ray's other way to write `options(...).remote(*args, **kwargs)`."""
+        made = self.options(**options) if options else self
+        return made.remote(*(args or ()), **(kwargs or {}))
+
+    def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """An actor for each execution, as a node of a graph (troupe.dag)."""
         from troupe.dag import ClassNode
 

@@ -30,7 +30,8 @@ def _task_error(cause: BaseException | None, type_name: str, text: str, tracebac
     if issubclass(kind, exceptions.TaskError) and traceback:
         text = text.partition("\n")[0]  # the traceback ends with all of it
     body = "\n  ".join((traceback or f"{type_name}: {text}").rstrip().splitlines())
-    return exceptions.with_type_of(exceptions.TaskError, cause, f"{where} raised {type_name}: {text}\n  {body}",
+    base = exceptions.TaskError if cause is not None else exceptions.UnserializableException
+    return exceptions.with_type_of(base, cause, f"{where} raised {type_name}: {text}\n  {body}",
                                    remote_traceback=traceback or "")
 
 

@@ -49,10 +49,14 @@ def _plain(cls: type, name: str = "") -> type:
 
 
 def _new(cls: type[BaseException], args: tuple) -> Any:
-    try:
-        return _plain(cls).__new__(cls, *args)
-    except TypeError:  # MemoryError's own constructor, which Python refuses for a class of several bases
-        return BaseException.__new__(cls, *args)
+    for kind in cls.__mro__:
+        if kind.__flags__ & _HEAP_TYPE or "__new__" not in vars(kind):
+            continue
+        try:
+            return kind.__new__(cls, *args)
+        except TypeError:  # Python makes a class of several bases by the constructor of one of them alone; never by MemoryError's own
+            continue
+    return BaseException.__new__(cls, *args)
 
 
 def _copy_members(kind: type, like: BaseException, error: BaseException) -> None:
@@ -86,10 +90,24 @@ def carried(error: Any) -> Any:
         return error
     if isinstance(error, BaseExceptionGroup):
         inside = [carried(each) for each in _of_groups["exceptions"].__get__(error)]
-        return _Carried((kind, (_of_groups["message"].__get__(error), inside), dict_of(error)))
-    if not _has_code(kind):
+        return _Carried((kind, (_of_groups["message"].__get__(error), inside), {**dict_of(error), **_in_slots(error)}))
+    slots = _in_slots(error)
+    if not slots and not _has_code(kind):
         return error
-    return _Carried(vars(_plain(kind, "__reduce__"))["__reduce__"](error))
+    cls, args, *state = vars(_plain(kind, "__reduce__"))["__reduce__"](error)
+    return _Carried((cls, args, {**(state[0] or {}), **slots} if state else slots))
+
+
+def reduced(error: BaseException) -> Any:
+    """How a pickler is to take an exception that is part of a value; NotImplemented: as ever.
+
+    Its attributes come last: they may name the exception itself.
+    """
+    stands = carried(error)
+    if stands is error:
+        return NotImplemented
+    make, (cls, args, *state) = stands.__reduce__()
+    return (make, (cls, args), state[0], None, None, _pickled.error_state) if state and state[0] else (make, (cls, args))
 
 
 def without_what_cannot_be(error: BaseException) -> Any:
@@ -101,12 +119,26 @@ def without_what_cannot_be(error: BaseException) -> Any:
     if isinstance(error, BaseExceptionGroup):
         inside = [without_what_cannot_be(each) for each in _of_groups["exceptions"].__get__(error)]
         args = _of_groups["message"].__get__(error), inside
-    return _Carried((type(error), args, {name: value for name, value in dict_of(error).items() if _goes(value)}))
+    attributes = {**dict_of(error), **_in_slots(error)}
+    return _Carried((type(error), args, {name: value for name, value in attributes.items() if _goes(value)}))
 
 
 def _says_how(kind: type) -> bool:
     by_users = kind.__reduce__ is not vars(_plain(kind, "__reduce__"))["__reduce__"] or kind.__reduce_ex__ is not object.__reduce_ex__
     return by_users or kind in told or kind in copyreg.dispatch_table
+
+
+def _in_slots(error: BaseException) -> dict[str, Any]:
+    """What it has in the `__slots__` of classes of the user's, which Python does not pickle."""
+    found = {}
+    for kind in type(error).__mro__:
+        if not kind.__flags__ & _HEAP_TYPE:
+            continue
+        for name, member in vars(kind).items():
+            if isinstance(member, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # it has no value
+                    found.setdefault(name, member.__get__(error))
+    return found
 
 
 def _has_code(kind: type) -> bool:
@@ -123,6 +155,11 @@ def _goes(value: Any) -> bool:
     except Exception:
         return False
     return True
+
+
+def set_state(error: BaseException, state: dict[str, Any]) -> None:
+    """The attributes of an exception that has arrived."""
+    _set_state(error, state)
 
 
 def arrived(cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None) -> BaseException:

@@ -38,6 +38,14 @@ class Pickler(cloudpickle.Pickler):
             reduced[2][1]["__globals__"][func.__name__] = func
         return _pickled.function, *reduced[1:]
 
+    def reducer_override(self, obj: Any) -> Any:
+        """See pickle.Pickler: exceptions travel whatever their constructors take."""
+        if isinstance(obj, BaseException):
+            from troupe._carried import reduced
+
+            return reduced(obj)
+        return super().reducer_override(obj)
+
 
 def dumps(value: Any, protocol: int = 5, buffer_callback: Callable[[Any], Any] | None = None) -> bytes:
     """The pickle of a value with its functions, classes and their files' names. Raises what cloudpickle.dumps does."""

@@ -161,6 +161,14 @@ _OPERATORS = {"__call__", "__contains__", "__enter__", "__exit__", "__getitem__"
 SPECIAL = {"__ray_ready__": _DEFAULT, "__ray_call__": _DEFAULT, "__ray_terminate__": _DEFAULT}
 
 
+def _is_method(found: Any) -> bool:
+    """Whether an attribute of a class can be called on its actors: what is nested in it is reached by the class."""
+    from troupe._actors import ActorClass
+    from troupe._tasks import RemoteFunction
+
+    return callable(found) and not isinstance(found, type | ActorClass | RemoteFunction)
+
+
 def _is_async(function: Any) -> bool:
     inner = inspect.unwrap(function)
     return inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
@@ -184,8 +192,7 @@ class Traits:
         """Those of actors of a class created with these options."""
         known = _known.get(actor_class)
         if known is None:
-            functions = {name: getattr(actor_class, name) for name in dir(actor_class)
-                         if callable(getattr(actor_class, name, None))}
+            functions = {name: found for name in dir(actor_class) if _is_method(found := getattr(actor_class, name, None))}
             methods = {name: dataclasses.replace(of_function(each), parameters=_parameters.of_method(actor_class, name))
                        for name, each in functions.items() if not name.startswith("__") or name in _OPERATORS}
             known = _known[actor_class] = methods, any(map(_is_async, functions.values()))

@@ -5,24 +5,51 @@ Plain values: they travel with handles, and as JSON by the head. Without names o
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 Parameters = Sequence[Sequence[Any]]
 """Of each parameter (name, kind as a number, whether it has a default)."""
 Check = Callable[[int, Sequence[str]], None]
+_KIND = inspect._ParameterKind
+_EMPTY = inspect.Parameter.empty
 
 
 def of_function(function: Any, *, bound: bool = False) -> Parameters | None:
-    """Those of a function; `bound`: without the first, which is the object. None: not known."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return None
-    if bound and parameters and parameters[0].kind in (inspect.Parameter.POSITIONAL_ONLY,
-                                                       inspect.Parameter.POSITIONAL_OR_KEYWORD):
+    """Those of a function; `bound`: without the first, which is the object. None: not known.
+
+    Of what is called: a decorated function has those of its wrapper, whatever it wraps or says of itself.
+    """
+    if inspect.isfunction(function):
+        parameters = _of_code(function)
+    else:
+        try:
+            found = inspect.signature(function, follow_wrapped=False).parameters.values()
+        except (TypeError, ValueError):
+            return None
+        parameters = [(each.name, int(each.kind), each.default is not _EMPTY) for each in found]
+    if bound and parameters and parameters[0][1] in (_KIND.POSITIONAL_ONLY, _KIND.POSITIONAL_OR_KEYWORD):
         parameters = parameters[1:]
-    return tuple((each.name, int(each.kind), each.default is not inspect.Parameter.empty) for each in parameters)
+    return tuple(parameters)
+
+
+def _of_code(function: types.FunctionType) -> list[tuple[str, int, bool]]:
+    """What Python itself goes by when it calls the function: functools.wraps and `__signature__` change what it says of
+    itself, not this."""
+    code = function.__code__
+    positional, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    required = positional - len(function.__defaults__ or ())
+    found = [(name, int(_KIND.POSITIONAL_ONLY if number < code.co_posonlyargcount else _KIND.POSITIONAL_OR_KEYWORD), number >= required)
+             for number, name in enumerate(code.co_varnames[:positional])]
+    rest = list(code.co_varnames[named:])
+    if code.co_flags & inspect.CO_VARARGS:
+        found.append((rest.pop(0), int(_KIND.VAR_POSITIONAL), False))
+    by_default = function.__kwdefaults__ or {}
+    found += [(name, int(_KIND.KEYWORD_ONLY), name in by_default) for name in code.co_varnames[positional:named]]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        found.append((rest.pop(0), int(_KIND.VAR_KEYWORD), False))
+    return found
 
 
 def of_method(cls: type, name: str) -> Parameters | None:
@@ -31,7 +58,9 @@ def of_method(cls: type, name: str) -> Parameters | None:
     if inspect.isfunction(found):
         return of_function(found, bound=True)
     if isinstance(found, staticmethod | classmethod):
-        return of_function(getattr(cls, name))
+        bound = isinstance(found, classmethod)
+        inner = found.__func__
+        return of_function(inner, bound=bound) if inspect.isfunction(inner) else of_function(getattr(cls, name))
     return None
 
 
@@ -52,7 +81,7 @@ def check_of(name: str, parameters: Parameters | None, owner: str = "") -> Check
         return None
     try:
         signature = inspect.Signature([
-            inspect.Parameter(each, inspect._ParameterKind(kind), default=_LEFT if optional else inspect.Parameter.empty)
+            inspect.Parameter(each, _KIND(kind), default=_LEFT if optional else _EMPTY)
             for each, kind, optional in parameters])
     except (TypeError, ValueError):  # from another version
         return None

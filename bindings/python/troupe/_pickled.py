@@ -186,3 +186,10 @@ def arrived_error(cls: type[BaseException], args: tuple, state: dict[str, Any] |
     from troupe._carried import arrived
 
     return arrived(cls, args, state)
+
+
+def error_state(error: BaseException, state: dict[str, Any]) -> None:
+    """Its attributes, where they are set once it is there."""
+    from troupe._carried import set_state
+
+    set_state(error, state)

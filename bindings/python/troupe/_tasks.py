@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from troupe import _actor_options, _api, _blobs, _capture, _parameters, _pickled, _selectors, _session, _task_options, exceptions
@@ -31,8 +31,9 @@ class RemoteFunction:
         self.__name__ = getattr(function, "__name__", "task")
         self.__doc__ = function.__doc__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"remote functions are started by {self.__name__}.remote(...), not by calling them")
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        name = f"{self._function.__module__}.{self.__name__}" if hasattr(self._function, "__module__") else self.__name__
+        raise TypeError(f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'.")
 
     def __reduce__(self) -> tuple:
         return _pickled.remote_function, (self._function, self._options)
@@ -44,7 +45,12 @@ class RemoteFunction:
         """The same function with other options."""
         return RemoteFunction(self._function, {**self._options, **_selectors.of_group(options)})
 
-    def bind(self, *args: Any, **kwargs: Any) -> Any:
+    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """Ray's other way to write `options(...).remote(*args, **kwargs)`."""
+        function = self.options(**options) if options else self
+        return function.remote(*(args or ()), **(kwargs or {}))
+
+    def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """A task of it as a node of a graph (troupe.dag)."""
         from troupe.dag import FunctionNode
 
@@ -56,7 +62,7 @@ class RemoteFunction:
         if self._refs is not None:
             self._payload = self._refs = None
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
+    def remote(self, /, *args: Any, **kwargs: Any) -> Any:
         """Starts a task. This is the first one's way; an attribute of the same name hides it from then on."""
         from troupe._task_leases import Leases
 

@@ -91,7 +91,7 @@ class DAGNode:
         raise TypeError(f"{self!r} cannot be sent: a graph is executed by the process that bound it\n  send the actors' handles, "
                         "and bind them there")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self!r} is run by execute(), not by calling it")
 
     def __repr__(self) -> str:
@@ -145,7 +145,7 @@ class _Method:
         """See ActorMethod.options."""
         return _Method(self._node, self._name, self._defined, {**self._options, **options})
 
-    def bind(self, *args: Any, **kwargs: Any) -> Any:
+    def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """A call of it, behind those bound before; a tuple of nodes with `num_returns`."""
         node = _LaterMethodNode(self._node, self._name, self._options, args, kwargs)
         self._node._last = node

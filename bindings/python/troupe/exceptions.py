@@ -170,8 +170,8 @@ class CrossLanguageError(TroupeError):
     """Code of another language failed."""
 
 
-class UnserializableException(TroupeError):
-    """An exception that cannot travel; its text is all that came."""
+class UnserializableException(TaskError):
+    """What a method or task raised cannot travel, or cannot be loaded here; its text is all that came."""
 
 
 class OwnerDiedError(ObjectLostError):
@@ -251,7 +251,18 @@ _OF_PYTHON = {name: vars(BaseException)[name] for name in (
     "__getattribute__", "__setattr__", "__delattr__", "__dict__", "args", "with_traceback", "add_note", "__traceback__",
     "__context__", "__cause__", "__suppress_context__")} | {"__class__": vars(object)["__class__"]}
 """What a class of the user's may have changed, and Python and this package must be able to rely on."""
+_NEVER = {SystemExit, KeyboardInterrupt}  # kinds that no error of the runtime is of: they end programs
+_PLAIN = {Exception, BaseException}  # kinds that every error is of, and that carry attributes of their own all the same
+_RAYS = ("RayTaskError", "RayActorError", "RaySystemError", "TaskCancelledError")
 _dual_classes: dict[tuple[type, type], type] = {}
+
+
+def _shown_as(base: type) -> tuple[str, str]:
+    """The module and the name by which a class made on demand shows its base: Ray's, in a program that is written for it."""
+    from troupe import ray_compat
+
+    known = next((name for name in _RAYS if globals()[name] is base), None)
+    return ("ray.exceptions", known) if known is not None and ray_compat.is_installed() else (base.__module__, base.__name__)
 
 
 def _attribute_by(own: Any) -> Any:
@@ -266,12 +277,14 @@ def _attribute_by(own: Any) -> Any:
 def _dual_class(base: type, cause_type: type) -> type:
     known = _dual_classes.get((base, cause_type))
     if known is None:
+        module, name = _shown_as(base)
         body = {**_OF_PYTHON, "__str__": _visible_text_of, "__repr__": _repr_of, "__reduce__": _reduce, "__reduce_ex__": _reduce,
                 "__init__": lambda self, *a, **k: None, "__bool__": lambda self: True,
-                "__module__": base.__module__, "_dual_of": (base, cause_type)}
+                "__module__": module, "_dual_of": (base, cause_type)}
         if hasattr(cause_type, "__getattr__"):
             body["__getattr__"] = _attribute_by(cause_type.__getattr__)
-        known = type(f"{base.__name__}({cause_type.__name__})", (base, cause_type), body)
+        bases = (cause_type,) if base in cause_type.__mro__ else (base, cause_type)
+        known = type(f"{name}({cause_type.__name__})", bases, body)
         _dual_classes[base, cause_type] = known
     return known
 
@@ -280,7 +293,8 @@ def with_type_of(base: type, cause: BaseException | None, text: str, /, **fields
     """An error of class `base` that is also an instance of `type(cause)` and carries its attributes.
 
     No code of that class runs for it. Falls back to `base` alone where there can be no such class (two incompatible layouts, a
-    metaclass that refuses), and for SystemExit and its like: a script whose rank called sys.exit(3) would end without a word.
+    metaclass that refuses), and for SystemExit and KeyboardInterrupt: a script whose rank called sys.exit(3) would end without
+    a word.
     """
     error = None
     if cause is not None:
@@ -304,19 +318,26 @@ def _of_both(base: type, cause: BaseException) -> Any:
         like: BaseException = kind(str(cause))
     else:
         like = cause
-    if not issubclass(kind, Exception) or issubclass(base, kind):  # base is of type Exception as it is
+    if not _NEVER.isdisjoint(kind.__mro__) or (kind in base.__mro__ and kind not in _PLAIN):
         return None
     return made(_dual_class(base, kind), like)
+
+
+def _of_await(kind: type) -> bool:
+    """Whether an `await`, or the generator around it, takes it for its own."""
+    return issubclass(kind, StopIteration | GeneratorExit) or any(
+        (each.__module__, each.__name__) == ("asyncio.exceptions", "CancelledError") for each in kind.__mro__)
 
 
 def for_future(error: BaseException) -> BaseException:
     """`error` as a future may hold it.
 
-    A StopIteration would end the `await` with a value, and asyncio refuses it; a KeyboardInterrupt and its like would end the
-    event loop. As Python itself does where a coroutine raises one, these become a RuntimeError, whose cause they are.
+    A StopIteration would end the `await` with a value, and asyncio refuses it; a CancelledError would say that who awaits was
+    cancelled; a KeyboardInterrupt and its like would end the event loop. As Python itself does where a coroutine raises one,
+    these become a RuntimeError, whose cause they are.
     """
     kind = type(error)
-    if issubclass(kind, Exception) and not issubclass(kind, StopIteration):
+    if issubclass(kind, Exception) and not _of_await(kind):
         return error
     from troupe._failures import words_of
 
@@ -335,7 +356,7 @@ def for_future(error: BaseException) -> BaseException:
 def as_raised(error: BaseException | None) -> BaseException | None:
     """What get() raises where a future holds `error`."""
     origin = error.__cause__ if isinstance(error, TroupeError) else None
-    return origin if isinstance(origin, TroupeError) and isinstance(origin, StopIteration) else error
+    return origin if isinstance(origin, TroupeError) and _of_await(type(origin)) else error
 
 
 # What an ErrorReply's code (runtime/base/status.h, ErrorCode) becomes here.

@@ -22,14 +22,15 @@ class ActorPool:
 
     def __init__(self, actors: Iterable[Any]) -> None:
         self._idle = deque(actors)
-        self._running: dict[Any, tuple[int, Any]] = {}  # ref -> (number of the work, actor)
-        self._by_number: dict[int, Any] = {}            # number -> ref
+        self._running: dict[Any, tuple[int, Any]] = {}  # the last ref of a piece of work -> (its number, actor)
+        self._by_number: dict[int, Any] = {}            # number -> ref, or list of refs
         self._waiting: deque[tuple[Call, Any]] = deque()
         self._submitted = 0  # numbers given
         self._returned = 0   # the number get_next() is at
 
     def map(self, fn: Call, values: Iterable[Any]) -> Iterator[Any]:
-        """The results of `fn(actor, value)`, which returns a ref, in the order of the values."""
+        """The results of `fn(actor, value)`, which returns a ref, in the order of the values; a list of results where
+        it returns a list of refs, as of a method with num_returns=2."""
         return self._map(fn, values, self.get_next)
 
     def map_unordered(self, fn: Call, values: Iterable[Any]) -> Iterator[Any]:
@@ -57,9 +58,9 @@ class ActorPool:
             self._waiting.append((fn, value))
             return
         actor = self._idle.popleft()
-        ref = fn(actor, value)
-        self._running[ref] = (self._submitted, actor)
-        self._by_number[self._submitted] = ref
+        given = fn(actor, value)
+        self._running[_last(given)] = (self._submitted, actor)
+        self._by_number[self._submitted] = given
         self._submitted += 1
 
     def has_next(self) -> bool:
@@ -76,7 +77,7 @@ class ActorPool:
             raise StopIteration("no more results to get")
         while self._returned not in self._by_number:  # taken by get_next_unordered
             self._returned += 1
-        ref = self._by_number[self._returned]
+        ref = _last(self._by_number[self._returned])
         if timeout is not None and not troupe.wait([ref], timeout=timeout)[0]:
             if not ignore_if_timedout:
                 raise TimeoutError(f"no result within {timeout:g} s")
@@ -95,9 +96,9 @@ class ActorPool:
 
     def _take(self, ref: Any) -> Any:
         number, actor = self._running.pop(ref)
-        del self._by_number[number]
+        given = self._by_number.pop(number)
         self._free(actor)
-        return troupe.get(ref)
+        return troupe.get(given)
 
     def _drop(self, ref: Any, number: int) -> None:
         """Passes a result over; its actor is free again, and does what follows after that."""
@@ -123,3 +124,8 @@ class ActorPool:
         if actor in self._idle or any(actor == each for _, each in self._running.values()):
             raise ValueError("the actor is in this pool already")
         self._free(actor)
+
+
+def _last(given: Any) -> Any:
+    """Of the refs of one call, the one that has its answer when all have."""
+    return given[-1] if isinstance(given, list) and given else given
