@@ -29,6 +29,7 @@ ABSL_FLAG(int, lifeline_fd, -1, "the head ends when this pipe does");
 ABSL_FLAG(bool, parent_death, false, "end with the parent process");
 ABSL_FLAG(double, certificate_days, 7, "life of certificates of nodes and of the head; renewed at two thirds");
 ABSL_FLAG(std::string, preemption, "never", "whom a request of higher priority may end: never, or restartable");
+ABSL_FLAG(std::string, infeasible, "refuse", "what no node can hold is refused, or waits for a node that can");
 ABSL_FLAG(double, keep_place_after, 8, "hours after which who waits first keeps a place; until then whoever fits goes");
 ABSL_FLAG(bool, embedded, false, "the state is thrown away afterwards: do not sync it");
 ABSL_FLAG(bool, no_local_clients, false, "who connects to the Unix socket is no client by that: it needs a token, over TCP");
@@ -97,6 +98,7 @@ int main(int argc, char** argv) {
   options.run_secret_file = absl::GetFlag(FLAGS_run_secret_file);
   options.run = absl::GetFlag(FLAGS_run);
   options.preemption = absl::GetFlag(FLAGS_preemption);
+  options.infeasible = absl::GetFlag(FLAGS_infeasible);
   options.keep_hours = absl::GetFlag(FLAGS_keep_place_after);
   options.local_clients = !absl::GetFlag(FLAGS_no_local_clients);
   options.embedded = absl::GetFlag(FLAGS_embedded);

@@ -79,13 +79,15 @@ std::optional<wire::ActorPlaced> ActorPlacer::Choose(const Actor& actor) {
   return place;
 }
 
-// GPUs of a bundle for `amount`: whole ones nobody of the bundle uses, or a share of one.
+// GPUs of a bundle for `amount`: whole ones nobody of the bundle uses, or a share of one. Other bundles have others, or other nodes', whose
+// numbers are the same.
 std::vector<std::uint32_t> ActorPlacer::GpusIn(const wire::BundlePlace& place, const GroupId& group,
                                                std::uint64_t amount) const {
   std::map<std::uint32_t, std::uint64_t> used;
   for (const std::uint32_t gpu : place.gpu_ids) used[gpu] = 0;
   for (const auto& [id, actor] : turn_.state.actors) {
-    if (!actor.live() || actor.place.group != group) continue;
+    const bool inside = actor.live() && actor.place.group == group && actor.place.bundle == static_cast<std::int32_t>(place.index);
+    if (!inside) continue;
     const std::uint64_t share = FromWire(actor.spec.run_resources).Get("GPU");
     for (const std::uint32_t gpu : actor.place.gpu_ids) used[gpu] += std::min(share, kUnit);
   }

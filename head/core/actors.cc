@@ -59,7 +59,7 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
   }
   const placement::Request wanted = PlaceRequestOf(spec);
   const Scope scope = ScopeOfLaunch(turn, request.launch);
-  if (placement::EverFits(*scope, wanted)) return ErrorCode::kNone;
+  if (MayWaitForNodes(turn, request, spec.infeasible_waits) || placement::EverFits(*scope, wanted)) return ErrorCode::kNone;
   text = placement::Explain(*scope, wanted).text;
   return ErrorCode::kInfeasible;
 }

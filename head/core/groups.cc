@@ -139,7 +139,8 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   if (const Launch* launch = turn.FindLaunch(request.launch)) submitted.parent = launch->group;
   const Scope scope = ScopeIn(turn, turn.FindGroup(submitted.parent));
   const placement::Request wanted = RequestOf(turn, submitted);
-  if (!placement::EverFits(*scope, wanted)) {
+  submitted.infeasible_waits = MayWaitForNodes(turn, request, message.infeasible_waits);
+  if (!submitted.infeasible_waits && !placement::EverFits(*scope, wanted)) {
     turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(*scope, wanted).text);
     return;
   }

@@ -99,7 +99,7 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
   }
   placement::ClusterIndex& cluster = ClusterOf(turn);
   const placement::Request wanted = RequestOf(spec);
-  if (!placement::EverFits(cluster, wanted)) {
+  if (!MayWaitForNodes(turn, request, spec.infeasible_waits) && !placement::EverFits(cluster, wanted)) {
     turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(cluster, wanted).text);
     return;
   }

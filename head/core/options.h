@@ -54,6 +54,8 @@ struct CoreOptions {
   std::size_t dead_actors_max = 1000;
   std::uint32_t ranks_max = 65536;
   Preemption preemption = Preemption::kNever;
+  /// What no node can hold waits for one that joins, whether or not its maker asks for that.
+  bool infeasible_waits = false;
   /// Who waits first keeps a place once it has waited so long; until then whoever fits goes.
   Duration keep_after = std::chrono::hours(8);
   /// Good without having been made here: derived by every node from a secret they share.

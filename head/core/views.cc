@@ -99,6 +99,10 @@ std::vector<placement::NodeView> GroupView(Turn& turn, const Group& parent) {
   return views;
 }
 
+bool MayWaitForNodes(const Turn& turn, const Request& request, bool asked) {
+  return request.launch.IsNil() && (asked || turn.options.infeasible_waits);
+}
+
 Scope ScopeIn(Turn& turn, const Group* parent) {
   return parent == nullptr ? Scope(ClusterOf(turn)) : Scope(GroupView(turn, *parent));
 }

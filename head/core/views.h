@@ -38,6 +38,9 @@ class Scope {
 };
 /// Of what is inside `parent`; null: of the cluster.
 Scope ScopeIn(Turn& turn, const Group* parent);
+/// Whether what no node can hold now waits for one that joins; `asked` for by who makes it, or the cluster's policy. Never inside a
+/// launch: no node joins what it has reserved.
+bool MayWaitForNodes(const Turn& turn, const Request& request, bool asked);
 /// What a group is to be placed on.
 Scope ScopeFor(Turn& turn, const Group& group);
 

@@ -129,6 +129,10 @@ class HeadProcess {
       return MakeError(ErrorCode::kInvalid, "--preemption: never or restartable, not " + options_.preemption);
     }
     if (options_.preemption == "restartable") core.preemption = Preemption::kRestartable;
+    if (options_.infeasible != "refuse" && options_.infeasible != "wait") {
+      return MakeError(ErrorCode::kInvalid, "--infeasible: refuse or wait, not " + options_.infeasible);
+    }
+    core.infeasible_waits = options_.infeasible == "wait";
     TROUPE_ASSIGN(core.keep_after, KeepAfter());
     core.recreate_after = TestLimit("recreate_after", core.recreate_after);
     if (run_) {

@@ -22,6 +22,7 @@ struct HeadOptions {
   std::string run_secret_file;  // of a `troupe run`: authority and tokens are derived from it
   std::string run;              // its name
   std::string preemption = "never";  // or "restartable": whom a higher priority may end
+  std::string infeasible = "refuse";  // or "wait": what no node can hold
   double keep_hours = 8;  // who waits first keeps a place after so long
   bool local_clients = true;  // false: who connects to the Unix socket is no client by that
   bool embedded = false;  // state is thrown away: nothing is synced

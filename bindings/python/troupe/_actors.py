@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from troupe import (_actor_options, _environment, _lives, _parameters, _pickled, _program, _selectors, _session,
+from troupe import (_actor_options, _environment, _infeasible, _lives, _parameters, _pickled, _program, _selectors, _session,
                     exceptions)
 from troupe._actor_handle import ActorHandle, watched
 from troupe._actor_link import ActorLink
@@ -105,15 +105,15 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     link, _ = ActorLink.of_or_new(session, spec["actor"], cls.__name__, traits.max_pending_calls, traits.ordered)
     link.keep(package.refs, restarts=spec["max_restarts"] != 0)
     if package.to_come and not spec["name"]:
-        link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link), link.end, link.label)
+        link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link, options), link.end, link.label)
         return _counted(link, traits)
     payload = package.payload()
     if not spec["name"]:
-        _ask(session, spec, payload, link)
+        _ask(session, spec, payload, link, options)
         return ActorHandle(link, traits) if spec["detached"] else _counted(link, traits)
     with _lives.naming:
         try:
-            asked = _ask(session, spec, payload, link)
+            asked = _ask(session, spec, payload, link, options)
         except BaseException:
             link.forget()
             raise
@@ -127,14 +127,15 @@ def _counted(link: ActorLink, traits: Traits) -> "ActorHandle":
     return ActorHandle(link, traits, Life.of_new(link))
 
 
-def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink) -> ActorLink:
+def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink, options: Mapping[str, Any]) -> ActorLink:
     """Asks the head for an actor; its link, which is another one where get_if_exists found an actor."""
     if len(payload) > INLINE_BYTES_MAX:
         from troupe import _blobs
 
         spec["payload"], payload = _blobs.put(session, payload), b""
     try:
-        _, update, data = session.request("CreateActor", {"spec": spec}, payload)
+        _, update, data = _infeasible.request(session, "CreateActor", {"spec": spec}, spec, payload, asked=options.get("infeasible"),
+                                              what=link.label)
     except exceptions.AlreadyExistsError as error:
         raise exceptions.ActorAlreadyExistsError(str(error)) from None
     except exceptions.PlacementError as error:

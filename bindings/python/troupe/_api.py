@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from troupe import _identity, _program, _selectors, _session, _view, exceptions
+from troupe import _identity, _infeasible, _program, _selectors, _session, _view, exceptions
 
 
 class ClusterContext(Mapping):
@@ -92,7 +92,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
          namespace: str | None = None, token_file: str | None = None, log_to_driver: bool = True,
          ignore_reinit_error: bool = False, runtime_env: Mapping[str, Any] | None = None,
          object_store_memory: int | None = None, object_spilling_directory: str | None = None,
-         _memory: float | str | None = None, **ignored: Any) -> ClusterContext:
+         infeasible: str | None = None, _memory: float | str | None = None, **ignored: Any) -> ClusterContext:
     """Connects this process to a cluster and returns its context, which is a context manager too.
 
     `address`: "host:port"; "auto" for TROUPE_ADDRESS, else the one cluster this user runs on this host; None for TROUPE_ADDRESS,
@@ -101,7 +101,8 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     and this one, may each hold of objects in memory; `object_spilling_directory`: where they go beyond that. `token_file` (or
     TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. `log_to_driver`: what ranks, actors and tasks print is
     shown here. `namespace`: where names of actors and placement groups are looked for and made; without it TROUPE_NAMESPACE, or one of this
-    program's own, so that programs do not meet. Blocks until connected. A head that is
+    program's own, so that programs do not meet. `infeasible="wait"`: what no node can ever hold waits for one that joins; it is refused
+    otherwise, but in programs written for Ray. Blocks until connected. A head that is
     killed and started again within 30 s is come back to; an embedded cluster ends with its head.
 
     Raises ConnectionError, JoinError; RuntimeError when connected already, unless `ignore_reinit_error`;
@@ -121,6 +122,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     from troupe import _cluster, _node_start, _runtime_env
 
     runtime_env = _runtime_env.check(runtime_env)
+    _infeasible.check(infeasible)
     if address is not None and not isinstance(address, str):
         raise TypeError(f"init(address={address!r}): a string like '10.0.0.1:6400', 'auto', 'local' or None")
     if address in (None, "", "auto"):
@@ -145,6 +147,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
         session = _cluster.connect(address, token_file, namespace=name, return_timeout=_cluster.RETURN_TIMEOUT_S)
     session.store["log_to_driver"] = log_to_driver
     session.store["runtime_env"] = runtime_env
+    session.store["infeasible"] = infeasible
     _session.set_current(session)
     if not _registered:
         _registered = True

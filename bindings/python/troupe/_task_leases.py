@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from troupe import (_actor_options, _actors, _callbacks, _calls, _environment, _resources, _runtime_env, _session, _task_host, _task_plan,
+from troupe import (_actor_options, _actors, _callbacks, _calls, _environment, _infeasible, _resources, _runtime_env, _session, _task_host, _task_plan,
                     _tasks, exceptions)
 from troupe._actor_link import death_of
 from troupe._bridge import native
@@ -369,7 +369,8 @@ class Leases:
         board = self._session.board
         board.subscribe("actor", lease.actor, lambda info, data: self._tell(lease, info, data))
         try:
-            _, update, data = self._session.request("CreateActor", {"spec": spec}, self._host_payload(pool, borrows))
+            _, update, data = _infeasible.request(self._session, "CreateActor", {"spec": spec}, spec, self._host_payload(pool, borrows),
+                                                  asked=pool.options.get("infeasible"), what="a task")
         except exceptions.TroupeError as error:
             self._end(lease)
             if isinstance(error, exceptions.PlacementError):

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _method_options, _resources, _selectors
+from troupe import _infeasible, _method_options, _resources, _selectors
 from troupe._method_options import STREAMING, MethodOptions
 
 RETRIES = 3
 _PLACING = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "accelerator_type",
-            "label_selector", "fallback_strategy", "priority"}
+            "label_selector", "fallback_strategy", "priority", "infeasible"}
 _KNOWN = {*_PLACING, "name", "num_returns", "max_retries", "retry_exceptions", "max_calls",
           "_generator_backpressure_num_objects"}
 _IGNORED = {"enable_task_events"}  # Ray's, without a meaning here
@@ -52,6 +52,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     _named(options.get("resources"))
     _selectors.where(options.get("label_selector"), options.get("fallback_strategy"))
     _resources.check_priority(options.get("priority") or 0)
+    _infeasible.check(options.get("infeasible"))
     name = options.get("name")
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a text, not {name!r}")

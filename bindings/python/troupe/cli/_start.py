@@ -64,6 +64,9 @@ def node_options(command: Any) -> Any:
 @click.option("--preemption", type=click.Choice(["never", "restartable"]),
               help="With --head: whom a request of higher priority may end so that it gets a place: nobody, or what can "
               "start again (launches with attempts, actors with restarts).  [default: never]")
+@click.option("--infeasible", type=click.Choice(["refuse", "wait"]),
+              help="With --head: what no node can ever hold is refused at once, or waits for a node that joins and can (clusters that "
+              "grow).  [default: refuse]")
 @click.option("--keep-place-after", type=click.FloatRange(0, 8760), metavar="HOURS",
               help="With --head: of what waits, the first keeps the nodes it will go to once it has waited so long; until "
               "then whoever fits goes.  [default: 8]")
@@ -76,13 +79,13 @@ def node_options(command: Any) -> Any:
 @node_options
 def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None,
           port: int | None, cluster: str | None, new: bool, certificate_days: float | None,
-          preemption: str | None, keep_place_after: float | None, no_local_clients: bool, force_tcp: bool, block: bool, as_json: bool, **offered: Any) -> None:
+          preemption: str | None, infeasible: str | None, keep_place_after: float | None, no_local_clients: bool, force_tcp: bool, block: bool, as_json: bool, **offered: Any) -> None:
     """Start a head, or a worker that joins one."""
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
     if address and (no_worker or new or cluster or port is not None or certificate_days is not None or preemption
-                    or keep_place_after is not None or no_local_clients):
-        raise click.UsageError("--no-worker, --new, --cluster, --port, --certificate-days, --preemption, --keep-place-after and "
+                    or infeasible or keep_place_after is not None or no_local_clients):
+        raise click.UsageError("--no-worker, --new, --cluster, --port, --certificate-days, --preemption, --infeasible, --keep-place-after and "
                                "--no-local-clients go with --head")
     if cluster and new:
         raise click.UsageError("--new makes another cluster; --cluster resumes one: give one of them")
@@ -93,6 +96,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
     if head:
         options = [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
         options += [f"--preemption={preemption}"] if preemption else []
+        options += [f"--infeasible={infeasible}"] if infeasible else []
         options += [f"--keep_place_after={keep_place_after!r}"] if keep_place_after is not None else []
         options += ["--no_local_clients=true"] if no_local_clients else []
         options += _node_start.log_file_option(offered["log_file_mib"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from troupe import _leave, _pickled, _resources, _runtime_env, _selectors
+from troupe import _infeasible, _leave, _pickled, _resources, _runtime_env, _selectors
 from troupe.launch import _arguments
 
 STOP_GRACE_S = 10.0
@@ -38,6 +38,7 @@ class LaunchOptions:
     exit_grace: float = _leave.EXIT_GRACE_S
     detach: bool = False
     quiet: bool = False
+    infeasible: str | None = None
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)
@@ -56,7 +57,7 @@ def _decorator(mode: str) -> str:
 def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
              memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
-             exit_grace: float, api: str | None = None, quiet: bool = False, **where: Any) -> LaunchOptions:
+             exit_grace: float, api: str | None = None, quiet: bool = False, infeasible: str | None = None, **where: Any) -> LaunchOptions:
     decorator = _decorator(mode)
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
@@ -82,7 +83,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api,
-        stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet))
+        stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet), infeasible=_infeasible.check(infeasible))
 
 
 def _option_names(mode: str) -> dict[str, Any]:
@@ -194,7 +195,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
                 near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
-                quiet: bool = False) -> Any:
+                quiet: bool = False, infeasible: str | None = None) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -207,6 +208,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     threads, children and exit handlers. `priority`: of what waits the highest
     is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
     nodes, and how near to each other (docs/placement.md). `quiet`: no status lines (nor with TROUPE_QUIET=1); they go to stderr.
+    `infeasible="wait"`: what no node can hold waits for one that joins, instead of being refused.
 
         @distributed(processes=4)
         def train(epochs): ...
@@ -215,7 +217,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, quiet=quiet)
+                       exit_grace=exit_grace, quiet=quiet, infeasible=infeasible)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
@@ -228,7 +230,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
-               api: str | None = None, quiet: bool = False) -> Any:
+               api: str | None = None, quiet: bool = False, infeasible: str | None = None) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -240,7 +242,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, api=api, quiet=quiet)
+                       exit_grace=exit_grace, api=api, quiet=quiet, infeasible=infeasible)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

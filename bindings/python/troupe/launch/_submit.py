@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _capture, _environment, _resources, _session, _status, exceptions
+from troupe import _capture, _environment, _infeasible, _resources, _session, _status, exceptions
 from troupe._identity import new_id
 from troupe.launch import _context
 from troupe.launch._handle import LaunchHandle
@@ -65,7 +65,8 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHand
         spec["payload"], payload = _blobs.put(session, payload), b""
     returns = session.returns
     try:
-        _, accepted, _ = session.request("SubmitLaunch", {"spec": spec, "request": new_id()}, payload)
+        _, accepted, _ = _infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
+                                             asked=options.infeasible, what=f"the launch {spec['name']}")
     except exceptions.PlacementError as error:
         raise exceptions.PlacementError(str(error)) from None
     return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,

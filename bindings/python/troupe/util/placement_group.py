@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from troupe import _resources, _selectors, _session, exceptions
+from troupe import _infeasible, _resources, _selectors, _session, exceptions
 from troupe._identity import HexID, new_id
 
 _STRATEGIES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack", "STRICT_SPREAD": "strict_spread"}
@@ -95,7 +95,8 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str | None
                     lifetime: str | None = None, _soft_target_node_id: str | None = None,
                     bundle_label_selector: Sequence[Mapping[str, str]] | None = None,
                     topology_strategy: Mapping[str, str] | None = None, *,
-                    within: str | None = None, near: str | None = None, priority: int = 0) -> PlacementGroup:
+                    within: str | None = None, near: str | None = None, priority: int = 0,
+                    infeasible: str | None = None) -> PlacementGroup:
     """Asks for a group and returns its handle at once; `ready()` or `wait()` tell when it is there.
 
     Each bundle, e.g. `{"CPU": 2, "GPU": 1}`, lies on one node, with `"node:<address>": 0.01` in it on that one. Strategies: PACK (few nodes, where none is given), SPREAD (many),
@@ -104,9 +105,9 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str | None
     all. `within="rack"`: all in one rack (by the nodes' labels: block, rack, nvlink_domain); `near="rack"`: in as
     few as will do; Ray's `topology_strategy={"ray.io/gpu-domain": "STRICT_PACK"}` is `within="nvlink_domain"`, with "PACK" it
     is `near`. `_soft_target_node_id`: with STRICT_PACK, on that node if it fits there.
-    `priority`: of what waits the highest is first.
+    `priority`: of what waits the highest is first. `infeasible="wait"`: what no node can hold waits for one that joins.
 
-    Raises ValueError for empty bundles, an unknown strategy or what is no selector, and PlacementError at
+    Raises ValueError for empty bundles, an unknown strategy or what is no selector, and, unless it is to wait, PlacementError at
     once, with the reason per group of nodes, when the cluster can never hold it. For this the head's answer is
     awaited, but not for a group without a name that is like one it has taken before: should it be refused all
     the same (nodes may have left), `ready()` says so.
@@ -129,10 +130,12 @@ def placement_group(bundles: Sequence[Mapping[str, float]], strategy: str | None
     group.used = bool(name) or lifetime == "detached"
     fields = {"group": group.id, "name": name, "namespace_": session.namespace if name else "", **wanted}
     session.board.follow("group", group.id)
+    _infeasible.check(infeasible)
     if known and not name:
+        fields["infeasible_waits"] = _infeasible.waits(session, infeasible)
         session.ask("CreateGroup", fields)
         return group
-    info = session.request("CreateGroup", fields)[1]["info"]
+    info = _infeasible.request(session, "CreateGroup", fields, fields, asked=infeasible, what=f"placement group {group.id[:8]}")[1]["info"]
     if info["state"] == "infeasible":
         raise exceptions.PlacementError(info["reason"])
     session.board.post_reply("group", group.id, info)
