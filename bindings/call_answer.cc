@@ -27,22 +27,19 @@ void SendValue(const AnswerTo& to, PyObject* value) {
   to.peer.Reply(to.sequence, flags, frame);
 }
 
-/// What a generator gives, each as it comes: what it raises is the answer of the values that it did not give. True: it gave
-/// all; what it did after that is only said. False: an error is set.
-bool SendYielded(const AnswerTo& to, PyObject* generator) {
-  const Py_ssize_t asked = static_cast<Py_ssize_t>(to.form.returns);
-  Py_ssize_t given = 0;
-  PyObject* value;
-  for (; (value = PyIter_Next(generator)) != nullptr && given < asked; ++given) SendValue(to, value);
-  if (given == asked) {
-    if (value != nullptr) {
-      PySys_FormatStderr("%R yields more than num_returns=%zd values: the others are left out\n", generator, asked);
-    } else if (PyErr_Occurred() != nullptr) {
-      PyErr_WriteUnraisable(generator);
-    }
-    Py_XDECREF(value);
-    return true;
+/// A generator has given all that was asked for: what it does after that is only said.
+void EndYielding(PyObject* generator, Py_ssize_t asked) {
+  PyObject* const value = PyIter_Next(generator);
+  if (value != nullptr) {
+    PySys_FormatStderr("%R yields more than num_returns=%zd values: the others are left out\n", generator, asked);
+  } else if (PyErr_Occurred() != nullptr) {
+    PyErr_WriteUnraisable(generator);
   }
+  Py_XDECREF(value);
+}
+
+/// Sets the error of a generator that has not given all: what it raised, or that it gave too few.
+void SetTooFewYielded(PyObject* generator, Py_ssize_t given, Py_ssize_t asked) {
   if (PyErr_Occurred() == nullptr) {
     PyErr_Format(PyExc_ValueError, "Task returned %zd objects, but num_returns=%zd.", given, asked);
   } else if (PyErr_ExceptionMatches(PyExc_SystemExit)) {  // too late to end the process by it
@@ -50,7 +47,33 @@ bool SendYielded(const AnswerTo& to, PyObject* generator) {
     PyErr_Format(PyExc_RuntimeError, "%R called sys.exit(), which with num_returns=%zd is too late to end its process",
                  generator, asked);
   }
+}
+
+/// What a generator gives, each as it comes: what it raises is the answer of the values that it did not give. False: an
+/// error is set.
+bool SendYielded(const AnswerTo& to, PyObject* generator) {
+  const Py_ssize_t asked = static_cast<Py_ssize_t>(to.form.returns);
+  Py_ssize_t given = 0;
+  PyObject* value = nullptr;
+  for (; given < asked && (value = PyIter_Next(generator)) != nullptr; ++given) SendValue(to, value);
+  if (given == asked) {
+    EndYielding(generator, asked);
+    return true;
+  }
+  SetTooFewYielded(generator, given, asked);
   return false;
+}
+
+/// The one value that is asked of a generator; steals that. nullptr: an error is set.
+PyObject* FirstYielded(PyObject* generator) {
+  PyObject* const value = PyIter_Next(generator);
+  if (value != nullptr) {
+    EndYielding(generator, 1);
+  } else {
+    SetTooFewYielded(generator, 0, 1);
+  }
+  Py_DECREF(generator);
+  return value;
 }
 
 /// Sends all values of `result` but a single one. False: an error is set.
@@ -168,7 +191,9 @@ std::uint64_t WriteItem(const AnswerTo& to, PyObject* value, ByteBuffer& frame, 
 }
 
 void WriteAnswer(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::uint16_t* flags) {
-  if (result != nullptr && to.form.returns != 1 && !to.form.streams) {
+  if (result != nullptr && to.form.returns == 1 && !to.form.streams && PyGen_CheckExact(result)) {
+    result = FirstYielded(result);
+  } else if (result != nullptr && to.form.returns != 1 && !to.form.streams) {
     const bool sent = to.form.returns == 0 || SendValues(to, result);
     Py_DECREF(result);
     result = sent ? Py_NewRef(Py_None) : nullptr;

@@ -187,15 +187,16 @@ void LetTasksGo(CoroutineList& coroutines) {
   for (PyObject* const task : tasks) Py_XDECREF(task);
 }
 
-void CancelTask(CoroutineList& coroutines, const actors::Peer& peer, std::uint64_t sequence) {
+bool CancelTask(CoroutineList& coroutines, const actors::Peer& peer, std::uint64_t sequence) {
   for (CallCoroutine* each = coroutines.first; each != nullptr; each = each->next) {
     if (!each->call->Is(peer, sequence) || each->task == nullptr) continue;
     each->call->running().cancelled = true;
     PyObject* cancelled = PyObject_CallMethod(each->task, "cancel", nullptr);
     if (cancelled == nullptr) PyErr_WriteUnraisable(each->task);
     Py_XDECREF(cancelled);
-    return;
+    return true;
   }
+  return false;
 }
 
 bool InitCallCoroutine() {

@@ -2,7 +2,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "actors/flow_control.h"
 #include "actors/fork_guard.h"
@@ -10,6 +12,7 @@
 #include "bindings/call_coroutine.h"
 #include "bindings/gil.h"
 #include "bindings/item_sink.h"
+#include "bindings/loop_apart.h"
 #include "bindings/loop_calls.h"
 
 namespace nb = nanobind;
@@ -45,8 +48,8 @@ PyObject* NewGiver(PyObject* result, const std::shared_ptr<ItemSender>& items) {
 
 }  // namespace
 
-LoopCalls::LoopCalls(const std::vector<int>& limits, PyObject* loop, std::shared_ptr<ActorExit> exit)
-    : groups_(limits),
+LoopCalls::LoopCalls(int limit, PyObject* loop, std::shared_ptr<ActorExit> exit)
+    : group_({limit}),
       exit_(std::move(exit)),
       create_task_(PyObject_GetAttrString(loop, "create_task")),
       call_soon_(PyObject_GetAttrString(loop, "call_soon")),
@@ -68,15 +71,13 @@ LoopCalls::~LoopCalls() {
 }
 
 void LoopCalls::Submit(DeferredCallPtr call) {
-  const std::size_t group = call->group();
-  std::optional<DeferredCallPtr> now = groups_.Begin(group, std::move(call));
+  std::optional<DeferredCallPtr> now = group_.Begin(0, std::move(call));
   if (now) Start(*std::move(now));
 }
 
 /// Runs a call's method, and those that wait in its group as long as they end at once.
 void LoopCalls::Start(DeferredCallPtr call) {
   while (call != nullptr && !over_) {
-    const std::size_t group = call->group();
     PyObject* result = call->Run();
     if (result != nullptr && call->items() != nullptr) result = NewGiver(result, call->items());
     if (result != nullptr && PyCoro_CheckExact(result)) {
@@ -84,7 +85,7 @@ void LoopCalls::Start(DeferredCallPtr call) {
       result = nullptr;
     }
     Answer(*call, result, /*first_step=*/false);
-    call = groups_.End(group).value_or(nullptr);
+    call = group_.End(0).value_or(nullptr);
   }
 }
 
@@ -107,7 +108,7 @@ bool LoopCalls::StartTask(DeferredCallPtr& call, PyObject* coroutine) {
 
 void LoopCalls::Ended(DeferredCallPtr call, PyObject* result, bool first_step) {
   Answer(*call, result, first_step);
-  Start(groups_.End(call->group()).value_or(nullptr));
+  Start(group_.End(0).value_or(nullptr));
 }
 
 void LoopCalls::Answer(DeferredCall& call, PyObject* result, bool first_step) {
@@ -151,11 +152,12 @@ void LoopCalls::EndTurn() {
   if (fresh_ == 0) Flush();
 }
 
-void LoopCalls::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
-  const std::optional<DeferredCallPtr> waiting = groups_.Withdraw(
+bool LoopCalls::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+  const std::optional<DeferredCallPtr> waiting = group_.Withdraw(
       [&](const DeferredCallPtr& call) { return call->Is(peer, sequence); });
-  if (waiting) return (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
-  CancelTask(coroutines_, peer, sequence);
+  if (!waiting) return CancelTask(coroutines_, peer, sequence);
+  (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
+  return true;
 }
 
 void LoopCalls::Waits(bool first_step) {
@@ -187,14 +189,32 @@ void LoopCalls::Flush() {
 }
 
 LoopExecutor::LoopExecutor(PyExecutorOptions options, PyObject* loop)
-    : PyExecutor(std::move(options)), calls_(std::make_shared<LoopCalls>(limits(), loop, exit())) {}
+    : PyExecutor(std::move(options)), calls_(std::make_shared<LoopCalls>(limits()[0], loop, exit())) {
+  const std::vector<int> all = limits();
+  for (std::size_t i = 1; i < all.size(); ++i) apart_.push_back(std::make_shared<LoopApart>(all[i], exit()));
+}
 
-LoopExecutor::~LoopExecutor() { calls_->Over(); }
+LoopExecutor::~LoopExecutor() {
+  calls_->Over();
+  for (const auto& each : apart_) each->End();
+}
 
-void LoopExecutor::Submit(DeferredCallPtr call) { calls_->Submit(std::move(call)); }
+void LoopExecutor::Submit(DeferredCallPtr call) {
+  const std::size_t group = call->group();
+  if (group == 0) return calls_->Submit(std::move(call));
+  LoopApart& apart = *apart_[group - 1];
+  apart.Submit(std::move(call));
+}
 
 void LoopExecutor::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
-  calls_->Cancel(peer, sequence);
+  if (calls_->Cancel(peer, sequence)) return;
+  for (const auto& each : apart_) {
+    if (each->Cancel(peer, sequence)) return;
+  }
+}
+
+bool LoopExecutor::RunsElsewhere() const {
+  return std::any_of(apart_.begin(), apart_.end(), [](const auto& each) { return each->runs(); });
 }
 
 void LoopExecutor::BeginTurn() { calls_->BeginTurn(); }

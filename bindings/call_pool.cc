@@ -1,7 +1,9 @@
 #include "bindings/call_pool.h"
 
+#include <absl/container/inlined_vector.h>
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <optional>
@@ -18,7 +20,7 @@ namespace nb = nanobind;
 
 namespace troupe::bindings {
 
-/// What the threads share; it outlives the executor with the last of them. All of it is the GIL's.
+/// What the threads of one group share; it outlives the executor with the last of them. All of it is the GIL's.
 ///
 ///   PT-1  There are at least as many threads as calls were given out and are not over: each of them has one to run it.
 ///   PT-2  While calls wait for a thread, one that was woken is on its way, or the serving thread is about to wake it
@@ -30,26 +32,28 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
   /// Where a thread sleeps.
   using Bed = std::shared_ptr<std::binary_semaphore>;
 
-  Pool(const std::vector<int>& limits, std::shared_ptr<ActorExit> exit)
-      : groups_(limits), exit_(std::move(exit)) {}
+  Pool(int limit, std::shared_ptr<ActorExit> exit) : group_({limit}), exit_(std::move(exit)) {}
 
   void Submit(DeferredCallPtr call) {
-    const std::size_t group = call->group();
-    std::optional<DeferredCallPtr> now = groups_.Begin(group, std::move(call));
+    std::optional<DeferredCallPtr> now = group_.Begin(0, std::move(call));
     while (now && !Give(*now)) {  // no thread for it: that is its answer
       (*now)->Answer(nullptr, /*flush=*/true);
-      now = groups_.End(group);
+      now = group_.End(0);
     }
   }
-  /// One that waits is answered so; one that runs may ask.
-  void Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+  /// One that waits is answered so; one that runs may ask. False: it is not here.
+  bool Cancel(const actors::Peer& peer, std::uint64_t sequence) {
     const auto matches = [&](const auto& call) { return call->Is(peer, sequence); };
-    if (const std::optional<DeferredCallPtr> waiting = groups_.Withdraw(matches)) {
-      return (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
+    if (const std::optional<DeferredCallPtr> waiting = group_.Withdraw(matches)) {
+      (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
+      return true;
     }
     for (DeferredCall* call : begun_) {
-      if (matches(call)) call->running().cancelled = true;
+      if (!matches(call)) continue;
+      call->running().cancelled = true;
+      return true;
     }
+    return false;
   }
   void Stop() {
     over_ = true;
@@ -121,13 +125,13 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
       exit_->Stop();  // which flushes: who has the answer is not served any more
       return nullptr;
     }
-    DeferredCallPtr next = groups_.End(call->group()).value_or(nullptr);
+    DeferredCallPtr next = group_.End(0).value_or(nullptr);
     if (next != nullptr) begun_.insert(next.get());
     return next;
   }
   bool StartThread();
 
-  actors::ConcurrencyGroups<DeferredCallPtr> groups_;
+  actors::ConcurrencyGroups<DeferredCallPtr> group_;  // of one alone
   std::set<DeferredCall*> begun_;  // given out, not over
   std::deque<DeferredCallPtr> ready_;  // those of them that no thread took yet
   std::vector<Bed> asleep_;
@@ -153,26 +157,40 @@ bool PoolExecutor::Pool::StartThread() {
   }
 }
 
-PoolExecutor::PoolExecutor(PyExecutorOptions options)
-    : PyExecutor(std::move(options)),
-      pool_(std::make_shared<Pool>(limits(), exit())) {}
+PoolExecutor::PoolExecutor(PyExecutorOptions options) : PyExecutor(std::move(options)) {
+  for (const int limit : limits()) pools_.push_back(std::make_shared<Pool>(limit, exit()));
+}
 
-PoolExecutor::~PoolExecutor() { pool_->Stop(); }
+PoolExecutor::~PoolExecutor() {
+  for (const auto& pool : pools_) pool->Stop();
+}
 
-void PoolExecutor::Submit(DeferredCallPtr call) { pool_->Submit(std::move(call)); }
+void PoolExecutor::Submit(DeferredCallPtr call) {
+  Pool& pool = *pools_[call->group()];
+  pool.Submit(std::move(call));
+}
 
-bool PoolExecutor::RunsElsewhere() const { return pool_->runs(); }
+bool PoolExecutor::RunsElsewhere() const {
+  return std::any_of(pools_.begin(), pools_.end(), [](const auto& pool) { return pool->runs(); });
+}
 
-void PoolExecutor::LetBegin() { pool_->Wake(); }
+void PoolExecutor::LetBegin() {
+  for (const auto& pool : pools_) pool->Wake();
+}
 
 void PoolExecutor::Suspend() {
-  const Pool::Bed next = pool_->Next();
+  absl::InlinedVector<Pool::Bed, 4> woken;
+  for (const auto& pool : pools_) {
+    if (Pool::Bed next = pool->Next()) woken.push_back(std::move(next));
+  }
   PyExecutor::Suspend();
-  if (next != nullptr) next->release();  // after it: who wakes finds the GIL free
+  for (const Pool::Bed& bed : woken) bed->release();  // after it: who wakes finds the GIL free
 }
 
 void PoolExecutor::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
-  pool_->Cancel(peer, sequence);
+  for (const auto& pool : pools_) {
+    if (pool->Cancel(peer, sequence)) return;
+  }
 }
 
 }  // namespace troupe::bindings

@@ -1,12 +1,14 @@
 // An actor whose methods run on threads: as many at once as its concurrency groups allow. Needs the GIL.
 //
 // The serving thread reads the calls; those that may run go to idle threads, made as they are needed and
-// ordinary Python threads to user code (daemons: what still runs when the actor ends goes with it).
+// ordinary Python threads to user code (daemons: what still runs when the actor ends goes with it). Each group has
+// threads of its own: what a program keeps per thread is the group's.
 #pragma once
 
 #include <Python.h>
 
 #include <memory>
+#include <vector>
 
 #include "bindings/call_executor.h"
 
@@ -26,7 +28,7 @@ class PoolExecutor : public PyExecutor {
 
  private:
   class Pool;
-  const std::shared_ptr<Pool> pool_;
+  std::vector<std::shared_ptr<Pool>> pools_;  // by group
 };
 
 }  // namespace troupe::bindings

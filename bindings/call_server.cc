@@ -82,7 +82,7 @@ class LoopTurns {
 
  private:
   bool Poll() {
-    if (ended_) return false;
+    if (ended_ || executor_.RunsElsewhere()) return false;
     executor_.BeginTurn();
     const bool ran = server_.Poll();
     executor_.EndTurn();

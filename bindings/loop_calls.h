@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "actors/concurrency_groups.h"
 #include "actors/peer.h"
@@ -19,14 +18,15 @@ namespace troupe::bindings {
 
 class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
  public:
-  LoopCalls(const std::vector<int>& limits, PyObject* loop, std::shared_ptr<ActorExit> exit);
+  /// `limit`: how many of them run at a time.
+  LoopCalls(int limit, PyObject* loop, std::shared_ptr<ActorExit> exit);
   ~LoopCalls();
   LoopCalls(const LoopCalls&) = delete;
   LoopCalls& operator=(const LoopCalls&) = delete;
 
   void Submit(DeferredCallPtr call);
-  /// One that waits is answered so; one that runs gets asyncio's cancellation.
-  void Cancel(const actors::Peer& peer, std::uint64_t sequence);
+  /// One that waits is answered so; one that runs gets asyncio's cancellation. False: it is not here.
+  bool Cancel(const actors::Peer& peer, std::uint64_t sequence);
   void BeginTurn() { in_turn_ = true; }
   void EndTurn();
   /// No more calls are begun, and the loop is let go.
@@ -39,6 +39,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
   /// A coroutine is over: its result (stolen), or the error that is set, is the answer.
   void Ended(DeferredCallPtr call, PyObject* result, bool first_step);
   CoroutineList& coroutines() { return coroutines_; }
+  bool runs() const { return group_.running(0) != 0; }
   /// Writes the answers that were held back.
   void Flush();
 
@@ -49,7 +50,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
   void Hold(actors::Peer& peer, bool first_step);
   bool CallFlushSoon();
 
-  actors::ConcurrencyGroups<DeferredCallPtr> groups_;
+  actors::ConcurrencyGroups<DeferredCallPtr> group_;  // of one alone
   const std::shared_ptr<ActorExit> exit_;
   PyObject* create_task_ = nullptr;
   PyObject* call_soon_ = nullptr;

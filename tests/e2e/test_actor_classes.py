@@ -1,16 +1,19 @@
-"""What a class has besides its methods is reached through the actor class; a call of a method is of the method its class has.
+"""Classes of actors as Ray's programs use them: their other names, the methods that calls reach, how their actors end.
 
-Method: each name is read in this process and inside an actor, and compared with what the plain class gives.
+Method: each is done in this process or inside an actor, and compared with what the plain class, or Ray, gives.
 """
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from typing import Any
 
 import pytest
-from conftest import Home
+from conftest import Home, eventually
 
 import troupe
+from troupe import exceptions
 
 
 class Plain:
@@ -153,3 +156,65 @@ def test_what_is_not_called_directly_says_how_it_is_called(idle: Home) -> None:
 def len_of(x: Any) -> int:
     """A function."""
     return len(x)
+
+
+@troupe.remote(num_cpus=0, max_restarts=1)
+class Leaving:
+    """Ends in every way with the code 0."""
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def leave(self, how: str) -> None:
+        if how == "os._exit":
+            os._exit(0)
+        if how == "sys.exit":
+            sys.exit(0)
+        troupe.actor.exit_actor()
+
+
+@pytest.mark.parametrize("how", ["os._exit", "sys.exit", "exit_actor"])
+def test_what_ends_the_process_behind_the_actors_back_is_a_crash_whatever_its_code(idle: Home, how: str) -> None:
+    actor = Leaving.remote()
+    pid = troupe.get(actor.pid.remote(), timeout=60)
+    with pytest.raises(exceptions.ActorError):
+        troupe.get(actor.leave.remote(how), timeout=60)
+    if how == "os._exit":
+        assert eventually(lambda: answer_of(actor), what="the restart") != pid
+    else:
+        with pytest.raises(exceptions.ActorDiedError):
+            troupe.get(actor.pid.remote(), timeout=60)
+
+
+def answer_of(actor: Any) -> int:
+    """Its pid; 0 while it is being started again."""
+    try:
+        return troupe.get(actor.pid.remote(), timeout=60)
+    except exceptions.ActorUnavailableError:
+        return 0
+
+
+def test_one_value_of_a_generator_is_its_first(idle: Home) -> None:
+    @troupe.remote(num_cpus=0)
+    class Yielding:
+        @troupe.method(num_returns=1)
+        def first(self, values: list) -> Any:
+            yield from values
+
+        def all(self, values: list) -> Any:
+            yield from values
+
+        async def on_loop(self, values: list) -> Any:
+            return (each for each in values)
+
+    @troupe.remote(num_returns=1, max_retries=0)
+    def task(values: list) -> Any:
+        yield from values
+
+    made, other = Yielding.remote(), Yielding.options(max_concurrency=2).remote()
+    refs = [made.first.remote([1, 2]), other.first.remote([1]), made.all.options(num_returns=1).remote([1, 2]), made.on_loop.remote([1, 2]),
+            task.remote([1, 2])]
+    assert troupe.get(refs, timeout=60) == [1] * len(refs)
+    for ref in (made.first.remote([]), task.remote([])):
+        with pytest.raises(ValueError, match="returned 0 objects, but num_returns=1"):
+            troupe.get(ref, timeout=60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Home, eventually
@@ -131,13 +132,97 @@ def test_concurrency_groups_of_an_async_actor(idle: Home) -> None:
     @troupe.remote(concurrency_groups={"control": 1}, max_concurrency=1)
     class Grouped(AsyncGate):
         @troupe.method(concurrency_group="control")
-        async def let_go(self) -> None:
-            self.gate.set()
+        async def let_go(self) -> bool:
+            self.loop.call_soon_threadsafe(self.gate.set)
+            return asyncio.get_running_loop() is not self.loop
+
+        @troupe.method(concurrency_group="control", num_returns="streaming", _generator_backpressure_num_objects=1)
+        async def items(self) -> Any:
+            for number in range(4):
+                await asyncio.sleep(0)
+                yield number
+
+        @troupe.method(concurrency_group="control")
+        async def hold_there(self) -> None:
+            await asyncio.Event().wait()
 
     made = Grouped.remote()
     held = [made.hold.remote(), made.hold.remote()]
-    troupe.get(made.let_go.remote(), timeout=20)
+    assert troupe.get(made.let_go.remote(), timeout=20)
     assert troupe.get(held, timeout=20) == [True, True]
+    assert [troupe.get(each, timeout=20) for each in made.items.remote()] == [0, 1, 2, 3]
+    running, waiting = made.hold_there.remote(), made.hold_there.remote()
+    for each in (waiting, running):
+        troupe.cancel(each)
+        with pytest.raises(exceptions.CancelledError):
+            troupe.get(each, timeout=20)
+    assert troupe.get(made.let_go.remote(), timeout=20)
+    troupe.kill(made)
+
+
+def test_a_coroutine_that_blocks_its_group_blocks_no_other(idle: Home) -> None:
+    @troupe.remote(concurrency_groups={"io": 2, "compute": 1})
+    class Grouped:
+        def __init__(self) -> None:
+            self.gate = threading.Event()
+
+        @troupe.method(concurrency_group="io")
+        async def block(self) -> bool:
+            return self.gate.wait(60)
+
+        @troupe.method(concurrency_group="compute")
+        async def where(self) -> int:
+            return threading.get_ident()
+
+        @troupe.method(concurrency_group="compute")
+        def plain(self) -> int:
+            return threading.get_ident()
+
+        async def free(self) -> int:
+            self.gate.set()
+            return threading.get_ident()
+
+        async def __ray_shutdown__(self) -> None:
+            self.gate.set()
+
+    made = Grouped.remote()
+    blocks = made.block.remote()
+    there = troupe.get([made.where.remote(), made.where.remote(), made.plain.remote()], timeout=20)
+    assert len(set(there)) == 1, "a group has one loop, on one thread; its plain methods run there too"
+    assert troupe.get(made.free.remote(), timeout=20) != there[0]
+    assert troupe.get(blocks, timeout=20) is True
+    ends = Grouped.remote()
+    blocks = ends.block.remote()
+    troupe.get(ends.where.remote(), timeout=20)
+    ends.__ray_terminate__.remote()
+    with pytest.raises(exceptions.ActorDiedError):
+        troupe.get(ends.block.remote(), timeout=60)
+    del blocks
+    troupe.kill(made)
+
+
+def test_a_group_of_threads_keeps_its_own(idle: Home) -> None:
+    @troupe.remote(concurrency_groups={"one": 1, "other": 1})
+    class Grouped:
+        def __init__(self) -> None:
+            self.kept = threading.local()
+
+        def count(self) -> int:
+            self.kept.calls = getattr(self.kept, "calls", 0) + 1
+            return self.kept.calls
+
+        @troupe.method(concurrency_group="one")
+        def count_one(self) -> int:
+            return self.count()
+
+        @troupe.method(concurrency_group="other")
+        def count_other(self) -> int:
+            return self.count()
+
+    made = Grouped.remote()
+    for number in range(1, 6):
+        refs = [made.count.remote(), made.count_one.remote(), made.count_other.remote()]
+        assert troupe.get(refs, timeout=20) == [number] * 3
     troupe.kill(made)
 
 

@@ -163,12 +163,20 @@ TEST_F(WorkerCoreTest, AnActorThatLeftByItselfWithZeroIsNoCrash) {
   Join();
   ProcessId id = StartActor();
   FromProcess(id, wire::ActorReady());
+  wire::RankResult over;
+  over.outcome = wire::Outcome::kSucceeded;
+  FromProcess(id, over);
   Over(id, 0);
   EXPECT_TRUE(Last<wire::ActorEnded>().graceful);
   id = StartActor(false, 2);
   FromProcess(id, wire::ActorReady());
+  FromProcess(id, over);
   Over(id, 1);
   EXPECT_FALSE(Last<wire::ActorEnded>().graceful);
+  id = StartActor(false, 3);
+  FromProcess(id, wire::ActorReady());
+  Over(id, 0);
+  EXPECT_FALSE(Last<wire::ActorEnded>().graceful) << "its code alone is no word of it: os._exit(0)";
 }
 
 TEST_F(WorkerCoreTest, AConstructorsExceptionTravels) {

@@ -184,6 +184,10 @@ bool ActorsHere::OnMessage(Process& process, wire::Message message, Instant now,
     OnLent(process, *lent, out);
     return true;
   }
+  if (const auto* result = wire::GetIf<wire::RankResult>(&message.body)) {
+    if (Actor* const over = Of(process)) over->leaves = result->outcome == wire::Outcome::kSucceeded;
+    return true;
+  }
   auto* ready = wire::GetIf<wire::ActorReady>(&message.body);
   if (ready == nullptr) return false;
   Actor* actor = Of(process);
@@ -224,8 +228,8 @@ void ActorsHere::OnEnding(Process& process, Effects* out) {
   OnLent(process, wire::CpuLent(), out);
   Actor* actor = Of(process);
   if (actor == nullptr) return;
-  // exit_actor() and sys.exit(0): no reason to start it again.
-  if (!process.ordered && process.exit.LeftWell()) actor->graceful = true;
+  // exit_actor() and sys.exit(0): no reason to start it again. os._exit(0) is one, whatever its code says.
+  if (!process.ordered && actor->leaves && process.exit.LeftWell()) actor->graceful = true;
   wire::Failure failure = std::move(actor->failure);
   if (process.ordered && failure.cause.empty()) failure.cause = actor->end_reason;
   if (failure.cause.empty() && process.ordered) failure.cause = process.end.reason;

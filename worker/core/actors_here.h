@@ -48,6 +48,7 @@ class ActorsHere {
     ProcessId process;
     bool ready = false;
     bool awaits = false;        // what its maker is to bring
+    bool leaves = false;        // it has said so: its life is over
     bool graceful = false;
     std::string end_reason;
     wire::Failure failure;      // of the constructor

@@ -37,8 +37,7 @@ class ActorMethod(Caller):
         if name != "remote":
             raise AttributeError(name)
         own = self._options.max_task_retries
-        again = (self._retries if own is None else own) != 0 and self._options.num_returns != STREAMING
-        return self._retried if again else self._first
+        return self._retried if (self._retries if own is None else own) != 0 else self._first
 
     def unbind(self) -> None:
         """See Caller."""
@@ -62,8 +61,18 @@ class ActorMethod(Caller):
         if self._check is not None:
             self._check(len(args), tuple(kwargs))
         own = self._options.max_task_retries
-        return RetriedCalls.of(self._link).call(self._target, self._options, self._retries if own is None else own,
-                                                args, kwargs, self._life)
+        retries = self._retries if own is None else own
+        if self._options.num_returns == STREAMING:
+            return self._streamed(retries, args, kwargs)
+        return RetriedCalls.of(self._link).call(self._target, self._options, retries, args, kwargs, self._life)
+
+    def _streamed(self, retries: int, args: tuple, kwargs: dict) -> Any:
+        from troupe import _retried_streams, _streams
+
+        def start(*args: Any, **kwargs: Any) -> Any:
+            return _retried_streams.RetriedStream(self._link, self._target, self._options, retries, args, kwargs, self._life)
+
+        return (_streams.gathering(start) if self._options.gathered else start)(*args, **kwargs)
 
     def options(self, **options: Any) -> "ActorMethod":
         """The same method with options for its calls: num_returns, concurrency_group, max_task_retries,

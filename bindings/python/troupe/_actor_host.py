@@ -55,7 +55,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     if left is not None and left.code:
         _crash(left)
     del left  # its frames hold the instance
-    _end(living, loop)
+    _end(channel, living, loop)
 
 
 def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple:
@@ -113,8 +113,13 @@ def _crash(left: SystemExit) -> NoReturn:
     _leave.leave(left.code & 0xFF or 1 if isinstance(left.code, int) else 1)
 
 
-def _end(living: list[Any], loop: Any) -> NoReturn:
-    """A method ended the actor: its own last word, then the process."""
+def _end(channel: ProcessChannel, living: list[Any], loop: Any) -> NoReturn:
+    """A method ended the actor: its own last word, then the process, whose worker is told that it is meant: it is not started again."""
+    def is_meant() -> None:
+        channel.send("RankResult", {"outcome": "succeeded"})
+        channel.finish()
+
+    _leave.last_word = is_meant
     try:
         hook = getattr(living[0], "__ray_shutdown__", None)
         said = hook() if callable(hook) else None

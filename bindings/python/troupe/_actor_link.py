@@ -15,6 +15,7 @@ from typing import Any
 from troupe import _calls, _lives, _session, exceptions
 from troupe._failures import last_lines
 from troupe._parameters import Check
+from troupe.ray_compat import _words
 
 Bound = Callable[..., Any]
 
@@ -304,7 +305,7 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
     """The error of a dead actor: its cause, and where its constructor raised, that exception's type."""
     failure = info["failure"]
     cause = _loaded(attachment)
-    text = f"{label} is dead: {failure['cause'] or 'its process is gone'}"
+    text = _words.of_death(failure, raised=bool(attachment)) + f"{label} is dead: {failure['cause'] or 'its process is gone'}"
     if failure["node_name"] and f"pid {failure['pid']}" not in failure["cause"]:
         process = f", pid {failure['pid']}" if failure["pid"] > 0 else ""
         text += f" (on {failure['node_name']}{process})"

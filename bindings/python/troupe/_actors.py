@@ -17,6 +17,7 @@ from troupe._actor_link import ActorLink
 from troupe._identity import new_id
 from troupe._lives import Life
 from troupe._method_options import Traits
+from troupe.ray_compat import _words
 
 INLINE_BYTES_MAX = 64 << 10
 
@@ -137,7 +138,8 @@ def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: 
         _, update, data = _infeasible.request(session, "CreateActor", {"spec": spec}, spec, payload, asked=options.get("infeasible"),
                                               what=link.label)
     except exceptions.AlreadyExistsError as error:
-        raise exceptions.ActorAlreadyExistsError(str(error)) from None
+        text = _words.of_taken_name(spec["name"], spec["namespace_"], str(error))
+        raise exceptions.ActorAlreadyExistsError(text) from None
     except exceptions.PlacementError as error:
         raise exceptions.ActorUnschedulableError(str(error)) from None
     info = update["info"]
@@ -179,4 +181,5 @@ def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:
         link.late.wait()
     link.session.request("KillActor", {"actor": link.actor, "no_restart": no_restart})
     if no_restart:  # a call made after kill() must not slip in before the process is gone
-        link.fail(exceptions.ActorDiedError(f"{link.label} was killed by troupe.kill"))
+        words = _words.of_death({"cause": "killed"}, raised=False)
+        link.fail(exceptions.ActorDiedError(f"{words}{link.label} was killed by troupe.kill"))

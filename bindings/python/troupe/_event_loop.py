@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import threading
 from collections.abc import Callable
 
 _SOON_S = 0.0001  # a timer that is due by then is not to wait for a poll
@@ -54,3 +55,18 @@ def new() -> asyncio.AbstractEventLoop:
         return loop
     loop.close()
     return _PollingLoop()
+
+
+def apart() -> asyncio.AbstractEventLoop:
+    """A loop that runs on a thread of its own until it is stopped; the thread keeps nothing from its end."""
+    loop = asyncio.new_event_loop()
+
+    def run() -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+        finally:
+            loop.close()
+
+    threading.Thread(target=run, name="actor", daemon=True).start()
+    return loop

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import NoReturn
 
 EXIT_GRACE_S = 60.0
@@ -17,6 +18,7 @@ GRACE_MAX_S = 86_400.0
 exit_grace_s = EXIT_GRACE_S  # here: of the launch for ranks, of the actor for actors
 WATCH_DEADLINE_S = 1.0  # for the thread that watches the exit handlers to begin
 _leaving = threading.Lock()
+last_word: Callable[[], None] | None = None  # said when all else is done
 
 
 def check_grace(what: str, seconds: object) -> None:
@@ -38,7 +40,14 @@ def leave(code: int) -> NoReturn:
             _finish.run()
     finally:
         flush()
+        _say_last()
         os._exit(code)
+
+
+def _say_last() -> None:
+    if last_word is not None:
+        with contextlib.suppress(Exception):
+            last_word()
 
 
 def _watched(code: int) -> bool:
@@ -55,6 +64,7 @@ def _watched(code: int) -> bool:
         never.acquire(timeout=exit_grace_s)
         with contextlib.suppress(Exception):
             _say_what_it_waited_for()
+        _say_last()
         os._exit(code)
 
     try:

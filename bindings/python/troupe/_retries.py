@@ -15,7 +15,7 @@ from troupe._bridge import native
 from troupe._method_options import MethodOptions
 
 _KEPT = (type(None), bool, int, float, complex, str, bytes, _calls.Ref)  # types of values that nobody can change
-_LOST = (exceptions.ActorUnavailableError, exceptions.ResultLostError)
+LOST = (exceptions.ActorUnavailableError, exceptions.ResultLostError)
 Call = TypeVar("Call")
 
 
@@ -62,7 +62,7 @@ class RetryLine(Generic[Call]):
 class _Call:
     """One call, over all its attempts."""
 
-    def __init__(self, target: str, options: MethodOptions, retries: int, frozen: "_Frozen", promises: list,
+    def __init__(self, target: str, options: MethodOptions, retries: int, frozen: "Frozen", promises: list,
                  life: Any) -> None:
         self.target = target
         self.options = options
@@ -110,7 +110,7 @@ class RetriedCalls(Caller):
     def call(self, target: str, options: MethodOptions, retries: int, args: tuple, kwargs: dict, life: Any = None) -> Any:
         """Starts a call, which holds `life` until it has its answer; what its caller gets."""
         promises = [_calls.Promise() for _ in range(max(1, int(options.num_returns)))]
-        call = _Call(target, options, retries, _Frozen(args, kwargs), promises, life)
+        call = _Call(target, options, retries, Frozen(args, kwargs), promises, life)
         with self._lock:
             call.number, now = self._line.begin(call)
             self._send(now)
@@ -120,14 +120,19 @@ class RetriedCalls(Caller):
             _open.pop(refs[0].hex(), None)
         return refs[0] if options.num_returns == 1 else refs if options.num_returns else None
 
+    def bound(self, target: str) -> Any:
+        """What starts calls of `target`."""
+        with self._lock:
+            found = self._bound.get(target)
+            if found is None:
+                found = self._bound[target] = self._link.bind(self, target)
+            return found
+
     def _send(self, calls: list[_Call]) -> None:
         for call in calls:
             try:
-                bound = self._bound.get(call.target)
-                if bound is None:
-                    bound = self._bound[call.target] = self._link.bind(self, call.target)
                 args, kwargs = call.frozen.thawed()
-                made = bound(*args, **kwargs)
+                made = self.bound(call.target)(*args, **kwargs)
             except (exceptions.TroupeError, TypeError, ValueError) as error:
                 self._answer(call, error)
                 continue
@@ -162,10 +167,10 @@ class RetriedCalls(Caller):
         with self._lock:
             if error is not None and call.frozen.failed():
                 return self._answer(call, error)
-            if isinstance(error, _LOST) and not isinstance(error, exceptions.TaskError) and call.may_go_again():
+            if isinstance(error, LOST) and not isinstance(error, exceptions.TaskError) and call.may_go_again():
                 self._link.suspect(error)
                 return self._send(self._line.lost(call.number))
-            if error is not None and _retries(call.options, error) and call.may_go_again():
+            if error is not None and retries(call.options, error) and call.may_go_again():
                 return self._send([call])
             return self._answer(call, error)
 
@@ -182,7 +187,21 @@ class RetriedCalls(Caller):
         self._send(self._line.over(call.number))
 
 
-_open: dict[str, _Call] = {}  # by the ref that their caller has
+class OpenCall:
+    """A call that may be made again, known by the ref that its caller has until `close()`: for cancel()."""
+
+    def __init__(self, ref: Any) -> None:
+        self._hex = ref.hex()
+        self.cancelled = False
+        self.attempt: list[Any] = []
+        _open[self._hex] = self
+
+    def close(self) -> None:
+        """It has its answer, or nobody wants it."""
+        _open.pop(self._hex, None)
+
+
+_open: dict[str, _Call | OpenCall] = {}  # by the ref that their caller has
 
 
 def cancel(ref: Any) -> bool:
@@ -196,7 +215,7 @@ def cancel(ref: Any) -> bool:
     return True
 
 
-def _retries(options: MethodOptions, error: BaseException) -> bool:
+def retries(options: MethodOptions, error: BaseException) -> bool:
     """Whether an exception of the method itself is a reason to call it again."""
     which = options.retry_exceptions
     if not which or not isinstance(error, exceptions.TaskError):
@@ -204,7 +223,7 @@ def _retries(options: MethodOptions, error: BaseException) -> bool:
     return which is True or isinstance(error, which)
 
 
-class _Frozen:
+class Frozen:
     """Arguments as they are now: what is changed later must not be seen by another attempt. Refs among them stay refs,
     and those inside are held."""
 
@@ -228,10 +247,10 @@ class _Frozen:
 
     def failed(self) -> bool:
         """Whether a ref among them holds an error: that is its call's answer, however often it is made."""
-        return any(_holds_error(value) for value in (*self._args, *self._kwargs.values()) if type(value) is _calls.Ref)
+        return any(holds_error(value) for value in (*self._args, *self._kwargs.values()) if type(value) is _calls.Ref)
 
 
-def _holds_error(ref: Any) -> bool:
+def holds_error(ref: Any) -> bool:
     try:
         if ref.done():
             _calls.get(ref)

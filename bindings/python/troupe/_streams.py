@@ -139,7 +139,9 @@ async def _stopped(sink: Any) -> bool:
     """Waits for room; whether nobody wants more."""
     import asyncio
 
-    room = asyncio.get_running_loop().create_future()
-    sink.on_room(lambda: room.done() or room.set_result(None))
+    loop = asyncio.get_running_loop()
+    room = loop.create_future()
+    # The thread that hears of it may be another than this loop's: a concurrency group has its own.
+    sink.on_room(lambda: loop.call_soon_threadsafe(lambda: room.done() or room.set_result(None)))
     await room
     return sink.stopped
