@@ -215,5 +215,64 @@ TEST_F(Groups, NodeDeathReschedulesOnTheNodesThatAreLeft) {
   EXPECT_EQ(GroupOf(id_).places[0].node, left.id);
 }
 
+TEST_F(Groups, P3_WhatNoNodeCanHoldWaitsForOneThatJoinsWhereThatIsAskedFor) {
+  const FakeNode small = Join(1, 1);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  wire::CreateGroup create;
+  create.group = id_;
+  create.bundles.emplace_back();
+  create.bundles.back().resources = Amounts(4);
+  Say(client, create, 50);
+  EXPECT_EQ(static_cast<ErrorCode>(Last<wire::ErrorReply>(client).code), ErrorCode::kInfeasible);
+  create.infeasible_waits = true;
+  Say(client, create, 51);
+  EXPECT_EQ(Last<wire::GroupUpdate>(client).info.state, wire::GroupState::kPending);
+  EXPECT_TRUE(GroupOf(id_).waiting());
+  // Others that fit go meanwhile.
+  Create(client, GroupId{5, 5}, 1, 1);
+  Serve(small);
+  EXPECT_EQ(GroupOf(GroupId{5, 5}).state, wire::GroupState::kCreated);
+  const FakeNode large = Join(2, 4);
+  Serve(large);
+  EXPECT_EQ(GroupOf(id_).state, wire::GroupState::kCreated);
+}
+
+TEST_F(Groups, GpusOfABundleAreCountedByBundleForNodesHaveTheSameNumbers) {
+  const FakeNode a = Join(1, 2, 1), b = Join(2, 2, 1);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  wire::CreateGroup create;
+  create.group = id_;
+  create.strategy = wire::Strategy::kStrictSpread;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    create.bundles.emplace_back();
+    create.bundles.back().index = i;
+    create.bundles.back().resources = Amounts(1, 1);
+  }
+  Say(client, create, 50);
+  for (const FakeNode& node : {a, b}) {
+    for (const wire::Reserve& reserve : Take<wire::Reserve>(node.session)) {
+      wire::ReserveReply reply;
+      reply.group = reserve.group;
+      reply.attempt = reserve.attempt;
+      reply.granted = true;
+      wire::BundleGrant grant;
+      grant.index = reserve.bundles.at(0).index;
+      grant.gpu_ids = {0};
+      reply.grants = {grant};
+      Say(node.session, reply);
+    }
+  }
+  ASSERT_EQ(GroupOf(id_).state, wire::GroupState::kCreated);
+  for (std::int32_t bundle = 0; bundle < 2; ++bundle) {
+    wire::CreateActor actor;
+    actor.spec.actor = ActorId(8, static_cast<std::uint64_t>(bundle));
+    actor.spec.group = id_;
+    actor.spec.bundle = bundle;
+    actor.spec.run_resources = Amounts(1, 1);
+    Say(client, actor, 60 + static_cast<std::uint64_t>(bundle));
+    EXPECT_EQ(core_->state().actors.at(actor.spec.actor).place.gpu_ids, std::vector<std::uint32_t>{0}) << bundle;
+  }
+}
+
 }  // namespace
 }  // namespace troupe::head

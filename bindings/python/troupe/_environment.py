@@ -81,7 +81,7 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     if any(env.values()):
         _count(session, json.dumps(env, sort_keys=True))
     env[_runtime_env.PROGRAM] = {"script": _runtime_env.script(session), "arguments": _arguments(), "carried": sorted({*choice.taken, *given}),
-                                 "removed": list(choice.removed)}
+                                 "removed": list(choice.removed), "infeasible": session.store.get("infeasible")}
     given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
     given.setdefault(_program.JOB, session.job)
     if session.namespace:

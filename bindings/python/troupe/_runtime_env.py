@@ -26,7 +26,7 @@ VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"
 """A key of the form that travels, not of the users': `import ray` means Troupe."""
 PROGRAM = "program"
-"""Another one: the script, its arguments, the names of its variables that travelled, and of those that it has removed."""
+"""Another one: the script, its arguments, the names of its variables that travelled and of those that it has removed, and what its policies are."""
 _KEYS = ("config", "env_vars", "excludes", "pip", "py_modules", "uv", "worker_process_setup_hook", "working_dir")
 _SETUP_TIMEOUT_S = 600.0
 _SPREAD_ASKED_S = 5.0
@@ -241,6 +241,7 @@ def enter(session: Any) -> None:
         return
     env = json.loads(text)
     program = env.get(PROGRAM, {})
+    session.store["infeasible"] = program.get("infeasible")
     _main.enter(_script_here(program.get("script", {}), session), program.get("arguments"))
     if env.get(RAY_COMPAT):
         from troupe import ray_compat
