@@ -9,6 +9,7 @@ import sys
 from troupe import _native as native
 from troupe import exceptions
 from troupe._carried import dict_of
+from troupe._failures import with_source
 
 
 def _task_error(cause: BaseException | None, type_name: str, text: str, traceback: str, method: str | None,
@@ -26,6 +27,7 @@ def _task_error(cause: BaseException | None, type_name: str, text: str, tracebac
         if description is None or not description.startswith("actor "):
             return exceptions.WorkerCrashedError(f"{method}() ended its process by {how}")
         return exceptions.ActorDiedError(f"{description} ended itself by {how} in {method}()")
+    traceback = with_source(traceback or "")
     text, type_name = text or "", type_name or "an exception"
     if issubclass(kind, exceptions.TaskError) and traceback:
         text = text.partition("\n")[0]  # the traceback ends with all of it

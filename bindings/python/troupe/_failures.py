@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import linecache
 import os
 import re
 import socket
@@ -17,6 +18,7 @@ FRAMES_TOLD_MAX = 30
 _TAIL_LINES = 12
 _LINES_BEFORE_FATAL = 8
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PLACE = re.compile(r'([ |]*  )File "(.*)", line ([0-9]+)')
 _FRAME = re.compile(r'  File "(.*)", line ')
 
 
@@ -107,6 +109,22 @@ def is_symptom(error: BaseException) -> bool:
             return True
         link = link.__cause__ or link.__context__
     return False
+
+
+def with_source(told: str) -> str:
+    """A traceback of another process, with the lines of code that only this one has: of a notebook's cells, of what was typed."""
+    lines = told.split("\n")
+    shown = []
+    for number, line in enumerate(lines):
+        shown.append(line)
+        frame = _PLACE.match(line)
+        if frame is None or (number + 1 < len(lines) and lines[number + 1].startswith(frame[1] + "  ")):
+            continue
+        cached = linecache.cache.get(frame[2])  # what is a file was readable there, or is not the same file here
+        source = linecache.getline(frame[2], int(frame[3])).strip() if cached is not None and not os.path.exists(frame[2]) else ""
+        if source:
+            shown.append(f"{frame[1]}  {source}")
+    return "\n".join(shown)
 
 
 def last_lines(tail: str) -> list[str]:

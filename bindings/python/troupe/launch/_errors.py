@@ -7,8 +7,9 @@ import signal
 from typing import Any
 
 from troupe import exceptions
-from troupe._failures import last_lines
+from troupe._failures import last_lines, with_source
 from troupe._identity import short
+from troupe.launch import _hints
 
 
 def of_launch(handle: Any, info: dict) -> exceptions.TroupeError:
@@ -80,7 +81,7 @@ def text_of(info: dict) -> str:
     if not said:
         lines.append(f"  {cause}")
     if failure["traceback"]:
-        lines += ["  " + line for line in failure["traceback"].rstrip().splitlines()[-30:]]
+        lines += ["  " + line for line in with_source(failure["traceback"]).rstrip().splitlines()[-30:]]
     elif failure["log_tail"]:
         lines.append("  last lines of its stderr:")
         lines += ["    " + line for line in last_lines(failure["log_tail"])]
@@ -124,7 +125,7 @@ def _hint(info: dict, failure: dict) -> str:
                 'memory="80GiB" (for what a rank needs), to be placed where there is room')
     if failure["exception_type"] in (_NODE_DIED, _UNREACHABLE) and info["attempts_max"] == 1:
         return "max_attempts=2, which starts the launch again on the nodes that are left"
-    return ""
+    return _hints.of_failure(info, failure)
 
 
 _OTHERS_MAX = 8

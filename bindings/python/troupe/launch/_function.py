@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from troupe import _infeasible, _leave, _pickled, _resources, _runtime_env, _selectors
-from troupe.launch import _arguments
+from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
 _STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
@@ -61,7 +61,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
     decorator = _decorator(mode)
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
-        raise TypeError(f"@{decorator} takes exactly one of gpus= and processes=, {given} given")
+        raise TypeError(f"@{decorator} takes exactly one of gpus= and processes=, {given} given: @{decorator}(processes=4)")
     if gpu_type is not None and gpus is None:
         raise TypeError(f"@{decorator}: gpu_type= goes with gpus=")
     if isinstance(inherit_env, str):
@@ -124,6 +124,7 @@ class DistributedFunction:
     """A function and how it is launched. Calling it runs it here, in this process, as rank 0 of 1."""
 
     def __init__(self, function: Callable[..., Any], options: LaunchOptions) -> None:
+        _hints.check_function(function, _decorator(options.mode))
         if not callable(function):
             raise TypeError(f"@{options.mode} decorates a function, not {function!r}")
         functools.update_wrapper(self, function)
@@ -188,6 +189,7 @@ class DistributedFunction:
         return _progress.run(self._launch(args, kwargs, options), quiet=options.quiet)
 
 
+@_hints.explained
 def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
                 gpu_type: str | None = None, cpus_per_rank: float = 1, memory: float | str | None = None,
                 remote: bool = False, max_attempts: int = 1, timeout: float | None = None,
@@ -223,6 +225,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     return lambda function: DistributedFunction(function, options)
 
 
+@_hints.explained
 def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None, processes: int | None = None,
                gpu_type: str | None = None, cpus_per_rank: float = 1, memory: float | str | None = None,
                remote: bool = False, max_attempts: int = 1, timeout: float | None = None,

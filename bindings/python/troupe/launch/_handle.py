@@ -103,7 +103,8 @@ class LaunchHandle:
     def status(self) -> dict[str, Any]:
         """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.
 
-        `inherited_env` lists the caller's variables that travelled, `not_inherited_env` those of its variables that did not.
+        `ready_s` and `duration_s` are seconds; of `resources_per_rank`, CPU and GPU are counts and memory is bytes. `inherited_env`
+        lists the caller's variables that travelled, `not_inherited_env` those of its variables that did not.
         """
         _, update, _ = self.session.request("GetLaunch", {"launch": self.id})
         return describe(update["info"])

@@ -1,11 +1,12 @@
 """From a function and its arguments to a submitted launch."""
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from troupe import _capture, _environment, _infeasible, _resources, _session, _status, exceptions
 from troupe._identity import new_id
-from troupe.launch import _context
+from troupe.launch import _context, _hints
 from troupe.launch._handle import LaunchHandle
 
 INLINE_BYTES_MAX = 64 << 10
@@ -39,10 +40,18 @@ def _refuse_inside_a_rank() -> None:
                            "resources that launch holds. Use actors here, or let the driver call current().run(...)")
 
 
+def _ray_is_troupe(options: Any) -> bool:
+    installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)
+    return options.api == "troupe" or (installed is not None and installed())
+
+
 def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHandle:
     """See DistributedFunction.submit."""
     _refuse_inside_a_rank()
     session = session_for(options.remote)
+    if options.mode == "driver" and not _ray_is_troupe(options) and _hints.imports_ray(function):
+        _status.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
+                    quiet=options.quiet)
     payload = _capture.dumps(function, args, kwargs, what="the function")
     spec = {
         "name": options.name or getattr(function, "__name__", "launch"),
@@ -68,7 +77,8 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHand
         _, accepted, _ = _infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
                                              asked=options.infeasible, what=f"the launch {spec['name']}")
     except exceptions.PlacementError as error:
-        raise exceptions.PlacementError(str(error)) from None
+        hint = f"\n  {_hints.of_gpus(session)}" if options.gpus else ""
+        raise exceptions.PlacementError(f"{error}{hint}") from None
     return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
                         stop_grace=options.stop_grace)
 

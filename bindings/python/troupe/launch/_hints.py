@@ -1,0 +1,106 @@
+"""What people mean where they err in launches: said with the error, or before it is one."""
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+_Decorator = TypeVar("_Decorator", bound=Callable[..., Any])
+_COUNT = "gpus=N for N ranks with a GPU each, or processes=N for ranks without"
+_MEANT = {
+    "num_gpus": "gpus=N is the number of ranks, over all nodes, each with one GPU",
+    "num_cpus": "processes=N is the number of ranks, and cpus_per_rank= what each has",
+    "max_restarts": "max_attempts=", "max_retries": "max_attempts=", "env_vars": 'runtime_env={"env_vars": {...}}',
+    "detach": "options(detach=True) of the function that it makes",
+    **dict.fromkeys(("num_workers", "num_processes", "nprocs", "nproc", "nproc_per_node", "ranks", "world_size", "n"), _COUNT),
+}
+
+
+def explained(decorator: _Decorator) -> _Decorator:
+    """`distributed` or `ray_launch`, which say what was meant by what they do not take."""
+    known = list(inspect.signature(decorator).parameters)
+    name = decorator.__name__
+
+    @functools.wraps(decorator)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if args and not callable(args[0]):
+            raise TypeError(f"@{name}({args[0]!r}) does not say of what: {_COUNT}")
+        unknown = next((each for each in kwargs if each not in known), None)
+        if unknown is not None:
+            meant = _MEANT.get(unknown) or f"it takes {', '.join(known[1:])}"
+            raise TypeError(f"@{name} has no {unknown}=: {meant}")
+        return decorator(*args, **kwargs)
+
+    return checked  # type: ignore[return-value]
+
+
+def check_function(function: Any, decorator: str) -> None:
+    """Raises TypeError for what cannot be run by ranks as it is: methods of classes, coroutines, generators."""
+    name = getattr(function, "__name__", "function")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"@{decorator}: {name} is an async def, and a rank runs a plain function\n  call asyncio.run(...) inside one")
+    if inspect.isgeneratorfunction(function):
+        raise TypeError(f"@{decorator}: {name} yields, and a rank's result is what its function returns\n  return a list")
+    if isinstance(function, types.FunctionType):
+        owner = function.__qualname__.rpartition(".")[0]
+        first = next(iter(inspect.signature(function, follow_wrapped=False).parameters), "")
+        if owner and not owner.endswith("<locals>") and first in ("self", "cls"):
+            raise TypeError(f"@{decorator}: {function.__qualname__} is a method, and ranks are given a function\n  define a function that "
+                            f"takes what it needs, or launch a method of an object: {decorator}(...)(object.{name})")
+    if isinstance(function, (staticmethod, classmethod)):
+        raise TypeError(f"@{decorator} decorates a function: say @{type(function).__name__} above it, not below")
+
+
+def imports_ray(function: Any) -> bool:
+    """Whether a function's own code imports Ray, or uses the module."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return False
+    names = getattr(function, "__globals__", {})
+    for each in _codes(code):
+        for step in dis.get_instructions(each):
+            if step.opname == "IMPORT_NAME" and str(step.argval).partition(".")[0] == "ray":
+                return True
+            if step.opname == "LOAD_GLOBAL" and getattr(names.get(step.argval), "__name__", "") == "ray" \
+                    and isinstance(names[step.argval], types.ModuleType):
+                return True
+    return False
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+RAY = 'api="troupe" in @ray_launch makes `import ray` mean Troupe there, with the launch\'s nodes as its cluster'
+
+
+def of_gpus(session: Any) -> str:
+    """Which GPUs the nodes of a cluster have."""
+    from troupe import state
+
+    types_: Counter[str] = Counter()
+    for node in state.list_nodes(session):
+        if count := int(node["resources"].get("GPU", 0)):
+            types_[node["labels"].get("gpu_type", "")] += count
+    if not types_:
+        return "no node of the cluster has a GPU: processes= is for ranks without"
+    there = ", ".join(f"{count} x {kind or 'without a gpu_type'}" for kind, count in sorted(types_.items()))
+    return f"GPUs of the cluster: {there}"
+
+
+def of_failure(info: dict, failure: dict) -> str:
+    """What to try where a rank's own error says too little; "" where nothing is known."""
+    cause = failure["cause"]
+    if "NCCL" in cause and not any(each["name"] == "GPU" for each in info["per_rank"]):
+        return ("gpus=N instead of processes=N, for these ranks have no GPU; or init_process_group() without a backend, which takes gloo "
+                "where there are none")
+    if failure["exception_type"] == "builtins.ModuleNotFoundError" and "No module named 'ray'" in cause and info["mode"] == "driver":
+        return RAY
+    return ""

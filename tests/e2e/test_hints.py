@@ -1,0 +1,142 @@
+"""Where people err in launches, the error says what was meant.
+
+Method: each common mistake once, through a real launch where it gets that far; the text is looked at.
+"""
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import pytest
+from conftest import Home
+
+import troupe
+from troupe import exceptions
+from troupe.launch import distributed, ray_launch
+
+
+@pytest.mark.parametrize("decorator", [distributed, ray_launch])
+@pytest.mark.parametrize("args, options, text", [
+    ((2,), {}, r"\(2\) does not say of what: gpus=N .* or processes=N"),
+    ((), {"num_gpus": 2}, r"has no num_gpus=: gpus=N is the number of ranks"),
+    ((), {"num_workers": 2}, r"has no num_workers=: gpus=N .* or processes=N"),
+    ((), {"processes": 1, "detach": True}, r"has no detach=: options\(detach=True\)"),
+    ((), {"colour": 1}, r"has no colour=: it takes gpus, processes"),
+    ((len,), {}, r"neither given: @(distributed|ray_launch)\(processes=4\)"),
+])
+def test_options_that_are_none(decorator: Any, args: tuple, options: dict, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        decorator(*args, **options)
+
+
+def test_functions_that_ranks_cannot_run() -> None:
+    async def waits() -> None:
+        """A coroutine."""
+
+    def yields() -> Any:
+        yield 1
+
+    with pytest.raises(TypeError, match=r"waits is an async def.*\n  call asyncio.run"):
+        distributed(processes=1)(waits)
+    with pytest.raises(TypeError, match="yields yields, .*\n  return a list"):
+        distributed(processes=1)(yields)
+    with pytest.raises(TypeError, match="Trainer.train is a method"):
+        exec("class Trainer:\n    @distributed(processes=1)\n    def train(self): pass\n", {"distributed": distributed, "__name__": __name__})
+    with pytest.raises(TypeError, match="say @staticmethod above it"):
+        distributed(processes=1)(staticmethod(len))
+
+
+class Trainer:
+    """What is meant by a method."""
+
+    @staticmethod
+    @distributed(processes=1, remote=True)
+    def static(x: int) -> int:
+        """Is a function."""
+        return x
+
+    def method(self) -> int:
+        """Is one of an object."""
+        return 2
+
+
+def test_methods_that_can_be_launched(idle: Home) -> None:
+    assert Trainer.static.distributed(3) == [3]
+    assert distributed(processes=1, remote=True)(Trainer().method).distributed() == [2]
+
+
+def test_gpus_that_are_not_there(idle: Home) -> None:
+    with pytest.raises(exceptions.PlacementError, match="no node of the cluster has a GPU: processes= is for ranks without"):
+        distributed(gpus=2, remote=True)(len).submit([])
+
+
+def test_types_of_gpus_that_are_not_there(idle: Home) -> None:
+    code = """
+import troupe
+from troupe.launch import distributed
+with troupe.init(num_cpus=2, num_gpus=2, labels={"gpu_type": "A10"}):
+    try:
+        distributed(gpus=1, gpu_type="H100", remote=True)(len).submit([])
+    except troupe.exceptions.PlacementError as error:
+        print(error)
+"""
+    done = idle.python(code)
+    assert done.returncode == 0 and "GPUs of the cluster: 2 x A10" in done.stdout, done.stdout + done.stderr
+
+
+def test_nccl_on_ranks_without_gpus(idle: Home) -> None:
+    pytest.importorskip("torch")
+
+    @distributed(processes=2, remote=True)
+    def train() -> None:
+        import torch.distributed as dist
+
+        dist.init_process_group("nccl")
+
+    with pytest.raises(exceptions.LaunchError, match="try: gpus=N instead of processes=N, for these ranks have no GPU"):
+        train.submit().result(60)
+
+
+def test_ray_itself_in_a_driver(idle: Home, capsys: pytest.CaptureFixture) -> None:
+    @ray_launch(processes=1, remote=True)
+    def drive() -> str:
+        import sys
+
+        sys.path[:] = [each for each in sys.path if each and not each.startswith("/tmp")]
+        sys.modules["ray"] = None  # type: ignore[assignment]  # as where Ray is not installed
+        import ray
+
+        return ray.__name__
+
+    with pytest.raises(ModuleNotFoundError):
+        drive.distributed()
+    assert 'drive imports ray, which is Ray itself, beside this cluster: api="troupe"' in capsys.readouterr().err
+
+    @ray_launch(processes=1, remote=True, api="troupe")
+    def right() -> bool:
+        import ray
+
+        import troupe
+
+        return ray.get is troupe.get
+
+    assert right.distributed() == [True] and "imports ray" not in capsys.readouterr().err
+
+
+CELL = """
+def fails():
+    x = 1
+    return x / 0  # in a cell
+"""
+
+
+def test_an_error_in_a_notebooks_cell_shows_its_line(idle: Home) -> None:
+    name = "/tmp/ipykernel_1/2.py"
+    linecache.cache[name] = (len(CELL), None, CELL.splitlines(True), name)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(CELL, name, "exec"), names)
+    with pytest.raises(ZeroDivisionError, match="line 4, in fails\n *return x / 0  # in a cell\n") as first:
+        distributed(processes=1, remote=True)(names["fails"]).submit().result(60)
+    assert isinstance(first.value, exceptions.LaunchError)
+    with pytest.raises(ZeroDivisionError, match="line 4, in fails\n *return x / 0  # in a cell\n"):
+        troupe.get(troupe.remote(names["fails"]).remote(), timeout=60)
