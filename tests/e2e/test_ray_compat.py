@@ -259,3 +259,48 @@ def test_state_by_rays_names(cluster: Home) -> None:
         state.list_actors(limit=0)
     troupe.kill(actor)
     troupe.util.remove_placement_group(group)
+
+
+WORDS = """
+import os
+import ray
+from ray.exceptions import ActorAlreadyExistsError, ActorDiedError, RayTaskError
+
+ray.init(num_cpus=1)
+
+@ray.remote(num_cpus=0)
+class Actor:
+    def __init__(self, fails=False):
+        if fails:
+            raise ValueError("of the constructor")
+    def call(self):
+        raise KeyError("k")
+    def leave(self):
+        os._exit(3)
+
+def raised(call):
+    try:
+        call()
+    except Exception as error:
+        print(type(error).__name__, "|", str(error).splitlines()[0])
+
+actor, killed = Actor.options(name="taken").remote(), Actor.remote()
+raised(lambda: ray.get(actor.call.remote()))
+raised(lambda: Actor.options(name="taken").remote())
+raised(lambda: ray.get(actor.leave.remote()))
+raised(lambda: ray.get(Actor.remote(fails=True).call.remote()))
+ray.kill(killed)
+raised(lambda: ray.get(killed.call.remote()))
+"""
+
+
+def test_errors_have_the_words_that_programs_look_for(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text(WORDS)
+    lines = run_as_ray(home, tmp_path / "words.py").stdout.splitlines()
+    for line, words in zip(lines, (
+            ("RayTaskError(KeyError) | ", "call() of actor Actor("),
+            ("ActorAlreadyExistsError | The name taken (namespace=", "is already taken. Please use a different name"),
+            ("ActorDiedError | The actor is dead because its worker process has died: ", "exit 3"),
+            ("ActorDiedError(ValueError) | The actor died because of an error raised in its creation task: ", "ValueError: of the constructor"),
+            ("ActorDiedError | The actor is dead because it was killed by `ray.kill`: ", "")), strict=True):
+        assert line.startswith(words[0]) and words[1] in line, line
