@@ -65,7 +65,7 @@ class Leases:
         wrong ones."""
         spec = _actor_options.spec_of(options, self._session, TASKS_CLASS, "", {})
         _runtime_env.check(options.get("runtime_env"))
-        key = json.dumps([spec, options.get("runtime_env"), _actor_options.running_of(options)], sort_keys=True, default=str)
+        key = json.dumps([spec, options.get("runtime_env"), options.get("infeasible"), _actor_options.running_of(options)], sort_keys=True, default=str)
         with self._lock:
             pool = self._pools.get(key)
             if pool is None:
@@ -370,7 +370,8 @@ class Leases:
         board.subscribe("actor", lease.actor, lambda info, data: self._tell(lease, info, data))
         try:
             _, update, data = _infeasible.request(self._session, "CreateActor", {"spec": spec}, spec, self._host_payload(pool, borrows),
-                                                  asked=pool.options.get("infeasible"), what="a task")
+                                                  asked=pool.options.get("infeasible"), what="" if pool.told else "a task")
+            pool.told = pool.told or bool(spec.get("infeasible_waits"))
         except exceptions.TroupeError as error:
             self._end(lease)
             if isinstance(error, exceptions.PlacementError):

@@ -31,6 +31,7 @@ class Pool:
 
     def __init__(self, wake: Callable[[], None], options: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
         self.options = dict(options)
+        self.told = False  # that no node can hold its tasks' processes
         self.cpus = float(options["num_cpus"])
         self.needs = {each["name"] for each in spec["resources"]}
         self.native = native.TaskPool(wake)
