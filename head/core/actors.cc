@@ -244,8 +244,9 @@ void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& mess
     doomed.reason = "killed";
     turn.Append(std::move(doomed));
   }
-  if (actor->state == wire::ActorState::kPending && last) {
-    Die(turn, *actor, FailureAt(turn, *actor, "killed before it started"), false);
+  if (actor->state == wire::ActorState::kPending) {
+    // Not the last one: a restart is used up. What it was before may still run where it was.
+    Die(turn, *actor, FailureAt(turn, *actor, "killed before it started"), !last, {}, last || !MayStillRun(turn, *actor));
   } else if (actor->live() && !actor->place.node.IsNil()) {
     wire::EndActor end;
     end.actor = message.actor;

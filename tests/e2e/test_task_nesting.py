@@ -152,3 +152,26 @@ assert troupe.get(other, timeout=90) == 2
     assert done.returncode == 0 and done.stdout.endswith("fine\n"), done.stdout + done.stderr
     assert "1 idle process for tasks with other options ({CPU: 1} each) keeps: refs are held to objects" in done.stderr
     assert done.stderr.count("tasks have waited 5 s") == 1
+
+
+OVER = """
+import troupe
+troupe.init(num_cpus=2)
+
+@troupe.remote
+def leaf():
+    return 1
+
+@troupe.remote(max_calls=1, max_retries=0)
+def starts():
+    return [leaf.remote()]
+
+refs = [starts.remote() for _ in range(4)]
+print(sum(troupe.get([inner for (inner,) in troupe.get(refs)])))
+"""
+
+
+def test_processes_that_are_over_lend_their_cpus_while_they_stay_for_what_their_tasks_started(home: Home) -> None:
+    # Method: as many as there are CPUs stay for refs of tasks that need a CPU themselves.
+    done = home.python(OVER)
+    assert done.returncode == 0 and done.stdout == "4\n", done.stderr

@@ -13,6 +13,8 @@ from troupe import _api, _bridge, _failures, _main, _session, _task_waits, _task
 DEFINE = "__define__"
 LENT = "__lent__"
 """How many objects of the process others hold refs of."""
+LENT_AND_OVER = "__lent_and_over__"
+"""The same of a process that gets no more tasks: where it stays for these, its CPUs are the node's to give."""
 LOOKS = 64  # reads; the word may lie behind other calls
 
 
@@ -35,10 +37,18 @@ class TaskHost:
             return self._define
         if key == LENT:
             return _lent
+        if key == LENT_AND_OVER:
+            return self._lent_and_over
         function = self._functions.get(key)
         if function is None:
             raise RuntimeError(f"the function {key} was not defined here")
         return function
+
+    def _lent_and_over(self) -> int:
+        held = _lent()
+        if held and self.lending.cpus:
+            self.lending.for_good(_session.current().store.get("task_leases"))
+        return held
 
     def _define(self, key: str, payload: bytes) -> None:
         if key not in self._functions:

@@ -19,7 +19,7 @@ from troupe import (_actor_options, _actors, _callbacks, _calls, _environment, _
 from troupe._actor_link import death_of
 from troupe._bridge import native
 from troupe._identity import new_id
-from troupe._task_host import LENT, TaskHost
+from troupe._task_host import LENT, LENT_AND_OVER, TaskHost
 from troupe._task_interrupts import Reminders
 from troupe._task_pool import STAGES, Lease, Listed, Pool
 from troupe.state import TASKS_CLASS
@@ -266,7 +266,8 @@ class Leases:
             strangers_wait=waiting > 0 and self._strangers_wait(pool, now), may_borrow=self._may_borrow(pool))
         orders = _task_plan.decide(view)
         idle = {lane: now - since for lane, _, _, since in lanes}
-        needed = [lane for lane in orders.give_back if not self._give_back(pool, lane, idle[lane])]
+        over = {lane for lane, _, takes_more, _ in lanes if not takes_more}
+        needed = [lane for lane in orders.give_back if not self._give_back(pool, lane, idle[lane], over=lane in over)]
         if orders.end is not None:
             pool.native.stop(orders.end)
         if orders.withdraw:
@@ -314,10 +315,10 @@ class Leases:
         return any(info["state"] == "pending" and info["actor"] not in ours
                    and pool.needs & {each["name"] for each in info["resources"]} for info in infos)
 
-    def _give_back(self, pool: Pool, lane: int, idle_since: float) -> bool:
-        """False: its process is needed still."""
+    def _give_back(self, pool: Pool, lane: int, idle_since: float, *, over: bool) -> bool:
+        """False: its process is needed still. `over`: it gets no more tasks."""
         lease = pool.here.get(lane)
-        if lease is not None and not lease.over and not self._lets_go(pool, lease, idle_since):
+        if lease is not None and not lease.over and not self._lets_go(pool, lease, idle_since, over=over):
             return False
         if not pool.native.close(lane):
             return True  # a task came first: it goes once that is over
@@ -327,11 +328,11 @@ class Leases:
             self._end(lease)
         return True
 
-    def _lets_go(self, pool: Pool, lease: Lease, idle_since: float) -> bool:
+    def _lets_go(self, pool: Pool, lease: Lease, idle_since: float, *, over: bool) -> bool:
         """Whether nobody holds an object of its process, which would go with it. It is asked, and the answer counts
-        if it has run nothing since."""
+        if it has run nothing since. One that is over and stays lends what it holds: tasks that it has started may need that."""
         if lease.lent is None or lease.lent_asked < idle_since:
-            lease.lent, lease.lent_asked = pool.native.ask(lease.lane, LENT), time.monotonic()
+            lease.lent, lease.lent_asked = pool.native.ask(lease.lane, LENT_AND_OVER if over else LENT), time.monotonic()
             if lease.lent is None:
                 return True
             _calls.when_done(lease.lent, self.wake)

@@ -26,6 +26,7 @@ class Lending:
         self.cpus, self.lender = cpus, lender
         self._lock = threading.Lock()
         self._waits = 0  # that have lasted
+        self._over = False
         self._said = (False, 0)
 
     @property
@@ -51,6 +52,18 @@ class Lending:
                 self._waits -= counted
                 if not self._waits:
                     self._say(0.0)
+
+    def for_good(self, leases: Any) -> None:
+        """This process runs nothing any more, and stays for what it owns: that is a wait without an end."""
+        with self._lock:
+            if self._over:
+                return
+            self._over = True
+            self._waits += 1
+            if leases is None:
+                self._say(0.0)
+        if leases is not None:
+            leases.wake()
 
     def look(self, borrowed: float) -> None:
         """So much is in use by tasks of its own."""
