@@ -167,7 +167,9 @@ def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SECRET_KEY" not in names and "TROUPE_TOKEN_FILE" not in names
     assert "MY_FLAG" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
     assert _environment.build({"env_vars": {"PYTHONHASHSEED": "1"}}, session=session)["fresh_interpreter"]
-    assert _environment.build({"env_vars": {"OMP_NUM_THREADS": "1"}}, session=session)["fresh_interpreter"]
+    assert _environment.build({"env_vars": {"OMP_SCHEDULE": "static"}}, session=session)["fresh_interpreter"]
+    threads = {"env_vars": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}}
+    assert not _environment.build(threads, session=session)["fresh_interpreter"]  # told to what is loaded
 
 
 @pytest.mark.parametrize("wrong", [{"pip": [1]}, {"nonsense": 1}, {"env_vars": {"A": 1}}, {"env_vars": "A"},

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from troupe import _program, _runtime_env
+from troupe import _program, _runtime_env, _threads
 from troupe._identity import PYTHON_VERSION
 
 INHERITED = ("NCCL_*", "GLOO_*", "TORCH_*", "OMP_NUM_THREADS", "MLFLOW_*", "WANDB_*", "HF_*",
              "CUDA_LAUNCH_BLOCKING")
-READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")
+READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")  # but not `_threads.VARIABLES`
 _REMEMBERED_MAX = 1000
 _NEVER = ("TROUPE_TOKEN_FILE",)
 
@@ -27,7 +27,7 @@ def inherited(inherit_env: Iterable[str] = ()) -> dict[str, str]:
 
 
 def _is_read_at_import(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in READ_AT_IMPORT)
+    return name not in _threads.VARIABLES and any(fnmatchcase(name, pattern) for pattern in READ_AT_IMPORT)
 
 
 def import_path() -> list[str]:
@@ -62,15 +62,15 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
           ray_compat: bool = False) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
 
-    `runtime_env` is over what init(), or the process that this one is, was given. An inherited OMP_NUM_THREADS is
-    told to torch in the forked process; any other variable that libraries read when they are loaded asks for a
+    `runtime_env` is over what init(), or the process that this one is, was given. How many threads a library has it is
+    told in the forked process (`_threads`); any other variable that libraries read when they are loaded asks for a
     fresh interpreter instead of a fork, and so do requirements: what a fork has loaded could not be replaced.
     """
     env = _runtime_env.merged(_runtime_env.inherited(session), _runtime_env.resolve(runtime_env, session))
     given = dict(env["env_vars"])
     taken = inherited(inherit_env)
     fresh = "pip" in env or any(_is_read_at_import(name) for name in given)
-    fresh = fresh or any(_is_read_at_import(name) and name != "OMP_NUM_THREADS" for name in taken)
+    fresh = fresh or any(_is_read_at_import(name) for name in taken)
     installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)  # without it: it is being imported
     if ray_compat or (installed is not None and installed()):
         env[_runtime_env.RAY_COMPAT] = True
