@@ -1,5 +1,7 @@
 #include "worker/process_channel.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -88,6 +90,11 @@ void ProcessChannel::Flush() {
 
 void ProcessChannel::DrainNow() { ReadSome(true); }
 
+bool ProcessChannel::LeftUnread() const {
+  int bytes = 0;
+  return reset_ || (ioctl(fd_.get(), SIOCOUTQ, &bytes) == 0 && bytes > 0);
+}
+
 void ProcessChannel::ReadSome(bool all) {
   const std::shared_ptr<bool> alive = alive_;
   char buffer[kReadBytes];
@@ -96,6 +103,7 @@ void ProcessChannel::ReadSome(bool all) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (got <= 0) {
+      reset_ = got < 0 && errno == ECONNRESET;
       End(absl::OkStatus());
       return;
     }

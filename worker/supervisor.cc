@@ -51,7 +51,10 @@ Zygote::Events Supervisor::ZygoteEvents() {
   events.ready = [this](const wire::ZygoteReady& ready) {
     events_.zygote(ready.usable, ready.python_version);
   };
-  events.forked = [this](ProcessId id, int pid, UniqueFd pidfd) { OnForked(id, pid, std::move(pidfd)); };
+  events.forked = [this](ProcessId id, int pid, UniqueFd pidfd) {
+    if (const auto found = running_.find(id); found != running_.end()) found->second.forked = true;
+    OnForked(id, pid, std::move(pidfd));
+  };
   events.refused = [this](ProcessId id, const std::string& error) { Fail(id, error); };
   events.given_up = [this] {
     Log(LogLevel::kWarning, "no zygote: every process is executed instead", {});
@@ -60,11 +63,13 @@ Zygote::Events Supervisor::ZygoteEvents() {
   return events;
 }
 
-void Supervisor::Start(StartProcess effect) {
+void Supervisor::Start(StartProcess effect, int tries) {
   const ProcessId id = effect.request.process;
   Running& running = running_[id];
   running.plan = std::move(effect);
+  running.tries = tries;
   ForkOrder order;
+  order.tries = tries;
   order.request = running.plan.request;
   StatusOr<LogFiles::Pair> files = logs_.Create(running.plan.log);
   if (!files.ok()) {
@@ -74,14 +79,14 @@ void Supervisor::Start(StartProcess effect) {
   order.out = std::move(files->out);
   order.err = std::move(files->err);
   auto channel = ProcessChannel::Open(
-      executor_, [this, id](wire::Message message) { events_.message(id, std::move(message)); },
+      executor_, [this, id](wire::Message message) { OnMessage(id, std::move(message)); },
       [this, id](const Status& reason) { OnChannelEnd(id, reason); }, &order.control);
   if (!channel.ok()) {
     Fail(id, MessageOf(channel.status()));
     return;
   }
   running.channel = *std::move(channel);
-  const bool execute = running.plan.fresh_interpreter || zygote_.unusable() ||
+  const bool execute = running.plan.fresh_interpreter || zygote_.unusable() || tries >= kTriesMax ||
                        (running.plan.may_exec && !zygote_.is_ready());
   if (execute) {
     Execute(running, std::move(order));
@@ -136,8 +141,9 @@ void Supervisor::ExecuteWaiting() {
     // Its first message is in the channel already, before the request that an executed process
     // expects first: a new channel has them in order.
     StartProcess plan = std::move(found->second.plan);
+    const int tries = found->second.tries;
     running_.erase(found);
-    Start(std::move(plan));
+    Start(std::move(plan), tries);
   }
 }
 
@@ -146,9 +152,35 @@ void Supervisor::OnForked(ProcessId id, int pid, UniqueFd pidfd) {
   if (found == running_.end()) return;
   found->second.pid = pid;
   found->second.pidfd = std::move(pidfd);
-  found->second.plan.begin = wire::Message();  // a payload may be large, and it has been sent
+  if (!found->second.forked) found->second.plan.begin = wire::Message();  // it may be large, and has been sent
   by_pid_[pid] = id;
   events_.forked(id, pid);
+}
+
+void Supervisor::OnMessage(ProcessId id, wire::Message message) {
+  if (const auto found = running_.find(id); found != running_.end() && !std::exchange(found->second.spoke, true)) {
+    found->second.plan.begin = wire::Message();  // what was kept for another start
+  }
+  events_.message(id, std::move(message));
+}
+
+bool Supervisor::StartedAgain(ProcessId id, const os::Reaped& child) {
+  Running& running = running_.at(id);
+  const bool never_given = WIFEXITED(child.status) && WEXITSTATUS(child.status) == kNeverGivenCode;
+  if (!never_given || !running.forked || running.killed || stopping_) return false;
+  if (running.channel) running.channel->DrainNow();
+  const auto still = running_.find(id);
+  if (still == running_.end()) return true;
+  // What has read its first message runs user code, which may end by any code.
+  const bool begun = still->second.plan.has_begin && !still->second.channel->LeftUnread();
+  if (begun || still->second.spoke) return false;
+  Log(LogLevel::kWarning, "a process ended before it had its request; it is started again",
+      {{"process", id.Short()}, {"pid", child.pid}});
+  StartProcess plan = std::move(still->second.plan);
+  const int tries = still->second.tries + 1;
+  running_.erase(still);
+  Start(std::move(plan), tries);
+  return true;
 }
 
 void Supervisor::Fail(ProcessId id, const std::string& error) {
@@ -210,6 +242,7 @@ void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
         {{"process", id.Short()}, {"reason", MessageOf(reason)}});
     Signal(id, SIGKILL);
   }
+  if (found->second.forked && !found->second.spoke) return;  // its exit says whether it is started again
   if (std::exchange(found->second.drained, true)) return;
   events_.drained(id);
 }
@@ -234,6 +267,7 @@ void Supervisor::OnReaped(const os::Reaped& child) {
   }
   const ProcessId id = known->second;
   by_pid_.erase(known);
+  if (StartedAgain(id, child)) return;
   Running& running = running_.at(id);
   running.exited = true;
   ExitInfo exit = Describe(child, running.killed);

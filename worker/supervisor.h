@@ -2,7 +2,7 @@
 //
 // View: one node; on the worker's loop. It decides nothing: it performs StartProcess, ToProcess and
 // SignalProcess, and reports what happened through Events (WorkerCore's inputs). For each process:
-// forked or failed; messages; exited and drained; gone, when no descendant of it is left. All of them are
+// forked or failed; messages (where its zygote ended before it had its request: forked anew before any); exited and drained; gone, when no descendant of it is left. All of them are
 // children of this process, those that a zygote forked too. Descendants that outlive their process become
 // children of this one as well (a subreaper) and are killed.
 #pragma once
@@ -12,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/async/task.h"
@@ -45,7 +46,7 @@ class Supervisor {
   ~Supervisor();
 
   void StartZygote() { zygote_.Start(); }
-  void Start(StartProcess effect);
+  void Start(StartProcess effect) { Start(std::move(effect), 0); }
   void Send(ProcessId id, const wire::Message& message);
   void SendFrame(ProcessId id, std::string frame);
   void Signal(ProcessId id, int signal);
@@ -81,14 +82,20 @@ class Supervisor {
     UniqueFd pidfd;
     bool killed = false;  // by us: no question of memory then
     int oom_score = 0;    // the last that it was given here; 0: none
+    int tries = 0;        // how often a zygote's child was to become it and was never given its request
+    bool forked = false;  // by a zygote
+    bool spoke = false;   // something came on its channel
     bool drained = false;
     bool exited = false;
   };
 
   Zygote::Events ZygoteEvents();
+  void Start(StartProcess effect, int tries);
   void Execute(Running& running, ForkOrder order);
   void OnForked(ProcessId id, int pid, UniqueFd pidfd);
   void Fail(ProcessId id, const std::string& error);
+  void OnMessage(ProcessId id, wire::Message message);
+  bool StartedAgain(ProcessId id, const os::Reaped& child);
   void OnReaped(const os::Reaped& child);
   void OnExit(ProcessId id, ExitInfo exit);
   void OnChannelEnd(ProcessId id, const Status& reason);

@@ -19,7 +19,6 @@ namespace {
 constexpr int kSocketBytes = 4 << 20;
 constexpr std::size_t kRequestBytesMax = 200u << 10;
 constexpr int kFailuresMax = 3;  // in a row, before it was ready
-constexpr int kTriesMax = 2;     // of one request: what it may meet is the end of a zygote that somebody killed
 constexpr int kChildFd = 3;
 
 }  // namespace

@@ -30,6 +30,12 @@ struct ZygoteOptions {
   std::vector<std::string> environment;
 };
 
+/// The exit code of a child that its zygote ended before, or failed at, giving its request: no user's code has run in it
+/// (`_parked.py` has the same).
+inline constexpr int kNeverGivenCode = 79;
+/// How often zygotes are asked for one process: what it may meet is the end of one that somebody killed.
+inline constexpr int kTriesMax = 2;
+
 /// A request with the descriptors that go along; kept until it is answered, for it may have to be asked again.
 struct ForkOrder {
   wire::ForkRequest request;

@@ -169,7 +169,9 @@ def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SET_HERE" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
     assert {"PATH", "RANK"} <= set(built["not_taken"])
     assert _environment.build({"env_vars": {"PYTHONHASHSEED": "1"}}, session=session)["fresh_interpreter"]
-    assert _environment.build({"env_vars": {"OMP_NUM_THREADS": "1"}}, session=session)["fresh_interpreter"]
+    assert _environment.build({"env_vars": {"OMP_SCHEDULE": "static"}}, session=session)["fresh_interpreter"]
+    threads = {"env_vars": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}}
+    assert not _environment.build(threads, session=session)["fresh_interpreter"]  # told to what is loaded
 
 
 START = {"LANG": "C", "HF_HOME": "/h", "HOME": "/root", "GONE": "1", "SAME": "s"}

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from troupe import _native, _os
+from troupe import _native, _os, _parked
 from troupe._identity import new_id
 
 LIMIT_S = 60.0
@@ -144,7 +144,7 @@ def zygote(folder: Path, parked: int, **environment: str) -> Iterator[Worker]:
         children = worker.children()
         worker.socket.close()
         assert worker.process.wait(LIMIT_S) == 0, worker.log.read_text()
-        assert [os.waitstatus_to_exitcode(reap(pid)) for pid in children] == [0] * len(children)
+        assert [os.waitstatus_to_exitcode(reap(pid)) for pid in children] == [_parked.NEVER_GIVEN] * len(children)
     finally:
         worker.process.kill()
         worker.process.wait()
@@ -236,7 +236,7 @@ def test_parked_children_end_with_a_zygote_that_is_killed(tmp_path: Path) -> Non
     worker.process.wait(LIMIT_S)
     # The other one, and whom it may have been about to park in the place of what was given its request.
     waiting = (parked | worker.children()) - {given}
-    assert {os.waitstatus_to_exitcode(reap(pid)) for pid in waiting} == {0}
+    assert {os.waitstatus_to_exitcode(reap(pid)) for pid in waiting} == {_parked.NEVER_GIVEN}
     assert worker.children() == {given}, "what was given its request lives on"
     end(given, control)
     worker.socket.close()

@@ -1,10 +1,11 @@
 // Stands in for the Python interpreter in tests of the supervisor: `-m troupe._zygote --fd N` forks
 // children of its parent, `-m troupe._process --fd N` is one. What a child does is the payload of its
-// RankBegin, a list of words: print, error (to stderr), value, exit3, abort, orphan (a grandchild in its
+// RankBegin, a list of words: print, error (to stderr), value, exit3, exit79, abort, orphan (a grandchild in its
 // own session that outlives it), wait (for ProcessEnd), stubborn (ignores it and SIGTERM). What the zygote
 // does first is the title of the request: "zygote dies", "zygote dies once FILE" (where there is no such
 // file, which it makes), "parks one" (forks another child, which waits for the zygote's end), "names a dead
-// child once FILE" (one that has ended as the answer).
+// child once FILE" (one that has ended as the answer), "dies before giving once FILE", "dies before giving" (it ends with the
+// answer given and the child not given its request), "gives nothing" (the same, and lives on).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -70,6 +71,8 @@ void LeaveOrphan() {
       Send(control, result, "the value");
     } else if (word == "exit3") {
       _exit(3);
+    } else if (word == "exit79") {
+      _exit(79);
     } else if (word == "abort") {
       std::abort();
     } else if (word == "orphan") {
@@ -141,16 +144,27 @@ void Reply(int fd, const wire::ForkRequest& request, pid_t pid) {
   Send(fd, reply);
 }
 
-void Park(int fd) {
+// A child that waits for the end of this process, and what closes for it before: a descriptor to be left open.
+pid_t Park(int fd, int* lifeline_end = nullptr) {
   int lifeline[2];
-  if (pipe(lifeline) != 0) _exit(98);
-  if (ForkChild(fd) == 0) {
+  if (pipe2(lifeline, O_CLOEXEC) != 0) _exit(98);
+  const pid_t child = ForkChild(fd);
+  if (child == 0) {
     char unused;
     close(lifeline[1]);
     static_cast<void>(!read(lifeline[0], &unused, 1));
-    _exit(0);
+    _exit(79);
   }
-  close(lifeline[0]);  // the other end stays open for as long as this process lives
+  close(lifeline[0]);
+  if (lifeline_end != nullptr) *lifeline_end = lifeline[1];
+  return child;
+}
+
+void GiveNothing(int fd, const wire::ForkRequest& request, bool die) {
+  int lifeline = -1;
+  Reply(fd, request, Park(fd, &lifeline));
+  if (die) _exit(1);
+  close(lifeline);
 }
 
 pid_t EndedChild(int fd, pid_t worker) {
@@ -181,6 +195,12 @@ pid_t EndedChild(int fd, pid_t worker) {
     const std::string names_dead_once = After(request.title, "names a dead child once ");
     if (!names_dead_once.empty() && FirstTime(names_dead_once)) {
       Reply(fd, request, EndedChild(fd, worker));
+      continue;
+    }
+    const std::string gives_late = After(request.title, "dies before giving once ");
+    const bool dies = request.title == "dies before giving" || (!gives_late.empty() && FirstTime(gives_late));
+    if (dies || request.title == "gives nothing") {
+      GiveNothing(fd, request, dies);
       continue;
     }
     if (request.title == "parks one") Park(fd);

@@ -210,6 +210,37 @@ TEST_F(SupervisorTest, AStartThatWasAnsweredWithAProcessThatIsNoMoreIsAskedForAg
   EXPECT_EQ(failed_, "");
 }
 
+TEST_F(SupervisorTest, AStartWhoseZygoteDiedBeforeGivingItIsAskedForAgain) {
+  supervisor_->StartZygote();
+  Start("print value exit3", false, "dies before giving once " + folder_ + "/died");
+  ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
+  EXPECT_EQ(exit_.exit_code, 3);
+  EXPECT_EQ(value_, "the value");
+  EXPECT_EQ(failed_, "");
+  EXPECT_EQ(order_.find("drained"), order_.rfind("drained")) << order_;
+}
+
+TEST_F(SupervisorTest, AStartThatNoZygoteGivesIsExecuted) {
+  for (const char* title : {"dies before giving", "gives nothing"}) {
+    SCOPED_TRACE(title);
+    supervisor_->StartZygote();
+    gone_ = 0;
+    order_.clear();
+    Start("exit3", false, title);
+    ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
+    EXPECT_EQ(exit_.exit_code, 3);
+    EXPECT_EQ(failed_, "");
+  }
+}
+
+TEST_F(SupervisorTest, WhatEndsByThatCodeOfItselfIsNotStartedAgain) {
+  supervisor_->StartZygote();
+  Start("exit79");
+  ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
+  EXPECT_EQ(exit_.exit_code, 79);
+  EXPECT_EQ(order_.find("RankPrepared"), order_.rfind("RankPrepared")) << order_;
+}
+
 TEST_F(SupervisorTest, W5_WhatIsParkedIsNoOrphanAndEndsWithItsZygote) {
   supervisor_->StartZygote();
   Start("orphan exit3", false, "parks one");

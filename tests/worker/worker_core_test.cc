@@ -1,5 +1,6 @@
 // Method: play heads, good and stale, to a WorkerCore; look at its effects.
 #include "tests/worker/core_fixture.h"
+#include "worker/core/environment.h"
 
 #include <csignal>
 
@@ -94,6 +95,27 @@ TEST_F(WorkerCoreTest, ActorsThatMayBeMadeElsewhereHearUntilWhenTheyMayRun) {
   const std::vector<Instant> until = leases();
   ASSERT_EQ(until.size(), 3u) << "after 5 s each, not at every heartbeat";
   EXPECT_EQ(until.back(), joined + std::chrono::seconds(75));
+}
+
+TEST_F(WorkerCoreTest, AnActorsLibrariesHaveAsManyThreadsAsItsMakerSaysUnlessAVariableDoes) {
+  const auto environment = [](const std::vector<wire::EnvVar>& given) {
+    wire::StartActor start;
+    start.environment.env = given;
+    std::map<std::string, std::string> variables;
+    for (const auto& each : ActorEnvironment(NodeFacts(), start, ProcessId(1, 1))) variables[each.name] = each.value;
+    EXPECT_EQ(variables.count(kThreadsVariable), 0u) << "it is the worker's alone";
+    return variables;
+  };
+  const auto of = [](const char* name, const char* value) {
+    wire::EnvVar each;
+    each.name = name;
+    each.value = value;
+    return each;
+  };
+  EXPECT_EQ(environment({})["OMP_NUM_THREADS"], "1");
+  EXPECT_EQ(environment({of(kThreadsVariable, "4")})["OMP_NUM_THREADS"], "4");
+  EXPECT_EQ(environment({of(kThreadsVariable, "x")})["OMP_NUM_THREADS"], "1");
+  EXPECT_EQ(environment({of(kThreadsVariable, "4"), of("OMP_NUM_THREADS", "3")})["OMP_NUM_THREADS"], "3");
 }
 
 TEST_F(WorkerCoreTest, OtherActorsRunForAsLongAsTheyLike) {

@@ -121,7 +121,7 @@ void ActorsHere::Spawn(Actor& actor, const std::string& payload, const std::stri
   effect.request.working_directory = start.environment.working_directory;
   effect.request.import_path = start.environment.import_path;
   effect.request.title = "troupe: " + ActorText(start);
-  effect.request.threads = 1;
+  effect.request.threads = ActorThreads(start);
   effect.memory_bytes = context_.leases.MemoryOf(lease, start.bundle);
   effect.fresh_interpreter = start.environment.fresh_interpreter;
   effect.may_exec = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -104,8 +105,18 @@ std::vector<wire::EnvVar> StoreEnvironment(const NodeFacts& facts, const wire::S
 std::vector<wire::EnvVar> ActorEnvironment(const NodeFacts& facts, const wire::StartActor& start,
                                            ProcessId process) {
   Variables variables = Inherited(facts, start.environment);
-  Common(facts, process, start.launch, start.epoch, start.gpu_ids, 1, &variables);
+  variables.erase(kThreadsVariable);
+  Common(facts, process, start.launch, start.epoch, start.gpu_ids, ActorThreads(start), &variables);
   return ToWire(variables);
+}
+
+std::uint32_t ActorThreads(const wire::StartActor& start) {
+  std::uint32_t threads = 0;
+  for (const wire::EnvVar& each : start.environment.env) {
+    const char* const end = each.value.data() + each.value.size();
+    if (each.name == kThreadsVariable) std::from_chars(each.value.data(), end, threads);
+  }
+  return std::max(threads, 1u);
 }
 
 std::uint32_t ThreadsFor(const std::vector<wire::Resource>& resources) {

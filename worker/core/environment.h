@@ -25,12 +25,16 @@ std::vector<wire::EnvVar> StoreEnvironment(const NodeFacts& facts, const wire::S
                                            const Interface& interface, ProcessId process);
 std::vector<wire::EnvVar> ActorEnvironment(const NodeFacts& facts, const wire::StartActor& start,
                                            ProcessId process);
-/// torch.set_num_threads of a process with these resources: its whole CPUs, at least one.
+/// How many threads libraries have in a process with these resources: its whole CPUs, at least one.
 std::uint32_t ThreadsFor(const std::vector<wire::Resource>& resources);
+/// The same of an actor or a process for tasks: its maker says it, for its reservation may be a bundle that others share.
+std::uint32_t ActorThreads(const wire::StartActor& start);
 /// "0,3" from device ids.
 std::string VisibleDevices(const NodeFacts& facts, const std::vector<std::uint32_t>& gpu_ids);
 
 /// Marks every process of the runtime and its descendants, wherever they are re-parented to.
 inline constexpr char kProcessVariable[] = "TROUPE_PROCESS_ID";
+/// In the environment that comes with an actor: its whole CPUs (`_threads.py`). Its process does not get it.
+inline constexpr char kThreadsVariable[] = "TROUPE_THREADS";
 
 }  // namespace troupe::worker

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _infeasible, _leave, _program, _resources, _selectors, _session
+from troupe import _infeasible, _leave, _program, _resources, _selectors, _session, _threads
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
@@ -121,6 +121,10 @@ def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: s
         "priority": _resources.check_priority(options.get("priority") or 0),
         "shown": bool(session.store.get("log_to_driver", True)),  # counts where no actor is the maker
     }
+    threads = int(held.get("CPU") or 0)  # whole CPUs
+    if threads > 1 and environment:
+        said = {"name": _threads.WANTED, "value": str(threads)}
+        spec["environment"] = {**environment, "env": [*environment["env"], said]}
     spec.update(_placement(options.get("scheduling_strategy")))
     if options.get("label_selector") or options.get("fallback_strategy"):
         if "group" in spec or "where" in spec:

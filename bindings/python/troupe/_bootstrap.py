@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import NoReturn
 
-from troupe import _os, _runtime_env
+from troupe import _os, _runtime_env, _threads
 
 # Of all processes that run user code, so that the kernel takes the largest of them; a half of the memory there is.
 OOM_SCORE = 500
@@ -67,7 +67,7 @@ def apply_request(request: dict, base_path: list[str]) -> None:
     where memory runs out: not the worker, the zygote, what is parked or a store, without which others could not go on.
 
     `base_path` is the interpreter's own sys.path, without the directory it was started in.
-    An OMP_NUM_THREADS of the environment is told to torch, which has read its own already.
+    What is loaded already is told how many threads it has (`_threads`): it has read its own environment.
     """
     os.environ.clear()
     os.environ.update({item["name"]: item["value"] for item in request["env"]})
@@ -81,8 +81,7 @@ def apply_request(request: dict, base_path: list[str]) -> None:
     if request["cpus"]:
         os.sched_setaffinity(0, request["cpus"])
     _os.set_title(request["title"] or f"troupe: {request['kind']}")
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    _set_threads(int(wanted) if wanted.isdigit() else request["threads"])
+    _threads.follow(os.environ, request["threads"])
 
 
 def _enter_directory(path: str) -> None:
@@ -93,13 +92,6 @@ def _enter_directory(path: str) -> None:
         os.chdir("/")
         os.write(2, f"troupe: the caller's directory {path} is not on this host ({error.strerror}); "
                     "running in /\n".encode())
-
-
-def _set_threads(count: int) -> None:
-    """OpenMP read its environment when it was loaded, so a forked torch must be told directly."""
-    torch = sys.modules.get("torch")
-    if torch is not None and count > 0:
-        torch.set_num_threads(count)
 
 
 def _seed() -> None:

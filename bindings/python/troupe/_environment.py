@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from troupe import _capture, _program, _runtime_env, _variables, exceptions
+from troupe import _capture, _program, _runtime_env, _threads, _variables, exceptions
 from troupe._identity import PYTHON_VERSION
 
-READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")
+READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")  # but not `_threads.VARIABLES`
 _REMEMBERED_MAX = 1000
 _ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kernel takes 128 KiB
 
 
 def _is_read_at_import(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in READ_AT_IMPORT)
+    return name not in _threads.VARIABLES and any(fnmatchcase(name, pattern) for pattern in READ_AT_IMPORT)
 
 
 def import_path() -> list[str]:
@@ -65,8 +65,9 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
 
     `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_variables`.
-    A number of threads is told to the libraries in the forked process; any other variable that libraries read when they are loaded
-    asks for a fresh interpreter instead of a fork, and so do requirements: what a fork has loaded could not be replaced.
+    How many threads a library has it is told in the forked process (`_threads`); any other variable that libraries read when they are
+    loaded asks for a fresh interpreter instead of a fork, unless the node was started with it, and so do requirements: what a fork has
+    loaded could not be replaced.
     """
     env = _runtime_env.merged(_runtime_env.inherited(session), _runtime_env.resolve(runtime_env, session))
     given = dict(env["env_vars"])
@@ -74,7 +75,8 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     choice = _variables.choose(os.environ, _variables.at_start(), named=inherit_env, carried=_variables.carried if inside else None,
                                missing=_variables.missing)
     fresh = "pip" in env or any(_is_read_at_import(name) for name in given)
-    fresh = fresh or any(_is_read_at_import(name) and name != "OMP_NUM_THREADS" for name in choice.taken)
+    nodes = _variables.at_start() if session.embedded is not None else {}
+    fresh = fresh or any(_is_read_at_import(name) and nodes.get(name) != value for name, value in choice.taken.items())
     installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)  # without it: it is being imported
     if ray_compat or (installed is not None and installed()):
         env[_runtime_env.RAY_COMPAT] = True

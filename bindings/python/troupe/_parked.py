@@ -7,7 +7,8 @@ that a start writes to. What a request says (environment, directory, import path
 when it comes, so a parked child knows nothing of what it will be and no user code has run in it.
 
 The worker is a child's parent, the zygote is not: what has been given its request lives on without the
-zygote. The zygote's end of the socket is the zygote's: a child that is parked ends with it. The child
+zygote. The zygote's end of the socket is the zygote's: a child that is parked ends with it, by an exit code that
+tells the worker so, should it have been meant for a request already. The child
 sends nothing on it, so that its end, or that of whoever holds it, is all that the zygote can read there.
 """
 from __future__ import annotations
@@ -26,6 +27,7 @@ SOCKET_BUFFER_BYTES = 4 << 20
 PARKED_VARIABLE = "TROUPE_PARKED_PROCESSES"
 PARKED_MIN, PARKED_MAX = 6, 16
 _FDS = 3  # control, stdout, stderr
+NEVER_GIVEN = 79  # the exit code of a child that had no request: the worker starts its process anew (`worker/zygote.h`)
 
 
 def default_count() -> int:
@@ -108,7 +110,7 @@ def _run(native: Any, base_path: list[str], descriptor: int, worker: int, ahead:
         zygote = socket.socket(fileno=descriptor)
         data, fds = receive(zygote)
         if not data:
-            os._exit(0)
+            os._exit(NEVER_GIVEN)
         request = native.decode_message(data)[1]
         control = _bootstrap.take_descriptors(fds)
         _bootstrap.apply_request(request, base_path)

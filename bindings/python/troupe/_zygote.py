@@ -26,7 +26,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from troupe import _bootstrap, _os, _parked
+from troupe import _bootstrap, _os, _parked, _threads
 from troupe._identity import PYTHON_VERSION
 
 START_S = 1.0            # from its request on, a rank's start counts as under way for this long at most
@@ -217,6 +217,7 @@ def main() -> None:
     os.set_inheritable(sock.fileno(), False)
     modules = preimport(PREIMPORT)
     preimport(OWN_MODULES)
+    _threads.find()
     gc.collect()
     gc.disable()
     gc.freeze()
