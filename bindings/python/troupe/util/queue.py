@@ -27,7 +27,8 @@ class Full(queue.Full):
 
 
 class _Keeper:
-    """The actor behind a queue. Those who wait for room or for an item do so beside each other and beside all other calls."""
+    """The actor behind a queue. Those who wait for room or for an item do so beside each other and beside all other calls, on
+    one event loop: its methods are in no concurrency group, each of which has a loop of its own."""
 
     def __init__(self, maxsize: int) -> None:
         self._line = Line(maxsize if maxsize > 0 else None)
@@ -43,14 +44,12 @@ class _Keeper:
     def full(self) -> bool:
         return self._line.free == 0
 
-    @troupe.method(concurrency_group="put")
     async def put(self, item: Any, timeout: float | None) -> None:
         try:
             await self._line.put(item, timeout)
         except TimeoutError:
             raise Full(_late("room", timeout)) from None
 
-    @troupe.method(concurrency_group="get")
     async def get(self, timeout: float | None, taking: list[Any] | None = None) -> Any:
         """The next item. `taking`: a ref of the getter's, whose value is whether it took what it was given. Where it did not,
         or its process ended before it said `took`, the item stays in the queue."""
@@ -165,7 +164,7 @@ class Queue:
     def __init__(self, maxsize: int = 0, actor_options: Mapping[str, Any] | None = None) -> None:
         self.maxsize = maxsize
         options = dict(actor_options or {})
-        options["concurrency_groups"] = {"get": _WAITING_MAX, "put": _WAITING_MAX, **options.get("concurrency_groups", {})}
+        options["max_concurrency"] = _WAITING_MAX  # a call that waits keeps no other one waiting
         self.actor: Any = troupe.remote(_Keeper).options(**options).remote(maxsize)
 
     def __getstate__(self) -> dict[str, Any]:
