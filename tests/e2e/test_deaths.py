@@ -189,7 +189,7 @@ def test_the_caller_ends(idle: Home, tmp_path: Path, number: int, cause: str) ->
     files = [folder / "1-0.pid", folder / "1-1.pid"]
     eventually(lambda: all(file.exists() for file in files), what="both ranks")
     pids = [int(file.read_text()) for file in files]
-    assert caller.stderr is not None and "2 ranks on 1 node" in caller.stderr.readline()  # it follows the launch now
+    assert caller.stderr is not None and any("2 ranks on 1 node" in line for line in iter(caller.stderr.readline, ""))  # it follows the launch now
     caller.send_signal(number)
     errors = caller.communicate(timeout=60)[1]
     assert caller.returncode == -number, errors

@@ -103,7 +103,7 @@ def test_ranks_wait_holding_nothing_and_a_run_holds_a_gpu_each(gpus: Home) -> No
 def test_what_travels_of_the_environment(gpus: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_DEBUG", "WARN")
     monkeypatch.setenv("MINE", "1")
-    monkeypatch.setenv("OTHERS", "2")
+    monkeypatch.setenv("HOME", "/elsewhere")
     (tmp_path / "data.txt").write_text("here")
 
     @distributed(processes=1, remote=True, inherit_env=["MINE"],
@@ -114,7 +114,8 @@ def test_what_travels_of_the_environment(gpus: Home, tmp_path: Path, monkeypatch
 
     handle = look.submit()
     assert handle.result(60) == [(["WARN", "1", "3"], "here", str(tmp_path))]
-    assert {"NCCL_DEBUG", "MINE"} <= set(handle.status()["inherited_env"]) and "OTHERS" not in handle.status()["inherited_env"]
+    assert {"NCCL_DEBUG", "MINE"} <= set(handle.status()["inherited_env"])
+    assert "HOME" in handle.status()["not_inherited_env"] and "HOME" not in handle.status()["inherited_env"]
 
 
 def test_logs_followed_and_printed(gpus: Home, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

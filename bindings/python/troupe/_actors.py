@@ -36,6 +36,8 @@ class ActorClass:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"Actors cannot be instantiated directly. Instead of '{self.__name__}()', use '{self.__name__}.remote()'.")
 
+    _shows_its_class = True
+
     def __getattr__(self, name: str) -> Any:
         """What the class has: constants, static and class methods, nested classes, here and inside its actors."""
         cls = self.__dict__.get("_cls")

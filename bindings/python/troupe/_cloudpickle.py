@@ -6,6 +6,7 @@ defined; who reads a traceback then sees neither file nor source line.
 from __future__ import annotations
 
 import io
+import sys
 import types
 from collections import ChainMap
 from collections.abc import Callable
@@ -22,6 +23,13 @@ def _reduce_code(code: types.CodeType) -> tuple:
     make, args, *more = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
     named = tuple(code.co_filename if type(each) is str and each == _NO_FILE else each for each in args)
     return make, named, *more
+
+
+def _inside_an_actor_class(thing: Any) -> bool:
+    """Whether it is reached by its name through an actor class only, as its methods are: the class goes by value, and so do they."""
+    outer, dot, _ = thing.__qualname__.partition(".")
+    found = getattr(sys.modules.get(thing.__module__), outer, None) if dot else None
+    return found is not None and hasattr(type(found), "_shows_its_class")
 
 
 class Pickler(cloudpickle.Pickler):
@@ -44,6 +52,10 @@ class Pickler(cloudpickle.Pickler):
             from troupe._carried import reduced
 
             return reduced(obj)
+        if isinstance(obj, (types.FunctionType, type)) and _inside_an_actor_class(obj):
+            if isinstance(obj, type):
+                return cloudpickle.cloudpickle._dynamic_class_reduce(obj)
+            return self._dynamic_function_reduce(obj)
         return super().reducer_override(obj)
 
 

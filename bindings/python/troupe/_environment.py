@@ -15,12 +15,14 @@ from troupe import _capture, _program, _runtime_env, _threads, _variables, excep
 from troupe._identity import PYTHON_VERSION
 
 READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")  # but not `_threads.VARIABLES`
+SET_BY_LIBRARIES = ("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
+"""Of those, what a library sets where it is loaded: a zygote that has loaded it has them too."""
 _REMEMBERED_MAX = 1000
 _ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kernel takes 128 KiB
 
 
 def _is_read_at_import(name: str) -> bool:
-    return name not in _threads.VARIABLES and any(fnmatchcase(name, pattern) for pattern in READ_AT_IMPORT)
+    return name not in _threads.VARIABLES and name not in SET_BY_LIBRARIES and any(fnmatchcase(name, pattern) for pattern in READ_AT_IMPORT)
 
 
 def import_path() -> list[str]:
