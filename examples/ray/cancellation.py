@@ -49,7 +49,7 @@ def stuck(started: "ray.actor.ActorHandle", after: object = None) -> None:
     """Says that it runs, once `after` is there, and does not end by itself."""
     started.set.remote()
     while True:
-        time.sleep(0.01)
+        time.sleep(0.01)  # lint-ok: what a worker does meanwhile
 
 
 def outcome(ref: "ray.ObjectRef") -> str:
