@@ -5,7 +5,6 @@ import atexit
 import functools
 import os
 import platform
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -157,7 +156,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
 
 def _address_of_ray(given: str | None) -> str:
     """Where a program written for Ray finds its cluster; "" in others, which look for none."""
-    if not _follows_ray():
+    if not _program.follows_ray():
         return ""
     from troupe.ray_compat import _command
 
@@ -364,14 +363,9 @@ def _always(view: _view.NodeView) -> dict[str, float]:
     """What Ray counts that is always there: one of a node's address; on this host, in programs written for Ray, what a process may hold
     of objects."""
     found = {_selectors.ADDRESS_PREFIX + view.info["listen_host"]: 1.0}
-    if _follows_ray() and view.info["boot_id"] == _identity.boot_id():
+    if _program.follows_ray() and view.info["boot_id"] == _identity.boot_id():
         found["object_store_memory"] = float(os.environ.get("TROUPE_OBJECT_STORE_MEMORY") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
     return found
-
-
-def _follows_ray() -> bool:
-    installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)
-    return installed is not None and installed()
 
 
 def cluster_resources() -> dict[str, float]:

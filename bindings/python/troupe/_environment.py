@@ -73,14 +73,11 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     """
     env = _runtime_env.merged(_runtime_env.inherited(session), _runtime_env.resolve(runtime_env, session))
     given = dict(env["env_vars"])
-    inside = _variables.began_with is not None
-    choice = _variables.choose(os.environ, _variables.at_start(), named=inherit_env, carried=_variables.carried if inside else None,
-                               missing=_variables.missing)
+    choice = _variables.travelling(inherit_env)
     fresh = "pip" in env or any(_is_read_at_import(name) for name in given)
     nodes = _variables.at_start() if session.embedded is not None else {}
     fresh = fresh or any(_is_read_at_import(name) and nodes.get(name) != value for name, value in choice.taken.items())
-    installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)  # without it: it is being imported
-    if ray_compat or (installed is not None and installed()):
+    if ray_compat or _program.follows_ray():
         env[_runtime_env.RAY_COMPAT] = True
     if any(env.values()):
         _count(session, json.dumps(env, sort_keys=True))

@@ -16,7 +16,7 @@ import threading
 import types
 from typing import Any
 
-from troupe import _main, _variables
+from troupe import _variables
 
 FILES_NAMED_MAX = 5
 _let_go: list[types.FunctionType] = []
@@ -80,7 +80,7 @@ def _release() -> None:
         held.clear()
     spaces = [function.__globals__ for function in _let_go if id(function.__globals__) not in modules]
     _let_go.clear()
-    for names in [*spaces, *map(vars, _programs_modules())]:
+    for names in [*spaces, *map(vars, _variables.modules_of_the_program())]:
         for name in [name for name, value in names.items() if not name.startswith("__") and not isinstance(value, _PLAIN)]:
             names.pop(name, None)
     gc.collect()
@@ -88,16 +88,6 @@ def _release() -> None:
 
 _PLAIN = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, str, bytes, int, float, type(None))
 """What has no end of its own: it may stay where others look for it."""
-
-
-def _programs_modules() -> list[types.ModuleType]:
-    """Those that belong to no library, of Python's or an installed one."""
-    found = []
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None) if isinstance(module, types.ModuleType) else None
-        if isinstance(module, _main.Main) or (isinstance(file, str) and not _variables.of_a_library(file)):
-            found.append(module)
-    return found
 
 
 def _open_files() -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _status, exceptions
+from troupe import _program, _status, exceptions
 
 POLICIES = ("refuse", "wait")
 
@@ -22,9 +22,7 @@ def check(value: Any, *, what: str = "infeasible") -> str | None:
 
 def waits(session: Any, asked: str | None = None) -> bool:
     """Whether to wait, by the option or else the program's policy. Never inside a launch: no node joins what it has reserved."""
-    from troupe._api import _follows_ray
-
-    return not session.launch and (asked or session.store.get("infeasible") or ("wait" if _follows_ray() else "refuse")) == "wait"
+    return not session.launch and (asked or session.store.get("infeasible") or ("wait" if _program.follows_ray() else "refuse")) == "wait"
 
 
 def request(session: Any, kind: str, fields: Mapping[str, Any], spec: dict[str, Any], payload: bytes = b"", *, asked: str | None,

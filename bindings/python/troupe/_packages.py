@@ -43,11 +43,7 @@ def zip_of(directory: str, excludes: Sequence[str], *, inside: str = "", what: s
                     f"{what}: {directory} has over {PACKAGE_BYTES_MAX >> 20} MiB, the limit; the largest file so far is "
                     f"{largest[1]} ({largest[0] / 2**20:.1f} MiB)\n  leave out what is not needed: "
                     "runtime_env={'excludes': [...]}, or put data where all nodes read it")
-            entry = zipfile.ZipInfo(os.path.join(inside, relative), _EPOCH)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (os.stat(path).st_mode & 0o777) << 16
-            with open(path, "rb") as file:
-                package.writestr(entry, file.read())
+            _add(package, path, os.path.join(inside, relative), os.stat(path).st_mode & 0o777)
     return sink.getvalue()
 
 
@@ -68,12 +64,17 @@ def of_file(path: str, what: str) -> bytes:
 def zip_of_file(path: str, name: str) -> bytes:
     """One file as a zip, under that name."""
     sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package, open(path, "rb") as file:
-        entry = zipfile.ZipInfo(name, _EPOCH)
-        entry.compress_type = zipfile.ZIP_DEFLATED
-        entry.external_attr = 0o644 << 16
-        package.writestr(entry, file.read())
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package:
+        _add(package, path, name, 0o644)
     return sink.getvalue()
+
+
+def _add(package: zipfile.ZipFile, path: str, name: str, mode: int) -> None:
+    entry = zipfile.ZipInfo(name, _EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = mode << 16
+    with open(path, "rb") as file:
+        package.writestr(entry, file.read())
 
 
 def _files(directory: str, excludes: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ tasks and ranks, and what these start in turn, find both in the environment.
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 from typing import Any
 
@@ -32,6 +33,11 @@ def namespace_of(given: Any) -> str:
 def inherited_namespace() -> str:
     """That of the program which started this process; empty: none said so."""
     return os.environ.get(NAMESPACE, "")
+
+
+def follows_ray() -> bool:
+    """Whether `import ray` means Troupe in this process (`troupe.ray_compat`); False while that is being imported."""
+    return bool(getattr(sys.modules.get("troupe.ray_compat"), "is_installed", bool)())
 
 
 def job_of(launch: str) -> str:

@@ -7,6 +7,7 @@ anything of the user's is loaded, and is what further work of that process start
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import importlib
 import json
@@ -131,9 +132,7 @@ def _requirements(key: str, pip: Any) -> list[str]:
 def inherited(session: Any) -> dict[str, Any]:
     """What work of this process starts from: that of init(), or that which this process was started with."""
     if VARIABLE in os.environ and session.in_process:
-        env = json.loads(os.environ[VARIABLE])
-        env.pop(PROGRAM, None)
-        return env
+        return {key: value for key, value in _parsed(os.environ[VARIABLE]).items() if key != PROGRAM}
     given = session.store.get("runtime_env") or {}
     return resolve(given, session) if given else {}
 
@@ -221,9 +220,15 @@ def _may_be_spread(session: Any) -> bool:
     return bool(session.store.get("spread"))
 
 
+@functools.lru_cache(1)
+def _parsed(text: str) -> dict[str, Any]:
+    """Of one process: nobody changes what it gives."""
+    return dict(json.loads(text))
+
+
 def begin() -> None:
     """This process of the runtime has its environment: what its program has removed goes from it."""
-    program = json.loads(os.environ.get(VARIABLE, "{}")).get(PROGRAM, {})
+    program = _parsed(os.environ.get(VARIABLE, "{}")).get(PROGRAM, {})
     removed = program.get("removed", ())
     for name in removed:
         os.environ.pop(name, None)
@@ -239,7 +244,7 @@ def enter(session: Any) -> None:
     text = os.environ.get(VARIABLE)
     if not text:
         return
-    env = json.loads(text)
+    env = _parsed(text)
     program = env.get(PROGRAM, {})
     session.store["infeasible"] = program.get("infeasible")
     _main.enter(_script_here(program.get("script", {}), session), program.get("arguments"))

@@ -15,6 +15,7 @@ import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 PREFIXES = (
     "ACCELERATE_", "ANTHROPIC_", "AWS_", "AZURE_", "BITSANDBYTES_", "CLEARML_", "CLOUDSDK_", "COMET_", "CUBLAS_", "CUDA_", "CUDNN_",
@@ -47,8 +48,6 @@ began_with: dict[str, str] | None = None
 """Of a process of the runtime: its environment when it began."""
 carried: frozenset[str] = frozenset()
 """Of such a process: the names of what has travelled to it."""
-
-
 missing: tuple[str, ...] = ()
 """And of what the program that started it has removed."""
 
@@ -89,6 +88,11 @@ def choose(now: Mapping[str, str], start: Mapping[str, str], *, named: Iterable[
             left.append(name)
     removed = tuple(sorted(name for name in {*start, *missing} if name not in now and not never(name)))
     return Choice(taken, removed, tuple(sorted(left)))
+
+
+def travelling(named: Iterable[str]) -> Choice:
+    """What travels from this process now, by the rule."""
+    return choose(os.environ, at_start(), named=named, carried=None if began_with is None else carried, missing=missing)
 
 
 def _goes_along(name: str, carried: frozenset[str] | None) -> bool:
@@ -149,14 +153,10 @@ def _sources() -> Iterable[str]:
     cells = vars(main).get("In") if main is not None else None  # what a notebook's kernel has run
     if isinstance(cells, list):
         yield "\n".join(each for each in cells if isinstance(each, str))
-    seen = 0
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None) if isinstance(module, types.ModuleType) else None
-        if not isinstance(file, str) or not file.endswith(".py") or of_a_library(file):
+    for module in modules_of_the_program()[:_MODULES_MAX]:
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not file.endswith(".py"):
             continue
-        seen += 1
-        if seen > _MODULES_MAX:
-            return
         try:
             with open(file, encoding="utf-8", errors="replace") as source:
                 yield source.read(_SOURCE_BYTES_MAX)
@@ -168,6 +168,13 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
-def of_a_library(file: str) -> bool:
-    """Whether a module's file is Python's own, the runtime's or an installed package's."""
-    return file.startswith((_HERE, _STANDARD)) or "site-packages" in file or "dist-packages" in file
+def modules_of_the_program() -> list[types.ModuleType]:
+    """The loaded ones that belong to no library, of Python's or an installed one; the script's is among them, whether or not it has a file."""
+    from troupe import _main
+
+    modules = [each for each in list(sys.modules.values()) if isinstance(each, types.ModuleType)]
+    return [each for each in modules if isinstance(each, _main.Main) or not _of_a_library(getattr(each, "__file__", None))]
+
+
+def _of_a_library(file: Any) -> bool:
+    return not isinstance(file, str) or file.startswith((_HERE, _STANDARD)) or "site-packages" in file or "dist-packages" in file

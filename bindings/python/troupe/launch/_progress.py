@@ -41,7 +41,8 @@ class Display:
         self._quiet = quiet
         self._label = f"launch {short(handle.id)}"
         self._printers: list[threading.Thread] = []
-        self._waiting = self._variables = ""
+        self._waiting = ""
+        self._variables_told = False
         self._shown_epoch = 0
 
     def follow(self) -> None:
@@ -74,10 +75,11 @@ class Display:
             handle.cancel("Ctrl-C in the caller, twice", grace=0)
 
     def _show(self, info: dict) -> None:
-        variables = variables_text(info)
-        if variables and not self._variables:
-            self._say(variables)
-            self._variables = variables
+        if not self._variables_told:
+            self._variables_told = True
+            variables = variables_text(info)
+            if variables:
+                self._say(variables)
         if info["state"] in ("queued", "reserving") and info["waiting_for"] and info["waiting_for"] != self._waiting:
             self._waiting = info["waiting_for"]
             place = f" · place {info['queue_place']} in the queue" if info["queue_place"] else ""

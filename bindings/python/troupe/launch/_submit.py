@@ -1,10 +1,9 @@
 """From a function and its arguments to a submitted launch."""
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from troupe import _capture, _environment, _infeasible, _resources, _session, _status, exceptions
+from troupe import _capture, _environment, _infeasible, _program, _resources, _session, _status, exceptions
 from troupe._identity import new_id
 from troupe.launch import _context, _hints
 from troupe.launch._handle import LaunchHandle
@@ -40,16 +39,11 @@ def _refuse_inside_a_rank() -> None:
                            "resources that launch holds. Use actors here, or let the driver call current().run(...)")
 
 
-def _ray_is_troupe(options: Any) -> bool:
-    installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)
-    return options.api == "troupe" or (installed is not None and installed())
-
-
 def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHandle:
     """See DistributedFunction.submit."""
     _refuse_inside_a_rank()
     session = session_for(options.remote)
-    if options.mode == "driver" and not _ray_is_troupe(options) and _hints.imports_ray(function):
+    if options.mode == "driver" and options.api != "troupe" and not _program.follows_ray() and _hints.imports_ray(function):
         _status.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
                     quiet=options.quiet)
     payload = _capture.dumps(function, args, kwargs, what="the function")
