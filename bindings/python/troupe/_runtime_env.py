@@ -31,6 +31,7 @@ PROGRAM = "program"
 _KEYS = ("config", "env_vars", "excludes", "pip", "py_modules", "uv", "worker_process_setup_hook", "working_dir")
 _SETUP_TIMEOUT_S = 600.0
 _SPREAD_ASKED_S = 5.0
+_SCRIPT_BYTES_MAX = 16 << 10  # packed; it travels in a variable, as the hook does
 _HOOK_BYTES_MAX = 64 << 10  # it travels in a variable, of which the kernel takes 128 KiB
 _OUTPUT_LINES = 12
 _HOOK_PICKLED = "pickle:"
@@ -275,7 +276,22 @@ def script(session: Any) -> dict[str, Any]:
     file = found.get("file")
     if file is None or not os.path.isfile(file) or not _may_be_spread(session):
         return found
-    return {**found, "file": file, "source": _packed(file, session, lambda: _packages.zip_of_file(file, os.path.basename(file)))}
+    known = session.store.setdefault("scripts", {})
+    if file not in known:
+        known[file] = _source(file, session)
+    return {**found, "source": known[file]} if known[file] else found
+
+
+def _source(file: str, session: Any) -> dict[str, Any] | None:
+    """A script's source as it travels: in the variable itself, which asks no worker for anything, or a large one as a package that a
+    worker keeps. None where no worker can be reached from here: hosts without the file then know its name alone."""
+    packed = _packages.zip_of_file(file, os.path.basename(file))
+    if len(packed) <= _SCRIPT_BYTES_MAX:
+        return {"zip": base64.b64encode(packed).decode()}
+    try:
+        return _packed(file, session, lambda: packed)
+    except exceptions.TroupeError:
+        return None
 
 
 def _packed(key: Any, session: Any, make: Callable[[], bytes]) -> dict[str, Any]:
@@ -294,7 +310,13 @@ def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
     file = script.get("file")
     if file is None or "source" not in script or os.path.exists(file):
         return script
-    folder = _fetched(script["source"], session, f"the script {file}")
+    source = script["source"]
+    if "zip" in source:
+        packed = base64.b64decode(source["zip"])
+        digest = hashlib.sha256(packed).hexdigest()
+        folder = str(_packages.made_once(f"package-{digest[:32]}", lambda made: _packages.unpack(packed, made)))
+    else:
+        folder = _fetched(source, session, f"the script {file}")
     return {**script, "file": os.path.join(folder, os.path.basename(file))}
 
 
