@@ -103,7 +103,10 @@ class Screen:
         elif each.endswith("A") and each.startswith("\x1b["):
             self.row = max(0, self.row - int(each[2:-1]))
         elif not each.endswith("m") or not each.startswith("\x1b"):
-            assert each >= " " and self.column < COLUMNS, (each, self.column)
+            assert each >= " ", each
+            if self.column == COLUMNS:  # a long line goes on in the next row, as in a terminal
+                self._obey("\n")
+                self.column = 0
             self.rows[self.row][self.column] = each
             self.column += 1
 
