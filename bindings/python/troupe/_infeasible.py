@@ -38,6 +38,8 @@ def request(session: Any, kind: str, fields: Mapping[str, Any], spec: dict[str, 
     except exceptions.PlacementError as error:
         if not waits(session, asked):
             raise
-        _status.say(f"{what} waits for a node that can hold it: {error}")
+        reason = str(error)
     spec["infeasible_waits"] = True
-    return session.request(kind, fields, payload)
+    answer = session.request(kind, fields, payload)  # refused where no node that joins can help
+    _status.say(f"{what} waits for a node that can hold it: {reason}")
+    return answer
