@@ -37,6 +37,7 @@ NODE_ID = "ray.io/node-id"  # likewise its id
 ADDRESS_PREFIX = "node:"
 
 
+_BOTH = "placement_group= and scheduling_strategy= both say where: give the second alone, a PlacementGroupSchedulingStrategy"
 _GROUP = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
 
 
@@ -51,15 +52,30 @@ def of_group(options: Mapping[str, Any]) -> Mapping[str, Any]:
     said = rest.get("scheduling_strategy") is not None
     if group in (None, "default"):
         if index != -1:
-            raise ValueError(f"placement_group_bundle_index={index} needs a placement_group")
+            raise ValueError("If placement group is not set, the value of bundle index must be -1: "
+                             f"placement_group_bundle_index={index} needs a placement_group")
         if group is None and not said:
             rest["scheduling_strategy"] = "DEFAULT"  # outside of any
         return rest
     if said:
-        raise ValueError("placement_group= and scheduling_strategy= both say where: give the second alone, a "
-                         "PlacementGroupSchedulingStrategy")
-    rest["scheduling_strategy"] = PlacementGroupSchedulingStrategy(group, index, options.get("placement_group_capture_child_tasks"))
+        raise ValueError(_BOTH)
+    strategy = PlacementGroupSchedulingStrategy(group, index, options.get("placement_group_capture_child_tasks"))
+    strategy.of_option = True
+    rest["scheduling_strategy"] = strategy
     return rest
+
+
+def changed(options: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` with those of `given` in their place. ValueError where one of the two has a `placement_group`, the other a strategy."""
+    given = of_group(given)
+    before, now = options.get("scheduling_strategy"), given.get("scheduling_strategy")
+    if before not in (None, "DEFAULT") and now not in (None, "DEFAULT") and _of_option(before) != _of_option(now):
+        raise ValueError(_BOTH)
+    return {**options, **given}
+
+
+def _of_option(strategy: Any) -> bool:
+    return getattr(strategy, "of_option", False)
 
 
 def of_node(options: Mapping[str, Any]) -> Mapping[str, Any]:
