@@ -163,6 +163,17 @@ with warnings.catch_warnings():
     warnings.simplefilter("error")
     print("node_id" in ray.get_runtime_context().get())                                 # True
 """,
+    "types of GPUs": """
+from ray.util.accelerators import NVIDIA_TESLA_V100, NVIDIA_TESLA_P100
+import ray._private.ray_constants as constants
+V100 = constants.RESOURCE_CONSTRAINT_PREFIX + NVIDIA_TESLA_V100
+ray.init(num_cpus=1, num_gpus=4, resources={V100: 1})
+@ray.remote(num_gpus=1, accelerator_type=NVIDIA_TESLA_V100)
+def train(): return 1
+print(V100, ray.get(train.remote()), ray.cluster_resources()[V100])                     # accelerator_type:V100 1 1.0
+print(ray.get(train.options(accelerator_type=None, resources={V100: 0.001}).remote()))  # 1
+print(ray.wait([train.options(accelerator_type=NVIDIA_TESLA_P100).remote()], timeout=0.5)[0])       # []
+""",
     "nodes": """
 from ray.cluster_utils import Cluster
 cluster = Cluster()
