@@ -184,7 +184,7 @@ PyObject* FutureOf(PyObject* self, Complete complete) {
 
 PyObject* ToFuture(PyObject* self, PyObject*) { return FutureOf(self, &CompleteFuture); }
 
-/// Steals `future`, concurrent.futures': one of the running loop.
+/// Steals `future`, concurrent.futures': one of the running loop, or of the one that is set where none runs.
 PyObject* Wrapped(PyObject* future) {
   PyObject* asyncio = future != nullptr ? PyImport_ImportModule("asyncio") : nullptr;
   PyObject* wrapped =
@@ -193,6 +193,8 @@ PyObject* Wrapped(PyObject* future) {
   Py_XDECREF(future);
   return wrapped;
 }
+
+PyObject* AsFuture(PyObject* self, PyObject*) { return Wrapped(ToFuture(self, nullptr)); }
 
 /// Calls back with the value, or with the exception as it is.
 PyObject* OnCompleted(PyObject* self, PyObject* callback) {
@@ -221,7 +223,7 @@ PyObject* IsEnd(PyObject* self, PyObject*) {
 }
 
 PyObject* Await(PyObject* self) {
-  PyObject* wrapped = Wrapped(ToFuture(self, nullptr));
+  PyObject* wrapped = AsFuture(self, nullptr);
   PyObject* iterator =
       wrapped != nullptr ? PyObject_CallMethod(wrapped, "__await__", nullptr) : nullptr;
   Py_XDECREF(wrapped);
@@ -261,6 +263,8 @@ PyMethodDef methods[] = {
     {"done", Done, METH_NOARGS, "Whether the answer is here; reads what has arrived, never waits."},
     {"future", ToFuture, METH_NOARGS,
      "A concurrent.futures.Future, completed by a background thread. It cannot be cancelled."},
+    {"as_future", AsFuture, METH_NOARGS,
+     "An asyncio.Future of the running loop, or of the one that is set; to cancel it leaves the call as it is."},
     {"_settled", Settled, METH_NOARGS, "To be awaited: None once there is an answer."},
     {"_cancel", Cancel, METH_NOARGS,
      "Asks the actor not to run the call, or to end it; of one of several answers it asks nothing."},

@@ -8,7 +8,7 @@ Prints:
     branch lines: {'letters': 24, 'words': 7}
     after the first branch ended, its workers end too
 """
-import time
+import threading
 
 import ray
 
@@ -20,6 +20,10 @@ class Worker:
     def count(self, text: str) -> tuple[int, int]:
         """(letters, words) of the text."""
         return sum(each.isalpha() for each in text), len(text.split())
+
+    def wait(self) -> None:
+        """As long as it lives."""
+        threading.Event().wait()
 
 
 @ray.remote(num_cpus=0.1)
@@ -41,14 +45,11 @@ supervisors = [Supervisor.remote(name, 2) for name in branches]
 for name, totals in ray.get([each.run.remote(texts) for each, texts in zip(supervisors, branches.values())]):
     print(f"branch {name}: {totals}")
 
+leaf = ray.get_actor("words-0")  # found by its name, it is the supervisor's all the same
+unanswered = leaf.wait.remote()
 ray.kill(supervisors[0])
-deadline = time.monotonic() + 60
-while True:  # their names become free when they have ended
-    try:
-        ray.get_actor("words-0"), ray.get_actor("words-1")
-    except ValueError:
-        break
-    assert time.monotonic() < deadline
-    time.sleep(0.1)  # lint-ok: what a worker does meanwhile
+try:
+    ray.get(unanswered, timeout=60)
+except ray.exceptions.RayActorError:
+    print("after the first branch ended, its workers end too")
 assert ray.get(ray.get_actor("lines-0").count.remote("still here")) == (9, 2)
-print("after the first branch ended, its workers end too")

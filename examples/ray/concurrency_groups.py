@@ -21,12 +21,12 @@ class Store:
     def __init__(self) -> None:
         self.finish = threading.Event()
         self.two = threading.Semaphore(0)
-        self.loading = 0
+        self.loading: list[str] = []
 
     @ray.method(concurrency_group="io")
     def load(self, name: str) -> str:
         """Hangs until it is let go."""
-        self.loading += 1
+        self.loading.append(name)
         self.two.release()
         self.finish.wait()
         return name
@@ -40,7 +40,7 @@ class Store:
     def how_many(self) -> int:
         """How many loads have begun, once there are two."""
         self.two.acquire(), self.two.acquire()
-        return self.loading
+        return len(self.loading)
 
     def let_go(self) -> None:
         """Of no group: the default one, of one thread."""

@@ -10,6 +10,8 @@ Prints:
     too much for a bundle: refused
     after removal: its actors have ended
 """
+import threading
+
 import ray
 from ray.util import placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -31,6 +33,10 @@ class Member:
         context = ray.get_runtime_context()
         return context.get_node_id(), context.get_placement_group_id()
 
+    def wait(self) -> None:
+        """As long as it lives."""
+        threading.Event().wait()
+
     def of_a_task(self) -> tuple[str, str | None]:
         """Where a task is that is made here."""
         return ray.get(where.remote())
@@ -51,9 +57,10 @@ try:
 except Exception:
     print("too much for a bundle: refused")
 
+unanswered = [each.wait.remote() for each in members]
 remove_placement_group(group)
 try:
-    ray.get([each.place.remote() for each in members], timeout=60)
+    ray.get(unanswered, timeout=60)
 except ray.exceptions.RayActorError:
     print("after removal: its actors have ended")
 assert placement_group_table(group)["state"] == "REMOVED"

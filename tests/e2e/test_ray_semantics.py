@@ -144,7 +144,7 @@ def test_a_strategy_without_a_group_is_outside_of_the_one_that_captures(idle: Ho
     assert troupe.get(actor.group_of_child.remote(outside=False), timeout=TIMEOUT_S) == group.id
     assert troupe.get(actor.group_of_child.remote(outside=True), timeout=TIMEOUT_S) is None
     troupe.util.remove_placement_group(group)
-    with pytest.raises(ValueError, match="bundle index 1 without a placement group"):
+    with pytest.raises(ValueError, match="the value of bundle index must be -1, not 1"):
         PlacementGroupSchedulingStrategy(None, 1)
 
 
@@ -168,7 +168,8 @@ def test_types_for_annotations(idle: Home) -> None:
 def test_the_context_by_its_older_names(idle: Home) -> None:
     here = troupe.get_runtime_context()
     assert here.get() == {"job_id": here.get_job_id(), "node_id": here.get_node_id(), "namespace": here.namespace}
-    assert (here.actor_id, here.task_id, here.current_placement_group_id) == (None, None, None)
+    with pytest.warns(DeprecationWarning, match=r"Use get_actor_id\(\) instead"):
+        assert (here.actor_id, here.task_id, here.current_placement_group_id) == (None, None, None)
     assert here.get_runtime_env_string() == "{}"
 
 

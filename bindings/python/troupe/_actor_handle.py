@@ -94,6 +94,11 @@ class ActorMethod(Caller):
     def __repr__(self) -> str:
         return f"<method {self._name} of {self._link.label}>"
 
+    def __reduce__(self) -> tuple:
+        """It travels as its handle does, and keeps the actor alive where that would."""
+        traits = Traits({self._name: self._options}, self._retries, self._link.pending_max, self._link.ordered)
+        return _pickled.actor_method, (ActorHandle(self._link, traits, self._life), self._name)
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"Actor methods cannot be called directly. Instead of running 'object.{self._name}()', try "
                         f"'object.{self._name}.remote()'.")

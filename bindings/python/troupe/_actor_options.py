@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from troupe import _infeasible, _leave, _program, _resources, _selectors, _session, _threads
+from troupe.ray_compat import _words
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
@@ -48,7 +49,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("get_if_exists needs a name")
     _program.check_namespace(options.get("namespace"))
     _resources.check_priority(options.get("priority") or 0)
-    if options.get("num_gpus") is not None:
+    if options.get("num_gpus") is not None and not _words.late_checks():
         _resources.check_gpus(options["num_gpus"])
     _selectors.of_node(options)
     return dict(options)

@@ -62,7 +62,7 @@ class ActorClass:
 
     def options(self, **options: Any) -> "ActorClass":
         """The same class with other options for the actors it creates."""
-        return ActorClass(self._cls, {**self._options, **_selectors.of_group(options)})
+        return ActorClass(self._cls, _selectors.changed(self._options, options))
 
     def remote(self, /, *args: Any, **kwargs: Any) -> "ActorHandle":
         """Creates an actor and returns its handle at once.

@@ -18,6 +18,7 @@ from typing import Any
 from troupe import _callbacks, _calls, _capture, _main, _pickled, _signals, exceptions
 from troupe._bridge import native
 from troupe._identity import boot_id
+from troupe.ray_compat import _words
 
 BRINGING_S = 60.0  # from when the actor's process waits for what its maker is to bring
 _MARK = b"TRpackage"  # no pickle begins so
@@ -54,7 +55,13 @@ class Package:
         self._what = f"the actor class {cls.__name__}"
         args = tuple(self._placed(each) for each in args)
         kwargs = {name: self._placed(each) for name, each in kwargs.items()}
-        self._pickled = self.refs.take(lambda: _capture.dumps(cls, args, kwargs, *also, what=self._what))
+        try:
+            self._pickled = self.refs.take(lambda: _capture.dumps(cls, args, kwargs, *also, what=self._what))
+        except exceptions.TooLargeError:
+            _check_size(cls, self._what)
+            raise
+        if len(self._pickled) > _words.function_bytes_max(_capture.LIMIT_BYTES):
+            _check_size(cls, self._what)
 
     def _placed(self, value: Any) -> Any:
         if type(value) is not _calls.Ref:
@@ -73,6 +80,14 @@ class Package:
             late = self.refs.take(lambda: _capture.dumps(None, values, {}, what=f"an argument of {self._what}"))
         holder = native.refs_holder() if len(self.refs) else b""
         return _MARK + pickle.dumps((holder, boot_id(), self.refs.names(), late, self._pickled))
+
+
+def _check_size(cls: type, what: str) -> None:
+    """Raises what is raised for a class that is too large itself, without the arguments."""
+    try:
+        _capture.dumps(cls, (), {}, what=what, limit=_words.function_bytes_max(_capture.LIMIT_BYTES))
+    except exceptions.TooLargeError as error:
+        raise _words.of_oversized("actor", cls.__name__, error) from None
 
 
 def _value_of(ref: Any) -> Any:

@@ -29,14 +29,17 @@ def request(session: Any, kind: str, fields: Mapping[str, Any], spec: dict[str, 
             what: str) -> tuple[str, dict, bytes]:
     """A request that may be refused because no node can hold what `spec`, a part of its fields, asks for.
 
-    `what` begins the line that says that it waits; empty: there is none. Blocks for the answer, or two. Raises PlacementError where it is not to wait, and what the request raises otherwise.
+    `what` begins the line that says that it waits; empty: there is none. Blocks for the answer, or two. Raises PlacementError where it is
+    not to wait, and what the request raises otherwise.
     """
     try:
         return session.request(kind, fields, payload)
     except exceptions.PlacementError as error:
         if not waits(session, asked):
             raise
-        if what:
-            _status.say(f"{what} waits for a node that can hold it: {error}")
+        reason = str(error)
     spec["infeasible_waits"] = True
-    return session.request(kind, fields, payload)
+    answer = session.request(kind, fields, payload)  # refused where no node that joins can help
+    if what:
+        _status.say(f"{what} waits for a node that can hold it: {reason}")
+    return answer

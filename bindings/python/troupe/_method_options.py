@@ -14,6 +14,7 @@ from typing import Any
 
 from troupe import _parameters, _pickled
 from troupe._parameters import Parameters
+from troupe.ray_compat import _words
 
 STREAMING = "streaming"
 DYNAMIC = "dynamic"
@@ -139,6 +140,7 @@ def method(*args: Any, **options: Any) -> Callable[[Callable], Callable]:
     checked = check(options)
 
     def mark(function: Callable) -> Callable:
+        _words.check_yields(function, options.get("num_returns"))
         setattr(function, _ATTRIBUTE, {**getattr(function, _ATTRIBUTE, {}), **checked})
         return function
 
@@ -174,6 +176,19 @@ def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
 
 
+def _is_ordered(options: Mapping[str, Any], *, is_async: bool) -> bool:
+    """Whether calls run in the order in which their caller made them. ValueError where that is asked for and cannot be."""
+    threads = options.get("max_concurrency") or 1
+    overtaking = options.get("allow_out_of_order_execution")
+    if overtaking is None:  # as Ray: threads and coroutines have no order anyhow
+        return not is_async and threads == 1 and not options.get("concurrency_groups")
+    if not overtaking and (is_async or threads > 1):
+        what = "methods that are coroutines" if is_async else f"max_concurrency={threads}"
+        raise ValueError(f"allow_out_of_order_execution=False does not go with {what}: those calls run beside each other, in no order\n"
+                         "  leave the option away, or give the actor plain methods on one thread")
+    return not overtaking
+
+
 @dataclasses.dataclass(frozen=True)
 class Traits:
     """What a handle knows of its actor's class and options. `methods` is None where nothing is known."""
@@ -197,11 +212,7 @@ class Traits:
                        for name, each in functions.items() if not name.startswith("__") or name in _OPERATORS}
             known = _known[actor_class] = methods, any(map(_is_async, functions.values()))
         methods, is_async = known
-        ordered = options.get("allow_out_of_order_execution")
-        if ordered is None:  # as Ray: threads and coroutines have no order anyhow
-            ordered = not is_async and (options.get("max_concurrency") or 1) == 1 and not options.get("concurrency_groups")
-        else:
-            ordered = not ordered
+        ordered = _is_ordered(options, is_async=is_async)
         return cls(methods, options.get("max_task_retries") or 0, options.get("max_pending_calls") or -1,
                    ordered, is_async)
 

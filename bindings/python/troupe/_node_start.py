@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _executables, _home, _resources, exceptions
+from troupe import _executables, _home, _resources, _selectors, exceptions
 
 
 _TOKEN_BYTES_MAX = 4096
@@ -40,6 +40,7 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None, memor
         args.append(f"--memory={_resources.bytes_of(memory)}")
     if resources:
         args.append(f"--resources={json.dumps(dict(resources))}")
+        labels = _selectors.labels_of_types(resources, labels)
     if labels:
         for key, value in labels.items():
             if not isinstance(key, str) or not isinstance(value, str):

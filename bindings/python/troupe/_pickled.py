@@ -83,6 +83,11 @@ def counted_handle(actor: str, class_name: str, traits: Any, *life: Any) -> Any:
     return made
 
 
+def actor_method(handle: Any, name: str) -> Any:
+    """A method of a handle, with its options."""
+    return getattr(handle, name)
+
+
 def traits(fields: Mapping[str, Any]) -> Any:
     """What a handle knows of its actor's class."""
     from troupe._method_options import Traits

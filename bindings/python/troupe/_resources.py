@@ -74,6 +74,7 @@ def for_actor(num_cpus: float | None, num_gpus: float | None, memory: float | No
     if num_cpus is not None:
         held["CPU"] = num_cpus
     if num_gpus is not None:
+        check_gpus(num_gpus)
         held["GPU"] = num_gpus
     if memory is not None:
         held["memory"] = memory

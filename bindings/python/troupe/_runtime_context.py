@@ -2,14 +2,26 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 from troupe import _session, _workers
 from troupe._actor_host import ActorContext
 from troupe._identity import HexID, boot_id
 from troupe.launch import _context
+from troupe.util.annotations import RayDeprecationWarning
 
 _ACCELERATORS = ("FURIOSA", "GPU", "HPU", "MBLT", "NPU", "RBLN", "TPU", "TTNPU", "neuron_cores")
+
+
+def _older(name: str, function: str) -> property:
+    """The id by its older name, which warns."""
+
+    def get(self: "RuntimeContext") -> HexID | None:
+        warnings.warn(f"RuntimeContext.{name} is deprecated: Use {function}() instead", RayDeprecationWarning, stacklevel=2)
+        return _as_id(getattr(self, function)())
+
+    return property(get, doc=f"What {function}() gives, as an id with `.hex()`.")
 
 
 class RuntimeContext:
@@ -37,12 +49,14 @@ class RuntimeContext:
         return self._here("node_name")
 
     def get_actor_id(self) -> str | None:
-        """Id of the actor this code runs in."""
-        return ActorContext.current.actor if ActorContext.current else None
+        """Id of the actor this code runs in; None in a task and in a program."""
+        here = _actor_here()
+        return here.actor if here is not None else None
 
     def get_actor_name(self) -> str | None:
-        """Its name."""
-        return ActorContext.current.name if ActorContext.current else None
+        """Its name, "" where it has none."""
+        here = _actor_here()
+        return here.name if here is not None else None
 
     def get_task_id(self) -> str | None:
         """Id (hex) of the task, or of the call of an actor's plain method, that this thread runs."""
@@ -104,7 +118,7 @@ class RuntimeContext:
     @property
     def current_actor(self) -> Any:
         """The handle of the actor this code runs in. RuntimeError elsewhere."""
-        here = ActorContext.current
+        here = _actor_here()
         if here is None:
             raise RuntimeError("current_actor is for code that runs in an actor")
         from troupe._actor_handle import ActorHandle, watched
@@ -138,18 +152,19 @@ class RuntimeContext:
         return json.dumps(self.runtime_env, default=str)
 
     def get(self) -> dict[str, Any]:
-        """The ids of this process by name: `job_id`, `node_id`, `namespace`; in an actor or task `actor_id`, `task_id` too."""
-        here = {"job_id": self.job_id, "node_id": self.node_id, "namespace": self.namespace}
-        inside = {"actor_id": self.actor_id, "task_id": self.task_id}
+        """The ids of this process by name: `job_id`, `node_id`, `namespace`; in an actor's method `actor_id` and `task_id` too, in a task
+        `task_id`."""
+        here = {"job_id": _as_id(self.get_job_id()), "node_id": _as_id(self.get_node_id()), "namespace": self.namespace}
+        inside = {"actor_id": _as_id(self.get_actor_id()), "task_id": _as_id(self.get_task_id())}
         return {**here, **{name: value for name, value in inside.items() if value is not None}}
 
     # Ray's older names, whose ids have `.hex()`.
-    node_id = property(lambda self: _as_id(self.get_node_id()))
-    job_id = property(lambda self: _as_id(self.get_job_id()))
-    actor_id = property(lambda self: _as_id(self.get_actor_id()))
-    task_id = property(lambda self: _as_id(self.get_task_id()))
+    node_id = _older("node_id", "get_node_id")
+    job_id = _older("job_id", "get_job_id")
+    actor_id = _older("actor_id", "get_actor_id")
+    task_id = _older("task_id", "get_task_id")
+    current_placement_group_id = _older("current_placement_group_id", "get_placement_group_id")
     worker_id = property(lambda self: _as_id(self.get_worker_id()))
-    current_placement_group_id = property(lambda self: _as_id(self.get_placement_group_id()))
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
         """Devices this process may use, by kind, of all kinds that Ray has: Troupe finds GPUs."""
@@ -161,6 +176,13 @@ class RuntimeContext:
     def _here(field: str) -> Any:
         place = ActorContext.current or _context.current_or_none()
         return getattr(place, field) if place is not None else _of_driver(field)
+
+
+def _actor_here() -> ActorContext | None:
+    """Of the actor whose code this is: the process of a task has one too, which nobody knows of."""
+    from troupe._task_host import TaskHost
+
+    return ActorContext.current if TaskHost.current is None else None
 
 
 def _as_id(text: str | None) -> HexID | None:

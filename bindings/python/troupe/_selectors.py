@@ -35,8 +35,13 @@ GPU_TYPE = "gpu_type"  # the label that tells a node's GPUs
 NODE_IP = "node_ip"  # what the head takes a node's address for, unless a label of that name says otherwise
 NODE_ID = "ray.io/node-id"  # likewise its id
 ADDRESS_PREFIX = "node:"
+TYPE_PREFIX = "accelerator_type:"
+"""Of Ray's resource that says a node's type of GPU: what a node offers of it is its label `gpu_type`, and a trace of it that is asked for is that
+label's value."""
+_TRACE = 0.01
 
 
+_BOTH = "placement_group= and scheduling_strategy= both say where: give the second alone, a PlacementGroupSchedulingStrategy"
 _GROUP = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
 
 
@@ -51,15 +56,30 @@ def of_group(options: Mapping[str, Any]) -> Mapping[str, Any]:
     said = rest.get("scheduling_strategy") is not None
     if group in (None, "default"):
         if index != -1:
-            raise ValueError(f"placement_group_bundle_index={index} needs a placement_group")
+            raise ValueError("If placement group is not set, the value of bundle index must be -1: "
+                             f"placement_group_bundle_index={index} needs a placement_group")
         if group is None and not said:
             rest["scheduling_strategy"] = "DEFAULT"  # outside of any
         return rest
     if said:
-        raise ValueError("placement_group= and scheduling_strategy= both say where: give the second alone, a "
-                         "PlacementGroupSchedulingStrategy")
-    rest["scheduling_strategy"] = PlacementGroupSchedulingStrategy(group, index, options.get("placement_group_capture_child_tasks"))
+        raise ValueError(_BOTH)
+    strategy = PlacementGroupSchedulingStrategy(group, index, options.get("placement_group_capture_child_tasks"))
+    strategy.of_option = True
+    rest["scheduling_strategy"] = strategy
     return rest
+
+
+def changed(options: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` with those of `given` in their place. ValueError where one of the two has a `placement_group`, the other a strategy."""
+    given = of_group(given)
+    before, now = options.get("scheduling_strategy"), given.get("scheduling_strategy")
+    if before not in (None, "DEFAULT") and now not in (None, "DEFAULT") and _of_option(before) != _of_option(now):
+        raise ValueError(_BOTH)
+    return {**options, **given}
+
+
+def _of_option(strategy: Any) -> bool:
+    return getattr(strategy, "of_option", False)
 
 
 def of_node(options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -75,6 +95,10 @@ def of_node(options: Mapping[str, Any]) -> Mapping[str, Any]:
         rest["resources"], address = of_address(resources)
         if address is not None:
             _require(rest, NODE_IP, address, f"resources={resources!r}")
+        for name, amount in list(rest["resources"].items()):
+            if isinstance(name, str) and name.startswith(TYPE_PREFIX) and isinstance(amount, float) and 0 < amount <= _TRACE:
+                rest["resources"] = {each: value for each, value in rest["resources"].items() if each != name}
+                _require(rest, GPU_TYPE, name.removeprefix(TYPE_PREFIX), f"resources={resources!r}")
     return rest
 
 
@@ -92,6 +116,12 @@ def of_address(resources: Mapping[str, float]) -> tuple[Mapping[str, float], str
     if address == "__internal_head__":
         raise ValueError("the head is no node here: name one by its address, or by NodeAffinitySchedulingStrategy")
     return {name: amount for name, amount in resources.items() if name != addresses[0]}, address
+
+
+def labels_of_types(resources: Mapping[str, float] | None, labels: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    """A node's labels, with its type of GPU where it offers Ray's resource for one type and no label says it."""
+    types = [name.removeprefix(TYPE_PREFIX) for name, amount in (resources or {}).items() if str(name).startswith(TYPE_PREFIX) and amount]
+    return {GPU_TYPE: types[0], **(labels or {})} if len(types) == 1 else labels
 
 
 def _require(options: dict[str, Any], key: str, value: str, said: str) -> None:

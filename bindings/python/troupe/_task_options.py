@@ -8,6 +8,7 @@ from typing import Any
 
 from troupe import _infeasible, _method_options, _resources, _selectors
 from troupe._method_options import STREAMING, MethodOptions
+from troupe.ray_compat import _words
 
 RETRIES = 3
 _PLACING = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "accelerator_type",
@@ -59,6 +60,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     returns = options.get("num_returns")
     if returns is None and inspect.isgeneratorfunction(function):
         returns = STREAMING
+    _words.check_yields(function, returns)
     given = {"num_returns": returns,
              "_generator_backpressure_num_objects": options.get("_generator_backpressure_num_objects")}
     return TaskOptions(
@@ -95,7 +97,7 @@ def _amount(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a number of at least 0, not {value!r}")
     if not value >= 0:
         raise ValueError(f"{name} must be a number of at least 0, not {value!r}")
-    if name == "num_gpus":
+    if name == "num_gpus" and not _words.late_checks():
         _resources.check_gpus(value)
 
 

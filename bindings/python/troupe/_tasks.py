@@ -10,6 +10,7 @@ from typing import Any
 
 from troupe import _actor_options, _api, _blobs, _capture, _parameters, _pickled, _selectors, _session, _task_options, exceptions
 from troupe._bridge import native
+from troupe.ray_compat import _words
 
 INLINE_BYTES_MAX = 4 << 20
 
@@ -32,8 +33,12 @@ class RemoteFunction:
         self.__doc__ = function.__doc__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        name = f"{self._function.__module__}.{self.__name__}" if hasattr(self._function, "__module__") else self.__name__
+        name = self._full_name
         raise TypeError(f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'.")
+
+    @property
+    def _full_name(self) -> str:
+        return f"{self._function.__module__}.{self.__name__}" if hasattr(self._function, "__module__") else self.__name__
 
     def __reduce__(self) -> tuple:
         return _pickled.remote_function, (self._function, self._options)
@@ -43,7 +48,7 @@ class RemoteFunction:
 
     def options(self, **options: Any) -> "RemoteFunction":
         """The same function with other options."""
-        return RemoteFunction(self._function, {**self._options, **_selectors.of_group(options)})
+        return RemoteFunction(self._function, _selectors.changed(self._options, options))
 
     def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """Ray's other way to write `options(...).remote(*args, **kwargs)`."""
@@ -83,8 +88,12 @@ class RemoteFunction:
         """What starts the tasks of this function in a pool."""
         if self._payload is None:
             refs = native.TakenRefs()
-            self._payload = refs.take(lambda: _capture.dumps(self._function, (), {}, self._checked.name,
-                                                             what=f"the function {self.__name__}"))
+            limit = _words.function_bytes_max(_capture.LIMIT_BYTES)
+            try:
+                self._payload = refs.take(lambda: _capture.dumps(self._function, (), {}, self._checked.name,
+                                                                 what=f"the function {self.__name__}", limit=limit))
+            except exceptions.TooLargeError as error:
+                raise _words.of_oversized("remote function", self._full_name, error) from None
             self._refs = refs if len(refs) else None
         key = hashlib.sha256(self._payload).hexdigest()[:32]
         definition = self._payload

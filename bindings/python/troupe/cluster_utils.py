@@ -24,7 +24,7 @@ from troupe import _cluster, _executables, _home, _local, _node_start, _scratch,
 _STOP_GRACE_S = 5.0
 _ASK_AGAIN_S = 0.02
 # Of Ray's, about its own parts; they mean nothing here.
-_IGNORED = {"dashboard_host", "dashboard_port", "include_dashboard", "_system_config"}
+_IGNORED = {"dashboard_host", "dashboard_port", "enable_object_reconstruction", "include_dashboard", "_system_config"}
 
 
 class ClusterNode:

@@ -11,11 +11,13 @@ class PlacementGroupSchedulingStrategy:
     what the actor or task makes goes into the group too, in any bundle, unless its own options say where. Without a group
     (None): outside of the one that captures what is made here, if one does."""
 
+    of_option = False  # made of the options placement_group= and placement_group_bundle_index=
+
     def __init__(self, placement_group: Any, placement_group_bundle_index: int = -1,
                  placement_group_capture_child_tasks: bool | None = None) -> None:
         index = placement_group_bundle_index
         if placement_group is None and index != -1:
-            raise ValueError(f"bundle index {index} without a placement group")
+            raise ValueError(f"If placement group is not set, the value of bundle index must be -1, not {index}")
         if placement_group is not None and (not isinstance(index, int) or not -1 <= index < placement_group.bundle_count):
             raise ValueError(f"bundle index {index} is invalid: the group has {placement_group.bundle_count} bundles, "
                              "0 up; -1 means any")

@@ -164,9 +164,9 @@ def _object(each: dict[str, Any]) -> StateRecord:
 
 
 def _is_driver() -> bool:
-    from troupe import get_runtime_context
+    from troupe._actor_host import ActorContext
 
-    return get_runtime_context().get_actor_id() is None
+    return ActorContext.current is None
 
 
 def get_objects(id: Any, address: str | None = None, timeout: int = 30) -> list[StateRecord]:  # noqa: A002
