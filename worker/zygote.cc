@@ -50,6 +50,11 @@ void Zygote::Start() {
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   os::SpawnOptions spawn;
   spawn.argv = {options_.python, "-m", "troupe._zygote", "--fd", std::to_string(kChildFd)};
+  for (const std::string& module : options_.preimport) spawn.argv.insert(spawn.argv.end(), {"--module", module});
+  for (const std::string& path : options_.import_path) spawn.argv.insert(spawn.argv.end(), {"--path", path});
+  if (!options_.working_directory.empty()) {
+    spawn.argv.insert(spawn.argv.end(), {"--directory", options_.working_directory});
+  }
   spawn.environment = options_.environment;
   for (const char* variable : {"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1"}) {
     spawn.environment.push_back(variable);

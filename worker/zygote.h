@@ -1,4 +1,4 @@
-// The zygote of this node: an interpreter that forks ranks and actors on demand.
+// A zygote of this node: an interpreter that forks ranks and actors on demand.
 //
 // View: one process; on the worker's loop. What it forks are children of this process, announced before
 // they are, with a pidfd: until one is given to a request it is parked, and ends with its zygote; from
@@ -28,6 +28,9 @@ struct ZygoteOptions {
   std::string python;
   std::string log_path;
   std::vector<std::string> environment;
+  std::vector<std::string> preimport;    // modules beside what every process needs; one that fails makes it unusable
+  std::vector<std::string> import_path;  // where they are found
+  std::string working_directory;
 };
 
 /// The exit code of a child that its zygote ended before, or failed at, giving its request: no user's code has run in it
@@ -75,6 +78,8 @@ class Zygote {
   /// Kills it, and so what it has parked; it is not started again.
   void Stop();
 
+  /// Nobody waits for it.
+  bool idle() const { return waiting_.empty() && sent_.empty(); }
   bool is_ready() const { return ready_; }
   bool unusable() const { return unusable_; }
   int pid() const { return pid_; }

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from troupe import _program, _runtime_env, _threads
+from troupe import _program, _runtime_env
 from troupe._identity import PYTHON_VERSION
 
 INHERITED = ("NCCL_*", "GLOO_*", "TORCH_*", "OMP_NUM_THREADS", "MLFLOW_*", "WANDB_*", "HF_*",
              "CUDA_LAUNCH_BLOCKING")
-READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")  # but not `_threads.VARIABLES`
 _REMEMBERED_MAX = 1000
 _NEVER = ("TROUPE_TOKEN_FILE",)
 
@@ -26,8 +25,15 @@ def inherited(inherit_env: Iterable[str] = ()) -> dict[str, str]:
             if name not in _NEVER and any(fnmatchcase(name, pattern) for pattern in patterns)}
 
 
-def _is_read_at_import(name: str) -> bool:
-    return name not in _threads.VARIABLES and any(fnmatchcase(name, pattern) for pattern in READ_AT_IMPORT)
+def check_preimport(modules: Iterable[str]) -> tuple[str, ...]:
+    """The names of modules that are to be imported ahead. Raises TypeError or ValueError for what is no list of such names."""
+    if isinstance(modules, str):
+        raise TypeError(f"preimport must be a list of modules' names, not a text: preimport=[{modules!r}]")
+    names = tuple(modules)
+    for name in names:
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+            raise ValueError(f"preimport: {name!r} is no name of a module")
+    return names
 
 
 def import_path() -> list[str]:
@@ -59,18 +65,16 @@ def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
 
 
 def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
-          ray_compat: bool = False) -> dict[str, Any]:
+          ray_compat: bool = False, preimport: Iterable[str] = ()) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
 
-    `runtime_env` is over what init(), or the process that this one is, was given. How many threads a library has it is
-    told in the forked process (`_threads`); any other variable that libraries read when they are loaded asks for a
-    fresh interpreter instead of a fork, and so do requirements: what a fork has loaded could not be replaced.
+    `runtime_env` is over what init(), or the process that this one is, was given. Requirements ask for a fresh interpreter
+    instead of a fork: what a fork has loaded could not be replaced. For variables that libraries read when they are loaded the
+    worker sees to that (`worker/core/read_at_import.cc`), and to `preimport`, modules that are to be loaded already.
     """
     env = _runtime_env.merged(_runtime_env.inherited(session), _runtime_env.resolve(runtime_env, session))
     given = dict(env["env_vars"])
     taken = inherited(inherit_env)
-    fresh = "pip" in env or any(_is_read_at_import(name) for name in given)
-    fresh = fresh or any(_is_read_at_import(name) for name in taken)
     installed = getattr(sys.modules.get("troupe.ray_compat"), "is_installed", None)  # without it: it is being imported
     if ray_compat or (installed is not None and installed()):
         env[_runtime_env.RAY_COMPAT] = True
@@ -85,7 +89,8 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
         "env": [{"name": name, "value": value} for name, value in sorted({**taken, **given}.items())],
         "working_directory": os.getcwd() if same_host and "working_dir" not in env else "",
         "import_path": import_path() if same_host else [],
-        "fresh_interpreter": fresh,
+        "fresh_interpreter": "pip" in env,
+        "preimport": list(preimport),
         "python_version": PYTHON_VERSION,
         "travelled": sorted(taken),
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _leave, _pickled, _resources, _runtime_env, _selectors
+from troupe import _environment, _leave, _pickled, _resources, _runtime_env, _selectors
 
 STOP_GRACE_S = 10.0
 _STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
@@ -35,6 +35,7 @@ class LaunchOptions:
     api: str | None = None
     stop_grace: float = STOP_GRACE_S
     exit_grace: float = _leave.EXIT_GRACE_S
+    preimport: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)
@@ -49,7 +50,7 @@ def _count(what: str, value: Any) -> int:
 def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
              memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
-             exit_grace: float, api: str | None = None, **where: Any) -> LaunchOptions:
+             exit_grace: float, preimport: Iterable[str], api: str | None = None, **where: Any) -> LaunchOptions:
     decorator = "distributed" if mode == "distributed" else "ray_launch"
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
@@ -75,7 +76,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api,
-        stop_grace=stop_grace, exit_grace=exit_grace)
+        stop_grace=stop_grace, exit_grace=exit_grace, preimport=_environment.check_preimport(preimport))
 
 
 def _check_arguments(function: Callable[..., Any], args: tuple, kwargs: dict) -> None:
@@ -140,7 +141,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
-                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S) -> Any:
+                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
+                preimport: Iterable[str] = ()) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -150,7 +152,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     `timeout` in seconds from submission until it is told to stop, queueing included. `stop_grace`: seconds from there, from
     Ctrl-C or `cancel()`, until SIGKILL; meanwhile the ranks' code has KeyboardInterrupt or SystemExit raised in it
     (2 s after another rank's failure). `exit_grace`: seconds that a rank has from its result to the end of its process, for
-    threads, children and exit handlers. `priority`: of what waits the highest
+    threads, children and exit handlers. `preimport`: modules that the ranks' processes have imported when they are forked
+    (docs/runtime_env.md). `priority`: of what waits the highest
     is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
     nodes, and how near to each other (docs/placement.md).
 
@@ -161,7 +164,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace)
+                       exit_grace=exit_grace, preimport=preimport)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
@@ -174,7 +177,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
-               api: str | None = None) -> Any:
+               preimport: Iterable[str] = (), api: str | None = None) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -186,7 +189,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, api=api)
+                       exit_grace=exit_grace, preimport=preimport, api=api)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

@@ -55,7 +55,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, detach: bo
         "timeout_ms": round((options.timeout or 0) * 1000), "detached": detach,
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": _environment.build(options.runtime_env, options.inherit_env, session=session,
-                                          ray_compat=options.api == "troupe"),
+                                          ray_compat=options.api == "troupe", preimport=options.preimport),
     }
     if len(payload) > INLINE_BYTES_MAX:
         from troupe import _blobs
