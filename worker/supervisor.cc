@@ -22,6 +22,8 @@ namespace troupe::worker {
 namespace {
 
 constexpr int kControlFd = 3;
+constexpr char kParkedVariable[] = "TROUPE_PARKED_PROCESSES";
+constexpr char kParkedOfKeyed[] = "2";  // that keyed zygotes keep forked ahead: there may be four of them, with large libraries
 constexpr std::uint64_t kSettleEvery = 15;  // a killed process may take its seconds to end, on a machine that has no memory left
 
 std::vector<std::string> Entries(const std::vector<wire::EnvVar>& variables) {
@@ -42,25 +44,97 @@ Supervisor::Supervisor(async::Executor executor, const Clock& clock, ZygoteOptio
       python_(zygote.python),
       oom_(os::ReadOomKills()),
       oom_score_(os::OomScore(getpid())),
+      zygote_options_(zygote),
       zygote_(executor, clock, std::move(zygote), ZygoteEvents()) {}
 
 Supervisor::~Supervisor() { Stop(); }
 
 Zygote::Events Supervisor::ZygoteEvents() {
-  Zygote::Events events;
+  Zygote::Events events = KeyedEvents("", "");
   events.ready = [this](const wire::ZygoteReady& ready) {
     events_.zygote(ready.usable, ready.python_version);
   };
+  events.given_up = [this] {
+    Log(LogLevel::kWarning, "no zygote: every process is executed instead", {});
+    ExecuteWaiting(zygote_);
+  };
+  return events;
+}
+
+Zygote::Events Supervisor::KeyedEvents(const std::string& key, const std::string& what) {
+  Zygote::Events events;
+  events.ready = [this, key](const wire::ZygoteReady& ready) { table_.OnReady(key, ready.usable); };
   events.forked = [this](ProcessId id, int pid, UniqueFd pidfd) {
     if (const auto found = running_.find(id); found != running_.end()) found->second.forked = true;
     OnForked(id, pid, std::move(pidfd));
   };
   events.refused = [this](ProcessId id, const std::string& error) { Fail(id, error); };
-  events.given_up = [this] {
-    Log(LogLevel::kWarning, "no zygote: every process is executed instead", {});
-    ExecuteWaiting();
+  events.unanswered = [this](ProcessId id) { StartAnew(id, kTriesMax); };
+  events.given_up = [this, key, what] {
+    Log(LogLevel::kWarning, "no zygote of this kind: its processes are executed instead", {{"of", what}});
+    table_.OnReady(key, false);
+    ExecuteWaiting(*keyed_.at(key));
   };
   return events;
+}
+
+Zygote* Supervisor::Chosen(const StartProcess& plan, int tries) {
+  if (plan.fresh_interpreter || tries >= kTriesMax) return nullptr;
+  if (plan.zygote.IsDefault()) {
+    const bool execute = zygote_.unusable() || (plan.may_exec && !zygote_.is_ready());
+    return execute ? nullptr : &zygote_;
+  }
+  std::vector<std::string> waited_for;
+  for (const auto& [key, zygote] : keyed_) {
+    if (!zygote->idle()) waited_for.push_back(key);
+  }
+  const ZygoteTable::Choice choice = table_.Choose(plan.zygote, waited_for);
+  if (!choice.end.empty()) EndKeyed(choice.end);
+  if (choice.start) StartKeyed(plan.zygote);
+  const auto found = keyed_.find(plan.zygote.Text());
+  return choice.how == ZygoteTable::How::kExecute || found == keyed_.end() ? nullptr : found->second.get();
+}
+
+void Supervisor::StartKeyed(const ZygoteKey& key) {
+  ZygoteOptions options = zygote_options_;
+  const auto begins = [](const std::string& entry, const std::string& name) { return entry.rfind(name + "=", 0) == 0; };
+  for (const wire::EnvVar& each : key.variables) {
+    const auto same = [&](const std::string& entry) { return begins(entry, each.name); };
+    options.environment.erase(std::remove_if(options.environment.begin(), options.environment.end(), same),
+                              options.environment.end());
+    options.environment.push_back(each.name + "=" + each.value);
+  }
+  const bool said = std::any_of(options.environment.begin(), options.environment.end(),
+                                [&](const std::string& entry) { return begins(entry, kParkedVariable); });
+  if (!said) options.environment.push_back(std::string(kParkedVariable) + "=" + kParkedOfKeyed);
+  options.preimport = key.preimport;
+  options.import_path = key.import_path;
+  options.working_directory = key.working_directory;
+  const std::string text = key.Text();
+  EndKeyed(text);
+  Log(LogLevel::kInfo, "a zygote of its own is started", {{"of", key.Describe()}});
+  auto zygote = std::make_unique<Zygote>(executor_, clock_, std::move(options), KeyedEvents(text, key.Describe()));
+  keyed_.emplace(text, std::move(zygote)).first->second->Start();
+}
+
+void Supervisor::EndKeyed(const std::string& key) {
+  auto ended = keyed_.extract(key);
+  if (ended.empty()) return;
+  ended.mapped()->Stop();
+  const int pid = ended.mapped()->pid();
+  if (pid != 0) ending_.emplace(pid, std::move(ended.mapped()));
+}
+
+std::vector<Zygote*> Supervisor::Zygotes() {
+  std::vector<Zygote*> all = {&zygote_};
+  for (const auto& [key, zygote] : keyed_) all.push_back(zygote.get());
+  for (const auto& [pid, zygote] : ending_) all.push_back(zygote.get());
+  return all;
+}
+
+bool Supervisor::IsOfZygotes(int pid) {
+  const std::vector<Zygote*> all = Zygotes();
+  return std::any_of(all.begin(), all.end(), [pid](const Zygote* each) { return each->pid() == pid || each->IsParked(pid); });
 }
 
 void Supervisor::Start(StartProcess effect, int tries) {
@@ -86,14 +160,13 @@ void Supervisor::Start(StartProcess effect, int tries) {
     return;
   }
   running.channel = *std::move(channel);
-  const bool execute = running.plan.fresh_interpreter || zygote_.unusable() || tries >= kTriesMax ||
-                       (running.plan.may_exec && !zygote_.is_ready());
-  if (execute) {
+  Zygote* const zygote = Chosen(running.plan, tries);
+  if (zygote == nullptr) {
     Execute(running, std::move(order));
     return;
   }
   if (running.plan.has_begin) running.channel->Send(running.plan.begin);
-  zygote_.Fork(std::move(order));
+  zygote->Fork(std::move(order));
 }
 
 void Supervisor::Execute(Running& running, ForkOrder order) {
@@ -134,17 +207,19 @@ StatusOr<os::Spawned> Supervisor::StartTool(std::vector<std::string> arguments, 
   return tool;
 }
 
-void Supervisor::ExecuteWaiting() {
-  for (ForkOrder& order : zygote_.WithdrawAll()) {
+void Supervisor::ExecuteWaiting(Zygote& zygote) {
+  for (ForkOrder& order : zygote.WithdrawAll()) {
     const auto found = running_.find(order.request.process);
-    if (found == running_.end()) continue;
-    // Its first message is in the channel already, before the request that an executed process
-    // expects first: a new channel has them in order.
-    StartProcess plan = std::move(found->second.plan);
-    const int tries = found->second.tries;
-    running_.erase(found);
-    Start(std::move(plan), tries);
+    if (found != running_.end()) StartAnew(found->first, found->second.tries);
   }
+}
+
+void Supervisor::StartAnew(ProcessId id, int tries) {
+  auto old = running_.extract(id);
+  if (old.empty()) return;
+  // Its first message is in the channel already, before the request that an executed process
+  // expects first: a new channel has them in order.
+  Start(std::move(old.mapped().plan), tries);
 }
 
 void Supervisor::OnForked(ProcessId id, int pid, UniqueFd pidfd) {
@@ -176,10 +251,7 @@ bool Supervisor::StartedAgain(ProcessId id, const os::Reaped& child) {
   if (begun || still->second.spoke) return false;
   Log(LogLevel::kWarning, "a process ended before it had its request; it is started again",
       {{"process", id.Short()}, {"pid", child.pid}});
-  StartProcess plan = std::move(still->second.plan);
-  const int tries = still->second.tries + 1;
-  running_.erase(still);
-  Start(std::move(plan), tries);
+  StartAnew(id, still->second.tries + 1);
   return true;
 }
 
@@ -208,7 +280,9 @@ void Supervisor::Signal(ProcessId id, int signal) {
   if (found == running_.end() || found->second.exited) return;
   Running& running = found->second;
   if (running.pid == 0) {
-    if (zygote_.Withdraw(id)) Fail(id, "it was cancelled before it started");
+    for (Zygote* zygote : Zygotes()) {
+      if (zygote->Withdraw(id)) return Fail(id, "it was cancelled before it started");
+    }
     return;
   }
   running.killed = true;
@@ -249,7 +323,7 @@ void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
 
 void Supervisor::OnChildren() {
   const std::vector<os::Reaped> ended = os::ReapChildren();
-  zygote_.Drain();
+  for (Zygote* zygote : Zygotes()) zygote->Drain();
   for (const os::Reaped& child : ended) OnReaped(child);
   SweepOrphans();
 }
@@ -258,12 +332,14 @@ void Supervisor::OnReaped(const os::Reaped& child) {
   const auto known = by_pid_.find(child.pid);
   if (known == by_pid_.end()) {
     if (tools_.erase(child.pid) > 0) return;
-    if (child.pid == zygote_.pid()) {
-      zygote_.OnEnded(ExitText(Describe(child, stopping_)));
-    } else if (zygote_.OnParkedEnded(child.pid)) {
+    if (ending_.erase(child.pid) > 0) return;
+    for (Zygote* zygote : Zygotes()) {
+      if (child.pid == zygote->pid()) return zygote->OnEnded(ExitText(Describe(child, stopping_)));
+      if (!zygote->OnParkedEnded(child.pid)) continue;
       Describe(child, stopping_);  // takes its kill, should it have been one for want of memory
+      return;
     }
-    return;  // or an orphan of some family
+    return;  // an orphan of some family
   }
   const ProcessId id = known->second;
   by_pid_.erase(known);
@@ -325,9 +401,9 @@ void Supervisor::SweepOrphans() {
   std::set<ProcessId> alive;
   bool strangers = false;
   const std::vector<pid_t> children = os::Children();
-  zygote_.Drain();
+  for (Zygote* zygote : Zygotes()) zygote->Drain();
   for (const pid_t pid : children) {
-    if (pid == zygote_.pid() || by_pid_.count(pid) > 0 || tools_.count(pid) > 0 || zygote_.IsParked(pid)) continue;
+    if (by_pid_.count(pid) > 0 || tools_.count(pid) > 0 || IsOfZygotes(pid)) continue;
     const StatusOr<UniqueFd> pidfd = os::OpenPidfd(pid);  // before the question whose it is
     if (!pidfd.ok()) continue;
     const ProcessId family = FamilyOf(pid);
@@ -364,6 +440,11 @@ void Supervisor::Tidy() {
     logs_.Trim(LogFile(running.plan.log, true));
   }
   ScoreForMemory();
+  std::vector<std::string> unusable;
+  for (const auto& [key, zygote] : keyed_) {
+    if (zygote->unusable()) unusable.push_back(key);
+  }
+  for (const std::string& key : unusable) EndKeyed(key);
 }
 
 void Supervisor::ScoreForMemory() {
@@ -386,7 +467,7 @@ bool Supervisor::Writing(const std::string& log_file) const {
 
 void Supervisor::Stop() {
   if (std::exchange(stopping_, true)) return;
-  zygote_.Stop();
+  for (Zygote* zygote : Zygotes()) zygote->Stop();
   for (auto& [id, running] : running_) {
     if (running.pidfd.valid()) static_cast<void>(os::SendSignal(running.pidfd, SIGKILL));
   }

@@ -21,6 +21,7 @@
 #include "runtime/os/signals.h"
 #include "worker/core/effects.h"
 #include "worker/core/exit_info.h"
+#include "worker/core/zygote_table.h"
 #include "worker/log_files.h"
 #include "worker/oom_evidence.h"
 #include "worker/process_channel.h"
@@ -90,6 +91,12 @@ class Supervisor {
   };
 
   Zygote::Events ZygoteEvents();
+  Zygote::Events KeyedEvents(const std::string& key, const std::string& what);
+  Zygote* Chosen(const StartProcess& plan, int tries);
+  void StartKeyed(const ZygoteKey& key);
+  void EndKeyed(const std::string& key);
+  std::vector<Zygote*> Zygotes();
+  bool IsOfZygotes(int pid);
   void Start(StartProcess effect, int tries);
   void Execute(Running& running, ForkOrder order);
   void OnForked(ProcessId id, int pid, UniqueFd pidfd);
@@ -102,7 +109,8 @@ class Supervisor {
   ExitInfo Describe(const os::Reaped& child, bool killed_by_us);
   void SweepOrphans();
   ProcessId FamilyOf(int pid) const;
-  void ExecuteWaiting();
+  void StartAnew(ProcessId id, int tries);
+  void ExecuteWaiting(Zygote& zygote);
   void ScoreForMemory();
 
   const async::Executor executor_;
@@ -118,7 +126,11 @@ class Supervisor {
   const int oom_score_;  // this process's own
   std::uint64_t tidied_ = 0;
   bool stopping_ = false;
-  Zygote zygote_;
+  const ZygoteOptions zygote_options_;
+  ZygoteTable table_;
+  std::map<std::string, std::unique_ptr<Zygote>> keyed_;
+  std::map<int, std::unique_ptr<Zygote>> ending_;  // by process, until it is reaped
+  Zygote zygote_;                                  // the node's own
 };
 
 }  // namespace troupe::worker

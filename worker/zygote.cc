@@ -50,6 +50,11 @@ void Zygote::Start() {
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   os::SpawnOptions spawn;
   spawn.argv = {options_.python, "-m", "troupe._zygote", "--fd", std::to_string(kChildFd)};
+  for (const std::string& module : options_.preimport) spawn.argv.insert(spawn.argv.end(), {"--module", module});
+  for (const std::string& path : options_.import_path) spawn.argv.insert(spawn.argv.end(), {"--path", path});
+  if (!options_.working_directory.empty()) {
+    spawn.argv.insert(spawn.argv.end(), {"--directory", options_.working_directory});
+  }
   spawn.environment = options_.environment;
   for (const char* variable : {"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1"}) {
     spawn.environment.push_back(variable);
@@ -171,16 +176,16 @@ void Zygote::OnReply(const wire::ForkReply& reply) {
   }
   auto child = parked_.extract(reply.pid);
   if (child.empty()) {  // it has ended since, and was reaped: nothing was given to it
-    AskAgain(std::move(order), "the processes that were to become it ended before they did");
+    AskAgain(std::move(order));
     SendWaiting();
     return;
   }
   events_.forked(reply.process, reply.pid, std::move(child.mapped()));
 }
 
-void Zygote::AskAgain(ForkOrder order, const std::string& why) {
+void Zygote::AskAgain(ForkOrder order) {
   if (order.tries >= kTriesMax) {
-    events_.refused(order.request.process, why);
+    events_.unanswered(order.request.process);
   } else {
     waiting_.push_front(std::move(order));
   }
@@ -205,7 +210,7 @@ void Zygote::Lost(const std::string& why) {
   if (stopped_) return;
   Log(LogLevel::kWarning, "zygote lost", {{"reason", why}});
   std::deque<ForkOrder> unanswered = std::exchange(sent_, {});
-  for (; !unanswered.empty(); unanswered.pop_back()) AskAgain(std::move(unanswered.back()), why);
+  for (; !unanswered.empty(); unanswered.pop_back()) AskAgain(std::move(unanswered.back()));
   failures_ = was_ready ? 0 : failures_ + 1;
   if (failures_ >= kFailuresMax) {
     unusable_ = true;

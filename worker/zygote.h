@@ -1,10 +1,10 @@
-// The zygote of this node: an interpreter that forks ranks and actors on demand.
+// A zygote of this node: an interpreter that forks ranks and actors on demand.
 //
 // View: one process; on the worker's loop. What it forks are children of this process, announced before
 // they are, with a pidfd: until one is given to a request it is parked, and ends with its zygote; from
 // then on it is nobody's but its own. The zygote is started at once, again when it dies, and given up
 // after some deaths in a row before it was ready: everything is executed instead. Fork requests wait
-// until it is ready; one that it had not answered when it died goes to the next one, once.
+// until it is ready; one that it had not answered when it died goes to the next one, once, and is executed then.
 #pragma once
 
 #include <deque>
@@ -28,6 +28,9 @@ struct ZygoteOptions {
   std::string python;
   std::string log_path;
   std::vector<std::string> environment;
+  std::vector<std::string> preimport;    // modules beside what every process needs; one that fails makes it unusable
+  std::vector<std::string> import_path;  // where they are found
+  std::string working_directory;
 };
 
 /// The exit code of a child that its zygote ended before, or failed at, giving its request: no user's code has run in it
@@ -51,6 +54,7 @@ class Zygote {
     std::function<void(const wire::ZygoteReady&)> ready;  // also when it is not usable
     std::function<void(ProcessId, int pid, UniqueFd pidfd)> forked;
     std::function<void(ProcessId, const std::string& error)> refused;
+    std::function<void(ProcessId)> unanswered;  // by kTriesMax zygotes, each of which ended: it is to be executed
     std::function<void()> given_up;  // unusable() has just become true
   };
 
@@ -75,6 +79,8 @@ class Zygote {
   /// Kills it, and so what it has parked; it is not started again.
   void Stop();
 
+  /// Nobody waits for it.
+  bool idle() const { return waiting_.empty() && sent_.empty(); }
   bool is_ready() const { return ready_; }
   bool unusable() const { return unusable_; }
   int pid() const { return pid_; }
@@ -85,7 +91,7 @@ class Zygote {
   void Take(const wire::Message& message, std::vector<UniqueFd> fds);
   void OnReply(const wire::ForkReply& reply);
   void SendWaiting();
-  void AskAgain(ForkOrder order, const std::string& why);
+  void AskAgain(ForkOrder order);
   void Lost(const std::string& why);
 
   const async::Executor executor_;

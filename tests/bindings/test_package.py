@@ -167,11 +167,14 @@ def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each["value"] for each in built["env"] if each["name"] in ("TROUPE_JOB_ID", "TROUPE_NAMESPACE")] == ["7f3a02bc", "prod"]
     assert not names & {"RANK", "PATH", "TROUPE_TOKEN_FILE"}
     assert "SET_HERE" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
-    assert {"PATH", "RANK"} <= set(built["not_taken"])
-    assert _environment.build({"env_vars": {"PYTHONHASHSEED": "1"}}, session=session)["fresh_interpreter"]
-    assert _environment.build({"env_vars": {"OMP_SCHEDULE": "static"}}, session=session)["fresh_interpreter"]
-    threads = {"env_vars": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}}
-    assert not _environment.build(threads, session=session)["fresh_interpreter"]  # told to what is loaded
+    assert {"PATH", "RANK"} <= set(built["not_taken"]) and not built["preimport"]
+    assert _environment.build({}, session=session, preimport=("json",))["preimport"] == ["json"]
+
+
+@pytest.mark.parametrize("wrong", ["json", ["not a module"], [""], [1]])
+def test_preimport_takes_names_of_modules(wrong: object) -> None:
+    with pytest.raises((TypeError, ValueError), match="preimport"):
+        _environment.check_preimport(wrong)
 
 
 START = {"LANG": "C", "HF_HOME": "/h", "HOME": "/root", "GONE": "1", "SAME": "s"}

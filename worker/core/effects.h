@@ -11,6 +11,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/time.h"
 #include "runtime/wire/messages.h"
+#include "worker/core/zygote_table.h"
 
 namespace troupe::worker {
 
@@ -39,6 +40,7 @@ struct FrameToProcess {
 struct StartProcess {
   wire::ForkRequest request;
   bool fresh_interpreter = false;  // exec, never fork
+  ZygoteKey zygote;                // what is to have been loaded already
   bool may_exec = false;           // exec when the zygote is not ready, rather than wait for it
   wire::Message begin;             // first message on the channel, unless has_begin is false
   bool has_begin = false;

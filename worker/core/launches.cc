@@ -167,6 +167,7 @@ bool Launches::ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects
   effect.request.threads = ThreadsFor(start.per_rank);
   effect.memory_bytes = AmountOf(AmountsFromWire(start.per_rank), kMemory) / kWhole;
   effect.fresh_interpreter = start.environment.fresh_interpreter;
+  effect.zygote = ZygoteKeyOf(context_.facts.base_environment, start.environment);
   effect.begin = begin;
   effect.has_begin = true;
   wire::RankBegin& body = wire::Get<wire::RankBegin>(effect.begin.body);

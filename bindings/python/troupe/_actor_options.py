@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _infeasible, _leave, _program, _resources, _selectors, _session, _threads
+from troupe import _environment, _infeasible, _leave, _program, _resources, _selectors, _session, _threads
 from troupe.ray_compat import _words
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
           "accelerator_type", "max_pending_calls", "concurrency_groups", "label_selector", "fallback_strategy", "priority",
-          "allow_out_of_order_execution", "exit_grace", "infeasible"}
+          "allow_out_of_order_execution", "exit_grace", "infeasible", "preimport"}
 _IGNORED = {"enable_task_events", "enable_tensor_transport", "object_store_memory"}  # Ray's, without a meaning here
 _SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy", "accelerator_type")
 
@@ -41,6 +41,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
     if options.get("exit_grace") is not None:
         _leave.check_grace("exit_grace", options["exit_grace"])
     _infeasible.check(options.get("infeasible"))
+    _environment.check_preimport(options.get("preimport") or ())
     _check_groups(options.get("concurrency_groups"))
     pending = options.get("max_pending_calls")
     if pending is not None and (not isinstance(pending, int) or pending < -1):

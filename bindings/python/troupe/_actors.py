@@ -101,7 +101,7 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     elif (args or kwargs) and cls.__init__ is object.__init__ and cls.__new__ is object.__new__:
         raise TypeError(f"{cls.__name__}() takes no arguments: the class has no __init__")
     package = Package(cls, args, kwargs, traits, _actor_options.running_of(options))
-    environment = _environment.build(options.get("runtime_env"), session=session)
+    environment = _environment.build(options.get("runtime_env"), session=session, preimport=options.get("preimport") or ())
     spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), environment)
     if spec["name"]:
         spec["methods"] = traits.to_json()

@@ -8,21 +8,24 @@ import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
-from troupe import _capture, _program, _runtime_env, _threads, _variables, exceptions
+from troupe import _capture, _program, _runtime_env, _variables, exceptions
 from troupe._identity import PYTHON_VERSION
 
-READ_AT_IMPORT = ("OMP_*", "LD_*", "PYTHONHASHSEED", "MKL_*", "OPENBLAS_*", "GOMP_*", "KMP_*")  # but not `_threads.VARIABLES`
-SET_BY_LIBRARIES = ("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
-"""Of those, what a library sets where it is loaded: a zygote that has loaded it has them too."""
 _REMEMBERED_MAX = 1000
 _ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kernel takes 128 KiB
 
 
-def _is_read_at_import(name: str) -> bool:
-    return name not in _threads.VARIABLES and name not in SET_BY_LIBRARIES and any(fnmatchcase(name, pattern) for pattern in READ_AT_IMPORT)
+def check_preimport(modules: Iterable[str]) -> tuple[str, ...]:
+    """The names of modules that are to be imported ahead. Raises TypeError or ValueError for what is no list of such names."""
+    if isinstance(modules, str):
+        raise TypeError(f"preimport must be a list of modules' names, not a text: preimport=[{modules!r}]")
+    names = tuple(modules)
+    for name in names:
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+            raise ValueError(f"preimport: {name!r} is no name of a module")
+    return names
 
 
 def import_path() -> list[str]:
@@ -63,20 +66,17 @@ def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
 
 
 def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
-          ray_compat: bool = False) -> dict[str, Any]:
+          ray_compat: bool = False, preimport: Iterable[str] = ()) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
 
     `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_variables`.
-    How many threads a library has it is told in the forked process (`_threads`); any other variable that libraries read when they are
-    loaded asks for a fresh interpreter instead of a fork, unless the node was started with it, and so do requirements: what a fork has
-    loaded could not be replaced.
+    Requirements ask for a fresh interpreter instead of a fork: what a fork has loaded could not be replaced. For variables that libraries
+    read when they are loaded the worker sees to that (`worker/core/read_at_import.cc`), and to `preimport`, modules that are to be loaded
+    already; how many threads a library has it is told in the forked process (`_threads`).
     """
     env = _runtime_env.merged(_runtime_env.inherited(session), _runtime_env.resolve(runtime_env, session))
     given = dict(env["env_vars"])
     choice = _variables.travelling(inherit_env)
-    fresh = "pip" in env or any(_is_read_at_import(name) for name in given)
-    nodes = _variables.at_start() if session.embedded is not None else {}
-    fresh = fresh or any(_is_read_at_import(name) and nodes.get(name) != value for name, value in choice.taken.items())
     if ray_compat or _program.follows_ray():
         env[_runtime_env.RAY_COMPAT] = True
     if any(env.values()):
@@ -92,7 +92,8 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
         "env": [{"name": name, "value": value} for name, value in sorted({**choice.taken, **given}.items())],
         "working_directory": os.getcwd() if same_host and "working_dir" not in env else "",
         "import_path": import_path() if same_host else [],
-        "fresh_interpreter": fresh,
+        "fresh_interpreter": "pip" in env,
+        "preimport": list(preimport),
         "python_version": PYTHON_VERSION,
         "travelled": sorted(choice.taken),
         # A node that the program has started for itself has what the program itself was started with.

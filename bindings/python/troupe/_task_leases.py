@@ -361,7 +361,8 @@ class Leases:
         """Asks for one more process. False: there will be none."""
         lease = Lease(pool, new_id())
         lease.borrows = pool.cpus if borrows else 0.0
-        environment = _environment.build(pool.options.get("runtime_env"), session=self._session)
+        environment = _environment.build(pool.options.get("runtime_env"), session=self._session,
+                                         preimport=pool.options.get("preimport") or ())
         spec = _actor_options.spec_of(pool.options, self._session, TASKS_CLASS, lease.actor, environment)
         spec["leased"] = True
         if borrows:

@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _infeasible, _method_options, _resources, _selectors
+from troupe import _environment, _infeasible, _method_options, _resources, _selectors
 from troupe._method_options import STREAMING, MethodOptions
 from troupe.ray_compat import _words
 
 RETRIES = 3
 _PLACING = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "accelerator_type",
-            "label_selector", "fallback_strategy", "priority", "infeasible"}
+            "label_selector", "fallback_strategy", "priority", "infeasible", "preimport"}
 _KNOWN = {*_PLACING, "name", "num_returns", "max_retries", "retry_exceptions", "max_calls",
           "_generator_backpressure_num_objects"}
 _IGNORED = {"enable_task_events"}  # Ray's, without a meaning here
@@ -51,6 +51,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     for name in ("num_cpus", "num_gpus", "memory"):
         _amount(name, options.get(name))
     _named(options.get("resources"))
+    _environment.check_preimport(options.get("preimport") or ())
     _selectors.where(options.get("label_selector"), options.get("fallback_strategy"))
     _resources.check_priority(options.get("priority") or 0)
     _infeasible.check(options.get("infeasible"))

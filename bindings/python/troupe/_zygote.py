@@ -5,6 +5,9 @@ user code, never touches CUDA and has one thread; it forks from its main thread 
 the worker's children: the worker reaps them, and the end of the zygote is not theirs. The end of its
 socket is its own end.
 
+`--module NAME`, any number of times, adds modules that its processes have loaded, from `--path FOLDER`s before its own and
+with `--directory FOLDER` as its directory: one that cannot be imported makes it unusable.
+
 Messages are control frames, one per datagram. Each child is announced by a ForkReply without a process's
 id, with a pidfd of it, before the worker is its parent. ForkRequest with three descriptors (control,
 stdout, stderr) is answered by the ForkReply that says which child becomes it. While nothing is asked, it
@@ -17,12 +20,14 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # a thread pool started by an import would make fork unsafe
 
+import argparse
 import gc
 import importlib
 import select
 import socket
 import sys
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 
@@ -51,6 +56,22 @@ def preimport(names: tuple[str, ...]) -> list[str]:
     return found
 
 
+def preimport_named(asked: argparse.Namespace) -> str:
+    """Imports the modules that were named; why it could not, or ""."""
+    if not asked.module:
+        return ""
+    sys.path[:0] = asked.path
+    try:
+        if asked.directory:
+            os.chdir(asked.directory)
+        for name in asked.module:
+            importlib.import_module(name)
+    except BaseException as error:  # a module's code may raise anything, or exit
+        traceback.print_exc()
+        return f"preimport={asked.module}: {type(error).__name__}: {error}"
+    return ""
+
+
 def probe() -> str:
     """Forks a child that looks for what would make children unusable; the reason, or ""."""
     if _os.thread_count() != 1:
@@ -74,7 +95,7 @@ def probe() -> str:
 class Zygote:
     """The socket to the worker, the children that are parked, and the actors that start. Main thread only."""
 
-    def __init__(self, sock: socket.socket, parked: int) -> None:
+    def __init__(self, sock: socket.socket, parked: int, base_path: list[str]) -> None:
         from troupe import _native
 
         self._native = _native
@@ -86,7 +107,7 @@ class Zygote:
         self._lost_in_a_row = 0
         self._poll = select.poll()
         self._actions: dict[int, Callable[[], None]] = {}
-        self._base_path = _bootstrap.base_path_of_interpreter(os.getcwd())
+        self._base_path = base_path
         self._open = True
         self._watch(sock.fileno(), self._receive)
 
@@ -209,20 +230,26 @@ class Zygote:
 
 def main() -> None:
     """Imports, probes, reports, serves."""
-    if len(sys.argv) != 3 or sys.argv[1] != "--fd" or not sys.argv[2].isdigit():
-        raise SystemExit("usage: python -m troupe._zygote --fd N (started by troupe-worker)")
+    parser = argparse.ArgumentParser(prog="python -m troupe._zygote", description="Started by troupe-worker.")
+    parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument("--module", action="append", default=[])
+    parser.add_argument("--path", action="append", default=[])
+    parser.add_argument("--directory", default="")
+    asked = parser.parse_args()
     _os.die_with_parent()
     started = time.monotonic()
-    sock = socket.socket(fileno=int(sys.argv[2]))
+    base_path = _bootstrap.base_path_of_interpreter(os.getcwd())
+    sock = socket.socket(fileno=asked.fd)
     os.set_inheritable(sock.fileno(), False)
     modules = preimport(PREIMPORT)
     preimport(OWN_MODULES)
+    failed = preimport_named(asked)
     _threads.find()
     gc.collect()
     gc.disable()
     gc.freeze()
-    reason = probe()
-    zygote = Zygote(sock, 0 if reason else _parked.default_count())
+    reason = failed or probe()
+    zygote = Zygote(sock, 0 if reason else _parked.default_count(), base_path)
     try:
         zygote.send("ZygoteReady", {
             "pid": os.getpid(), "import_ms": int((time.monotonic() - started) * 1000),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from troupe import _infeasible, _leave, _pickled, _resources, _runtime_env, _selectors
+from troupe import _environment, _infeasible, _leave, _pickled, _resources, _runtime_env, _selectors
 from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
@@ -39,6 +39,7 @@ class LaunchOptions:
     detach: bool = False
     quiet: bool = False
     infeasible: str | None = None
+    preimport: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)
@@ -57,7 +58,8 @@ def _decorator(mode: str) -> str:
 def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: str | None, cpus_per_rank: float,
              memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
-             exit_grace: float, api: str | None = None, quiet: bool = False, infeasible: str | None = None, **where: Any) -> LaunchOptions:
+             exit_grace: float, api: str | None = None, quiet: bool = False, infeasible: str | None = None,
+             preimport: Iterable[str] = (), **where: Any) -> LaunchOptions:
     decorator = _decorator(mode)
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
@@ -83,7 +85,8 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api,
-        stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet), infeasible=_infeasible.check(infeasible))
+        stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet), infeasible=_infeasible.check(infeasible),
+        preimport=_environment.check_preimport(preimport))
 
 
 def _option_names(mode: str) -> dict[str, Any]:
@@ -197,7 +200,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
                 near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
-                quiet: bool = False, infeasible: str | None = None) -> Any:
+                quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = ()) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -207,7 +210,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     `timeout` in seconds from submission until it is told to stop, queueing included. `stop_grace`: seconds from there, from
     Ctrl-C or `cancel()`, until SIGKILL; meanwhile the ranks' code has KeyboardInterrupt or SystemExit raised in it
     (2 s after another rank's failure). `exit_grace`: seconds that a rank has from its result to the end of its process, for
-    threads, children and exit handlers. `priority`: of what waits the highest
+    threads, children and exit handlers. `preimport`: modules that the ranks' processes have imported when they are forked
+    (docs/runtime_env.md). `priority`: of what waits the highest
     is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
     nodes, and how near to each other (docs/placement.md). `quiet`: no status lines (nor with TROUPE_QUIET=1); they go to stderr.
     `infeasible="wait"`: what no node can hold waits for one that joins, instead of being refused.
@@ -219,7 +223,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, quiet=quiet, infeasible=infeasible)
+                       exit_grace=exit_grace, quiet=quiet, infeasible=infeasible, preimport=preimport)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
@@ -233,7 +237,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
-               api: str | None = None, quiet: bool = False, infeasible: str | None = None) -> Any:
+               api: str | None = None, quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = ()) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -245,7 +249,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, api=api, quiet=quiet, infeasible=infeasible)
+                       exit_grace=exit_grace, api=api, quiet=quiet, infeasible=infeasible, preimport=preimport)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

@@ -58,7 +58,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHand
         "timeout_ms": round((options.timeout or 0) * 1000), "detached": options.detach,
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": _environment.build(options.runtime_env, options.inherit_env, session=session,
-                                          ray_compat=options.api == "troupe"),
+                                          ray_compat=options.api == "troupe", preimport=options.preimport),
     }
     if _status.is_quiet(options.quiet):  # rank 0's marker line too
         spec["environment"]["env"].append({"name": _status.QUIET, "value": "1"})

@@ -1,0 +1,66 @@
+// Which zygote a process is forked from, when another one is started, and which ends for it. Pure.
+//
+// The node's own has loaded what every process needs. Others are keyed by what a process wants to have been loaded, and with
+// which values of variables that are read at import (`read_at_import.h`) where these differ from the node's own. Modules that
+// were named are worth their import at the first use. Values alone are executed at first: an interpreter of its own costs no
+// more than a zygote, and most come once; from the second use on there is a zygote for them, and until it is ready they are
+// executed still. At most `zygotes_max` beside the node's own: the least recently used of those that nobody waits for ends.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/wire/messages.h"
+
+namespace troupe::worker {
+
+struct ZygoteKey {
+  std::vector<std::string> preimport;
+  std::vector<std::string> import_path;  // where these are found; empty without them
+  std::string working_directory;
+  std::vector<wire::EnvVar> variables;   // by name
+
+  /// The node's own zygote has it all.
+  bool IsDefault() const { return preimport.empty() && variables.empty(); }
+  /// One text for each key.
+  std::string Text() const;
+  /// For people: "lightning; TORCH_LOGS". Without values, some of which are secrets.
+  std::string Describe() const;
+};
+
+/// What `environment` asks for beyond the node's own environment.
+ZygoteKey ZygoteKeyOf(const std::vector<wire::EnvVar>& base_environment, const wire::RuntimeEnvironment& environment);
+
+class ZygoteTable {
+ public:
+  enum class How { kFork, kWait, kExecute };  // kWait: fork as soon as it is ready
+  struct Choice {
+    How how = How::kExecute;
+    bool start = false;  // a zygote of this key, first
+    std::string end;     // the key of one that ends before; "": none
+  };
+
+  explicit ZygoteTable(std::size_t zygotes_max = 4, std::size_t seen_max = 64) : zygotes_max_(zygotes_max), seen_max_(seen_max) {}
+
+  /// For a process of a key that is not the default one. `waited_for`: keys that a process waits for just now.
+  Choice Choose(const ZygoteKey& key, const std::vector<std::string>& waited_for);
+  /// The one of this key is ready, or cannot be used: then its processes are executed until it is forgotten.
+  void OnReady(const std::string& key, bool usable);
+
+ private:
+  enum class State { kSeen, kStarting, kReady, kUnusable };
+  struct Entry {
+    std::string key;
+    State state = State::kSeen;
+  };
+  bool MakeRoom(const std::vector<std::string>& waited_for, std::string* ended);
+
+  const std::size_t zygotes_max_;
+  const std::size_t seen_max_;
+  std::list<Entry> entries_;  // the latest used first
+};
+
+}  // namespace troupe::worker
