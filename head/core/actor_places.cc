@@ -102,31 +102,46 @@ std::vector<std::uint32_t> ActorPlacer::GpusIn(const wire::BundlePlace& place, c
   return chosen;
 }
 
+// Of a bundle, what the group's actors have not taken.
+Resources ActorPlacer::FreeIn(const wire::BundlePlace& bundle, const GroupId& group) const {
+  Resources free = FromWire(bundle.resources);
+  for (const auto& [id, actor] : turn_.state.actors) {
+    const bool inside = actor.live() && actor.place.group == group && actor.place.bundle == static_cast<std::int32_t>(bundle.index);
+    if (inside) free.Subtract(TakenBy(actor));
+  }
+  return free;
+}
+
+// Where no bundle is named, the one of which the fewest kinds of resources are left over, and of these the first: an actor that wants
+// a CPU leaves a bundle with a GPU to one that wants both.
 std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
   const Group* group = turn_.FindGroup(actor.spec.group);
   if (group == nullptr || group->state != wire::GroupState::kCreated) return std::nullopt;
   const Resources wanted = FromWire(actor.spec.run_resources);
+  const wire::BundlePlace* best = nullptr;
+  std::size_t fewest = 0;
   for (const wire::BundlePlace& bundle : group->places) {
     if (actor.spec.bundle >= 0 && bundle.index != static_cast<std::uint32_t>(actor.spec.bundle)) {
       continue;
     }
-    Resources free = FromWire(bundle.resources);
-    for (const auto& [id, other] : turn_.state.actors) {
-      const bool inside = other.live() && other.place.group == actor.spec.group &&
-                          other.place.bundle == static_cast<std::int32_t>(bundle.index);
-      if (inside) free.Subtract(TakenBy(other));
-    }
+    Resources free = FreeIn(bundle, actor.spec.group);
     const Node* node = turn_.SeeNode(bundle.node);
     if (!wanted.FitsIn(free) || node == nullptr || node->session.IsNil() || node->leaving) continue;
-    wire::ActorPlaced place;
-    place.node = bundle.node;
-    place.group = actor.spec.group;
-    place.attempt = group->attempt;
-    place.bundle = static_cast<std::int32_t>(bundle.index);
-    place.gpu_ids = GpusIn(bundle, actor.spec.group, wanted.Get("GPU"));
-    return place;
+    free.Subtract(wanted);
+    const auto& left = free.amounts();
+    const auto kinds = static_cast<std::size_t>(std::count_if(left.begin(), left.end(), [](const auto& each) { return each.second > 0; }));
+    if (best != nullptr && kinds >= fewest) continue;
+    best = &bundle;
+    fewest = kinds;
   }
-  return std::nullopt;
+  if (best == nullptr) return std::nullopt;
+  wire::ActorPlaced place;
+  place.node = best->node;
+  place.group = actor.spec.group;
+  place.attempt = group->attempt;
+  place.bundle = static_cast<std::int32_t>(best->index);
+  place.gpu_ids = GpusIn(*best, actor.spec.group, wanted.Get("GPU"));
+  return place;
 }
 
 // It holds nothing there: the node with the fewest actors, those with room for it first.

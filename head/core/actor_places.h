@@ -29,6 +29,7 @@ class ActorPlacer {
   std::optional<wire::ActorPlaced> Choose(const Actor& actor);
 
  private:
+  Resources FreeIn(const wire::BundlePlace& bundle, const GroupId& group) const;
   std::optional<wire::ActorPlaced> InGroup(const Actor& actor);
   std::optional<wire::ActorPlaced> OnSomeNode(const Actor& actor);
   std::vector<std::uint32_t> GpusIn(const wire::BundlePlace& place, const GroupId& group,

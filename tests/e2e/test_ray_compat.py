@@ -291,16 +291,23 @@ raised(lambda: ray.get(actor.leave.remote()))
 raised(lambda: ray.get(Actor.remote(fails=True).call.remote()))
 ray.kill(killed)
 raised(lambda: ray.get(killed.call.remote()))
+group = ray.util.placement_group([{"CPU": 1}])
+placed = Actor.options(num_cpus=1, placement_group=group).remote()
+ray.wait([placed.call.remote()])
+ray.util.remove_placement_group(group)
+raised(lambda: ray.get(placed.leave.remote()))
 """
 
 
 def test_errors_have_the_words_that_programs_look_for(home: Home, tmp_path: Path) -> None:
     (tmp_path / "words.py").write_text(WORDS)
     lines = run_as_ray(home, tmp_path / "words.py").stdout.splitlines()
+    died = "The actor died unexpectedly before finishing this task."
     for line, words in zip(lines, (
             ("RayTaskError(KeyError) | ", "call() of actor Actor("),
             ("ActorAlreadyExistsError | The name taken (namespace=", "is already taken. Please use a different name"),
-            ("ActorDiedError | The actor is dead because its worker process has died: ", "exit 3"),
+            (f"ActorDiedError | {died} The actor is dead because its worker process has died: ", "exit 3"),
             ("ActorDiedError(ValueError) | The actor died because of an error raised in its creation task: ", "ValueError: of the constructor"),
-            ("ActorDiedError | The actor is dead because it was killed by `ray.kill`: ", "")), strict=True):
+            (f"ActorDiedError | {died} The actor is dead because it was killed by `ray.kill`: ", ""),
+            (f"ActorDiedError | {died} The actor is dead because its placement group was removed: ", "")), strict=True):
         assert line.startswith(words[0]) and words[1] in line, line

@@ -274,5 +274,31 @@ TEST_F(Groups, GpusOfABundleAreCountedByBundleForNodesHaveTheSameNumbers) {
   }
 }
 
+TEST_F(Groups, AnActorOfNoNamedBundleLeavesTheGpusToThoseThatWantThem) {
+  const FakeNode node = Join(1, 4, 1);
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  wire::CreateGroup create;
+  create.group = id_;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    create.bundles.emplace_back();
+    create.bundles.back().index = i;
+    create.bundles.back().resources = Amounts(1, i == 0 ? 1 : 0);
+  }
+  Say(client, create, 50);
+  Serve(node);
+  ASSERT_EQ(GroupOf(id_).state, wire::GroupState::kCreated);
+  std::vector<std::int32_t> bundles;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    wire::CreateActor actor;
+    actor.spec.actor = ActorId(8, i);
+    actor.spec.group = id_;
+    actor.spec.bundle = -1;
+    actor.spec.run_resources = Amounts(1, i == 2 ? 1 : 0);
+    Say(client, actor, 60 + i);
+    bundles.push_back(core_->state().actors.at(actor.spec.actor).place.bundle);
+  }
+  EXPECT_EQ(bundles, (std::vector<std::int32_t>{1, 2, 0}));
+}
+
 }  // namespace
 }  // namespace troupe::head

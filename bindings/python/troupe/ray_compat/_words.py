@@ -9,6 +9,12 @@ from troupe import ray_compat
 
 FUNCTION_BYTES_MAX = 10**8
 """What a function or class of such a program may be pickled, with all that it closes over."""
+_CAUSES = {  # Ray's words by how Troupe's own begin
+    "killed": "it was killed by `ray.kill`",
+    "all references to the actor": "all references to the actor were removed",
+    "its placement group ended": "its placement group was removed",
+    "": "its worker process has died",
+}
 
 
 def of_death(failure: Mapping[str, Any], *, raised: bool) -> str:
@@ -18,11 +24,10 @@ def of_death(failure: Mapping[str, Any], *, raised: bool) -> str:
     cause = failure["cause"]
     if raised:
         return "The actor died because of an error raised in its creation task: "
-    if cause.startswith("killed"):
-        return "The actor is dead because it was killed by `ray.kill`: "
-    if cause.startswith("all references to the actor"):
-        return "The actor is dead because all references to the actor were removed: "
-    return "The actor is dead because its worker process has died: "
+    for begin, words in _CAUSES.items():
+        if cause.startswith(begin):
+            return f"The actor died unexpectedly before finishing this task. The actor is dead because {words}: "
+    raise AssertionError("the last of them begins every text")
 
 
 def of_taken_name(name: str, namespace: str, text: str) -> str:
