@@ -10,6 +10,7 @@
 #include "bindings/call_errors.h"
 #include "bindings/call_ref.h"
 #include "bindings/callable_cell.h"
+#include "bindings/gil.h"
 #include "bindings/task_arguments.h"
 
 namespace nb = nanobind;
@@ -167,7 +168,7 @@ void BindTasks(nb::module_& m) {
       .def("judge", &PyTaskPool::Judge, nb::arg("ref"), nb::arg("again"));
   m.def("tasks_of", &TasksOf, nb::arg("number"), "Refs of tasks that are not over, of those that this running_number() started.");
   m.def("cancel_calls_of", [](std::uint64_t number) { actors::CallReactor::Current().CancelStartedBy(number); },
-        nb::arg("number"), nb::call_guard<nb::gil_scoped_release>(),
+        nb::arg("number"), nb::call_guard<GilReleased>(),
         "Cancels the calls of actors that have no answer, of those that this running_number() made.");
   m.def("cancel_task", &CancelTask, nb::arg("ref"), nb::arg("force"), nb::arg("recursive"),
         "(how, lane): 0 it is over, or no task's; 1 it will not run; 2 a process has it.");

@@ -21,6 +21,11 @@ void RetakeGil(PyThreadState* state) {
   }
 }
 
+void AwaitTheEndWhereUnwound(const std::exception_ptr& caught, void* /*payload*/) {
+  if (caught == nullptr) AwaitTheEnd();
+  std::rethrow_exception(caught);
+}
+
 PyGILState_STATE EnsureGil() {
   try {
     return PyGILState_Ensure();

@@ -7,12 +7,17 @@
 
 #include <Python.h>
 
+#include <exception>
+
 namespace troupe::bindings {
 
 /// PyEval_RestoreThread; does not return while the interpreter ends.
 void RetakeGil(PyThreadState* state);
 /// PyGILState_Ensure, for threads that are not Python's; does not return while the interpreter ends.
 PyGILState_STATE EnsureGil();
+/// The same for a thread that comes back inside Python code which C++ has called: first of nanobind's translators of
+/// exceptions, which gets that thread's unwinding as an empty one and would rethrow it.
+void AwaitTheEndWhereUnwound(const std::exception_ptr& caught, void* payload);
 
 /// Without the GIL while it lives. On the thread that holds it.
 class GilReleased {

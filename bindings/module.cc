@@ -4,6 +4,7 @@
 #include "bindings/bind_calls.h"
 #include "bindings/bind_control.h"
 #include "bindings/child_fork.h"
+#include "bindings/gil.h"
 
 namespace nb = nanobind;
 
@@ -28,6 +29,7 @@ void RefuseUnsupportedInterpreters() {
 NB_MODULE(_native, m) {
   RefuseUnsupportedInterpreters();
   nb::set_leak_warnings(false);  // what a program still holds at its end is no leak of ours
+  nb::register_exception_translator(troupe::bindings::AwaitTheEndWhereUnwound);
   m.doc() = "Native parts of troupe; use the troupe package.";
   troupe::bindings::bind_calls(m);
   troupe::bindings::bind_control(m);
