@@ -1,6 +1,7 @@
 """Where things go on a cluster of four labelled nodes: selectors, levels, the queue, and why something waits."""
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -181,6 +182,24 @@ def test_groups_like_those_before_are_not_waited_for(idle: Home) -> None:
     assert {placement_group_table(group)["state"] for group in groups} == {"REMOVED"}
     with pytest.raises(exceptions.TaskPlacementGroupRemoved):
         troupe.get(groups[0].ready(), timeout=60)
+
+
+def test_tasks_of_a_group_that_is_removed_say_so(idle: Home) -> None:
+    group = placement_group([{"CPU": 1}])
+    strategy = PlacementGroupSchedulingStrategy(group)
+
+    @troupe.remote(num_cpus=1, max_retries=0, scheduling_strategy=strategy)
+    def endless() -> None:
+        threading.Event().wait()
+
+    running, waiting = endless.remote(), endless.remote()
+    eventually(lambda: [each for each in state.list_tasks() if each["state"].lower() == "running"], what="the start of a task")
+    remove_placement_group(group)
+    for ref in (running, waiting, endless.remote()):
+        with pytest.raises(exceptions.WorkerCrashedError) as caught:
+            troupe.get(ref, timeout=60)
+        assert isinstance(caught.value, exceptions.TaskPlacementGroupRemoved) == (ref is not running), caught.value
+        assert "placement group" in str(caught.value)
 
 
 def test_p6_a_large_group_is_not_passed_and_says_why_it_waits(idle: Home) -> None:

@@ -242,7 +242,9 @@ class Leases:
             return
         pool.asked.pop(lease.actor, None)
         pool.starts_lost += 1
-        if pool.starts_lost >= STARTS_LOST_MAX:
+        if info["failure"]["cause"].startswith("its placement group ended"):
+            pool.fail_waiting(exceptions.TaskPlacementGroupRemoved(str(died)))
+        elif pool.starts_lost >= STARTS_LOST_MAX:
             pool.starts_lost = 0
             pool.fail_waiting(error)
 
@@ -378,6 +380,8 @@ class Leases:
             self._end(lease)
             if isinstance(error, exceptions.PlacementError):
                 error = exceptions.TaskUnschedulableError(str(error))
+            elif isinstance(error, exceptions.NotFoundError) and spec.get("group"):
+                error = exceptions.TaskPlacementGroupRemoved(f"the task cannot run any more: {error}")
             pool.fail_waiting(error)
             return False
         board.post_reply("actor", lease.actor, update["info"], data)

@@ -182,8 +182,8 @@ class PendingCallsLimitExceeded(TroupeError):
     """More calls are waiting on an actor than its limit allows."""
 
 
-class TaskPlacementGroupRemoved(TroupeError):
-    """The placement group was removed while something waited for it."""
+class TaskPlacementGroupRemoved(WorkerCrashedError):
+    """The placement group was removed while something waited for it, or for a process in it."""
 
 
 class ActorPlacementGroupRemoved(ActorDiedError):
