@@ -109,7 +109,6 @@ Status Node::OpenStores() {
   zygote.python = options_.python;
   zygote.log_path = files_.ZygoteLog();
   zygote.environment = ZygoteEnvironment();
-  zygote.cpus = os::UsableCpus();
   supervisor_ = std::make_unique<Supervisor>(executor_, clock_, std::move(zygote), *logs_,
                                              SupervisorEvents());
   service_ = std::make_unique<Service>(

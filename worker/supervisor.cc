@@ -81,7 +81,7 @@ Zygote::Events Supervisor::KeyedEvents(const std::string& key, const std::string
 Zygote* Supervisor::Chosen(const StartProcess& plan, int tries) {
   if (plan.fresh_interpreter || tries >= kTriesMax) return nullptr;
   if (plan.zygote.IsDefault()) {
-    const bool execute = zygote_.unusable() || (plan.may_exec && !zygote_.is_ready() && MayExecute());
+    const bool execute = zygote_.unusable() || (plan.may_exec && !zygote_.is_ready());
     return execute ? nullptr : &zygote_;
   }
   std::vector<std::string> waited_for;
@@ -93,13 +93,6 @@ Zygote* Supervisor::Chosen(const StartProcess& plan, int tries) {
   if (choice.start) StartKeyed(plan.zygote);
   const auto found = keyed_.find(plan.zygote.Text());
   return choice.how == ZygoteTable::How::kExecute || found == keyed_.end() ? nullptr : found->second.get();
-}
-
-// While the node's own zygote starts, interpreters that start beside it keep it from that: as many as there are CPUs for, less its own.
-bool Supervisor::MayExecute() const {
-  const auto starts = [](const auto& each) { return each.second.pid != 0 && !each.second.forked && !each.second.spoke; };
-  const auto starting = static_cast<std::size_t>(std::count_if(running_.begin(), running_.end(), starts));
-  return starting < std::max<std::size_t>(zygote_options_.cpus, 2) - 1;
 }
 
 void Supervisor::StartKeyed(const ZygoteKey& key) {

@@ -93,7 +93,6 @@ class Supervisor {
   Zygote::Events ZygoteEvents();
   Zygote::Events KeyedEvents(const std::string& key, const std::string& what);
   Zygote* Chosen(const StartProcess& plan, int tries);
-  bool MayExecute() const;
   void StartKeyed(const ZygoteKey& key);
   void EndKeyed(const std::string& key);
   std::vector<Zygote*> Zygotes();

@@ -31,7 +31,6 @@ struct ZygoteOptions {
   std::vector<std::string> preimport;    // modules beside what every process needs; one that fails makes it unusable
   std::vector<std::string> import_path;  // where they are found
   std::string working_directory;
-  std::uint32_t cpus = 1;  // of the machine
 };
 
 /// The exit code of a child that its zygote ended before, or failed at, giving its request: no user's code has run in it

@@ -75,7 +75,7 @@ class SupervisorTest : public ::testing::Test {
     }
     return done();
   }
-  ProcessId Start(const std::string& script, bool execute = false, const std::string& title = "", bool may_exec = false) {
+  ProcessId Start(const std::string& script, bool execute = false, const std::string& title = "") {
     StartProcess effect;
     effect.request.process = ProcessId::Random(random_);
     effect.request.title = title;
@@ -84,7 +84,6 @@ class SupervisorTest : public ::testing::Test {
     mark.value = effect.request.process.Hex();
     effect.request.env = {mark};
     effect.fresh_interpreter = execute;
-    effect.may_exec = may_exec;
     effect.has_begin = true;
     effect.begin.body = wire::RankBegin();
     effect.begin.attachment = script;
@@ -250,17 +249,6 @@ TEST_F(SupervisorTest, W5_WhatIsParkedIsNoOrphanAndEndsWithItsZygote) {
   EXPECT_EQ(os::Children().size(), 2u) << "the zygote and what it has parked";
   Start("exit3", false, "zygote dies");
   ASSERT_TRUE(Until([&] { return gone_ == 2 && os::Children().size() == 1; })) << "another zygote is left";
-}
-
-TEST_F(SupervisorTest, WhatIsExecutedBesideAZygoteThatStartsLeavesItACpu) {
-  for (const bool executed : {true, false}) {
-    pid_ = 0;
-    Start("exit3", false, "", true);
-    EXPECT_EQ(pid_ != 0, executed);
-  }
-  supervisor_->StartZygote();
-  ASSERT_TRUE(Until([&] { return gone_ == 2; })) << order_;
-  EXPECT_EQ(failed_, "");
 }
 
 TEST_F(SupervisorTest, AStartThatStillWaitsCanBeTakenBack) {
