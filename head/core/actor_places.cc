@@ -19,6 +19,10 @@ Resources TakenBy(const Actor& actor) {
   return taken;
 }
 
+bool LivesIn(const wire::BundlePlace& bundle, const GroupId& group, const Actor& actor) {
+  return actor.live() && actor.place.group == group && actor.place.bundle == static_cast<std::int32_t>(bundle.index);
+}
+
 }  // namespace
 
 placement::Request PlaceRequestOf(const wire::ActorSpec& spec) {
@@ -86,8 +90,7 @@ std::vector<std::uint32_t> ActorPlacer::GpusIn(const wire::BundlePlace& place, c
   std::map<std::uint32_t, std::uint64_t> used;
   for (const std::uint32_t gpu : place.gpu_ids) used[gpu] = 0;
   for (const auto& [id, actor] : turn_.state.actors) {
-    const bool inside = actor.live() && actor.place.group == group && actor.place.bundle == static_cast<std::int32_t>(place.index);
-    if (!inside) continue;
+    if (!LivesIn(place, group, actor)) continue;
     const std::uint64_t share = FromWire(actor.spec.run_resources).Get("GPU");
     for (const std::uint32_t gpu : actor.place.gpu_ids) used[gpu] += std::min(share, kUnit);
   }
@@ -106,8 +109,7 @@ std::vector<std::uint32_t> ActorPlacer::GpusIn(const wire::BundlePlace& place, c
 Resources ActorPlacer::FreeIn(const wire::BundlePlace& bundle, const GroupId& group) const {
   Resources free = FromWire(bundle.resources);
   for (const auto& [id, actor] : turn_.state.actors) {
-    const bool inside = actor.live() && actor.place.group == group && actor.place.bundle == static_cast<std::int32_t>(bundle.index);
-    if (inside) free.Subtract(TakenBy(actor));
+    if (LivesIn(bundle, group, actor)) free.Subtract(TakenBy(actor));
   }
   return free;
 }
@@ -124,15 +126,17 @@ std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
     if (actor.spec.bundle >= 0 && bundle.index != static_cast<std::uint32_t>(actor.spec.bundle)) {
       continue;
     }
-    Resources free = FreeIn(bundle, actor.spec.group);
     const Node* node = turn_.SeeNode(bundle.node);
-    if (!wanted.FitsIn(free) || node == nullptr || node->session.IsNil() || node->leaving) continue;
+    if (node == nullptr || node->session.IsNil() || node->leaving) continue;
+    Resources free = FreeIn(bundle, actor.spec.group);
+    if (!wanted.FitsIn(free)) continue;
     free.Subtract(wanted);
     const auto& left = free.amounts();
     const auto kinds = static_cast<std::size_t>(std::count_if(left.begin(), left.end(), [](const auto& each) { return each.second > 0; }));
     if (best != nullptr && kinds >= fewest) continue;
     best = &bundle;
     fewest = kinds;
+    if (kinds == 0) break;  // none leaves fewer
   }
   if (best == nullptr) return std::nullopt;
   wire::ActorPlaced place;

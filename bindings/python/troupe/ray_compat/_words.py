@@ -24,10 +24,8 @@ def of_death(failure: Mapping[str, Any], *, raised: bool) -> str:
     cause = failure["cause"]
     if raised:
         return "The actor died because of an error raised in its creation task: "
-    for begin, words in _CAUSES.items():
-        if cause.startswith(begin):
-            return f"The actor died unexpectedly before finishing this task. The actor is dead because {words}: "
-    raise AssertionError("the last of them begins every text")
+    words = next(words for begin, words in _CAUSES.items() if cause.startswith(begin))  # the last of them begins every text
+    return f"The actor died unexpectedly before finishing this task. The actor is dead because {words}: "
 
 
 def of_taken_name(name: str, namespace: str, text: str) -> str:
