@@ -138,6 +138,7 @@ void Start(Turn& turn, Actor& actor, wire::ActorPlaced place) {
   actor.missing = false;
   SendStart(turn, actor);
   TellOutput(turn, actor, false);
+  if (actor.spec.leased) PushActor(turn, actor);  // who leases withdraws what has no room, and lets come what has
 }
 
 std::vector<ActorId> Where(const State& state, bool (*wanted)(const Actor&, const Id128&),

@@ -66,15 +66,21 @@ def test_a_task_that_waits_lends_its_cpu_before_others_are_asked_for() -> None:
 def test_who_waits_elsewhere_gets_a_turn_after_five_seconds() -> None:
     lanes = (Lane(1, 1, True, 0.01, held=TURN_S), Lane(2, 1, True, 0.01, held=TURN_S + 1), Lane(3, 1, False, 9, held=99))
     orders = decide(View(5, 5.0, lanes, 4, False, strangers_wait=True))
-    assert orders.end == 2 and orders.withdraw == 4 and orders.ask == 0
+    assert orders.end == 2 and orders.withdraw and orders.ask == 0
     assert decide(View(5, 5.0, lanes, 0, False)).end is None
     assert decide(View(0, 0.0, lanes, 0, False, strangers_wait=True)).end is None
     assert decide(View(5, 5.0, (Lane(1, 1, True, 0.0, held=1.0),), 0, False, strangers_wait=True)).end is None
 
 
 def test_what_was_asked_for_in_vain_is_withdrawn() -> None:
-    assert decide(view(asked=4)).withdraw == 4
-    assert decide(view(1, asked=4)).withdraw == 0
+    assert decide(view(asked=4)).withdraw
+    assert not decide(view(1, asked=4)).withdraw
+
+
+def test_what_starts_comes_although_nothing_waits_any_more_and_counts_among_what_is_asked_for() -> None:
+    assert not decide(View(0, 0.0, (), 3, False, starting=3)).withdraw
+    assert decide(View(0, 0.0, (), 4, False, starting=3)).withdraw
+    assert decide(View(100, 100.0, (), 4, False, starting=4)).ask == ASKED_MAX - 4
 
 
 def test_when_it_is_looked_again() -> None:
@@ -95,7 +101,7 @@ def test_nothing_that_waits_is_ever_without_a_process_to_come() -> None:
         assert seen.asked + orders.ask <= ASKED_MAX
         moving = any(lane.open and lane.since < COMES_S for lane in lanes)
         if seen.waiting:
-            assert seen.asked + orders.ask - orders.withdraw > 0 or moving
+            assert seen.asked * (not orders.withdraw) + orders.ask > 0 or moving
             assert orders.look_again is not None
         for lane in lanes:
             assert lane.tasks == 0 or lane.lane not in orders.give_back

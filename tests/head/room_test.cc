@@ -158,6 +158,22 @@ TEST_F(Room, AGroupOfBundlesWaitsTooAndARestartedHeadKnowsTheLeases) {
   EXPECT_EQ(Wanted(), made);
 }
 
+TEST_F(Room, WhoLeasesIsToldWhatStartsAndNothingOfWhatWaits) {
+  Fill();
+  Take<wire::ActorUpdate>(holder_);
+  wire::CreateActor create;
+  create.spec.actor = ActorId(12, ++actors_);
+  create.spec.resources = create.spec.run_resources = Amounts(1);
+  create.spec.leased = true;
+  Say(holder_, create, 60);
+  Serve(node_);
+  EXPECT_EQ(Take<wire::ActorUpdate>(holder_).size(), 1u) << "the answer: it waits";
+  Serve(Join(2, 1));
+  const std::vector<wire::ActorUpdate> told = Take<wire::ActorUpdate>(holder_);
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back().info.state, wire::ActorState::kStarting);
+}
+
 TEST_F(Room, TheEndOfALeaseIsTheEndOfIt) {
   const std::vector<ActorId> made = Fill();
   for (const ActorId& id : made) {

@@ -213,6 +213,7 @@ class Leases:
             self._arrived(lease, info)
         elif info["state"] == "dead":
             self._died(lease, info, attachment)
+        lease.starting = info["state"] == "starting"
         if info.get("room_wanted"):
             lease.wanted = time.monotonic()
 
@@ -265,7 +266,8 @@ class Leases:
         view = _task_plan.View(
             waiting, work, [pool.lane(lane, now) for lane in lanes],
             sum(not lease.borrows for lease in pool.asked.values()), others_wait,
-            strangers_wait=waiting > 0 and self._strangers_wait(pool, now), may_borrow=self._may_borrow(pool))
+            strangers_wait=waiting > 0 and self._strangers_wait(pool, now), may_borrow=self._may_borrow(pool),
+            starting=sum(lease.starting and not lease.borrows for lease in pool.asked.values()))
         orders = _task_plan.decide(view)
         idle = {lane: now - since for lane, _, _, since in lanes}
         over = {lane for lane, _, takes_more, _ in lanes if not takes_more}
@@ -273,7 +275,7 @@ class Leases:
         if orders.end is not None:
             pool.native.stop(orders.end)
         if orders.withdraw:
-            for lease in list(pool.asked.values()):
+            for lease in [lease for lease in pool.asked.values() if not lease.starting]:
                 self._end(lease)
         for number in range(orders.borrow + orders.ask):
             if not self._ask(pool, borrows=number < orders.borrow):

@@ -4,8 +4,9 @@
   work by the time they come (COMES_S). ASKED_MAX at a time; the cluster places them as it has room.
 * One that has been idle for IDLE_S goes back; at once if tasks of another kind wait here, who may need its room;
   all but one after COMES_S if the head said within TURN_S that somebody else has begun to wait for such room.
-* What was asked for and has not come is withdrawn when nothing waits any more, which is looked at when a process
-  has nothing to do.
+* What was asked for and has no room yet is withdrawn when nothing waits any more, which is looked at when a process
+  has nothing to do. One that starts is let come, and goes as an idle one does: where processes start slower than tasks
+  come and go, none would ever be there otherwise.
 * A task that waits for others lends them its CPU: as many processes as have room in it come for what waits.
 * Where others of the cluster wait for what is held here although tasks wait here too, the process that was held
   longest, and for TURN_S at least, goes after the task that it runs, and what was asked for is asked for anew,
@@ -44,10 +45,11 @@ class View:
     waiting: int
     work: float  # seconds that one process would take for what waits
     lanes: Sequence[Lane]
-    asked: int            # processes that have not come
+    asked: int            # processes that have not come, with those that start
     others_wait: bool     # tasks of another kind of this process wait
     strangers_wait: bool = False  # others of the cluster do
     may_borrow: int = 0   # processes that have room in what the task here, which waits, holds
+    starting: int = 0     # of `asked`: those that have room, and start there
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Orders:
     """What is to be done."""
 
     ask: int
-    withdraw: int
+    withdraw: bool  # what was asked for and has no room yet
     give_back: tuple[int, ...]
     look_again: float | None  # seconds; None: not before something happens
     borrow: int = 0
@@ -69,12 +71,13 @@ def decide(view: View) -> Orders:
     idle_most = {lane.lane: COMES_S if lane.wanted and lane is not kept else IDLE_S for lane in view.lanes}
     give_back = tuple(lane.lane for lane in view.lanes if lane.tasks == 0 and (
         not lane.open or (view.waiting == 0 and (view.others_wait or lane.since >= idle_most[lane.lane]))))
+    unplaced = view.asked > view.starting
     if view.waiting == 0:
         left = [lane for lane in view.lanes if lane.lane not in give_back]
-        return Orders(0, view.asked, give_back, _next_look(left, idle_most), when_idle=any(lane.wanted for lane in left))
+        return Orders(0, unplaced, give_back, _next_look(left, idle_most), when_idle=any(lane.wanted for lane in left))
     borrow = min(view.waiting, view.may_borrow)
     if borrow:
-        return Orders(0, 0, give_back, COMES_S, borrow)
+        return Orders(0, False, give_back, COMES_S, borrow)
     moving = sum(lane.open and lane.since < COMES_S for lane in view.lanes)
     wanted = min(view.waiting, max(math.ceil(view.work / COMES_S) - moving, 0 if moving else 1))
     ask = max(0, min(wanted, ASKED_MAX) - view.asked)
@@ -82,8 +85,8 @@ def decide(view: View) -> Orders:
     oldest = max((lane for lane in view.lanes if lane.open), key=lambda lane: lane.held, default=None)
     end = oldest.lane if oldest is not None and view.strangers_wait and oldest.held >= TURN_S else None
     if end is not None:
-        return Orders(0, view.asked, give_back, LOOK_S, end=end)
-    return Orders(ask, 0, give_back, LOOK_S if full else COMES_S, when_idle=True)
+        return Orders(0, unplaced, give_back, LOOK_S, end=end)
+    return Orders(ask, False, give_back, LOOK_S if full else COMES_S, when_idle=True)
 
 
 def _next_look(left: Sequence[Lane], idle_most: Mapping[int, float]) -> float | None:

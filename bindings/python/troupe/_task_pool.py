@@ -15,6 +15,7 @@ class Lease:
     def __init__(self, pool: "Pool", actor: str) -> None:
         self.pool = pool
         self.actor = actor
+        self.starting = False  # it has room at a node, and has not come
         self.lane = 0
         self.borrows = 0.0  # of what the task of this process holds
         self.channel: Any = None
