@@ -20,11 +20,11 @@
 #include <string>
 #include <vector>
 
-#include "actors/call_server.h"
-#include "actors/channel.h"
-#include "actors/cpu_budget.h"
-#include "actors/now.h"
-#include "actors/reactor.h"
+#include "actors/server/call_server.h"
+#include "actors/caller/channel.h"
+#include "actors/net/cpu_budget.h"
+#include "actors/net/now.h"
+#include "actors/caller/reactor.h"
 
 namespace troupe::actors {
 namespace {

@@ -2,9 +2,9 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/bind_calls.h"
-#include "bindings/bind_control.h"
-#include "bindings/child_fork.h"
-#include "bindings/gil.h"
+#include "bindings/control/bind_control.h"
+#include "bindings/control/child_fork.h"
+#include "bindings/support/gil.h"
 
 namespace nb = nanobind;
 

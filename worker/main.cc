@@ -61,7 +61,7 @@ troupe::worker::RawOptions FromFlags() {
   return raw;
 }
 
-/// The processes of this node read it from their environment, which is this one's (actors/object_memory.h).
+/// The processes of this node read it from their environment, which is this one's (actors/objects/object_memory.h).
 void SayObjectMemory() {
   const std::uint64_t bytes = absl::GetFlag(FLAGS_object_store_memory);
   const std::string folder = absl::GetFlag(FLAGS_object_spilling_directory);

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "actors/call_server.h"
-#include "actors/reactor.h"
+#include "actors/server/call_server.h"
+#include "actors/caller/reactor.h"
 
 namespace troupe::actors {
 

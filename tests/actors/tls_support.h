@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
-#include "actors/call_server.h"
-#include "actors/channel.h"
-#include "actors/now.h"
-#include "actors/reactor.h"
+#include "actors/server/call_server.h"
+#include "actors/caller/channel.h"
+#include "actors/net/now.h"
+#include "actors/caller/reactor.h"
 #include "runtime/async/loop_thread.h"
 #include "runtime/async/os_random.h"
 #include "runtime/async/real_clock.h"

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "actors/actor_session.h"
-#include "actors/call_frame.h"
-#include "actors/caller_session.h"
-#include "actors/object_frame.h"
+#include "actors/core/session/actor_session.h"
+#include "actors/core/call/call_frame.h"
+#include "actors/core/session/caller_session.h"
+#include "actors/core/call/object_frame.h"
 
 namespace {
 

@@ -17,8 +17,8 @@ RULES = [
     (r"\bpickle\.loads?\(", (".py",), "troupe's own loader: pickle only from authenticated peers, in one place",
      ("bindings/python/troupe/", "tests/", "benchmarks/")),
     (r"\b(TODO|FIXME|XXX|HACK)\b", (".h", ".cc", ".py"), "finish it, or leave it out", ("tests/lint/",)),
-    (r"\bnb::gil_scoped_\w+|\bPyGILState_Ensure\b|\bPyEval_RestoreThread\b", (".h", ".cc"), "bindings/gil.h: these end a thread that comes back at the exit",
-     ("bindings/gil.",)),
+    (r"\bnb::gil_scoped_\w+|\bPyGILState_Ensure\b|\bPyEval_RestoreThread\b", (".h", ".cc"), "bindings/support/gil.h: these end a thread that comes back at the exit",
+     ("bindings/support/gil.",)),
     (r"#include <boost/asio\.hpp>", (".h", ".cc"), "the part of asio that is used", ()),
     (r"^\s*except:\s*$", (".py",), "name the exception", ()),
 ]

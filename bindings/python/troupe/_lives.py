@@ -2,7 +2,7 @@
 
 An actor that is not detached has a life: an object of the process that made it (`native.new_life`). Every handle that is counted
 holds it, and so does whatever holds the handle: a value, a call's arguments, what a function or class captures. On another
-host an object of the process that got the handle stands for it (`actors/away_refs.h`). When nobody holds it any more, the
+host an object of the process that got the handle stands for it (`actors/bulk/remote_refs.h`). When nobody holds it any more, the
 maker tells the head, and asks the actor to end itself. Where its maker finds it again by its name (get_if_exists), that handle
 has a life of its own, of which there may be several then. `naming` is held over both, so that no actor is found that this
 process is about to give up; of other processes' the head knows which one was found.

@@ -41,7 +41,7 @@ class MethodOptions:
         return _pickled.method_options, (_pickled.fields_of(self),)
 
     def target(self, method: str) -> str:
-        """What the call path takes for a call of `method` (actors/call_target.h)."""
+        """What the call path takes for a call of `method` (actors/core/call/call_target.h)."""
         parts = [method]
         if self.num_returns == STREAMING:
             parts.append("returns=*")

@@ -1,0 +1,28 @@
+// Who decides about the answers of a channel's calls before those that wait hear of them: it finishes their
+// slots itself, or makes the calls again elsewhere (task_pool.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "actors/slots/answer.h"
+
+namespace troupe::actors {
+
+struct ObservedAnswer {
+  /// Of a call that was not answered by its process.
+  enum class Lost : std::uint8_t { kNo, kNotSent, kMaybeExecuted };
+
+  Slot* slot;  // filled, not finished; one reference goes with it
+  Lost lost;
+};
+
+class CallObserver {
+ public:
+  virtual ~CallObserver() = default;
+  /// In the order of arrival; no lock of the channel is held. `as_leader`: see CallReactor::Notify.
+  virtual void Answered(std::uint64_t channel_id, const std::vector<ObservedAnswer>& answers,
+                        bool as_leader) = 0;
+};
+
+}  // namespace troupe::actors

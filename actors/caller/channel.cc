@@ -1,0 +1,396 @@
+#include "actors/caller/channel.h"
+
+#include <absl/strings/str_format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "actors/caller/pending_calls.h"
+#include "actors/core/session/flow_control.h"
+#include "actors/caller/reactor.h"
+#include "runtime/base/check.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::size_t kReadBytes = 256u << 10;
+constexpr std::size_t kReadSpaceMin = 32u << 10;
+constexpr std::uint64_t kNeverSent = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+Slot* Channel::NewSlotLocked(std::shared_ptr<ItemStream> items) {
+  const std::uint64_t sequence = ring_.next_sequence();
+  Slot* slot = Slot::New(id_ << 40 | sequence);
+  if (items != nullptr) items_[sequence] = std::move(items);
+  return slot;
+}
+
+bool Channel::FullLocked() const {
+  const SendWindow& window = session_.window();
+  return aimless_ ? CallerFlow::FullAimless(window.kept_bytes(), ring_.size())
+                  : CallerFlow::Full(window.unsent_bytes(), window.kept_bytes(), ring_.size());
+}
+
+bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
+  SendWindow& window = session_.window();
+  const std::size_t outstanding = ring_.size();
+  slot->AddReference();
+  const std::uint64_t sequence = ring_.Put(slot);
+  SealFrame(frame, flags, sequence, session_.TakeAck());
+  window.Append(frame.view());
+  slot->end_offset = window.end_offset();
+  ++unflushed_frames_;
+  if (!CallerFlow::FlushNow(outstanding, unflushed_frames_, window.unsent_bytes())) {
+    if (!stranded_) {
+      stranded_ = true;
+      reactor_.MarkStranded(id_);
+    }
+    return false;
+  }
+  FlushLocked();
+  return attached_.load(std::memory_order_relaxed) &&
+         CallerFlow::Drain(outstanding, window.unsent_bytes() != 0);
+}
+
+/// A call with this slot, whatever there is room for. True: replies should be read.
+bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
+  if (state_ == State::kOpen) return QueueLocked(frame, flags, slot);
+  if (state_ == State::kEnded && ring_.size() < CallerFlow::kOutstandingMax) {
+    slot->AddReference();
+    ring_.Put(slot);
+    slot->end_offset = kNeverSent;
+    return false;
+  }
+  if (state_ == State::kFailed) {
+    slot->Fill(verdict_flags_, verdict_.view());
+  } else {
+    ByteBuffer body;
+    AppendRuntimeError(body, ErrorCode::kNotSent, options_.description + ": " + end_reason_);
+    slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
+  }
+  EndItemsLocked(SequenceOf(slot), slot->flags(), slot->bytes());
+  slot->AddReference();
+  FinishInto(slot, &finished_);
+  return false;
+}
+
+Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
+                               std::shared_ptr<ItemStream> items) {
+  std::unique_lock lock(mutex_);
+  if (OutstandingLocked() >= options_.outstanding_max) return Issued::kTooMany;
+  if (state_ == State::kOpen && FullLocked()) return Issued::kFull;
+  *answer = NewSlotLocked(std::move(items));
+  const bool drain = IssueLocked(frame, flags, *answer);
+  if (!finished_.empty()) {
+    SlotList finished;
+    finished.swap(finished_);
+    lock.unlock();
+    NotifyFinished(finished, false);
+  }
+  return drain ? Issued::kOkDrain : Issued::kOk;
+}
+
+Channel::Issued Channel::IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+                                   std::shared_ptr<ItemStream> items) {
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kOpen) return Issued::kEnded;
+  if (FullLocked()) return Issued::kFull;
+  const std::uint64_t sequence = ring_.next_sequence();
+  answer->set_call(id_ << 40 | sequence);
+  if (items != nullptr) items_[sequence] = std::move(items);
+  QueueLocked(frame, flags, answer);
+  return Issued::kOk;
+}
+
+void Channel::Taken(const Slot* answer, std::uint64_t items) {
+  Tell(ControlKind::kTaken, answer, items);
+}
+
+void Channel::Cancel(const Slot* answer, bool recursive) {
+  CallLine* const waiting = line();
+  if (waiting != nullptr && waiting->Cancel(answer)) return;
+  Tell(ControlKind::kCancel, answer, recursive ? 1 : 0);
+}
+
+void Channel::CancelStartedBy(std::uint64_t call) {
+  SlotList made;
+  const auto look = [&](Slot* slot) {
+    if (slot->started_by() != call) return;
+    slot->AddReference();
+    made.push_back(slot);
+  };
+  if (CallLine* const waiting = line()) waiting->ForEach(look);
+  const auto unsent = static_cast<std::ptrdiff_t>(made.size());
+  {
+    const std::lock_guard lock(mutex_);
+    ring_.ForEach(look);
+  }
+  // The newest first: what runs hears of it last, so that nothing behind it begins because it is over.
+  std::reverse(made.begin() + unsent, made.end());
+  for (Slot* const slot : made) {
+    Cancel(slot, /*recursive=*/true);
+    slot->Release();
+  }
+}
+
+void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
+  SlotList finished;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool ours = answer->call() >> 40 == id_;  // not an item's
+    if (state_ != State::kOpen || !ours || !ring_.Holds(SequenceOf(answer))) return;
+    session_.AppendOfCall(kind, SequenceOf(answer), count);
+    FlushLocked();
+    finished.swap(finished_);
+  }
+  NotifyFinished(finished, false);
+}
+
+Slot* Channel::WhenRoom() {
+  std::lock_guard lock(mutex_);
+  return state_ != State::kOpen || HasRoomLocked() ? nullptr : AwaitRoomLocked(/*idle=*/false);
+}
+
+Slot* Channel::WhenIdle() {
+  std::lock_guard lock(mutex_);
+  return state_ != State::kOpen || OutstandingLocked() == 0 ? nullptr : AwaitRoomLocked(/*idle=*/true);
+}
+
+Slot* Channel::AwaitRoomLocked(bool idle) {
+  Slot* slot = Slot::New(0);
+  slot->AddReference();
+  room_waiters_.push_back({slot, idle});
+  return slot;
+}
+
+bool Channel::HasRoomLocked() const {
+  const SendWindow& window = session_.window();
+  return CallerFlow::HasRoom(window.unsent_bytes(), window.kept_bytes(), ring_.size());
+}
+
+void Channel::OpenRoomLocked() {
+  if (room_waiters_.empty()) return;
+  const bool over = state_ != State::kOpen;
+  const bool room = over || HasRoomLocked();
+  const bool idle = over || OutstandingLocked() == 0;
+  std::erase_if(room_waiters_, [&](const RoomWaiter& waiter) {
+    const bool opened = waiter.idle ? idle : room;
+    if (opened) FinishInto(waiter.slot, &finished_);
+    return opened;
+  });
+}
+
+void Channel::NotifyFinished(const SlotList& finished, bool as_leader) {
+  reactor_.NotifyAll(finished, as_leader);
+}
+
+void Channel::TellObserver(bool as_leader) {
+  if (options_.observer == nullptr) return;
+  std::vector<ObservedAnswer> answers;
+  {
+    const std::lock_guard lock(mutex_);
+    answers.swap(observed_);
+  }
+  if (!answers.empty()) options_.observer->Answered(id_, answers, as_leader);
+}
+
+void Channel::Flush() {
+  SlotList finished;
+  {
+    std::lock_guard lock(mutex_);
+    stranded_ = false;
+    if (state_ != State::kOpen) return;
+    FlushLocked();
+    OpenRoomLocked();  // a call of the line may have ended without going
+    finished.swap(finished_);
+  }
+  NotifyFinished(finished, false);
+}
+
+void Channel::FlushLocked() {
+  if (!attached_.load(std::memory_order_relaxed) || broken_) return;
+  unflushed_frames_ = 0;
+  SendWindow& window = session_.window();
+  while (true) {
+    const std::string_view unsent = window.Unsent();
+    if (unsent.empty() && !stream_.HasUnsent()) break;
+    const IoResult wrote = stream_.TryWrite(unsent.data(), unsent.size());
+    if (wrote.outcome == IoOutcome::kEnded) {
+      // Replies sent before the end may still be unread: only reading tells that the stream is
+      // over. The leader's Read finds the end; until then nothing more is written.
+      broken_ = true;
+      reactor_.WatchWrites(*this, false);
+      write_armed_ = false;
+      return;
+    }
+    if (wrote.outcome == IoOutcome::kWouldBlock) {
+      if (!write_armed_) reactor_.WatchWrites(*this, true);
+      write_armed_ = true;
+      return;
+    }
+    window.Sent(wrote.bytes);
+    OpenRoomLocked();
+  }
+  if (write_armed_) reactor_.WatchWrites(*this, false);
+  write_armed_ = false;
+}
+
+bool Channel::Read() {
+  if (!attached_.load(std::memory_order_acquire)) return false;
+  if (in_.spare() < kReadSpaceMin) {
+    Frame frame;
+    std::string ignored;
+    std::size_t need = kReadBytes;
+    if (ParseFrame(in_.view(), options_.limits, &frame, &ignored) == ParseOutcome::kNeedMore &&
+        frame.bytes > in_.size()) {
+      // Memory follows what has arrived: a header alone cannot make this side allocate 16 MiB.
+      need = std::min(std::max(kReadBytes, frame.bytes - in_.size()),
+                      std::max(kReadBytes, in_.size()));
+    }
+    in_.Reserve(need);
+  }
+  const IoResult got = stream_.TryRead(in_.tail(), in_.spare());
+  if (got.outcome == IoOutcome::kWouldBlock) return false;
+  std::string why;
+  bool good = true;
+  if (got.outcome == IoOutcome::kProgress) {
+    in_.Commit(got.bytes);
+    good = TakeReplies(&why);
+    if (good) return true;
+    why = "it sent " + why;
+  } else {
+    why = stream_.WhyEnded(got);
+  }
+  SlotList finished;
+  {
+    std::lock_guard lock(mutex_);
+    if (!good || !LoseLocked(why)) {
+      EndLocked(why);
+      if (!good) FailLocked(end_reason_);
+    }
+    finished.swap(finished_);
+  }
+  NotifyFinished(finished, true);
+  TellObserver(true);
+  return true;
+}
+
+bool Channel::TakeReplies(std::string* why) {
+  SlotList finished;
+  bool good = true;
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kOpen) {
+      in_.Clear();
+      return true;
+    }
+    std::string_view bytes = in_.view();
+    std::size_t used = 0;
+    std::uint64_t calls_received = 0;
+    Frame frame;
+    while (good) {
+      const ParseOutcome outcome = ParseFrame(bytes.substr(used), options_.limits, &frame, why);
+      if (outcome == ParseOutcome::kNeedMore) break;
+      good = outcome == ParseOutcome::kFrame && TakeReply(frame, &calls_received, why);
+      if (good) used += frame.bytes;
+    }
+    in_.Consume(used);
+    in_.Shrink(4 * kReadBytes);
+    if (good && !session_.Acknowledge(calls_received)) {
+      *why = "an acknowledgement of calls that it was not sent";
+      good = false;
+    }
+    if (good && session_.AckDue()) {
+      session_.AppendAck();
+      FlushLocked();
+    }
+    OpenRoomLocked();
+    finished.swap(finished_);
+  }
+  NotifyFinished(finished, true);
+  TellObserver(true);
+  return good;
+}
+
+bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why) {
+  const std::uint16_t flags = frame.head.flags;
+  if ((flags & kFlagControl) != 0) return TakeControl(frame, why);
+  if ((flags & kFlagGoodbye) != 0) {
+    *why = absl::StrFormat("'%s' and closed", ReadRuntimeError(frame.body).text);
+    return false;
+  }
+  if ((flags & kFlagReply) == 0) {
+    *why = "a call to this side, which serves none";
+    return false;
+  }
+  if (!session_.Reply(frame.bytes)) {
+    *why = "a reply before it greeted";
+    return false;
+  }
+  *calls_received = std::max(*calls_received, frame.head.ack);
+  if ((flags & kFlagItem) != 0) return TakeItem(frame, why);
+  Slot* slot = ring_.Take(frame.head.sequence);
+  if (slot == nullptr) {
+    *why = absl::StrFormat("a reply to call %u, which is not outstanding", frame.head.sequence);
+    return false;
+  }
+  if ((flags & kFlagObjects) != 0) {
+    if (options_.observer != nullptr) return TakeObservedResult(slot, frame, why);
+    if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
+    return TakeResult(slot, frame, why);
+  }
+  if (slot->Abandoned() && options_.observer == nullptr) {
+    if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
+    slot->Release();
+    return true;
+  }
+  slot->Fill(flags, frame.body);
+  if (!items_arriving_.empty() && FinishBehindItems(slot, frame)) return true;
+  FinishLocked(slot, frame.head.sequence, ObservedAnswer::Lost::kNo);
+  return true;
+}
+
+/// It is filled: those who wait for it, or the observer, are to hear of it.
+void Channel::FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::Lost lost) {
+  if (options_.observer != nullptr) {
+    items_.erase(sequence);
+    items_arriving_.erase(sequence);
+    observed_.push_back({slot, lost});
+    return;
+  }
+  if (!items_.empty()) EndItemsLocked(sequence, slot->flags(), slot->bytes());
+  FinishInto(slot, &finished_);
+}
+
+bool Channel::TakeControl(const Frame& frame, std::string* why) {
+  const StatusOr<CallControl> control = ParseControl(frame);
+  const Status taken =
+      control.ok() ? session_.Control(*control, frame.head.ack) : control.status();
+  if (!taken.ok()) {
+    *why = MessageOf(taken);
+    return false;
+  }
+  if (control->kind != ControlKind::kWelcome) return true;
+  redial_.Welcomed();
+  ExpectLocked(false);
+  BeginCrossingLocked();
+  for (const auto& [sequence, items] : items_) {  // control frames are not sent again
+    session_.AppendOfCall(ControlKind::kTaken, sequence, items->taken().items);
+  }
+  FlushLocked();
+  return true;
+}
+
+bool Channel::Usable() {
+  std::lock_guard lock(mutex_);
+  return state_ == State::kOpen;
+}
+
+std::size_t Channel::Outstanding() {
+  std::lock_guard lock(mutex_);
+  return OutstandingLocked();
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,250 @@
+// One connection from this process to one actor, on this host or another: frames out, answers in.
+// Shared by all threads.
+//
+// Issue returns at once with a Slot that is answered later; nothing here blocks. Whoever leads the
+// process's reactor calls Read; any thread may Flush. When the connection ends, the actor is reached
+// anew and the session goes on (caller_session.h), calls waiting meanwhile. Where it cannot,
+// outstanding calls stay pending, because an ended connection alone is not death: Fail (the control
+// plane's verdict) or the end of the grace period answers them. Every call ends in exactly one of: the
+// reply, the verdict's error, kNotSent (its frame never left whole) or kMaybeExecuted.
+//
+// Lock order: a channel's mutex, then the reactor's. Neither is held while the GIL is taken or a
+// thread blocks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/core/call/byte_buffer.h"
+#include "actors/core/call/call_frame.h"
+#include "actors/caller/call_observer.h"
+#include "actors/net/call_stream.h"
+#include "actors/net/call_tls.h"
+#include "actors/core/session/caller_session.h"
+#include "actors/slots/item_stream.h"
+#include "actors/objects/object_store.h"
+#include "actors/core/session/redial_policy.h"
+#include "actors/slots/answer.h"
+#include "actors/core/session/slot_ring.h"
+#include "actors/slots/waiter.h"
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+
+namespace troupe::actors {
+
+class CallLine;
+class CallReactor;
+class Crossing;
+class TaskValues;
+
+struct ChannelOptions {
+  std::string description = "an actor";  // as errors name it, e.g. "actor Counter(1234)"
+  /// From the loss of the connection: for reaching the actor anew, and then for a verdict on it.
+  Duration grace = std::chrono::seconds(5);
+  CallLimits limits;
+  /// A call beyond this many without an answer is refused (kTooMany).
+  std::size_t outstanding_max = std::numeric_limits<std::size_t>::max();
+  /// Whether the actor runs calls in the order they were made: then none overtakes one that waits for arguments.
+  bool ordered = true;
+  /// Set: all answers are given to it, not to those who wait.
+  std::shared_ptr<CallObserver> observer;
+};
+
+class Channel : public std::enable_shared_from_this<Channel> {
+ public:
+  /// Connects (see UnixStream::Connect) and starts being read by `reactor`, which outlives it.
+  static StatusOr<std::shared_ptr<Channel>> Connect(CallReactor& reactor, const std::string& path,
+                                                    ChannelOptions options);
+  /// Begins to reach an actor on another host (call_dial.h) and returns at once: calls wait in the
+  /// channel meanwhile. Not reached within the grace period: they and later ones end as
+  /// kNotSent.
+  static StatusOr<std::shared_ptr<Channel>> Dial(CallReactor& reactor, RemoteActor target,
+                                                 IdentitySource identity, ChannelOptions options);
+  /// The channel to an actor that is not there yet: calls wait in it until Aim or AimAway, once, or Fail.
+  static StatusOr<std::shared_ptr<Channel>> Later(CallReactor& reactor, ChannelOptions options);
+  /// It is there, on this host. An error: it cannot be reached, and all calls have ended with that.
+  Status Aim(const std::string& path);
+  /// It is there, on another one; see Dial.
+  void AimAway(RemoteActor target, IdentitySource identity);
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  enum class Issued {
+    kOk,       // `*answer` is set
+    kOkDrain,  // the same, and the issuer should let replies be read (CallReactor::Drain)
+    kFull,     // over the limits of CallerFlow: wait for WhenRoom, then try again
+    kTooMany,  // outstanding_max calls have no answer
+    kEnded,    // IssueInto alone: the connection is over
+  };
+  /// Queues a call. `frame` starts with kFrameHeadBytes of room, then the body; it is sealed here.
+  /// `*answer` comes with one reference for the caller. `items` gets what comes before the answer.
+  Issued Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
+               std::shared_ptr<ItemStream> items = nullptr);
+  /// The same with a slot that is there, to which one reference is added; of a channel with an observer.
+  Issued IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+                   std::shared_ptr<ItemStream> items = nullptr);
+  /// A call of the channel's line, with the slot that its caller has, to which one reference is added. It is taken
+  /// whatever there is room for, and answered at once where the channel is over.
+  void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items);
+  /// Where calls wait for their arguments; made when the first one does. `values` outlives the channel.
+  CallLine& Line(const TaskValues& values);
+  /// The same if there is one, else nullptr.
+  CallLine* line() const { return line_seen_.load(std::memory_order_acquire); }
+  /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
+  /// reference for the caller.
+  Slot* WhenRoom();
+  /// The same for no call without an answer, as far as the connection's end does not come first.
+  Slot* WhenIdle();
+  /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
+  /// descriptor left. Whether there is one is known before the call is issued.
+  std::shared_ptr<Crossing> Cross();
+
+  /// Of the call with this answer: how many of its items are taken, in all.
+  void Taken(const Slot* answer, std::uint64_t items);
+  /// It is not wanted any more, nor (`recursive`) what it started. Nothing is promised: its answer comes in any case, if
+  /// only to say that it was cancelled.
+  void Cancel(const Slot* answer, bool recursive = false);
+  /// The same, recursive, of all without an answer that the call of that number made (Slot::started_by).
+  void CancelStartedBy(std::uint64_t call);
+  /// Writes what the socket takes. Any thread.
+  void Flush();
+  /// Reads what is there and answers slots. Only by who leads the reactor. True: there was
+  /// something.
+  bool Read();
+
+  /// The verdict: all outstanding and all later calls end with this error.
+  void Fail(ErrorCode code, const std::string& text);
+  /// The same with another answer: its flags and its body.
+  void FailWith(std::uint16_t flags, std::string_view body);
+  /// The actor's process is gone, the actor may not be: what was sent ends as kMaybeExecuted, all else as
+  /// kNotSent.
+  void Lose(const std::string& why);
+  /// Run once on the background thread when the connection ends for good; at once if it has.
+  void OnDisconnect(std::unique_ptr<Completion> completion);
+  /// Ends the connection from this side: outstanding calls end as kMaybeExecuted or kNotSent.
+  void Close();
+  /// Called by the reactor when the grace period is over.
+  void GraceExpired();
+
+  const std::string& description() const { return options_.description; }
+  std::uint64_t id() const { return id_; }
+  int fd() const { return stream_.fd(); }
+  /// Calls without an answer, those of the line too.
+  std::size_t Outstanding();
+  /// Whether one more is refused (kTooMany).
+  bool TooMany() { return Outstanding() >= options_.outstanding_max; }
+  /// Whether a call made now may still be answered by the actor.
+  bool Usable();
+  /// Where the actor is: arguments that it can map are named to it, not copied.
+  enum class Place : std::uint8_t { kUnknown, kHere, kAway };
+  Place place() const { return place_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class CallReactor;
+  static constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << 40) - 1;
+  enum class State { kOpen, kEnded, kFailed };
+
+  /// Where the actor is: a socket on this host, or a process on another one.
+  struct Way {
+    std::string unix_path;
+    RemoteActor target;
+    IdentitySource identity;
+    bool here() const { return !unix_path.empty(); }
+  };
+  class Redial;
+
+  Channel(CallReactor& reactor, ChannelOptions options, Way way);
+  static async::Task<void> Reach(std::weak_ptr<Channel> channel, RedialRule::Step step);
+  void ReachHere();
+  void Attach(CallStream stream);
+  void BeginLocked(CallStream stream);
+  void GiveUp(const Status& why);
+  bool LoseLocked(const std::string& reason);
+  void ExpectLocked(bool expect);
+  Crossing* CrossLocked();
+  void BeginCrossingLocked();
+  void FlushLocked();
+  void EndLocked(std::string reason);
+  void FailLocked(const std::string& text);
+  void OpenRoomLocked();
+  bool HasRoomLocked() const;
+  Slot* AwaitRoomLocked(bool idle);
+  bool TakeReplies(std::string* why);
+  bool TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why);
+  class AnswerArrived;
+  struct ItemsArriving;
+  class ItemArrived;
+  bool TakeResult(Slot* slot, const Frame& frame, std::string* why);
+  bool FinishBehindItems(Slot* slot, const Frame& frame);
+  bool TakeObservedResult(Slot* slot, const Frame& frame, std::string* why);
+  bool TakeItem(const Frame& frame, std::string* why);
+  ObjectStore::Took TakeObject(Slot* slot, std::string_view body, bool wanted, ObjectStore::Then then = {});
+  bool TakeControl(const Frame& frame, std::string* why);
+  std::uint64_t SequenceOf(const Slot* slot) const { return slot->call() & kSequenceMask; }
+  bool FullLocked() const;
+  /// Seals and queues the frame of the call that `slot` answers. True: replies should be read.
+  bool QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot);
+  void FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::Lost lost);
+  void EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes);
+  Slot* NewSlotLocked(std::shared_ptr<ItemStream> items);
+  bool IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot);
+  std::size_t OutstandingLocked() const;
+  class LineEnds;
+  void EndLineLocked();
+  static void Answer(Slot* slot, ErrorCode code, std::string_view text);
+  void Tell(ControlKind kind, const Slot* answer, std::uint64_t count);
+  void SetVerdictLocked(ErrorCode code, std::string_view text);
+  /// Tells those who wait for slots finished under the lock; after it is released.
+  void NotifyFinished(const SlotList& finished, bool as_leader);
+  /// Where answers are made or read, and nowhere else: the observer may hold a lock of its own when it flushes.
+  void TellObserver(bool as_leader);
+
+  CallReactor& reactor_;
+  const ChannelOptions options_;
+  const std::uint64_t id_;
+  Way way_;  // set with `mutex_` held, once, before there is a connection
+  bool aimless_ = false;
+  /// Set with `mutex_` held and before attached_; then the leader's to read, the mutex's to write.
+  CallStream stream_;
+  std::atomic<bool> attached_{false};
+  std::atomic<Place> place_{Place::kUnknown};
+
+  std::mutex mutex_;
+  State state_ = State::kOpen;
+  SlotRing<Slot*> ring_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<ItemStream>> items_;  // by sequence
+  std::unordered_map<std::uint64_t, std::shared_ptr<ItemsArriving>> items_arriving_;  // by sequence, of observed calls
+  CallerSession session_;
+  RedialRule redial_;
+  std::size_t unflushed_frames_ = 0;
+  std::uint64_t written_ = 0;   // once ended: bytes of the session that a socket took
+  bool broken_ = false;         // nothing more can be written to this connection
+  std::shared_ptr<Crossing> crossing_;  // once a large value came up
+  bool expecting_ = false;      // the reactor knows that a welcome is awaited
+  std::string lost_reason_;     // why the last connection ended
+  bool stranded_ = false;       // the reactor knows of unflushed frames
+  bool write_armed_ = false;
+  std::shared_ptr<CallLine> line_;  // once a call had to wait; set once
+  std::atomic<CallLine*> line_seen_{nullptr};
+  struct RoomWaiter {
+    Slot* slot;  // one reference
+    bool idle;   // of WhenIdle
+  };
+  std::vector<RoomWaiter> room_waiters_;
+  SlotList finished_;  // done, with waiters to notify once the lock is released
+  std::vector<ObservedAnswer> observed_;  // likewise, for the observer
+  std::unique_ptr<Completion> on_disconnect_;
+  std::string end_reason_;
+  std::uint16_t verdict_flags_ = 0;  // 0: none
+  ByteBuffer verdict_;
+
+  ByteBuffer in_;  // the leader's alone
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,40 @@
+// Applies StallRule to one TCP connection: shuts it down when its other end has fallen silent, so that
+// whoever reads it finds the end.
+//
+// Looked at by the TlsLoop's thread; End and lost from any. End comes before the descriptor is closed,
+// and does nothing in a forked child, where the lock may be held by a thread that is not there.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+
+#include "actors/net/fork_guard.h"
+#include "actors/core/policy/stall_policy.h"
+#include "runtime/base/time.h"
+
+namespace troupe::actors {
+
+class StallWatch {
+ public:
+  static constexpr std::chrono::seconds kLookEvery{1};
+
+  /// Begins to watch `fd`, and takes TCP_USER_TIMEOUT from it.
+  static std::shared_ptr<StallWatch> Begin(int fd);
+  void End();
+  bool lost();
+
+  /// False: it has ended, there is nothing to watch any more.
+  bool Look(Instant now);
+
+ private:
+  explicit StallWatch(int fd) : fd_(fd) {}
+
+  const std::uint32_t generation_ = ForkGuard::generation();
+  std::mutex mutex_;
+  int fd_;
+  bool lost_ = false;
+  StallRule rule_;
+};
+
+}  // namespace troupe::actors

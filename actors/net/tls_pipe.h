@@ -1,0 +1,54 @@
+// An established TLS session over a non-blocking socket that this object does not own: what a call
+// connection between hosts reads and writes through.
+//
+// Encryption happens in the thread that reads or writes, between its own recv or send and the frame:
+// no other thread, one record run per flush. One thread reads at a time, any thread may write; the
+// session itself is under a mutex, which the one does not hold while it receives. Never blocks.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "actors/core/call/io_result.h"
+#include "actors/net/stall_watch.h"
+#include "runtime/net/tls_engine.h"
+
+namespace troupe::actors {
+
+class TlsPipe {
+ public:
+  /// What one Read may need beyond what it was asked for: a record that lay there incomplete.
+  static constexpr std::size_t kRecordBytesMax = 17u << 10;
+
+  /// `engine` is established over `fd`, which must outlive the pipe and is watched (stall_rule.h).
+  TlsPipe(int fd, std::unique_ptr<net::TlsEngine> engine)
+      : watch_(StallWatch::Begin(fd)), engine_(std::move(engine)) {}
+  ~TlsPipe() { watch_->End(); }
+  TlsPipe(const TlsPipe&) = delete;
+  TlsPipe& operator=(const TlsPipe&) = delete;
+
+  /// `bytes` must exceed kRecordBytesMax: then all that was received is handed out at once, and
+  /// nothing is left that the socket's readiness would not tell of.
+  IoResult Read(int fd, char* into, std::size_t bytes);
+  /// Takes some of `bytes`, or kWouldBlock; with none, sends on what was taken before.
+  IoResult Write(int fd, const char* from, std::size_t bytes);
+  /// Taken, but not by the socket yet.
+  bool HasUnsent();
+  /// Words for an end with this IoResult::error.
+  std::string WhyEnded(int error);
+
+ private:
+  IoResult Send(int fd);
+  IoResult Broken(const Status& why);
+
+  const std::shared_ptr<StallWatch> watch_;
+  std::mutex mutex_;
+  std::unique_ptr<net::TlsEngine> engine_;
+  std::string unsent_;          // ciphertext that the socket did not take
+  bool maybe_buffered_ = true;  // the handshake's last read may have brought more
+  std::string problem_;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,150 @@
+// The actor's half: accepts callers on a Unix socket, takes those of other hosts from its CallDoor,
+// and runs their calls on the thread that serves.
+//
+// Per connection calls run in the order of arrival. The serving thread reads what is there, runs
+// all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us (without
+// the GIL while calls run on other threads), then blocks. It never blocks on one peer: replies that do
+// not fit wait in memory, and a peer over the limits of ActorFlow is read no further until it drains. A
+// frame that breaks a rule ends its connection with a named error; other callers notice nothing. With no
+// descriptor left new callers wait. A caller whose connection is lost may come back with another one and
+// go on (SessionTable says for how long it is remembered).
+//
+// A second thread, made when first needed and asleep otherwise, writes replies that are held back
+// by a long call of the same batch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/net/call_door.h"
+#include "actors/core/call/call_frame.h"
+#include "actors/net/fork_guard.h"
+#include "actors/server/caller_connection.h"
+#include "actors/core/session/session_table.h"
+#include "actors/core/policy/spin_policy.h"
+#include "actors/slots/waiter.h"
+#include "runtime/net/shortage.h"
+#include "runtime/base/status.h"
+
+namespace troupe::actors {
+
+enum class Ran {
+  kReplied,   // the reply is in the buffer
+  kDeferred,  // Peer::ReplyDeferred will be called, from any thread
+  kStop,      // replied, and serving ends after it
+  kGone,      // serving ends after it, and its caller learns no more than that the process is gone
+};
+
+/// Runs the calls of one connection; made and destroyed on the serving thread.
+class CallSession {
+ public:
+  virtual ~CallSession() = default;
+  /// Runs one call. Its reply goes into `reply` (room for the head is there) and `*flags`. An error
+  /// is a broken rule of the protocol, not an exception of the method.
+  virtual StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer& reply,
+                            std::uint16_t* flags) = 0;
+  /// Before Run, of a call that names objects of another host: false if they are to come first. Peer::Unpark says
+  /// when to ask again.
+  virtual bool Prepare(const Frame& frame, Peer& peer) { return true; }
+  /// Of a call that was run: its caller has taken this many of its items. Said more than once, also while
+  /// another call runs (Peer::LookAhead).
+  virtual void Taken(std::uint64_t sequence, std::uint64_t items) {}
+  /// A call, run or still to come, is not wanted any more, nor (`recursive`) what it started. Likewise.
+  virtual void Cancel(std::uint64_t sequence, bool recursive) {}
+};
+
+/// Who executes: the bindings' with the GIL, the tests' without.
+class CallExecutor : public WaitHost {
+ public:
+  virtual std::unique_ptr<CallSession> Open() = 0;
+  /// Whether calls run on other threads now, which need what Suspend lets go of.
+  virtual bool RunsElsewhere() const { return false; }
+};
+
+class CallServer {
+ public:
+  /// Listens at `path`: callers may connect from now on and wait for Serve.
+  /// With `identity` also for callers of other hosts, which the worker passes on.
+  static StatusOr<std::unique_ptr<CallServer>> Listen(const std::string& path,
+                                                      IdentitySource identity = nullptr);
+  CallServer(const CallServer&) = delete;
+  CallServer& operator=(const CallServer&) = delete;
+  /// Closes all connections and removes the socket file. Not while a thread serves.
+  ~CallServer();
+
+  enum class Ended { kStopped, kInterrupted, kStoppedByCall, kForked };
+  /// Serves until Stop, an interruption, or a call that says so. Blocks the calling thread; called
+  /// with the host resumed, and returns so.
+  Ended Serve(CallExecutor& executor);
+  /// The same for a thread with a loop of its own: it calls Turn when fd() is readable, and after
+  /// NextTurnMs() (-1: not before). Never blocks. Something: that is how it ended, and serving is over.
+  std::optional<Ended> Turn(CallExecutor& executor);
+  /// The same for that thread when it is about to wait: polls the last caller as Serve does (spin_policy.h). True:
+  /// something came and was run, and it is to look at all its sockets, without waiting, and to ask again before it
+  /// waits; or to call Turn where serving IsOver().
+  bool Poll();
+  bool IsOver() const { return CheckEnded().has_value(); }
+  int fd() const { return epoll_.get(); }
+  int NextTurnMs() const { return BlockLimitMs(false); }
+  /// Any thread, also before Serve.
+  void Stop();
+  const std::string& path() const { return path_; }
+  const CallLimits& limits() const { return limits_; }
+
+ private:
+  class Flusher;
+  CallServer(std::string path, GuardedFd listener);
+  std::optional<Ended> CheckEnded() const;
+  std::optional<Ended> Handle(CallExecutor& executor, int most_ms, bool blocks);
+  bool MustLook() const;
+  std::optional<IoResult> SpinFor(Peer& peer);
+  void Accept(CallExecutor& executor);
+  void PauseAccepting();
+  void ResumeAccepting();
+  void WatchListener(bool watch);
+  std::shared_ptr<Peer> Admit(CallStream stream, CallExecutor& executor);
+  void TakeFromDoor(CallExecutor& executor);
+  void OnEvent(Peer& peer, std::uint32_t events);
+  void ReadAndRun(Peer& peer);
+  void RunRead(Peer& peer, const IoResult& got);
+  void RunBatch(Peer& peer);
+  void RunWhole(Peer& peer);
+  bool RunOne(Peer& peer, const Frame& frame, std::size_t* unsent);
+  bool Prepared(Peer& peer, const Frame& frame);
+  bool Refuse(Peer& peer, const std::string& why);  // always false
+  bool TakeControl(Peer& peer, const Frame& frame);
+  bool Greet(Peer& peer, const CallControl& hello, const Frame& frame);
+  void Lose(Peer& peer);
+  void Drop(Peer& peer);
+  void ExpireSessions();
+  int BlockLimitMs(bool handles_signals) const;
+  void EndAll(CallExecutor& executor, Ended ended);
+  void ResumePaused();
+  Flusher& flusher();
+
+  const std::string path_;
+  const CallLimits limits_;
+  const std::uint32_t generation_;
+  GuardedFd listener_;
+  GuardedFd epoll_;
+  GuardedFd wake_;
+  std::unique_ptr<CallDoor> door_;
+  net::Shortage shortage_;               // of descriptors: callers wait in the listener's queue
+  std::optional<Instant> accept_again_;  // set: the listener is not watched until then
+  std::atomic<bool> stop_{false};
+  bool stop_by_call_ = false;
+  std::uint64_t next_peer_ = 16;
+  std::map<std::uint64_t, std::shared_ptr<Peer>> peers_;
+  SessionTable<std::shared_ptr<Peer>> sessions_;  // of those that greeted, detached ones too
+  std::shared_ptr<Peer> hot_;  // the one that was read last: polled before blocking
+  int polls_in_row_ = 0;       // of Serve: answered by polling, without a look at the other sockets
+  SpinPolicy spin_;
+  ByteBuffer reply_;
+  Flusher* flusher_ = nullptr;  // deleted by the destructor, left alone in a forked child
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,297 @@
+#include "actors/server/caller_connection.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "actors/server/call_server.h"
+#include "actors/bulk/bulk_session.h"
+#include "actors/core/session/flow_control.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::size_t kPeerReadBytes = 256u << 10;
+constexpr std::size_t kPeerReadSpaceMin = 32u << 10;
+constexpr std::size_t kLookAheadMax = 64u << 20;  // a caller keeps less than that under way
+constexpr int kPeerSignalSliceMs = 1000;              // EINTR is the rule
+
+}  // namespace
+
+Peer::Peer(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd)
+    : stream_(std::move(stream)),
+      id_(id),
+      epoll_fd_(epoll_fd),
+      wake_fd_(wake_fd),
+      away_(stream_.away()),
+      identity_(stream_.identity()) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = id_;
+  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, stream_.fd(), &event) != 0) state_ = State::kClosed;
+}
+
+Peer::~Peer() = default;
+
+void Peer::WatchLocked() {
+  epoll_event event{};
+  event.events = (paused() ? 0u : static_cast<unsigned>(EPOLLIN)) |
+                 (write_armed_ ? static_cast<unsigned>(EPOLLOUT) : 0u);
+  event.data.u64 = id_;
+  ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, stream_.fd(), &event);
+}
+
+void Peer::Pause(bool paused) {
+  if (paused_.load(std::memory_order_relaxed) == paused) return;
+  std::lock_guard lock(mutex_);
+  paused_.store(paused);
+  if (state_ == State::kOpen) WatchLocked();
+}
+
+std::size_t Peer::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
+  std::lock_guard lock(mutex_);
+  if (state_ == State::kClosed) return 0;
+  calls_.Reply(frame, flags, sequence);
+  if ((flags & kFlagObjects) != 0) NoteResultLocked(sequence);
+  return calls_.window().unsent_bytes();
+}
+
+void Peer::Keep(std::uint64_t sequence, std::shared_ptr<ResultHold> hold) {
+  std::lock_guard lock(mutex_);
+  if (state_ != State::kClosed) kept_results_.push_back({sequence, 0, std::move(hold)});
+}
+
+/// The reply is this frame; those that were acknowledged need no care any more.
+void Peer::NoteResultLocked(std::uint64_t sequence) {
+  const SendWindow& window = calls_.window();
+  for (KeptResult& kept : kept_results_) {
+    if (kept.frame == 0 && kept.sequence == sequence) kept.frame = window.appended();
+    if (kept.frame != 0 && kept.frame <= window.released()) kept.hold->Delivered();
+  }
+  std::erase_if(kept_results_, [&window](const KeptResult& kept) {
+    return kept.frame != 0 && kept.frame <= window.released();
+  });
+}
+
+void Peer::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame,
+                         bool flush) {
+  Reply(sequence, flags, frame);
+  if (flush) Flush();
+  running_.fetch_sub(1);
+  if (!paused()) return;
+  std::lock_guard lock(mutex_);
+  if (state_ == State::kOpen) WakeLocked();
+}
+
+void Peer::WakeLocked() {
+  const std::uint64_t one = 1;
+  (void)!::write(wake_fd_, &one, sizeof one);
+}
+
+void Peer::Flush() {
+  std::lock_guard lock(mutex_);
+  if (state_ == State::kOpen) FlushLocked();
+}
+
+void Peer::FlushLocked() {
+  if (broken_) return;
+  SendWindow& window = calls_.window();
+  while (true) {
+    const std::string_view unsent = window.Unsent();
+    if (unsent.empty() && !stream_.HasUnsent()) break;
+    const IoResult wrote = stream_.TryWrite(unsent.data(), unsent.size());
+    if (wrote.outcome == IoOutcome::kEnded) {
+      broken_ = true;  // the serving thread reads the end
+      break;
+    }
+    if (wrote.outcome == IoOutcome::kWouldBlock) {
+      if (!std::exchange(write_armed_, true)) WatchLocked();
+      return;
+    }
+    window.Sent(wrote.bytes);
+  }
+  if (std::exchange(write_armed_, false)) WatchLocked();
+  if (paused()) WakeLocked();
+}
+
+std::size_t Peer::Unsent() {
+  std::lock_guard lock(mutex_);
+  return broken_ ? 0 : calls_.window().unsent_bytes();
+}
+
+std::size_t Peer::KeptBytes() {
+  std::lock_guard lock(mutex_);
+  return calls_.window().kept_bytes();
+}
+
+bool Peer::TakeCall(const Frame& frame) {
+  if (!calls_.TakeCall(frame.head.sequence, frame.head.ack, frame.bytes)) return false;
+  if (calls_.AckDue()) {
+    calls_.Told();
+    std::lock_guard lock(mutex_);
+    calls_.AppendControl(ControlKind::kAck);
+    if (state_ == State::kOpen) FlushLocked();
+  }
+  return true;
+}
+
+bool Peer::Acknowledge(std::uint64_t replies) {
+  std::lock_guard lock(mutex_);
+  return calls_.Acknowledge(replies);
+}
+
+std::shared_ptr<Crossing> Peer::Cross() {
+  const std::lock_guard lock(mutex_);
+  if (crossing_ == nullptr && crosses_ && away_ && !process.IsNil() && state_ != State::kClosed) {
+    crossing_ = Crossing::Actor(*crosses_, identity_);
+  }
+  return crossing_;
+}
+
+void Peer::Unpark() {
+  parked_.store(false);
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kOpen) WakeLocked();
+}
+
+void Peer::Welcome(const SessionId& id) {
+  session_id = id;
+  std::lock_guard lock(mutex_);
+  crosses_ = id;
+  calls_.AppendControl(ControlKind::kWelcome);
+}
+
+void Peer::Detach() {
+  in_.Clear();  // what was not taken yet will be sent again
+  in_.Shrink(0);
+  std::lock_guard lock(mutex_);
+  if (state_ != State::kOpen) return;
+  state_ = State::kDetached;
+  paused_.store(false);
+  parked_.store(false);
+  if (crossing_ != nullptr) crossing_->Attached(false);
+  write_armed_ = false;
+  calls_.Disconnected();
+  ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, stream_.fd(), nullptr);
+  stream_.Shutdown();
+  stream_ = CallStream();  // its descriptor is not kept for a caller that may never come
+}
+
+bool Peer::Resume(Peer& other, std::uint64_t replies) {
+  Detach();
+  std::scoped_lock lock(mutex_, other.mutex_);
+  if (state_ != State::kDetached || other.state_ != State::kOpen) return false;
+  if (calls_.Resume(replies) != SendWindow::Rewound::kOk) return false;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = id_;
+  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, other.stream_.fd(), &event) != 0) return false;
+  stream_ = std::move(other.stream_);
+  other.state_ = State::kClosed;
+  state_ = State::kOpen;
+  broken_ = false;
+  if (crossing_ != nullptr) crossing_->Attached(true);
+  FlushLocked();
+  return true;
+}
+
+IoResult Peer::Read(const CallLimits& limits) {
+  if (in_.spare() < kPeerReadSpaceMin) {
+    // Memory follows what has arrived, doubling, never what a header promises.
+    in_.Reserve(std::max(kPeerReadBytes, std::min<std::size_t>(in_.size(), limits.frame_bytes_max)));
+  }
+  const IoResult got = stream_.TryRead(in_.tail(), in_.spare());
+  if (got.outcome == IoOutcome::kProgress) in_.Commit(got.bytes);
+  return got;
+}
+
+void Peer::ScanControls(const CallLimits& limits) {
+  // From head to head: what is no control frame is looked at when its turn comes.
+  const char* at = in_.data();
+  std::size_t left = in_.size();
+  while (left >= kFrameHeadBytes) {
+    std::uint64_t head;
+    std::uint32_t body;
+    std::memcpy(&head, at, sizeof head);
+    std::memcpy(&body, at + 8, sizeof body);
+    const std::size_t bytes = kFrameHeadBytes + (head >> 48) * 8 + body;
+    if (bytes > left) return;
+    if ((head >> 32 & 0xFFFF) == kFlagControl) TellOf({at, bytes}, limits);
+    at += bytes;
+    left -= bytes;
+  }
+}
+
+void Peer::TellOf(std::string_view bytes, const CallLimits& limits) {
+  Frame frame;
+  std::string ignored;
+  if (ParseFrame(bytes, limits, &frame, &ignored) != ParseOutcome::kFrame) return;
+  const StatusOr<CallControl> control = ParseControl(frame);
+  if (control.ok()) TellSession(*control);
+}
+
+void Peer::TellSession(const CallControl& control) {
+  if (session == nullptr) return;
+  if (control.kind == ControlKind::kTaken) session->Taken(control.sequence, control.count);
+  if (control.kind == ControlKind::kCancel) session->Cancel(control.sequence, control.count != 0);
+}
+
+Peer::Looked Peer::LookAhead(const CallLimits& limits, WaitHost* host) {
+  IoResult got;
+  while ((got = Read(limits)).outcome == IoOutcome::kWouldBlock && host != nullptr) {
+    Flush();
+    pollfd watched{stream_.fd(), POLLIN, 0};
+    {
+      const std::lock_guard lock(mutex_);
+      if (write_armed_) watched.events |= POLLOUT;
+    }
+    host->Suspend();
+    ::poll(&watched, 1, host->HandlesSignals() ? kPeerSignalSliceMs : -1);
+    host->Resume();
+    if (host->Interrupted()) return Looked::kInterrupted;
+  }
+  if (got.outcome == IoOutcome::kEnded || in_.size() > kLookAheadMax) return Looked::kEnded;
+  if (got.outcome == IoOutcome::kProgress) ScanControls(limits);
+  return Looked::kOn;
+}
+
+void Peer::Goodbye(std::string_view why) {
+  ByteBuffer frame;
+  frame.Extend(kFrameHeadBytes);
+  AppendRuntimeError(frame, ErrorCode::kInvalid, why);
+  Reply(0, kFlagReply | kFlagGoodbye, frame);
+  Flush();
+  Close();
+}
+
+void Peer::EndSession() {
+  {
+    std::lock_guard lock(mutex_);
+    if (session_id && state_ == State::kOpen) calls_.AppendControl(ControlKind::kEnd);
+  }
+  Flush();
+  Close();
+}
+
+void Peer::Close() {
+  std::lock_guard lock(mutex_);
+  if (state_ == State::kClosed) return;
+  if (state_ == State::kOpen) {
+    ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, stream_.fd(), nullptr);
+    stream_.Shutdown();
+  }
+  state_ = State::kClosed;
+  const SendWindow& window = calls_.window();
+  for (const KeptResult& kept : kept_results_) {
+    if (kept.frame != 0 && kept.frame <= window.released()) kept.hold->Delivered();
+  }
+  kept_results_.clear();
+  if (crossing_ != nullptr) crossing_->End("the session of its caller is over");
+  calls_.window().Clear();
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,138 @@
+// One caller as the actor's process sees it: what it sent and was not run yet, and the replies it has
+// not said it received. When its connection ends it may come back with another one (actor_session.h).
+//
+// The serving thread alone reads and runs; replies may be added and flushed by any thread (a method
+// that answers later, the flusher), under this object's mutex. Never blocks. Lives in a shared_ptr,
+// because a deferred reply may outlive it; it is then dropped.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/core/session/actor_session.h"
+#include "actors/core/call/byte_buffer.h"
+#include "actors/core/call/call_control.h"
+#include "actors/core/call/call_frame.h"
+#include "actors/net/call_stream.h"
+#include "actors/objects/object_store.h"
+#include "actors/slots/waiter.h"
+
+namespace troupe::actors {
+
+class CallSession;
+class Crossing;
+
+class Peer : public std::enable_shared_from_this<Peer> {
+ public:
+  /// `epoll_fd` is where the connection is registered under `id`; `wake_fd` an eventfd that makes
+  /// the serving thread look at paused peers. Both outlive the connection being open.
+  Peer(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd);
+  ~Peer();
+
+  // Any thread:
+  /// Queues the reply to `sequence`; `frame` is kFrameHeadBytes of room, then the body. Returns the
+  /// unsent bytes.
+  std::size_t Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame);
+  /// The same for a call that was counted by Defer.
+  void ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame, bool flush);
+  /// Before a reply with kFlagObjects: what is held until it is known to be received.
+  void Keep(std::uint64_t sequence, std::shared_ptr<ResultHold> hold);
+  /// Writes what the socket takes.
+  void Flush();
+  std::size_t Unsent();
+
+  // The serving thread:
+  void Defer() { running_.fetch_add(1, std::memory_order_relaxed); }
+  std::size_t running() const { return running_.load(); }
+  /// Stops or resumes being told of input.
+  void Pause(bool paused);
+  bool paused() const { return paused_.load(); }
+  /// Reads once into in(); see IoOutcome.
+  IoResult Read(const CallLimits& limits);
+  ByteBuffer& in() { return in_; }
+  /// Tells the session of words on calls that have been read and not been come to, as they came.
+  void ScanControls(const CallLimits& limits);
+  void TellSession(const CallControl& control);
+  /// Within a call: reads on, for words on calls; waits for more if there is nothing and `host` is given.
+  enum class Looked { kOn, kEnded, kInterrupted };
+  Looked LookAhead(const CallLimits& limits, WaitHost* host);
+  /// A last frame that says why, then the end.
+  void Goodbye(std::string_view why);
+  /// The same without a fault: serving ends.
+  void EndSession();
+  void Close();
+  std::uint64_t id() const { return id_; }
+  std::string who() const { return stream_.Peer(); }
+  /// The caller is on another host.
+  bool away() const { return away_; }
+  /// What large values go over to and from a caller of another host that takes them; nullptr: of any other, or
+  /// no descriptor is left. Any thread.
+  std::shared_ptr<Crossing> Cross();
+  /// Its next call waits for arguments: nothing of it runs until Unpark (any thread).
+  void Park() { parked_.store(true); }
+  void Unparked() { parked_.store(false); }
+  void Unpark();
+  bool parked() const { return parked_.load(); }
+  const std::string& identity() const { return stream_.identity(); }
+
+  /// False: not the next call of the session.
+  bool TakeCall(const Frame& frame);
+  /// The call was answered at once.
+  void Told() { calls_.Told(); }
+  std::uint64_t received() const { return calls_.received(); }
+  /// False: of replies that were never sent.
+  bool Acknowledge(std::uint64_t replies);
+  /// Answers the hello that begins a session.
+  void Welcome(const SessionId& id);
+  /// The connection is gone, the caller may come back.
+  void Detach();
+  /// It did, on the connection of `other`, which is closed with it, and has received `replies`. False:
+  /// what it misses is no longer kept; nothing has changed.
+  bool Resume(Peer& other, std::uint64_t replies);
+  /// Of what is kept for the caller.
+  std::size_t KeptBytes();
+
+  std::unique_ptr<CallSession> session;
+  std::optional<SessionId> session_id;  // once it greeted
+  ProcessId process;  // of a caller that takes objects: on this host, who owns them; set before its first call
+
+ private:
+  void TellOf(std::string_view bytes, const CallLimits& limits);
+  void NoteResultLocked(std::uint64_t sequence);
+  void FlushLocked();
+  void WatchLocked();
+  void WakeLocked();
+
+  CallStream stream_;
+  const std::uint64_t id_;
+  const int epoll_fd_;
+  const int wake_fd_;
+  const bool away_;
+  const std::string identity_;
+  ByteBuffer in_;
+  std::atomic<std::size_t> running_{0};
+  std::atomic<bool> paused_{false};
+  std::atomic<bool> parked_{false};
+
+  std::mutex mutex_;
+  ActorSession calls_;
+  struct KeptResult {
+    std::uint64_t sequence = 0;
+    std::uint64_t frame = 0;  // 0: the reply is not made yet
+    std::shared_ptr<ResultHold> hold;
+  };
+  std::vector<KeptResult> kept_results_;
+  std::optional<SessionId> crosses_;  // the session that may have a link
+  std::shared_ptr<Crossing> crossing_;
+  enum class State { kOpen, kDetached, kClosed } state_ = State::kOpen;
+  bool broken_ = false;  // nothing more can be written to this connection
+  bool write_armed_ = false;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,167 @@
+// One answer to come: what a Ref holds, and what a reply is written into without the GIL.
+//
+// Life: made by Slot::New with one reference; every holder (the ring of outstanding calls, the Ref,
+// a resolver) has its own. Completed once, by whoever claims it first; the bytes never change after
+// done() and may then be read by any thread. Small answers lie inside, larger ones in malloc'ed
+// memory. Slots come from a free list per thread. View of one process; never blocks.
+#pragma once
+
+#include <absl/container/inlined_vector.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "actors/core/call/call_frame.h"
+#include "runtime/base/ids.h"
+
+namespace troupe::actors {
+
+struct WaitNode;
+
+class Slot {
+ public:
+  static constexpr std::size_t kInlineBytes = 48;
+
+  /// `id` tells this answer from all others of this process.
+  static Slot* New(std::uint64_t id);
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+
+  void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void Release() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy();
+  }
+  /// Only the caller's own reference is left, and nobody waits: nobody will read the answer.
+  bool Abandoned() const {
+    return references_.load(std::memory_order_acquire) == 1 && (state_.load(std::memory_order_acquire) & kWaited) == 0;
+  }
+
+  bool done() const { return (state_.load(std::memory_order_acquire) & kDone) != 0; }
+  /// True for the first caller only: the one that may Fill and Finish.
+  bool Claim() { return (state_.fetch_or(kClaimed, std::memory_order_relaxed) & kClaimed) == 0; }
+  /// Keeps a copy of the answer; before Finish. `flags` are frame flags.
+  void Fill(std::uint16_t flags, std::string_view bytes);
+  /// Undoes Fill; before Finish.
+  void Unfill();
+  /// Publishes the answer. True: somebody waits and must be told (CallReactor::Notify).
+  bool Finish() {
+    const std::uint32_t before = state_.fetch_or(kDone, std::memory_order_acq_rel);
+    return (before & kWaited) != 0 || ((before & kFailureWaited) != 0 && failed());
+  }
+  /// A wait node was hung on the slot. False: it is done, and nobody will be told.
+  bool Watch() { return (state_.fetch_or(kWaited, std::memory_order_acq_rel) & kDone) == 0; }
+  /// The same of a node that only an error concerns (FailureWatch).
+  bool WatchFailure() { return (state_.fetch_or(kFailureWaited, std::memory_order_acq_rel) & kDone) == 0; }
+
+  /// For who found it without a reference, in a table that its end takes it out of. False: it is ending.
+  bool TryAddReference() {
+    std::uint32_t seen = references_.load(std::memory_order_relaxed);
+    while (seen != 0 && !references_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
+    }
+    return seen != 0;
+  }
+  /// The slot stands for that owner's object number id(), in the process of that generation (ForkGuard) alone, and
+  /// `released` of SetReleaseHook is told of its end. Once; with the store's lock held, as for what it says.
+  void StandForObject(const ProcessId& owner, std::uint32_t generation) {
+    object_owner_ = owner;
+    object_generation_ = generation;
+    state_.fetch_or(kObject, std::memory_order_relaxed);
+  }
+  const ProcessId& object_owner() const { return object_owner_; }
+  std::uint32_t object_generation() const { return object_generation_; }
+  bool stands_for_object() const { return (state_.load(std::memory_order_relaxed) & kObject) != 0; }
+  static void SetReleaseHook(void (*released)(const Slot*)) { release_hook_.store(released); }
+  /// Its answer is made when somebody asks for it: `asked` of SetAskHook is told of the first.
+  void AnswerWhenAsked() { state_.fetch_or(kAsleep, std::memory_order_relaxed); }
+  static void SetAskHook(void (*asked)(const Slot*)) { ask_hook_.store(asked); }
+  /// The answer is needed: before it is waited for, with no lock held that a hook may take.
+  void Ask() {
+    if ((state_.load(std::memory_order_relaxed) & kAsleep) != 0) Rouse();
+  }
+
+  /// After done(), or after Fill by who filled it:
+  std::uint16_t flags() const { return flags_; }
+  bool failed() const { return (flags_ & kErrorFlags) != 0; }
+  std::string_view bytes() const { return {size_ > kInlineBytes ? heap_ : inline_, size_}; }
+
+  std::uint64_t id() const { return id_; }
+  /// Channel and sequence of the call that is to answer it; of a slot that a channel made, its id.
+  std::uint64_t call() const { return call_.load(std::memory_order_relaxed); }
+  void set_call(std::uint64_t call) { call_.store(call, std::memory_order_relaxed); }
+
+  /// What this process tells a call that it runs by: the one that made this call. 0: none did.
+  std::uint64_t started_by() const { return started_by_.load(std::memory_order_relaxed); }
+  void set_started_by(std::uint64_t call) { started_by_.store(call, std::memory_order_relaxed); }
+
+  /// Its channel's observer's own; nullptr: not of a call that it knows.
+  void* observed = nullptr;
+  /// Bytes the channel had been given when this call's frame ended: what was handed to the socket
+  /// tells whether the call was sent. Guarded by the channel's mutex.
+  std::uint64_t end_offset = 0;
+  /// Guarded by the reactor's mutex.
+  WaitNode* waiters = nullptr;
+
+ private:
+  enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4, kObject = 8, kAsleep = 16, kFailureWaited = 32 };
+  explicit Slot(std::uint64_t id) : id_(id), call_(id) {}
+  void Destroy();
+  void Rouse();
+
+  static std::atomic<void (*)(const Slot*)> release_hook_;
+  static std::atomic<void (*)(const Slot*)> ask_hook_;
+
+  std::atomic<std::uint32_t> references_{1};
+  std::atomic<std::uint32_t> state_{0};
+  std::uint64_t id_;
+  std::atomic<std::uint64_t> call_;
+  std::atomic<std::uint64_t> started_by_{0};
+  std::uint32_t size_ = 0;
+  std::uint16_t flags_ = 0;
+  union {
+    char inline_[kInlineBytes];
+    char* heap_;
+  };
+  ProcessId object_owner_;
+  std::uint32_t object_generation_ = 0;
+};
+
+/// On and off Slot::waiters; with the reactor's mutex.
+void LinkNode(Slot* slot, WaitNode& node);
+void UnlinkNode(Slot* slot, const WaitNode& node);
+
+/// Usually one: what a blocked thread waits for.
+using SlotList = absl::InlinedVector<Slot*, 8>;
+
+/// Publishes the answer. Where somebody waits, the slot goes to `waited` (for CallReactor::NotifyAll) with the
+/// reference that was held; else that is given back.
+inline void FinishInto(Slot* slot, SlotList* waited) {
+  if (slot->Finish()) {
+    waited->push_back(slot);
+  } else {
+    slot->Release();
+  }
+}
+
+/// One reference, given back at the end of the scope.
+class SlotHold {
+ public:
+  explicit SlotHold(Slot* slot) : slot_(slot) {}
+  SlotHold(SlotHold&& other) noexcept : slot_(other.slot_) { other.slot_ = nullptr; }
+  SlotHold& operator=(SlotHold&&) = delete;
+  ~SlotHold() {
+    if (slot_ != nullptr) slot_->Release();
+  }
+  Slot* get() const { return slot_; }
+  Slot* Take() {
+    Slot* slot = slot_;
+    slot_ = nullptr;
+    return slot;
+  }
+
+ private:
+  Slot* slot_;
+};
+
+}  // namespace troupe::actors

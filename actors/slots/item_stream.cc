@@ -1,0 +1,137 @@
+#include "actors/slots/item_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/core/call/byte_buffer.h"
+
+namespace troupe::actors {
+namespace {
+
+/// The stream keeps its reference.
+void FinishSlot(Slot* slot, SlotList* finished) {
+  slot->AddReference();
+  FinishInto(slot, finished);
+}
+
+}  // namespace
+
+ItemStream::ItemStream(std::uint32_t count, NextId next_id)
+    : count_(count), next_id_(std::move(next_id)) {
+  for (std::uint32_t i = 0; i < (count_ == kOpen ? 1 : count_); ++i) slots_.push_back(New());
+}
+
+ItemStream::~ItemStream() {
+  for (const Item& item : slots_) item.slot->Release();
+}
+
+void ItemStream::FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes,
+                            SlotList* finished) {
+  slot->Fill(flags, bytes);
+  FinishSlot(slot, finished);
+}
+
+void ItemStream::Put(std::uint16_t flags, std::string_view bytes, SlotList* finished) {
+  PutBy(bytes.size(), [&](Slot* slot) {
+    slot->Fill(flags, bytes);
+    return true;
+  }, finished);
+}
+
+bool ItemStream::PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return false;
+  if (++given_ <= given_max_) {
+    Item* const lost = LostLocked();
+    if (lost == nullptr) return false;
+    lost->lost = false;
+    lost->slot->Unfill();
+    if (fill(lost->slot)) FinishSlot(lost->slot, finished);
+    return true;
+  }
+  if (count_ != kOpen && filled_ >= count_) return false;
+  if (count_ == kOpen) slots_.push_back(New());  // before it is done: who takes it finds what follows
+  Item& item = count_ == kOpen ? slots_[slots_.size() - 2] : slots_[filled_++];
+  item.bytes = bytes;
+  if (fill(item.slot)) FinishSlot(item.slot, finished);
+  return true;
+}
+
+ItemStream::Item* ItemStream::LostLocked() {
+  const std::size_t popped = count_ == kOpen ? taken_.items : 0;
+  if (given_ <= popped || given_ - popped > slots_.size()) return nullptr;
+  Item& item = slots_[given_ - popped - 1];
+  return item.lost ? &item : nullptr;
+}
+
+void ItemStream::Arrived(Slot* slot, SlotList* finished) {
+  const std::lock_guard lock(mutex_);
+  FinishSlot(slot, finished);
+}
+
+void ItemStream::Lost(Slot* slot, SlotList* finished) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return FinishSlot(slot, finished);
+  for (Item& item : slots_) {
+    if (item.slot == slot) item.lost = true;
+  }
+}
+
+void ItemStream::Again() {
+  const std::lock_guard lock(mutex_);
+  given_max_ = std::max(given_max_, given_);
+  given_ = 0;
+}
+
+void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* finished) {
+  const bool failed = (flags & (kFlagTaskError | kFlagRuntimeError)) != 0;
+  if (count_ == kOpen) {
+    if (failed) Put(flags, bytes, finished);
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    EndLostLocked(finished);
+    return FillLocked(slots_.back().slot, kFlagReply | kFlagEnd, {}, finished);
+  }
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(ended_, true)) return;
+  EndLostLocked(finished);
+  ByteBuffer missing;
+  if (!failed) {
+    AppendRuntimeError(missing, ErrorCode::kInternal, "the actor ended the call without this value");
+    flags = kFlagReply | kFlagRuntimeError;
+    bytes = missing.view();
+  }
+  while (filled_ < count_) FillLocked(slots_[filled_++].slot, flags, bytes, finished);
+}
+
+void ItemStream::EndLostLocked(SlotList* finished) {
+  for (Item& item : slots_) {
+    if (std::exchange(item.lost, false)) FinishSlot(item.slot, finished);
+  }
+}
+
+Slot* ItemStream::At(std::size_t i) {
+  const std::lock_guard lock(mutex_);
+  slots_[i].slot->AddReference();
+  return slots_[i].slot;
+}
+
+Slot* ItemStream::Front() { return At(0); }
+
+bool ItemStream::Pop() {
+  const std::lock_guard lock(mutex_);
+  Slot* const front = slots_.front().slot;
+  if (!front->done() || (front->flags() & kFlagEnd) != 0) return false;
+  ++taken_.items;
+  taken_.bytes += slots_.front().bytes;
+  slots_.pop_front();
+  front->Release();
+  return true;
+}
+
+ItemStream::Taken ItemStream::taken() const {
+  const std::lock_guard lock(mutex_);
+  return taken_;
+}
+
+}  // namespace troupe::actors

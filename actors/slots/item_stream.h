@@ -1,0 +1,93 @@
+// The answers of one call that gives several: a fixed number of values, or what a generator gives as
+// it gives it. The caller's half; who makes them is paced by item_window.h.
+//
+//   IS-1  The n-th item fills the n-th slot, in the order of arrival, each once.
+//   IS-2  After End no slot is pending: of a fixed number those without an item hold the error; a stream
+//         has the error as its last item, if there is one, and then a slot with kFlagEnd, for good.
+//   IS-3  A call that is made again gives what it gave before once more, and that is left out.
+//   IS-4  A stream's front slot is there before its item is, so that it can be waited for.
+//   IS-5  An item that was lost on its way is pending: filled by the same item of the call that is made again, and with
+//         what lost it if that does not come before End.
+//
+// The channel puts and ends, under its mutex; any thread takes. Never blocks. Slots that are done and
+// waited for are handed back, to be told of (CallReactor::Notify) once no lock is held.
+#pragma once
+
+#include <absl/functional/function_ref.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string_view>
+
+#include "actors/core/call/call_frame.h"
+#include "actors/slots/answer.h"
+
+namespace troupe::actors {
+
+class ItemStream {
+ public:
+  using NextId = std::function<std::uint64_t()>;
+  static constexpr std::uint32_t kOpen = 0;
+
+  /// `count` values, or kOpen.
+  ItemStream(std::uint32_t count, NextId next_id);
+  ItemStream(const ItemStream&) = delete;
+  ItemStream& operator=(const ItemStream&) = delete;
+  ~ItemStream();
+
+  void Put(std::uint16_t flags, std::string_view bytes, SlotList* finished);
+  /// The same of an item that takes so many bytes wherever it is, and which `fill` fills in; false from it: the slot
+  /// is answered later. False: nobody wants the item, and `fill` was not called.
+  bool PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished);
+  /// An item whose `fill` returned false is here: its slot is filled.
+  void Arrived(Slot* slot, SlotList* finished);
+  /// It never will be: its slot is filled with why.
+  void Lost(Slot* slot, SlotList* finished);
+  /// The call is made again, from its beginning; not after End.
+  void Again();
+  /// How many values were asked for; kOpen.
+  std::uint32_t count() const { return count_; }
+  /// `flags` and `bytes` of the call's last frame, which are an error's or mean nothing.
+  void End(std::uint16_t flags, std::string_view bytes, SlotList* finished);
+
+  /// Of a fixed number: the slot of value `i`. One reference for the caller.
+  Slot* At(std::size_t i);
+  /// Of a stream: the slot of the next item, done or not. One reference for the caller.
+  Slot* Front();
+  /// The front's item was taken. False: it is not there yet, or the end is.
+  bool Pop();
+
+  struct Taken {
+    std::uint64_t items = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Of all that was popped.
+  Taken taken() const;
+
+ private:
+  struct Item {
+    Slot* slot;
+    std::uint64_t bytes = 0;
+    bool lost = false;
+  };
+  Item New() { return {Slot::New(next_id_())}; }
+  /// The item that the call has just given once more, if it was lost; nullptr.
+  Item* LostLocked();
+  void EndLostLocked(SlotList* finished);
+  void FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes, SlotList* finished);
+
+  const std::uint32_t count_;
+  const NextId next_id_;
+  mutable std::mutex mutex_;
+  std::deque<Item> slots_;   // of a stream: the last one is pending, or the end
+  std::size_t filled_ = 0;   // of a fixed number
+  bool ended_ = false;
+  std::size_t given_ = 0;     // by this making of the call
+  std::size_t given_max_ = 0;  // by those before it
+  Taken taken_;
+};
+
+}  // namespace troupe::actors

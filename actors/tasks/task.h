@@ -1,0 +1,23 @@
+// A task as its pool keeps it, from its beginning to its answer. Internal to TaskPool.
+#pragma once
+
+#include <memory>
+
+#include "actors/caller/call_holds.h"
+#include "actors/tasks/task_pool.h"
+
+namespace troupe::actors {
+
+struct TaskPool::Task : TaskLine::Task {
+  std::shared_ptr<TaskPool> pool;
+  Slot* slot = nullptr;  // one reference
+  Call call;
+  std::unique_ptr<HeldForCall> over;  // what it names, while a process of another host has it
+  bool cancelled = false;
+  std::uint64_t later = 0;  // its number while arguments are to come; then it is not in the line
+  std::size_t missing = 0;  // of those
+  Task* older = nullptr;    // of its pool's tasks
+  Task* newer = nullptr;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,51 @@
+// What a method returned or raised, as the frames that answer its call. Needs the GIL.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+#include "actors/core/call/byte_buffer.h"
+#include "actors/core/call/call_frame.h"
+
+namespace troupe::actors {
+class Peer;
+}
+
+namespace troupe::bindings {
+
+/// How the caller wants its answer (actors/core/call/call_target.h).
+struct AnswerForm {
+  std::uint32_t returns = 1;
+  bool streams = false;
+  std::uint32_t ahead = 0;
+};
+
+/// Which call is answered; a view, for the time of the answer.
+struct AnswerTo {
+  actors::Peer& peer;
+  std::uint64_t sequence;
+  PyObject* method;  // str
+  AnswerForm form;
+  const actors::CallLimits& limits;
+};
+
+/// Appends a body to `reply` that fits: the result, or an error that says why not. Steals `result`;
+/// nullptr means that an error is set, which becomes the reply. A result that is large, or holds refs, is lent to
+/// the caller (kFlagObjects). Returns the bytes that it takes, wherever they are, with its frame.
+std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,
+                         std::uint16_t* flags);
+
+/// One of several values as a frame, into an empty one; steals it. An error with it is that value's alone.
+/// Returns the same; sets the frame's flags.
+std::uint64_t WriteItem(const AnswerTo& to, PyObject* value, actors::ByteBuffer& frame,
+                        std::uint16_t* flags);
+
+/// The same as WriteReply for the call's last frame, after queueing those of its values where there are several.
+void WriteAnswer(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,
+                 std::uint16_t* flags);
+
+/// The body of the answer to a call that was cancelled, `when` it was (kFlagRuntimeError).
+void WriteCancelled(actors::ByteBuffer& reply, PyObject* method_name, const char* when);
+
+}  // namespace troupe::bindings

@@ -1,0 +1,58 @@
+// Sends the items of one streaming call as they are made, no further ahead of the caller than allowed. Needs
+// the GIL, which guards it.
+#pragma once
+
+#include <Python.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "actors/core/call/item_window.h"
+#include "actors/server/caller_connection.h"
+
+namespace troupe::bindings {
+
+class ItemSender {
+ public:
+  ItemSender(actors::Peer& peer, std::uint64_t sequence, PyObject* method, std::uint32_t ahead);
+  ItemSender(const ItemSender&) = delete;
+  ItemSender& operator=(const ItemSender&) = delete;
+  ~ItemSender();
+
+  /// Sends an item; steals it. An error with it is the item.
+  void Send(PyObject* value);
+  bool may_send() const { return window_.MaySend(); }
+  /// The caller wants no more, or is gone.
+  bool stopped() const { return stopped_; }
+
+  // What the caller said:
+  void Taken(std::uint64_t items);
+  void Stop();
+
+  /// Waits without the GIL for room, or the end.
+  void AwaitRoom();
+  /// Calls `callable` once there is room, or the end; at once if there is.
+  void OnRoom(PyObject* callable);
+
+ private:
+  void Tell();
+
+  const std::shared_ptr<actors::Peer> peer_;
+  const std::uint64_t sequence_;
+  PyObject* method_;
+  actors::ItemWindow window_;
+  bool stopped_ = false;
+  PyObject* on_room_ = nullptr;
+  std::mutex mutex_;  // never held while the GIL is taken
+  std::condition_variable changed_;
+  std::uint64_t changes_ = 0;
+};
+
+/// Sends what `result` gives (steals it), waiting by `wait` when it is too far ahead. A new reference to None,
+/// or nullptr with an error set: what it raised, or what `wait` did, which returned false then.
+PyObject* SendItems(PyObject* result, ItemSender& items, const std::function<bool()>& wait);
+
+}  // namespace troupe::bindings

@@ -1,0 +1,17 @@
+// An ItemSender as the coroutine that gives the items sees it (troupe/_streams.py). Needs the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+#include "bindings/actor/item_sender.h"
+
+namespace troupe::bindings {
+
+/// A new object, or nullptr with an error set.
+PyObject* NewItemSink(std::shared_ptr<ItemSender> items);
+
+void BindItemSink(nanobind::module_& m);
+
+}  // namespace troupe::bindings

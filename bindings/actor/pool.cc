@@ -1,0 +1,196 @@
+#include "bindings/actor/pool.h"
+
+#include <absl/container/inlined_vector.h>
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <semaphore>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "actors/core/policy/concurrency_groups.h"
+#include "bindings/values/errors.h"
+#include "bindings/support/gil.h"
+
+namespace nb = nanobind;
+
+namespace troupe::bindings {
+
+/// What the threads of one group share; it outlives the executor with the last of them. All of it is the GIL's.
+///
+///   PT-1  There are at least as many threads as calls were given out and are not over: each of them has one to run it.
+///   PT-2  While calls wait for a thread, one that was woken is on its way, or the serving thread is about to wake it
+///         (Suspend, LetBegin). It wakes the next before it runs what it took: so calls that keep the GIL are run one
+///         after the other by one thread, and one that lets go of it holds no other up.
+///   PT-3  Who fell asleep last is woken first.
+class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
+ public:
+  /// Where a thread sleeps.
+  using Bed = std::shared_ptr<std::binary_semaphore>;
+
+  Pool(int limit, std::shared_ptr<ActorExit> exit) : group_({limit}), exit_(std::move(exit)) {}
+
+  void Submit(DeferredCallPtr call) {
+    std::optional<DeferredCallPtr> now = group_.Begin(0, std::move(call));
+    while (now && !Give(*now)) {  // no thread for it: that is its answer
+      (*now)->Answer(nullptr, /*flush=*/true);
+      now = group_.End(0);
+    }
+  }
+  /// One that waits is answered so; one that runs may ask. False: it is not here.
+  bool Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+    const auto matches = [&](const auto& call) { return call->Is(peer, sequence); };
+    if (const std::optional<DeferredCallPtr> waiting = group_.Withdraw(matches)) {
+      (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
+      return true;
+    }
+    for (DeferredCall* call : begun_) {
+      if (!matches(call)) continue;
+      call->running().cancelled = true;
+      return true;
+    }
+    return false;
+  }
+  void Stop() {
+    over_ = true;
+    for (const Bed& bed : std::exchange(asleep_, {})) bed->release();
+  }
+  bool runs() const { return !begun_.empty(); }
+  /// Who is to be woken (PT-2), by release(); nullptr: nobody.
+  Bed Next() {
+    if (ready_.empty() || coming_ != 0 || asleep_.empty()) return nullptr;
+    Bed bed = std::move(asleep_.back());
+    asleep_.pop_back();
+    ++coming_;
+    return bed;
+  }
+  void Wake() {
+    if (const Bed bed = Next()) bed->release();
+  }
+  /// A thread's life.
+  void Work() {
+    const Bed bed = std::make_shared<std::binary_semaphore>(0);
+    while (true) {
+      --coming_;
+      while (!over_ && !ready_.empty()) {
+        DeferredCallPtr call = std::move(ready_.front());
+        ready_.pop_front();
+        Wake();
+        while (call != nullptr) call = Execute(std::move(call));
+      }
+      if (over_) return;
+      asleep_.push_back(bed);
+      const GilReleased released;
+      bed->acquire();
+    }
+  }
+
+ private:
+  /// False: an error is set, no thread could be started, and the call is left as it was.
+  bool Give(DeferredCallPtr& call) {
+    begun_.insert(call.get());
+    if (begun_.size() > threads_ && !StartThread()) {
+      begun_.erase(call.get());
+      return false;
+    }
+    ready_.push_back(std::move(call));
+    return true;
+  }
+  /// Runs and answers one; the next of its group, if that waits.
+  DeferredCallPtr Execute(DeferredCallPtr call) {
+    const Running running(&call->running());
+    PyObject* result = call->Run();
+    if (result != nullptr && call->items() != nullptr) {
+      ItemSender& items = *call->items();
+      result = SendItems(result, items, [&items] {
+        items.AwaitRoom();
+        return true;
+      });
+    }
+    const ActorExit::How how = result == nullptr ? ActorExit::HowRaised() : ActorExit::How::kStays;
+    const bool leaves = how != ActorExit::How::kStays;
+    if (leaves) exit_->KeepRaised();
+    if (how == ActorExit::How::kCrashes) {
+      PyErr_Clear();
+    } else {
+      call->Answer(result, /*flush=*/!leaves);
+    }
+    begun_.erase(call.get());
+    if (leaves) {
+      over_ = true;   // what waits for a thread does not begin any more
+      exit_->Stop();  // which flushes: who has the answer is not served any more
+      return nullptr;
+    }
+    DeferredCallPtr next = group_.End(0).value_or(nullptr);
+    if (next != nullptr) begun_.insert(next.get());
+    return next;
+  }
+  bool StartThread();
+
+  actors::ConcurrencyGroups<DeferredCallPtr> group_;  // of one alone
+  std::set<DeferredCall*> begun_;  // given out, not over
+  std::deque<DeferredCallPtr> ready_;  // those of them that no thread took yet
+  std::vector<Bed> asleep_;
+  std::size_t threads_ = 0;
+  std::size_t coming_ = 0;  // started or woken, and have not looked at what is ready yet
+  bool over_ = false;
+  const std::shared_ptr<ActorExit> exit_;
+};
+
+bool PoolExecutor::Pool::StartThread() {
+  ++threads_;
+  ++coming_;
+  try {
+    const nb::object work = nb::cpp_function([pool = shared_from_this()] { pool->Work(); });
+    const nb::object type = nb::module_::import_("threading").attr("Thread");
+    type(nb::arg("target") = work, nb::arg("name") = "actor", nb::arg("daemon") = true).attr("start")();
+    return true;
+  } catch (nb::python_error& error) {
+    error.restore();
+    --threads_;
+    --coming_;
+    return false;
+  }
+}
+
+PoolExecutor::PoolExecutor(PyExecutorOptions options) : PyExecutor(std::move(options)) {
+  for (const int limit : limits()) pools_.push_back(std::make_shared<Pool>(limit, exit()));
+}
+
+PoolExecutor::~PoolExecutor() {
+  for (const auto& pool : pools_) pool->Stop();
+}
+
+void PoolExecutor::Submit(DeferredCallPtr call) {
+  Pool& pool = *pools_[call->group()];
+  pool.Submit(std::move(call));
+}
+
+bool PoolExecutor::RunsElsewhere() const {
+  return std::any_of(pools_.begin(), pools_.end(), [](const auto& pool) { return pool->runs(); });
+}
+
+void PoolExecutor::LetBegin() {
+  for (const auto& pool : pools_) pool->Wake();
+}
+
+void PoolExecutor::Suspend() {
+  absl::InlinedVector<Pool::Bed, 4> woken;
+  for (const auto& pool : pools_) {
+    if (Pool::Bed next = pool->Next()) woken.push_back(std::move(next));
+  }
+  PyExecutor::Suspend();
+  for (const Pool::Bed& bed : woken) bed->release();  // after it: who wakes finds the GIL free
+}
+
+void PoolExecutor::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+  for (const auto& pool : pools_) {
+    if (pool->Cancel(peer, sequence)) return;
+  }
+}
+
+}  // namespace troupe::bindings

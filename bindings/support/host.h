@@ -1,0 +1,59 @@
+// The GIL around a wait (actors/slots/waiter.h): let go of to block, taken back after.
+#pragma once
+
+#include <Python.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "actors/net/fork_guard.h"
+#include "actors/caller/reactor.h"
+#include "actors/slots/answer.h"
+#include "actors/slots/waiter.h"
+#include "bindings/support/gil.h"
+
+namespace troupe::bindings {
+
+/// Python runs signal handlers on the main thread alone, which is the process's first.
+inline bool OnMainThread() {
+  struct Known {
+    std::uint32_t generation = 0;
+    bool main = false;
+  };
+  static thread_local Known known;  // two system calls per wait are too many
+  if (known.generation != actors::ForkGuard::generation()) {
+    known = {actors::ForkGuard::generation(), ::syscall(SYS_gettid) == ::getpid()};
+  }
+  return known.main;
+}
+
+template <class Base = actors::WaitHost>
+class GilHostOf : public Base {
+ public:
+  void Suspend() override { state_ = PyEval_SaveThread(); }
+  void Resume() override { RetakeGil(state_); }
+  /// True: a signal handler raised, and its exception is set.
+  bool Interrupted() override { return PyErr_CheckSignals() != 0; }
+  bool HandlesSignals() const override { return OnMainThread(); }
+
+ private:
+  PyThreadState* state_ = nullptr;
+};
+using GilHost = GilHostOf<>;
+
+/// Waits, reading all channels, for what a WhenRoom() gave, whose reference is taken over; nullptr: there is room.
+/// `polled`: where the room comes from, if that is one channel. False: an error is set.
+inline bool AwaitRoom(actors::Slot* room, actors::Channel* polled = nullptr) {
+  if (room == nullptr) return true;
+  const actors::SlotHold hold(room);
+  actors::WaitRequest request;
+  request.slots = &room;
+  request.slot_count = 1;
+  request.channels = &polled;
+  request.channel_count = polled != nullptr ? 1 : 0;
+  GilHost host;
+  return actors::CallReactor::Current().Wait(request, host) == actors::WaitResult::kDone;
+}
+
+}  // namespace troupe::bindings

@@ -1,0 +1,39 @@
+// The objects that a call names, on the side that runs it; and what Python sees of the object store.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "actors/bulk/remote_arguments.h"
+#include "actors/objects/object_handles.h"
+#include "actors/objects/object_store.h"
+
+namespace troupe::bindings {
+
+/// What a call's frame names, with one handle of each until the arguments are made. Needs the GIL.
+struct Incoming {
+  /// Registers all with their owners and maps the memory of `values`; waits for that at most kFetchMax. What can
+  /// never be read raises where its value is made. False: an error is set.
+  bool Fetch(const ProcessId& lender);
+  /// The same of a caller on another host, whose objects came here before (CallSession::Prepare).
+  bool FetchAway(std::shared_ptr<actors::AwayArguments> came);
+  /// The next argument's value, where it is an object of another host; false: it is none. nullptr: an error is set.
+  bool TakeAway(std::string_view* bytes, PyObject** value) const;
+
+  std::vector<store::ObjectId> values;  // arguments
+  std::vector<store::ObjectId> refs;    // references inside arguments
+
+ private:
+  /// They cannot be held here, and handles are good without.
+  void LeaveLives();
+
+  actors::Handles received_;
+  std::shared_ptr<actors::AwayArguments> away_;
+};
+
+void BindObjects(nanobind::module_& m);
+
+}  // namespace troupe::bindings

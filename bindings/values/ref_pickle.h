@@ -1,0 +1,48 @@
+// Refs inside values: a Ref as its object's name, and a Ref of a name that came. Needs the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <vector>
+
+#include "actors/objects/object_handles.h"
+#include "actors/objects/object_store.h"
+#include "runtime/store/core/object_id.h"
+
+namespace troupe::bindings {
+
+/// Ref.__reduce__. Who gets the value that is being pickled registers the name with its owner before it makes a Ref
+/// of it; until then whoever pickles holds it (TakingRefs). In what the runtime pickles and can have no Refs: a TypeError;
+/// in what the program pickles by itself: call_ref_by_hand.h.
+PyObject* ReduceRef(PyObject* ref, PyObject*);
+
+/// What stands in a pickle for an object, as a tuple: its name between hosts, which it is of those that `refs` holds, and
+/// what this process calls it, if that is another name. `refs` takes the caller's handle over. nullptr: an error is set.
+PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs);
+/// The inverse: a slot with one reference for the caller. nullptr: it is not known here, or an error is set.
+actors::Slot* BorrowNamed(actors::ObjectStore& store, PyObject* names);
+
+/// While this lives, in this thread: what the n-th Ref that was taken out of the value that is being loaded stands for
+/// here. It is asked where the name in the pickle means nothing in this process: another process of this host has what
+/// came from another one under a name of its own.
+class NamedRefs {
+ public:
+  explicit NamedRefs(const std::vector<store::ObjectId>& refs);
+  ~NamedRefs();
+  NamedRefs(const NamedRefs&) = delete;
+  NamedRefs& operator=(const NamedRefs&) = delete;
+  /// That of this thread's innermost one, nullptr: it has none.
+  static const store::ObjectId* At(Py_ssize_t index);
+  /// Its slot, with a reference for the caller, where many are borrowed at once: the first time they all are. nullptr.
+  static actors::Slot* TakeSlot(actors::ObjectStore& store, Py_ssize_t index);
+
+ private:
+  const std::vector<store::ObjectId>& refs_;
+  std::vector<actors::Slot*> slots_;  // one reference each, until it is taken
+  bool borrowed_ = false;
+  NamedRefs* const before_;
+};
+
+void BindRefPickle(nanobind::module_& m);
+
+}  // namespace troupe::bindings

@@ -1,0 +1,27 @@
+// Refs inside pickles that are no values of calls: of functions that travel, of constructors' arguments. Needs the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "actors/objects/object_handles.h"
+
+namespace troupe::bindings {
+
+/// What such a pickle names. It is held while this lives.
+class TakenRefs {
+ public:
+  /// Calls `pickles()`, and takes the Refs that it pickles. What it returned.
+  nanobind::object Take(nanobind::handle pickles);
+  nanobind::bytes Names() const;
+  /// A Ref of an empty `bytes` that takes them along: a call with it as an argument brings them, also to another host.
+  nanobind::object AsRef() const;
+  const actors::Handles& handles() const { return refs_; }
+
+ private:
+  actors::Handles refs_;
+};
+
+/// Binds TakenRefs and its inverse, received_refs().
+void BindTakenRefs(nanobind::module_& m);
+
+}  // namespace troupe::bindings

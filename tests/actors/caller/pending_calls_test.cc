@@ -1,0 +1,196 @@
+// Method: a real server behind a channel, arguments that the test answers itself, from another thread or after the
+// channel's end; values are plain bytes, which the actor sends back.
+#include "actors/caller/pending_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "actors/caller/reactor.h"
+#include "tests/actors/calling.h"
+#include "tests/actors/echo_executor.h"
+
+namespace troupe::actors {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PlainValues : public TaskValues {
+ public:
+  bool AppendAnswer(const Slot& answer, std::size_t, std::string* values, Handles*) const override {
+    values->append(answer.bytes());
+    return !answer.bytes().empty();
+  }
+  std::optional<std::string> ForAway(std::string_view values, int, bool*) const override { return std::string(values); }
+};
+
+class CallLineTest : public ::testing::Test {
+ protected:
+  CallLineTest()
+      : path_("/tmp/troupe-line-" + std::to_string(::getpid()) + "-" + std::to_string(++made_)),
+        server_(*CallServer::Listen(path_)),
+        thread_([this] { server_->Serve(executor_); }) {}
+  ~CallLineTest() override {
+    server_->Stop();
+    thread_.join();
+  }
+  std::shared_ptr<Channel> Connect(bool ordered = true) {
+    ChannelOptions options;
+    options.description = "actor Echo(1)";
+    options.ordered = ordered;
+    return *Channel::Connect(CallReactor::Current(), path_, options);
+  }
+  SlotHold Argument() { return SlotHold(Slot::New(CallReactor::Current().NextLocalId())); }
+  void Give(Slot* argument, std::string_view bytes, std::uint16_t flags = kFlagReply) {
+    CallReactor::Current().Answer(argument, flags, bytes);
+  }
+  /// A call of "before<argument>after", for each argument.
+  SlotHold Keep(Channel& channel, const std::vector<Slot*>& arguments) {
+    ByteBuffer frame;
+    frame.Extend(kFrameHeadBytes);
+    frame.AppendValue(CallHead{});
+    frame.AppendValue(std::uint16_t{1});
+    frame.Append("f", 1);
+    CallLine::Call call;
+    call.frame.assign(frame.data(), frame.size());
+    call.flags = kFlagNamed;
+    call.method = "f";
+    for (Slot* argument : arguments) {
+      call.frame += "before ";
+      argument->AddReference();
+      call.to_come.push_back({call.frame.size(), SlotHold(argument)});
+      call.frame += " after;";
+    }
+    if (arguments.empty()) call.frame += "nothing to wait for";
+    return SlotHold(channel.Line(values_).Keep(std::move(call)));
+  }
+  std::string Text(const SlotHold& answer) {
+    EXPECT_EQ(Await(answer.get(), nullptr), WaitResult::kDone);
+    std::string text(answer.get()->bytes());
+    while (!text.empty() && text.back() == '\0') text.pop_back();  // the frame's padding comes back too
+    return text;
+  }
+
+  static inline int made_ = 0;
+  const PlainValues values_;
+  const std::string path_;
+  EchoExecutor executor_;
+  std::unique_ptr<CallServer> server_;
+  std::thread thread_;
+};
+
+TEST_F(CallLineTest, GapsAreFilledInTheirOrderWhateverComesFirst) {
+  const std::shared_ptr<Channel> channel = Connect();
+  const SlotHold first = Argument();
+  const SlotHold second = Argument();
+  const SlotHold answer = Keep(*channel, {first.get(), second.get(), first.get()});
+  const SlotHold behind = Keep(*channel, {});
+  EXPECT_EQ(channel->Outstanding(), 2u);
+  std::thread giver([&] {
+    Give(second.get(), "two");
+    Give(first.get(), "one");
+  });
+  EXPECT_EQ(Text(answer), "before one after;before two after;before one after;");
+  EXPECT_EQ(Text(behind), "nothing to wait for");
+  giver.join();
+  channel->Close();
+}
+
+TEST_F(CallLineTest, OnlyWhereOrderIsKeptDoesACallWaitBehindAnother) {
+  for (const bool ordered : {true, false}) {
+    const std::shared_ptr<Channel> channel = Connect(ordered);
+    const SlotHold argument = Argument();
+    const SlotHold answer = Keep(*channel, {argument.get()});
+    EXPECT_EQ(channel->Line(values_).Holds(), ordered);
+    const SlotHold other = Keep(*channel, {});
+    if (!ordered) {
+      EXPECT_EQ(Text(other), "nothing to wait for");
+    }
+    EXPECT_FALSE(answer.get()->done());
+    Give(argument.get(), "late");
+    EXPECT_EQ(Text(answer), "before late after;");
+    EXPECT_EQ(Text(other), "nothing to wait for");
+    channel->Close();
+  }
+}
+
+TEST_F(CallLineTest, AnArgumentThatFailedIsTheAnswerOfItsCallAlone) {
+  const std::shared_ptr<Channel> channel = Connect();
+  const SlotHold bad = Argument();
+  const SlotHold never = Argument();
+  const SlotHold answer = Keep(*channel, {never.get(), bad.get()});
+  const SlotHold behind = Keep(*channel, {});
+  Give(bad.get(), "what it raised", kFlagReply | kFlagTaskError);
+  EXPECT_EQ(Text(answer), "what it raised");
+  EXPECT_EQ(answer.get()->flags(), kFlagReply | kFlagTaskError | kFlagOfArgument);
+  EXPECT_EQ(Text(behind), "nothing to wait for");
+  Give(never.get(), "too late");
+  channel->Close();
+  EXPECT_EQ(executor_.calls, 1);
+}
+
+TEST_F(CallLineTest, WhatWaitsEndsWithItsChannelAndLateArgumentsChangeNothing) {
+  for (const bool verdict : {true, false}) {
+    std::shared_ptr<Channel> channel = Connect();
+    const SlotHold argument = Argument();
+    const SlotHold answer = Keep(*channel, {argument.get()});
+    const SlotHold behind = Keep(*channel, {});
+    if (verdict) {
+      channel->Fail(ErrorCode::kActorDied, "it died");
+    } else {
+      channel->Close();
+      channel.reset();
+    }
+    for (const SlotHold* each : {&answer, &behind}) {
+      EXPECT_THAT(Text(*each), HasSubstr(verdict ? "it died" : "closed here"));
+    }
+    Give(argument.get(), "late");
+  }
+  EXPECT_EQ(executor_.calls, 0);
+}
+
+TEST_F(CallLineTest, ACallThatIsCancelledIsNotMade) {
+  const std::shared_ptr<Channel> channel = Connect();
+  const SlotHold argument = Argument();
+  const SlotHold answer = Keep(*channel, {argument.get()});
+  const SlotHold behind = Keep(*channel, {});
+  channel->Cancel(answer.get());
+  EXPECT_THAT(Text(answer), HasSubstr("f() was cancelled by its caller before it began"));
+  EXPECT_EQ(Text(behind), "nothing to wait for");
+  Give(argument.get(), "late");
+  channel->Close();
+  EXPECT_EQ(executor_.calls, 1);
+}
+
+TEST_F(CallLineTest, ManyCallsThatComeAtOnceAreSentAsThereIsRoom) {
+  const std::shared_ptr<Channel> channel = Connect();
+  const SlotHold argument = Argument();
+  std::vector<SlotHold> answers;
+  for (int i = 0; i < 2000; ++i) answers.push_back(Keep(*channel, {argument.get()}));
+  Give(argument.get(), std::string(4000, 'x'));  // 8 MB in all: more than a channel keeps unsent
+  for (const SlotHold& each : answers) EXPECT_EQ(Text(each).size(), 4014u);
+  EXPECT_EQ(channel->Outstanding(), 0u);
+  channel->Close();
+}
+
+TEST_F(CallLineTest, WhoHasTheLastAnswerFindsNoneOutstanding) {
+  const std::shared_ptr<Channel> channel = Connect();
+  for (int i = 0; i < 3000; ++i) {  // the thread that sent it may not have gone on when its answer is here
+    const SlotHold argument = Argument();
+    const SlotHold answer = Keep(*channel, {argument.get()});
+    ASSERT_EQ(channel->Outstanding(), 1u);
+    Give(argument.get(), "one");
+    ASSERT_EQ(Text(answer), "before one after;");
+    ASSERT_EQ(channel->Outstanding(), 0u) << "after call " << i;
+  }
+  channel->Close();
+}
+
+}  // namespace
+}  // namespace troupe::actors
