@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "actors/net/now.h"
-#include "actors/caller/reactor.h"
+#include "actors/slots/completions.h"
 
 namespace troupe::actors {
 namespace {
@@ -57,7 +57,7 @@ void Copied(Road& road, const store::ObjectId& id, StatusOr<store::Writing> writ
     for (const Road::Then& then : asked) then(writing.status());
     return;
   }
-  const store::ObjectId copy = store->Put(*writing, CallReactor::Current().NextLocalId(), {});
+  const store::ObjectId copy = store->Put(*writing, store->completions().NextLocalId(), {});
   if (!road.ended) road.copies[id] = copy;
   for (std::size_t i = 1; i < asked.size(); ++i) store->AddHandle(copy);
   for (const Road::Then& then : asked) then(copy);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "actors/core/call/call_frame.h"
-#include "actors/caller/reactor.h"
+#include "actors/slots/completions.h"
 #include "actors/core/remote/value_refs.h"
 
 namespace troupe::actors {
@@ -146,7 +146,7 @@ void AwayRefs::Asked(const store::ObjectId& name) {
   if (!lent_.Want(name)) return;
   Slot* const slot = slots_.at(name).get();
   if (slot->done()) return Came(name);
-  static_cast<void>(CallReactor::Current().OnDone(slot, std::make_unique<ValueCame>(slot, name, notify_)));
+  static_cast<void>(store_.completions().OnDone(slot, std::make_unique<ValueCame>(slot, name, notify_)));
 }
 
 void AwayRefs::TellOf(const store::ObjectId& name, std::string& out) {

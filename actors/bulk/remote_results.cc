@@ -9,7 +9,7 @@
 #include "actors/core/call/call_frame.h"
 #include "actors/bulk/bulk_session.h"
 #include "actors/objects/object_turn.h"
-#include "actors/caller/reactor.h"
+#include "actors/slots/completions.h"
 #include "actors/core/remote/value_refs.h"
 #include "actors/core/call/result_body.h"
 
@@ -17,13 +17,13 @@ namespace troupe::actors {
 namespace {
 
 /// What an answer that does not come becomes; memory that is short keeps its own error.
-void AnswerMissing(Slot* slot, std::uint64_t bytes, const Status& why, ObjectStore::Then& then) {
+void AnswerMissing(Completions& completions, Slot* slot, std::uint64_t bytes, const Status& why, ObjectStore::Then& then) {
   ByteBuffer body;
   const ErrorCode code = ErrorCodeOf(why) == ErrorCode::kTooLarge ? ErrorCode::kTooLarge : kResultLost;
   AppendRuntimeError(body, code,
                      absl::StrFormat("the result, of %u bytes, could not be fetched from its actor's host: %s", bytes,
                                      MessageOf(why)));
-  Conclude(slot, kFlagReply | kFlagRuntimeError, body.view(), then);
+  Conclude(completions, slot, kFlagReply | kFlagRuntimeError, body.view(), then);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::shared_ptr<ResultHold> ObjectStore::OfferResult(const store::Writing* writi
                                                      std::string* body) {
   std::vector<store::ObjectId> names;
   for (const store::ObjectId& each : contained.ids()) names.push_back(NameAway(each));
-  const std::uint64_t number = CallReactor::Current().NextLocalId();
+  const std::uint64_t number = completions_.NextLocalId();
   ResultBody result;
   result.kind = writing != nullptr ? ResultBody::kAway : ResultBody::kAwayInFrame;
   result.contained = static_cast<std::uint32_t>(names.size());
@@ -108,7 +108,7 @@ void ObjectStore::FinishAway(Slot* slot, const store::Writing* writing, std::str
   }
   const store::ObjectId here = Provide(slot, writing, value, contained);
   const std::uint16_t flags = writing != nullptr ? kFlagReply | kFlagObjects : kFlagReply;
-  Conclude(slot, flags, writing != nullptr ? NameBytes(here) : value, then);
+  Conclude(completions_, slot, flags, writing != nullptr ? NameBytes(here) : value, then);
 }
 
 ObjectStore::Took ObjectStore::TakeResultAway(Slot* slot, std::string_view body,
@@ -117,7 +117,7 @@ ObjectStore::Took ObjectStore::TakeResultAway(Slot* slot, std::string_view body,
   if (crossing == nullptr || !Parse(body, &result)) return Took::kBad;
   if (!wanted) {
     crossing->Decline(result.id);
-    if (then.run != nullptr) CallReactor::Current().Post(std::move(then.run));
+    if (then.run != nullptr) completions_.Post(std::move(then.run));
     return Took::kLater;
   }
   slot->AddReference();
@@ -125,7 +125,7 @@ ObjectStore::Took ObjectStore::TakeResultAway(Slot* slot, std::string_view body,
   auto done = [this, slot, last, bytes = result.bytes, value = std::move(result.value)](
                   StatusOr<store::Writing> writing, const std::vector<store::ObjectId>& inside) {
     const SlotHold hold(slot);
-    if (!writing.ok()) return AnswerMissing(slot, bytes, writing.status(), *last);
+    if (!writing.ok()) return AnswerMissing(completions_, slot, bytes, writing.status(), *last);
     FinishAway(slot, value.empty() ? &*writing : nullptr, value, inside, *last);
   };
   if (result.in_frame) {

@@ -24,6 +24,7 @@
 #include "actors/core/call/byte_buffer.h"
 #include "actors/core/call/call_frame.h"
 #include "actors/caller/call_observer.h"
+#include "actors/caller/pending_target.h"
 #include "actors/net/call_stream.h"
 #include "actors/net/call_tls.h"
 #include "actors/core/session/caller_session.h"
@@ -56,7 +57,7 @@ struct ChannelOptions {
   std::shared_ptr<CallObserver> observer;
 };
 
-class Channel : public std::enable_shared_from_this<Channel> {
+class Channel final : public PendingTarget, public std::enable_shared_from_this<Channel> {
  public:
   /// Connects (see UnixStream::Connect) and starts being read by `reactor`, which outlives it.
   static StatusOr<std::shared_ptr<Channel>> Connect(CallReactor& reactor, const std::string& path,
@@ -91,29 +92,30 @@ class Channel : public std::enable_shared_from_this<Channel> {
                    std::shared_ptr<ItemStream> items = nullptr);
   /// A call of the channel's line, with the slot that its caller has, to which one reference is added. It is taken
   /// whatever there is room for, and answered at once where the channel is over.
-  void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items);
+  void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items) override;
   /// Where calls wait for their arguments; made when the first one does. `values` outlives the channel.
   CallLine& Line(const TaskValues& values);
   /// The same if there is one, else nullptr.
   CallLine* line() const { return line_seen_.load(std::memory_order_acquire); }
   /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
   /// reference for the caller.
-  Slot* WhenRoom();
-  /// The same for no call without an answer, as far as the connection's end does not come first.
+  Slot* WhenRoom() override;
+  /// A slot that is done when every call has its answer, or the connection has ended; nullptr: none is outstanding now. One
+  /// reference for the caller.
   Slot* WhenIdle();
   /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
   /// descriptor left. Whether there is one is known before the call is issued.
-  std::shared_ptr<Crossing> Cross();
+  std::shared_ptr<Crossing> Cross() override;
 
   /// Of the call with this answer: how many of its items are taken, in all.
-  void Taken(const Slot* answer, std::uint64_t items);
+  void Taken(const Slot* answer, std::uint64_t items) override;
   /// It is not wanted any more, nor (`recursive`) what it started. Nothing is promised: its answer comes in any case, if
   /// only to say that it was cancelled.
   void Cancel(const Slot* answer, bool recursive = false);
   /// The same, recursive, of all without an answer that the call of that number made (Slot::started_by).
   void CancelStartedBy(std::uint64_t call);
   /// Writes what the socket takes. Any thread.
-  void Flush();
+  void Flush() override;
   /// Reads what is there and answers slots. Only by who leads the reactor. True: there was
   /// something.
   bool Read();
@@ -140,10 +142,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// Whether one more is refused (kTooMany).
   bool TooMany() { return Outstanding() >= options_.outstanding_max; }
   /// Whether a call made now may still be answered by the actor.
-  bool Usable();
-  /// Where the actor is: arguments that it can map are named to it, not copied.
-  enum class Place : std::uint8_t { kUnknown, kHere, kAway };
-  Place place() const { return place_.load(std::memory_order_relaxed); }
+  bool Usable() override;
+  /// Where the actor is.
+  Place place() const override { return place_.load(std::memory_order_relaxed); }
 
  private:
   friend class CallReactor;

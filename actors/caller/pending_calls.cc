@@ -7,7 +7,6 @@
 
 #include "actors/caller/pending_arguments.h"
 #include "actors/core/call/call_frame.h"
-#include "actors/caller/channel.h"
 #include "actors/caller/call_holds.h"
 #include "actors/objects/object_store.h"
 #include "actors/caller/reactor.h"
@@ -18,10 +17,10 @@ namespace {
 
 /// From which size on a value that lies in memory goes by name. Where it is not known yet on which host the actor is to
 /// be, those that the frame has room for are copied: so much works wherever it will be.
-std::size_t NamedFrom(Channel::Place place, std::size_t used) {
-  if (place == Channel::Place::kHere) return 0;
+std::size_t NamedFrom(PendingTarget::Place place, std::size_t used) {
+  if (place == PendingTarget::Place::kHere) return 0;
   const std::size_t room = RoomBeside(used);
-  return place == Channel::Place::kAway ? std::min(room, Crossing::kFromBytes) : room;
+  return place == PendingTarget::Place::kAway ? std::min(room, Crossing::kFromBytes) : room;
 }
 
 store::ObjectId NameAway(const store::ObjectId& id) {
@@ -48,8 +47,8 @@ class CallLine::RoomOpen : public Completion {
   const std::shared_ptr<CallLine> line_;
 };
 
-CallLine::CallLine(std::weak_ptr<Channel> channel, std::string description, bool ordered, const TaskValues& values)
-    : channel_(std::move(channel)), description_(std::move(description)), ordered_(ordered), values_(values) {}
+CallLine::CallLine(std::weak_ptr<PendingTarget> target, std::string description, bool ordered, const TaskValues& values)
+    : target_(std::move(target)), description_(std::move(description)), ordered_(ordered), values_(values) {}
 
 CallLine::~CallLine() {
   for (auto& [number, kept] : calls_) kept.slot->Release();  // the process ends: nobody waits any more
@@ -138,20 +137,20 @@ void CallLine::ArgumentHere(std::uint64_t number, const Slot& answer) {
 /// Sends what can go.
 void CallLine::Go() {
   SlotList finished;
-  const std::shared_ptr<Channel> channel = channel_.lock();
+  const std::shared_ptr<PendingTarget> target = target_.lock();
   {
     const std::lock_guard lock(mutex_);
-    if (awaits_room_ && channel != nullptr && channel->Usable()) return;
+    if (awaits_room_ && target != nullptr && target->Usable()) return;
     for (auto at = calls_.begin(); at != calls_.end();) {
       Kept& kept = at->second;
       Sent sent = Sent::kGone;
-      if (channel == nullptr) {
+      if (target == nullptr) {
         ByteBuffer body;
         AppendRuntimeError(body, ErrorCode::kNotSent,
                            description_ + ": its channel was closed here; the call had not been sent");
         AnswerLocked(kept, kFlagReply | kFlagRuntimeError, body.view(), &finished);
       } else {
-        sent = SendLocked(*channel, kept, &finished);
+        sent = SendLocked(*target, kept, &finished);
       }
       if (sent == Sent::kFull) break;
       if (sent == Sent::kGone) {
@@ -164,19 +163,19 @@ void CallLine::Go() {
     }
   }
   TellAll(finished);
-  if (channel != nullptr) channel->Flush();
+  if (target != nullptr) target->Flush();
 }
 
-CallLine::Sent CallLine::SendLocked(Channel& channel, Kept& kept, SlotList* finished) {
-  if (channel.Usable()) {  // else its answer is the channel's, whatever it asks
+CallLine::Sent CallLine::SendLocked(PendingTarget& target, Kept& kept, SlotList* finished) {
+  if (target.Usable()) {  // else its answer is the channel's, whatever it asks
     if (kept.missing != 0) return Sent::kStays;
-    const SlotHold room(channel.WhenRoom());
+    const SlotHold room(target.WhenRoom());
     if (room.get() != nullptr) {
       awaits_room_ = true;
       static_cast<void>(CallReactor::Current().OnDone(room.get(), std::make_unique<RoomOpen>(shared_from_this())));
       return Sent::kFull;
     }
-    if (!kept.call.to_come.empty() && !FillInLocked(channel.place(), kept, finished)) return Sent::kGone;
+    if (!kept.call.to_come.empty() && !FillInLocked(target.place(), kept, finished)) return Sent::kGone;
   }
   ByteBuffer frame;
   frame.Append(kept.call.frame.data(), kept.call.frame.size());
@@ -184,18 +183,18 @@ CallLine::Sent CallLine::SendLocked(Channel& channel, Kept& kept, SlotList* fini
   std::unique_ptr<HeldForCall> held;
   if (!kept.call.held.empty()) {
     flags |= kFlagObjects;
-    const bool here = channel.place() == Channel::Place::kHere;
-    held = std::make_unique<HeldForCall>(std::move(kept.call.held), here ? nullptr : channel.Cross());
+    const bool here = target.place() == PendingTarget::Place::kHere;
+    held = std::make_unique<HeldForCall>(std::move(kept.call.held), here ? nullptr : target.Cross());
   }
-  channel.IssueKept(frame, flags, kept.slot, kept.call.items);
+  target.IssueKept(frame, flags, kept.slot, kept.call.items);
   if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(kept.slot, std::move(held)));
   const std::uint64_t taken = kept.call.items != nullptr ? kept.call.items->taken().items : 0;
-  if (taken != 0) channel.Taken(kept.slot, taken);
+  if (taken != 0) target.Taken(kept.slot, taken);
   return Sent::kGone;
 }
 
 /// All its arguments are there. False: it was answered, for they cannot be sent.
-bool CallLine::FillInLocked(Channel::Place place, Kept& kept, SlotList* finished) {
+bool CallLine::FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* finished) {
   std::string frame;
   std::size_t from = 0;
   bool good = true;
@@ -205,7 +204,7 @@ bool CallLine::FillInLocked(Channel::Place place, Kept& kept, SlotList* finished
     const std::size_t named_from = NamedFrom(place, frame.size() + kept.call.frame.size() - from);
     const std::size_t at = frame.size();
     good = good && values_.AppendAnswer(*each.answer.get(), named_from, &frame, &kept.call.held);
-    if (place == Channel::Place::kAway) RenameRefs(frame.data() + at, frame.size() - at, NameAway);
+    if (place == PendingTarget::Place::kAway) RenameRefs(frame.data() + at, frame.size() - at, NameAway);
   }
   frame.append(kept.call.frame, from);
   kept.call.to_come.clear();

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/caller/channel.h"
+#include "actors/caller/pending_target.h"
 #include "actors/slots/item_stream.h"
 #include "actors/objects/object_handles.h"
 #include "actors/slots/answer.h"
@@ -46,7 +46,7 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   };
 
   /// `values` outlives the line.
-  CallLine(std::weak_ptr<Channel> channel, std::string description, bool ordered, const TaskValues& values);
+  CallLine(std::weak_ptr<PendingTarget> target, std::string description, bool ordered, const TaskValues& values);
   ~CallLine();
   CallLine(const CallLine&) = delete;
   CallLine& operator=(const CallLine&) = delete;
@@ -85,12 +85,12 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   void ArgumentHere(std::uint64_t number, const Slot& answer);
   void Go();
   enum class Sent { kGone, kStays, kFull };
-  Sent SendLocked(Channel& channel, Kept& kept, SlotList* finished);
-  bool FillInLocked(Channel::Place place, Kept& kept, SlotList* finished);
+  Sent SendLocked(PendingTarget& target, Kept& kept, SlotList* finished);
+  bool FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* finished);
   void AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished);
   Calls::iterator EraseLocked(Calls::iterator at, SlotList* finished);
 
-  const std::weak_ptr<Channel> channel_;
+  const std::weak_ptr<PendingTarget> target_;
   const std::string description_;
   const bool ordered_;
   const TaskValues& values_;

@@ -24,6 +24,7 @@
 #include "actors/net/fork_guard.h"
 #include "actors/core/policy/leader_gate.h"
 #include "actors/slots/answer.h"
+#include "actors/slots/completions.h"
 #include "actors/core/policy/spin_policy.h"
 #include "actors/slots/waiter.h"
 #include "actors/core/policy/watch_policy.h"
@@ -47,7 +48,7 @@ struct WaitRequest {
 };
 enum class WaitResult { kDone, kTimeout, kInterrupted };
 
-class CallReactor {
+class CallReactor final : public Completions {
  public:
   /// This process's reactor; after a fork the child gets a new one.
   static CallReactor& Current();
@@ -63,11 +64,11 @@ class CallReactor {
   void UnwatchFailures(FailureWatch& failures);
   /// Runs `completion` on the background thread once `slot` is done. False: the background thread
   /// was stopped, and the completion is dropped.
-  bool OnDone(Slot* slot, std::unique_ptr<Completion> completion);
+  bool OnDone(Slot* slot, std::unique_ptr<Completion> completion) override;
   /// Runs it there as soon as may be.
-  void Post(std::unique_ptr<Completion> completion);
+  void Post(std::unique_ptr<Completion> completion) override;
   /// Answers a slot that belongs to no channel (a put, a group that is ready); false: it had been.
-  bool Answer(Slot* slot, std::uint16_t flags, std::string_view bytes);
+  bool Answer(Slot* slot, std::uint16_t flags, std::string_view bytes) override;
   /// Writes all frames that were batched and not written yet.
   void FlushStranded();
   /// Cancels the calls of all channels that the call of that number of this process made (Slot::started_by), and what
@@ -76,9 +77,9 @@ class CallReactor {
   /// Reads `channel` without blocking, if no other thread leads.
   void Drain(Channel& channel);
 
-  std::uint64_t NextLocalId() { return next_local_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t NextLocalId() override { return next_local_.fetch_add(1, std::memory_order_relaxed); }
   /// 16 hex digits that tell this process from all others.
-  const std::string& incarnation() const { return incarnation_; }
+  const std::string& incarnation() const override { return incarnation_; }
 
   // For Channel (reactor_channels.cc):
   std::uint64_t NextChannelId() { return next_channel_.fetch_add(1, std::memory_order_relaxed); }
@@ -98,7 +99,7 @@ class CallReactor {
 
  private:
   CallReactor();
-  ~CallReactor() = default;  // never runs: a reactor lives as long as its process
+  ~CallReactor() override = default;  // never runs: a reactor lives as long as its process
 
   friend class LeaderGate;
   void Promote(GateMember& member);  // the gate's sink

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "actors/net/now.h"
-#include "actors/bulk/bulk_mover.h"
 #include "actors/net/process_revocations.h"
 #include "runtime/async/deadline.h"
 #include "runtime/base/log.h"
@@ -37,10 +36,11 @@ Status MayCall(const net::PeerVerdict& verdict) {
 }  // namespace
 
 struct CallDoor::State {
-  State(IdentitySource source, int wake, LoopSocket listening, std::string file)
+  State(IdentitySource source, int wake, LinkSink sink, LoopSocket listening, std::string file)
       : identity(std::move(source)),
         path(std::move(file)),
         admission(kHandshakesPerHostMax, kHandshakesMax),
+        links(std::move(sink)),
         listener(std::move(listening)),
         wake_fd(wake) {}
 
@@ -56,6 +56,7 @@ struct CallDoor::State {
   const std::string path;
   const std::uint32_t generation = ForkGuard::generation();
   net::Admission admission;
+  const LinkSink links;
   Seldom refused;
   LoopSocket listener;  // the loop's
 
@@ -66,12 +67,12 @@ struct CallDoor::State {
 };
 
 StatusOr<std::unique_ptr<CallDoor>> CallDoor::Open(const std::string& call_socket,
-                                                   IdentitySource identity, int wake_fd) {
+                                                   IdentitySource identity, int wake_fd, LinkSink links) {
   std::string path = net::HandoverPath(call_socket);
   TROUPE_ASSIGN(UniqueFd fd, net::ListenForHandovers(path));
   TlsLoop& loop = TlsLoop::Current();
   TROUPE_ASSIGN(LoopSocket listener, LoopSocket::Wrap(loop.executor(), GuardedFd(fd.Release())));
-  auto state = std::make_shared<State>(std::move(identity), wake_fd, std::move(listener), std::move(path));
+  auto state = std::make_shared<State>(std::move(identity), wake_fd, std::move(links), std::move(listener), std::move(path));
   loop.Spawn("take over", Accept(state));
   return std::unique_ptr<CallDoor>(new CallDoor(std::move(state)));
 }
@@ -165,8 +166,8 @@ Task<Status> CallDoor::Greet(std::shared_ptr<State> state, std::shared_ptr<LoopS
   CallStream stream(std::move(taken_over), std::move(engine), std::move(peer), std::move(shows), std::move(watch));
   if (!for_objects) {
     state->Deliver(std::move(stream));
-  } else if (ObjectMover* const mover = ObjectMover::Current()) {
-    mover->Admit(std::move(stream));
+  } else {
+    state->links(std::move(stream));
   }
   co_return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,10 +28,12 @@ class CallDoor {
   static constexpr std::size_t kWaitingMax = 4096;
   static constexpr std::chrono::seconds kHandshakeLimit{5};  // from the handover on
 
+  /// Who gets established connections that are links for large values, on the TlsLoop's thread; it must not block.
+  using LinkSink = std::function<void(CallStream)>;
   /// Takes over at net::HandoverPath(call_socket). `wake_fd` is an eventfd written to whenever Take has
   /// something; it must outlive the door.
-  static StatusOr<std::unique_ptr<CallDoor>> Open(const std::string& call_socket,
-                                                  IdentitySource identity, int wake_fd);
+  static StatusOr<std::unique_ptr<CallDoor>> Open(const std::string& call_socket, IdentitySource identity, int wake_fd,
+                                                  LinkSink links);
   /// Not in a forked child, where it is inert.
   ~CallDoor();
   CallDoor(const CallDoor&) = delete;

@@ -7,7 +7,7 @@
 
 #include "actors/core/call/call_frame.h"
 #include "actors/objects/object_turn.h"
-#include "actors/caller/reactor.h"
+#include "actors/slots/completions.h"
 
 namespace troupe::actors {
 namespace {
@@ -113,7 +113,7 @@ std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
     table_.AddHandle(id);
     if (!pending) return id;
   }
-  static_cast<void>(CallReactor::Current().OnDone(slot, EndOf(*this, slot, id)));
+  static_cast<void>(completions_.OnDone(slot, EndOf(*this, slot, id)));
   return id;
 }
 

@@ -14,7 +14,7 @@
 #include "actors/core/call/call_frame.h"
 #include "actors/objects/object_memory.h"
 #include "actors/objects/object_turn.h"
-#include "actors/caller/reactor.h"
+#include "actors/slots/completions.h"
 #include "runtime/async/os_random.h"
 #include "runtime/base/signals_blocked.h"
 
@@ -38,20 +38,6 @@ void AfterForkHere() {
 }
 
 }  // namespace
-
-std::string NameBytes(const store::ObjectId& id) {
-  const std::uint64_t words[3] = {id.owner.hi, id.owner.lo, id.sequence};
-  return std::string(reinterpret_cast<const char*>(words), sizeof words);
-}
-
-std::optional<store::ObjectId> ReadObjectId(std::string_view bytes) {
-  if (bytes.size() != kObjectIdBytes) return std::nullopt;
-  std::uint64_t words[3];
-  std::memcpy(words, bytes.data(), sizeof words);
-  const ProcessId owner(words[0], words[1]);
-  if (owner.IsNil()) return std::nullopt;
-  return store::ObjectId{owner, words[2]};
-}
 
 // ---- views -----------------------------------------------------------------------------------
 
@@ -86,16 +72,16 @@ ObjectStore* ObjectStore::Existing() {
 
 ObjectStore* ObjectStore::Current() {
   if (ObjectStore* store = Existing()) return store;
-  CallReactor& reactor = CallReactor::Current();  // installs the ForkGuard
+  Completions& completions = Completions::Current();  // installs the ForkGuard
   const std::lock_guard lock(making_store);
   if (ObjectStore* store = Existing()) return store;
   async::OsRandom random;
   // A Ref's hex() begins with the reactor's incarnation, an object's name with its owner's first half.
-  const std::uint64_t high = std::strtoull(reactor.incarnation().c_str(), nullptr, 16);
+  const std::uint64_t high = std::strtoull(completions.incarnation().c_str(), nullptr, 16);
   const ProcessId self(high, random.Next() | 1);
   StatusOr<GuardedFd> listener = ObjectLink::Listen(self);
   if (!listener.ok()) return nullptr;
-  auto* store = new ObjectStore(self, *std::move(listener));
+  auto* store = new ObjectStore(self, *std::move(listener), completions);
   if (store->epoll_.get() < 0 || store->wake_.get() < 0) {
     delete store;
     return nullptr;
@@ -110,8 +96,9 @@ ObjectStore* ObjectStore::Current() {
   return store;
 }
 
-ObjectStore::ObjectStore(const ProcessId& self, GuardedFd listener)
+ObjectStore::ObjectStore(const ProcessId& self, GuardedFd listener, Completions& completions)
     : self_(self),
+      completions_(completions),
       generation_(ForkGuard::generation()),
       listener_(std::move(listener)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -119,13 +106,13 @@ ObjectStore::ObjectStore(const ProcessId& self, GuardedFd listener)
       pool_(self, NodeId(), ObjectMemoryOptions()),
       table_(self) {}
 
-void Conclude(Slot* slot, std::uint16_t flags, std::string_view body, ResultThen& then) {
+void Conclude(Completions& completions, Slot* slot, std::uint16_t flags, std::string_view body, ResultThen& then) {
   if (then.fills_only) {
     slot->Fill(flags, body);
   } else {
-    CallReactor::Current().Answer(slot, flags, body);
+    completions.Answer(slot, flags, body);
   }
-  if (then.run != nullptr) CallReactor::Current().Post(std::move(then.run));
+  if (then.run != nullptr) completions.Post(std::move(then.run));
 }
 
 ObjectStore::Turn::~Turn() {
@@ -146,12 +133,12 @@ ObjectStore::Turn::~Turn() {
   }
   for (Answer& answer : answers) {
     if (answer.open) {
-      static_cast<void>(CallReactor::Current().OnDone(answer.slot, EndOf(store_, answer.slot, *answer.open)));
+      static_cast<void>(store_.completions_.OnDone(answer.slot, EndOf(store_, answer.slot, *answer.open)));
     }
-    Conclude(answer.slot, answer.flags, answer.body, answer.then);
+    Conclude(store_.completions_, answer.slot, answer.flags, answer.body, answer.then);
     answer.slot->Release();
   }
-  for (std::unique_ptr<Completion>& post : posts) CallReactor::Current().Post(std::move(post));
+  for (std::unique_ptr<Completion>& post : posts) store_.completions_.Post(std::move(post));
 }
 
 // ---- values ------------------------------------------------------------------------------------

@@ -33,10 +33,12 @@
 
 #include "actors/net/fork_guard.h"
 #include "actors/core/call/object_frame.h"
+#include "actors/core/call/object_name.h"
 #include "actors/objects/object_handles.h"
 #include "actors/objects/object_link.h"
 #include "actors/objects/object_list.h"
 #include "actors/slots/answer.h"
+#include "actors/slots/completions.h"
 #include "actors/slots/waiter.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
@@ -53,12 +55,6 @@ inline constexpr ErrorCode kObjectLost{101};
 inline constexpr ErrorCode kOwnerDied{102};
 /// The result of a call went with the process that made it, before it could be read: it came, and has no value.
 inline constexpr ErrorCode kResultLost{103};
-/// Bytes of an object's name in frames and slots: owner, number.
-inline constexpr std::size_t kObjectIdBytes = 24;
-
-/// Those bytes; ReadObjectId is the inverse.
-std::string NameBytes(const store::ObjectId& id);
-std::optional<store::ObjectId> ReadObjectId(std::string_view bytes);
 
 class Crossing;
 class ObjectStore;
@@ -135,6 +131,8 @@ class ObjectStore {
   static ObjectStore* Existing();
 
   const ProcessId& self() const { return self_; }
+  /// Who finishes answers in this process.
+  Completions& completions() const { return completions_; }
   store::Pool& pool() { return pool_; }
 
   // -- values of this process --
@@ -268,7 +266,7 @@ class ObjectStore {
     bool lost = false;
   };
 
-  ObjectStore(const ProcessId& self, GuardedFd listener);
+  ObjectStore(const ProcessId& self, GuardedFd listener, Completions& completions);
   static void Released(const Slot* slot);
   static void Asked(const Slot* slot);
   void Run();
@@ -325,6 +323,7 @@ class ObjectStore {
   int NextTimeoutMs();
 
   const ProcessId self_;
+  Completions& completions_;
   const std::uint32_t generation_;
   GuardedFd listener_;
   GuardedFd epoll_;

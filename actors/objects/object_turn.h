@@ -16,7 +16,7 @@ store::Value InlineOf(std::uint16_t flags, std::string_view bytes);
 std::unique_ptr<Completion> EndOf(ObjectStore& store, Slot* slot, const store::ObjectId& id);
 
 /// Gives a result its slot, as `then` says.
-void Conclude(Slot* slot, std::uint16_t flags, std::string_view body, ResultThen& then);
+void Conclude(Completions& completions, Slot* slot, std::uint16_t flags, std::string_view body, ResultThen& then);
 
 class ObjectStore::Turn {
  public:

@@ -3,7 +3,7 @@
 
 #include "actors/core/call/call_frame.h"
 #include "actors/objects/object_turn.h"
-#include "actors/caller/reactor.h"
+#include "actors/slots/completions.h"
 #include "actors/core/remote/value_refs.h"
 
 namespace troupe::actors {
@@ -66,7 +66,7 @@ std::vector<store::ObjectId> ObjectStore::NamesAway(const std::vector<store::Obj
 
 store::ObjectId ObjectStore::TakeAway(const store::ObjectId& name, const std::shared_ptr<AwaySource>& source,
                                       bool* fresh) {
-  const std::uint64_t number = CallReactor::Current().NextLocalId();
+  const std::uint64_t number = completions_.NextLocalId();
   Turn turn(*this);
   *fresh = false;
   const store::ObjectId known = Here(name);

@@ -34,6 +34,11 @@ constexpr Duration kResultsMost = std::chrono::seconds(60);  // from the end of 
 constexpr int kPollsAlone = 32;
 constexpr int kPollsAmongMany = 1;
 
+/// A link for large values came in at the door.
+void AdmitLink(CallStream stream) {
+  if (ObjectMover* const mover = ObjectMover::Current()) mover->Admit(std::move(stream));
+}
+
 }  // namespace
 
 class CallServer::Flusher : public ReplyFlusher {};
@@ -62,8 +67,7 @@ StatusOr<std::unique_ptr<CallServer>> CallServer::Listen(const std::string& path
     return MakeError(ErrorCode::kConnection, "cannot serve at " + path + ": out of descriptors");
   }
   if (identity) {
-    TROUPE_ASSIGN(server->door_,
-                  CallDoor::Open(path, std::move(identity), server->wake_.get()));
+    TROUPE_ASSIGN(server->door_, CallDoor::Open(path, std::move(identity), server->wake_.get(), AdmitLink));
   }
   return server;
 }

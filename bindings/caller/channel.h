@@ -7,21 +7,11 @@
 #include <memory>
 
 #include "actors/caller/channel.h"
-#include "bindings/values/shapes.h"
-#include "bindings/support/callable_cell.h"
+#include "bindings/values/channel_object.h"
 
 namespace troupe::bindings {
 
 struct Outgoing;
-
-struct CallChannelObject {
-  PyObject head;
-  std::shared_ptr<actors::Channel>* channel;
-  std::shared_ptr<CallableCell>* on_disconnect;  // what runs when the connection ends
-  ShapeTable* shapes;
-  PyObject* description;     // str
-  std::uint32_t generation;  // of forks: inert in a child
-};
 
 /// False with an error set in a forked child, whose channel this is not.
 bool CheckGeneration(CallChannelObject* self);

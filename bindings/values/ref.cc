@@ -10,7 +10,7 @@
 #include "actors/net/fork_guard.h"
 #include "actors/net/now.h"
 #include "actors/caller/reactor.h"
-#include "bindings/caller/channel.h"
+#include "bindings/values/channel_object.h"
 #include "bindings/values/errors.h"
 #include "bindings/support/host.h"
 #include "bindings/values/ref_pickle.h"

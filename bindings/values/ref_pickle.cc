@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/objects/object_store.h"
-#include "bindings/caller/channel.h"
+#include "bindings/values/channel_object.h"
 #include "bindings/values/errors.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/ref.h"

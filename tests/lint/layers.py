@@ -18,11 +18,27 @@ EDGES = {
     "placement": ["runtime/base"],
     "head": ["placement"] + RUNTIME,
     "worker": ["placement"] + RUNTIME,
-    "actors": RUNTIME,
-    "bindings": ["actors"] + RUNTIME,
+    # actors: the floors, from below.
+    "actors/core": RUNTIME,
+    "actors/slots": ["actors/core"] + RUNTIME,
+    "actors/net": ["actors/core"] + RUNTIME,
+    "actors/objects": ["actors/core", "actors/slots", "actors/net"] + RUNTIME,
+    "actors/bulk": ["actors/core", "actors/slots", "actors/net", "actors/objects"] + RUNTIME,
+    "actors/caller": ["actors/core", "actors/slots", "actors/net", "actors/objects", "actors/bulk"] + RUNTIME,
+    "actors/server": ["actors/core", "actors/slots", "actors/net", "actors/objects", "actors/bulk"] + RUNTIME,
+    "actors/tasks": ["actors/core", "actors/slots", "actors/net", "actors/objects", "actors/bulk", "actors/caller"] + RUNTIME,
 }
+ACTORS = [folder for folder in EDGES if folder.startswith("actors/")]
+EDGES |= {
+    "bindings/support": ACTORS + RUNTIME,
+    "bindings/values": ["bindings/support"] + ACTORS + RUNTIME,
+    "bindings/control": ["bindings/support", "bindings/values"] + ACTORS + RUNTIME,
+    "bindings/caller": ["bindings/support", "bindings/values", "bindings/control"] + ACTORS + RUNTIME,
+    "bindings/actor": ["bindings/support", "bindings/values", "bindings/control"] + ACTORS + RUNTIME,
+}
+EDGES["bindings"] = list(EDGES)  # what registers all of them
 # Pure code: decides, and touches no loop, wire format, clock or thread.
-PURE = ["placement/", "head/core/", "worker/core/", "runtime/store/core/"]
+PURE = ["placement/", "head/core/", "worker/core/", "runtime/store/core/", "actors/core/"]
 IMPURE = re.compile(r"#include <(boost/|capnp/|kj/|thread|mutex|chrono_io|sys/|unistd|sqlite3|openssl/)"
                     r"|steady_clock::now|system_clock|random_device|\bgetenv\(|sleep_for")
 ASIO_ALLOWED = ("runtime/async/", "runtime/net/", "runtime/client/", "runtime/obs/", "head/", "worker/",
@@ -30,9 +46,9 @@ ASIO_ALLOWED = ("runtime/async/", "runtime/net/", "runtime/client/", "runtime/ob
 
 
 def folder_of(path: str) -> str | None:
-    parts = path.split("/")
-    key = "/".join(parts[:2]) if parts[0] == "runtime" else parts[0]
-    return key if key in EDGES else None
+    """The room of a file: the longest folder above it that EDGES lists."""
+    parts = path.split("/")[:-1]
+    return next((key for end in range(len(parts), 0, -1) if (key := "/".join(parts[:end])) in EDGES), None)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ Sanitizer and clang builds compile several files of a library as one (UNITY in C
 two files' private names are one name. What two files need is shared; what only looks alike is named apart.
 """
 import collections
+import pathlib
 import re
 import typing
 
@@ -42,13 +43,19 @@ def declared(statement: str) -> str | None:
     return None
 
 
+def library_of(path: pathlib.Path) -> pathlib.Path:
+    """The folder that is compiled as one: actors/core is a library of several."""
+    core = tree.root() / "actors/core"
+    return core if path.is_relative_to(core) else path.parent
+
+
 def main() -> None:
     paths = [path for path in tree.files(".cc") if not tree.relative(path).startswith(FOLDERS_LEFT_OUT)]
     holders = collections.defaultdict(set)
     for path in paths:
         for statement in statements(path.read_text()):
             if name := declared(statement):
-                holders[path.parent, name].add(path.name)
+                holders[library_of(path), name].add(path.name)
     findings = [f"{tree.relative(folder)}: {name} is in the unnamed namespaces of {', '.join(sorted(files))}: "
                 "share it, or name them apart" for (folder, name), files in sorted(holders.items()) if len(files) > 1]
     tree.finish(findings, len(paths))

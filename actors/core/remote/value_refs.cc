@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "actors/objects/object_store.h"
+#include "actors/core/call/object_name.h"
 
 namespace troupe::actors {
 

@@ -1,0 +1,40 @@
+// Where calls go that had to wait for their arguments: a channel, as `PendingCalls` knows it.
+//
+// Thread-safe. Its mutex comes after the line's: whoever calls this may hold that one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "actors/bulk/bulk_session.h"
+#include "actors/core/call/byte_buffer.h"
+#include "actors/slots/answer.h"
+#include "actors/slots/item_stream.h"
+
+namespace troupe::actors {
+
+class PendingTarget {
+ public:
+  /// Where the actor is: arguments that it can map are named to it, not copied.
+  enum class Place : std::uint8_t { kUnknown, kHere, kAway };
+
+  virtual ~PendingTarget() = default;
+  /// Whether a call made now may still be answered by the actor.
+  virtual bool Usable() = 0;
+  /// An answer that is done when there is room for a call, or never will be; nullptr: there is now. One reference for the
+  /// caller.
+  virtual Slot* WhenRoom() = 0;
+  virtual Place place() const = 0;
+  /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
+  /// descriptor left.
+  virtual std::shared_ptr<Crossing> Cross() = 0;
+  /// Takes a call whatever there is room for, with the answer that its caller has, to which one reference is added. It is
+  /// answered at once where the target is over.
+  virtual void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items) = 0;
+  /// Of the call with this answer so many items are taken, in all.
+  virtual void Taken(const Slot* answer, std::uint64_t items) = 0;
+  /// Writes what the socket takes.
+  virtual void Flush() = 0;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,25 @@
+// What a Ref knows of the channel that its answer comes over: the Python object's fields alone. The object itself, with what
+// calls and ends, is bindings/caller/channel.h. Needs the GIL.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "actors/caller/channel.h"
+#include "bindings/support/callable_cell.h"
+#include "bindings/values/shapes.h"
+
+namespace troupe::bindings {
+
+struct CallChannelObject {
+  PyObject head;
+  std::shared_ptr<actors::Channel>* channel;
+  std::shared_ptr<CallableCell>* on_disconnect;  // what runs when the connection ends
+  ShapeTable* shapes;
+  PyObject* description;     // str
+  std::uint32_t generation;  // of forks: inert in a child
+};
+
+}  // namespace troupe::bindings
