@@ -51,7 +51,7 @@ class Host : public WaitHost {
 };
 
 /// Answers with what it was called with.
-class Echo : public CallSession {
+class Echo : public CallRunner {
  public:
   StatusOr<Ran> Run(const Frame& frame, Peer&, ByteBuffer& reply, std::uint16_t*) override {
     CallPrefix call;
@@ -63,7 +63,7 @@ class Echo : public CallSession {
 
 class EchoActor : public CallExecutor {
  public:
-  std::unique_ptr<CallSession> Open() override { return std::make_unique<Echo>(); }
+  std::unique_ptr<CallRunner> Open() override { return std::make_unique<Echo>(); }
   void Suspend() override {}
   void Resume() override {}
   bool Interrupted() override { return false; }

@@ -56,7 +56,7 @@ void bind_calls(nb::module_& m) {
       "_stop_calls",
       [] {
         actors::TlsLoop::StopCurrent();
-        actors::ObjectMover::StopCurrent();
+        actors::BulkMover::StopCurrent();
         actors::CallReactor::StopCurrent();
       },
       nb::call_guard<GilReleased>());

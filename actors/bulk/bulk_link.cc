@@ -21,51 +21,51 @@ char* Scratch() {
 
 }  // namespace
 
-BulkEnd::BulkEnd(ObjectStore& store)
+BulkLink::BulkLink(ObjectStore& store)
     : store_(store), refs_(store, [this](const store::ObjectId& name, Done done) {
         BeginPull(name, /*of_ref=*/true, std::move(done), Now());
       }) {}
 
 // ---- what is given, what is pulled -------------------------------------------------------------------
 
-void BulkEnd::TakeBack(const store::ObjectId& id) {
+void BulkLink::TakeBack(const store::ObjectId& id) {
   const auto found = given_.find(id);
   if (found != given_.end() && --found->second == 0) given_.erase(found);
 }
 
-void BulkEnd::Took(const store::ObjectId& id) {
+void BulkLink::Took(const store::ObjectId& id) {
   took_.insert(id);
   if (linked()) AppendBulkFrame(words_, WordOf(BulkWord::kTaken, id));
 }
 
-void BulkEnd::GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside) {
+void BulkLink::GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside) {
   for (const store::ObjectId& each : inside) Give(each);
   results_[id] = GivenResult{std::move(handles), std::move(inside)};
 }
 
-void BulkEnd::WithdrawResult(const store::ObjectId& id) {
+void BulkLink::WithdrawResult(const store::ObjectId& id) {
   const auto found = results_.find(id);
   if (found == results_.end()) return;
   for (const store::ObjectId& each : found->second.inside) TakeBack(each);
   results_.erase(found);
 }
 
-void BulkEnd::Pull(const store::ObjectId& id, Done done, Instant now) {
+void BulkLink::Pull(const store::ObjectId& id, Done done, Instant now) {
   BeginPull(id, /*of_ref=*/false, std::move(done), now);
 }
 
-void BulkEnd::BeginPull(const store::ObjectId& id, bool of_ref, Done done, Instant now) {
+void BulkLink::BeginPull(const store::ObjectId& id, bool of_ref, Done done, Instant now) {
   if (!Waits()) progress_ = now;
   pulling_.emplace(pulls_.Begin(id), Pulling{std::move(done), of_ref, std::nullopt});
 }
 
-void BulkEnd::TakeRefs(const std::vector<store::ObjectId>& names, AwayRefs::Then then, Instant now) {
+void BulkLink::TakeRefs(const std::vector<store::ObjectId>& names, RemoteRefs::Then then, Instant now) {
   if (!Waits()) progress_ = now;
   refs_.Take(names, std::move(then));
 }
 
 /// The pull is over, and pulls_ knows it.
-void BulkEnd::EndPull(BulkPulls::PullId pull, StatusOr<store::Writing> result) {
+void BulkLink::EndPull(BulkPulls::PullId pull, StatusOr<store::Writing> result) {
   const auto found = pulling_.find(pull);
   if (found == pulling_.end()) return;
   Pulling over = std::move(found->second);
@@ -74,7 +74,7 @@ void BulkEnd::EndPull(BulkPulls::PullId pull, StatusOr<store::Writing> result) {
   over.done(std::move(result));
 }
 
-void BulkEnd::FailPulls(const Status& why, bool refs) {
+void BulkLink::FailPulls(const Status& why, bool refs) {
   for (const BulkPulls::PullId pull : pulls_.all()) {
     const auto found = pulling_.find(pull);
     if (found == pulling_.end() || (found->second.of_ref && !refs)) continue;
@@ -85,7 +85,7 @@ void BulkEnd::FailPulls(const Status& why, bool refs) {
   if (refs) refs_.GiveUpAsked("the process that the ref came from does not answer: " + MessageOf(why));
 }
 
-bool BulkEnd::EndCalls(const Status& why, Instant now) {
+bool BulkLink::EndCalls(const Status& why, Instant now) {
   FailPulls(why, /*refs=*/false);
   given_.clear();
   results_.clear();
@@ -94,7 +94,7 @@ bool BulkEnd::EndCalls(const Status& why, Instant now) {
   return Over();
 }
 
-void BulkEnd::GiveUp(const Status& why) {
+void BulkLink::GiveUp(const Status& why) {
   static_cast<void>(EndCalls(why, Now()));
   refs_.End(kOwnerDied, MessageOf(why));
   FailPulls(why);
@@ -104,12 +104,12 @@ void BulkEnd::GiveUp(const Status& why) {
 
 // ---- time --------------------------------------------------------------------------------------------
 
-void BulkEnd::Attached(bool attached, Instant now) {
+void BulkLink::Attached(bool attached, Instant now) {
   attached_ = attached;
   if (!attached && !linked()) lonely_since_ = now;
 }
 
-std::optional<Instant> BulkEnd::Deadline() const {
+std::optional<Instant> BulkLink::Deadline() const {
   std::optional<Instant> next;
   if (Waits()) next = progress_ + kSilence;
   const Instant kept = lonely_since_ + kKept;
@@ -118,7 +118,7 @@ std::optional<Instant> BulkEnd::Deadline() const {
   return next;
 }
 
-bool BulkEnd::Expire(Instant now) {
+bool BulkLink::Expire(Instant now) {
   if (Deserted(now)) {
     while (!results_.empty()) WithdrawResult(store::ObjectId(results_.begin()->first));
     EndRefs("there was no connection to it for 30 s: it ended, or its host cannot be reached");
@@ -131,7 +131,7 @@ bool BulkEnd::Expire(Instant now) {
 
 // ---- the link ----------------------------------------------------------------------------------------
 
-bool BulkEnd::Link(CallStream stream, std::string_view came, const std::string& hello, Instant now) {
+bool BulkLink::Link(CallStream stream, std::string_view came, const std::string& hello, Instant now) {
   Unlink(now);
   stream_ = std::move(stream);
   words_ = hello;
@@ -141,7 +141,7 @@ bool BulkEnd::Link(CallStream stream, std::string_view came, const std::string& 
   return Take(came);
 }
 
-void BulkEnd::Unlink(Instant now) {
+void BulkLink::Unlink(Instant now) {
   stream_.reset();
   pulls_.Unlinked();
   refs_.Unlinked();
@@ -158,14 +158,14 @@ void BulkEnd::Unlink(Instant now) {
   if (!attached_) lonely_since_ = now;
 }
 
-BulkEnd::Went BulkEnd::Run(Instant now, std::uint64_t round) {
+BulkLink::Went BulkLink::Run(Instant now, std::uint64_t round) {
   const Went read = ReadSome(now);
   if (read == Went::kOver) return read;
   const Went wrote = WriteSome(round);
   return wrote != Went::kOver && read == Went::kMore ? Went::kMore : wrote;
 }
 
-BulkEnd::Went BulkEnd::ReadSome(Instant now) {
+BulkLink::Went BulkLink::ReadSome(Instant now) {
   std::size_t read = 0;
   while (read < kBytesPerTurn) {
     const IoResult got = stream_->TryRead(Scratch(), kBulkReadBytes);
@@ -183,7 +183,7 @@ BulkEnd::Went BulkEnd::ReadSome(Instant now) {
 }
 
 /// What came. False: it breaks the rules.
-bool BulkEnd::Take(std::string_view bytes) {
+bool BulkLink::Take(std::string_view bytes) {
   while (!bytes.empty()) {
     if (pulls_.coming() > 0) {
       const std::size_t some = std::min<std::uint64_t>(bytes.size(), pulls_.coming());
@@ -210,7 +210,7 @@ bool BulkEnd::Take(std::string_view bytes) {
   return true;
 }
 
-Status BulkEnd::TakeFrame(const BulkFrame& frame) {
+Status BulkLink::TakeFrame(const BulkFrame& frame) {
   switch (frame.word) {
     case BulkWord::kHello:
       return MakeError(ErrorCode::kInvalid, "a second hello");
@@ -239,7 +239,7 @@ Status BulkEnd::TakeFrame(const BulkFrame& frame) {
   }
 }
 
-Status BulkEnd::BeginPart(const BulkFrame& frame) {
+Status BulkLink::BeginPart(const BulkFrame& frame) {
   TROUPE_ASSIGN(const BulkPulls::Part part, pulls_.Begins(frame));
   place_ = nullptr;
   if (part.pull == 0) return absl::OkStatus();
@@ -258,7 +258,7 @@ Status BulkEnd::BeginPart(const BulkFrame& frame) {
 }
 
 /// Lets go of results that the other end has taken. False: one of them may still be given.
-bool BulkEnd::DropTaken(std::uint64_t round) {
+bool BulkLink::DropTaken(std::uint64_t round) {
   while (!taken_.empty()) {
     const store::ObjectId id = taken_.front();
     if (!taken_doubt_.Settled(results_.count(id) != 0, round)) return false;
@@ -270,7 +270,7 @@ bool BulkEnd::DropTaken(std::uint64_t round) {
 }
 
 /// Puts what is to be sent next into out_ or giving_.
-BulkEnd::Filled BulkEnd::Fill(std::uint64_t round) {
+BulkLink::Filled BulkLink::Fill(std::uint64_t round) {
   const bool told = refs_.Answer(round, words_, [this](const store::ObjectId& id) { return Gives(id); });
   const bool answered = DropTaken(round) && told;
   refs_.AppendWords(words_);
@@ -286,7 +286,7 @@ BulkEnd::Filled BulkEnd::Fill(std::uint64_t round) {
   return Filled::kYes;
 }
 
-void BulkEnd::BeginGiving(const BulkFrame& read) {
+void BulkLink::BeginGiving(const BulkFrame& read) {
   Giving giving;
   store::ObjectId object = read.id;
   giving.kept = refs_.ValueOf(read.id, &giving.bytes, &object);
@@ -308,7 +308,7 @@ void BulkEnd::BeginGiving(const BulkFrame& read) {
   giving_.emplace(std::move(giving));
 }
 
-BulkEnd::Went BulkEnd::WriteSome(std::uint64_t round) {
+BulkLink::Went BulkLink::WriteSome(std::uint64_t round) {
   for (std::size_t written = 0; written < kBytesPerTurn;) {
     const Filled filled = sent_ == out_.size() && !giving_ ? Fill(round) : Filled::kYes;
     if (filled == Filled::kInDoubt) return Went::kMore;

@@ -1,7 +1,7 @@
 // One end of the bulk exchange of a call session between hosts: the values it gives, those it pulls, and the
 // link they go over, which may be lost and come again.
 //
-// Belongs to the mover's thread (object_mover.h) and is not locked. Nothing blocks but new memory. What is
+// Belongs to the mover's thread (bulk_mover.h) and is not locked. Nothing blocks but new memory. What is
 // given is read from where it lies and encrypted as the socket takes it, what comes is written where it stays:
 // memory for a value is taken when its size is known, and nothing else grows with it. Limits: who asks for
 // more than kReadsMax parts at once breaks the rules, as does whatever bulk_pulls.h says; that ends the link
@@ -32,7 +32,7 @@
 
 namespace troupe::actors {
 
-class BulkEnd {
+class BulkLink {
  public:
   static constexpr std::size_t kReadsMax = 64;
   static constexpr std::chrono::seconds kSilence{30};  // from the last byte, or the pull's begin
@@ -40,9 +40,9 @@ class BulkEnd {
   /// The memory with the value, which is the receiver's to lend or give up; or why there is none.
   using Done = std::function<void(StatusOr<store::Writing>)>;
 
-  explicit BulkEnd(ObjectStore& store);
-  BulkEnd(const BulkEnd&) = delete;
-  BulkEnd& operator=(const BulkEnd&) = delete;
+  explicit BulkLink(ObjectStore& store);
+  BulkLink(const BulkLink&) = delete;
+  BulkLink& operator=(const BulkLink&) = delete;
 
   /// The other end may read it, until as many TakeBacks.
   void Give(const store::ObjectId& id) { ++given_[id]; }
@@ -54,9 +54,9 @@ class BulkEnd {
   bool AwaitsTaker() const { return !results_.empty() && (attached_ || linked()); }
   std::uint64_t given_bytes() const { return given_bytes_; }
   void Pull(const store::ObjectId& id, Done done, Instant now);
-  /// References of the other end's (away_refs.h).
-  void TakeRefs(const std::vector<store::ObjectId>& names, AwayRefs::Then then, Instant now);
-  AwayRefs& refs() { return refs_; }
+  /// References of the other end's (remote_refs.h).
+  void TakeRefs(const std::vector<store::ObjectId>& names, RemoteRefs::Then then, Instant now);
+  RemoteRefs& refs() { return refs_; }
   /// A result of the other end's is not needed any more.
   void Took(const store::ObjectId& id);
   /// Whether there is anything for a link to do.
@@ -137,7 +137,7 @@ class BulkEnd {
   BulkPulls pulls_;
   std::map<BulkPulls::PullId, Pulling> pulling_;
   Instant progress_{};
-  AwayRefs refs_;
+  RemoteRefs refs_;
 
   std::optional<CallStream> stream_;
   bool attached_ = true;

@@ -24,22 +24,22 @@ constexpr std::uint64_t kMoverWakeId = 1;
 constexpr std::uint32_t kReads = EPOLLIN;
 constexpr int kLongestWaitMs = 60000;
 
-std::atomic<ObjectMover*> the_mover{nullptr};
+std::atomic<BulkMover*> the_mover{nullptr};
 std::mutex making_mover;
 
 }  // namespace
 
-ObjectMover* ObjectMover::Current() {
-  const auto usable = [](ObjectMover* mover) {
+BulkMover* BulkMover::Current() {
+  const auto usable = [](BulkMover* mover) {
     return mover != nullptr && mover->generation_ == ForkGuard::generation();
   };
-  ObjectMover* mover = the_mover.load(std::memory_order_acquire);
+  BulkMover* mover = the_mover.load(std::memory_order_acquire);
   if (usable(mover)) return mover;
   ForkGuard::Install();
   const std::lock_guard lock(making_mover);
   mover = the_mover.load(std::memory_order_acquire);
   if (usable(mover)) return mover;
-  auto* made = new ObjectMover;
+  auto* made = new BulkMover;
   if (made->epoll_.get() < 0 || !made->Watch(made->wake_.get(), kMoverWakeId, kReads, /*add=*/true)) {
     delete made;
     return nullptr;
@@ -50,10 +50,10 @@ ObjectMover* ObjectMover::Current() {
   return made;
 }
 
-ObjectMover::ObjectMover()
+BulkMover::BulkMover()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-void ObjectMover::Post(std::function<void()> work) {
+void BulkMover::Post(std::function<void()> work) {
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
@@ -64,8 +64,8 @@ void ObjectMover::Post(std::function<void()> work) {
   if (first) (void)!::write(wake_.get(), &one, sizeof one);
 }
 
-void ObjectMover::StopCurrent() {
-  ObjectMover* const mover = the_mover.load(std::memory_order_acquire);
+void BulkMover::StopCurrent() {
+  BulkMover* const mover = the_mover.load(std::memory_order_acquire);
   if (mover == nullptr || mover->generation_ != ForkGuard::generation() || !mover->thread_.joinable()) return;
   mover->Post([mover] {
     const std::lock_guard lock(mover->mutex_);
@@ -74,7 +74,7 @@ void ObjectMover::StopCurrent() {
   mover->thread_.join();
 }
 
-bool ObjectMover::RunPosted() {
+bool BulkMover::RunPosted() {
   std::uint64_t ignored;
   (void)!::read(wake_.get(), &ignored, sizeof ignored);  // before the look: who posts after it writes again
   std::vector<std::function<void()>> posted;
@@ -88,7 +88,7 @@ bool ObjectMover::RunPosted() {
   return !stopping_;
 }
 
-bool ObjectMover::Watch(int fd, std::uint64_t id, std::uint32_t events, bool add) {
+bool BulkMover::Watch(int fd, std::uint64_t id, std::uint32_t events, bool add) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = id;
@@ -97,7 +97,7 @@ bool ObjectMover::Watch(int fd, std::uint64_t id, std::uint32_t events, bool add
 
 // ---- links at the actor's side -----------------------------------------------------------------------
 
-void ObjectMover::Admit(CallStream stream) {
+void BulkMover::Admit(CallStream stream) {
   auto shared = std::make_shared<CallStream>(std::move(stream));
   Post([this, shared] {
     const std::uint64_t id = next_id_++;
@@ -109,7 +109,7 @@ void ObjectMover::Admit(CallStream stream) {
 }
 
 /// Reads the hello of a link, and nothing that comes later.
-void ObjectMover::OnStranger(std::uint64_t id, std::uint32_t events) {
+void BulkMover::OnStranger(std::uint64_t id, std::uint32_t events) {
   const auto found = strangers_.find(id);
   if (found == strangers_.end()) return;
   Stranger& stranger = found->second;
@@ -142,9 +142,9 @@ void ObjectMover::OnStranger(std::uint64_t id, std::uint32_t events) {
   TryClaim(id, stranger);
 }
 
-bool ObjectMover::TryClaim(std::uint64_t id, Stranger& stranger) {
-  for (const std::shared_ptr<Road>& each : roads_) {
-    const std::shared_ptr<Road> road = each;  // it may be over with this
+bool BulkMover::TryClaim(std::uint64_t id, Stranger& stranger) {
+  for (const std::shared_ptr<BulkRoute>& each : roads_) {
+    const std::shared_ptr<BulkRoute> road = each;  // it may be over with this
     if (road->identity.empty() || !(road->session == stranger.session)) continue;
     if (road->identity != stranger.stream.identity()) continue;
     const std::string came = std::move(stranger.came);
@@ -156,7 +156,7 @@ bool ObjectMover::TryClaim(std::uint64_t id, Stranger& stranger) {
   return false;
 }
 
-void ObjectMover::Claim(const std::shared_ptr<Road>& road) {
+void BulkMover::Claim(const std::shared_ptr<BulkRoute>& road) {
   roads_.insert(road);
   for (auto& [id, stranger] : strangers_) {
     if (stranger.session == road->session && TryClaim(id, stranger)) return;
@@ -165,15 +165,15 @@ void ObjectMover::Claim(const std::shared_ptr<Road>& road) {
 
 // ---- links at the caller's side ----------------------------------------------------------------------
 
-void ObjectMover::Dial(const std::shared_ptr<Road>& road, RedialRule::Step step) {
+void BulkMover::Dial(const std::shared_ptr<BulkRoute>& road, RedialPolicy::Step step) {
   road->dialling = true;
-  Road::Way way = *road->way;
+  BulkRoute::Way way = *road->way;
   way.target.objects = true;
   TlsLoop::Current().Spawn("dial for large values", Reach(this, road, std::move(way), step));
 }
 
-async::Task<void> ObjectMover::Reach(ObjectMover* mover, std::shared_ptr<Road> road, Road::Way way,
-                                     RedialRule::Step step) {
+async::Task<void> BulkMover::Reach(BulkMover* mover, std::shared_ptr<BulkRoute> road, BulkRoute::Way way,
+                                     RedialPolicy::Step step) {
   if (step.pause > Duration::zero()) co_await async::SleepFor(step.pause);
   std::function<bool()> wanted = [road] { return !road->over; };
   auto dialling = DialActor(std::move(way.target), std::move(way.identity), step.limit, std::move(wanted));
@@ -182,7 +182,7 @@ async::Task<void> ObjectMover::Reach(ObjectMover* mover, std::shared_ptr<Road> r
   mover->Post([mover, road, shared] { mover->Reached(road, std::move(*shared)); });
 }
 
-void ObjectMover::Reached(const std::shared_ptr<Road>& road, StatusOr<CallStream> stream) {
+void BulkMover::Reached(const std::shared_ptr<BulkRoute>& road, StatusOr<CallStream> stream) {
   road->dialling = false;
   if (road->over) return;
   if (!stream.ok()) return DialAgain(road, MessageOf(stream.status()));
@@ -195,19 +195,19 @@ void ObjectMover::Reached(const std::shared_ptr<Road>& road, StatusOr<CallStream
 }
 
 /// It could not be reached for as long as calls wait for it. References wait longer.
-void ObjectMover::DialAgain(const std::shared_ptr<Road>& road, const std::string& why) {
+void BulkMover::DialAgain(const std::shared_ptr<BulkRoute>& road, const std::string& why) {
   road->redial.Welcomed();
   road->end.FailPulls(MakeError(ErrorCode::kConnection, why), /*refs=*/false);
   if (road->over || road->end.RefsSettled()) return Settle(road);
-  RedialRule::Step step;
-  step.pause = RedialRule::kPauseMax;
+  RedialPolicy::Step step;
+  step.pause = RedialPolicy::kPauseMax;
   step.limit = road->limit;
   Dial(road, step);
 }
 
 // ---- roads -------------------------------------------------------------------------------------------
 
-void ObjectMover::Link(const std::shared_ptr<Road>& road, CallStream stream, const std::string& came,
+void BulkMover::Link(const std::shared_ptr<BulkRoute>& road, CallStream stream, const std::string& came,
                        const std::string& hello) {
   linked_.erase(road->id);
   more_.erase(road->id);
@@ -221,55 +221,55 @@ void ObjectMover::Link(const std::shared_ptr<Road>& road, CallStream stream, con
   Serve(road);
 }
 
-void ObjectMover::Kick(const std::shared_ptr<Road>& road) {
+void BulkMover::Kick(const std::shared_ptr<BulkRoute>& road) {
   if (road->over) return;
   roads_.insert(road);
   if (road->end.linked()) return Serve(road);
   if (road->way && !road->session.IsNil() && !road->dialling && road->end.WantsLink()) {
-    RedialRule::Step step;
+    RedialPolicy::Step step;
     step.limit = road->limit;
     Dial(road, step);
   }
 }
 
-void ObjectMover::Serve(const std::shared_ptr<Road>& road) {
-  const BulkEnd::Went went = road->end.Run(Now(), round_);
-  if (went == BulkEnd::Went::kOver) return Lose(road);
+void BulkMover::Serve(const std::shared_ptr<BulkRoute>& road) {
+  const BulkLink::Went went = road->end.Run(Now(), round_);
+  if (went == BulkLink::Went::kOver) return Lose(road);
   if (road->end.heard()) road->redial.Welcomed();
-  if (went == BulkEnd::Went::kMore) more_.insert(road->id);
-  const bool writes = went == BulkEnd::Went::kWrites;
+  if (went == BulkLink::Went::kMore) more_.insert(road->id);
+  const bool writes = went == BulkLink::Went::kWrites;
   if (std::exchange(road->watches_writes, writes) != writes) {
     Watch(road->end.fd(), road->id, kReads | (writes ? static_cast<std::uint32_t>(EPOLLOUT) : 0u), /*add=*/false);
   }
-  if (went == BulkEnd::Went::kIdle) Settle(road);
+  if (went == BulkLink::Went::kIdle) Settle(road);
 }
 
 /// Its link is over: who calls makes another one, while there is something for it to do.
-void ObjectMover::Lose(const std::shared_ptr<Road>& road) {
+void BulkMover::Lose(const std::shared_ptr<BulkRoute>& road) {
   linked_.erase(road->id);
   more_.erase(road->id);
   road->id = 0;
   road->end.Unlink(Now());
   Settle(road);
   if (road->over || !road->way || !road->end.WantsLink() || road->dialling) return;
-  const std::optional<RedialRule::Step> step = road->redial.Lost(Now());
+  const std::optional<RedialPolicy::Step> step = road->redial.Lost(Now());
   if (step) return Dial(road, *step);
   DialAgain(road, road->end.why());
 }
 
-void ObjectMover::End(const std::shared_ptr<Road>& road, const Status& why) {
+void BulkMover::End(const std::shared_ptr<BulkRoute>& road, const Status& why) {
   if (road->over || std::exchange(road->ended, true)) return;
   road->copies.clear();
   if (road->end.EndCalls(why, Now())) return Finish(road);
   Kick(road);
 }
 
-void ObjectMover::Settle(const std::shared_ptr<Road>& road) {
+void BulkMover::Settle(const std::shared_ptr<BulkRoute>& road) {
   if (road->ended && !road->over && road->end.Over()) Finish(road);
 }
 
-void ObjectMover::Finish(const std::shared_ptr<Road>& road) {
-  const std::shared_ptr<Road> keep = road;  // which may be of the set that it is taken out of
+void BulkMover::Finish(const std::shared_ptr<BulkRoute>& road) {
+  const std::shared_ptr<BulkRoute> keep = road;  // which may be of the set that it is taken out of
   keep->over = true;
   linked_.erase(keep->id);
   more_.erase(keep->id);
@@ -279,10 +279,10 @@ void ObjectMover::Finish(const std::shared_ptr<Road>& road) {
 
 // ---- the thread --------------------------------------------------------------------------------------
 
-int ObjectMover::NextTimeoutMs() {
+int BulkMover::NextTimeoutMs() {
   if (!more_.empty()) return 0;
   std::optional<Instant> next;
-  for (const std::shared_ptr<Road>& road : roads_) {
+  for (const std::shared_ptr<BulkRoute>& road : roads_) {
     const std::optional<Instant> deadline = road->end.Deadline();
     if (deadline && (!next || *deadline < *next)) next = deadline;
   }
@@ -290,21 +290,21 @@ int ObjectMover::NextTimeoutMs() {
   return static_cast<int>(std::clamp<std::int64_t>(Millis(*next - Now()) + 1, 0, kLongestWaitMs));
 }
 
-void ObjectMover::Expire() {
+void BulkMover::Expire() {
   const Instant now = Now();
-  std::vector<std::shared_ptr<Road>> due;
-  for (const std::shared_ptr<Road>& road : roads_) {
+  std::vector<std::shared_ptr<BulkRoute>> due;
+  for (const std::shared_ptr<BulkRoute>& road : roads_) {
     const std::optional<Instant> deadline = road->end.Deadline();
     if (deadline && *deadline <= now) due.push_back(road);
   }
-  for (const std::shared_ptr<Road>& road : due) {
+  for (const std::shared_ptr<BulkRoute>& road : due) {
     if (road->end.Expire(now)) Lose(road);
     Settle(road);
   }
 }
 
-void ObjectMover::AwaitTaken(Duration quiet, Duration most) {
-  ObjectMover* const mover = the_mover.load(std::memory_order_acquire);
+void BulkMover::AwaitTaken(Duration quiet, Duration most) {
+  BulkMover* const mover = the_mover.load(std::memory_order_acquire);
   if (mover == nullptr || mover->generation_ != ForkGuard::generation()) return;
   const Instant until = Now() + most;
   {
@@ -323,12 +323,12 @@ void ObjectMover::AwaitTaken(Duration quiet, Duration most) {
   mover->awaited_ = false;
 }
 
-void ObjectMover::TellAwaiting() {
+void BulkMover::TellAwaiting() {
   const std::lock_guard lock(mutex_);
   if (!awaited_) return;
   bool all = true;
   std::uint64_t given = 0;
-  for (const std::shared_ptr<Road>& road : roads_) {
+  for (const std::shared_ptr<BulkRoute>& road : roads_) {
     all = all && !road->end.AwaitsTaker();
     given += road->end.given_bytes();
   }
@@ -338,15 +338,15 @@ void ObjectMover::TellAwaiting() {
   told_.notify_all();
 }
 
-void ObjectMover::OnEvent(std::uint64_t id, std::uint32_t events) {
+void BulkMover::OnEvent(std::uint64_t id, std::uint32_t events) {
   if (id == kMoverWakeId) return;
   const auto found = linked_.find(id);
   if (found == linked_.end()) return OnStranger(id, events);
-  const std::shared_ptr<Road> road = found->second;
+  const std::shared_ptr<BulkRoute> road = found->second;
   Serve(road);
 }
 
-void ObjectMover::Run() {
+void BulkMover::Run() {
   pthread_setname_np(pthread_self(), "troupe-bulk");
   epoll_event events[64];
   while (true) {
@@ -357,7 +357,7 @@ void ObjectMover::Run() {
     for (const std::uint64_t id : std::exchange(more_, {})) {
       const auto found = linked_.find(id);
       if (found == linked_.end()) continue;
-      const std::shared_ptr<Road> road = found->second;
+      const std::shared_ptr<BulkRoute> road = found->second;
       Serve(road);
     }
     if (more_.empty()) Expire();

@@ -8,7 +8,7 @@
 // actor is busy) wait, kWaitingMax of them; nothing beyond their hello is looked at.
 //
 // One per process, made at its first use, never destroyed; a forked child gets another one, and what it
-// inherited is inert. Other threads say what is to be done by Crossing (crossing.h); all else here is the
+// inherited is inert. Other threads say what is to be done by BulkSession (bulk_session.h); all else here is the
 // thread's own. No lock is held while bytes are copied, encrypted or sent.
 #pragma once
 
@@ -37,20 +37,20 @@
 namespace troupe::actors {
 
 /// One call session as the mover knows it; its thread's own, but for `over`.
-struct Road {
+struct BulkRoute {
   /// Of who calls: where the actor is, who this process is, how long it is looked for.
   struct Way {
     RemoteActor target;
     IdentitySource identity;
   };
   using Then = std::function<void(StatusOr<store::ObjectId>)>;
-  Road(ObjectStore& store, Duration grace) : end(store), redial(grace, /*once=*/false), limit(grace) {}
+  BulkRoute(ObjectStore& store, Duration grace) : end(store), redial(grace, /*once=*/false), limit(grace) {}
 
-  BulkEnd end;
+  BulkLink end;
   SessionId session;     // nil: not begun yet
   std::string identity;  // of an actor's: who the caller is
   std::optional<Way> way;
-  RedialRule redial;
+  RedialPolicy redial;
   const Duration limit;
   bool dialling = false;
   bool ended = false;  // the session is; references may be held over it still
@@ -61,11 +61,11 @@ struct Road {
   std::map<store::ObjectId, std::vector<Then>> copying;
 };
 
-class ObjectMover {
+class BulkMover {
  public:
   static constexpr std::size_t kWaitingMax = 256;
   /// nullptr: no descriptor or memory is left for one.
-  static ObjectMover* Current();
+  static BulkMover* Current();
 
   /// Runs there soon, in the order of the posts. Any thread.
   void Post(std::function<void()> work);
@@ -80,13 +80,13 @@ class ObjectMover {
 
   // On its thread:
   /// The session is an actor's, and may be linked.
-  void Claim(const std::shared_ptr<Road>& road);
+  void Claim(const std::shared_ptr<BulkRoute>& road);
   /// Something changed.
-  void Kick(const std::shared_ptr<Road>& road);
+  void Kick(const std::shared_ptr<BulkRoute>& road);
   /// Its session is over: it is kept while references are held over it.
-  void End(const std::shared_ptr<Road>& road, const Status& why);
+  void End(const std::shared_ptr<BulkRoute>& road, const Status& why);
   /// If it was kept for that, and nothing is held any more, it is over.
-  void Settle(const std::shared_ptr<Road>& road);
+  void Settle(const std::shared_ptr<BulkRoute>& road);
 
  private:
   struct Stranger {
@@ -94,22 +94,22 @@ class ObjectMover {
     std::string came;
     SessionId session;  // once it said so
   };
-  ObjectMover();
+  BulkMover();
   void Run();
   bool RunPosted();
   void OnEvent(std::uint64_t id, std::uint32_t events);
   void OnStranger(std::uint64_t id, std::uint32_t events);
   bool TryClaim(std::uint64_t id, Stranger& stranger);
-  void Link(const std::shared_ptr<Road>& road, CallStream stream, const std::string& came,
+  void Link(const std::shared_ptr<BulkRoute>& road, CallStream stream, const std::string& came,
             const std::string& hello);
-  void Serve(const std::shared_ptr<Road>& road);
-  void Lose(const std::shared_ptr<Road>& road);
-  void DialAgain(const std::shared_ptr<Road>& road, const std::string& why);
-  void Finish(const std::shared_ptr<Road>& road);
-  void Dial(const std::shared_ptr<Road>& road, RedialRule::Step step);
-  static async::Task<void> Reach(ObjectMover* mover, std::shared_ptr<Road> road, Road::Way way,
-                                 RedialRule::Step step);
-  void Reached(const std::shared_ptr<Road>& road, StatusOr<CallStream> stream);
+  void Serve(const std::shared_ptr<BulkRoute>& road);
+  void Lose(const std::shared_ptr<BulkRoute>& road);
+  void DialAgain(const std::shared_ptr<BulkRoute>& road, const std::string& why);
+  void Finish(const std::shared_ptr<BulkRoute>& road);
+  void Dial(const std::shared_ptr<BulkRoute>& road, RedialPolicy::Step step);
+  static async::Task<void> Reach(BulkMover* mover, std::shared_ptr<BulkRoute> road, BulkRoute::Way way,
+                                 RedialPolicy::Step step);
+  void Reached(const std::shared_ptr<BulkRoute>& road, StatusOr<CallStream> stream);
   bool Watch(int fd, std::uint64_t id, std::uint32_t events, bool add);
   int NextTimeoutMs();
   void Expire();
@@ -129,8 +129,8 @@ class ObjectMover {
   // The thread's:
   std::uint64_t round_ = 0;     // of what was posted
   std::uint64_t next_id_ = 16;  // below: the wake-up
-  std::set<std::shared_ptr<Road>> roads_;
-  std::map<std::uint64_t, std::shared_ptr<Road>> linked_;
+  std::set<std::shared_ptr<BulkRoute>> roads_;
+  std::map<std::uint64_t, std::shared_ptr<BulkRoute>> linked_;
   std::map<std::uint64_t, Stranger> strangers_;
   std::set<std::uint64_t> more_;  // links that are not done
   std::thread thread_;

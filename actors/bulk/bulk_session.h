@@ -1,7 +1,7 @@
 // What a call session between hosts does about large values: gives those that calls and results name to its
-// other end, and gets that end's. Its owner's view of a Road (object_mover.h).
+// other end, and gets that end's. Its owner's view of a BulkRoute (bulk_mover.h).
 //
-// Made by a Channel or a Peer when the first large value comes up. Thread-safe; every function returns at
+// Made by a Channel or a CallerConnection when the first large value comes up. Thread-safe; every function returns at
 // once, what has come is told on the mover's thread, where nothing may block. In a forked child it is inert.
 #pragma once
 
@@ -14,19 +14,19 @@
 
 namespace troupe::actors {
 
-class Crossing {
+class BulkSession {
  public:
   /// From this size on values go over the session's link; smaller ones fit into frames.
   static constexpr std::size_t kFromBytes = 1u << 20;
 
   /// Of who calls; the link is made for at most `grace`, and again after each loss. nullptr: no descriptor
   /// is left.
-  static std::shared_ptr<Crossing> Caller(Duration grace);
+  static std::shared_ptr<BulkSession> Caller(Duration grace);
   /// Of the actor, with a caller that shows this certificate.
-  static std::shared_ptr<Crossing> Actor(const SessionId& session, std::string identity);
-  ~Crossing();
-  Crossing(const Crossing&) = delete;
-  Crossing& operator=(const Crossing&) = delete;
+  static std::shared_ptr<BulkSession> Actor(const SessionId& session, std::string identity);
+  ~BulkSession();
+  BulkSession(const BulkSession&) = delete;
+  BulkSession& operator=(const BulkSession&) = delete;
 
   /// Of who calls: the session has begun, and with whom.
   void Begun(const SessionId& session, RemoteActor target, IdentitySource identity);
@@ -48,8 +48,8 @@ class Crossing {
 
   /// A copy of the other end's object in this process's memory: one that is here still, or a new one. `then`
   /// gets it with one handle.
-  void Copy(const store::ObjectId& id, Road::Then then);
-  /// References of the other end's, by their names there: see AwayRefs::Take. None of a session that is over.
+  void Copy(const store::ObjectId& id, BulkRoute::Then then);
+  /// References of the other end's, by their names there: see RemoteRefs::Take. None of a session that is over.
   void TakeRefs(std::vector<store::ObjectId> names, std::function<void(std::shared_ptr<Handles>)> then);
   using ResultDone = std::function<void(StatusOr<store::Writing>, const std::vector<store::ObjectId>&)>;
   /// The other end's result, once, which it then lets go of, and what stands here for the references inside it.
@@ -60,14 +60,14 @@ class Crossing {
   void Decline(const store::ObjectId& id);
 
  private:
-  Crossing(ObjectMover& mover, std::shared_ptr<Road> road) : mover_(mover), road_(std::move(road)) {}
-  static std::shared_ptr<Crossing> New(Duration grace, const SessionId& session, std::string identity);
+  BulkSession(BulkMover& mover, std::shared_ptr<BulkRoute> road) : mover_(mover), road_(std::move(road)) {}
+  static std::shared_ptr<BulkSession> New(Duration grace, const SessionId& session, std::string identity);
   void FetchResult(const store::ObjectId& id, bool pulls, std::vector<store::ObjectId> inside, ResultDone done);
   template <class Work>
   void Do(Work work);
 
-  ObjectMover& mover_;
-  const std::shared_ptr<Road> road_;
+  BulkMover& mover_;
+  const std::shared_ptr<BulkRoute> road_;
 };
 
 }  // namespace troupe::actors

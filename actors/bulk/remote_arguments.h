@@ -14,18 +14,18 @@
 
 namespace troupe::actors {
 
-class AwayArguments {
+class RemoteArguments {
  public:
   /// `ready` is called once, on the mover's thread, when each has come or never will, and the caller knows that the
   /// references inside them, `refs`, are held here.
-  static std::shared_ptr<AwayArguments> Begin(Crossing& crossing, const std::vector<store::ObjectId>& ids,
+  static std::shared_ptr<RemoteArguments> Begin(BulkSession& bulk_session, const std::vector<store::ObjectId>& ids,
                                               const std::vector<store::ObjectId>& refs, std::function<void()> ready);
   bool ready() const;
   /// Once ready: the copy of the caller's object, which is here while this is; or why there is none.
   StatusOr<store::ObjectId> CopyOf(const store::ObjectId& id) const;
 
  private:
-  AwayArguments() = default;
+  RemoteArguments() = default;
   void Came(const store::ObjectId& id, StatusOr<store::ObjectId> copy);
   void CameRefs(Handles refs);
   void OneLess(std::unique_lock<std::mutex> lock);

@@ -16,7 +16,7 @@ constexpr std::size_t kWordsAtOnce = 1u << 20;  // bytes of words before those o
 /// more: a slot does not end before those who wait for it have heard.
 class ValueCame : public Completion {
  public:
-  ValueCame(Slot* slot, store::ObjectId name, AwayRefs::Notify notify)
+  ValueCame(Slot* slot, store::ObjectId name, RemoteRefs::Notify notify)
       : slot_(slot), name_(name), notify_(std::move(notify)) {
     slot->AddReference();
   }
@@ -25,12 +25,12 @@ class ValueCame : public Completion {
  private:
   const SlotHold slot_;
   const store::ObjectId name_;
-  const AwayRefs::Notify notify_;
+  const RemoteRefs::Notify notify_;
 };
 
 }  // namespace
 
-void AwayRefs::Begin(std::shared_ptr<AwaySource> source, Notify notify) {
+void RemoteRefs::Begin(std::shared_ptr<RemoteSource> source, Notify notify) {
   source_ = std::move(source);
   notify_ = std::move(notify);
 }
@@ -38,22 +38,22 @@ void AwayRefs::Begin(std::shared_ptr<AwaySource> source, Notify notify) {
 // ---- references of the other end's ---------------------------------------------------------------------
 
 /// References that came together.
-struct AwayRefs::Taking {
+struct RemoteRefs::Taking {
   Handles handles;
   std::size_t missing = 0;
   Then then;
 };
 
-void AwayRefs::Take(const std::vector<store::ObjectId>& names, Then then) {
+void RemoteRefs::Take(const std::vector<store::ObjectId>& names, Then then) {
   const auto taking = std::make_shared<Taking>();
   taking->then = std::move(then);
   taking->missing = 1;  // this function
   for (const store::ObjectId& name : names) {
     bool fresh = false;
-    const store::ObjectId here = store_.TakeAway(name, source_, &fresh);
+    const store::ObjectId here = store_.TakeRemote(name, source_, &fresh);
     taking->handles.Add(here);
     if (fresh && !held_.Take(name, here.sequence)) {
-      store_.FailAway(here, ErrorCode::kTooLarge,
+      store_.FailRemote(here, ErrorCode::kTooLarge,
                       "this process holds 1,048,576 refs of one process of another host, and no more");
       continue;
     }
@@ -65,7 +65,7 @@ void AwayRefs::Take(const std::vector<store::ObjectId>& names, Then then) {
 }
 
 /// The other end has answered, or never will.
-void AwayRefs::Settle(const store::ObjectId& name) {
+void RemoteRefs::Settle(const store::ObjectId& name) {
   const auto [first, last] = taking_.equal_range(name);
   std::vector<std::shared_ptr<Taking>> settled;
   for (auto each = first; each != last; ++each) settled.push_back(std::move(each->second));
@@ -75,23 +75,23 @@ void AwayRefs::Settle(const store::ObjectId& name) {
   }
 }
 
-void AwayRefs::Fail(const store::ObjectId& name, HeldAway::Local local, ErrorCode code, const std::string& why) {
-  store_.FailAway({store_.self(), local}, code, why);
+void RemoteRefs::Fail(const store::ObjectId& name, RemoteHeld::Local local, ErrorCode code, const std::string& why) {
+  store_.FailRemote({store_.self(), local}, code, why);
   Settle(name);
 }
 
-void AwayRefs::GiveUpAsked(const std::string& why) {
-  for (const HeldAway::Lost& lost : held_.GiveUpAsked()) Fail(lost.name, lost.local, kObjectLost, why);
+void RemoteRefs::GiveUpAsked(const std::string& why) {
+  for (const RemoteHeld::Lost& lost : held_.GiveUpAsked()) Fail(lost.name, lost.local, kObjectLost, why);
 }
 
 /// A value on its way: its bytes, and the references inside it.
-struct AwayRefs::Arriving {
-  HeldAway::Value value;
+struct RemoteRefs::Arriving {
+  RemoteHeld::Value value;
   std::optional<StatusOr<store::Writing>> writing;
   std::optional<Handles> inside;
 };
 
-void AwayRefs::Fetch(HeldAway::Value value) {
+void RemoteRefs::Fetch(RemoteHeld::Value value) {
   const auto arriving = std::make_shared<Arriving>();
   arriving->value = std::move(value);
   const store::ObjectId name = arriving->value.name;
@@ -106,16 +106,16 @@ void AwayRefs::Fetch(HeldAway::Value value) {
   });
 }
 
-void AwayRefs::Arrived(const std::shared_ptr<Arriving>& arriving) {
+void RemoteRefs::Arrived(const std::shared_ptr<Arriving>& arriving) {
   if (!arriving->writing || !arriving->inside) return;
-  const HeldAway::Value& value = arriving->value;
+  const RemoteHeld::Value& value = arriving->value;
   const store::ObjectId here{store_.self(), value.local};
   if (arriving->writing->ok()) {
-    store_.FulfilAway(here, value.flags, **arriving->writing, arriving->inside->ids());
+    store_.FulfilRemote(here, value.flags, **arriving->writing, arriving->inside->ids());
   } else {
     const Status& why = arriving->writing->status();
     const bool full = ErrorCodeOf(why) == ErrorCode::kTooLarge;
-    store_.FailAway(here, full ? ErrorCode::kTooLarge : kObjectLost,
+    store_.FailRemote(here, full ? ErrorCode::kTooLarge : kObjectLost,
                     "its value could not be fetched from another host: " + MessageOf(why));
   }
   held_.LetGo(value.name, value.local);
@@ -123,7 +123,7 @@ void AwayRefs::Arrived(const std::shared_ptr<Arriving>& arriving) {
 
 // ---- references lent -----------------------------------------------------------------------------------
 
-std::shared_ptr<const void> AwayRefs::ValueOf(const store::ObjectId& name, std::string_view* bytes,
+std::shared_ptr<const void> RemoteRefs::ValueOf(const store::ObjectId& name, std::string_view* bytes,
                                               store::ObjectId* object) const {
   const auto found = slots_.find(name);
   if (found == slots_.end() || !found->second.get()->done()) return nullptr;
@@ -142,18 +142,18 @@ std::shared_ptr<const void> AwayRefs::ValueOf(const store::ObjectId& name, std::
   return std::make_shared<SlotHold>(slot);
 }
 
-void AwayRefs::Asked(const store::ObjectId& name) {
+void RemoteRefs::Asked(const store::ObjectId& name) {
   if (!lent_.Want(name)) return;
   Slot* const slot = slots_.at(name).get();
   if (slot->done()) return Came(name);
   static_cast<void>(store_.completions().OnDone(slot, std::make_unique<ValueCame>(slot, name, notify_)));
 }
 
-void AwayRefs::TellOf(const store::ObjectId& name, std::string& out) {
+void RemoteRefs::TellOf(const store::ObjectId& name, std::string& out) {
   const auto found = slots_.find(name);
   if (found == slots_.end() || !found->second.get()->done()) return;
   const Slot* const slot = found->second.get();
-  const std::vector<store::ObjectId> inside = store_.InsideAway(name);
+  const std::vector<store::ObjectId> inside = store_.RemoteInsideOf(name);
   std::uint64_t bytes = std::max<std::uint64_t>(slot->bytes().size(), 1);
   if ((slot->flags() & kFlagObjects) != 0) {
     const std::optional<store::ObjectId> id = ReadObjectId(slot->bytes());
@@ -161,7 +161,7 @@ void AwayRefs::TellOf(const store::ObjectId& name, std::string& out) {
     bytes = view.ok() ? view->bytes().size() : 1;  // whoever reads it hears that it is gone
   } else if (!inside.empty()) {
     std::string value(slot->bytes());
-    RenameRefs(&value, [this](const store::ObjectId& id) { return store_.NameAway(id); });
+    RenameRefs(&value, [this](const store::ObjectId& id) { return store_.RemoteNameOf(id); });
     renamed_[name] = std::make_shared<const std::string>(std::move(value));
   }
   lent_.Tell(name, slot->flags(), bytes, inside, out);
@@ -169,11 +169,11 @@ void AwayRefs::TellOf(const store::ObjectId& name, std::string& out) {
 
 // ---- words ---------------------------------------------------------------------------------------------
 
-Status AwayRefs::TakeWord(const BulkFrame& frame) {
+Status RemoteRefs::TakeWord(const BulkFrame& frame) {
   switch (frame.word) {
     case BulkWord::kHold:
     case BulkWord::kLetGo:
-      if (asked_.size() >= HeldAway::kAskedMax) return MakeError(ErrorCode::kInvalid, "more words of references at once");
+      if (asked_.size() >= RemoteHeld::kAskedMax) return MakeError(ErrorCode::kInvalid, "more words of references at once");
       if (frame.id.owner.IsNil()) return MakeError(ErrorCode::kInvalid, "word of a reference of nobody");
       asked_.push_back(frame);
       return absl::OkStatus();
@@ -181,7 +181,7 @@ Status AwayRefs::TakeWord(const BulkFrame& frame) {
       if (held_.Held(frame)) Settle(frame.id);
       return absl::OkStatus();
     case BulkWord::kRefused: {
-      const std::optional<HeldAway::Local> local = held_.Refused(frame);
+      const std::optional<RemoteHeld::Local> local = held_.Refused(frame);
       if (local) Fail(frame.id, *local, kObjectLost, "the object is lost: the process that the ref came from has let go of it");
       return absl::OkStatus();
     }
@@ -194,7 +194,7 @@ Status AwayRefs::TakeWord(const BulkFrame& frame) {
     case BulkWord::kInside:
       return held_.Inside(frame);
     case BulkWord::kReady: {
-      TROUPE_ASSIGN(std::optional<HeldAway::Value> value, held_.Ready(frame));
+      TROUPE_ASSIGN(std::optional<RemoteHeld::Value> value, held_.Ready(frame));
       if (value) Fetch(*std::move(value));
       return absl::OkStatus();
     }
@@ -203,10 +203,10 @@ Status AwayRefs::TakeWord(const BulkFrame& frame) {
   }
 }
 
-void AwayRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
+void RemoteRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
   if (ask.word == BulkWord::kLetGo) {
     if (lent_.TakeBack(ask.id)) {
-      store_.NoteLentAway(-1);
+      store_.NoteLentRemote(-1);
       store_.NoteLentOn(ask.id, false);
     }
     renamed_.erase(ask.id);
@@ -219,7 +219,7 @@ void AwayRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
     if (known) {
       slots_.emplace(ask.id, SlotHold(slot));
       lent_.Lend(ask.id);
-      store_.NoteLentAway(1);
+      store_.NoteLentRemote(1);
       store_.NoteLentOn(ask.id, true);
     }
   }
@@ -227,7 +227,7 @@ void AwayRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
   AppendBulkFrame(out, WordOf(known ? BulkWord::kHeld : BulkWord::kRefused, ask.id, ask.offset));
 }
 
-void AwayRefs::AppendWords(std::string& out) {
+void RemoteRefs::AppendWords(std::string& out) {
   held_.AppendWords(out);
   while (!ready_.empty() && out.size() < kWordsAtOnce) {
     const store::ObjectId name = ready_.front();
@@ -236,14 +236,14 @@ void AwayRefs::AppendWords(std::string& out) {
   }
 }
 
-void AwayRefs::Unlinked() {
+void RemoteRefs::Unlinked() {
   held_.Unlinked();
   asked_.clear();
   doubt_.Clear();
 }
 
-void AwayRefs::End(ErrorCode code, const std::string& why) {
-  store_.NoteLentAway(-static_cast<std::ptrdiff_t>(lent_.size()));
+void RemoteRefs::End(ErrorCode code, const std::string& why) {
+  store_.NoteLentRemote(-static_cast<std::ptrdiff_t>(lent_.size()));
   for (const store::ObjectId& name : lent_.names()) {
     if (lent_.Outlives(name)) {
       static_cast<void>(slots_.at(name).Take());  // until this process ends
@@ -255,7 +255,7 @@ void AwayRefs::End(ErrorCode code, const std::string& why) {
   renamed_.clear();
   slots_.clear();
   ready_.clear();
-  for (const HeldAway::Lost& lost : held_.LoseAll()) Fail(lost.name, lost.local, code, why);
+  for (const RemoteHeld::Lost& lost : held_.LoseAll()) Fail(lost.name, lost.local, code, why);
 }
 
 }  // namespace troupe::actors

@@ -1,8 +1,8 @@
 // References between the two ends of a call session on different hosts, as one end keeps them: those it holds of the
-// other one's objects (held_away.h), each standing for an object of this process's store; those it has lent
-// (lent_away.h), each with a slot that holds the object.
+// other one's objects (remote_held.h), each standing for an object of this process's store; those it has lent
+// (remote_lent.h), each with a slot that holds the object.
 //
-// A reference that came becomes an object of this process's own, without a value (ObjectStore::TakeAway). Where that is
+// A reference that came becomes an object of this process's own, without a value (ObjectStore::TakeRemote). Where that is
 // asked for, here or by another process of this host, the other end is asked; when its value came, it is this process's
 // like any other, and the other end lets go of its own.
 //
@@ -29,7 +29,7 @@
 
 namespace troupe::actors {
 
-class AwayRefs {
+class RemoteRefs {
  public:
   /// Begins to pull what lies under that name.
   using Pull = std::function<void(const store::ObjectId&, std::function<void(StatusOr<store::Writing>)>)>;
@@ -37,19 +37,19 @@ class AwayRefs {
   using Notify = std::function<void(const store::ObjectId&)>;
   using Then = std::function<void(Handles)>;
 
-  AwayRefs(ObjectStore& store, Pull pull) : store_(store), pull_(std::move(pull)) {}
-  AwayRefs(const AwayRefs&) = delete;
-  AwayRefs& operator=(const AwayRefs&) = delete;
+  RemoteRefs(ObjectStore& store, Pull pull) : store_(store), pull_(std::move(pull)) {}
+  RemoteRefs(const RemoteRefs&) = delete;
+  RemoteRefs& operator=(const RemoteRefs&) = delete;
 
   /// Before anything is taken or lent: who asks for values, who tells of them.
-  void Begin(std::shared_ptr<AwaySource> source, Notify notify);
+  void Begin(std::shared_ptr<RemoteSource> source, Notify notify);
 
   // -- references of the other end's --
   /// `then` gets one handle of each, in their order, once the other end knows that they are held, or never will.
   void Take(const std::vector<store::ObjectId>& names, Then then);
-  void LetGo(const store::ObjectId& name, HeldAway::Local local) { held_.LetGo(name, local); }
-  void Want(const store::ObjectId& name, HeldAway::Local local) { held_.Want(name, local); }
-  void LentOn(const store::ObjectId& name, HeldAway::Local local, bool lent) { held_.LentOn(name, local, lent); }
+  void LetGo(const store::ObjectId& name, RemoteHeld::Local local) { held_.LetGo(name, local); }
+  void Want(const store::ObjectId& name, RemoteHeld::Local local) { held_.Want(name, local); }
+  void LentOn(const store::ObjectId& name, RemoteHeld::Local local, bool lent) { held_.LentOn(name, local, lent); }
   bool Awaits() const { return held_.Awaits(); }
   /// The other end does not answer: what it was asked to keep is lost.
   void GiveUpAsked(const std::string& why);
@@ -93,19 +93,19 @@ class AwayRefs {
   struct Arriving;
   void AnswerOne(const BulkFrame& ask, bool known, std::string& out);
   void Settle(const store::ObjectId& name);
-  void Fail(const store::ObjectId& name, HeldAway::Local local, ErrorCode code, const std::string& why);
-  void Fetch(HeldAway::Value value);
+  void Fail(const store::ObjectId& name, RemoteHeld::Local local, ErrorCode code, const std::string& why);
+  void Fetch(RemoteHeld::Value value);
   void Arrived(const std::shared_ptr<Arriving>& arriving);
   void Asked(const store::ObjectId& name);
   void TellOf(const store::ObjectId& name, std::string& out);
 
   ObjectStore& store_;
   const Pull pull_;
-  std::shared_ptr<AwaySource> source_;
+  std::shared_ptr<RemoteSource> source_;
   Notify notify_;
-  HeldAway held_;
+  RemoteHeld held_;
   std::multimap<store::ObjectId, std::shared_ptr<Taking>> taking_;  // by what the other end has not answered
-  LentAway lent_;
+  RemoteLent lent_;
   std::map<store::ObjectId, SlotHold> slots_;  // of what is lent
   std::map<store::ObjectId, std::shared_ptr<const std::string>> renamed_;  // values that name references, as the other end knows them
   std::deque<BulkFrame> asked_;

@@ -39,13 +39,13 @@ bool ObjectStore::Knows(const store::ObjectId& id) {
 }
 
 std::shared_ptr<ResultHold> ObjectStore::OfferResult(const store::Writing* writing, std::string_view bytes,
-                                                     Handles contained, const std::shared_ptr<Crossing>& crossing,
+                                                     Handles contained, const std::shared_ptr<BulkSession>& bulk_session,
                                                      std::string* body) {
   std::vector<store::ObjectId> names;
-  for (const store::ObjectId& each : contained.ids()) names.push_back(NameAway(each));
+  for (const store::ObjectId& each : contained.ids()) names.push_back(RemoteNameOf(each));
   const std::uint64_t number = completions_.NextLocalId();
   ResultBody result;
-  result.kind = writing != nullptr ? ResultBody::kAway : ResultBody::kAwayInFrame;
+  result.kind = writing != nullptr ? ResultBody::kRemote : ResultBody::kRemoteInFrame;
   result.contained = static_cast<std::uint32_t>(names.size());
   result.maker[0] = self_.hi;
   result.maker[1] = self_.lo;
@@ -61,14 +61,14 @@ std::shared_ptr<ResultHold> ObjectStore::OfferResult(const store::Writing* writi
   } else {
     held = std::move(contained);
   }
-  crossing->GiveResult(id, std::move(held), std::move(names));
-  return std::make_shared<ResultHold>([crossing, id] { crossing->WithdrawResult(id); });
+  bulk_session->GiveResult(id, std::move(held), std::move(names));
+  return std::make_shared<ResultHold>([bulk_session, id] { bulk_session->WithdrawResult(id); });
 }
 
 namespace {
 
 /// The reply of another host's, taken apart.
-struct AwayResult {
+struct RemoteResult {
   store::ObjectId id;
   bool in_frame = false;
   std::uint64_t bytes = 0;
@@ -76,13 +76,13 @@ struct AwayResult {
   std::string value;  // in the frame
 };
 
-bool Parse(std::string_view body, AwayResult* result) {
+bool Parse(std::string_view body, RemoteResult* result) {
   ResultBody read;
   if (!TakeResultBody(&body, &read)) return false;
-  if (read.kind != ResultBody::kAway && read.kind != ResultBody::kAwayInFrame) return false;
-  if (read.contained > HeldAway::kInsideMax || read.contained > body.size() / kObjectIdBytes) return false;
+  if (read.kind != ResultBody::kRemote && read.kind != ResultBody::kRemoteInFrame) return false;
+  if (read.contained > RemoteHeld::kInsideMax || read.contained > body.size() / kObjectIdBytes) return false;
   result->id = {ProcessId(read.maker[0], read.maker[1]), read.generation};
-  result->in_frame = read.kind == ResultBody::kAwayInFrame;
+  result->in_frame = read.kind == ResultBody::kRemoteInFrame;
   result->bytes = read.bytes;
   for (std::uint32_t i = 0; i < read.contained; ++i) {
     const std::optional<store::ObjectId> name = ReadObjectId(body.substr(0, kObjectIdBytes));
@@ -100,7 +100,7 @@ bool Parse(std::string_view body, AwayResult* result) {
 }  // namespace
 
 /// It, and what lies inside it, is here.
-void ObjectStore::FinishAway(Slot* slot, const store::Writing* writing, std::string value,
+void ObjectStore::FinishRemote(Slot* slot, const store::Writing* writing, std::string value,
                              const std::vector<store::ObjectId>& contained, Then& then) {
   if (writing == nullptr) {
     Turn turn(*this);
@@ -111,12 +111,12 @@ void ObjectStore::FinishAway(Slot* slot, const store::Writing* writing, std::str
   Conclude(completions_, slot, flags, writing != nullptr ? NameBytes(here) : value, then);
 }
 
-ObjectStore::Took ObjectStore::TakeResultAway(Slot* slot, std::string_view body,
-                                              const std::shared_ptr<Crossing>& crossing, bool wanted, Then then) {
-  AwayResult result;
-  if (crossing == nullptr || !Parse(body, &result)) return Took::kBad;
+ObjectStore::Took ObjectStore::TakeRemoteResult(Slot* slot, std::string_view body,
+                                              const std::shared_ptr<BulkSession>& bulk_session, bool wanted, Then then) {
+  RemoteResult result;
+  if (bulk_session == nullptr || !Parse(body, &result)) return Took::kBad;
   if (!wanted) {
-    crossing->Decline(result.id);
+    bulk_session->Decline(result.id);
     if (then.run != nullptr) completions_.Post(std::move(then.run));
     return Took::kLater;
   }
@@ -126,12 +126,12 @@ ObjectStore::Took ObjectStore::TakeResultAway(Slot* slot, std::string_view body,
                   StatusOr<store::Writing> writing, const std::vector<store::ObjectId>& inside) {
     const SlotHold hold(slot);
     if (!writing.ok()) return AnswerMissing(completions_, slot, bytes, writing.status(), *last);
-    FinishAway(slot, value.empty() ? &*writing : nullptr, value, inside, *last);
+    FinishRemote(slot, value.empty() ? &*writing : nullptr, value, inside, *last);
   };
   if (result.in_frame) {
-    crossing->TakeResult(result.id, std::move(result.names), std::move(done));
+    bulk_session->TakeResult(result.id, std::move(result.names), std::move(done));
   } else {
-    crossing->PullResult(result.id, std::move(result.names), std::move(done));
+    bulk_session->PullResult(result.id, std::move(result.names), std::move(done));
   }
   return Took::kLater;
 }

@@ -13,25 +13,25 @@
 
 namespace troupe::actors {
 
-class HeldForCall : public Completion {
+class CallHolds : public Completion {
  public:
-  /// `crossing`: what large values go over to another host; nullptr: the call stays on this one.
-  HeldForCall(Handles held, std::shared_ptr<Crossing> crossing)
-      : held_(std::move(held)), crossing_(std::move(crossing)) {
-    ObjectStore* const store = crossing_ != nullptr ? ObjectStore::Existing() : nullptr;
+  /// `bulk_session`: what large values go over to another host; nullptr: the call stays on this one.
+  CallHolds(Handles held, std::shared_ptr<BulkSession> bulk_session)
+      : held_(std::move(held)), bulk_session_(std::move(bulk_session)) {
+    ObjectStore* const store = bulk_session_ != nullptr ? ObjectStore::Existing() : nullptr;
     if (store == nullptr) return;
-    given_ = store->NamesAway(held_.ids());
-    crossing_->Give(given_);
+    given_ = store->RemoteNamesOf(held_.ids());
+    bulk_session_->Give(given_);
   }
-  ~HeldForCall() override {
-    if (crossing_ != nullptr) crossing_->TakeBack(given_);
+  ~CallHolds() override {
+    if (bulk_session_ != nullptr) bulk_session_->TakeBack(given_);
   }
   void Run() override {}
 
  private:
   const Handles held_;
   std::vector<store::ObjectId> given_;  // over it
-  const std::shared_ptr<Crossing> crossing_;
+  const std::shared_ptr<BulkSession> bulk_session_;
 };
 
 }  // namespace troupe::actors

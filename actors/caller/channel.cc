@@ -109,7 +109,7 @@ void Channel::Taken(const Slot* answer, std::uint64_t items) {
 }
 
 void Channel::Cancel(const Slot* answer, bool recursive) {
-  CallLine* const waiting = line();
+  PendingCalls* const waiting = line();
   if (waiting != nullptr && waiting->Cancel(answer)) return;
   Tell(ControlKind::kCancel, answer, recursive ? 1 : 0);
 }
@@ -121,7 +121,7 @@ void Channel::CancelStartedBy(std::uint64_t call) {
     slot->AddReference();
     made.push_back(slot);
   };
-  if (CallLine* const waiting = line()) waiting->ForEach(look);
+  if (PendingCalls* const waiting = line()) waiting->ForEach(look);
   const auto unsent = static_cast<std::ptrdiff_t>(made.size());
   {
     const std::lock_guard lock(mutex_);
@@ -375,7 +375,7 @@ bool Channel::TakeControl(const Frame& frame, std::string* why) {
   if (control->kind != ControlKind::kWelcome) return true;
   redial_.Welcomed();
   ExpectLocked(false);
-  BeginCrossingLocked();
+  BeginBulkSessionLocked();
   for (const auto& [sequence, items] : items_) {  // control frames are not sent again
     session_.AppendOfCall(ControlKind::kTaken, sequence, items->taken().items);
   }

@@ -39,10 +39,10 @@
 
 namespace troupe::actors {
 
-class CallLine;
+class PendingCalls;
 class CallReactor;
-class Crossing;
-class TaskValues;
+class BulkSession;
+class ArgumentCodec;
 
 struct ChannelOptions {
   std::string description = "an actor";  // as errors name it, e.g. "actor Counter(1234)"
@@ -67,12 +67,12 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   /// kNotSent.
   static StatusOr<std::shared_ptr<Channel>> Dial(CallReactor& reactor, RemoteActor target,
                                                  IdentitySource identity, ChannelOptions options);
-  /// The channel to an actor that is not there yet: calls wait in it until Aim or AimAway, once, or Fail.
+  /// The channel to an actor that is not there yet: calls wait in it until Aim or AimRemote, once, or Fail.
   static StatusOr<std::shared_ptr<Channel>> Later(CallReactor& reactor, ChannelOptions options);
   /// It is there, on this host. An error: it cannot be reached, and all calls have ended with that.
   Status Aim(const std::string& path);
   /// It is there, on another one; see Dial.
-  void AimAway(RemoteActor target, IdentitySource identity);
+  void AimRemote(RemoteActor target, IdentitySource identity);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -94,9 +94,9 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   /// whatever there is room for, and answered at once where the channel is over.
   void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items) override;
   /// Where calls wait for their arguments; made when the first one does. `values` outlives the channel.
-  CallLine& Line(const TaskValues& values);
+  PendingCalls& Line(const ArgumentCodec& values);
   /// The same if there is one, else nullptr.
-  CallLine* line() const { return line_seen_.load(std::memory_order_acquire); }
+  PendingCalls* line() const { return line_seen_.load(std::memory_order_acquire); }
   /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
   /// reference for the caller.
   Slot* WhenRoom() override;
@@ -105,7 +105,7 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   Slot* WhenIdle();
   /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
   /// descriptor left. Whether there is one is known before the call is issued.
-  std::shared_ptr<Crossing> Cross() override;
+  std::shared_ptr<BulkSession> Bulk() override;
 
   /// Of the call with this answer: how many of its items are taken, in all.
   void Taken(const Slot* answer, std::uint64_t items) override;
@@ -161,15 +161,15 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   class Redial;
 
   Channel(CallReactor& reactor, ChannelOptions options, Way way);
-  static async::Task<void> Reach(std::weak_ptr<Channel> channel, RedialRule::Step step);
+  static async::Task<void> Reach(std::weak_ptr<Channel> channel, RedialPolicy::Step step);
   void ReachHere();
   void Attach(CallStream stream);
   void BeginLocked(CallStream stream);
   void GiveUp(const Status& why);
   bool LoseLocked(const std::string& reason);
   void ExpectLocked(bool expect);
-  Crossing* CrossLocked();
-  void BeginCrossingLocked();
+  BulkSession* BulkSessionLocked();
+  void BeginBulkSessionLocked();
   void FlushLocked();
   void EndLocked(std::string reason);
   void FailLocked(const std::string& text);
@@ -222,17 +222,17 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   std::unordered_map<std::uint64_t, std::shared_ptr<ItemStream>> items_;  // by sequence
   std::unordered_map<std::uint64_t, std::shared_ptr<ItemsArriving>> items_arriving_;  // by sequence, of observed calls
   CallerSession session_;
-  RedialRule redial_;
+  RedialPolicy redial_;
   std::size_t unflushed_frames_ = 0;
   std::uint64_t written_ = 0;   // once ended: bytes of the session that a socket took
   bool broken_ = false;         // nothing more can be written to this connection
-  std::shared_ptr<Crossing> crossing_;  // once a large value came up
+  std::shared_ptr<BulkSession> bulk_session_;  // once a large value came up
   bool expecting_ = false;      // the reactor knows that a welcome is awaited
   std::string lost_reason_;     // why the last connection ended
   bool stranded_ = false;       // the reactor knows of unflushed frames
   bool write_armed_ = false;
-  std::shared_ptr<CallLine> line_;  // once a call had to wait; set once
-  std::atomic<CallLine*> line_seen_{nullptr};
+  std::shared_ptr<PendingCalls> line_;  // once a call had to wait; set once
+  std::atomic<PendingCalls*> line_seen_{nullptr};
   struct RoomWaiter {
     Slot* slot;  // one reference
     bool idle;   // of WhenIdle

@@ -24,7 +24,7 @@ void Channel::EndLocked(std::string reason) {
   end_reason_ = absl::StrFormat("the connection ended (%s)", reason);
   written_ = session_.window().sent_offset();
   session_.window().Clear();
-  if (crossing_ != nullptr) crossing_->End(end_reason_);
+  if (bulk_session_ != nullptr) bulk_session_->End(end_reason_);
   ExpectLocked(false);
   if (attached_.load(std::memory_order_relaxed)) reactor_.Unwatch(*this);
   aimless_ = false;
@@ -76,7 +76,7 @@ void Channel::FailWith(std::uint16_t flags, std::string_view body) {
   {
     std::lock_guard lock(mutex_);
     EndLocked("the actor is gone");
-    if (crossing_ != nullptr) crossing_->Dead("its actor has died");
+    if (bulk_session_ != nullptr) bulk_session_->Dead("its actor has died");
     verdict_flags_ = flags;
     verdict_.Clear();
     verdict_.Append(body.data(), body.size());
@@ -93,7 +93,7 @@ void Channel::Lose(const std::string& why) {
   {
     std::lock_guard lock(mutex_);
     EndLocked(why);
-    if (crossing_ != nullptr) crossing_->Dead(why);
+    if (bulk_session_ != nullptr) bulk_session_->Dead(why);
     FailLocked(why);
     finished.swap(finished_);
   }

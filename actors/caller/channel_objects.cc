@@ -5,25 +5,25 @@
 
 namespace troupe::actors {
 
-std::shared_ptr<Crossing> Channel::Cross() {
+std::shared_ptr<BulkSession> Channel::Bulk() {
   const std::lock_guard lock(mutex_);
-  CrossLocked();
-  return crossing_;
+  BulkSessionLocked();
+  return bulk_session_;
 }
 
-Crossing* Channel::CrossLocked() {
-  if (way_.here() || state_ != State::kOpen) return crossing_.get();
-  if (crossing_ == nullptr) {
-    crossing_ = Crossing::Caller(options_.grace);
-    BeginCrossingLocked();
+BulkSession* Channel::BulkSessionLocked() {
+  if (way_.here() || state_ != State::kOpen) return bulk_session_.get();
+  if (bulk_session_ == nullptr) {
+    bulk_session_ = BulkSession::Caller(options_.grace);
+    BeginBulkSessionLocked();
   }
-  return crossing_.get();
+  return bulk_session_.get();
 }
 
 /// The session is known to both ends: its link may be made.
-void Channel::BeginCrossingLocked() {
-  if (crossing_ == nullptr || way_.here() || session_.established().IsNil()) return;
-  crossing_->Begun(session_.established(), way_.target, way_.identity);
+void Channel::BeginBulkSessionLocked() {
+  if (bulk_session_ == nullptr || way_.here() || session_.established().IsNil()) return;
+  bulk_session_->Begun(session_.established(), way_.target, way_.identity);
 }
 
 /// A result that is not in its frame comes for this slot. `wanted`: somebody may read it. `then`: see ObjectStore.
@@ -31,8 +31,8 @@ ObjectStore::Took Channel::TakeObject(Slot* slot, std::string_view body, bool wa
   ObjectStore* const objects = ObjectStore::Existing();
   if (objects == nullptr) return ObjectStore::Took::kBad;
   if (way_.here()) return objects->TakeResult(slot, body, std::move(then));
-  CrossLocked();  // from another host memory of this one cannot be named
-  return objects->TakeResultAway(slot, body, crossing_, wanted, std::move(then));
+  BulkSessionLocked();  // from another host memory of this one cannot be named
+  return objects->TakeRemoteResult(slot, body, bulk_session_, wanted, std::move(then));
 }
 
 }  // namespace troupe::actors

@@ -1,4 +1,4 @@
-// A channel's calls that wait for their arguments (call_line.h).
+// A channel's calls that wait for their arguments (pending_calls.h).
 #include <utility>
 
 #include "actors/caller/pending_calls.h"
@@ -9,17 +9,17 @@ namespace troupe::actors {
 
 class Channel::LineEnds : public Completion {
  public:
-  explicit LineEnds(std::shared_ptr<CallLine> line) : line_(std::move(line)) {}
+  explicit LineEnds(std::shared_ptr<PendingCalls> line) : line_(std::move(line)) {}
   void Run() override { line_->ChannelEnded(); }
 
  private:
-  const std::shared_ptr<CallLine> line_;
+  const std::shared_ptr<PendingCalls> line_;
 };
 
-CallLine& Channel::Line(const TaskValues& values) {
+PendingCalls& Channel::Line(const ArgumentCodec& values) {
   const std::lock_guard lock(mutex_);
   if (line_ == nullptr) {
-    line_ = std::make_shared<CallLine>(weak_from_this(), options_.description, options_.ordered, values);
+    line_ = std::make_shared<PendingCalls>(weak_from_this(), options_.description, options_.ordered, values);
     line_seen_.store(line_.get(), std::memory_order_release);
   }
   return *line_;

@@ -64,9 +64,9 @@ StatusOr<std::shared_ptr<Channel>> Channel::Dial(CallReactor& reactor, RemoteAct
   way.target = std::move(target);
   way.identity = std::move(identity);
   std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options), std::move(way)));
-  channel->place_.store(Place::kAway, std::memory_order_relaxed);
+  channel->place_.store(Place::kRemote, std::memory_order_relaxed);
   TROUPE_TRY(reactor.Add(channel));
-  RedialRule::Step step;
+  RedialPolicy::Step step;
   step.limit = channel->options_.grace;
   TlsLoop::Current().Spawn("dial", Reach(channel, step));
   return channel;
@@ -90,18 +90,18 @@ Status Channel::Aim(const std::string& path) {
     if (!std::exchange(aimless_, false)) return absl::OkStatus();  // it ended meanwhile
     way_.unix_path = path;
     session_.Waits(false);
-    redial_ = RedialRule(options_.grace, /*once=*/true);
+    redial_ = RedialPolicy(options_.grace, /*once=*/true);
   }
   Attach(CallStream(*std::move(stream)));
   return absl::OkStatus();
 }
 
-void Channel::AimAway(RemoteActor target, IdentitySource identity) {
-  RedialRule::Step step;
+void Channel::AimRemote(RemoteActor target, IdentitySource identity) {
+  RedialPolicy::Step step;
   {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(aimless_, false)) return;
-    place_.store(Place::kAway, std::memory_order_relaxed);
+    place_.store(Place::kRemote, std::memory_order_relaxed);
     way_.target = std::move(target);
     way_.identity = std::move(identity);
     step.limit = options_.grace;
@@ -109,7 +109,7 @@ void Channel::AimAway(RemoteActor target, IdentitySource identity) {
   TlsLoop::Current().Spawn("dial", Reach(weak_from_this(), step));
 }
 
-async::Task<void> Channel::Reach(std::weak_ptr<Channel> weak, RedialRule::Step step) {
+async::Task<void> Channel::Reach(std::weak_ptr<Channel> weak, RedialPolicy::Step step) {
   if (step.pause > Duration::zero()) co_await async::SleepFor(step.pause);
   std::function<bool()> wanted = [weak] {
     const std::shared_ptr<Channel> channel = weak.lock();
@@ -179,7 +179,7 @@ void Channel::Attach(CallStream stream) {
 /// The connection is gone. True: another one is being made, on which the session may go on.
 bool Channel::LoseLocked(const std::string& reason) {
   if (state_ != State::kOpen || !session_.MayResume()) return false;
-  const std::optional<RedialRule::Step> step = redial_.Lost(Now());
+  const std::optional<RedialPolicy::Step> step = redial_.Lost(Now());
   if (!step) return false;
   lost_reason_ = reason;
   attached_.store(false);

@@ -20,21 +20,21 @@ namespace {
 std::size_t NamedFrom(PendingTarget::Place place, std::size_t used) {
   if (place == PendingTarget::Place::kHere) return 0;
   const std::size_t room = RoomBeside(used);
-  return place == PendingTarget::Place::kAway ? std::min(room, Crossing::kFromBytes) : room;
+  return place == PendingTarget::Place::kRemote ? std::min(room, BulkSession::kFromBytes) : room;
 }
 
-store::ObjectId NameAway(const store::ObjectId& id) {
+store::ObjectId RemoteNameOf(const store::ObjectId& id) {
   ObjectStore* const store = ObjectStore::Existing();
-  return store != nullptr ? store->NameAway(id) : id;
+  return store != nullptr ? store->RemoteNameOf(id) : id;
 }
 
 void TellAll(const SlotList& finished) { CallReactor::Current().NotifyAll(finished, false); }
 
 }  // namespace
 
-class CallLine::RoomOpen : public Completion {
+class PendingCalls::RoomOpen : public Completion {
  public:
-  explicit RoomOpen(std::shared_ptr<CallLine> line) : line_(std::move(line)) {}
+  explicit RoomOpen(std::shared_ptr<PendingCalls> line) : line_(std::move(line)) {}
   void Run() override {
     {
       const std::lock_guard lock(line_->mutex_);
@@ -44,18 +44,18 @@ class CallLine::RoomOpen : public Completion {
   }
 
  private:
-  const std::shared_ptr<CallLine> line_;
+  const std::shared_ptr<PendingCalls> line_;
 };
 
-CallLine::CallLine(std::weak_ptr<PendingTarget> target, std::string description, bool ordered, const TaskValues& values)
+PendingCalls::PendingCalls(std::weak_ptr<PendingTarget> target, std::string description, bool ordered, const ArgumentCodec& values)
     : target_(std::move(target)), description_(std::move(description)), ordered_(ordered), values_(values) {}
 
-CallLine::~CallLine() {
+PendingCalls::~PendingCalls() {
   for (auto& [number, kept] : calls_) kept.slot->Release();  // the process ends: nobody waits any more
   for (Slot* slot : room_waiters_) slot->Release();
 }
 
-Slot* CallLine::Keep(Call call) {
+Slot* PendingCalls::Keep(Call call) {
   CallReactor& reactor = CallReactor::Current();
   Slot* slot = Slot::New(reactor.NextLocalId());
   slot->AddReference();
@@ -79,13 +79,13 @@ Slot* CallLine::Keep(Call call) {
   for (SlotHold& answer : to_come) {
     Slot* const argument = answer.get();
     static_cast<void>(reactor.OnDone(
-        argument, std::make_unique<ArgumentDone<CallLine>>(shared_from_this(), number, std::move(answer))));
+        argument, std::make_unique<ArgumentDone<PendingCalls>>(shared_from_this(), number, std::move(answer))));
   }
   if (go) Go();  // those before it may have left just now
   return slot;
 }
 
-Slot* CallLine::WhenRoom() {
+Slot* PendingCalls::WhenRoom() {
   const std::lock_guard lock(mutex_);
   if (calls_.size() < kCallsMax && bytes_ < kBytesMax) return nullptr;
   Slot* slot = Slot::New(0);
@@ -94,12 +94,12 @@ Slot* CallLine::WhenRoom() {
   return slot;
 }
 
-void CallLine::ForEach(const std::function<void(Slot*)>& look) {
+void PendingCalls::ForEach(const std::function<void(Slot*)>& look) {
   const std::lock_guard lock(mutex_);
   for (const auto& [number, call] : calls_) look(call.slot);
 }
 
-bool CallLine::Cancel(const Slot* answer) {
+bool PendingCalls::Cancel(const Slot* answer) {
   SlotList finished;
   {
     const std::lock_guard lock(mutex_);
@@ -117,7 +117,7 @@ bool CallLine::Cancel(const Slot* answer) {
   return true;
 }
 
-void CallLine::ArgumentHere(std::uint64_t number, const Slot& answer) {
+void PendingCalls::ArgumentHere(std::uint64_t number, const Slot& answer) {
   SlotList finished;
   {
     const std::lock_guard lock(mutex_);
@@ -135,7 +135,7 @@ void CallLine::ArgumentHere(std::uint64_t number, const Slot& answer) {
 }
 
 /// Sends what can go.
-void CallLine::Go() {
+void PendingCalls::Go() {
   SlotList finished;
   const std::shared_ptr<PendingTarget> target = target_.lock();
   {
@@ -166,7 +166,7 @@ void CallLine::Go() {
   if (target != nullptr) target->Flush();
 }
 
-CallLine::Sent CallLine::SendLocked(PendingTarget& target, Kept& kept, SlotList* finished) {
+PendingCalls::Sent PendingCalls::SendLocked(PendingTarget& target, Kept& kept, SlotList* finished) {
   if (target.Usable()) {  // else its answer is the channel's, whatever it asks
     if (kept.missing != 0) return Sent::kStays;
     const SlotHold room(target.WhenRoom());
@@ -180,11 +180,11 @@ CallLine::Sent CallLine::SendLocked(PendingTarget& target, Kept& kept, SlotList*
   ByteBuffer frame;
   frame.Append(kept.call.frame.data(), kept.call.frame.size());
   std::uint16_t flags = kept.call.flags;
-  std::unique_ptr<HeldForCall> held;
+  std::unique_ptr<CallHolds> held;
   if (!kept.call.held.empty()) {
     flags |= kFlagObjects;
     const bool here = target.place() == PendingTarget::Place::kHere;
-    held = std::make_unique<HeldForCall>(std::move(kept.call.held), here ? nullptr : target.Cross());
+    held = std::make_unique<CallHolds>(std::move(kept.call.held), here ? nullptr : target.Bulk());
   }
   target.IssueKept(frame, flags, kept.slot, kept.call.items);
   if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(kept.slot, std::move(held)));
@@ -194,7 +194,7 @@ CallLine::Sent CallLine::SendLocked(PendingTarget& target, Kept& kept, SlotList*
 }
 
 /// All its arguments are there. False: it was answered, for they cannot be sent.
-bool CallLine::FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* finished) {
+bool PendingCalls::FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* finished) {
   std::string frame;
   std::size_t from = 0;
   bool good = true;
@@ -204,7 +204,7 @@ bool CallLine::FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* fi
     const std::size_t named_from = NamedFrom(place, frame.size() + kept.call.frame.size() - from);
     const std::size_t at = frame.size();
     good = good && values_.AppendAnswer(*each.answer.get(), named_from, &frame, &kept.call.held);
-    if (place == PendingTarget::Place::kAway) RenameRefs(frame.data() + at, frame.size() - at, NameAway);
+    if (place == PendingTarget::Place::kRemote) RenameRefs(frame.data() + at, frame.size() - at, RemoteNameOf);
   }
   frame.append(kept.call.frame, from);
   kept.call.to_come.clear();
@@ -220,7 +220,7 @@ bool CallLine::FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* fi
   return false;
 }
 
-void CallLine::AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished) {
+void PendingCalls::AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished) {
   untaken_.fetch_sub(1, std::memory_order_release);
   if (kept.call.items != nullptr) kept.call.items->End(flags, body, finished);
   kept.slot->Fill(flags, body);
@@ -228,7 +228,7 @@ void CallLine::AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view bo
   FinishInto(kept.slot, finished);
 }
 
-CallLine::Calls::iterator CallLine::EraseLocked(Calls::iterator at, SlotList* finished) {
+PendingCalls::Calls::iterator PendingCalls::EraseLocked(Calls::iterator at, SlotList* finished) {
   Kept& kept = at->second;
   bytes_ -= kept.bytes;
   kept.slot->Release();

@@ -31,7 +31,7 @@ namespace troupe::actors {
 template <class Keeper>
 class ArgumentDone;
 
-class CallLine : public std::enable_shared_from_this<CallLine> {
+class PendingCalls : public std::enable_shared_from_this<PendingCalls> {
  public:
   static constexpr std::size_t kCallsMax = 256u << 10;
   static constexpr std::size_t kBytesMax = 128u << 20;
@@ -46,10 +46,10 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   };
 
   /// `values` outlives the line.
-  CallLine(std::weak_ptr<PendingTarget> target, std::string description, bool ordered, const TaskValues& values);
-  ~CallLine();
-  CallLine(const CallLine&) = delete;
-  CallLine& operator=(const CallLine&) = delete;
+  PendingCalls(std::weak_ptr<PendingTarget> target, std::string description, bool ordered, const ArgumentCodec& values);
+  ~PendingCalls();
+  PendingCalls(const PendingCalls&) = delete;
+  PendingCalls& operator=(const PendingCalls&) = delete;
 
   /// How many calls wait; of the thread that made them, exact.
   std::size_t size() const { return size_.load(std::memory_order_acquire); }
@@ -79,7 +79,7 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
     std::size_t bytes;
   };
   using Calls = std::map<std::uint64_t, Kept>;
-  friend class ArgumentDone<CallLine>;
+  friend class ArgumentDone<PendingCalls>;
   class RoomOpen;
 
   void ArgumentHere(std::uint64_t number, const Slot& answer);
@@ -93,7 +93,7 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   const std::weak_ptr<PendingTarget> target_;
   const std::string description_;
   const bool ordered_;
-  const TaskValues& values_;
+  const ArgumentCodec& values_;
   std::atomic<std::size_t> size_{0};
   std::atomic<std::size_t> untaken_{0};
 

@@ -16,7 +16,7 @@ namespace troupe::actors {
 class PendingTarget {
  public:
   /// Where the actor is: arguments that it can map are named to it, not copied.
-  enum class Place : std::uint8_t { kUnknown, kHere, kAway };
+  enum class Place : std::uint8_t { kUnknown, kHere, kRemote };
 
   virtual ~PendingTarget() = default;
   /// Whether a call made now may still be answered by the actor.
@@ -27,7 +27,7 @@ class PendingTarget {
   virtual Place place() const = 0;
   /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
   /// descriptor left.
-  virtual std::shared_ptr<Crossing> Cross() = 0;
+  virtual std::shared_ptr<BulkSession> Bulk() = 0;
   /// Takes a call whatever there is room for, with the answer that its caller has, to which one reference is added. It is
   /// answered at once where the target is over.
   virtual void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items) = 0;

@@ -1,4 +1,4 @@
-// The stream a Channel and a Peer are built on: a Unix socket of this host, or TLS to another one.
+// The stream a Channel and a CallerConnection are built on: a Unix socket of this host, or TLS to another one.
 //
 // Non-blocking; one thread reads, any thread writes under its owner's mutex. The Unix case costs one
 // comparison. Movable; the descriptor is closed with the object, Shutdown ends both directions before.

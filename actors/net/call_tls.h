@@ -21,7 +21,7 @@ struct RemoteActor {
   std::uint16_t port = 0;
   std::string process;      // the TLS server name: the worker passes the connection on by it
   ActorId actor;            // what its certificate must say
-  bool objects = false;     // not for calls: for the large values that they name (object_mover.h)
+  bool objects = false;     // not for calls: for the large values that they name (bulk_mover.h)
 };
 
 }  // namespace troupe::actors

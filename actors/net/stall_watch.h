@@ -1,4 +1,4 @@
-// Applies StallRule to one TCP connection: shuts it down when its other end has fallen silent, so that
+// Applies StallPolicy to one TCP connection: shuts it down when its other end has fallen silent, so that
 // whoever reads it finds the end.
 //
 // Looked at by the TlsLoop's thread; End and lost from any. End comes before the descriptor is closed,
@@ -34,7 +34,7 @@ class StallWatch {
   std::mutex mutex_;
   int fd_;
   bool lost_ = false;
-  StallRule rule_;
+  StallPolicy rule_;
 };
 
 }  // namespace troupe::actors

@@ -22,7 +22,7 @@ class TlsPipe {
   /// What one Read may need beyond what it was asked for: a record that lay there incomplete.
   static constexpr std::size_t kRecordBytesMax = 17u << 10;
 
-  /// `engine` is established over `fd`, which must outlive the pipe and is watched (stall_rule.h).
+  /// `engine` is established over `fd`, which must outlive the pipe and is watched (stall_policy.h).
   TlsPipe(int fd, std::unique_ptr<net::TlsEngine> engine)
       : watch_(StallWatch::Begin(fd)), engine_(std::move(engine)) {}
   ~TlsPipe() { watch_->End(); }

@@ -1,7 +1,7 @@
 // A non-blocking stream over a Unix socket, and how one is made. Nothing here blocks but Connect,
 // which waits at most as long as the listener's queue is full.
 //
-// CallStream puts it, or TLS over a socket to another host, under a Channel and a Peer.
+// CallStream puts it, or TLS over a socket to another host, under a Channel and a CallerConnection.
 #pragma once
 
 #include <cstddef>

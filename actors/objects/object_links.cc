@@ -71,7 +71,7 @@ void ObjectStore::ApplyOne(const store::Effect& effect) {
     AnswerBorrowed(wake->object);
   } else if (const auto* forgotten = std::get_if<store::Forgotten>(&effect)) {
     pinned_.erase(forgotten->object);
-    ForgetAway(forgotten->object);
+    ForgetRemote(forgotten->object);
     const auto waits = when_forgotten_.find(forgotten->object);
     if (waits == when_forgotten_.end()) return;
     posts_.push_back(std::move(waits->second));

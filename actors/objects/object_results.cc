@@ -88,8 +88,8 @@ StatusOr<std::shared_ptr<ResultHold>> ObjectStore::LendResult(
 std::optional<std::uint64_t> ObjectStore::ResultBytes(std::string_view body) {
   ResultBody away;
   if (body.size() >= sizeof away) std::memcpy(&away, body.data(), sizeof away);
-  if (away.kind == ResultBody::kAway) return away.bytes;
-  if (away.kind == ResultBody::kAwayInFrame) return body.size();
+  if (away.kind == ResultBody::kRemote) return away.bytes;
+  if (away.kind == ResultBody::kRemoteInFrame) return body.size();
   Result result;
   if (!Parse(body, &result)) return std::nullopt;
   return result.in_memory ? result.location.bytes : body.size();

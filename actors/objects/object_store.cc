@@ -304,7 +304,7 @@ ObjectStore::Figures ObjectStore::figures() {
   for (const auto& [key, mapping] : known_) {
     figures.mapped += key.first == self_ || mapping.expired() ? 0 : 1;
   }
-  figures.lent += static_cast<std::size_t>(lent_away_.load(std::memory_order_relaxed));
+  figures.lent += static_cast<std::size_t>(lent_remote_.load(std::memory_order_relaxed));
   figures.links = link_of_.size();
   figures.pool = pool_.figures();
   return figures;

@@ -56,14 +56,14 @@ inline constexpr ErrorCode kOwnerDied{102};
 /// The result of a call went with the process that made it, before it could be read: it came, and has no value.
 inline constexpr ErrorCode kResultLost{103};
 
-class Crossing;
+class BulkSession;
 class ObjectStore;
 
 /// Where an object's value is that came, by name, from another host. Called with the store's lock held: it takes no
 /// lock but its own, and returns at once.
-class AwaySource {
+class RemoteSource {
  public:
-  virtual ~AwaySource() = default;
+  virtual ~RemoteSource() = default;
   /// Somebody asks for the value. `number`: of the object here.
   virtual void Want(const store::ObjectId& name, std::uint64_t number) = 0;
   /// Nobody holds it here any more.
@@ -192,28 +192,28 @@ class ObjectStore {
   /// Posts `then` once no result's memory is being fetched from some maker that one is fetched from: who waits for all
   /// of them looks again then. False: none is, and it is left alone.
   bool AfterArrivals(std::unique_ptr<Completion>* then);
-  /// Both for a caller on another host, which gets it over the session's link (crossing.h); `contained` is taken over.
+  /// Both for a caller on another host, which gets it over the session's link (bulk_session.h); `contained` is taken over.
   std::shared_ptr<ResultHold> OfferResult(const store::Writing* writing, std::string_view bytes, Handles contained,
-                                          const std::shared_ptr<Crossing>& crossing, std::string* body);
+                                          const std::shared_ptr<BulkSession>& bulk_session, std::string* body);
   /// `wanted`: somebody may read it; else its maker is told that nobody does.
-  Took TakeResultAway(Slot* slot, std::string_view body, const std::shared_ptr<Crossing>& crossing, bool wanted,
+  Took TakeRemoteResult(Slot* slot, std::string_view body, const std::shared_ptr<BulkSession>& bulk_session, bool wanted,
                       Then then = {});
   /// So many more references are lent to processes of other hosts, or fewer.
-  void NoteLentAway(std::ptrdiff_t more) { lent_away_.fetch_add(more, std::memory_order_relaxed); }
+  void NoteLentRemote(std::ptrdiff_t more) { lent_remote_.fetch_add(more, std::memory_order_relaxed); }
 
-  // -- references of other hosts (away_refs.h) --
+  // -- references of other hosts (remote_refs.h) --
   /// What an object is called between hosts: by its owner's name, also where another one stands for it here.
-  store::ObjectId NameAway(const store::ObjectId& id);
+  store::ObjectId RemoteNameOf(const store::ObjectId& id);
   /// The same of what a value names, and of all that a call does with what the large values among it name.
-  std::vector<store::ObjectId> InsideAway(const store::ObjectId& name);
-  std::vector<store::ObjectId> NamesAway(const std::vector<store::ObjectId>& ids);
+  std::vector<store::ObjectId> RemoteInsideOf(const store::ObjectId& name);
+  std::vector<store::ObjectId> RemoteNamesOf(const std::vector<store::ObjectId>& ids);
   /// The object that stands here for what another host calls so, with one more handle. `*fresh`: it is new, and has its
-  /// value when FulfilAway or FailAway says so; `source` is asked for it when somebody here asks.
-  store::ObjectId TakeAway(const store::ObjectId& name, const std::shared_ptr<AwaySource>& source, bool* fresh);
+  /// value when FulfilRemote or FailRemote says so; `source` is asked for it when somebody here asks.
+  store::ObjectId TakeRemote(const store::ObjectId& name, const std::shared_ptr<RemoteSource>& source, bool* fresh);
   /// The bytes that came for it, which are memory or are copied, and what they name.
-  void FulfilAway(const store::ObjectId& id, std::uint16_t flags, const store::Writing& writing,
+  void FulfilRemote(const store::ObjectId& id, std::uint16_t flags, const store::Writing& writing,
                   const std::vector<store::ObjectId>& contained);
-  void FailAway(const store::ObjectId& id, ErrorCode code, std::string_view text);
+  void FailRemote(const store::ObjectId& id, ErrorCode code, std::string_view text);
   /// What another host calls so is lent to one more process of another host, or one less.
   void NoteLentOn(const store::ObjectId& name, bool lent);
 
@@ -261,7 +261,7 @@ class ObjectStore {
   /// An object that stands for one of another host.
   struct Proxy {
     store::ObjectId name;
-    std::shared_ptr<AwaySource> source;
+    std::shared_ptr<RemoteSource> source;
     bool asleep = true;  // nobody has asked for its value
     bool lost = false;
   };
@@ -276,12 +276,12 @@ class ObjectStore {
   std::optional<store::ObjectId> ObjectOf(const Slot* slot) const;
   Slot* BorrowOne(const store::ObjectId& name, const store::ObjectId* known_as, Instant now);
   store::ObjectId Here(const store::ObjectId& name) const;
-  store::ObjectId Away(const store::ObjectId& id) const;
+  store::ObjectId RemoteName(const store::ObjectId& id) const;
   std::vector<store::ObjectId> InsideOf(const store::ObjectId& id) const;
-  void FinishAway(Slot* slot, const store::Writing* writing, std::string value,
+  void FinishRemote(Slot* slot, const store::Writing* writing, std::string value,
                   const std::vector<store::ObjectId>& contained, Then& then);
   void Rouse(const store::ObjectId& id);
-  void ForgetAway(const store::ObjectId& id);
+  void ForgetRemote(const store::ObjectId& id);
   void CountLentOn(const store::ObjectId& id, bool lent);
   void NoteBorrowed(const store::ObjectId& id);
   void HoldLentOn(const ProcessId& borrower, const store::ObjectId& id, bool lent);
@@ -332,7 +332,7 @@ class ObjectStore {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<std::ptrdiff_t> lent_away_{0};
+  std::atomic<std::ptrdiff_t> lent_remote_{0};
   store::References table_;
   boost::unordered_flat_map<store::ObjectId, Slot*, store::ObjectIdHash> slot_of_;  // where one lives, no reference
   std::multimap<store::ObjectId, Slot*> borrowing_;   // slots to be answered, no reference

@@ -17,7 +17,7 @@ store::ObjectId ObjectStore::Here(const store::ObjectId& name) const {
   return found != here_.end() ? found->second : name;
 }
 
-store::ObjectId ObjectStore::Away(const store::ObjectId& id) const {
+store::ObjectId ObjectStore::RemoteName(const store::ObjectId& id) const {
   const auto found = known_as_.find(id);
   return found != known_as_.end() ? found->second : id;
 }
@@ -36,27 +36,27 @@ std::vector<store::ObjectId> ObjectStore::Inside(const store::ObjectId& id) {
   return InsideOf(id);
 }
 
-store::ObjectId ObjectStore::NameAway(const store::ObjectId& id) {
+store::ObjectId ObjectStore::RemoteNameOf(const store::ObjectId& id) {
   Turn turn(*this);
-  return Away(id);
+  return RemoteName(id);
 }
 
-std::vector<store::ObjectId> ObjectStore::InsideAway(const store::ObjectId& name) {
+std::vector<store::ObjectId> ObjectStore::RemoteInsideOf(const store::ObjectId& name) {
   Turn turn(*this);
   std::vector<store::ObjectId> inside = InsideOf(Here(name));
-  for (store::ObjectId& each : inside) each = Away(each);
+  for (store::ObjectId& each : inside) each = RemoteName(each);
   return inside;
 }
 
-std::vector<store::ObjectId> ObjectStore::NamesAway(const std::vector<store::ObjectId>& ids) {
+std::vector<store::ObjectId> ObjectStore::RemoteNamesOf(const std::vector<store::ObjectId>& ids) {
   Turn turn(*this);
   std::vector<store::ObjectId> names;
   for (const store::ObjectId& id : ids) {
     names.push_back(id);
-    if (const store::ObjectId away = Away(id); !(away == id)) names.push_back(away);
+    if (const store::ObjectId away = RemoteName(id); !(away == id)) names.push_back(away);
     for (const store::ObjectId& inside : InsideOf(id)) {
       names.push_back(inside);
-      if (const store::ObjectId away = Away(inside); !(away == inside)) names.push_back(away);
+      if (const store::ObjectId away = RemoteName(inside); !(away == inside)) names.push_back(away);
     }
   }
   return names;
@@ -64,7 +64,7 @@ std::vector<store::ObjectId> ObjectStore::NamesAway(const std::vector<store::Obj
 
 // ---- what stands for others --------------------------------------------------------------------------
 
-store::ObjectId ObjectStore::TakeAway(const store::ObjectId& name, const std::shared_ptr<AwaySource>& source,
+store::ObjectId ObjectStore::TakeRemote(const store::ObjectId& name, const std::shared_ptr<RemoteSource>& source,
                                       bool* fresh) {
   const std::uint64_t number = completions_.NextLocalId();
   Turn turn(*this);
@@ -85,7 +85,7 @@ store::ObjectId ObjectStore::TakeAway(const store::ObjectId& name, const std::sh
   return id;
 }
 
-void ObjectStore::FulfilAway(const store::ObjectId& id, std::uint16_t flags, const store::Writing& writing,
+void ObjectStore::FulfilRemote(const store::ObjectId& id, std::uint16_t flags, const store::Writing& writing,
                              const std::vector<store::ObjectId>& contained) {
   Turn turn(*this);
   store::Answer answer;
@@ -100,7 +100,7 @@ void ObjectStore::FulfilAway(const store::ObjectId& id, std::uint16_t flags, con
   table_.Fulfil(id, answer, self_, turn.now);
 }
 
-void ObjectStore::FailAway(const store::ObjectId& id, ErrorCode code, std::string_view text) {
+void ObjectStore::FailRemote(const store::ObjectId& id, ErrorCode code, std::string_view text) {
   ByteBuffer body;
   AppendRuntimeError(body, code, text);
   Turn turn(*this);
@@ -179,7 +179,7 @@ void ObjectStore::HoldLentOn(const ProcessId& borrower, const store::ObjectId& i
   }
 }
 
-void ObjectStore::ForgetAway(const store::ObjectId& id) {
+void ObjectStore::ForgetRemote(const store::ObjectId& id) {
   lent_on_.erase(id);
   lent_beside_.erase(id);
   const auto name = known_as_.find(id);

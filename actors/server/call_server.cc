@@ -36,7 +36,7 @@ constexpr int kPollsAmongMany = 1;
 
 /// A link for large values came in at the door.
 void AdmitLink(CallStream stream) {
-  if (ObjectMover* const mover = ObjectMover::Current()) mover->Admit(std::move(stream));
+  if (BulkMover* const mover = BulkMover::Current()) mover->Admit(std::move(stream));
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ bool CallServer::MustLook() const {
 
 bool CallServer::Poll() {
   if (hot_ == nullptr || IsOver() || !spin_.ShouldSpin()) return false;
-  const std::shared_ptr<Peer> peer = hot_;
+  const std::shared_ptr<CallerConnection> peer = hot_;
   const std::optional<IoResult> got = SpinFor(*peer);
   if (got) RunRead(*peer, *got);
   return got.has_value();
@@ -140,7 +140,7 @@ std::optional<CallServer::Ended> CallServer::Turn(CallExecutor& executor) {
 std::optional<CallServer::Ended> CallServer::Handle(CallExecutor& executor, int most_ms,
                                                     bool blocks) {
   epoll_event events[64];
-  std::shared_ptr<Peer> hot;  // polled
+  std::shared_ptr<CallerConnection> hot;  // polled
   std::optional<IoResult> polled;
   if (blocks) {
     if (hot_ != nullptr && executor.RunsElsewhere() && spin_.ShouldSpin()) hot = hot_;
@@ -169,7 +169,7 @@ std::optional<CallServer::Ended> CallServer::Handle(CallExecutor& executor, int 
       ResumePaused();
       TakeFromDoor(executor);
     } else if (const auto found = peers_.find(id); found != peers_.end()) {
-      const std::shared_ptr<Peer> peer = found->second;
+      const std::shared_ptr<CallerConnection> peer = found->second;
       OnEvent(*peer, events[i].events);
     }
     if (generation_ != ForkGuard::generation()) return Ended::kForked;
@@ -182,10 +182,10 @@ void CallServer::EndAll(CallExecutor& executor, Ended ended) {
   for (const auto& [id, peer] : peers_) peer->Flush();
   if (ended != Ended::kInterrupted) {  // what other hosts are to get of this process goes with it
     executor.Suspend();
-    ObjectMover::AwaitTaken(kResultsQuiet, kResultsMost);
+    BulkMover::AwaitTaken(kResultsQuiet, kResultsMost);
     executor.Resume();
   }
-  for (const std::shared_ptr<Peer>& peer : sessions_.TakeAll()) {
+  for (const std::shared_ptr<CallerConnection>& peer : sessions_.TakeAll()) {
     peer->EndSession();
     peer->session.reset();
   }
@@ -208,7 +208,7 @@ int CallServer::BlockLimitMs(bool handles_signals) const {
 }
 
 /// Something: bytes came, or the end.
-std::optional<IoResult> CallServer::SpinFor(Peer& peer) {
+std::optional<IoResult> CallServer::SpinFor(CallerConnection& peer) {
   const Instant start = Now();
   Instant last = start;
   while (!peer.paused()) {
@@ -275,13 +275,13 @@ void CallServer::WatchListener(bool watch) {
 }
 
 /// nullptr: there are too many.
-std::shared_ptr<Peer> CallServer::Admit(CallStream stream, CallExecutor& executor) {
+std::shared_ptr<CallerConnection> CallServer::Admit(CallStream stream, CallExecutor& executor) {
   if (peers_.size() >= kPeersMax) {
     Log(LogLevel::kWarning, "caller refused",
         {{"socket", path_}, {"who", stream.Peer()}, {"why", "4096 callers are connected"}});
     return nullptr;
   }
-  auto peer = std::make_shared<Peer>(std::move(stream), next_peer_, epoll_.get(), wake_.get());
+  auto peer = std::make_shared<CallerConnection>(std::move(stream), next_peer_, epoll_.get(), wake_.get());
   peer->session = executor.Open();
   peers_.emplace(next_peer_++, peer);
   return peer;
@@ -290,14 +290,14 @@ std::shared_ptr<Peer> CallServer::Admit(CallStream stream, CallExecutor& executo
 void CallServer::TakeFromDoor(CallExecutor& executor) {
   if (door_ == nullptr) return;
   for (CallStream& stream : door_->Take()) {
-    const std::shared_ptr<Peer> peer = Admit(std::move(stream), executor);
+    const std::shared_ptr<CallerConnection> peer = Admit(std::move(stream), executor);
     // Its first calls may have come with the end of the handshake: the socket does not tell of them.
     if (peer != nullptr) ReadAndRun(*peer);
     if (stop_by_call_ || generation_ != ForkGuard::generation()) return;
   }
 }
 
-void CallServer::OnEvent(Peer& peer, std::uint32_t events) {
+void CallServer::OnEvent(CallerConnection& peer, std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) peer.Flush();
   if (peer.paused()) {
     if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Lose(peer);
@@ -306,19 +306,19 @@ void CallServer::OnEvent(Peer& peer, std::uint32_t events) {
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) ReadAndRun(peer);
 }
 
-void CallServer::ReadAndRun(Peer& peer) {
+void CallServer::ReadAndRun(CallerConnection& peer) {
   const IoResult got = peer.Read(limits_);
   if (got.outcome != IoOutcome::kWouldBlock) RunRead(peer, got);
 }
 
 /// Bytes came: runs all whole calls among them. Or the end.
-void CallServer::RunRead(Peer& peer, const IoResult& got) {
+void CallServer::RunRead(CallerConnection& peer, const IoResult& got) {
   if (got.outcome == IoOutcome::kEnded) return Lose(peer);
   if (hot_.get() != &peer) hot_ = peer.shared_from_this();
   RunBatch(peer);
 }
 
-void CallServer::RunBatch(Peer& peer) {
+void CallServer::RunBatch(CallerConnection& peer) {
   do {
     peer.Pause(false);
     RunWhole(peer);
@@ -328,7 +328,7 @@ void CallServer::RunBatch(Peer& peer) {
            !stop_by_call_ && generation_ == ForkGuard::generation());
 }
 
-void CallServer::RunWhole(Peer& peer) {
+void CallServer::RunWhole(CallerConnection& peer) {
   Frame frame;
   std::string why;
   peer.ScanControls(limits_);  // a call that is cancelled behind it must not run
@@ -376,7 +376,7 @@ void CallServer::RunWhole(Peer& peer) {
 }
 
 /// False: the connection is over, or paused.
-bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
+bool CallServer::RunOne(CallerConnection& peer, const Frame& frame, std::size_t* unsent) {
   const std::size_t bytes = frame.bytes;
   if ((frame.head.flags & ~(kFlagNamed | kFlagObjects)) != 0) return TakeControl(peer, frame);
   if ((frame.head.flags & kFlagObjects) != 0 && peer.away() && !Prepared(peer, frame)) return false;
@@ -398,7 +398,7 @@ bool CallServer::RunOne(Peer& peer, const Frame& frame, std::size_t* unsent) {
 }
 
 /// False: its arguments are on their way. Other callers go on; this one's calls stay in order.
-bool CallServer::Prepared(Peer& peer, const Frame& frame) {
+bool CallServer::Prepared(CallerConnection& peer, const Frame& frame) {
   peer.Park();  // first: they may come at once
   if (!peer.session->Prepare(frame, peer)) {
     peer.Pause(true);
@@ -408,7 +408,7 @@ bool CallServer::Prepared(Peer& peer, const Frame& frame) {
   return true;
 }
 
-bool CallServer::Refuse(Peer& peer, const std::string& why) {
+bool CallServer::Refuse(CallerConnection& peer, const std::string& why) {
   Log(LogLevel::kWarning, "caller dropped", {{"who", peer.who()}, {"why", why}});
   peer.Goodbye("this connection sent " + why);
   Drop(peer);
@@ -416,13 +416,13 @@ bool CallServer::Refuse(Peer& peer, const std::string& why) {
 }
 
 void CallServer::ResumePaused() {
-  std::vector<std::shared_ptr<Peer>> ready;
+  std::vector<std::shared_ptr<CallerConnection>> ready;
   for (const auto& [id, peer] : peers_) {
     if (peer->paused() && !peer->parked() && ActorFlow::MayRun(peer->Unsent() * 2, peer->running())) {
       ready.push_back(peer);
     }
   }
-  for (const std::shared_ptr<Peer>& peer : ready) RunBatch(*peer);
+  for (const std::shared_ptr<CallerConnection>& peer : ready) RunBatch(*peer);
 }
 
 }  // namespace troupe::actors

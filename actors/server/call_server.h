@@ -34,24 +34,24 @@ namespace troupe::actors {
 
 enum class Ran {
   kReplied,   // the reply is in the buffer
-  kDeferred,  // Peer::ReplyDeferred will be called, from any thread
+  kDeferred,  // CallerConnection::ReplyDeferred will be called, from any thread
   kStop,      // replied, and serving ends after it
   kGone,      // serving ends after it, and its caller learns no more than that the process is gone
 };
 
 /// Runs the calls of one connection; made and destroyed on the serving thread.
-class CallSession {
+class CallRunner {
  public:
-  virtual ~CallSession() = default;
+  virtual ~CallRunner() = default;
   /// Runs one call. Its reply goes into `reply` (room for the head is there) and `*flags`. An error
   /// is a broken rule of the protocol, not an exception of the method.
-  virtual StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer& reply,
+  virtual StatusOr<Ran> Run(const Frame& frame, CallerConnection& peer, ByteBuffer& reply,
                             std::uint16_t* flags) = 0;
-  /// Before Run, of a call that names objects of another host: false if they are to come first. Peer::Unpark says
+  /// Before Run, of a call that names objects of another host: false if they are to come first. CallerConnection::Unpark says
   /// when to ask again.
-  virtual bool Prepare(const Frame& frame, Peer& peer) { return true; }
+  virtual bool Prepare(const Frame& frame, CallerConnection& peer) { return true; }
   /// Of a call that was run: its caller has taken this many of its items. Said more than once, also while
-  /// another call runs (Peer::LookAhead).
+  /// another call runs (CallerConnection::LookAhead).
   virtual void Taken(std::uint64_t sequence, std::uint64_t items) {}
   /// A call, run or still to come, is not wanted any more, nor (`recursive`) what it started. Likewise.
   virtual void Cancel(std::uint64_t sequence, bool recursive) {}
@@ -60,7 +60,7 @@ class CallSession {
 /// Who executes: the bindings' with the GIL, the tests' without.
 class CallExecutor : public WaitHost {
  public:
-  virtual std::unique_ptr<CallSession> Open() = 0;
+  virtual std::unique_ptr<CallRunner> Open() = 0;
   /// Whether calls run on other threads now, which need what Suspend lets go of.
   virtual bool RunsElsewhere() const { return false; }
 };
@@ -101,25 +101,25 @@ class CallServer {
   std::optional<Ended> CheckEnded() const;
   std::optional<Ended> Handle(CallExecutor& executor, int most_ms, bool blocks);
   bool MustLook() const;
-  std::optional<IoResult> SpinFor(Peer& peer);
+  std::optional<IoResult> SpinFor(CallerConnection& peer);
   void Accept(CallExecutor& executor);
   void PauseAccepting();
   void ResumeAccepting();
   void WatchListener(bool watch);
-  std::shared_ptr<Peer> Admit(CallStream stream, CallExecutor& executor);
+  std::shared_ptr<CallerConnection> Admit(CallStream stream, CallExecutor& executor);
   void TakeFromDoor(CallExecutor& executor);
-  void OnEvent(Peer& peer, std::uint32_t events);
-  void ReadAndRun(Peer& peer);
-  void RunRead(Peer& peer, const IoResult& got);
-  void RunBatch(Peer& peer);
-  void RunWhole(Peer& peer);
-  bool RunOne(Peer& peer, const Frame& frame, std::size_t* unsent);
-  bool Prepared(Peer& peer, const Frame& frame);
-  bool Refuse(Peer& peer, const std::string& why);  // always false
-  bool TakeControl(Peer& peer, const Frame& frame);
-  bool Greet(Peer& peer, const CallControl& hello, const Frame& frame);
-  void Lose(Peer& peer);
-  void Drop(Peer& peer);
+  void OnEvent(CallerConnection& peer, std::uint32_t events);
+  void ReadAndRun(CallerConnection& peer);
+  void RunRead(CallerConnection& peer, const IoResult& got);
+  void RunBatch(CallerConnection& peer);
+  void RunWhole(CallerConnection& peer);
+  bool RunOne(CallerConnection& peer, const Frame& frame, std::size_t* unsent);
+  bool Prepared(CallerConnection& peer, const Frame& frame);
+  bool Refuse(CallerConnection& peer, const std::string& why);  // always false
+  bool TakeControl(CallerConnection& peer, const Frame& frame);
+  bool Greet(CallerConnection& peer, const CallControl& hello, const Frame& frame);
+  void Lose(CallerConnection& peer);
+  void Drop(CallerConnection& peer);
   void ExpireSessions();
   int BlockLimitMs(bool handles_signals) const;
   void EndAll(CallExecutor& executor, Ended ended);
@@ -138,9 +138,9 @@ class CallServer {
   std::atomic<bool> stop_{false};
   bool stop_by_call_ = false;
   std::uint64_t next_peer_ = 16;
-  std::map<std::uint64_t, std::shared_ptr<Peer>> peers_;
-  SessionTable<std::shared_ptr<Peer>> sessions_;  // of those that greeted, detached ones too
-  std::shared_ptr<Peer> hot_;  // the one that was read last: polled before blocking
+  std::map<std::uint64_t, std::shared_ptr<CallerConnection>> peers_;
+  SessionTable<std::shared_ptr<CallerConnection>> sessions_;  // of those that greeted, detached ones too
+  std::shared_ptr<CallerConnection> hot_;  // the one that was read last: polled before blocking
   int polls_in_row_ = 0;       // of Serve: answered by polling, without a look at the other sockets
   SpinPolicy spin_;
   ByteBuffer reply_;

@@ -11,7 +11,7 @@
 namespace troupe::actors {
 
 /// False: this connection is over, or has become another peer's.
-bool CallServer::TakeControl(Peer& peer, const Frame& frame) {
+bool CallServer::TakeControl(CallerConnection& peer, const Frame& frame) {
   if (frame.head.flags != kFlagControl) return Refuse(peer, "a frame that is no call");
   const StatusOr<CallControl> control = ParseControl(frame);
   if (!control.ok()) return Refuse(peer, MessageOf(control.status()));
@@ -43,7 +43,7 @@ bool CallServer::TakeControl(Peer& peer, const Frame& frame) {
   return true;
 }
 
-bool CallServer::Greet(Peer& peer, const CallControl& hello, const Frame& frame) {
+bool CallServer::Greet(CallerConnection& peer, const CallControl& hello, const Frame& frame) {
   if (peer.session_id || peer.received() != 0) return Refuse(peer, "a hello that does not come first");
   if (!hello.resumes) {
     if (!sessions_.Begin(hello.session, peer.identity(), peer.shared_from_this())) {
@@ -53,13 +53,13 @@ bool CallServer::Greet(Peer& peer, const CallControl& hello, const Frame& frame)
     peer.in().Consume(frame.bytes);
     return true;
   }
-  std::shared_ptr<Peer>* const found = sessions_.Find(hello.session, peer.identity());
+  std::shared_ptr<CallerConnection>* const found = sessions_.Find(hello.session, peer.identity());
   if (found == nullptr) {
     return Refuse(peer, absl::StrFormat("a session to resume that is not known here (this actor keeps %d "
                                         "lost ones for %d min)", SessionTable<int>::kDetachedMax,
                                         SessionTable<int>::kKept.count()));
   }
-  const std::shared_ptr<Peer> before = *found;
+  const std::shared_ptr<CallerConnection> before = *found;
   if (peer.in().size() != frame.bytes) return Refuse(peer, "more before it was welcomed");
   const std::string who = peer.who();
   if (!before->Resume(peer, frame.head.ack)) {
@@ -75,9 +75,9 @@ bool CallServer::Greet(Peer& peer, const CallControl& hello, const Frame& frame)
 }
 
 /// The connection ended: its caller may come back.
-void CallServer::Lose(Peer& peer) {
+void CallServer::Lose(CallerConnection& peer) {
   if (!peer.session_id) return Drop(peer);
-  const std::shared_ptr<Peer> keep = peer.shared_from_this();
+  const std::shared_ptr<CallerConnection> keep = peer.shared_from_this();
   if (hot_ == keep) hot_.reset();
   peers_.erase(peer.id());
   peer.Detach();
@@ -85,8 +85,8 @@ void CallServer::Lose(Peer& peer) {
   ExpireSessions();
 }
 
-void CallServer::Drop(Peer& peer) {
-  const std::shared_ptr<Peer> keep = peer.shared_from_this();
+void CallServer::Drop(CallerConnection& peer) {
+  const std::shared_ptr<CallerConnection> keep = peer.shared_from_this();
   if (hot_ == keep) hot_.reset();
   if (peer.session_id) sessions_.End(*peer.session_id);
   peer.Close();
@@ -95,8 +95,8 @@ void CallServer::Drop(Peer& peer) {
 
 void CallServer::ExpireSessions() {
   const auto gone = sessions_.Expire(
-      Now(), [](const std::shared_ptr<Peer>& peer) { return peer->KeptBytes(); });
-  for (const std::shared_ptr<Peer>& peer : gone) {
+      Now(), [](const std::shared_ptr<CallerConnection>& peer) { return peer->KeptBytes(); });
+  for (const std::shared_ptr<CallerConnection>& peer : gone) {
     peer->Close();
     peer->session.reset();
   }

@@ -22,7 +22,7 @@ constexpr int kPeerSignalSliceMs = 1000;              // EINTR is the rule
 
 }  // namespace
 
-Peer::Peer(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd)
+CallerConnection::CallerConnection(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd)
     : stream_(std::move(stream)),
       id_(id),
       epoll_fd_(epoll_fd),
@@ -35,9 +35,9 @@ Peer::Peer(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd)
   if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, stream_.fd(), &event) != 0) state_ = State::kClosed;
 }
 
-Peer::~Peer() = default;
+CallerConnection::~CallerConnection() = default;
 
-void Peer::WatchLocked() {
+void CallerConnection::WatchLocked() {
   epoll_event event{};
   event.events = (paused() ? 0u : static_cast<unsigned>(EPOLLIN)) |
                  (write_armed_ ? static_cast<unsigned>(EPOLLOUT) : 0u);
@@ -45,14 +45,14 @@ void Peer::WatchLocked() {
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, stream_.fd(), &event);
 }
 
-void Peer::Pause(bool paused) {
+void CallerConnection::Pause(bool paused) {
   if (paused_.load(std::memory_order_relaxed) == paused) return;
   std::lock_guard lock(mutex_);
   paused_.store(paused);
   if (state_ == State::kOpen) WatchLocked();
 }
 
-std::size_t Peer::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
+std::size_t CallerConnection::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
   std::lock_guard lock(mutex_);
   if (state_ == State::kClosed) return 0;
   calls_.Reply(frame, flags, sequence);
@@ -60,13 +60,13 @@ std::size_t Peer::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer&
   return calls_.window().unsent_bytes();
 }
 
-void Peer::Keep(std::uint64_t sequence, std::shared_ptr<ResultHold> hold) {
+void CallerConnection::Keep(std::uint64_t sequence, std::shared_ptr<ResultHold> hold) {
   std::lock_guard lock(mutex_);
   if (state_ != State::kClosed) kept_results_.push_back({sequence, 0, std::move(hold)});
 }
 
 /// The reply is this frame; those that were acknowledged need no care any more.
-void Peer::NoteResultLocked(std::uint64_t sequence) {
+void CallerConnection::NoteResultLocked(std::uint64_t sequence) {
   const SendWindow& window = calls_.window();
   for (KeptResult& kept : kept_results_) {
     if (kept.frame == 0 && kept.sequence == sequence) kept.frame = window.appended();
@@ -77,7 +77,7 @@ void Peer::NoteResultLocked(std::uint64_t sequence) {
   });
 }
 
-void Peer::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame,
+void CallerConnection::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame,
                          bool flush) {
   Reply(sequence, flags, frame);
   if (flush) Flush();
@@ -87,17 +87,17 @@ void Peer::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer
   if (state_ == State::kOpen) WakeLocked();
 }
 
-void Peer::WakeLocked() {
+void CallerConnection::WakeLocked() {
   const std::uint64_t one = 1;
   (void)!::write(wake_fd_, &one, sizeof one);
 }
 
-void Peer::Flush() {
+void CallerConnection::Flush() {
   std::lock_guard lock(mutex_);
   if (state_ == State::kOpen) FlushLocked();
 }
 
-void Peer::FlushLocked() {
+void CallerConnection::FlushLocked() {
   if (broken_) return;
   SendWindow& window = calls_.window();
   while (true) {
@@ -118,17 +118,17 @@ void Peer::FlushLocked() {
   if (paused()) WakeLocked();
 }
 
-std::size_t Peer::Unsent() {
+std::size_t CallerConnection::Unsent() {
   std::lock_guard lock(mutex_);
   return broken_ ? 0 : calls_.window().unsent_bytes();
 }
 
-std::size_t Peer::KeptBytes() {
+std::size_t CallerConnection::KeptBytes() {
   std::lock_guard lock(mutex_);
   return calls_.window().kept_bytes();
 }
 
-bool Peer::TakeCall(const Frame& frame) {
+bool CallerConnection::TakeCall(const Frame& frame) {
   if (!calls_.TakeCall(frame.head.sequence, frame.head.ack, frame.bytes)) return false;
   if (calls_.AckDue()) {
     calls_.Told();
@@ -139,33 +139,33 @@ bool Peer::TakeCall(const Frame& frame) {
   return true;
 }
 
-bool Peer::Acknowledge(std::uint64_t replies) {
+bool CallerConnection::Acknowledge(std::uint64_t replies) {
   std::lock_guard lock(mutex_);
   return calls_.Acknowledge(replies);
 }
 
-std::shared_ptr<Crossing> Peer::Cross() {
+std::shared_ptr<BulkSession> CallerConnection::Bulk() {
   const std::lock_guard lock(mutex_);
-  if (crossing_ == nullptr && crosses_ && away_ && !process.IsNil() && state_ != State::kClosed) {
-    crossing_ = Crossing::Actor(*crosses_, identity_);
+  if (bulk_session_ == nullptr && crosses_ && away_ && !process.IsNil() && state_ != State::kClosed) {
+    bulk_session_ = BulkSession::Actor(*crosses_, identity_);
   }
-  return crossing_;
+  return bulk_session_;
 }
 
-void Peer::Unpark() {
+void CallerConnection::Unpark() {
   parked_.store(false);
   const std::lock_guard lock(mutex_);
   if (state_ == State::kOpen) WakeLocked();
 }
 
-void Peer::Welcome(const SessionId& id) {
+void CallerConnection::Welcome(const SessionId& id) {
   session_id = id;
   std::lock_guard lock(mutex_);
   crosses_ = id;
   calls_.AppendControl(ControlKind::kWelcome);
 }
 
-void Peer::Detach() {
+void CallerConnection::Detach() {
   in_.Clear();  // what was not taken yet will be sent again
   in_.Shrink(0);
   std::lock_guard lock(mutex_);
@@ -173,7 +173,7 @@ void Peer::Detach() {
   state_ = State::kDetached;
   paused_.store(false);
   parked_.store(false);
-  if (crossing_ != nullptr) crossing_->Attached(false);
+  if (bulk_session_ != nullptr) bulk_session_->Attached(false);
   write_armed_ = false;
   calls_.Disconnected();
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, stream_.fd(), nullptr);
@@ -181,7 +181,7 @@ void Peer::Detach() {
   stream_ = CallStream();  // its descriptor is not kept for a caller that may never come
 }
 
-bool Peer::Resume(Peer& other, std::uint64_t replies) {
+bool CallerConnection::Resume(CallerConnection& other, std::uint64_t replies) {
   Detach();
   std::scoped_lock lock(mutex_, other.mutex_);
   if (state_ != State::kDetached || other.state_ != State::kOpen) return false;
@@ -194,12 +194,12 @@ bool Peer::Resume(Peer& other, std::uint64_t replies) {
   other.state_ = State::kClosed;
   state_ = State::kOpen;
   broken_ = false;
-  if (crossing_ != nullptr) crossing_->Attached(true);
+  if (bulk_session_ != nullptr) bulk_session_->Attached(true);
   FlushLocked();
   return true;
 }
 
-IoResult Peer::Read(const CallLimits& limits) {
+IoResult CallerConnection::Read(const CallLimits& limits) {
   if (in_.spare() < kPeerReadSpaceMin) {
     // Memory follows what has arrived, doubling, never what a header promises.
     in_.Reserve(std::max(kPeerReadBytes, std::min<std::size_t>(in_.size(), limits.frame_bytes_max)));
@@ -209,7 +209,7 @@ IoResult Peer::Read(const CallLimits& limits) {
   return got;
 }
 
-void Peer::ScanControls(const CallLimits& limits) {
+void CallerConnection::ScanControls(const CallLimits& limits) {
   // From head to head: what is no control frame is looked at when its turn comes.
   const char* at = in_.data();
   std::size_t left = in_.size();
@@ -226,7 +226,7 @@ void Peer::ScanControls(const CallLimits& limits) {
   }
 }
 
-void Peer::TellOf(std::string_view bytes, const CallLimits& limits) {
+void CallerConnection::TellOf(std::string_view bytes, const CallLimits& limits) {
   Frame frame;
   std::string ignored;
   if (ParseFrame(bytes, limits, &frame, &ignored) != ParseOutcome::kFrame) return;
@@ -234,13 +234,13 @@ void Peer::TellOf(std::string_view bytes, const CallLimits& limits) {
   if (control.ok()) TellSession(*control);
 }
 
-void Peer::TellSession(const CallControl& control) {
+void CallerConnection::TellSession(const CallControl& control) {
   if (session == nullptr) return;
   if (control.kind == ControlKind::kTaken) session->Taken(control.sequence, control.count);
   if (control.kind == ControlKind::kCancel) session->Cancel(control.sequence, control.count != 0);
 }
 
-Peer::Looked Peer::LookAhead(const CallLimits& limits, WaitHost* host) {
+CallerConnection::Looked CallerConnection::LookAhead(const CallLimits& limits, WaitHost* host) {
   IoResult got;
   while ((got = Read(limits)).outcome == IoOutcome::kWouldBlock && host != nullptr) {
     Flush();
@@ -259,7 +259,7 @@ Peer::Looked Peer::LookAhead(const CallLimits& limits, WaitHost* host) {
   return Looked::kOn;
 }
 
-void Peer::Goodbye(std::string_view why) {
+void CallerConnection::Goodbye(std::string_view why) {
   ByteBuffer frame;
   frame.Extend(kFrameHeadBytes);
   AppendRuntimeError(frame, ErrorCode::kInvalid, why);
@@ -268,7 +268,7 @@ void Peer::Goodbye(std::string_view why) {
   Close();
 }
 
-void Peer::EndSession() {
+void CallerConnection::EndSession() {
   {
     std::lock_guard lock(mutex_);
     if (session_id && state_ == State::kOpen) calls_.AppendControl(ControlKind::kEnd);
@@ -277,7 +277,7 @@ void Peer::EndSession() {
   Close();
 }
 
-void Peer::Close() {
+void CallerConnection::Close() {
   std::lock_guard lock(mutex_);
   if (state_ == State::kClosed) return;
   if (state_ == State::kOpen) {
@@ -290,7 +290,7 @@ void Peer::Close() {
     if (kept.frame != 0 && kept.frame <= window.released()) kept.hold->Delivered();
   }
   kept_results_.clear();
-  if (crossing_ != nullptr) crossing_->End("the session of its caller is over");
+  if (bulk_session_ != nullptr) bulk_session_->End("the session of its caller is over");
   calls_.window().Clear();
 }
 

@@ -25,15 +25,15 @@
 
 namespace troupe::actors {
 
-class CallSession;
-class Crossing;
+class CallRunner;
+class BulkSession;
 
-class Peer : public std::enable_shared_from_this<Peer> {
+class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
  public:
   /// `epoll_fd` is where the connection is registered under `id`; `wake_fd` an eventfd that makes
   /// the serving thread look at paused peers. Both outlive the connection being open.
-  Peer(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd);
-  ~Peer();
+  CallerConnection(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd);
+  ~CallerConnection();
 
   // Any thread:
   /// Queues the reply to `sequence`; `frame` is kFrameHeadBytes of room, then the body. Returns the
@@ -73,7 +73,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   bool away() const { return away_; }
   /// What large values go over to and from a caller of another host that takes them; nullptr: of any other, or
   /// no descriptor is left. Any thread.
-  std::shared_ptr<Crossing> Cross();
+  std::shared_ptr<BulkSession> Bulk();
   /// Its next call waits for arguments: nothing of it runs until Unpark (any thread).
   void Park() { parked_.store(true); }
   void Unparked() { parked_.store(false); }
@@ -94,11 +94,11 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void Detach();
   /// It did, on the connection of `other`, which is closed with it, and has received `replies`. False:
   /// what it misses is no longer kept; nothing has changed.
-  bool Resume(Peer& other, std::uint64_t replies);
+  bool Resume(CallerConnection& other, std::uint64_t replies);
   /// Of what is kept for the caller.
   std::size_t KeptBytes();
 
-  std::unique_ptr<CallSession> session;
+  std::unique_ptr<CallRunner> session;
   std::optional<SessionId> session_id;  // once it greeted
   ProcessId process;  // of a caller that takes objects: on this host, who owns them; set before its first call
 
@@ -129,7 +129,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   };
   std::vector<KeptResult> kept_results_;
   std::optional<SessionId> crosses_;  // the session that may have a link
-  std::shared_ptr<Crossing> crossing_;
+  std::shared_ptr<BulkSession> bulk_session_;
   enum class State { kOpen, kDetached, kClosed } state_ = State::kOpen;
   bool broken_ = false;  // nothing more can be written to this connection
   bool write_armed_ = false;

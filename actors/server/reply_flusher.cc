@@ -30,11 +30,11 @@ void ReplyFlusher::Main() {
       wake_.wait(lock, [this] { return stopping_ || !asleep_; });
       idle_ticks = 0;
     }
-    const Peer* const before = exposed_.get();
+    const CallerConnection* const before = exposed_.get();
     wake_.wait_for(lock, kTick, [this] { return stopping_; });
     if (before == nullptr || exposed_.get() != before) continue;
     idle_ticks = 0;
-    std::shared_ptr<Peer> peer = exposed_;
+    std::shared_ptr<CallerConnection> peer = exposed_;
     lock.unlock();
     peer->Flush();
     lock.lock();

@@ -25,15 +25,15 @@ class ReplyFlusher {
   ReplyFlusher();
   ~ReplyFlusher();
 
-  void Expose(std::shared_ptr<Peer> peer) {
-    std::shared_ptr<Peer> over;
+  void Expose(std::shared_ptr<CallerConnection> peer) {
+    std::shared_ptr<CallerConnection> over;
     std::lock_guard lock(mutex_);
     over.swap(left_);
     exposed_ = std::move(peer);
     if (std::exchange(asleep_, false)) wake_.notify_one();
   }
   void Cover() {
-    std::shared_ptr<Peer> over;
+    std::shared_ptr<CallerConnection> over;
     std::lock_guard lock(mutex_);
     over.swap(left_);
     exposed_.reset();
@@ -44,9 +44,9 @@ class ReplyFlusher {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::shared_ptr<Peer> exposed_;
+  std::shared_ptr<CallerConnection> exposed_;
   // Covered while it was flushed: ended by the serving thread, as what a peer keeps for calls may be its language's.
-  std::shared_ptr<Peer> left_;
+  std::shared_ptr<CallerConnection> left_;
   bool asleep_ = false;
   bool stopping_ = false;
   std::thread thread_;

@@ -8,11 +8,11 @@
 
 namespace troupe::actors {
 
-struct TaskPool::Task : TaskLine::Task {
+struct TaskPool::Task : TaskDispatch::Task {
   std::shared_ptr<TaskPool> pool;
   Slot* slot = nullptr;  // one reference
   Call call;
-  std::unique_ptr<HeldForCall> over;  // what it names, while a process of another host has it
+  std::unique_ptr<CallHolds> over;  // what it names, while a process of another host has it
   bool cancelled = false;
   std::uint64_t later = 0;  // its number while arguments are to come; then it is not in the line
   std::size_t missing = 0;  // of those

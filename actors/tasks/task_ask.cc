@@ -99,7 +99,7 @@ void TaskPool::FailWaiting(std::uint16_t flags, std::string_view body) {
   SlotList finished;
   {
     const std::lock_guard lock(mutex_);
-    for (TaskLine::Task* task : line_.TakeAll()) {
+    for (TaskDispatch::Task* task : line_.TakeAll()) {
       AnswerLocked(static_cast<Task&>(*task), flags, body, &finished);
     }
     for (const auto& [number, task] : std::exchange(later_, {})) AnswerLocked(*task, flags, body, &finished);

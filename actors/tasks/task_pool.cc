@@ -23,7 +23,7 @@ std::uint64_t TaskPool::NewId() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-TaskPool::TaskPool(std::function<void()> wake, const TaskValues& values)
+TaskPool::TaskPool(std::function<void()> wake, const ArgumentCodec& values)
     : wake_(std::move(wake)), values_(values) {}
 
 TaskPool::~TaskPool() = default;  // a task keeps its pool

@@ -1,4 +1,4 @@
-// The tasks that this process runs on processes of one kind: TaskLine decides, this acts.
+// The tasks that this process runs on processes of one kind: TaskDispatch decides, this acts.
 //
 // A task is kept, encoded, until it is answered, so that it can be made again when its process is lost, without
 // Python. What a lane answers sends it the next tasks, on the thread that read the answer. A function's
@@ -30,7 +30,7 @@ namespace troupe::actors {
 
 template <class Keeper>
 class ArgumentDone;
-class HeldForCall;
+class CallHolds;
 
 class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPool> {
  public:
@@ -52,7 +52,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
     std::uint64_t calls_max = 0;  // in one process; 0: any number
     std::uint64_t number = 0;     // for who judges
     std::string name;             // for people
-    TaskLine::Kind kind;
+    TaskDispatch::Kind kind;
   };
   /// Method and keyword names of calls, encoded. As long-lived as its function, or as the one call that has it.
   struct Shape {
@@ -73,7 +73,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   };
 
   /// `values` outlives all pools.
-  TaskPool(std::function<void()> wake, const TaskValues& values);
+  TaskPool(std::function<void()> wake, const ArgumentCodec& values);
   ~TaskPool() override;
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
@@ -127,7 +127,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   std::vector<Listed> List(std::size_t most) const;
 
   struct View {
-    std::vector<TaskLine::LaneView> lanes;
+    std::vector<TaskDispatch::LaneView> lanes;
     std::size_t waiting = 0;
     Duration work{};
     Instant now{};
@@ -160,7 +160,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   enum class Sent { kYes, kLater, kNever };
   Sent SendLocked(Task& task);
   void AppendArgumentsTo(const Lane& lane, const Task& task, ByteBuffer& frame, std::uint16_t* flags,
-                         std::unique_ptr<HeldForCall>* over) const;
+                         std::unique_ptr<CallHolds>* over) const;
   bool DefineLocked(Lane& lane, const Function& function, Sent* why);
   Sent IssueLocked(Lane& lane, ByteBuffer& frame, std::uint16_t flags, Slot* slot,
                    std::shared_ptr<ItemStream> items);
@@ -190,8 +190,8 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   static std::mutex mutex_;
 
   const std::function<void()> wake_;
-  const TaskValues& values_;
-  TaskLine line_;
+  const ArgumentCodec& values_;
+  TaskDispatch line_;
   Task* oldest_ = nullptr;
   Task* newest_ = nullptr;
   std::map<std::uint64_t, Task*> later_;  // whose arguments are to come
@@ -205,7 +205,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   std::int64_t wake_above_idle_ = -1;
   bool wake_due_ = false;
   bool expecting_ = false;
-  std::vector<TaskLine::Task*> answered_;  // scratch
+  std::vector<TaskDispatch::Task*> answered_;  // scratch
 };
 
 }  // namespace troupe::actors

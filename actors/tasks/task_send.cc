@@ -32,7 +32,7 @@ TaskPool::Sent TaskPool::SendLocked(Task& task) {
     frame.AppendValue(head);
     if (named) frame.Append(shape->names.data(), shape->names.size());
     std::uint16_t flags = named ? kFlagNamed : kFlagNone;
-    std::unique_ptr<HeldForCall> over;
+    std::unique_ptr<CallHolds> over;
     AppendArgumentsTo(lane, task, frame, &flags, &over);
     sent = IssueLocked(lane, frame, flags, task.slot, task.call.items);
     if (sent == Sent::kYes) task.over = std::move(over);
@@ -73,18 +73,18 @@ Handles Copied(const Handles& held) {
 /// What they name is registered by who runs the task before this process knows of its answer; on another host it may be
 /// read, `*over` the channel's link, until then.
 void TaskPool::AppendArgumentsTo(const Lane& lane, const Task& task, ByteBuffer& frame, std::uint16_t* flags,
-                                 std::unique_ptr<HeldForCall>* over) const {
+                                 std::unique_ptr<CallHolds>* over) const {
   const std::string& values = task.call.values;
   if (task.call.held.empty()) return frame.Append(values.data(), values.size());
-  if (lane.channel->place() != Channel::Place::kAway) {
+  if (lane.channel->place() != Channel::Place::kRemote) {
     *flags |= kFlagObjects;
     return frame.Append(values.data(), values.size());
   }
   bool named = false;
-  const std::optional<std::string> away = values_.ForAway(values, task.call.argument_count, &named);
+  const std::optional<std::string> away = values_.ForRemote(values, task.call.argument_count, &named);
   if (!away || named) {
     *flags |= kFlagObjects;
-    *over = std::make_unique<HeldForCall>(Copied(task.call.held), lane.channel->Cross());
+    *over = std::make_unique<CallHolds>(Copied(task.call.held), lane.channel->Bulk());
   }
   const std::string& sent = away ? *away : values;  // what is no value its process says
   frame.Append(sent.data(), sent.size());
@@ -117,15 +117,15 @@ bool TaskPool::DefineLocked(Lane& lane, const Function& function, Sent* why) {
   frame.Append(kDefine.data(), kDefine.size());
   frame.Append(function.definition.data(), function.definition.size());
   const SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
-  std::unique_ptr<HeldForCall> over;
+  std::unique_ptr<CallHolds> over;
   std::uint16_t flags = kFlagNamed;
   if (!function.refs.empty()) {
     flags |= kFlagObjects;
-    if (lane.channel->place() == Channel::Place::kAway) {
+    if (lane.channel->place() == Channel::Place::kRemote) {
       const std::size_t refs = frame.size() - function.definition.size() + function.refs_at;
       RenameRefs(frame.data() + refs, frame.size() - refs,
-                 [](const store::ObjectId& id) { return ObjectStore::Current()->NameAway(id); });
-      over = std::make_unique<HeldForCall>(Copied(function.refs), lane.channel->Cross());
+                 [](const store::ObjectId& id) { return ObjectStore::Current()->RemoteNameOf(id); });
+      over = std::make_unique<CallHolds>(Copied(function.refs), lane.channel->Bulk());
     }
   }
   *why = IssueLocked(lane, frame, flags, slot.get(), nullptr);
@@ -152,7 +152,7 @@ TaskPool::Sent TaskPool::IssueLocked(Lane& lane, ByteBuffer& frame, std::uint16_
 
 void TaskPool::FillLaneLocked(LaneId id, Instant now) {
   bool any = false;
-  while (TaskLine::Task* next = line_.Next(id, now)) {
+  while (TaskDispatch::Task* next = line_.Next(id, now)) {
     Task& task = static_cast<Task&>(*next);
     if (SendLocked(task) != Sent::kYes) break;
     waiting_bytes_ -= std::min(waiting_bytes_, task.call.values.size());

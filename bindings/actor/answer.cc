@@ -101,8 +101,8 @@ bool SendValues(const AnswerTo& to, PyObject* result) {
 
 /// The same to a caller of another host. False: an error is set.
 bool OfferResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
-  const std::shared_ptr<actors::Crossing> crossing = to.peer.Cross();
-  if (crossing == nullptr) {
+  const std::shared_ptr<actors::BulkSession> bulk_session = to.peer.Bulk();
+  if (bulk_session == nullptr) {
     RaiseRuntimeError(ErrorCode::kTooLarge,
                       "a large result for another host, or one with Refs inside it, needs a connection of its own, and "
                       "this process has no descriptor left (raise `ulimit -n`)");
@@ -113,7 +113,7 @@ bool OfferResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   const std::string_view bytes = writing ? std::string_view() : reply.view().substr(actors::kFrameHeadBytes);
   to.peer.Keep(to.sequence,
                actors::ObjectStore::Current()->OfferResult(writing ? &*writing : nullptr, bytes,
-                                                           std::move(outgoing->held), crossing, &body));
+                                                           std::move(outgoing->held), bulk_session, &body));
   reply.Truncate(actors::kFrameHeadBytes);
   reply.Append(body.data(), body.size());
   return true;
@@ -143,9 +143,9 @@ std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, ByteBuffer& reply
   const actors::CallLimits& limits = to.limits;
   const bool lends = !to.peer.process.IsNil();
   const bool away = to.peer.away();
-  const std::size_t large_from = away ? actors::Crossing::kFromBytes : actors::kLargeBytes;
+  const std::size_t large_from = away ? actors::BulkSession::kFromBytes : actors::kLargeBytes;
   Outgoing outgoing(Outgoing::Way::kWriting, lends ? large_from : Outgoing::kNever, lends);
-  outgoing.names_away = away;
+  outgoing.names_remote = away;
   bool encoded = result != nullptr && EncodeValue(reply, result, &outgoing);
   const bool fits = actors::PaddedTo8(reply.size()) <= limits.frame_bytes_max;
   if (encoded && fits && (outgoing.writing || !outgoing.held.empty())) {

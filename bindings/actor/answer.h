@@ -9,7 +9,7 @@
 #include "actors/core/call/call_frame.h"
 
 namespace troupe::actors {
-class Peer;
+class CallerConnection;
 }
 
 namespace troupe::bindings {
@@ -23,7 +23,7 @@ struct AnswerForm {
 
 /// Which call is answered; a view, for the time of the answer.
 struct AnswerTo {
-  actors::Peer& peer;
+  actors::CallerConnection& peer;
   std::uint64_t sequence;
   PyObject* method;  // str
   AnswerForm form;

@@ -187,7 +187,7 @@ void LetTasksGo(CoroutineList& coroutines) {
   for (PyObject* const task : tasks) Py_XDECREF(task);
 }
 
-bool CancelTask(CoroutineList& coroutines, const actors::Peer& peer, std::uint64_t sequence) {
+bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer, std::uint64_t sequence) {
   for (CallCoroutine* each = coroutines.first; each != nullptr; each = each->next) {
     if (!each->call->Is(peer, sequence) || each->task == nullptr) continue;
     each->call->running().cancelled = true;

@@ -31,7 +31,7 @@ void SetTask(PyObject* coroutine, PyObject* task);
 /// Keeps no task of these any more: nobody is to be answered.
 void LetTasksGo(CoroutineList& coroutines);
 /// Cancels the task of that call, if it is among these.
-bool CancelTask(CoroutineList& coroutines, const actors::Peer& peer, std::uint64_t sequence);
+bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer, std::uint64_t sequence);
 /// Makes the type; once per process.
 bool InitCallCoroutine();
 

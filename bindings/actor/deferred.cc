@@ -5,7 +5,7 @@
 namespace troupe::bindings {
 
 DeferredCall::DeferredCall(PyObject* method, PyObject* const* args, std::size_t count,
-                           PyObject* keywords, actors::Peer& peer, std::uint64_t sequence,
+                           PyObject* keywords, actors::CallerConnection& peer, std::uint64_t sequence,
                            PyObject* name, const AnswerForm& form, std::size_t group,
                            std::shared_ptr<ItemSender> items)
     : method_(Py_NewRef(method)),

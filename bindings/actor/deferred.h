@@ -20,7 +20,7 @@ class DeferredCall {
  public:
   /// `args` are `positional` values, then one for each of `keywords` (a tuple or nullptr).
   DeferredCall(PyObject* method, PyObject* const* args, std::size_t count, PyObject* keywords,
-               actors::Peer& peer, std::uint64_t sequence, PyObject* name, const AnswerForm& form,
+               actors::CallerConnection& peer, std::uint64_t sequence, PyObject* name, const AnswerForm& form,
                std::size_t group, std::shared_ptr<ItemSender> items);
   DeferredCall(const DeferredCall&) = delete;
   DeferredCall& operator=(const DeferredCall&) = delete;
@@ -33,8 +33,8 @@ class DeferredCall {
   /// Answers with `result` (stolen), or with the error that is set; once. `flush`: at once.
   void Answer(PyObject* result, bool flush);
 
-  actors::Peer& peer() { return *peer_; }
-  bool Is(const actors::Peer& peer, std::uint64_t sequence) const {
+  actors::CallerConnection& peer() { return *peer_; }
+  bool Is(const actors::CallerConnection& peer, std::uint64_t sequence) const {
     return peer_.get() == &peer && running_.sequence == sequence;
   }
   RunningCall& running() { return running_; }
@@ -47,7 +47,7 @@ class DeferredCall {
   PyObject* method_;
   absl::InlinedVector<PyObject*, 6> args_;  // a place before the first, for vectorcall
   PyObject* keywords_;
-  const std::shared_ptr<actors::Peer> peer_;
+  const std::shared_ptr<actors::CallerConnection> peer_;
   RunningCall running_;
   PyObject* name_;
   const AnswerForm form_;

@@ -103,7 +103,7 @@ class Arguments {
   std::size_t size_ = 0;
 };
 
-class PySession : public actors::CallSession {
+class PySession : public actors::CallRunner {
  public:
   explicit PySession(PyExecutor& executor) : executor_(executor) {}
   ~PySession() override {
@@ -116,9 +116,9 @@ class PySession : public actors::CallSession {
     }
   }
 
-  StatusOr<Ran> Run(const Frame& frame, actors::Peer& peer, ByteBuffer& reply,
+  StatusOr<Ran> Run(const Frame& frame, actors::CallerConnection& peer, ByteBuffer& reply,
                     std::uint16_t* flags) override;
-  bool Prepare(const Frame& frame, actors::Peer& peer) override;
+  bool Prepare(const Frame& frame, actors::CallerConnection& peer) override;
   void Taken(std::uint64_t sequence, std::uint64_t items) override;
   void Cancel(std::uint64_t sequence, bool recursive) override;
 
@@ -126,22 +126,22 @@ class PySession : public actors::CallSession {
   StatusOr<Shape*> ShapeOf(const Frame& frame);
   /// Looks the method up, unless it is known. False: an error is set.
   bool Resolve(Shape& shape);
-  void Defer(const Shape& shape, Arguments& arguments, actors::Peer& peer, std::uint64_t sequence);
+  void Defer(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer, std::uint64_t sequence);
   /// Runs the method here. A new reference, or nullptr with an error set.
   PyObject* Invoke(const Shape& shape, Arguments& arguments);
   /// The same of one that streams: sends its items.
-  PyObject* Stream(const Shape& shape, Arguments& arguments, actors::Peer& peer,
+  PyObject* Stream(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
                    std::uint64_t sequence);
-  std::shared_ptr<ItemSender> NewItems(const Shape& shape, actors::Peer& peer,
+  std::shared_ptr<ItemSender> NewItems(const Shape& shape, actors::CallerConnection& peer,
                                        std::uint64_t sequence);
 
   PyExecutor& executor_;
   std::vector<Shape> shapes_;
   Shape once_;  // of a call beyond the shapes the protocol allows
   actors::CallPrefix prefix_;
-  std::shared_ptr<actors::AwayArguments> coming_;  // of the call after the last, from another host
+  std::shared_ptr<actors::RemoteArguments> coming_;  // of the call after the last, from another host
   std::map<std::uint64_t, std::weak_ptr<ItemSender>> streams_;  // by sequence
-  actors::Peer* peer_ = nullptr;     // of the last call
+  actors::CallerConnection* peer_ = nullptr;     // of the last call
   RunningCall running_;              // here; its sequence is the last call's, wherever that runs
   std::set<std::uint64_t> cancelled_;  // calls that have not been come to
 };
@@ -188,14 +188,14 @@ StatusOr<Shape*> PySession::ShapeOf(const Frame& frame) {
   return &shape;
 }
 
-StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer& reply,
+StatusOr<Ran> PySession::Run(const Frame& frame, actors::CallerConnection& peer, ByteBuffer& reply,
                              std::uint16_t* flags) {
   executor_.LetBegin();
   TROUPE_ASSIGN(Shape * found, ShapeOf(frame));
   Shape& shape = *found;
   peer_ = &peer;
   running_ = {frame.head.sequence, false, false, &peer, shape.name, ++calls_begun};
-  std::shared_ptr<actors::AwayArguments> coming = std::exchange(coming_, nullptr);
+  std::shared_ptr<actors::RemoteArguments> coming = std::exchange(coming_, nullptr);
   if (!cancelled_.empty() && cancelled_.erase(frame.head.sequence) != 0) {
     WriteCancelled(reply, shape.name, "before it began");
     *flags |= actors::kFlagRuntimeError;
@@ -211,11 +211,11 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
       return MakeError(ErrorCode::kInvalid, "arguments that name objects, and do not");
     }
     const bool away = peer.away() && !peer.process.IsNil();
-    good = away ? incoming->FetchAway(std::move(coming)) : incoming->Fetch(peer.process);
+    good = away ? incoming->FetchRemote(std::move(coming)) : incoming->Fetch(peer.process);
   }
   for (int i = 0; good && i < prefix_.head.arg_count; ++i) {
     PyObject* value = nullptr;
-    const bool away = incoming && incoming->TakeAway(&values, &value);
+    const bool away = incoming && incoming->TakeRemote(&values, &value);
     const Decoded decoded = !away              ? DecodeValue(&values, &value)
                             : value != nullptr ? Decoded::kOk
                                                : Decoded::kRaised;
@@ -256,7 +256,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::Peer& peer, ByteBuffer&
 }
 
 /// What is wrong with the frame Run says.
-bool PySession::Prepare(const Frame& frame, actors::Peer& peer) {
+bool PySession::Prepare(const Frame& frame, actors::CallerConnection& peer) {
   if (coming_ == nullptr) {
     actors::CallPrefix prefix;
     std::vector<store::ObjectId> values;
@@ -265,10 +265,10 @@ bool PySession::Prepare(const Frame& frame, actors::Peer& peer) {
         !ObjectsNamed(prefix.values, prefix.head.arg_count, &values, &refs) || (values.empty() && refs.empty())) {
       return true;
     }
-    const std::shared_ptr<actors::Crossing> crossing = peer.Cross();
-    if (crossing == nullptr) return true;
-    coming_ = actors::AwayArguments::Begin(*crossing, values, refs, [weak = peer.weak_from_this()] {
-      if (const std::shared_ptr<actors::Peer> waiting = weak.lock()) waiting->Unpark();
+    const std::shared_ptr<actors::BulkSession> bulk_session = peer.Bulk();
+    if (bulk_session == nullptr) return true;
+    coming_ = actors::RemoteArguments::Begin(*bulk_session, values, refs, [weak = peer.weak_from_this()] {
+      if (const std::shared_ptr<actors::CallerConnection> waiting = weak.lock()) waiting->Unpark();
     });
   }
   return coming_->ready();
@@ -287,7 +287,7 @@ bool PySession::Resolve(Shape& shape) {
   return true;
 }
 
-void PySession::Defer(const Shape& shape, Arguments& arguments, actors::Peer& peer,
+void PySession::Defer(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
                       std::uint64_t sequence) {
   executor_.Submit(std::make_unique<DeferredCall>(shape.method, arguments.first(), arguments.size(),
                                                   shape.keywords, peer, sequence, shape.name,
@@ -295,7 +295,7 @@ void PySession::Defer(const Shape& shape, Arguments& arguments, actors::Peer& pe
                                                   NewItems(shape, peer, sequence)));
 }
 
-std::shared_ptr<ItemSender> PySession::NewItems(const Shape& shape, actors::Peer& peer,
+std::shared_ptr<ItemSender> PySession::NewItems(const Shape& shape, actors::CallerConnection& peer,
                                                 std::uint64_t sequence) {
   if (!shape.form.streams) return nullptr;
   std::erase_if(streams_, [](const auto& each) { return each.second.expired(); });
@@ -327,7 +327,7 @@ void PySession::Cancel(std::uint64_t sequence, bool recursive) {
   }
 }
 
-PyObject* PySession::Stream(const Shape& shape, Arguments& arguments, actors::Peer& peer,
+PyObject* PySession::Stream(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
                             std::uint64_t sequence) {
   const std::shared_ptr<ItemSender> items = NewItems(shape, peer, sequence);
   PyObject* result = Invoke(shape, arguments);
@@ -337,10 +337,10 @@ PyObject* PySession::Stream(const Shape& shape, Arguments& arguments, actors::Pe
     // This thread alone reads what the caller says.
     if (items->may_send() && ++sent % kItemsPerLook != 0) return true;
     do {
-      const actors::Peer::Looked looked =
+      const actors::CallerConnection::Looked looked =
           peer.LookAhead(executor_.call_limits(), items->may_send() ? nullptr : &executor_);
-      if (looked == actors::Peer::Looked::kInterrupted) return false;
-      if (looked == actors::Peer::Looked::kEnded) items->Stop();
+      if (looked == actors::CallerConnection::Looked::kInterrupted) return false;
+      if (looked == actors::CallerConnection::Looked::kEnded) items->Stop();
     } while (!items->may_send() && !items->stopped());
     return true;
   });
@@ -368,7 +368,7 @@ PyExecutor::~PyExecutor() {
   Py_DECREF(options_.find);
 }
 
-std::unique_ptr<actors::CallSession> PyExecutor::Open() {
+std::unique_ptr<actors::CallRunner> PyExecutor::Open() {
   return std::make_unique<PySession>(*this);
 }
 

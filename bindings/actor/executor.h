@@ -1,7 +1,7 @@
 // Runs calls on a Python object: the bindings' half of actors/server/call_server.h. Used with the GIL.
 //
 // Of itself an executor runs plain methods on the serving thread, one after the other. Those derived from it
-// take calls as DeferredCall: on threads (call_pool.h), on an event loop (call_loop.h).
+// take calls as DeferredCall: on threads (pool.h), on an event loop (loop.h).
 #pragma once
 
 #include <Python.h>
@@ -41,7 +41,7 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   PyExecutor& operator=(const PyExecutor&) = delete;
   ~PyExecutor() override;
 
-  std::unique_ptr<actors::CallSession> Open() override;
+  std::unique_ptr<actors::CallRunner> Open() override;
   bool HandlesSignals() const override { return on_main_thread_; }
 
   /// Whether calls are for Submit, and not for the serving thread.
@@ -50,7 +50,7 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   /// This thread may go into the user's code: what was submitted is not to wait for its end.
   virtual void LetBegin() {}
   /// A call that was submitted is not wanted any more.
-  virtual void Cancel(const actors::Peer&, std::uint64_t /*sequence*/) {}
+  virtual void Cancel(const actors::CallerConnection&, std::uint64_t /*sequence*/) {}
 
   /// What a call of `name` runs (a new reference, or nullptr with an error set), and where.
   PyObject* Find(PyObject* name, std::size_t* group) const;

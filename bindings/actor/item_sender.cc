@@ -7,7 +7,7 @@
 
 namespace troupe::bindings {
 
-ItemSender::ItemSender(actors::Peer& peer, std::uint64_t sequence, PyObject* method,
+ItemSender::ItemSender(actors::CallerConnection& peer, std::uint64_t sequence, PyObject* method,
                        std::uint32_t ahead)
     : peer_(peer.shared_from_this()),
       sequence_(sequence),

@@ -17,7 +17,7 @@ namespace troupe::bindings {
 
 class ItemSender {
  public:
-  ItemSender(actors::Peer& peer, std::uint64_t sequence, PyObject* method, std::uint32_t ahead);
+  ItemSender(actors::CallerConnection& peer, std::uint64_t sequence, PyObject* method, std::uint32_t ahead);
   ItemSender(const ItemSender&) = delete;
   ItemSender& operator=(const ItemSender&) = delete;
   ~ItemSender();
@@ -40,7 +40,7 @@ class ItemSender {
  private:
   void Tell();
 
-  const std::shared_ptr<actors::Peer> peer_;
+  const std::shared_ptr<actors::CallerConnection> peer_;
   const std::uint64_t sequence_;
   PyObject* method_;
   actors::ItemWindow window_;

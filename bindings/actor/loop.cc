@@ -130,7 +130,7 @@ void LoopCalls::Answer(DeferredCall& call, PyObject* result, bool first_step) {
   if (leaves) exit_->Stop();
 }
 
-void LoopCalls::Hold(actors::Peer& peer, bool first_step) {
+void LoopCalls::Hold(actors::CallerConnection& peer, bool first_step) {
   if (over_) return peer.Flush();
   const bool flushed_later = in_turn_ || fresh_ > 0;  // its end, or a step that follows, flushes
   if (held_.get() != &peer) {
@@ -152,7 +152,7 @@ void LoopCalls::EndTurn() {
   if (fresh_ == 0) Flush();
 }
 
-bool LoopCalls::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+bool LoopCalls::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) {
   const std::optional<DeferredCallPtr> waiting = group_.Withdraw(
       [&](const DeferredCallPtr& call) { return call->Is(peer, sequence); });
   if (!waiting) return CancelTask(coroutines_, peer, sequence);
@@ -206,7 +206,7 @@ void LoopExecutor::Submit(DeferredCallPtr call) {
   apart.Submit(std::move(call));
 }
 
-void LoopExecutor::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+void LoopExecutor::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) {
   if (calls_->Cancel(peer, sequence)) return;
   for (const auto& each : apart_) {
     if (each->Cancel(peer, sequence)) return;

@@ -55,7 +55,7 @@ void LoopApart::Take() {
   calls_->EndTurn();
 }
 
-bool LoopApart::Cancel(const actors::Peer& peer, std::uint64_t sequence) {
+bool LoopApart::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) {
   const auto found = std::find_if(coming_.begin(), coming_.end(), [&](const auto& call) { return call->Is(peer, sequence); });
   if (found != coming_.end()) {
     const DeferredCallPtr call = std::move(*found);

@@ -26,7 +26,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
 
   void Submit(DeferredCallPtr call);
   /// One that waits is answered so; one that runs gets asyncio's cancellation. False: it is not here.
-  bool Cancel(const actors::Peer& peer, std::uint64_t sequence);
+  bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence);
   void BeginTurn() { in_turn_ = true; }
   void EndTurn();
   /// No more calls are begun, and the loop is let go.
@@ -47,7 +47,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
   void Start(DeferredCallPtr call);
   bool StartTask(DeferredCallPtr& call, PyObject* coroutine);
   void Answer(DeferredCall& call, PyObject* result, bool first_step);
-  void Hold(actors::Peer& peer, bool first_step);
+  void Hold(actors::CallerConnection& peer, bool first_step);
   bool CallFlushSoon();
 
   actors::ConcurrencyGroups<DeferredCallPtr> group_;  // of one alone
@@ -61,7 +61,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
   bool over_ = false;
   int fresh_ = 0;  // tasks that have not made a step
   bool flush_due_ = false;
-  std::shared_ptr<actors::Peer> held_;  // has answers that are not written
+  std::shared_ptr<actors::CallerConnection> held_;  // has answers that are not written
   Instant held_since_{};
   const std::uint32_t generation_;
   std::unique_ptr<actors::ReplyFlusher> flusher_;

@@ -181,7 +181,7 @@ PyObject* Aim(PyObject* object, PyObject* args, PyObject* kwargs) {
     actors::IdentitySource identity;
     if (!TakeRemote(remote, &target, &identity)) return nullptr;
     const GilReleased released;
-    channel->AimAway(std::move(target), std::move(identity));
+    channel->AimRemote(std::move(target), std::move(identity));
   } else {
     const std::string where = path;
     const GilReleased released;

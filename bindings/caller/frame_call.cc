@@ -84,8 +84,8 @@ bool AppendEncoded(ByteBuffer& out, std::string_view value, Outgoing* outgoing) 
   }
   const std::size_t at = out.size();
   out.Append(value.data(), value.size());
-  if (!refs.empty() && outgoing->names_away) {
-    const auto away = [](const store::ObjectId& id) { return actors::ObjectStore::Current()->NameAway(id); };
+  if (!refs.empty() && outgoing->names_remote) {
+    const auto away = [](const store::ObjectId& id) { return actors::ObjectStore::Current()->RemoteNameOf(id); };
     actors::RenameRefs(out.data() + at, value.size(), away);
   }
   return true;
@@ -222,7 +222,7 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, s
 /// those that the frame has room for are copied: so much works wherever it will be.
 std::size_t LargeFrom(Channel::Place place) {
   if (place == Channel::Place::kHere) return actors::kLargeBytes;
-  if (place == Channel::Place::kAway) return actors::Crossing::kFromBytes;
+  if (place == Channel::Place::kRemote) return actors::BulkSession::kFromBytes;
   return actors::RoomBeside(0);
 }
 
@@ -234,13 +234,13 @@ actors::Slot* KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind
     CallReactor::Current().Drain(channel);  // answers that are here count
     if (channel.TooMany()) return RaiseTooMany(channel);
   }
-  actors::CallLine& line = channel.Line(TaskArguments());
+  actors::PendingCalls& line = channel.Line(TaskArguments());
   if (!AwaitRoom(line.WhenRoom())) return nullptr;
   if (shape->named) {  // it may never be sent: later calls cannot count on the names that it carries
     shape->id = actors::kNoShape;
     std::memcpy(frame.data() + actors::kFrameHeadBytes + offsetof(actors::CallHead, shape), &shape->id, sizeof shape->id);
   }
-  actors::CallLine::Call call;
+  actors::PendingCalls::Call call;
   call.frame.assign(frame.data(), frame.size());
   call.flags = shape->named ? actors::kFlagNamed : actors::kFlagNone;
   call.held = std::move(outgoing.held);
@@ -257,10 +257,10 @@ actors::Slot* Send(CallChannelObject* self, ByteBuffer& frame, const CallKind& k
                    const std::shared_ptr<actors::ItemStream>& items) {
   Channel& channel = **self->channel;
   std::uint16_t flags = shape.named ? actors::kFlagNamed : actors::kFlagNone;
-  std::unique_ptr<actors::HeldForCall> held;
+  std::unique_ptr<actors::CallHolds> held;
   if (!outgoing.held.empty()) {
     flags |= actors::kFlagObjects;
-    held = std::make_unique<actors::HeldForCall>(std::move(outgoing.held), here ? nullptr : channel.Cross());
+    held = std::make_unique<actors::CallHolds>(std::move(outgoing.held), here ? nullptr : channel.Bulk());
   }
   actors::Slot* slot = Queue(channel, frame, kind, flags, items);
   if (slot == nullptr) return nullptr;
@@ -301,13 +301,13 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   Channel& channel = **self->channel;
   const Channel::Place place = channel.place();
   Outgoing outgoing(Outgoing::Way::kObjects, LargeFrom(place), /*with_refs=*/true);
-  outgoing.names_away = place == Channel::Place::kAway;
+  outgoing.names_remote = place == Channel::Place::kRemote;
   outgoing.names_inside = place != Channel::Place::kHere;
   std::vector<actors::ArgumentToCome> to_come;
   outgoing.to_come = &to_come;
   if (!MakeFrame(self, kind, args, positional, keywords, frame, &shape, &outgoing)) return nullptr;
   const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
-  const actors::CallLine* const line = channel.line();
+  const actors::PendingCalls* const line = channel.line();
   const bool waits = !to_come.empty() || (line != nullptr && line->Holds());
   actors::Slot* slot = waits ? KeepBack(channel, frame, kind, outgoing, &shape, items)
                              : Send(self, frame, kind, keywords, outgoing, shape, place == Channel::Place::kHere, items);

@@ -58,7 +58,7 @@ nb::tuple PyTaskPool::Look() {
   }
   const TaskPool::View view = pool_->Look();
   nb::list lanes;
-  for (const actors::TaskLine::LaneView& lane : view.lanes) {
+  for (const actors::TaskDispatch::LaneView& lane : view.lanes) {
     lanes.append(nb::make_tuple(lane.lane, lane.tasks, lane.open, Seconds(view.now - lane.since)));
   }
   return nb::make_tuple(view.waiting, Seconds(view.work), lanes);

@@ -14,7 +14,7 @@ struct RunningCall {
   std::uint64_t sequence = 0;
   bool cancelled = false;
   bool told = false;              // that it is, since take_cancelled() was asked last
-  actors::Peer* reads = nullptr;  // on the serving thread: nobody else would read the word
+  actors::CallerConnection* reads = nullptr;  // on the serving thread: nobody else would read the word
   PyObject* method = nullptr;     // str, borrowed; of a call on the serving thread
   std::uint64_t number = 0;       // of a call on the serving thread: tells it from all others of this process
   bool recursive = false;         // cancelled with what it started

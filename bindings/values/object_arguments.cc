@@ -113,7 +113,7 @@ bool Incoming::Fetch(const ProcessId& lender) {
 
 void Incoming::LeaveLives() { std::erase_if(refs, store::IsLife); }
 
-bool Incoming::FetchAway(std::shared_ptr<actors::AwayArguments> came) {
+bool Incoming::FetchRemote(std::shared_ptr<actors::RemoteArguments> came) {
   if (came == nullptr) LeaveLives();
   if (came == nullptr && !(values.empty() && refs.empty())) {
     RaiseRuntimeError(ErrorCode::kTooLarge,
@@ -125,7 +125,7 @@ bool Incoming::FetchAway(std::shared_ptr<actors::AwayArguments> came) {
   return true;
 }
 
-bool Incoming::TakeAway(std::string_view* bytes, PyObject** value) const {
+bool Incoming::TakeRemote(std::string_view* bytes, PyObject** value) const {
   if (away_ == nullptr) return false;
   std::vector<store::ObjectId> inside;
   const std::optional<store::ObjectId> id = TakeObjectName(bytes, &inside);

@@ -18,10 +18,10 @@ struct Incoming {
   /// Registers all with their owners and maps the memory of `values`; waits for that at most kFetchMax. What can
   /// never be read raises where its value is made. False: an error is set.
   bool Fetch(const ProcessId& lender);
-  /// The same of a caller on another host, whose objects came here before (CallSession::Prepare).
-  bool FetchAway(std::shared_ptr<actors::AwayArguments> came);
+  /// The same of a caller on another host, whose objects came here before (CallRunner::Prepare).
+  bool FetchRemote(std::shared_ptr<actors::RemoteArguments> came);
   /// The next argument's value, where it is an object of another host; false: it is none. nullptr: an error is set.
-  bool TakeAway(std::string_view* bytes, PyObject** value) const;
+  bool TakeRemote(std::string_view* bytes, PyObject** value) const;
 
   std::vector<store::ObjectId> values;  // arguments
   std::vector<store::ObjectId> refs;    // references inside arguments
@@ -31,7 +31,7 @@ struct Incoming {
   void LeaveLives();
 
   actors::Handles received_;
-  std::shared_ptr<actors::AwayArguments> away_;
+  std::shared_ptr<actors::RemoteArguments> away_;
 };
 
 void BindObjects(nanobind::module_& m);

@@ -227,7 +227,7 @@ bool AppendNamed(actors::ByteBuffer& out, const store::ObjectId& id, const Outgo
     AppendObjectName(out, id);
     return true;
   }
-  return AppendObjectWithRefs(out, id, inside, outgoing.names_away);
+  return AppendObjectWithRefs(out, id, inside, outgoing.names_remote);
 }
 
 PyObject* ValueOfObject(const store::ObjectId& id) {

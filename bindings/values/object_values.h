@@ -3,7 +3,7 @@
 // A value's arrays (pickle protocol 5's out-of-band buffers, of kLargeBytes and more) are written
 // once, behind the rest of it, and read where they lie:
 //   u32 'TRob'   u32 buffers   u64 head bytes   per buffer: u64 offset, u64 bytes, u64 kind
-//   the head: a tagged value (call_values.h)   the buffers, at multiples of 64
+//   the head: a tagged value (values.h)   the buffers, at multiples of 64
 // In shared memory that is an object (actors/objects/object_store.h); in a frame to another host it travels
 // as it is, and arrays are made from copies.
 #pragma once
@@ -41,7 +41,7 @@ struct Outgoing {
   const Way way;
   std::size_t large_from;  // kNever: all stays in the frame
   const bool refs;
-  bool names_away = false;    // references go by the names they have between hosts
+  bool names_remote = false;    // references go by the names they have between hosts
   bool names_inside = false;  // with an object go the names of what lies inside it
   actors::Handles held;  // what the frame names; of kWriting: what the value does
   std::optional<store::Writing> writing;

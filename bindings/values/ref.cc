@@ -52,7 +52,7 @@ PyObject* Hex(PyObject* self, PyObject*) {
   const Slot* slot = AsRef(self)->slot;
   actors::ObjectStore* const store = slot->stands_for_object() ? actors::ObjectStore::Existing() : nullptr;
   std::optional<store::ObjectId> name = store != nullptr ? store->NameOf(slot) : std::nullopt;
-  if (name) name = store->NameAway(*name);
+  if (name) name = store->RemoteNameOf(*name);
   const std::string hex = name ? HexOf(*name)
                                : CallReactor::Current().incarnation() + absl::StrFormat("%016x", slot->id());
   return PyUnicode_FromStringAndSize(hex.data(), static_cast<Py_ssize_t>(hex.size()));

@@ -72,7 +72,7 @@ actors::Slot* NamedRefs::TakeSlot(actors::ObjectStore& store, Py_ssize_t index) 
 PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs) {
   const auto index = static_cast<Py_ssize_t>(refs->ids().size());
   refs->Add(id);
-  const store::ObjectId away = store.NameAway(id);
+  const store::ObjectId away = store.RemoteNameOf(id);
   PyObject* const name = NewName(away);
   if (away == id) return Py_BuildValue("(Nn)", name, index);
   return Py_BuildValue("(NnN)", name, index, NewName(id));

@@ -13,7 +13,7 @@ namespace troupe::bindings {
 
 /// Ref.__reduce__. Who gets the value that is being pickled registers the name with its owner before it makes a Ref
 /// of it; until then whoever pickles holds it (TakingRefs). In what the runtime pickles and can have no Refs: a TypeError;
-/// in what the program pickles by itself: call_ref_by_hand.h.
+/// in what the program pickles by itself: ref_by_hand.h.
 PyObject* ReduceRef(PyObject* ref, PyObject*);
 
 /// What stands in a pickle for an object, as a tuple: its name between hosts, which it is of those that `refs` holds, and

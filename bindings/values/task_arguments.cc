@@ -16,16 +16,16 @@ namespace {
 using actors::ByteBuffer;
 
 /// What another host pulls goes by name, with what lies inside it.
-const Outgoing& Away() {
+const Outgoing& RemoteName() {
   static const Outgoing& away = *[] {
-    auto* const made = new Outgoing(Outgoing::Way::kObjects, actors::Crossing::kFromBytes, /*with_refs=*/true);
-    made->names_inside = made->names_away = true;
+    auto* const made = new Outgoing(Outgoing::Way::kObjects, actors::BulkSession::kFromBytes, /*with_refs=*/true);
+    made->names_inside = made->names_remote = true;
     return made;
   }();
   return away;
 }
 
-class Encoded : public actors::TaskValues {
+class Encoded : public actors::ArgumentCodec {
  public:
   bool AppendAnswer(const actors::Slot& answer, std::size_t named_from, std::string* values,
                     actors::Handles* held) const override {
@@ -42,7 +42,7 @@ class Encoded : public actors::TaskValues {
           named_from != 0 ? actors::ObjectStore::Current()->Inside(*id) : std::vector<store::ObjectId>();
       if (inside.empty()) {
         AppendObjectName(name, *id);
-      } else if (!AppendObjectWithRefs(name, *id, inside, /*names_away=*/false)) {
+      } else if (!AppendObjectWithRefs(name, *id, inside, /*names_remote=*/false)) {
         return false;
       }
       value = name.view();
@@ -69,8 +69,8 @@ class Encoded : public actors::TaskValues {
     return true;
   }
 
-  std::optional<std::string> ForAway(std::string_view values, int count, bool* named) const override {
-    const auto away = [](const store::ObjectId& id) { return actors::ObjectStore::Current()->NameAway(id); };
+  std::optional<std::string> ForRemote(std::string_view values, int count, bool* named) const override {
+    const auto away = [](const store::ObjectId& id) { return actors::ObjectStore::Current()->RemoteNameOf(id); };
     std::string out;
     for (int i = 0; i < count; ++i) {
       const std::string_view value = FrontValue(values);
@@ -86,10 +86,10 @@ class Encoded : public actors::TaskValues {
         continue;
       }
       const std::size_t room = actors::RoomBeside(out.size() + values.size());
-      if (AppendCopy(objects.front(), std::min(actors::Crossing::kFromBytes, room), &out)) continue;
+      if (AppendCopy(objects.front(), std::min(actors::BulkSession::kFromBytes, room), &out)) continue;
       *named = true;
       ByteBuffer name;
-      if (!AppendNamed(name, objects.front(), Away())) return std::nullopt;
+      if (!AppendNamed(name, objects.front(), RemoteName())) return std::nullopt;
       out.append(name.view());
     }
     return out;
@@ -98,7 +98,7 @@ class Encoded : public actors::TaskValues {
 
 }  // namespace
 
-const actors::TaskValues& TaskArguments() {
+const actors::ArgumentCodec& TaskArguments() {
   static const auto* const values = new Encoded;
   return *values;
 }

@@ -1,4 +1,4 @@
-// Encoded arguments of tasks as actors/tasks/task_pool.h takes them (call_values.h).
+// Encoded arguments of tasks as actors/tasks/task_pool.h takes them (values.h).
 #pragma once
 
 #include "actors/caller/argument_codec.h"
@@ -6,6 +6,6 @@
 namespace troupe::bindings {
 
 /// The one of this process. Its functions need no GIL.
-const actors::TaskValues& TaskArguments();
+const actors::ArgumentCodec& TaskArguments();
 
 }  // namespace troupe::bindings

@@ -87,12 +87,12 @@ bool SplitRefs(std::string_view content, std::vector<store::ObjectId>* ids, std:
 
 /// Appends that, and lets `append` append the value. False: an error is set.
 template <class Append>
-bool AppendWithRefs(ByteBuffer& out, const std::vector<store::ObjectId>& refs, bool names_away, Append append) {
+bool AppendWithRefs(ByteBuffer& out, const std::vector<store::ObjectId>& refs, bool names_remote, Append append) {
   const std::size_t start = out.size();
   const auto count = static_cast<std::uint32_t>(refs.size());
   std::string names(reinterpret_cast<const char*>(&count), sizeof count);
   for (const store::ObjectId& id : refs) {
-    names.append(actors::NameBytes(names_away ? actors::ObjectStore::Current()->NameAway(id) : id));
+    names.append(actors::NameBytes(names_remote ? actors::ObjectStore::Current()->RemoteNameOf(id) : id));
   }
   if (!AppendBytes(out, kRefs, names.data(), names.size()) || !append()) return false;
   const std::size_t total = out.size() - start - 1 - kLengthBytes;
@@ -141,7 +141,7 @@ bool AppendPickle(ByteBuffer& out, std::string_view pickle, const Buffers& buffe
   }
   if (refs.empty()) return AppendInFrame(out, pickle, size, buffers);
   const auto append = [&] { return AppendInFrame(out, pickle, size, buffers); };
-  if (!AppendWithRefs(out, refs.ids(), outgoing->names_away, append)) return false;
+  if (!AppendWithRefs(out, refs.ids(), outgoing->names_remote, append)) return false;
   outgoing->held.Add(std::move(refs));
   return true;
 }
@@ -171,8 +171,8 @@ void AppendObjectName(ByteBuffer& out, const store::ObjectId& id) {
 }
 
 bool AppendObjectWithRefs(ByteBuffer& out, const store::ObjectId& id, const std::vector<store::ObjectId>& refs,
-                          bool names_away) {
-  return AppendWithRefs(out, refs, names_away, [&] {
+                          bool names_remote) {
+  return AppendWithRefs(out, refs, names_remote, [&] {
     AppendObjectName(out, id);
     return true;
   });
@@ -181,7 +181,7 @@ bool AppendObjectWithRefs(ByteBuffer& out, const store::ObjectId& id, const std:
 bool EncodeWithRefs(ByteBuffer& out, PyObject* value, const actors::Handles& refs) {
   if (refs.empty()) return EncodeValue(out, value);
   if (refs.ids().size() <= kRefsMax) {
-    return AppendWithRefs(out, refs.ids(), /*names_away=*/false, [&] { return EncodeValue(out, value); });
+    return AppendWithRefs(out, refs.ids(), /*names_remote=*/false, [&] { return EncodeValue(out, value); });
   }
   PyErr_Format(PyExc_ValueError, "a value holds %zu refs, it may hold %zu", refs.ids().size(), kRefsMax);
   return false;

@@ -1,5 +1,5 @@
 // Python values as bytes of a call frame: a tag, then the value. None, bool, int (64 bits), float,
-// bytes and str are written as they are; everything else is a pickle (call_pickle.h).
+// bytes and str are written as they are; everything else is a pickle (pickle.h).
 //
 // All functions need the GIL. Decoding trusts no length: what does not fit is kMalformed.
 #pragma once
@@ -27,7 +27,7 @@ bool EncodeWithRefs(actors::ByteBuffer& out, PyObject* value, const actors::Hand
 void AppendObjectName(actors::ByteBuffer& out, const store::ObjectId& id);
 /// The same, before it the references inside it. False: an error is set.
 bool AppendObjectWithRefs(actors::ByteBuffer& out, const store::ObjectId& id, const std::vector<store::ObjectId>& refs,
-                          bool names_away);
+                          bool names_remote);
 /// The bytes of a large value (object_values.h). False: an error is set.
 bool AppendLargeBytes(actors::ByteBuffer& out, std::string_view bytes);
 

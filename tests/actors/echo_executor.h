@@ -27,14 +27,14 @@ class PlainHost : public WaitHost {
 using Hook = std::function<void(std::string_view)>;
 
 /// "slow" first sleeps, "mute" never answers.
-class EchoSession : public CallSession {
+class EchoSession : public CallRunner {
  public:
   EchoSession(std::atomic<int>& calls, const Hook& on_call, std::vector<std::uint64_t>& cancelled)
       : calls_(calls), on_call_(on_call), cancelled_(cancelled) {}
   void Cancel(std::uint64_t sequence, bool) override {  // may be told twice: ahead of a call, and in its turn
     if (std::find(cancelled_.begin(), cancelled_.end(), sequence) == cancelled_.end()) cancelled_.push_back(sequence);
   }
-  StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer& reply, std::uint16_t*) override {
+  StatusOr<Ran> Run(const Frame& frame, CallerConnection& peer, ByteBuffer& reply, std::uint16_t*) override {
     CallPrefix call;
     TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
     ++calls_;
@@ -57,7 +57,7 @@ class EchoSession : public CallSession {
 
 class EchoExecutor : public CallExecutor {
  public:
-  std::unique_ptr<CallSession> Open() override {
+  std::unique_ptr<CallRunner> Open() override {
     return std::make_unique<EchoSession>(calls, on_call, cancelled);
   }
   void Suspend() override {}

@@ -22,7 +22,7 @@ enum class ControlKind : std::uint32_t {
   kEnd = 4,      // either side: the session is over, keep nothing for it
   kTaken = 5,    // the caller: of the call's items, this many are taken in all (item_window.h)
   kCancel = 6,   // the caller: the call is not wanted any more; count 1: nor what it started
-  kWho = 7,      // the caller, after its first hello: its process, which takes objects (object_store.h; crossing.h from another host)
+  kWho = 7,      // the caller, after its first hello: its process, which takes objects (object_store.h; bulk_session.h from another host)
 };
 
 struct CallControl {

@@ -13,8 +13,8 @@ struct ResultBody {
   enum : std::uint32_t {
     kInMemory = 1,  // of the maker, on this host
     kInFrame = 2,
-    kAway = 3,  // of the maker, on another host: its object `generation`, of `bytes`, is pulled
-    kAwayInFrame = 4,  // likewise, with references, which `generation` keeps
+    kRemote = 3,  // of the maker, on another host: its object `generation`, of `bytes`, is pulled
+    kRemoteInFrame = 4,  // likewise, with references, which `generation` keeps
   };
   std::uint32_t kind = kInMemory;
   std::uint32_t contained = 0;

@@ -21,7 +21,7 @@ struct TcpSample {
   Duration since_answer{};   // since the last acknowledgement arrived
 };
 
-class StallRule {
+class StallPolicy {
  public:
   static constexpr std::chrono::seconds kSilence{5};
 

@@ -6,14 +6,14 @@
 
 namespace troupe::actors {
 
-std::size_t TaskLine::Kind::depth() const {
+std::size_t TaskDispatch::Kind::depth() const {
   if (typical_ <= Duration::zero()) return 1;
   return static_cast<std::size_t>(
       std::clamp<std::int64_t>(kAhead / typical_, 1, static_cast<std::int64_t>(kDepthMax)));
 }
 
 /// The first of a process are slow for reasons that pass: what is less is believed sooner.
-void TaskLine::Kind::Took(Duration each) {
+void TaskDispatch::Kind::Took(Duration each) {
   each = std::max(each, Duration(1));
   if (typical_ == Duration::zero()) {
     typical_ = each;
@@ -24,16 +24,16 @@ void TaskLine::Kind::Took(Duration each) {
   }
 }
 
-std::size_t TaskLine::DepthOf(const Task& task) {
+std::size_t TaskDispatch::DepthOf(const Task& task) {
   return task.alone || task.retries == 0 ? 1 : task.kind->depth();
 }
 
-bool TaskLine::Takes(const Lane& lane, const Task& task) {
+bool TaskDispatch::Takes(const Lane& lane, const Task& task) {
   if (!lane.open || lane.paused) return false;
   return lane.tasks == 0 || (!lane.exclusive && lane.tasks < DepthOf(task));
 }
 
-void TaskLine::Put(LaneId id, Lane& lane, Task& task, Instant now) {
+void TaskDispatch::Put(LaneId id, Lane& lane, Task& task, Instant now) {
   if (lane.tasks == 0) {
     lane.since = now;
     lane.exclusive = DepthOf(task) == 1;
@@ -42,7 +42,7 @@ void TaskLine::Put(LaneId id, Lane& lane, Task& task, Instant now) {
   task.lane = id;
 }
 
-LaneId TaskLine::Begin(Task& task, Instant now) {
+LaneId TaskDispatch::Begin(Task& task, Instant now) {
   Lane* best = nullptr;
   LaneId best_id = 0;
   if (first_ == nullptr) {
@@ -62,7 +62,7 @@ LaneId TaskLine::Begin(Task& task, Instant now) {
   return best_id;
 }
 
-TaskLine::Task* TaskLine::Next(LaneId id, Instant now) {
+TaskDispatch::Task* TaskDispatch::Next(LaneId id, Instant now) {
   const auto found = lanes_.find(id);
   Task* const task = first_;
   if (task == nullptr || found == lanes_.end() || !Takes(found->second, *task)) return nullptr;
@@ -71,7 +71,7 @@ TaskLine::Task* TaskLine::Next(LaneId id, Instant now) {
   return task;
 }
 
-std::vector<LaneId> TaskLine::Willing() const {
+std::vector<LaneId> TaskDispatch::Willing() const {
   std::vector<LaneId> willing;
   if (first_ == nullptr) return willing;
   for (const auto& [id, lane] : lanes_) {
@@ -80,7 +80,7 @@ std::vector<LaneId> TaskLine::Willing() const {
   return willing;
 }
 
-void TaskLine::Answered(LaneId id, const std::vector<Task*>& tasks, Instant now, bool lost) {
+void TaskDispatch::Answered(LaneId id, const std::vector<Task*>& tasks, Instant now, bool lost) {
   const auto found = lanes_.find(id);
   if (found == lanes_.end() || tasks.empty()) return;
   Lane& lane = found->second;
@@ -93,23 +93,23 @@ void TaskLine::Answered(LaneId id, const std::vector<Task*>& tasks, Instant now,
   lane.since = now;
 }
 
-void TaskLine::Again(Task& task) {
+void TaskDispatch::Again(Task& task) {
   task.alone = true;
   LinkBefore(first_new_, task);
 }
 
-void TaskLine::Undo(Task& task) {
+void TaskDispatch::Undo(Task& task) {
   const auto found = lanes_.find(task.lane);
   if (found != lanes_.end()) --found->second.tasks;
   task.lane = 0;
   LinkBefore(first_, task);
 }
 
-void TaskLine::Drop(Task& task) {
+void TaskDispatch::Drop(Task& task) {
   if (task.waits) Unlink(task);
 }
 
-std::vector<TaskLine::Task*> TaskLine::TakeAll() {
+std::vector<TaskDispatch::Task*> TaskDispatch::TakeAll() {
   std::vector<Task*> all;
   while (first_ != nullptr) {
     all.push_back(first_);
@@ -118,21 +118,21 @@ std::vector<TaskLine::Task*> TaskLine::TakeAll() {
   return all;
 }
 
-void TaskLine::Open(LaneId lane, Instant now) {
+void TaskDispatch::Open(LaneId lane, Instant now) {
   lanes_[lane].since = now;
 }
 
-void TaskLine::Close(LaneId lane) {
+void TaskDispatch::Close(LaneId lane) {
   const auto found = lanes_.find(lane);
   if (found != lanes_.end()) found->second.open = false;
 }
 
-void TaskLine::Pause(LaneId lane, bool paused) {
+void TaskDispatch::Pause(LaneId lane, bool paused) {
   const auto found = lanes_.find(lane);
   if (found != lanes_.end()) found->second.paused = paused;
 }
 
-bool TaskLine::Forget(LaneId lane) {
+bool TaskDispatch::Forget(LaneId lane) {
   const auto found = lanes_.find(lane);
   if (found == lanes_.end()) return true;
   if (found->second.open || found->second.tasks != 0) return false;
@@ -140,18 +140,18 @@ bool TaskLine::Forget(LaneId lane) {
   return true;
 }
 
-std::vector<TaskLine::LaneView> TaskLine::Lanes() const {
+std::vector<TaskDispatch::LaneView> TaskDispatch::Lanes() const {
   std::vector<LaneView> views;
   for (const auto& [id, lane] : lanes_) views.push_back({id, lane.tasks, lane.open, lane.since});
   return views;
 }
 
-bool TaskLine::Idle(LaneId lane) const {
+bool TaskDispatch::Idle(LaneId lane) const {
   const auto found = lanes_.find(lane);
   return found != lanes_.end() && found->second.open && !found->second.paused && found->second.tasks == 0;
 }
 
-Duration TaskLine::Work() const {
+Duration TaskDispatch::Work() const {
   Duration work{};
   for (const Task* task = first_; task != nullptr; task = task->after) {
     const Duration typical = task->kind->typical();
@@ -160,7 +160,7 @@ Duration TaskLine::Work() const {
   return work;
 }
 
-void TaskLine::LinkBefore(Task* place, Task& task) {
+void TaskDispatch::LinkBefore(Task* place, Task& task) {
   TROUPE_CHECK(!task.waits, "a task that waits twice");
   task.waits = true;
   task.after = place;
@@ -170,7 +170,7 @@ void TaskLine::LinkBefore(Task* place, Task& task) {
   ++waiting_;
 }
 
-void TaskLine::Unlink(Task& task) {
+void TaskDispatch::Unlink(Task& task) {
   if (first_new_ == &task) first_new_ = task.after;
   (task.before != nullptr ? task.before->after : first_) = task.after;
   (task.after != nullptr ? task.after->before : last_) = task.before;

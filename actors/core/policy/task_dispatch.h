@@ -24,7 +24,7 @@ namespace troupe::actors {
 
 using LaneId = std::uint64_t;  // 0: none
 
-class TaskLine {
+class TaskDispatch {
  public:
   static constexpr Duration kAhead = std::chrono::milliseconds(2);
   static constexpr Duration kUnknown = std::chrono::seconds(1);

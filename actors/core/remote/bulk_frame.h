@@ -1,5 +1,5 @@
 // What the two ends of a call session say on its bulk link: the connection beside a call connection between
-// hosts that carries the bytes of large values (object_mover.h). Pure.
+// hosts that carries the bytes of large values (bulk_mover.h). Pure.
 //
 //   offset 0  u16 magic 'TR'   u8 version   u8 kind (6)   u16 type   u16 0   u32 body bytes (48)   u32 0
 //         16  an object's owner, or a session id   32  u64 an object's number
@@ -32,7 +32,7 @@ enum class BulkWord : std::uint16_t {
   kGone = 4,     // instead: it is not given (any more), or cannot be read; the offset is that of the kRead
   kTaken = 5,    // a result is not needed any more: it came, or nobody wants it
   kDropped = 6,  // the answer to that
-  // References (held_away.h, lent_away.h); the offset of kHold and kLetGo is the word's number, which the answer repeats:
+  // References (remote_held.h, remote_lent.h); the offset of kHold and kLetGo is the word's number, which the answer repeats:
   kHold = 7,     // I have it, and shall until I say; bytes: 1: and others have it from me
   kHeld = 8,     // you are known to have it
   kRefused = 9,  // you were not given it

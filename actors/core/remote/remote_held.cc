@@ -6,7 +6,7 @@
 namespace troupe::actors {
 // ---- what this process does ----------------------------------------------------------------------------
 
-void HeldAway::Move(Entry& entry, State state) {
+void RemoteHeld::Move(Entry& entry, State state) {
   asking_ += static_cast<std::size_t>(state == State::kAsking) - static_cast<std::size_t>(entry.state == State::kAsking);
   leaving_ +=
       static_cast<std::size_t>(state == State::kLeaving) - static_cast<std::size_t>(entry.state == State::kLeaving);
@@ -14,21 +14,21 @@ void HeldAway::Move(Entry& entry, State state) {
 }
 
 /// Its state is news to the other end.
-void HeldAway::Say(Entries::iterator at) {
+void RemoteHeld::Say(Entries::iterator at) {
   Entry& entry = at->second;
   entry.number = ++numbers_;
   entry.told = entry.confirmed = entry.wanted = entry.want_told = false;
   unsaid_.insert(at->first);
 }
 
-void HeldAway::Erase(Entries::iterator at) {
+void RemoteHeld::Erase(Entries::iterator at) {
   asking_ -= static_cast<std::size_t>(at->second.state == State::kAsking);
   leaving_ -= static_cast<std::size_t>(at->second.state == State::kLeaving);
   unsaid_.erase(at->first);
   entries_.erase(at);
 }
 
-bool HeldAway::Take(const store::ObjectId& name, Local local) {
+bool RemoteHeld::Take(const store::ObjectId& name, Local local) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
     if (entries_.size() >= kMost) return false;
@@ -48,7 +48,7 @@ bool HeldAway::Take(const store::ObjectId& name, Local local) {
   return true;
 }
 
-void HeldAway::LetGo(const store::ObjectId& name, Local local) {
+void RemoteHeld::LetGo(const store::ObjectId& name, Local local) {
   const auto found = entries_.find(name);
   if (found == entries_.end() || found->second.local != local || found->second.state == State::kLeaving) return;
   if (!found->second.said) return Erase(found);
@@ -56,25 +56,25 @@ void HeldAway::LetGo(const store::ObjectId& name, Local local) {
   Say(found);
 }
 
-void HeldAway::Want(const store::ObjectId& name, Local local) {
+void RemoteHeld::Want(const store::ObjectId& name, Local local) {
   const auto found = entries_.find(name);
   if (found == entries_.end() || found->second.local != local || found->second.state == State::kLeaving) return;
   found->second.wanted = true;
   unsaid_.insert(name);
 }
 
-void HeldAway::LentOn(const store::ObjectId& name, Local local, bool lent) {
+void RemoteHeld::LentOn(const store::ObjectId& name, Local local, bool lent) {
   const auto found = entries_.find(name);
   if (found == entries_.end() || found->second.local != local || found->second.state == State::kLeaving) return;
   if (std::exchange(found->second.lent_on, lent) != lent) Say(found);
 }
 
-bool HeldAway::Knows(const store::ObjectId& name) const {
+bool RemoteHeld::Knows(const store::ObjectId& name) const {
   const auto found = entries_.find(name);
   return found != entries_.end() && found->second.state == State::kHeld;
 }
 
-std::vector<HeldAway::Lost> HeldAway::GiveUpAsked() {
+std::vector<RemoteHeld::Lost> RemoteHeld::GiveUpAsked() {
   std::vector<Lost> lost;
   for (auto& [name, entry] : entries_) {
     if (entry.state == State::kAsking) lost.push_back({name, entry.local});
@@ -83,7 +83,7 @@ std::vector<HeldAway::Lost> HeldAway::GiveUpAsked() {
   return lost;
 }
 
-std::vector<HeldAway::Lost> HeldAway::LoseAll() {
+std::vector<RemoteHeld::Lost> RemoteHeld::LoseAll() {
   std::vector<Lost> lost;
   for (auto& [name, entry] : entries_) {
     if (entry.state != State::kLeaving) lost.push_back({name, entry.local});
@@ -98,13 +98,13 @@ std::vector<HeldAway::Lost> HeldAway::LoseAll() {
 // ---- what the other end says ---------------------------------------------------------------------------
 
 /// The reference whose last word this answers.
-HeldAway::Entry* HeldAway::AnswerTo(const BulkFrame& frame, Entries::iterator* at) {
+RemoteHeld::Entry* RemoteHeld::AnswerTo(const BulkFrame& frame, Entries::iterator* at) {
   if (under_way_ != 0) --under_way_;
   *at = entries_.find(frame.id);
   return *at != entries_.end() && (*at)->second.number == frame.offset && (*at)->second.told ? &(*at)->second : nullptr;
 }
 
-std::optional<HeldAway::Local> HeldAway::Held(const BulkFrame& frame) {
+std::optional<RemoteHeld::Local> RemoteHeld::Held(const BulkFrame& frame) {
   Entries::iterator at;
   Entry* const entry = AnswerTo(frame, &at);
   if (entry == nullptr || entry->state == State::kLeaving) return std::nullopt;
@@ -114,7 +114,7 @@ std::optional<HeldAway::Local> HeldAway::Held(const BulkFrame& frame) {
   return entry->local;
 }
 
-std::optional<HeldAway::Local> HeldAway::Refused(const BulkFrame& frame) {
+std::optional<RemoteHeld::Local> RemoteHeld::Refused(const BulkFrame& frame) {
   Entries::iterator at;
   Entry* const entry = AnswerTo(frame, &at);
   if (entry == nullptr || entry->state == State::kLeaving) return std::nullopt;
@@ -123,20 +123,20 @@ std::optional<HeldAway::Local> HeldAway::Refused(const BulkFrame& frame) {
   return local;
 }
 
-void HeldAway::Dropped(const BulkFrame& frame) {
+void RemoteHeld::Dropped(const BulkFrame& frame) {
   Entries::iterator at;
   Entry* const entry = AnswerTo(frame, &at);
   if (entry != nullptr && entry->state == State::kLeaving) Erase(at);
 }
 
-Status HeldAway::Inside(const BulkFrame& frame) {
+Status RemoteHeld::Inside(const BulkFrame& frame) {
   if (inside_.size() >= kInsideMax) return MakeError(ErrorCode::kInvalid, "more than 65,536 references of one value");
   if (frame.id.owner.IsNil()) return MakeError(ErrorCode::kInvalid, "a reference of nobody");
   inside_.push_back(frame.id);
   return absl::OkStatus();
 }
 
-StatusOr<std::optional<HeldAway::Value>> HeldAway::Ready(const BulkFrame& frame) {
+StatusOr<std::optional<RemoteHeld::Value>> RemoteHeld::Ready(const BulkFrame& frame) {
   std::vector<store::ObjectId> inside = std::exchange(inside_, {});
   if (frame.bytes != inside.size()) return MakeError(ErrorCode::kInvalid, "a value without the references inside it");
   const auto found = entries_.find(frame.id);
@@ -155,7 +155,7 @@ StatusOr<std::optional<HeldAway::Value>> HeldAway::Ready(const BulkFrame& frame)
 
 // ---- the link ------------------------------------------------------------------------------------------
 
-void HeldAway::Unlinked() {
+void RemoteHeld::Unlinked() {
   under_way_ = 0;
   inside_.clear();
   for (auto& [name, entry] : entries_) {
@@ -165,7 +165,7 @@ void HeldAway::Unlinked() {
   }
 }
 
-void HeldAway::AppendWords(std::string& out) {
+void RemoteHeld::AppendWords(std::string& out) {
   for (auto next = unsaid_.begin(); next != unsaid_.end();) {
     const auto at = entries_.find(*next);
     Entry& entry = at->second;

@@ -1,5 +1,5 @@
 // The references that this process holds of the process at the other end of a call session, on another host: what
-// it tells that process of them, and what it makes of the answers. Pure; lent_away.h is the other side of it.
+// it tells that process of them, and what it makes of the answers. Pure; remote_lent.h is the other side of it.
 //
 //   HA-1  A set, not counts: what is said twice changes nothing. The other end keeps what is held, until it is told
 //         otherwise, or hears nothing for so long that it takes this process for gone.
@@ -27,7 +27,7 @@
 
 namespace troupe::actors {
 
-class HeldAway {
+class RemoteHeld {
  public:
   using Local = std::uint64_t;
   static constexpr std::size_t kMost = 1u << 20;

@@ -4,30 +4,30 @@
 
 namespace troupe::actors {
 
-void LentAway::Forget(Entry& entry) {
+void RemoteLent::Forget(Entry& entry) {
   for (const store::ObjectId& name : std::exchange(entry.inside, {})) {
     const auto found = inside_.find(name);
     if (found != inside_.end() && --found->second == 0) inside_.erase(found);
   }
 }
 
-void LentAway::NoteOn(const store::ObjectId& name, bool on) {
+void RemoteLent::NoteOn(const store::ObjectId& name, bool on) {
   const auto found = lent_.find(name);
   if (found != lent_.end()) found->second.on = on;
 }
 
-bool LentAway::Outlives(const store::ObjectId& name) const {
+bool RemoteLent::Outlives(const store::ObjectId& name) const {
   const auto found = lent_.find(name);
   return found != lent_.end() && found->second.on && store::IsLife(name);
 }
 
-std::vector<store::ObjectId> LentAway::names() const {
+std::vector<store::ObjectId> RemoteLent::names() const {
   std::vector<store::ObjectId> names;
   for (const auto& [name, entry] : lent_) names.push_back(name);
   return names;
 }
 
-bool LentAway::TakeBack(const store::ObjectId& name) {
+bool RemoteLent::TakeBack(const store::ObjectId& name) {
   const auto found = lent_.find(name);
   if (found == lent_.end()) return false;
   Forget(found->second);
@@ -35,13 +35,13 @@ bool LentAway::TakeBack(const store::ObjectId& name) {
   return true;
 }
 
-bool LentAway::Want(const store::ObjectId& name) {
+bool RemoteLent::Want(const store::ObjectId& name) {
   const auto found = lent_.find(name);
   if (found == lent_.end()) return false;
   return !std::exchange(found->second.wanted, true);
 }
 
-bool LentAway::Tell(const store::ObjectId& name, std::uint16_t flags, std::uint64_t bytes,
+bool RemoteLent::Tell(const store::ObjectId& name, std::uint16_t flags, std::uint64_t bytes,
                     std::vector<store::ObjectId> inside, std::string& out) {
   const auto found = lent_.find(name);
   if (found == lent_.end() || !std::exchange(found->second.wanted, false)) return false;
@@ -63,7 +63,7 @@ bool LentAway::Tell(const store::ObjectId& name, std::uint16_t flags, std::uint6
   return true;
 }
 
-void LentAway::Clear() {
+void RemoteLent::Clear() {
   lent_.clear();
   inside_.clear();
 }

@@ -1,4 +1,4 @@
-// The references that the process at the other end of a call session, on another host, holds of this one: held_away.h
+// The references that the process at the other end of a call session, on another host, holds of this one: remote_held.h
 // seen from there. Pure.
 //
 //   LA-1  A reference is kept from the kHold that this end grants to the kLetGo, or until that process is taken for gone.
@@ -20,7 +20,7 @@
 
 namespace troupe::actors {
 
-class LentAway {
+class RemoteLent {
  public:
   static constexpr std::size_t kMost = 1u << 20;
 

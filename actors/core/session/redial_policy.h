@@ -15,12 +15,12 @@
 
 namespace troupe::actors {
 
-class RedialRule {
+class RedialPolicy {
  public:
   static constexpr Duration kFirstPause = std::chrono::milliseconds(20);
   static constexpr Duration kPauseMax = std::chrono::milliseconds(640);
 
-  RedialRule(Duration limit, bool once) : limit_(limit), once_(once) {}
+  RedialPolicy(Duration limit, bool once) : limit_(limit), once_(once) {}
 
   void Connected(Instant now) { connected_ = now; }
   void Welcomed() {

@@ -21,7 +21,7 @@ namespace {
 ObjectStore& Store() { return *ObjectStore::Current(); }
 
 /// Where references come from; asks nothing of it.
-class Deaf : public AwaySource {
+class Deaf : public RemoteSource {
  public:
   void Want(const store::ObjectId&, std::uint64_t) override {}
   void LetGo(const store::ObjectId&, std::uint64_t) override {}
@@ -29,7 +29,7 @@ class Deaf : public AwaySource {
 };
 
 /// The same, and counts what it is told.
-class Told : public AwaySource {
+class Told : public RemoteSource {
  public:
   void Want(const store::ObjectId&, std::uint64_t) override { ++wanted; }
   void LetGo(const store::ObjectId&, std::uint64_t) override { ++let_go; }
@@ -71,11 +71,11 @@ class BulkEndTest : public testing::Test {
   /// Until neither has anything to do; at most `turns` turns of each.
   void Turn(int turns = 10000) {
     for (int idle = 0; idle < 3 && turns-- > 0; ++idle) {
-      const BulkEnd::Went gave = giver_.Run(now_, ++round_);
-      const BulkEnd::Went took = taker_.Run(now_, ++round_);
-      ASSERT_NE(gave, BulkEnd::Went::kOver);
-      ASSERT_NE(took, BulkEnd::Went::kOver);
-      if (gave != BulkEnd::Went::kIdle || took != BulkEnd::Went::kIdle) idle = -1;
+      const BulkLink::Went gave = giver_.Run(now_, ++round_);
+      const BulkLink::Went took = taker_.Run(now_, ++round_);
+      ASSERT_NE(gave, BulkLink::Went::kOver);
+      ASSERT_NE(took, BulkLink::Went::kOver);
+      if (gave != BulkLink::Went::kIdle || took != BulkLink::Went::kIdle) idle = -1;
     }
   }
   struct Result {
@@ -134,8 +134,8 @@ class BulkEndTest : public testing::Test {
   Instant now_ = Now();
   std::uint64_t round_ = 0;
   GuardedFd raw_;
-  BulkEnd giver_{Store()};
-  BulkEnd taker_{Store()};
+  BulkLink giver_{Store()};
+  BulkLink taker_{Store()};
 };
 
 TEST_F(BulkEndTest, ValuesOfEverySizeArrive) {
@@ -174,9 +174,9 @@ TEST_F(BulkEndTest, WhatIsGivenInTheNextRoundIsGivenInTime) {
   const store::ObjectId id = Put(1000);
   const auto result = Pull(id);
   taker_.Run(now_, round_);
-  EXPECT_EQ(giver_.Run(now_, round_), BulkEnd::Went::kMore);
-  EXPECT_EQ(giver_.Run(now_, round_), BulkEnd::Went::kMore);
-  EXPECT_EQ(giver_.Run(now_, ++round_), BulkEnd::Went::kMore) << "the words of this round may have begun before";
+  EXPECT_EQ(giver_.Run(now_, round_), BulkLink::Went::kMore);
+  EXPECT_EQ(giver_.Run(now_, round_), BulkLink::Went::kMore);
+  EXPECT_EQ(giver_.Run(now_, ++round_), BulkLink::Went::kMore) << "the words of this round may have begun before";
   giver_.Give(id);  // was posted before the other end heard of it
   giver_.Run(now_, ++round_);
   taker_.Run(now_, round_);
@@ -223,7 +223,7 @@ TEST_F(BulkEndTest, AResultThatIsTakenBeforeTheWordOfItWasRunIsLetGoOf) {
   handle.Add(id);
   taker_.Took(id);
   taker_.Run(now_, round_);
-  EXPECT_EQ(giver_.Run(now_, ++round_), BulkEnd::Went::kMore) << "the words of this round may have begun before";
+  EXPECT_EQ(giver_.Run(now_, ++round_), BulkLink::Went::kMore) << "the words of this round may have begun before";
   giver_.GiveResult(id, std::move(handle), {});  // was posted before the other end heard of it
   Turn();
   EXPECT_FALSE(Store().Knows(id));
@@ -245,10 +245,10 @@ TEST_F(BulkEndTest, AResultThatNobodyComesForIsGivenUp) {
   giver_.Unlink(now_);
   EXPECT_FALSE(giver_.Deadline()) << "the call connection is there";
   giver_.Attached(false, now_);
-  EXPECT_EQ(giver_.Deadline(), now_ + BulkEnd::kKept);
-  giver_.Expire(now_ + BulkEnd::kKept - std::chrono::milliseconds(1));
+  EXPECT_EQ(giver_.Deadline(), now_ + BulkLink::kKept);
+  giver_.Expire(now_ + BulkLink::kKept - std::chrono::milliseconds(1));
   EXPECT_TRUE(Store().Knows(id));
-  giver_.Expire(now_ + BulkEnd::kKept);
+  giver_.Expire(now_ + BulkLink::kKept);
   EXPECT_FALSE(Store().Knows(id));
 }
 
@@ -257,12 +257,12 @@ TEST_F(BulkEndTest, SilenceEndsAPull) {
   giver_.Give(id);
   const auto result = Pull(id);
   taker_.Run(now_, ++round_);
-  EXPECT_EQ(taker_.Deadline(), now_ + BulkEnd::kSilence);
+  EXPECT_EQ(taker_.Deadline(), now_ + BulkLink::kSilence);
   now_ += std::chrono::seconds(29);
   giver_.Run(now_, ++round_);
   taker_.Run(now_, ++round_);  // something came
-  EXPECT_EQ(taker_.Deadline(), now_ + BulkEnd::kSilence);
-  EXPECT_TRUE(taker_.Expire(now_ + BulkEnd::kSilence));
+  EXPECT_EQ(taker_.Deadline(), now_ + BulkLink::kSilence);
+  EXPECT_TRUE(taker_.Expire(now_ + BulkLink::kSilence));
   EXPECT_EQ(ErrorCodeOf(result->status), ErrorCode::kTimeout);
   EXPECT_EQ(Store().figures().pool.in_use, 1u) << "what it was read from alone";
   Turn();  // what still comes goes nowhere
@@ -324,10 +324,10 @@ TEST_F(BulkEndTest, WhatNobodyCanBeAskedForIsGivenUp) {
   Store().DropHandles({id});
   EXPECT_FALSE(giver_.EndCalls(MakeError(ErrorCode::kConnection, "over"), now_)) << "a reference is held";
   giver_.Unlink(now_);
-  EXPECT_EQ(giver_.Deadline(), now_ + BulkEnd::kKept);
-  giver_.Expire(now_ + BulkEnd::kKept - std::chrono::milliseconds(1));
+  EXPECT_EQ(giver_.Deadline(), now_ + BulkLink::kKept);
+  giver_.Expire(now_ + BulkLink::kKept - std::chrono::milliseconds(1));
   EXPECT_TRUE(Store().Knows(id));
-  giver_.Expire(now_ + BulkEnd::kKept);
+  giver_.Expire(now_ + BulkLink::kKept);
   EXPECT_FALSE(Store().Knows(id));
   EXPECT_TRUE(giver_.Over());
 }
@@ -358,7 +358,7 @@ TEST_F(BulkEndTest, WhatStandsForALifeIsOneAndIsNeverAskedFor) {
   const auto source = std::make_shared<Told>();
   const store::ObjectId name{ProcessId(8, 8), 5 | store::kLifeBit};
   bool fresh = false;
-  const store::ObjectId here = Store().TakeAway(name, source, &fresh);
+  const store::ObjectId here = Store().TakeRemote(name, source, &fresh);
   EXPECT_TRUE(fresh && store::IsLife(here) && here.owner == Store().self());
   {
     const SlotHold slot(Store().Borrow(name));
@@ -366,17 +366,17 @@ TEST_F(BulkEndTest, WhatStandsForALifeIsOneAndIsNeverAskedFor) {
     EXPECT_TRUE(slot.get()->done());
     EXPECT_EQ(Store().NameOf(slot.get()), here);
   }
-  EXPECT_EQ(Store().NameAway(here), name);
+  EXPECT_EQ(Store().RemoteNameOf(here), name);
   Store().NoteLentOn(name, true);
   Store().NoteLentOn(name, true);
   Store().NoteLentOn(name, false);
   EXPECT_EQ(source->lent_on, std::vector<bool>{true}) << "one of two has it";
   Store().NoteLentOn(name, false);
   EXPECT_EQ(source->lent_on, (std::vector<bool>{true, false}));
-  EXPECT_EQ(Store().TakeAway(name, source, &fresh), here);
+  EXPECT_EQ(Store().TakeRemote(name, source, &fresh), here);
   EXPECT_FALSE(fresh);
-  Store().FailAway(here, kOwnerDied, "it is gone");
-  const store::ObjectId again = Store().TakeAway(name, source, &fresh);
+  Store().FailRemote(here, kOwnerDied, "it is gone");
+  const store::ObjectId again = Store().TakeRemote(name, source, &fresh);
   EXPECT_TRUE(fresh && !(again == here)) << "who sends it now has it";
   Store().DropHandles({here, here, again});
   EXPECT_FALSE(Store().Knows(name));
@@ -395,13 +395,13 @@ TEST_F(BulkEndTest, WhoBreaksTheRulesLosesItsLink) {
   BulkFrame hello;
   hello.session = SessionId(1, 1);
   std::string reads;
-  for (std::size_t i = 0; i <= BulkEnd::kReadsMax; ++i) AppendBulkFrame(reads, read);
+  for (std::size_t i = 0; i <= BulkLink::kReadsMax; ++i) AppendBulkFrame(reads, read);
   std::string parts;
   AppendBulkFrame(parts, part);
   std::string hellos;
   AppendBulkFrame(hellos, hello);
   std::string holds;
-  for (std::size_t i = 0; i <= HeldAway::kAskedMax; ++i) holds += Word(BulkWord::kHold, {ProcessId(1, 1), i + 1}, i);
+  for (std::size_t i = 0; i <= RemoteHeld::kAskedMax; ++i) holds += Word(BulkWord::kHold, {ProcessId(1, 1), i + 1}, i);
   BulkFrame ready = read;
   ready.word = BulkWord::kReady;
   ready.total = 5;
@@ -412,7 +412,7 @@ TEST_F(BulkEndTest, WhoBreaksTheRulesLosesItsLink) {
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     ASSERT_TRUE(giver_.Link(CallStream(UnixStream(ends[0])), {}, {}, now_));
     ASSERT_EQ(::write(ends[1], attack.data(), attack.size()), static_cast<ssize_t>(attack.size()));
-    EXPECT_EQ(giver_.Run(now_, ++round_), BulkEnd::Went::kOver);
+    EXPECT_EQ(giver_.Run(now_, ++round_), BulkLink::Went::kOver);
     EXPECT_EQ(giver_.why().rfind("it sent ", 0), 0u) << giver_.why();
     giver_.Unlink(now_);
     ::close(ends[1]);

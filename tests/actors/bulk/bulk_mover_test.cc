@@ -26,7 +26,7 @@ class Threads : public testing::Environment {
  public:
   void TearDown() override {
     TlsLoop::StopCurrent();
-    ObjectMover::StopCurrent();
+    BulkMover::StopCurrent();
   }
 };
 [[maybe_unused]] const auto* const kThreads = testing::AddGlobalTestEnvironment(new Threads);
@@ -37,21 +37,21 @@ class ObjectMoverTest : public testing::Test {
     const StatusOr<store::Writing> writing = store_.pool().Begin(kBytes);
     for (std::size_t i = 0; i < kBytes; ++i) writing->data[i] = static_cast<char>(i >> 4);
     id_ = store_.Put(*writing, CallReactor::Current().NextLocalId(), {});
-    actors_side_ = Crossing::Actor(kSession, Shown(kCaller));
+    actors_side_ = BulkSession::Actor(kSession, Shown(kCaller));
     actors_side_->Give({id_});
   }
   void TearDown() override { store_.DropHandles({id_}); }
 
-  std::shared_ptr<Crossing> Caller() {
-    std::shared_ptr<Crossing> made = Crossing::Caller(5s);
+  std::shared_ptr<BulkSession> Caller() {
+    std::shared_ptr<BulkSession> made = BulkSession::Caller(5s);
     made->Begun(kSession, actor_.target(), cluster_.Identity(wire::Role::kClient, kCaller));
     return made;
   }
   /// "right", "wrong", or why it did not come.
-  std::future<std::string> Pull(Crossing& crossing) {
+  std::future<std::string> Pull(BulkSession& bulk_session) {
     auto promise = std::make_shared<std::promise<std::string>>();
     std::future<std::string> future = promise->get_future();
-    crossing.PullResult(id_, {}, [this, promise](StatusOr<store::Writing> writing, const std::vector<store::ObjectId>&) {
+    bulk_session.PullResult(id_, {}, [this, promise](StatusOr<store::Writing> writing, const std::vector<store::ObjectId>&) {
       if (!writing.ok()) return promise->set_value(MessageOf(writing.status()));
       bool right = writing->bytes == kBytes;
       for (std::size_t i = 0; right && i < kBytes; ++i) right = writing->data[i] == static_cast<char>(i >> 4);
@@ -93,11 +93,11 @@ class ObjectMoverTest : public testing::Test {
   TestCluster cluster_;
   TlsActor actor_{cluster_};
   store::ObjectId id_;
-  std::shared_ptr<Crossing> actors_side_;
+  std::shared_ptr<BulkSession> actors_side_;
 };
 
 TEST_F(ObjectMoverTest, TheSessionsCallerGetsWhatItWasGiven) {
-  const std::shared_ptr<Crossing> caller = Caller();
+  const std::shared_ptr<BulkSession> caller = Caller();
   EXPECT_EQ(Pull(*caller).get(), "right");
   actors_side_->TakeBack({id_});
   EXPECT_EQ(Pull(*caller).get(), "the process that had it has let go of it");
@@ -108,7 +108,7 @@ TEST_F(ObjectMoverTest, WhoShowsAnotherCertificateGetsNothing) {
   ASSERT_TRUE(stranger.ok()) << MessageOf(stranger.status());
   const std::string asks = HelloAndRead(id_);
   ASSERT_EQ(stranger->TryWrite(asks.data(), asks.size()).bytes, asks.size());
-  const std::shared_ptr<Crossing> caller = Caller();
+  const std::shared_ptr<BulkSession> caller = Caller();
   EXPECT_EQ(Pull(*caller).get(), "right");
   std::vector<char> space(1 << 16);
   EXPECT_EQ(stranger->TryRead(space.data(), space.size()).bytes, 0u);
@@ -116,17 +116,17 @@ TEST_F(ObjectMoverTest, WhoShowsAnotherCertificateGetsNothing) {
 
 TEST_F(ObjectMoverTest, ASessionThatIsClaimedLaterFindsItsLink) {
   const SessionId session(5, 5);
-  const std::shared_ptr<Crossing> caller = Crossing::Caller(5s);
+  const std::shared_ptr<BulkSession> caller = BulkSession::Caller(5s);
   caller->Begun(session, actor_.target(), cluster_.Identity(wire::Role::kClient, kCaller));
   caller->Give({id_});  // what it dials for
-  const std::shared_ptr<Crossing> actors_side = Crossing::Actor(session, Shown(kCaller));
+  const std::shared_ptr<BulkSession> actors_side = BulkSession::Actor(session, Shown(kCaller));
   actors_side->Give({id_});
   EXPECT_EQ(Pull(*actors_side).get(), "right");
   EXPECT_EQ(Pull(*caller).get(), "right");
 }
 
 TEST_F(ObjectMoverTest, AnEndedSessionEndsItsPulls) {
-  const std::shared_ptr<Crossing> caller = Crossing::Caller(5s);
+  const std::shared_ptr<BulkSession> caller = BulkSession::Caller(5s);
   caller->Begun(SessionId(6, 6), actor_.target(), cluster_.Identity(wire::Role::kClient, kCaller));
   std::future<std::string> came = Pull(*caller);
   caller->End("the actor is gone");

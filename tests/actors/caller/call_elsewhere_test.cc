@@ -32,7 +32,7 @@ class ElsewhereExecutor : public CallExecutor {
     wake_.notify_one();
     thread_.join();
   }
-  std::unique_ptr<CallSession> Open() override { return std::make_unique<Session>(*this); }
+  std::unique_ptr<CallRunner> Open() override { return std::make_unique<Session>(*this); }
   bool RunsElsewhere() const override { return !begun_.empty(); }
   void Suspend() override {
     wake_.notify_one();
@@ -47,14 +47,14 @@ class ElsewhereExecutor : public CallExecutor {
 
  private:
   struct Begun {
-    std::shared_ptr<Peer> peer;
+    std::shared_ptr<CallerConnection> peer;
     std::uint64_t sequence;
     std::string values;
   };
-  class Session : public CallSession {
+  class Session : public CallRunner {
    public:
     explicit Session(ElsewhereExecutor& executor) : executor_(executor) {}
-    StatusOr<Ran> Run(const Frame& frame, Peer& peer, ByteBuffer&, std::uint16_t*) override {
+    StatusOr<Ran> Run(const Frame& frame, CallerConnection& peer, ByteBuffer&, std::uint16_t*) override {
       CallPrefix call;
       TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
       peer.Defer();

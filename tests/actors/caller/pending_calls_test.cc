@@ -21,22 +21,22 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class PlainValues : public TaskValues {
+class PlainValues : public ArgumentCodec {
  public:
   bool AppendAnswer(const Slot& answer, std::size_t, std::string* values, Handles*) const override {
     values->append(answer.bytes());
     return !answer.bytes().empty();
   }
-  std::optional<std::string> ForAway(std::string_view values, int, bool*) const override { return std::string(values); }
+  std::optional<std::string> ForRemote(std::string_view values, int, bool*) const override { return std::string(values); }
 };
 
-class CallLineTest : public ::testing::Test {
+class PendingCallsTest : public ::testing::Test {
  protected:
-  CallLineTest()
+  PendingCallsTest()
       : path_("/tmp/troupe-line-" + std::to_string(::getpid()) + "-" + std::to_string(++made_)),
         server_(*CallServer::Listen(path_)),
         thread_([this] { server_->Serve(executor_); }) {}
-  ~CallLineTest() override {
+  ~PendingCallsTest() override {
     server_->Stop();
     thread_.join();
   }
@@ -57,7 +57,7 @@ class CallLineTest : public ::testing::Test {
     frame.AppendValue(CallHead{});
     frame.AppendValue(std::uint16_t{1});
     frame.Append("f", 1);
-    CallLine::Call call;
+    PendingCalls::Call call;
     call.frame.assign(frame.data(), frame.size());
     call.flags = kFlagNamed;
     call.method = "f";
@@ -85,7 +85,7 @@ class CallLineTest : public ::testing::Test {
   std::thread thread_;
 };
 
-TEST_F(CallLineTest, GapsAreFilledInTheirOrderWhateverComesFirst) {
+TEST_F(PendingCallsTest, GapsAreFilledInTheirOrderWhateverComesFirst) {
   const std::shared_ptr<Channel> channel = Connect();
   const SlotHold first = Argument();
   const SlotHold second = Argument();
@@ -102,7 +102,7 @@ TEST_F(CallLineTest, GapsAreFilledInTheirOrderWhateverComesFirst) {
   channel->Close();
 }
 
-TEST_F(CallLineTest, OnlyWhereOrderIsKeptDoesACallWaitBehindAnother) {
+TEST_F(PendingCallsTest, OnlyWhereOrderIsKeptDoesACallWaitBehindAnother) {
   for (const bool ordered : {true, false}) {
     const std::shared_ptr<Channel> channel = Connect(ordered);
     const SlotHold argument = Argument();
@@ -120,7 +120,7 @@ TEST_F(CallLineTest, OnlyWhereOrderIsKeptDoesACallWaitBehindAnother) {
   }
 }
 
-TEST_F(CallLineTest, AnArgumentThatFailedIsTheAnswerOfItsCallAlone) {
+TEST_F(PendingCallsTest, AnArgumentThatFailedIsTheAnswerOfItsCallAlone) {
   const std::shared_ptr<Channel> channel = Connect();
   const SlotHold bad = Argument();
   const SlotHold never = Argument();
@@ -135,7 +135,7 @@ TEST_F(CallLineTest, AnArgumentThatFailedIsTheAnswerOfItsCallAlone) {
   EXPECT_EQ(executor_.calls, 1);
 }
 
-TEST_F(CallLineTest, WhatWaitsEndsWithItsChannelAndLateArgumentsChangeNothing) {
+TEST_F(PendingCallsTest, WhatWaitsEndsWithItsChannelAndLateArgumentsChangeNothing) {
   for (const bool verdict : {true, false}) {
     std::shared_ptr<Channel> channel = Connect();
     const SlotHold argument = Argument();
@@ -155,7 +155,7 @@ TEST_F(CallLineTest, WhatWaitsEndsWithItsChannelAndLateArgumentsChangeNothing) {
   EXPECT_EQ(executor_.calls, 0);
 }
 
-TEST_F(CallLineTest, ACallThatIsCancelledIsNotMade) {
+TEST_F(PendingCallsTest, ACallThatIsCancelledIsNotMade) {
   const std::shared_ptr<Channel> channel = Connect();
   const SlotHold argument = Argument();
   const SlotHold answer = Keep(*channel, {argument.get()});
@@ -168,7 +168,7 @@ TEST_F(CallLineTest, ACallThatIsCancelledIsNotMade) {
   EXPECT_EQ(executor_.calls, 1);
 }
 
-TEST_F(CallLineTest, ManyCallsThatComeAtOnceAreSentAsThereIsRoom) {
+TEST_F(PendingCallsTest, ManyCallsThatComeAtOnceAreSentAsThereIsRoom) {
   const std::shared_ptr<Channel> channel = Connect();
   const SlotHold argument = Argument();
   std::vector<SlotHold> answers;
@@ -179,7 +179,7 @@ TEST_F(CallLineTest, ManyCallsThatComeAtOnceAreSentAsThereIsRoom) {
   channel->Close();
 }
 
-TEST_F(CallLineTest, WhoHasTheLastAnswerFindsNoneOutstanding) {
+TEST_F(PendingCallsTest, WhoHasTheLastAnswerFindsNoneOutstanding) {
   const std::shared_ptr<Channel> channel = Connect();
   for (int i = 0; i < 3000; ++i) {  // the thread that sent it may not have gone on when its answer is here
     const SlotHold argument = Argument();

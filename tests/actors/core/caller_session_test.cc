@@ -246,11 +246,11 @@ void RunMany(bool waits, bool out_of_order) {
   EXPECT_GT(resumed, 400);
 }
 
-TEST(CallSession, RS1_RS2_RS3_OverConnectionsThatAreCutAnywhere) { RunMany(true, false); }
-TEST(CallSession, RS1_RS2_RS3_WhenTheActorAnswersInAnyOrder) { RunMany(true, true); }
-TEST(CallSession, RS1_RS2_RS3_OnThisHostWithoutWaitingForTheFirstWelcome) { RunMany(false, false); }
+TEST(CallRunner, RS1_RS2_RS3_OverConnectionsThatAreCutAnywhere) { RunMany(true, false); }
+TEST(CallRunner, RS1_RS2_RS3_WhenTheActorAnswersInAnyOrder) { RunMany(true, true); }
+TEST(CallRunner, RS1_RS2_RS3_OnThisHostWithoutWaitingForTheFirstWelcome) { RunMany(false, false); }
 
-TEST(CallSession, RS4_ACallerThatAcknowledgesNothingLosesTheOldestRepliesOnly) {
+TEST(CallRunner, RS4_ACallerThatAcknowledgesNothingLosesTheOldestRepliesOnly) {
   ActorSession actor;
   const std::string block(1u << 20, 'b');
   for (std::uint64_t i = 1; i <= 100; ++i) {
@@ -268,7 +268,7 @@ TEST(CallSession, RS4_ACallerThatAcknowledgesNothingLosesTheOldestRepliesOnly) {
   EXPECT_EQ(actor.Resume(actor.window().released()), SendWindow::Rewound::kOk);
 }
 
-TEST(CallSession, RS4_WhatIsAnsweredWhileNobodyIsConnectedIsBoundedToo) {
+TEST(CallRunner, RS4_WhatIsAnsweredWhileNobodyIsConnectedIsBoundedToo) {
   ActorSession actor;
   actor.Disconnected();
   const std::string block(1u << 20, 'b');
@@ -281,7 +281,7 @@ TEST(CallSession, RS4_WhatIsAnsweredWhileNobodyIsConnectedIsBoundedToo) {
   EXPECT_LE(actor.window().kept_bytes(), ActorSession::kKeptBytesMax);
 }
 
-TEST(CallSession, AnAcknowledgementIsDueAfterManyRepliesOrMuch) {
+TEST(CallRunner, AnAcknowledgementIsDueAfterManyRepliesOrMuch) {
   CallerSession caller(true);
   caller.Connected(SessionId(1, 1));
   CallControl welcome;
@@ -297,7 +297,7 @@ TEST(CallSession, AnAcknowledgementIsDueAfterManyRepliesOrMuch) {
   EXPECT_TRUE(caller.AckDue());
 }
 
-TEST(CallSession, AReplyBeforeTheWelcomeOrALieIsRefused) {
+TEST(CallRunner, AReplyBeforeTheWelcomeOrALieIsRefused) {
   CallerSession caller(true);
   caller.Connected(SessionId(1, 1));
   EXPECT_FALSE(caller.Reply(64));
@@ -312,7 +312,7 @@ TEST(CallSession, AReplyBeforeTheWelcomeOrALieIsRefused) {
   EXPECT_FALSE(caller.Control(control, 0).ok());
 }
 
-TEST(CallSession, WhatTheOtherSideEndedIsNotResumed) {
+TEST(CallRunner, WhatTheOtherSideEndedIsNotResumed) {
   CallerSession caller(true);
   caller.Connected(SessionId(1, 1));
   EXPECT_TRUE(caller.MayResume());
@@ -325,7 +325,7 @@ TEST(CallSession, WhatTheOtherSideEndedIsNotResumed) {
   EXPECT_FALSE(caller.MayResume());
 }
 
-TEST(CallSession, OnThisHostAnUnwelcomedSessionIsNotResumed) {
+TEST(CallRunner, OnThisHostAnUnwelcomedSessionIsNotResumed) {
   CallerSession caller(false);
   caller.Connected(SessionId(1, 1));
   caller.window().Append(CallFrame(1, 0, 8));

@@ -28,7 +28,7 @@ std::deque<BulkFrame> Split(const std::string& bytes) {
   return frames;
 }
 
-std::deque<BulkFrame> Words(HeldAway& held) {
+std::deque<BulkFrame> Words(RemoteHeld& held) {
   std::string bytes;
   held.AppendWords(bytes);
   return Split(bytes);
@@ -50,8 +50,8 @@ BulkFrame ReadyOf(std::uint64_t number, std::uint64_t inside = 0) {
   return ready;
 }
 
-TEST(HeldAway, HA1_WhatIsTakenTwiceIsSaidOnce) {
-  HeldAway held;
+TEST(RemoteHeld, HA1_WhatIsTakenTwiceIsSaidOnce) {
+  RemoteHeld held;
   EXPECT_TRUE(held.Take(Name(1), 10));
   EXPECT_TRUE(held.Take(Name(1), 11));
   const std::deque<BulkFrame> words = Words(held);
@@ -71,8 +71,8 @@ TEST(HeldAway, HA1_WhatIsTakenTwiceIsSaidOnce) {
   EXPECT_TRUE(held.empty());
 }
 
-TEST(HeldAway, HA2_AnAnswerToAnEarlierWordCountsForNothing) {
-  HeldAway held;
+TEST(RemoteHeld, HA2_AnAnswerToAnEarlierWordCountsForNothing) {
+  RemoteHeld held;
   held.Take(Name(1), 10);
   const BulkFrame first = Words(held).at(0);
   held.LetGo(Name(1), 10);
@@ -89,8 +89,8 @@ TEST(HeldAway, HA2_AnAnswerToAnEarlierWordCountsForNothing) {
   EXPECT_TRUE(held.empty());
 }
 
-TEST(HeldAway, HA3_OnAnotherLinkEverythingIsSaidAgain) {
-  HeldAway held;
+TEST(RemoteHeld, HA3_OnAnotherLinkEverythingIsSaidAgain) {
+  RemoteHeld held;
   for (std::uint64_t i = 1; i <= 3; ++i) held.Take(Name(i), i);
   for (const BulkFrame& word : Words(held)) held.Held(Answer(word, BulkWord::kHeld));
   held.LetGo(Name(2), 2);
@@ -110,18 +110,18 @@ TEST(HeldAway, HA3_OnAnotherLinkEverythingIsSaidAgain) {
   EXPECT_EQ(again[0].word, BulkWord::kWant) << "HA-5";
 }
 
-TEST(HeldAway, HA4_SoManyWordsAreUnderWay) {
-  HeldAway held;
-  for (std::uint64_t i = 0; i < 3 * HeldAway::kAskedMax; ++i) held.Take(Name(i), i);
+TEST(RemoteHeld, HA4_SoManyWordsAreUnderWay) {
+  RemoteHeld held;
+  for (std::uint64_t i = 0; i < 3 * RemoteHeld::kAskedMax; ++i) held.Take(Name(i), i);
   std::deque<BulkFrame> words = Words(held);
-  EXPECT_EQ(words.size(), HeldAway::kAskedMax);
+  EXPECT_EQ(words.size(), RemoteHeld::kAskedMax);
   EXPECT_TRUE(Words(held).empty());
   for (std::size_t i = 0; i < 5; ++i) held.Held(Answer(words[i], BulkWord::kHeld));
   EXPECT_EQ(Words(held).size(), 5u);
 }
 
-TEST(HeldAway, HA5_AValueIsAskedForOnceItIsKnownToBeHeld) {
-  HeldAway held;
+TEST(RemoteHeld, HA5_AValueIsAskedForOnceItIsKnownToBeHeld) {
+  RemoteHeld held;
   held.Take(Name(1), 1);
   held.Want(Name(1), 1);
   const std::deque<BulkFrame> words = Words(held);
@@ -141,8 +141,8 @@ TEST(HeldAway, HA5_AValueIsAskedForOnceItIsKnownToBeHeld) {
   EXPECT_TRUE(unasked.ok() && !unasked->has_value());
 }
 
-TEST(HeldAway, HA6_WhatOthersHaveFromHereIsSaidUntilTheyLetGo) {
-  HeldAway held;
+TEST(RemoteHeld, HA6_WhatOthersHaveFromHereIsSaidUntilTheyLetGo) {
+  RemoteHeld held;
   held.Take(Name(1), 10);
   held.LentOn(Name(1), 9, true);
   EXPECT_EQ(Words(held).at(0).bytes, 0u) << "of another object";
@@ -165,8 +165,8 @@ TEST(HeldAway, HA6_WhatOthersHaveFromHereIsSaidUntilTheyLetGo) {
   EXPECT_EQ(Words(held).at(0).bytes, 0u) << "nobody has that one from here";
 }
 
-TEST(LentAway, LA4_ALifeThatOthersHaveFromTheOtherEndOutlivesIt) {
-  LentAway lent;
+TEST(RemoteLent, LA4_ALifeThatOthersHaveFromTheOtherEndOutlivesIt) {
+  RemoteLent lent;
   const store::ObjectId life{ProcessId(1, 1), 7 | store::kLifeBit};
   for (const store::ObjectId& name : {life, Name(1)}) {
     lent.Lend(name);
@@ -184,12 +184,12 @@ TEST(LentAway, LA4_ALifeThatOthersHaveFromTheOtherEndOutlivesIt) {
   EXPECT_EQ(lent.names(), std::vector<store::ObjectId>{Name(1)});
 }
 
-TEST(HeldAway, WhatIsNotAnsweredIsGivenUpAndLetGoOf) {
-  HeldAway held;
+TEST(RemoteHeld, WhatIsNotAnsweredIsGivenUpAndLetGoOf) {
+  RemoteHeld held;
   held.Take(Name(1), 1);
   held.Take(Name(2), 2);
   held.Held(Answer(Words(held).at(0), BulkWord::kHeld));
-  const std::vector<HeldAway::Lost> lost = held.GiveUpAsked();
+  const std::vector<RemoteHeld::Lost> lost = held.GiveUpAsked();
   ASSERT_EQ(lost.size(), 1u);
   EXPECT_EQ(lost[0].local, 2u);
   EXPECT_EQ(Words(held).at(0).word, BulkWord::kLetGo) << "it may have heard of the first word";
@@ -197,8 +197,8 @@ TEST(HeldAway, WhatIsNotAnsweredIsGivenUpAndLetGoOf) {
   EXPECT_TRUE(held.empty());
 }
 
-TEST(LentAway, LA2_WhatLiesInsideIsGivenWhileTheOuterOneIsHeld) {
-  LentAway lent;
+TEST(RemoteLent, LA2_WhatLiesInsideIsGivenWhileTheOuterOneIsHeld) {
+  RemoteLent lent;
   std::string out;
   lent.Lend(Name(1));
   EXPECT_TRUE(lent.Want(Name(1)));
@@ -305,16 +305,16 @@ class Link {
   }
 
   std::mt19937_64 random_;
-  HeldAway held_;
-  LentAway lent_;
+  RemoteHeld held_;
+  RemoteLent lent_;
   std::deque<BulkFrame> there_;
   std::deque<BulkFrame> back_;
-  std::map<std::uint64_t, HeldAway::Local> locals_;  // what is held, and stands for it
-  HeldAway::Local last_ = 0;
+  std::map<std::uint64_t, RemoteHeld::Local> locals_;  // what is held, and stands for it
+  RemoteHeld::Local last_ = 0;
   std::uint64_t values_ = 0;
 };
 
-TEST(HeldAway, BothEndsAgreeWhateverIsCut) {
+TEST(RemoteHeld, BothEndsAgreeWhateverIsCut) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     Link link(seed);

@@ -78,8 +78,8 @@ TEST(SessionTable, SE2_TheOldestGoWhenTheyHoldTooMuchButNeverTheLast) {
   EXPECT_EQ(table.detached(), 1u);
 }
 
-TEST(RedialRule, RD1_CountsFromTheLossHoweverOftenItEnds) {
-  RedialRule rule(5s, false);
+TEST(RedialPolicy, RD1_CountsFromTheLossHoweverOftenItEnds) {
+  RedialPolicy rule(5s, false);
   rule.Connected(kStart);
   rule.Welcomed();
   auto step = rule.Lost(kStart + 100s);
@@ -95,8 +95,8 @@ TEST(RedialRule, RD1_CountsFromTheLossHoweverOftenItEnds) {
   EXPECT_FALSE(rule.Lost(kStart + 105s));
 }
 
-TEST(RedialRule, RD2_AWelcomeOrALastingConnectionBeginsAnew) {
-  RedialRule rule(5s, false);
+TEST(RedialPolicy, RD2_AWelcomeOrALastingConnectionBeginsAnew) {
+  RedialPolicy rule(5s, false);
   ASSERT_TRUE(rule.Lost(kStart));
   rule.Connected(kStart + 1s);
   rule.Welcomed();
@@ -109,20 +109,20 @@ TEST(RedialRule, RD2_AWelcomeOrALastingConnectionBeginsAnew) {
   EXPECT_EQ(step->limit, 5s);
 }
 
-TEST(RedialRule, RD3_PausesDoubleUpToTheirLimit) {
-  RedialRule rule(1h, false);
+TEST(RedialPolicy, RD3_PausesDoubleUpToTheirLimit) {
+  RedialPolicy rule(1h, false);
   Duration before{};
   for (int i = 0; i < 20; ++i) {
     const auto step = rule.Lost(kStart + Duration(i));
     ASSERT_TRUE(step);
-    EXPECT_TRUE(step->pause == before * 2 || i < 2 || step->pause == RedialRule::kPauseMax) << i;
+    EXPECT_TRUE(step->pause == before * 2 || i < 2 || step->pause == RedialPolicy::kPauseMax) << i;
     before = step->pause;
   }
-  EXPECT_EQ(before, RedialRule::kPauseMax);
+  EXPECT_EQ(before, RedialPolicy::kPauseMax);
 }
 
-TEST(RedialRule, RD4_OnThisHostOnce) {
-  RedialRule rule(5s, true);
+TEST(RedialPolicy, RD4_OnThisHostOnce) {
+  RedialPolicy rule(5s, true);
   EXPECT_TRUE(rule.Lost(kStart));
   EXPECT_FALSE(rule.Lost(kStart + 10s));
   rule.Welcomed();

@@ -16,7 +16,7 @@ class Stall : public ::testing::Test {
     return rule_.Lost(now_, {unanswered, since_answer});
   }
   Instant now_{1000s};
-  StallRule rule_;
+  StallPolicy rule_;
 };
 
 TEST_F(Stall, ST1_FiveSecondsWithoutAnAnswerAreALoss) {

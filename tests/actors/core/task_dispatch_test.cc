@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Task = TaskLine::Task;
+using Task = TaskDispatch::Task;
 
 Instant At(int us) { return Instant(std::chrono::microseconds(us)); }
 
@@ -30,12 +30,12 @@ struct Tasks {
     }
   }
   Task& operator[](int i) { return all[static_cast<std::size_t>(i)]; }
-  TaskLine::Kind kind;
+  TaskDispatch::Kind kind;
   std::vector<Task> all;
 };
 
-TEST(TaskLine, TL1_WhatFindsNoLaneWaitsInItsOrder) {
-  TaskLine line;
+TEST(TaskDispatch, TL1_WhatFindsNoLaneWaitsInItsOrder) {
+  TaskDispatch line;
   Tasks tasks(3);
   for (Task& task : tasks.all) EXPECT_EQ(line.Begin(task, At(0)), 0u);
   EXPECT_EQ(line.waiting(), 3u);
@@ -50,8 +50,8 @@ TEST(TaskLine, TL1_WhatFindsNoLaneWaitsInItsOrder) {
   EXPECT_EQ(line.waiting(), 0u);
 }
 
-TEST(TaskLine, TL2_TasksOfAnUnknownFunctionAreAlone) {
-  TaskLine line;
+TEST(TaskDispatch, TL2_TasksOfAnUnknownFunctionAreAlone) {
+  TaskDispatch line;
   Tasks tasks(3);
   line.Open(1, At(0));
   line.Open(2, At(0));
@@ -60,17 +60,17 @@ TEST(TaskLine, TL2_TasksOfAnUnknownFunctionAreAlone) {
   EXPECT_EQ(line.Begin(tasks[2], At(0)), 0u);
 }
 
-TEST(TaskLine, TL2_QuickTasksShareALaneUpToKAhead) {
-  TaskLine line;
+TEST(TaskDispatch, TL2_QuickTasksShareALaneUpToKAhead) {
+  TaskDispatch line;
   Tasks quick(300, std::chrono::microseconds(20));
   line.Open(1, At(0));
   int sent = 0;
   for (Task& task : quick.all) sent += line.Begin(task, At(0)) == 1 ? 1 : 0;
-  EXPECT_EQ(sent, TaskLine::kAhead / std::chrono::microseconds(20));
+  EXPECT_EQ(sent, TaskDispatch::kAhead / std::chrono::microseconds(20));
 }
 
-TEST(TaskLine, TL2_NothingGoesBesideASlowTaskNorASlowOneBesideOthers) {
-  TaskLine line;
+TEST(TaskDispatch, TL2_NothingGoesBesideASlowTaskNorASlowOneBesideOthers) {
+  TaskDispatch line;
   Tasks quick(2, std::chrono::microseconds(5));
   Tasks slow(2, std::chrono::seconds(1));
   line.Open(1, At(0));
@@ -81,8 +81,8 @@ TEST(TaskLine, TL2_NothingGoesBesideASlowTaskNorASlowOneBesideOthers) {
   EXPECT_EQ(line.Begin(slow[1], At(0)), 0u);
 }
 
-TEST(TaskLine, TL2_WhatMayNotBeRepeatedIsAlone) {
-  TaskLine line;
+TEST(TaskDispatch, TL2_WhatMayNotBeRepeatedIsAlone) {
+  TaskDispatch line;
   Tasks once(2, std::chrono::microseconds(5), /*retries=*/0);
   Tasks quick(1, std::chrono::microseconds(5));
   line.Open(1, At(0));
@@ -91,8 +91,8 @@ TEST(TaskLine, TL2_WhatMayNotBeRepeatedIsAlone) {
   EXPECT_EQ(line.Begin(once[1], At(0)), 0u);
 }
 
-TEST(TaskLine, TL3_WhatWasLostComesFirstAndIsAloneFromThenOn) {
-  TaskLine line;
+TEST(TaskDispatch, TL3_WhatWasLostComesFirstAndIsAloneFromThenOn) {
+  TaskDispatch line;
   Tasks quick(5, std::chrono::microseconds(5));
   line.Open(1, At(0));
   for (int i : {0, 1, 2}) EXPECT_EQ(line.Begin(quick[i], At(0)), 1u);
@@ -110,8 +110,8 @@ TEST(TaskLine, TL3_WhatWasLostComesFirstAndIsAloneFromThenOn) {
   EXPECT_EQ(line.Next(2, At(80)), &quick[4]);
 }
 
-TEST(TaskLine, TL4_AClosedLaneTakesNothingAndIsForgottenWhenItIsEmpty) {
-  TaskLine line;
+TEST(TaskDispatch, TL4_AClosedLaneTakesNothingAndIsForgottenWhenItIsEmpty) {
+  TaskDispatch line;
   Tasks tasks(2);
   line.Open(1, At(0));
   EXPECT_FALSE(line.Forget(1));
@@ -125,8 +125,8 @@ TEST(TaskLine, TL4_AClosedLaneTakesNothingAndIsForgottenWhenItIsEmpty) {
   EXPECT_TRUE(line.Forget(1));
 }
 
-TEST(TaskLine, TL4_APausedLaneTakesNothingUntilItIsNot) {
-  TaskLine line;
+TEST(TaskDispatch, TL4_APausedLaneTakesNothingUntilItIsNot) {
+  TaskDispatch line;
   Tasks tasks(1);
   line.Open(1, At(0));
   line.Pause(1, true);
@@ -136,8 +136,8 @@ TEST(TaskLine, TL4_APausedLaneTakesNothingUntilItIsNot) {
   EXPECT_EQ(line.Next(1, At(0)), &tasks[0]);
 }
 
-TEST(TaskLine, WhatDidNotLeaveWaitsBeforeAllOthers) {
-  TaskLine line;
+TEST(TaskDispatch, WhatDidNotLeaveWaitsBeforeAllOthers) {
+  TaskDispatch line;
   Tasks tasks(2);
   line.Open(1, At(0));
   EXPECT_EQ(line.Begin(tasks[0], At(0)), 1u);
@@ -147,8 +147,8 @@ TEST(TaskLine, WhatDidNotLeaveWaitsBeforeAllOthers) {
   EXPECT_EQ(line.waiting(), 0u);
 }
 
-TEST(TaskLine, ALaneIsIdleWhileItTakesTasksAndHasNone) {
-  TaskLine line;
+TEST(TaskDispatch, ALaneIsIdleWhileItTakesTasksAndHasNone) {
+  TaskDispatch line;
   Tasks tasks(1);
   EXPECT_FALSE(line.Idle(1)) << "it is not there";
   line.Open(1, At(0));
@@ -164,14 +164,14 @@ TEST(TaskLine, ALaneIsIdleWhileItTakesTasksAndHasNone) {
   EXPECT_FALSE(line.Idle(1));
 }
 
-TEST(TaskLine, WhatAFunctionTakesIsLearned) {
-  TaskLine::Kind kind;
+TEST(TaskDispatch, WhatAFunctionTakesIsLearned) {
+  TaskDispatch::Kind kind;
   EXPECT_EQ(kind.depth(), 1u);
   kind.Took(std::chrono::milliseconds(50));
   EXPECT_EQ(kind.depth(), 1u);
   for (int i = 0; i < 16; ++i) kind.Took(std::chrono::microseconds(1));
   EXPECT_GT(kind.depth(), 100u);
-  EXPECT_LE(kind.depth(), TaskLine::kDepthMax);
+  EXPECT_LE(kind.depth(), TaskDispatch::kDepthMax);
   for (int i = 0; i < 16; ++i) kind.Took(std::chrono::milliseconds(50));
   EXPECT_EQ(kind.depth(), 1u);
 }
@@ -179,9 +179,9 @@ TEST(TaskLine, WhatAFunctionTakesIsLearned) {
 /// What is with each lane, in the order it went there.
 class Model {
  public:
-  void Check(const TaskLine& line) const {
+  void Check(const TaskDispatch& line) const {
     std::size_t open = 0;
-    for (const TaskLine::LaneView& view : line.Lanes()) {
+    for (const TaskDispatch::LaneView& view : line.Lanes()) {
       const auto found = with.find(view.lane);
       ASSERT_EQ(view.tasks, found == with.end() ? 0 : found->second.size());
       open += view.open ? 1 : 0;
@@ -197,10 +197,10 @@ class Model {
   std::size_t waiting = 0;
 };
 
-TEST(TaskLine, HoldsUnderAnyOrderOfEvents) {
+TEST(TaskDispatch, HoldsUnderAnyOrderOfEvents) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Prng random(seed);
-    TaskLine line;
+    TaskDispatch line;
     Model model;
     Tasks kinds[] = {Tasks(400, std::chrono::microseconds(10)), Tasks(200), Tasks(200, std::chrono::seconds(1)),
                      Tasks(200, std::chrono::microseconds(3), 0)};

@@ -51,7 +51,7 @@ class ReplyFlusherTest : public ::testing::Test {
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends_), 0);
     epoll_ = ::epoll_create1(0);
     wake_ = ::eventfd(0, EFD_NONBLOCK);
-    peer_ = std::make_shared<Peer>(CallStream(UnixStream(ends_[0])), 16, epoll_, wake_);
+    peer_ = std::make_shared<CallerConnection>(CallStream(UnixStream(ends_[0])), 16, epoll_, wake_);
   }
   void TearDown() override {
     peer_->Close();
@@ -62,7 +62,7 @@ class ReplyFlusherTest : public ::testing::Test {
   int ends_[2] = {-1, -1};
   int epoll_ = -1;
   int wake_ = -1;
-  std::shared_ptr<Peer> peer_;
+  std::shared_ptr<CallerConnection> peer_;
 };
 
 TEST_F(ReplyFlusherTest, ShortBatchesOneAfterTheOtherDoNotWakeItEach) {
