@@ -1,7 +1,5 @@
 #include "bindings/bind_calls.h"
 
-#include <nanobind/stl/optional.h>
-
 #include <optional>
 
 #include "actors/net/cpu_budget.h"
@@ -23,6 +21,7 @@
 #include "bindings/actor/item_sink.h"
 #include "bindings/values/object_arguments.h"
 #include "bindings/values/taken_refs.h"
+#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 

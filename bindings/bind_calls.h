@@ -1,7 +1,7 @@
 // All of the call path's Python surface: types, functions, and what runs at the interpreter's exit.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

@@ -1,10 +1,9 @@
 // troupe._native: the extension module. One bind_ function per part, each in files of its own.
-#include <nanobind/nanobind.h>
-
 #include "bindings/bind_calls.h"
 #include "bindings/control/bind_control.h"
 #include "bindings/control/child_fork.h"
 #include "bindings/support/gil.h"
+#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 

@@ -1,11 +1,10 @@
 // An ItemSender as the coroutine that gives the items sees it (troupe/_streams.py). Needs the GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <memory>
 
 #include "bindings/actor/item_sender.h"
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

@@ -1,7 +1,5 @@
 #include "bindings/actor/loop.h"
 
-#include <nanobind/nanobind.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "bindings/actor/item_sink.h"
 #include "bindings/actor/loop_apart.h"
 #include "bindings/actor/loop_calls.h"
+#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 

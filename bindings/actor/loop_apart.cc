@@ -1,9 +1,9 @@
 #include "bindings/actor/loop_apart.h"
 
-#include <nanobind/nanobind.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 

@@ -1,7 +1,6 @@
 #include "bindings/actor/pool.h"
 
 #include <absl/container/inlined_vector.h>
-#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,6 +14,7 @@
 #include "actors/core/policy/concurrency_groups.h"
 #include "bindings/values/errors.h"
 #include "bindings/support/gil.h"
+#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 

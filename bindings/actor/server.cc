@@ -1,9 +1,5 @@
 #include "bindings/actor/server.h"
 
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +15,7 @@
 #include "bindings/actor/pool.h"
 #include "bindings/control/control_object.h"
 #include "bindings/support/gil.h"
+#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 

@@ -1,7 +1,7 @@
 // CallServer of the Python module.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

@@ -1,7 +1,7 @@
 // Lives: an object of the process that made an actor, held wherever a handle of it is (troupe/_lives.py). Needs the GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

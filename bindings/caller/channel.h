@@ -1,12 +1,11 @@
 // CallChannel: the connection of this process to one actor, as a Python object. Needs the GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 #include <memory>
 
 #include "actors/caller/channel.h"
+#include "bindings/support/nanobind.h"
 #include "bindings/values/channel_object.h"
 
 namespace troupe::bindings {

@@ -2,9 +2,6 @@
 // later (a placement group that becomes ready).
 #include "bindings/caller/local.h"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +13,7 @@
 #include "bindings/values/ref.h"
 #include "bindings/values/values.h"
 #include "bindings/values/object_values.h"
+#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 

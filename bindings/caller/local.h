@@ -1,7 +1,7 @@
 // completed_ref, pending_ref and Resolver of the Python module.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

@@ -2,12 +2,11 @@
 // it. Needs the GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <memory>
 
 #include "actors/slots/item_stream.h"
 #include "actors/slots/answer.h"
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

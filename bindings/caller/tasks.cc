@@ -1,7 +1,5 @@
 #include "bindings/caller/tasks.h"
 
-#include <nanobind/stl/string.h>
-
 #include <string>
 #include <utility>
 
@@ -12,6 +10,7 @@
 #include "bindings/support/callable_cell.h"
 #include "bindings/support/gil.h"
 #include "bindings/values/task_arguments.h"
+#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 

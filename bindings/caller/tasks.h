@@ -1,12 +1,11 @@
 // TaskPool and TaskFunction: tasks of this process as Python objects, over actors/tasks/task_pool.h. Needs the GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <map>
 #include <memory>
 
 #include "actors/tasks/task_pool.h"
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

@@ -1,7 +1,7 @@
 // get() and wait() of the Python module. Need the GIL, and let go of it to block.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

@@ -1,11 +1,8 @@
 #include "bindings/control/bind_control.h"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
-
 #include "bindings/control/control_convert.h"
 #include "bindings/control/control_object.h"
+#include "bindings/support/nanobind.h"
 #include "runtime/net/address.h"
 #include "runtime/net/run_secret.h"
 #include "runtime/net/token.h"

@@ -1,7 +1,7 @@
 // The control channel's Python surface: ControlClient, message codec, token check.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

@@ -1,7 +1,7 @@
 // Forks children of this process's own parent: what the zygote forks is the worker's to reap, and lives on without the zygote.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

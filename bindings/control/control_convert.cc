@@ -1,9 +1,8 @@
 #include "bindings/control/control_convert.h"
 
-#include <nanobind/stl/string.h>
-
 #include <string_view>
 
+#include "bindings/support/nanobind.h"
 #include "bindings/values/errors.h"
 #include "runtime/wire/frame.h"
 #include "runtime/wire/python_convert.h"

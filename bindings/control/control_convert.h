@@ -4,10 +4,9 @@
 // TypeError or ValueError that names the kind and the key.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <string>
 
+#include "bindings/support/nanobind.h"
 #include "runtime/base/status.h"
 #include "runtime/wire/messages.h"
 

@@ -4,8 +4,6 @@
 // ends it. Errors leave as exceptions of the package's error factory.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -13,6 +11,7 @@
 #include <string>
 
 #include "actors/net/call_tls.h"
+#include "bindings/support/nanobind.h"
 #include "runtime/client/control_client.h"
 #include "runtime/client/process_identity.h"
 

@@ -1,9 +1,9 @@
 #include "bindings/support/running.h"
 
-#include <nanobind/stl/optional.h>
-
 #include <optional>
 #include <utility>
+
+#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 

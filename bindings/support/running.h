@@ -1,12 +1,11 @@
 // The call that the current thread runs: what get_runtime_context().is_canceled() asks. Needs the GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 #include <utility>
 
 #include "actors/server/caller_connection.h"
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

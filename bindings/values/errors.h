@@ -2,11 +2,10 @@
 // GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <string_view>
 
 #include "actors/core/call/byte_buffer.h"
+#include "bindings/support/nanobind.h"
 #include "runtime/base/status.h"
 
 namespace troupe::bindings {

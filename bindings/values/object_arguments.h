@@ -1,8 +1,6 @@
 // The objects that a call names, on the side that runs it; and what Python sees of the object store.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "actors/bulk/remote_arguments.h"
 #include "actors/objects/object_handles.h"
 #include "actors/objects/object_store.h"
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

@@ -2,12 +2,11 @@
 // Needs the GIL throughout.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 
 #include "actors/caller/channel.h"
 #include "actors/slots/answer.h"
+#include "bindings/support/nanobind.h"
 #include "runtime/base/time.h"
 
 namespace troupe::bindings {

@@ -5,9 +5,8 @@
 // owner (Ray calls it out-of-band serialization, and holds it likewise). Needs the GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include "actors/objects/object_store.h"
+#include "bindings/support/nanobind.h"
 #include "runtime/store/core/object_id.h"
 
 namespace troupe::bindings {

@@ -1,12 +1,11 @@
 // Refs inside values: a Ref as its object's name, and a Ref of a name that came. Needs the GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <vector>
 
 #include "actors/objects/object_handles.h"
 #include "actors/objects/object_store.h"
+#include "bindings/support/nanobind.h"
 #include "runtime/store/core/object_id.h"
 
 namespace troupe::bindings {

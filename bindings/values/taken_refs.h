@@ -1,9 +1,8 @@
 // Refs inside pickles that are no values of calls: of functions that travel, of constructors' arguments. Needs the GIL.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include "actors/objects/object_handles.h"
+#include "bindings/support/nanobind.h"
 
 namespace troupe::bindings {
 

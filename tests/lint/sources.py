@@ -19,6 +19,8 @@ RULES = [
     (r"\b(TODO|FIXME|XXX|HACK)\b", (".h", ".cc", ".py"), "finish it, or leave it out", ("tests/lint/",)),
     (r"\bnb::gil_scoped_\w+|\bPyGILState_Ensure\b|\bPyEval_RestoreThread\b", (".h", ".cc"), "bindings/support/gil.h: these end a thread that comes back at the exit",
      ("bindings/support/gil.",)),
+    (r"#include <nanobind/", (".h", ".cc"), "bindings/support/nanobind.h: all files convert a type alike, for the linker keeps one conversion",
+     ("bindings/support/nanobind.h",)),
     (r"#include <boost/asio\.hpp>", (".h", ".cc"), "the part of asio that is used", ()),
     (r"^\s*except:\s*$", (".py",), "name the exception", ()),
 ]
