@@ -1,6 +1,9 @@
 """What every test of the Python side stands on."""
 
+import re
 import signal
+
+import pytest
 
 # A shell that runs this in the background ignores SIGINT for it and for every process below: tests of
 # Ctrl-C would then wait for ever for what cannot come.
@@ -8,8 +11,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
-    """What looks for a violation of a property says so in pytest's report: scripts/verdict.py gives it no second run."""
+    """What looks for a violation of a property says so in pytest's report: scripts/verdict.py gives it no second run.
+
+    A test has one name in every process: by it, it is given to one of several workers, and run once more.
+    """
     for item in items:
+        if re.search(r" at 0x[0-9a-f]+", item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid}: the name has an address in it, another one in each process; give its parameters ids")
         function = getattr(item, "obj", None)
         if item.get_closest_marker("property") or getattr(function, "is_hypothesis_test", False):
             item.user_properties.append(("property", "1"))

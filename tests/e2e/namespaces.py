@@ -14,9 +14,11 @@ gone, and with them their interfaces and routes.
 """
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Sequence
 
@@ -27,8 +29,10 @@ _NOWHERE = "02:00:00:00:de:ad"
 
 
 def ip(*args: str) -> None:
-    """Runs the command `ip`."""
-    subprocess.run(["ip", *args], check=True, capture_output=True, text=True, timeout=_LIMIT_S)
+    """Runs the command `ip`; one at a time on this machine, for two that make the folder of namespaces at once fail."""
+    with open(os.path.join(tempfile.gettempdir(), f"troupe-tests-ip-{os.geteuid()}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["ip", *args], check=True, capture_output=True, text=True, timeout=_LIMIT_S)
 
 
 class Host:

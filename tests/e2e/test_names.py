@@ -140,7 +140,7 @@ def test_groups_of_one_name_in_a_launch_and_outside(idle: Home) -> None:
     (lambda: troupe.get_actor(None), ValueError, "takes the name of an actor, not None"),
     (lambda: troupe.remote(Counter).options(name="a", namespace=""), ValueError, 'namespace="" is not a valid namespace'),
     (lambda: get_placement_group(""), ValueError, "takes the name of a group"),
-], ids=str)
+])
 def test_misuse_of_names(idle: Home, wrong: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         wrong()
