@@ -113,7 +113,7 @@ Status Node::OpenStores() {
                                              SupervisorEvents());
   service_ = std::make_unique<Service>(
       clock_, *blobs_, *logs_, *log_watch_,
-      [this](const std::string& file) { return supervisor_->Writing(file); },
+      [this](const std::string& file) { return supervisor_->Writer(file); },
       [this](wire::ReadStacks request) { return Stacks(std::move(request)); });
   stack_reader_ = std::make_unique<StackReader>(executor_, *supervisor_);
   return absl::OkStatus();

@@ -43,12 +43,12 @@ wire::Message ErrorAnswer(std::uint64_t id, const Status& status) {
 }
 
 Service::Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch& watch,
-                 std::function<bool(const std::string&)> writing, Stacks stacks)
+                 std::function<int(const std::string&)> writer, Stacks stacks)
     : clock_(clock),
       blobs_(blobs),
       logs_(logs),
       watch_(watch),
-      writing_(std::move(writing)),
+      writer_(std::move(writer)),
       stacks_(std::move(stacks)) {}
 
 bool Service::Handles(const wire::Body& body) {
@@ -98,7 +98,7 @@ async::Task<StatusOr<wire::Message>> Service::ReadLog(wire::ReadLog request) {
   const std::vector<std::string> paths(1, logs_.Path(file));
   LogWatch::Waiter waiter(watch_, paths);
   for (;;) {
-    const bool writing = writing_(file);
+    const bool writing = writer_(file) != 0;
     StatusOr<LogPiece> read = logs_.Read(file, request.offset, request.bytes_max);
     if (ErrorCodeOf(read.status()) == ErrorCode::kNotFound) co_return NoOutput(file);
     TROUPE_CO_ASSIGN(LogPiece piece, std::move(read));
@@ -137,7 +137,8 @@ StatusOr<bool> Service::Collect(const wire::ReadLogs& request, const std::vector
     if (text->size() >= bytes_max) break;
     const wire::LogStream& stream = request.streams[i];
     // Asked before the file is read: what was written last is not missed.
-    const bool ended = stream.over && !writing_(files[i]);
+    const int writer = writer_(files[i]);
+    const bool ended = stream.over && writer == 0;
     const auto left = static_cast<std::uint32_t>(bytes_max - text->size());
     StatusOr<LogPiece> piece = logs_.Read(files[i], stream.offset, left);
     const bool missing = ErrorCodeOf(piece.status()) == ErrorCode::kNotFound;
@@ -148,6 +149,7 @@ StatusOr<bool> Service::Collect(const wire::ReadLogs& request, const std::vector
     part.bytes = piece.ok() ? static_cast<std::uint32_t>(piece->text.size()) : 0;
     part.dropped_bytes = piece.ok() ? piece->dropped : 0;
     part.ended = ended && part.bytes == 0;
+    part.pid = writer;
     if (part.bytes == 0 && part.dropped_bytes == 0 && !part.ended) continue;
     news = true;
     if (piece.ok()) *text += piece->text;

@@ -27,10 +27,10 @@ class Service {
   /// The stacks of the processes that are asked for.
   using Stacks = std::function<async::Task<StatusOr<wire::Message>>(wire::ReadStacks)>;
 
-  /// All references, and what `writing` and `stacks` refer to, must outlive the service. `writing` says
-  /// whether a process still writes to a log file.
+  /// All references, and what `writing` and `stacks` refer to, must outlive the service. `writer` says
+  /// which process still writes to a log file; 0: none does.
   Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch& watch,
-          std::function<bool(const std::string&)> writing, Stacks stacks);
+          std::function<int(const std::string&)> writer, Stacks stacks);
 
   static bool Handles(const wire::Body& body);
   /// The answer to `request`, an ErrorReply if need be. `asker` tells those who ask apart.
@@ -59,7 +59,7 @@ class Service {
   BlobStore& blobs_;
   LogFiles& logs_;
   LogWatch& watch_;
-  const std::function<bool(const std::string&)> writing_;
+  const std::function<int(const std::string&)> writer_;
   const Stacks stacks_;
   std::map<std::uint64_t, std::shared_ptr<Reader>> readers_;
 };

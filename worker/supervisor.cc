@@ -458,11 +458,13 @@ void Supervisor::ScoreForMemory() {
   }
 }
 
-bool Supervisor::Writing(const std::string& log_file) const {
-  return std::any_of(running_.begin(), running_.end(), [&](const auto& each) {
+int Supervisor::Writer(const std::string& log_file) const {
+  const auto found = std::find_if(running_.begin(), running_.end(), [&](const auto& each) {
     const LogPlace& place = each.second.plan.log;
     return !each.second.exited && (LogFile(place, false) == log_file || LogFile(place, true) == log_file);
   });
+  if (found == running_.end()) return 0;
+  return std::max(found->second.pid, 1);  // it may not have one yet
 }
 
 void Supervisor::Stop() {

@@ -71,8 +71,8 @@ class Supervisor {
   /// of them.
   void AwaitEnd(os::SignalFd& signals, Duration limit);
 
-  /// Whether something still writes to this log file.
-  bool Writing(const std::string& log_file) const;
+  /// The process that still writes to this log file; 0: none does.
+  int Writer(const std::string& log_file) const;
   bool idle() const { return running_.empty(); }
 
  private:

@@ -83,9 +83,20 @@ std::vector<TaskPool::Listed> TaskPool::List(std::size_t most) const {
     Stage stage = task->later != 0 ? Stage::kArguments : Stage::kWaits;
     if (task->lane != 0) stage = first.at(task->lane) == task->slot->call() ? Stage::kRuns : Stage::kGiven;
     task->slot->AddReference();
-    listed.push_back({task->slot, task->call.function->name, stage, task->lane});
+    listed.push_back({task->slot, *task->call.function->name, stage, task->lane});
   }
   return listed;
+}
+
+std::vector<TaskHistory::Ended> TaskPool::LatestEnded(std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  return HistoryLocked().Latest(most);
+}
+
+/// Of the whole process, and as long as it.
+TaskHistory& TaskPool::HistoryLocked() {
+  static auto* const history = new TaskHistory;
+  return *history;
 }
 
 void TaskPool::Taken(Slot* slot, std::uint64_t items) {

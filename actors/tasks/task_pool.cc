@@ -185,7 +185,9 @@ void TaskPool::Answered(std::uint64_t channel_id, const std::vector<ObservedAnsw
       lost = lost || answer.lost != ObservedAnswer::Lost::kNo;
       if (answer.slot->observed != nullptr) answered_.push_back(static_cast<Task*>(answer.slot->observed));
     }
-    line_.Answered(lane, answered_, now, lost);
+    const Duration each = line_.Answered(lane, answered_, now, lost);
+    Instant at = now - each * static_cast<std::int64_t>(answered_.size());
+    for (TaskDispatch::Task* answered : answered_) static_cast<Task*>(answered)->ended = {0, nullptr, lane, at += each, each, false};
     if (lost) {
       line_.Close(lane);
       wake_due_ = true;
@@ -243,6 +245,7 @@ bool TaskPool::TryAgainLocked(Task& task) {
   if (task.retries == 0 || task.cancelled) return false;
   if (task.retries > 0) --task.retries;
   task.slot->Unfill();
+  task.ended = {};
   if (task.call.items != nullptr) task.call.items->Again();
   line_.Again(task);
   waiting_bytes_ += task.call.values.size();
@@ -257,6 +260,7 @@ void TaskPool::DeliverLocked(Task& task, SlotList* finished) {
     slot->Unfill();
     slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
   }
+  NoteEndedLocked(task);
   if (task.call.items != nullptr) task.call.items->End(slot->flags(), slot->bytes(), finished);
   ObserveItems(task, false);
   NoteParent(task, false);
@@ -264,6 +268,15 @@ void TaskPool::DeliverLocked(Task& task, SlotList* finished) {
   slot->observed = nullptr;
   FinishInto(slot, finished);
   delete &task;
+}
+
+void TaskPool::NoteEndedLocked(Task& task) {
+  TaskHistory::Ended& ended = task.ended;
+  ended.id = task.slot->id();
+  ended.name = task.call.function->name;
+  ended.failed = (task.slot->flags() & kErrorFlags) != 0;
+  if (ended.ended == Instant{}) ended.ended = Now();  // it was not given to any process
+  HistoryLocked().Add(std::move(ended));
 }
 
 void TaskPool::AnswerLocked(Task& task, std::uint16_t flags, std::string_view body, SlotList* finished) {

@@ -23,6 +23,7 @@
 #include "actors/caller/channel.h"
 #include "actors/slots/item_stream.h"
 #include "actors/objects/object_handles.h"
+#include "actors/core/policy/task_history.h"
 #include "actors/core/policy/task_dispatch.h"
 #include "actors/caller/argument_codec.h"
 
@@ -51,7 +52,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
     Retried retried = Retried::kNone;
     std::uint64_t calls_max = 0;  // in one process; 0: any number
     std::uint64_t number = 0;     // for who judges
-    std::string name;             // for people
+    std::shared_ptr<const std::string> name;  // for people
     TaskDispatch::Kind kind;
   };
   /// Method and keyword names of calls, encoded. As long-lived as its function, or as the one call that has it.
@@ -126,6 +127,9 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   /// The tasks that are not over, the oldest first, so many at most.
   std::vector<Listed> List(std::size_t most) const;
 
+  /// The latest tasks of all pools of this process that are over, so many at most, the oldest of them first.
+  static std::vector<TaskHistory::Ended> LatestEnded(std::size_t most);
+
   struct View {
     std::vector<TaskDispatch::LaneView> lanes;
     std::size_t waiting = 0;
@@ -174,6 +178,8 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   LaneId StartLocked(Task& task);
   void SettleLocked(Task& task, ObservedAnswer::Lost lost, SlotList* finished);
   void DeliverLocked(Task& task, SlotList* finished);
+  static TaskHistory& HistoryLocked();
+  static void NoteEndedLocked(Task& task);
   void AnswerLocked(Task& task, std::uint16_t flags, std::string_view body, SlotList* finished);
   bool TryAgainLocked(Task& task);
   void NoteWaitingLocked(SlotList* finished);

@@ -24,6 +24,16 @@ PyTypeObject* coroutine_type = nullptr;
 
 CallCoroutine* As(PyObject* object) { return reinterpret_cast<CallCoroutine*>(object); }
 
+/// What a step starts is its call's; nothing once that is answered, when there is no call to be it.
+class StepOf {
+ public:
+  explicit StepOf(CallCoroutine* self)
+      : running_(self->call != nullptr ? &self->call->running() : nullptr) {}
+
+ private:
+  const Running running_;
+};
+
 /// Before a step. True: it is the first.
 bool Step(CallCoroutine* self) {
   if (std::exchange(self->stepped, true)) return false;
@@ -57,7 +67,11 @@ PySendResult Send(PyObject* object, PyObject* argument, PyObject** result) {
   CallCoroutine* self = As(object);
   const bool first_step = Step(self);
   PyObject* value = nullptr;
-  const PySendResult sent = PyIter_Send(self->inner, argument, &value);
+  PySendResult sent = PYGEN_ERROR;
+  {
+    const StepOf step(self);
+    sent = PyIter_Send(self->inner, argument, &value);
+  }
   if (sent == PYGEN_NEXT) {
     (*self->calls)->Waits(first_step);
     *result = value;
@@ -84,7 +98,11 @@ PyObject* Throw(PyObject* object, PyObject* args) {
   CallCoroutine* self = As(object);
   const bool first_step = Step(self);
   PyObject* method = PyObject_GetAttrString(self->inner, "throw");
-  PyObject* yielded = method != nullptr ? PyObject_Call(method, args, nullptr) : nullptr;
+  PyObject* yielded = nullptr;
+  if (method != nullptr) {
+    const StepOf step(self);
+    yielded = PyObject_Call(method, args, nullptr);
+  }
   Py_XDECREF(method);
   if (yielded != nullptr) {
     (*self->calls)->Waits(first_step);
@@ -187,10 +205,11 @@ void LetTasksGo(CoroutineList& coroutines) {
   for (PyObject* const task : tasks) Py_XDECREF(task);
 }
 
-bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer, std::uint64_t sequence) {
+bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
   for (CallCoroutine* each = coroutines.first; each != nullptr; each = each->next) {
     if (!each->call->Is(peer, sequence) || each->task == nullptr) continue;
     each->call->running().cancelled = true;
+    if (recursive) CancelStartedBy(each->call->running().number);
     PyObject* cancelled = PyObject_CallMethod(each->task, "cancel", nullptr);
     if (cancelled == nullptr) PyErr_WriteUnraisable(each->task);
     Py_XDECREF(cancelled);

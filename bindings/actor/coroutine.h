@@ -30,8 +30,8 @@ PyObject* NewCallCoroutine(PyObject* inner, DeferredCallPtr& call,
 void SetTask(PyObject* coroutine, PyObject* task);
 /// Keeps no task of these any more: nobody is to be answered.
 void LetTasksGo(CoroutineList& coroutines);
-/// Cancels the task of that call, if it is among these.
-bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer, std::uint64_t sequence);
+/// Cancels the task of that call, if it is among these, and (`recursive`) what the call started.
+bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive);
 /// Makes the type; once per process.
 bool InitCallCoroutine();
 

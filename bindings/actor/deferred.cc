@@ -11,7 +11,7 @@ DeferredCall::DeferredCall(PyObject* method, PyObject* const* args, std::size_t 
     : method_(Py_NewRef(method)),
       keywords_(Py_XNewRef(keywords)),
       peer_(peer.shared_from_this()),
-      running_{sequence, false, false, nullptr},
+      running_{.sequence = sequence, .number = NextCallNumber()},
       name_(Py_NewRef(name)),
       form_(form),
       group_(group),

@@ -27,7 +27,6 @@ using actors::Ran;
 
 constexpr unsigned kItemsPerLook = 32;
 constexpr std::size_t kCancelledMax = 4096;  // what a caller cancels beyond that runs
-std::uint64_t calls_begun = 0;               // of this process
 
 PyObject* NewName(std::string_view text) {
   PyObject* name = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
@@ -194,7 +193,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::CallerConnection& peer,
   TROUPE_ASSIGN(Shape * found, ShapeOf(frame));
   Shape& shape = *found;
   peer_ = &peer;
-  running_ = {frame.head.sequence, false, false, &peer, shape.name, ++calls_begun};
+  running_ = {frame.head.sequence, false, false, &peer, shape.name, NextCallNumber()};
   std::shared_ptr<actors::RemoteArguments> coming = std::exchange(coming_, nullptr);
   if (!cancelled_.empty() && cancelled_.erase(frame.head.sequence) != 0) {
     WriteCancelled(reply, shape.name, "before it began");
@@ -320,10 +319,10 @@ void PySession::Cancel(std::uint64_t sequence, bool recursive) {
     if (const std::shared_ptr<ItemSender> sender = found->second.lock()) sender->Stop();
   }
   if (executor_.defers()) {
-    executor_.Cancel(*peer_, sequence);
+    executor_.Cancel(*peer_, sequence, recursive);
   } else if (sequence == running_.sequence) {
     running_.cancelled = running_.told = true;
-    running_.recursive = recursive;
+    if (recursive && Running::current() == &running_) CancelStartedBy(running_.number);  // else it is over
   }
 }
 

@@ -49,8 +49,8 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   virtual void Submit(DeferredCallPtr) {}
   /// This thread may go into the user's code: what was submitted is not to wait for its end.
   virtual void LetBegin() {}
-  /// A call that was submitted is not wanted any more.
-  virtual void Cancel(const actors::CallerConnection&, std::uint64_t /*sequence*/) {}
+  /// A call that was submitted is not wanted any more, nor (`recursive`) what it started.
+  virtual void Cancel(const actors::CallerConnection&, std::uint64_t /*sequence*/, bool /*recursive*/) {}
 
   /// What a call of `name` runs (a new reference, or nullptr with an error set), and where.
   PyObject* Find(PyObject* name, std::size_t* group) const;

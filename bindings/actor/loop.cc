@@ -77,7 +77,12 @@ void LoopCalls::Submit(DeferredCallPtr call) {
 /// Runs a call's method, and those that wait in its group as long as they end at once.
 void LoopCalls::Start(DeferredCallPtr call) {
   while (call != nullptr && !over_) {
-    PyObject* result = call->Run();
+    PyObject* result = nullptr;
+    {
+      const Running running(&call->running());
+      call->running().coroutine = true;  // a plain method among them too: nobody else reads for it
+      result = call->Run();
+    }
     if (result != nullptr && call->items() != nullptr) result = NewGiver(result, call->items());
     if (result != nullptr && PyCoro_CheckExact(result)) {
       if (StartTask(call, result)) return;
@@ -151,10 +156,10 @@ void LoopCalls::EndTurn() {
   if (fresh_ == 0) Flush();
 }
 
-bool LoopCalls::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) {
+bool LoopCalls::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
   const std::optional<DeferredCallPtr> waiting = group_.Withdraw(
       [&](const DeferredCallPtr& call) { return call->Is(peer, sequence); });
-  if (!waiting) return CancelTask(coroutines_, peer, sequence);
+  if (!waiting) return CancelTask(coroutines_, peer, sequence, recursive);
   (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
   return true;
 }
@@ -205,10 +210,10 @@ void LoopExecutor::Submit(DeferredCallPtr call) {
   apart.Submit(std::move(call));
 }
 
-void LoopExecutor::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) {
-  if (calls_->Cancel(peer, sequence)) return;
+void LoopExecutor::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
+  if (calls_->Cancel(peer, sequence, recursive)) return;
   for (const auto& each : apart_) {
-    if (each->Cancel(peer, sequence)) return;
+    if (each->Cancel(peer, sequence, recursive)) return;
   }
 }
 

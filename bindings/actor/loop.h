@@ -27,7 +27,7 @@ class LoopExecutor : public PyExecutor {
 
   bool defers() const override { return true; }
   void Submit(DeferredCallPtr call) override;
-  void Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) override;
+  void Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) override;
   bool RunsElsewhere() const override;
   /// Around CallServer::Turn: what is answered meanwhile is flushed by it.
   void BeginTurn();

@@ -55,7 +55,7 @@ void LoopApart::Take() {
   calls_->EndTurn();
 }
 
-bool LoopApart::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) {
+bool LoopApart::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
   const auto found = std::find_if(coming_.begin(), coming_.end(), [&](const auto& call) { return call->Is(peer, sequence); });
   if (found != coming_.end()) {
     const DeferredCallPtr call = std::move(*found);
@@ -64,7 +64,9 @@ bool LoopApart::Cancel(const actors::CallerConnection& peer, std::uint64_t seque
     return true;
   }
   if (calls_ == nullptr) return false;
-  const bool asked = Later([calls = calls_, held = peer.shared_from_this(), sequence] { calls->Cancel(*held, sequence); });
+  const bool asked = Later([calls = calls_, held = peer.shared_from_this(), sequence, recursive] {
+    calls->Cancel(*held, sequence, recursive);
+  });
   if (!asked) PyErr_Clear();  // the loop has ended
   return false;
 }

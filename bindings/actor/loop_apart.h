@@ -24,7 +24,7 @@ class LoopApart : public std::enable_shared_from_this<LoopApart> {
 
   void Submit(DeferredCallPtr call);
   /// One that has not begun is answered so; the others are asked on their thread. True: it was one that has not begun.
-  bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence);
+  bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive);
   /// No more calls are begun; the loop ends, unless a coroutine blocks it.
   void End();
   bool runs() const { return !coming_.empty() || (calls_ != nullptr && calls_->runs()); }

@@ -26,7 +26,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
 
   void Submit(DeferredCallPtr call);
   /// One that waits is answered so; one that runs gets asyncio's cancellation. False: it is not here.
-  bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence);
+  bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive);
   void BeginTurn() { in_turn_ = true; }
   void EndTurn();
   /// No more calls are begun, and the loop is let go.

@@ -42,7 +42,7 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
     }
   }
   /// One that waits is answered so; one that runs may ask. False: it is not here.
-  bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) {
+  bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
     const auto matches = [&](const auto& call) { return call->Is(peer, sequence); };
     if (const std::optional<DeferredCallPtr> waiting = group_.Withdraw(matches)) {
       (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
@@ -51,6 +51,7 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
     for (DeferredCall* call : begun_) {
       if (!matches(call)) continue;
       call->running().cancelled = true;
+      if (recursive) CancelStartedBy(call->running().number);
       return true;
     }
     return false;
@@ -187,9 +188,9 @@ void PoolExecutor::Suspend() {
   for (const Pool::Bed& bed : woken) bed->release();  // after it: who wakes finds the GIL free
 }
 
-void PoolExecutor::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) {
+void PoolExecutor::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
   for (const auto& pool : pools_) {
-    if (pool->Cancel(peer, sequence)) return;
+    if (pool->Cancel(peer, sequence, recursive)) return;
   }
 }
 

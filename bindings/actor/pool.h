@@ -22,7 +22,7 @@ class PoolExecutor : public PyExecutor {
   bool defers() const override { return true; }
   void Submit(DeferredCallPtr call) override;
   void LetBegin() override;
-  void Cancel(const actors::CallerConnection& peer, std::uint64_t sequence) override;
+  void Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) override;
   bool RunsElsewhere() const override;
   void Suspend() override;
 

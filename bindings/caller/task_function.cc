@@ -223,7 +223,7 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   std::shared_ptr<FunctionWithShapes> function = Described(
       key, definition, refs != nullptr ? &refs->handles() : nullptr, retries, retried, calls_max, number);
   if (function == nullptr) return nullptr;
-  function->name = for_people;
+  function->name = std::make_shared<const std::string>(for_people);
   TaskFunction* self = As(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
   self->vectorcall = &Call;

@@ -1,8 +1,11 @@
 #include "bindings/caller/tasks.h"
 
+#include <absl/strings/str_format.h>
+
 #include <string>
 #include <utility>
 
+#include "actors/net/now.h"
 #include "actors/caller/reactor.h"
 #include "bindings/caller/channel.h"
 #include "bindings/values/errors.h"
@@ -130,6 +133,18 @@ nb::list TasksOf(std::uint64_t number) {
   return refs;
 }
 
+/// See its binding.
+nb::list EndedTasks(std::size_t most) {
+  const Instant now = actors::Now();
+  const std::string& process = CallReactor::Current().incarnation();
+  nb::list tasks;
+  for (const actors::TaskHistory::Ended& each : TaskPool::LatestEnded(most)) {
+    tasks.append(nb::make_tuple(process + absl::StrFormat("%016x", each.id), *each.name, each.lane, Seconds(now - each.ended),
+                                Seconds(each.took), each.failed));
+  }
+  return tasks;
+}
+
 }  // namespace
 
 void BindTasks(nb::module_& m) {
@@ -165,10 +180,10 @@ void BindTasks(nb::module_& m) {
       .def("take_doubtful", &PyTaskPool::TakeDoubtful,
            "[(ref, exception, number of the function)] of tasks that raised, for judge().")
       .def("judge", &PyTaskPool::Judge, nb::arg("ref"), nb::arg("again"));
-  m.def("tasks_of", &TasksOf, nb::arg("number"), "Refs of tasks that are not over, of those that this running_number() started.");
-  m.def("cancel_calls_of", [](std::uint64_t number) { actors::CallReactor::Current().CancelStartedBy(number); },
-        nb::arg("number"), nb::call_guard<GilReleased>(),
-        "Cancels the calls of actors that have no answer, of those that this running_number() made.");
+  m.def("tasks_of", &TasksOf, nb::arg("number"), "Refs of tasks that are not over, of those that the call of this number started.");
+  m.def("ended_tasks", &EndedTasks, nb::arg("most"),
+        "[(hex of its ref, name, lane, seconds since its end, seconds it took, whether it failed)] of the latest tasks of this process "
+        "that are over, the oldest of them first; lane: 0 it ran nowhere.");
   m.def("cancel_task", &CancelTask, nb::arg("ref"), nb::arg("force"), nb::arg("recursive"),
         "(how, lane): 0 it is over, or no task's; 1 it will not run; 2 a process has it.");
 }

@@ -11,6 +11,7 @@
 #include "actors/caller/reactor.h"
 #include "actors/slots/answer.h"
 #include "actors/slots/waiter.h"
+#include "bindings/support/running.h"
 #include "bindings/support/gil.h"
 
 namespace troupe::bindings {
@@ -33,8 +34,12 @@ class GilHostOf : public Base {
  public:
   void Suspend() override { state_ = PyEval_SaveThread(); }
   void Resume() override { RetakeGil(state_); }
-  /// True: a signal handler raised, and its exception is set.
-  bool Interrupted() override { return PyErr_CheckSignals() != 0; }
+  /// True: a signal handler raised, and its exception is set. The time to hear as well of what the caller of the method that
+  /// waits has said.
+  bool Interrupted() override {
+    HearOfRunning();
+    return PyErr_CheckSignals() != 0;
+  }
   bool HandlesSignals() const override { return OnMainThread(); }
 
  private:

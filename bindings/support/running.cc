@@ -2,6 +2,10 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
+
+#include "actors/caller/reactor.h"
+#include "actors/tasks/task_pool.h"
 
 #include "bindings/support/nanobind.h"
 
@@ -16,7 +20,36 @@ void LookAhead(const RunningCall& call) {
   if (call.reads != nullptr) call.reads->LookAhead(actors::CallLimits(), nullptr);
 }
 
+bool StartedTasks(std::uint64_t number) {
+  const std::vector<actors::Slot*> tasks = actors::TaskPool::Children(number);
+  for (actors::Slot* task : tasks) task->Release();
+  return !tasks.empty();
+}
+
 }  // namespace
+
+std::uint64_t NextCallNumber() {
+  static std::uint64_t last = 0;  // the GIL's
+  return ++last;
+}
+
+void CancelStartedBy(std::uint64_t number) {
+  if (number == 0) return;
+  actors::CallReactor::Current().CancelStartedBy(number);  // now: the process may end with the call, and nobody else would
+  if (!StartedTasks(number)) return;
+  PyObject* const module = PyImport_ImportModule("troupe._tasks");
+  PyObject* const begun = module != nullptr ? PyObject_CallMethod(module, "cancel_started_soon", "K",
+                                                                  static_cast<unsigned long long>(number))
+                                            : nullptr;
+  if (begun == nullptr) PyErr_WriteUnraisable(nullptr);
+  Py_XDECREF(begun);
+  Py_XDECREF(module);
+}
+
+void HearOfRunning() {
+  const RunningCall* const call = Running::current();
+  if (call != nullptr && !call->cancelled && !call->coroutine) LookAhead(*call);
+}
 
 void BindCallRunning(nb::module_& m) {
   m.def(
@@ -28,17 +61,10 @@ void BindCallRunning(nb::module_& m) {
       },
       "(method, sequence) of the call that the serving thread runs, on that thread; else None.");
   m.def(
-      "running_number",
-      []() -> std::uint64_t {
-        const RunningCall* const call = Running::current();
-        return call != nullptr && call->recursive ? call->number : 0;
-      },
-      "Of a call that was cancelled with the tasks that it started: what tasks_of() takes; else 0.");
-  m.def(
       "is_cancelled",
       []() -> std::optional<bool> {
         RunningCall* const call = Running::current();
-        if (call == nullptr) return std::nullopt;
+        if (call == nullptr || call->coroutine) return std::nullopt;
         if (!call->cancelled) LookAhead(*call);
         return call->cancelled;
       },

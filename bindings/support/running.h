@@ -1,4 +1,5 @@
-// The call that the current thread runs: what get_runtime_context().is_canceled() asks. Needs the GIL.
+// The call that the current thread runs: what get_runtime_context().is_canceled() asks, and what it starts is cancelled with it.
+// Needs the GIL.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ struct RunningCall {
   bool told = false;              // that it is, since take_cancelled() was asked last
   actors::CallerConnection* reads = nullptr;  // on the serving thread: nobody else would read the word
   PyObject* method = nullptr;     // str, borrowed; of a call on the serving thread
-  std::uint64_t number = 0;       // of a call on the serving thread: tells it from all others of this process
-  bool recursive = false;         // cancelled with what it started
+  std::uint64_t number = 0;       // tells it from all others of this process
+  bool coroutine = false;         // a step of it: asyncio cancels it, it does not ask
 };
 
 /// Makes a call the current thread's, while it lives.
@@ -32,6 +33,13 @@ class Running {
   static inline thread_local RunningCall* current_ = nullptr;
   RunningCall* const before_;
 };
+
+/// Of a call that begins: RunningCall::number.
+std::uint64_t NextCallNumber();
+/// Cancels what the call of that number has started and is not over: calls of actors, and tasks, with what those started.
+void CancelStartedBy(std::uint64_t number);
+/// Reads what the caller of the call that this thread runs has said meanwhile, where nobody else would. Within a wait.
+void HearOfRunning();
 
 /// Binds is_cancelled() and running_call().
 void BindCallRunning(nanobind::module_& m);

@@ -208,11 +208,11 @@ PyObject* OnCompleted(PyObject* self, PyObject* callback) {
 
 PyObject* Settled(PyObject* self, PyObject*) { return Wrapped(FutureOf(self, &SettleFuture)); }
 
-PyObject* Cancel(PyObject* self, PyObject*) {
+PyObject* Cancel(PyObject* self, PyObject* recursive) {
   RefObject* ref = AsRef(self);
   if (!Usable(ref)) return nullptr;
   if (!ref->slot->done() && ref->channel != nullptr) {
-    ref->channel->channel->get()->Cancel(ref->slot);
+    ref->channel->channel->get()->Cancel(ref->slot, recursive == Py_True);
   }
   Py_RETURN_NONE;
 }
@@ -266,8 +266,8 @@ PyMethodDef methods[] = {
     {"as_future", AsFuture, METH_NOARGS,
      "An asyncio.Future of the running loop, or of the one that is set; to cancel it leaves the call as it is."},
     {"_settled", Settled, METH_NOARGS, "To be awaited: None once there is an answer."},
-    {"_cancel", Cancel, METH_NOARGS,
-     "Asks the actor not to run the call, or to end it; of one of several answers it asks nothing."},
+    {"_cancel", Cancel, METH_O,
+     "_cancel(recursive): asks the actor not to run the call, or to end it, and what it started; of one of several answers it asks nothing."},
     {"_is_end", IsEnd, METH_NOARGS, "Whether it is what follows the last item of a stream."},
     {"__copy__", Copy, METH_NOARGS, nullptr},
     {"__deepcopy__", Copy, METH_O, nullptr},

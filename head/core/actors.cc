@@ -12,6 +12,7 @@
 #include "head/core/outputs.h"
 #include "head/core/owners.h"
 #include "head/core/roles.h"
+#include "head/core/task_lists.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
@@ -77,7 +78,7 @@ void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus) {
 // Journals the death, tells who watches, and what follows from it. Not `ended`: it may still run where it was.
 void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception = {}, bool ended = true) {
   const ActorId id = actor.spec.actor;
-  TellOutput(turn, actor, true);
+  TellOutput(turn, actor, true, failure.pid);
   Node* node = actor.lends > 0 ? turn.FindNode(actor.place.node) : nullptr;
   if (node != nullptr) Lend(turn, *node, actor, 0);
   wire::ActorDied died;
@@ -206,6 +207,7 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   created.token = request.token;
   created.root = RootOf(turn, request, spec);
   if (spec.shown && created.root == request.owner) ReachRootAt(turn, created.root, request.route);
+  if (spec.leased) NoteTaskOwner(turn, request.route);
   created.launch = request.launch;
   created.epoch = request.epoch;
   const bool reserves = !spec.run_resources.empty() && spec.group.IsNil();
@@ -279,6 +281,7 @@ void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message) {
   live.address = message.address;
   live.address.incarnation = message.incarnation;
   turn.Append(std::move(live));
+  if (!message.address.repr_name.empty()) TellOutput(turn, *actor, false);
   PushActor(turn, *actor);
 }
 

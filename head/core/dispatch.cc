@@ -18,6 +18,7 @@
 #include "head/core/roles.h"
 #include "head/core/roster.h"
 #include "head/core/status.h"
+#include "head/core/task_lists.h"
 #include "head/core/tokens.h"
 
 namespace troupe::head {
@@ -68,6 +69,7 @@ class Reads {
   bool operator()(const wire::GetGroup& m) { return OnGetGroup(t_, r_, m), true; }
   bool operator()(const wire::ListGroups&) { return OnListGroups(t_, r_), true; }
   bool operator()(const wire::ListEvents&) { return OnListEvents(t_, r_), true; }
+  bool operator()(const wire::ListTasks& m) { return OnListTasks(t_, r_, m), true; }
   bool operator()(const wire::GetStatus&) { return OnGetStatus(t_, r_), true; }
   bool operator()(const wire::WaitMarker& m) { return OnWaitMarker(t_, r_, m), true; }
   template <class Other>
@@ -99,6 +101,7 @@ class Writes {
   bool operator()(const wire::KvDelete& m) { return OnKvDelete(t_, r_, m), true; }
   bool operator()(const wire::KvList& m) { return OnKvList(t_, r_, m), true; }
   bool operator()(const wire::CertifyProcess& m) { return OnCertifyProcess(t_, r_, m), true; }
+  bool operator()(const wire::TasksTold& m) { return OnTasksTold(t_, r_, m, attachment_), true; }
   bool operator()(const wire::CreateToken& m) { return OnCreateToken(t_, r_, m), true; }
   bool operator()(const wire::ListTokens&) { return OnListTokens(t_, r_), true; }
   bool operator()(const wire::RevokeToken& m) { return OnRevokeToken(t_, r_, m), true; }

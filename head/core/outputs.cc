@@ -20,7 +20,7 @@ void ReachRootAt(Turn& turn, const OwnerId& root, const Route& route) {
   }
 }
 
-void TellOutput(Turn& turn, const Actor& actor, bool ended) {
+void TellOutput(Turn& turn, const Actor& actor, bool ended, std::int32_t pid) {
   if (actor.root.IsNil() || actor.place.node.IsNil()) return;
   const auto route = turn.state.output_routes.find(actor.root);
   if (route == turn.state.output_routes.end()) return;
@@ -31,6 +31,11 @@ void TellOutput(Turn& turn, const Actor& actor, bool ended) {
   output.class_name = actor.spec.class_name;
   output.name = actor.spec.name;
   output.ended = ended;
+  output.pid = pid;
+  if (actor.address.incarnation == actor.incarnation) {
+    output.repr_name = actor.address.repr_name;
+    if (pid == 0) output.pid = actor.address.pid;
+  }
   turn.SendTo(route->second, std::move(output));
 }
 

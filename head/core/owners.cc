@@ -14,6 +14,7 @@
 #include "head/core/roles.h"
 #include "head/core/roster.h"
 #include "head/core/runs.h"
+#include "head/core/task_lists.h"
 
 namespace troupe::head {
 namespace {
@@ -89,8 +90,11 @@ void NoteNodeKey(Turn& turn, const SessionOpened& input) {
 }  // namespace
 
 void DropWatches(Turn& turn, const Node& node) {
-  if (!node.session.IsNil()) DropRoutes(turn.state, node.session, nullptr);
-  if (!node.last_session.IsNil()) DropRoutes(turn.state, node.last_session, nullptr);
+  for (const SessionId& session : {node.session, node.last_session}) {
+    if (session.IsNil()) continue;
+    DropRoutes(turn.state, session, nullptr);
+    DropTaskOwners(turn, session, nullptr);
+  }
 }
 
 void ResumeWatches(Turn& turn, Node& node, const SessionId& session) {
@@ -100,6 +104,7 @@ void ResumeWatches(Turn& turn, Node& node, const SessionId& session) {
   for (auto& [id, route] : turn.state.output_routes) {
     if (!before.IsNil() && route.session == before) route.session = session;
   }
+  MoveTaskOwners(turn.state, before, session);
   for (auto& [id, launch] : turn.state.launches) {
     Move(launch.watchers, before, session);
     if (!before.IsNil() && launch.driver_route.session == before) launch.driver_route.session = session;
@@ -144,6 +149,7 @@ void CloseSession(Turn& turn, const SessionId& id) {
     return;
   }
   DropRoutes(turn.state, id, nullptr);
+  DropTaskOwners(turn, id, nullptr);
   TellWatchersLeft(turn);
   const OwnerId owner(session.subject);
   const auto entry = turn.state.owners.find(owner);
@@ -159,6 +165,7 @@ void CloseSession(Turn& turn, const SessionId& id) {
 
 void OnProcessGone(Turn& turn, const SessionId& session, const ProcessId& process) {
   DropRoutes(turn.state, session, &process);
+  DropTaskOwners(turn, session, &process);
   const auto worker = turn.state.sessions.find(session);
   if (worker == turn.state.sessions.end() || !WasOn(turn, worker->second.node, process)) return;
   turn.state.rank_processes.erase(process);

@@ -80,13 +80,14 @@ inline constexpr RoleRow kRoles[] = {
     Look<wire::WatchLaunch>(), Look<wire::GetLaunch>(), Look<wire::ListLaunches>(),
     Look<wire::WaitMarker>(), Look<wire::WatchActor>(own), Look<wire::GetNamedActor>(),
     Look<wire::ListActors>(), Look<wire::GetGroup>(), Look<wire::ListGroups>(),
-    Look<wire::GetStatus>(), Look<wire::ListEvents>(),
+    Look<wire::GetStatus>(), Look<wire::ListEvents>(), Look<wire::ListTasks>(),
 
     Act<wire::SubmitLaunch>(), Act<wire::CancelLaunch>(), Act<wire::GetResult>(),
     Act<wire::AcquireDriver>(), Act<wire::RenewDriver>(), Act<wire::Complete>(),
     Act<wire::CreateActor>(), Act<wire::KillActor>(), Act<wire::CreateGroup>(),
     Act<wire::RemoveGroup>(), Act<wire::KvPut>(), Act<wire::KvGet>(),
     Act<wire::KvDelete>(), Act<wire::KvList>(), Act<wire::CertifyProcess>(),
+    Act<wire::TasksTold>(),
 
     Govern<wire::CreateToken>(), Govern<wire::ListTokens>(), Govern<wire::RevokeToken>(),
     Govern<wire::StopCluster>(),
@@ -104,7 +105,8 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<wire::KvValue>(), NotToTheHead<wire::KvKeys>(), NotToTheHead<wire::ClusterStatus>(),
     NotToTheHead<wire::TokenCreated>(), NotToTheHead<wire::TokenList>(), NotToTheHead<wire::TokenRevoked>(),
     NotToTheHead<wire::Revoked>(), NotToTheHead<wire::ProcessCertificate>(), NotToTheHead<wire::OutputOf>(),
-    NotToTheHead<wire::EventList>(), NotToTheHead<wire::AskRanks>(), NotToTheHead<wire::StopRanks>(),
+    NotToTheHead<wire::EventList>(), NotToTheHead<wire::TellTasks>(),
+    NotToTheHead<wire::AskRanks>(), NotToTheHead<wire::StopRanks>(),
     // What a worker is asked (worker/peer_server.cc), and what it says to its processes and they to it.
     NotToTheHead<wire::ReadLog>(), NotToTheHead<wire::LogChunk>(), NotToTheHead<wire::ReadLogs>(),
     NotToTheHead<wire::LogParts>(), NotToTheHead<wire::ReadStacks>(), NotToTheHead<wire::StackDump>(),

@@ -241,6 +241,13 @@ struct QueueMemory {
   Instant keep_due = Instant::max();  // when one of the others may keep a place
 };
 
+/// A question for tasks that somebody has not answered yet (task_lists.h).
+struct TaskListing {
+  RequestId ask;
+  Route asker;
+  std::set<Route> waits_for;
+};
+
 /// What somebody has begun to wait for (room.h): by whose room it is (nil: the cluster's) and the resource.
 struct RoomWanted {
   struct Who {
@@ -288,6 +295,8 @@ struct State {
   std::map<ProcessId, std::pair<LaunchId, std::uint32_t>> rank_processes;  // of open launches: Rank::process
   Chronicle chronicle;  // for who asks what has happened
   std::map<OwnerId, Route> output_routes;  // of programs that show output, while they are reached (outputs.h)
+  std::set<Route> task_owners;  // who has said that it has tasks, while it is reached (task_lists.h)
+  std::deque<TaskListing> task_listings;  // under way, the oldest first
   Timers timers;
   Waits waits;  // for markers
   Instant started{};

@@ -15,6 +15,7 @@ STREAMS = {
     "a bar that leaves the cursor in front": ("0%\r50%\r100%\r\n", ["100%"]),
     "a bar without an end": ("\r0%\r10%\r90%", ["90%"]),
     "erased": ("\r\x1b[2K10%\r\x1b[2K20%\r\x1b[K30%\n", ["30%"]),
+    "erased below": ("own\x1b[s\n\r\x1b[K10%\x1b[1A\x1b[s\n\r\x1b[K\x1b[1A", ["own"]),
     "colours and wide letters": ("\r\x1b[31mä\x1b[0m\r\x1b[32m界\x1b[0m\n", ["\x1b[32m界\x1b[0m"]),
 }
 NESTED = "".join(f"\router {i}\n\rinner {i}\x1b[A" for i in range(50)) + "\router done\n\n"

@@ -17,9 +17,13 @@ from collections.abc import Callable, Iterator
 from fcntl import ioctl
 from pathlib import Path
 from termios import TIOCSWINSZ
+from typing import Any
 
 import pytest
 from conftest import TIMEOUT_S, Home
+
+import troupe
+from troupe.launch import distributed
 
 COLUMNS, HEIGHT = 100, 24
 BAR = """
@@ -53,6 +57,21 @@ with ray.init(num_cpus=1):
     ref = a.train.remote({gate!r})
     ray.get(ref)
     print("own words")
+"""
+DRIVER = BAR + """
+import troupe as ray
+from troupe.launch import ray_launch
+@ray_launch(processes=2)
+def drive(gate):
+    @ray.remote(num_cpus=0)
+    class A:
+        def train(self, gate):
+            bar(20, gate)
+    actors = [A.remote() for _ in range(2)]
+    ray.get([each.train.remote(gate) for each in actors])
+    print("the driver is done")
+drive.distributed({gate!r})
+print("own words")
 """
 RICH = """
 from troupe.launch import distributed
@@ -158,11 +177,13 @@ def gate(home: Home, tmp_path: Path) -> Iterator[Path]:
 
 def started(text: str, kind: str) -> bool:
     """Whether all bars are seen half way."""
+    if kind == "driver's actors":
+        return len(re.findall(r"^\[0\] \(A [0-9a-f]{8}\) 45% of an actor$", text, re.M)) == 2
     wanted = [f"[{rank}] 45% of {rank}" for rank in range(4)] if kind == "ranks" else ["45% of an actor"]
     return all(each in text for each in wanted)
 
 
-@pytest.mark.parametrize("kind, code", [("ranks", RANKS), ("actor", ACTOR)])
+@pytest.mark.parametrize("kind, code", [("ranks", RANKS), ("actor", ACTOR), ("driver's actors", DRIVER)])
 def test_in_a_terminal_bars_are_seen_moving(home: Home, gate: Path, kind: str, code: str) -> None:
     terminal = Terminal(code.replace("{gate!r}", repr(str(gate))))
     assert terminal.until(lambda text: started(text, kind)), terminal.screen.text()
@@ -171,8 +192,35 @@ def test_in_a_terminal_bars_are_seen_moving(home: Home, gate: Path, kind: str, c
     assert "45%" not in shown and "own words" in shown.splitlines(), shown
     for rank in range(4) if kind == "ranks" else ():
         assert shown.splitlines().count(f"[{rank}] 100% of {rank}") == 1 and f"[{rank}] rank {rank} is done" in shown.splitlines()
+    if kind != "ranks":
+        assert len([line for line in shown.splitlines() if line.endswith(") 100% of an actor")]) == (1 if kind == "actor" else 2), shown
+    if kind == "driver's actors":
+        assert "[0] the driver is done" in shown.splitlines() and "[0]" not in [line.strip() for line in shown.splitlines()], shown
+
+
+@pytest.mark.parametrize("kind", ["actor", "launch"])
+def test_logs_that_are_followed_show_bars_moving(home: Home, gate: Path, kind: str) -> None:
+    troupe.init(home.json("start", "--head", "--port", "0", "--num-cpus", "4")["address"])
+    space: dict[str, Any] = {}
+    exec(BAR, space)  # noqa: S102  (as the programs have it)
+    bar = space["bar"]
     if kind == "actor":
-        assert len([line for line in shown.splitlines() if line.endswith(") 100% of an actor")]) == 1, shown
+        actor = troupe.remote(type("A", (), {"train": lambda self, gate: bar(20, gate)})).remote()
+        ref, identity = actor.train.remote(str(gate)), actor._actor_id.hex()
+    else:
+        handle = distributed(processes=1, remote=True, quiet=True)(lambda gate: bar(20, gate)).submit(str(gate))
+        identity = handle.id
+    terminal = Terminal(f"import sys; sys.argv = ['troupe', 'logs', {identity!r}, '--follow']\nfrom troupe.cli import main\nmain()")
+    words = "45% of an actor" if kind == "actor" else "[0] 45% of 0"
+    assert terminal.until(lambda text: words in text), terminal.screen.text()
+    open_gate(gate)
+    if kind == "actor":
+        troupe.get(ref, timeout=TIMEOUT_S)
+        troupe.kill(actor)
+    else:
+        handle.result(TIMEOUT_S)
+    shown = terminal.end()
+    assert shown.splitlines().count(words.replace("45", "100")) == 1 and "45%" not in shown, shown
 
 
 @pytest.mark.parametrize("kind, code", [("ranks", RANKS), ("actor", ACTOR)])

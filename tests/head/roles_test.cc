@@ -27,7 +27,7 @@ const std::map<std::string, std::string> kExpected = {
     {"KvPut", "a-o---"},        {"KvGet", "a-o---"},          {"KvDelete", "a-o---"},      {"KvList", "a-o---"},
     {"CertifyProcess", "a-o---"}, {"CreateToken", "a-----"},  {"ListTokens", "a-----"},    {"RevokeToken", "a-----"},
     {"StopCluster", "a-----"},  {"RanksSeen", "-o----"},      {"RankLeft", "-o----"},      {"ActorLends", "-o----"},
-    {"RankWhere", "-o----"},
+    {"RankWhere", "-o----"},    {"ListTasks", "a-a-a-"},      {"TasksTold", "a-o---"},
 };
 
 class Roles : public HeadFixture {

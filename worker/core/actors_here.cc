@@ -200,6 +200,7 @@ bool ActorsHere::OnMessage(Process& process, wire::Message message, Instant now,
   }
   if (!ready->failed) {
     actor->ready = true;
+    actor->repr_name = std::move(ready->repr_name);
     PostStarted(*actor, out);
     return true;
   }
@@ -296,6 +297,7 @@ void ActorsHere::PostStarted(const Actor& actor, Effects* out) {
   address.port = context_.facts.listen_port;
   address.incarnation = actor.start.incarnation;
   address.process = actor.process;
+  address.repr_name = actor.repr_name;
   if (process != nullptr) {
     address.unix_path = process->socket_path;
     address.pid = process->pid;

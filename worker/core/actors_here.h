@@ -51,6 +51,7 @@ class ActorsHere {
     bool leaves = false;        // it has said so: its life is over
     bool graceful = false;
     std::string end_reason;
+    std::string repr_name;      // once it is ready
     wire::Failure failure;      // of the constructor
     std::string attachment;
     std::uint64_t ticket = 0;

@@ -80,9 +80,9 @@ std::vector<LaneId> TaskDispatch::Willing() const {
   return willing;
 }
 
-void TaskDispatch::Answered(LaneId id, const std::vector<Task*>& tasks, Instant now, bool lost) {
+Duration TaskDispatch::Answered(LaneId id, const std::vector<Task*>& tasks, Instant now, bool lost) {
   const auto found = lanes_.find(id);
-  if (found == lanes_.end() || tasks.empty()) return;
+  if (found == lanes_.end() || tasks.empty()) return {};
   Lane& lane = found->second;
   const Duration each = (now - lane.since) / static_cast<std::int64_t>(tasks.size());
   for (Task* task : tasks) {
@@ -91,6 +91,7 @@ void TaskDispatch::Answered(LaneId id, const std::vector<Task*>& tasks, Instant 
     --lane.tasks;
   }
   lane.since = now;
+  return each;
 }
 
 void TaskDispatch::Again(Task& task) {

@@ -59,8 +59,8 @@ class TaskDispatch {
   Task* Next(LaneId lane, Instant now);
   /// Lanes that may take what waits.
   std::vector<LaneId> Willing() const;
-  /// Tasks of a lane were answered, by its process or by its end.
-  void Answered(LaneId lane, const std::vector<Task*>& tasks, Instant now, bool lost);
+  /// Tasks of a lane were answered, by its process or by its end. How long each of them was first there, on average.
+  Duration Answered(LaneId lane, const std::vector<Task*>& tasks, Instant now, bool lost);
   /// A task that was answered goes again, behind those of its kind that came back before it.
   void Again(Task& task);
   /// It did not leave after all: it waits before all others.

@@ -45,14 +45,15 @@ class ActorMethod(Caller):
             del self.remote
 
     def _first(self, /, *args: Any, **kwargs: Any) -> Any:
-        bound = self._link.bind(self, self._target, self._check, self._life)
-        if self._options.gathered:
-            from troupe import _streams
+        with self._link._lock:  # else it may be told to unbind() before it has what it is to drop
+            bound = self._link.bind(self, self._target, self._check, self._life, waits=self._retries != 0)
+            if self._options.gathered:
+                from troupe import _streams
 
-            bound = _streams.gathering(bound)
-        if _api.around_wait is not None:
-            bound = _api.lending(bound)
-        self.remote = bound
+                bound = _streams.gathering(bound)
+            if _api.around_wait is not None:
+                bound = _api.lending(bound)
+            self.remote = bound
         return bound(*args, **kwargs)
 
     def _retried(self, /, *args: Any, **kwargs: Any) -> Any:

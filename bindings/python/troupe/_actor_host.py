@@ -7,12 +7,13 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from troupe import _failures, _finish, _leave, _process_groups, _session, _stopping, exceptions
+from troupe import _callbacks, _failures, _finish, _leave, _process_groups, _session, _stopping, exceptions
 from troupe._method_options import Traits
 from troupe._process_channel import ProcessChannel
 
 
 ASYNC_CONCURRENCY = 1000
+REPR_CHARS_MAX = 256
 
 
 class ActorContext:
@@ -46,7 +47,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     from troupe import _calls
 
     server = _calls.listen(begin["socket_path"], channel.control)
-    channel.send("ActorReady", {"failed": False})
+    channel.send("ActorReady", {"failed": False, "repr_name": _repr_of(living[0])})
     channel.started()
     left = _calls.serve(
         server, living[0], find=lambda name: find(living[0], traits, name), groups=running["groups"],
@@ -56,6 +57,19 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
         _crash(left)
     del left  # its frames hold the instance
     _end(channel, living, loop)
+
+
+def _repr_of(instance: Any) -> str:
+    """How an instance of a class with a `__repr__` of its own is shown, in one line; "" of others, and where that raises."""
+    if type(instance).__repr__ is object.__repr__:
+        return ""
+    try:
+        text = str(repr(instance))
+    except Exception as error:
+        _callbacks.report(f"repr() of the actor {ActorContext.current.class_name if ActorContext.current else ''}", error)
+        return ""
+    line = text.partition("\n")[0]
+    return line if len(line) <= REPR_CHARS_MAX else line[:REPR_CHARS_MAX - 3] + "..."
 
 
 def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple:

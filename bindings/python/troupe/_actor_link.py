@@ -2,7 +2,8 @@
 
 Calls made before the actor is alive wait in the channel, encoded, and leave when it is; nothing is kept
 twice. When the actor is started again, calls under way end as the channel says (NotSentError,
-MaybeExecutedError), and later ones wait in the next channel.
+MaybeExecutedError), and later ones wait in the next channel; in programs written for Ray those that may not be made
+again are refused until it is alive.
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _calls, _lives, _session, exceptions
+from troupe import _calls, _lives, _program, _session, exceptions
 from troupe._failures import last_lines
 from troupe._parameters import Check
 from troupe.ray_compat import _words
@@ -42,11 +43,13 @@ class ActorLink:
         self.pending_max = pending_max
         self.ordered = ordered
         self.incarnation = 0
+        self._restarts_seen = 0             # of the life that is alive, or was
         self._channel: Any = None           # None until the next call, which makes one
         self._alive: dict | None = None     # the head's last word, while that is "alive"
         self._error: exceptions.TroupeError | None = None
         self._out_of_reach = False          # the error may pass: its node is lost without a verdict
         self._silence: exceptions.TroupeError | None = None  # the session has ended: of what is not alive there is no word
+        self._refusing: Any = None          # while its process is being started again: where calls end that do not wait for that
         self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
         self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
         self._lock = threading.RLock()
@@ -78,13 +81,15 @@ class ActorLink:
             link = links[actor] = cls(session, actor, class_name, pending_max, ordered)
             return link, True
 
-    def bind(self, caller: Caller, target: str, check: Check | None = None, keeps: Any = None) -> Bound:
-        """A callable that starts calls of `target`, until `caller.unbind()`; `check` refuses wrong ones, `keeps` lives on."""
+    def bind(self, caller: Caller, target: str, check: Check | None = None, keeps: Any = None, *, waits: bool = True) -> Bound:
+        """A callable that starts calls of `target`, until `caller.unbind()`; `check` refuses wrong ones, `keeps` lives on.
+        Unless it `waits`, a call during a restart of the actor ends as unavailable."""
         with self._lock:
             self._callers.add(caller)
             if "returns=*" in target:
                 from troupe import _streams  # noqa: F401  (what such a call gives)
-            return self._open().method(target, check, keeps)
+            channel = self._refusing if not waits and self._refusing is not None else self._open()
+            return channel.method(target, check, keeps)
 
     def keep(self, given: Any, *, restarts: bool) -> None:
         """Holds what the constructor's arguments name until it has run; where it may run again, until it never will."""
@@ -106,6 +111,7 @@ class ActorLink:
         with self._lock:
             self._error = error
             self._alive = None
+            self._admit()
             channels, self._ended = [*self._ended, self._bringing, self._channel], []
             self._bringing = None
         for channel in filter(None, channels):
@@ -146,6 +152,8 @@ class ActorLink:
             if info["state"] == "starting" and info["address"]["pid"]:
                 self._bring(info["address"])
             incarnation = info["address"]["incarnation"]
+            if info["state"] != "alive" and info["restarts"] > self._restarts_seen:
+                self._refuse(info["restarts"])
             if info["state"] != "alive":  # being started again; or what came before, overtaken by the news that it is alive
                 again = self._alive is not None and incarnation > self.incarnation
                 return self._retire("its process is gone; it is being started again") if again else None
@@ -154,6 +162,8 @@ class ActorLink:
             if self._alive is not None:
                 self._retire("its process is gone; it was started again")
             self.incarnation, self._alive = incarnation, info
+            self._restarts_seen = info["restarts"]
+            self._admit()
             if self._channel is not None:
                 self._aim(info)
         return None
@@ -164,6 +174,22 @@ class ActorLink:
             self._silence = exceptions.ActorUnavailableError(f"{self.label}: {error}; there is no word of it any more")
             if self._alive is None and self._error is None:
                 self.fail(self._silence)
+
+    def _refuse(self, restarts: int) -> None:
+        """Its process is being started again: as with Ray, calls that may not be made again end at once until it is alive."""
+        if self._refusing is not None or not _program.follows_ray():
+            return
+        self._refusing = _calls.channel_later(self.label, self.pending_max, self.ordered)
+        _calls.fail(self._refusing, exceptions.ActorUnavailableError(
+            f"The actor is temporarily unavailable: {self.label} is being started again (restart {restarts}), and the call, which has no "
+            "max_task_retries, was not sent. Make it again later, or give the actor max_task_retries, with which its calls wait"))
+        self._unbind()
+
+    def _admit(self) -> None:
+        """It is alive, or dead for good: nobody is refused any more."""
+        refusing, self._refusing = self._refusing, None
+        if refusing is not None:
+            self._unbind()
 
     def _bring(self, address: dict) -> None:
         """Its process, on another host than who made it, waits for the refs inside its constructor's arguments."""
@@ -281,9 +307,12 @@ class ActorLink:
 
     def _drop(self) -> Any:
         channel, self._channel = self._channel, None
+        self._unbind()
+        return channel
+
+    def _unbind(self) -> None:
         for caller in list(self._callers):
             caller.unbind()
-        return channel
 
     def _lost(self, channel: Any) -> None:
         """The connection to another host ended. Calls under way wait for a verdict; later ones dial anew."""

@@ -322,7 +322,8 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
     A call that waits for its actor is not run; a coroutine gets asyncio's cancellation; a plain method goes on,
     and may ask `get_runtime_context().is_canceled()`. `get` of a cancelled call raises TaskCancelledError. What
     is over, or does not listen, answers as ever. A task that runs gets KeyboardInterrupt, with `force=True` its
-    process is ended; with it, unless `recursive=False`, go the tasks that it started and the calls of actors that it made, theirs too.
+    process is ended. With a task or a call, unless `recursive=False`, go the tasks that it started and the calls of actors that it made,
+    theirs too; a plain method of an actor that runs one at a time hears of it where it waits for refs, or asks `is_canceled()`.
     Raises TypeError for what is no ref, ValueError for `force=True` with the call of an actor's method.
     """
     from troupe import _calls, _retries, _streams, _tasks
@@ -334,11 +335,11 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
         raise TypeError(f"cancel() takes an ObjectRef or an ObjectRefGenerator, not {type(ref).__name__}")
     if _tasks.cancel(ref, force=force, recursive=recursive):
         return
-    if not force and _retries.cancel(ref):
+    if not force and _retries.cancel(ref, recursive=recursive):
         return
     if force:
         raise ValueError("force=True is not supported for actor tasks: it would end the actor; troupe.kill() does")
-    ref._cancel()
+    ref._cancel(recursive)
 
 
 def nodes() -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
 """Output of other processes on this one's stdout and stderr: lines as they are finished, and progress bars while they move.
 
 In a terminal the bars lie below the line that the cursor is on, and are drawn again a few times a second; the cursor stays where it is,
-so that what the program itself prints is never drawn over. In a notebook they are an output of the cell that is updated. Elsewhere, as in a
-file, a bar is one line, once it is finished.
+so that what the program itself prints is never drawn over. In a notebook they are an output of the cell that is updated. In a rank, whose
+output is read by who shows it (`_rows`), they are rows below the one that it writes. Elsewhere, as in a file, a bar is one line, once it is
+finished.
 """
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ import unicodedata
 from collections.abc import Hashable
 from typing import Any
 
-from troupe import _visible
+from troupe import _rows, _visible
 
 REDRAW_S = 0.2
 BARS_MAX = 20
@@ -39,11 +40,12 @@ class Live:
 
     def show(self, key: Hashable, label: str, lines: list[str], bars: list[str], *, is_error: bool) -> None:
         """Prints finished lines of a stream, `key`, and has its bars drawn instead of the former ones."""
-        text = "".join(f"{label} {_visible.output(line)}\n" for line in lines)
+        label = f"{label} " if label else ""
+        text = "".join(f"{label}{_visible.output(line)}\n" for line in lines)
         with self._lock:
             had = self._bars.pop(key, None) if not bars else self._bars.get(key)
             if bars and self._place() is not None:
-                self._bars[key] = [f"{label} {_visible.output(bar).strip()}" for bar in bars]
+                self._bars[key] = [f"{label}{_visible.output(bar).strip()}" for bar in bars]
             if text:
                 self._print(text, sys.stderr if is_error else sys.stdout)
             if not self._bars and self._drawn:
@@ -70,7 +72,7 @@ class Live:
             self._draw()
 
     def _print(self, text: str, stream: Any) -> None:
-        if self._drawn and _is_terminal(stream):
+        if self._drawn and (_is_terminal(stream) or stream is self._place()):
             self._erase()
             stream.write(text)
             stream.flush()
@@ -99,7 +101,7 @@ class Live:
         for stream in (sys.stderr, sys.stdout):
             if _is_terminal(stream) or _is_notebook(stream):
                 return stream
-        return None
+        return sys.stderr if _is_read_as_rows() else None
 
     def _draw(self) -> None:
         place = self._place()
@@ -108,6 +110,9 @@ class Live:
             return
         if _is_notebook(place):
             self._draw_in_cell(bars)
+            return
+        if not _is_terminal(place):
+            self._draw_as_rows(place, bars[:BARS_MAX])
             return
         columns, height = shutil.get_terminal_size()
         most = max(1, min(height - 2, BARS_MAX))
@@ -124,21 +129,31 @@ class Live:
 
     def _erase(self) -> None:
         place = self._place()
-        if self._drawn and place is not None:
+        if self._drawn and place is not None and not _is_terminal(place) and not _is_notebook(place):
+            self._draw_as_rows(place, [])
+        elif self._drawn and place is not None:
             place.write(_ERASE_BELOW)
             place.flush()
         self._drawn = 0
 
+    def _draw_as_rows(self, place: Any, bars: list[str]) -> None:
+        """The rows below, and those of them that were bars before and are none now; the row that the program writes stays as it is."""
+        rows = bars + [""] * (self._drawn - len(bars))
+        if rows:
+            place.write(_rows.BELOW + "".join(f"\n\r\x1b[K{row}" for row in rows) + f"\x1b[{len(rows)}A")
+            place.flush()
+        self._drawn = len(bars)
+
     def _draw_in_cell(self, bars: list[str]) -> None:
+        """One output for all the bars of a cell: short ones that follow each other do not fill it."""
+        from IPython import get_ipython
         from IPython.display import display
 
-        data = {"text/plain": "\n".join(bars)}
-        if self._notebook is None and bars:
-            self._notebook = display(data, raw=True, display_id=True)
-        elif self._notebook is not None:
-            self._notebook.update(data, raw=True)
-        if not bars:
-            self._notebook = None
+        data, cell = {"text/plain": "\n".join(bars)}, get_ipython().execution_count
+        if self._notebook is not None and (self._notebook[1] == cell or not bars):
+            self._notebook[0].update(data, raw=True)
+        elif bars:
+            self._notebook = display(data, raw=True, display_id=True), cell
 
 
 def _is_terminal(stream: Any) -> bool:
@@ -146,6 +161,12 @@ def _is_terminal(stream: Any) -> bool:
         return bool(stream.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
     except Exception:  # closed, or no stream
         return False
+
+
+def _is_read_as_rows() -> bool:
+    """Whether this process is a rank."""
+    session = getattr(sys.modules.get("troupe._session"), "current_or_none", lambda: None)()
+    return session is not None and session.in_process
 
 
 def _is_notebook(stream: Any) -> bool:

@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from troupe import _callbacks, _live, _rows, _visible, _workers, exceptions
+from troupe import _callbacks, _live, _program, _rows, _visible, _workers, exceptions
 from troupe.state import TASKS_CLASS
 
 CHUNK_BYTES = 256 << 10
@@ -37,9 +37,7 @@ class Outputs:
             node = self._nodes.get(told["node"])
             if node is None:
                 node = self._nodes[told["node"]] = _NodeOutput(self, self._session, told["node"], told["node_name"])
-        who = "task" if told["class_name"] == TASKS_CLASS else told["class_name"]
-        label = f'{who} "{told["name"]}"' if told["name"] else f"{who} {told['actor'][:8]}"
-        node.hear(told["actor"], label, told["ended"])
+        node.hear(told["actor"], _label_of(told), told["pid"], told["ended"])
 
     def connected(self) -> None:
         """There is a link to a worker: what was said last is to be shown before it is closed."""
@@ -66,11 +64,18 @@ def of(session: Any) -> Outputs:
     return outputs
 
 
+def _label_of(told: dict) -> str:
+    who = "task" if told["class_name"] == TASKS_CLASS else told["class_name"]
+    if _program.follows_ray():
+        return told["repr_name"] or who
+    return f'{who} "{told["name"]}"' if told["name"] else f"{who} {told['actor'][:8]}"
+
+
 class _Stream:
-    """One of the two of an actor."""
+    """One of the two of an actor. `pid`: of who wrote what comes, where that is known."""
 
     def __init__(self, label: str, offset: int) -> None:
-        self.label, self.offset = label, offset
+        self.label, self.offset, self.pid = label, offset, 0
         self.rows = _rows.Rows()
         self.over = False
 
@@ -80,7 +85,7 @@ class _NodeOutput:
 
     def __init__(self, outputs: Outputs, session: Any, node: str, name: str) -> None:
         self._outputs, self._session, self._node, self._name = outputs, session, node, name
-        self._where = ""
+        self._where = self._address = ""  # of another host
         self._lock = threading.Lock()
         self._streams: dict[tuple[str, bool], _Stream] = {}
         self._read: OrderedDict[tuple[str, bool], int] = OrderedDict()
@@ -92,15 +97,14 @@ class _NodeOutput:
         self._closing = False
         self._hurry = threading.Event()
 
-    def hear(self, actor: str, label: str, over: bool) -> None:
-        """An actor is here now, or its process ends."""
+    def hear(self, actor: str, label: str, pid: int, over: bool) -> None:
+        """An actor is here now, is alive, or its process ends."""
         with self._lock:
             for key in ((actor, False), (actor, True)):
-                if over:
-                    if key in self._streams:
-                        self._streams[key].over = True
-                elif not self._closing:
+                if not over and not self._closing:
                     self._streams.setdefault(key, _Stream(label, self._read.pop(key, 0))).over = False
+                if (stream := self._streams.get(key)) is not None:
+                    stream.label, stream.pid, stream.over = label, pid or stream.pid, over or stream.over
             self._look_again()
 
     def close(self) -> threading.Thread | None:
@@ -189,7 +193,7 @@ class _NodeOutput:
         whole = stream.rows.feed(text, ended=part["ended"])
         if part["dropped_bytes"]:
             whole = [f"... {part['dropped_bytes']} bytes of output were dropped here (size cap) ...", *whole]
-        stream.offset = part["next"]
+        stream.offset, stream.pid = part["next"], part["pid"] or stream.pid
         self._say(stream, whole, is_error)
 
     def _end(self, key: tuple[str, bool], stream: _Stream) -> None:
@@ -202,11 +206,14 @@ class _NodeOutput:
 
     def _request(self, fields: dict) -> tuple[list[dict], bytes]:
         link = _workers.link(self._session, self._node)
-        self._where = "" if link.here else f", {self._name}"
+        self._where, self._address = ("", "") if link.here else (f", {self._name}", f", ip={link.host}")
         self._outputs.connected()
         _, answer, text = link.request("ReadLogs", fields, timeout=LONG_POLL_MS / 1000 + 30)
         return answer["parts"], text
 
     def _say(self, stream: _Stream, lines: list[str], is_error: bool) -> None:
-        label = _visible.name(stream.label + self._where)
+        where = self._where
+        if _program.follows_ray():
+            where = f" pid={stream.pid}{self._address}" if stream.pid else ""
+        label = _visible.name(stream.label + where)
         _live.show(stream, f"({label})", lines, stream.rows.live(), is_error=is_error)

@@ -122,7 +122,7 @@ class RetriedCalls(Caller):
 
     def bound(self, target: str) -> Any:
         """What starts calls of `target`."""
-        with self._lock:
+        with self._lock, self._link._lock:  # the link's: else unbind() may come before what it is to drop
             found = self._bound.get(target)
             if found is None:
                 found = self._bound[target] = self._link.bind(self, target)
@@ -167,7 +167,8 @@ class RetriedCalls(Caller):
         with self._lock:
             if error is not None and call.frozen.failed():
                 return self._answer(call, error)
-            if isinstance(error, LOST) and not isinstance(error, exceptions.TaskError) and call.may_go_again():
+            lost = isinstance(error, LOST) and not isinstance(error, exceptions.TaskError) and not self._link.dead  # nor is the session over
+            if lost and call.may_go_again():
                 self._link.suspect(error)
                 return self._send(self._line.lost(call.number))
             if error is not None and retries(call.options, error) and call.may_go_again():
@@ -204,14 +205,14 @@ class OpenCall:
 _open: dict[str, _Call | OpenCall] = {}  # by the ref that their caller has
 
 
-def cancel(ref: Any) -> bool:
-    """Cancels a call that may be made again; False: the ref is of none."""
+def cancel(ref: Any, *, recursive: bool) -> bool:
+    """Cancels a call that may be made again, and with `recursive` what it started; False: the ref is of none."""
     call = _open.get(ref.hex())
     if call is None:
         return False
     call.cancelled = True
     for attempt in call.attempt[:1]:
-        attempt._cancel()
+        attempt._cancel(recursive)
     return True
 
 

@@ -13,8 +13,11 @@ import re
 
 LINE_CHARS_MAX = 256 << 10
 ROWS_MAX = 32
-_STEP = re.compile("(\r|\n|\x1b\\[[0-9]*[ABGK])")
-_MOVES = re.compile("\x1b\\[[0-9]*A")
+BELOW = "\x1b[s"
+"""Before rows that are drawn below the one that is written, and come back from: that they are none which follow it. A terminal notes
+its cursor's place, which nobody asks for."""
+_STEP = re.compile("(\r|\n|\x1b\\[[0-9]*[ABGK]|\x1b\\[s)")
+_MOVES = re.compile("\x1b\\[(?:[0-9]*A|s)")
 _UNFINISHED = re.compile("\x1b(?:\\[[0-9;:]{0,16})?\\Z")
 
 
@@ -28,6 +31,7 @@ class Rows:
         self._at = 0
         self._lowest = 0  # the highest row on the screen, the first here, that the cursor was on during this feed
         self._again = False  # what comes next begins the row again
+        self._below = False  # the cursor is below, after BELOW, and will be back
         self._moves = False  # this stream goes back to rows above
 
     def feed(self, data: bytes, *, ended: bool = False) -> list[str]:
@@ -37,15 +41,19 @@ class Rows:
         if not ended and (cut := _UNFINISHED.search(text)):
             text, self._rest = text[:cut.start()], cut[0]
         lines: list[str] = []
-        self._lowest = self._at
+        if not self._below:
+            self._lowest = self._at
         if not self._moves and "\r" not in text and "\x1b" not in text and not self._again:
             self._plain(text, lines)
         else:
             self._moves = self._moves or _MOVES.search(text) is not None
             for number, part in enumerate(_STEP.split(text)):
                 self._control(part, lines) if number % 2 else self._write(part, lines)
-        self._settle(lines)
+        if not self._below:
+            self._settle(lines)
         if ended:
+            while len(self._rows) - 1 > self._at and not self._rows[-1]:  # what is erased below the last row that was written
+                self._rows.pop()
             lines += self._rows if self._rows[-1] else self._rows[:-1]
             self._rows, self._at, self._again = [""], 0, False
         return lines
@@ -88,7 +96,9 @@ class Rows:
                 self._rows[self._at] = ""
         elif control[-1] == "A":
             self._at = max(0, self._at - int(control[2:-1] or 1))
-            self._lowest = min(self._lowest, self._at)
+            self._lowest, self._below = min(self._lowest, self._at), False
+        elif control == BELOW:
+            self._below = True
         else:
             for _ in range(min(int(control[2:-1] or 1), ROWS_MAX)):
                 self._down(lines)

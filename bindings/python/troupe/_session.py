@@ -121,6 +121,10 @@ class Session:
             from troupe import _output
 
             _output.of(self).hear(fields)
+        elif kind in ("TellTasks", "TasksTold"):
+            from troupe import _task_lists
+
+            _task_lists.hear(self, kind, fields, attachment)
         elif asked is not None:
             self._refused(asked[0], asked[1], fields["text"])
         elif kind == "ErrorReply" and self.return_timeout:
@@ -146,6 +150,9 @@ class Session:
         Answers may overtake pushes that wait behind them; those pushes end in the same state.
         """
         self.returns += 1
+        leases = self.store.get("task_leases")
+        if leases is not None:
+            leases.told.ask(None)
         for noun, identity in self.board.followed():
             _callbacks.run(f"asking again for the state of {noun} {identity}", self._watch_again, noun, identity)
 

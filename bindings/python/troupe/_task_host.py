@@ -1,14 +1,13 @@
 """A process that runs tasks: functions by the key their callers know them by."""
 from __future__ import annotations
 
-import _thread
 import functools
 import os
 import signal
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _api, _bridge, _failures, _main, _session, _task_waits, _tasks, exceptions
+from troupe import _api, _bridge, _failures, _main, _session, _task_waits, exceptions
 
 DEFINE = "__define__"
 LENT = "__lent__"
@@ -62,12 +61,7 @@ def _lent() -> int:
 def _on_interrupt(number: int, frame: Any) -> None:
     """Somebody wants the task to look whether it is cancelled; that may have been another one, or it knows already."""
     for _ in range(LOOKS):
-        if _bridge.native.take_cancelled():
-            started = _bridge.native.running_number()
-            if started:
-                _bridge.native.cancel_calls_of(started)  # now: the process may end with the task, and nobody else would
-                # On a thread of its own, without the locks that this one may hold just now.
-                _thread.start_new_thread(_tasks.cancel_started, (started,))
+        if _bridge.native.take_cancelled():  # what it started is, too, if that is to be
             raise KeyboardInterrupt("the task was cancelled")
 
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from troupe import (_actor_options, _actors, _callbacks, _calls, _environment, _infeasible, _resources, _runtime_env, _session, _task_host, _task_plan,
+from troupe import (_actor_options, _actors, _callbacks, _calls, _environment, _infeasible, _resources, _runtime_env, _session, _task_host, _task_lists, _task_plan,
                     _tasks, exceptions)
 from troupe._actor_link import death_of
 from troupe._bridge import native
@@ -38,6 +38,7 @@ class Leases:
         self._session = session
         self._pools: dict[str, Pool] = {}
         self._news: deque[tuple[Lease, dict, bytes]] = deque()
+        self.told = _task_lists.Told(session, self.wake)
         self._signal = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
@@ -176,6 +177,7 @@ class Leases:
             self._signal.wait(None if due is None else max(due - time.monotonic(), 0))
             self._signal.clear()
             _callbacks.run("what watches processes for tasks", self._take_news)
+            _callbacks.run("what tells of tasks", self.told.answer)
             with self._lock:
                 again = self._reminders.take(time.monotonic())
             for lane in again:
@@ -227,6 +229,7 @@ class Leases:
         with self._lock:  # who cancels a task that goes there at once finds it
             lease.lane = pool.native.open(lease.channel)
             pool.here[lease.lane] = lease
+            self.told.note(lease)
         if lease.borrows and not self._waits:
             pool.native.pause(lease.lane, True)
 

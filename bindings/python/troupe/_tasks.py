@@ -1,6 +1,7 @@
 """Remote functions: tasks on processes that this process leases, for a while, and uses again and again."""
 from __future__ import annotations
 
+import _thread
 import hashlib
 import json
 import os
@@ -103,7 +104,7 @@ class RemoteFunction:
         checked = self._checked
         classes = checked.retry_exceptions if isinstance(checked.retry_exceptions, tuple) else ()
         pool.retried.append(classes)
-        return native.TaskFunction(pool.native, checked.target(key), self.__name__, key, definition,
+        return native.TaskFunction(pool.native, checked.target(key), checked.name or self.__name__, key, definition,
                                    checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1,
                                    self._refs,
                                    _parameters.check_of(self.__name__, _parameters.of_function(self._function)))
@@ -139,7 +140,12 @@ def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
     return True
 
 
-def cancel_started(number: int) -> None:
-    """Cancels the tasks that a call of this process started, and those that they started."""
+def cancel_started_soon(number: int) -> None:
+    """Cancels the tasks that a call of this process started, and those that they started. Called in the middle of anything: on a
+    thread of its own, without the locks that this one may hold just now."""
+    _thread.start_new_thread(_cancel_started, (number,))
+
+
+def _cancel_started(number: int) -> None:
     for ref in native.tasks_of(number):
         cancel(ref, force=False, recursive=True)

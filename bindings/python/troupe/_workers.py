@@ -13,9 +13,10 @@ _lock = threading.Lock()
 class Link:
     """A connection to one worker; requests may be made from any thread, many at once."""
 
-    def __init__(self, control: Any, name: str, *, here: bool) -> None:
+    def __init__(self, control: Any, name: str, host: str, *, here: bool) -> None:
         self._control = control
         self.name = name
+        self.host = host  # its address
         self.here = here  # on this host
 
     def request(self, kind: str, fields: dict, attachment: bytes = b"", timeout: float = 60.0) -> tuple:
@@ -78,5 +79,5 @@ def _connect(session: Any, node: str) -> Link:
     if info is None:
         raise exceptions.ConnectionError(f"node {node[:8]} is not known to the cluster any more")
     if info["boot_id"] == boot_id() and info["unix_path"]:
-        return Link(native.ControlClient.connect_unix(info["unix_path"], certificate=False), info["name"], here=True)
-    return Link(session.control.connect_worker(info["listen_host"], info["listen_port"], node), info["name"], here=False)
+        return Link(native.ControlClient.connect_unix(info["unix_path"], certificate=False), info["name"], info["listen_host"], here=True)
+    return Link(session.control.connect_worker(info["listen_host"], info["listen_port"], node), info["name"], info["listen_host"], here=False)

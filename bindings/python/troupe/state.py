@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _environment, _resources, _session, _topology, _view, exceptions
+from troupe import _environment, _resources, _session, _task_lists, _topology, _view, exceptions
 from troupe._identity import short
 
 TASKS_CLASS = "troupe.task"  # of actors that are processes for tasks
@@ -44,26 +44,22 @@ def list_actors(session: _session.Session | None = None, *, tasks: bool = False)
     return [{"actor_id": info["actor"], "class_name": info["class_name"], "name": info["name"],
              "namespace": info["namespace_"], "state": info["state"],
              "node": info["node_name"] or info["failure"]["node_name"], "node_id": info["node"] or info["failure"]["node"],
-             "pid": info["address"]["pid"] or info["failure"]["pid"], "launch": info["launch"], "restarts": info["restarts"],
+             "pid": info["address"]["pid"] or info["failure"]["pid"], "repr_name": info["address"]["repr_name"], "launch": info["launch"], "restarts": info["restarts"],
              "waiting_for": info["waiting_for"], "cause": info["failure"]["cause"],
              "resources": _resources.from_wire(info["resources"])} for info in infos
             if tasks or info["class_name"] != TASKS_CLASS]
 
 
-def list_tasks(session: _session.Session | None = None, *, limit: int = 10_000) -> list[dict[str, Any]]:
+def list_tasks(session: _session.Session | None = None, *, limit: int = 10_000, everywhere: bool = False,
+               timeout: float = 30.0) -> list[dict[str, Any]]:
     """Tasks that this process has started and that are not over, `limit` of them at most: name, state ("arguments": those are to
-    come; "waiting" for a process; "queued" in one; "running") and where they are. View: this process; others have their own."""
+    come; "waiting" for a process; "queued" in one; "running") and where they are. With `everywhere` also those of other programs,
+    actors, tasks and ranks of the cluster, 10,000 of each at most: they are asked, and GetTimeoutError is raised where one has not
+    answered after `timeout` seconds. `owner_pid` is the process that has started it, `job_id` its program's."""
     session = session or _session.started()
-    leases = session.store.get("task_leases")
-    return [] if leases is None else [_task_dict(each) for each in leases.tasks(limit)]
-
-
-def _task_dict(task: Any) -> dict[str, Any]:
-    address = task.lease.address if task.lease is not None else {}
-    return {"task_id": task.ref.hex(), "name": task.name, "state": task.stage, "node_id": address.get("node", ""),
-            "pid": address.get("pid", 0), "worker_id": task.lease.actor if task.lease is not None else "",
-            "num_cpus": task.options.get("num_cpus", 0), "num_gpus": task.options.get("num_gpus") or 0,
-            "resources": dict(task.options.get("resources") or {})}
+    if not everywhere:
+        return _task_lists.of_process(session, limit=limit, ended=False)
+    return _task_lists.of_cluster(session, limit=limit, ended=False, timeout=timeout, whole=True)[:limit]
 
 
 def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]:

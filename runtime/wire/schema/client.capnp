@@ -127,8 +127,11 @@ struct ActorInfo {
   unwanted @14 :Bool;            # it ends and never starts again: nobody has a handle of it, or it was killed
   roomWanted @15 :Bool;          # a word of this moment: somebody else has begun to wait for what it holds
 }
-# Pushed to who shows the output of an actor when it is placed (its output is with that node's worker: ReadLogs) and when it ends.
-struct OutputOf { actor @0 :ActorId; node @1 :NodeId; nodeName @2 :Text; className @3 :Text; name @4 :Text; ended @5 :Bool; }
+# Pushed to who shows the output of an actor when it is placed (its output is with that node's worker: ReadLogs), when it is alive and
+# its instance has a text of its own (`reprName`), and when it ends.
+struct OutputOf {
+  actor @0 :ActorId; node @1 :NodeId; nodeName @2 :Text; className @3 :Text; name @4 :Text; ended @5 :Bool; reprName @6 :Text; pid @7 :Int32;
+}
 struct ActorUpdate { info @0 :ActorInfo; }         # also pushed to who created or watched it. Attachment: pickled constructor exception
 # Answer: ActorUpdate now, pushes follow. `uncounted`: a handle is where it is not counted, from now on the actor is wanted.
 struct WatchActor { actor @0 :ActorId; uncounted @1 :Bool; }
@@ -210,6 +213,15 @@ struct ClusterEvent {
 struct ListEvents { none @0 :Bool; }
 struct EventList { headIncarnation @0 :UInt64; events @1 :List(ClusterEvent); }
 
+# ---- tasks: who has started them knows them, nobody else ----
+# Asks all processes that have tasks but the asker's own; `ended`: for the latest that are over too; `limit`: of each process at
+# most. Answer: TellTasks, whose `owners` says how many were asked. Each of these answers once, by TasksTold, which is passed on.
+struct ListTasks { ask @0 :RequestId; limit @1 :UInt32; ended @2 :Bool; }
+struct TellTasks { ask @0 :RequestId; limit @1 :UInt32; ended @2 :Bool; owners @3 :UInt32; }
+# Attachment: the tasks, as troupe._task_lists writes them; empty: their process is gone. Without `ask`: this process has tasks,
+# and is to be asked from now on. Answer: Ok.
+struct TasksTold { ask @0 :RequestId; }
+
 # ---- certificates of processes, for calls between hosts ----
 # Asks for a certificate for a key made in the asking process: `request` is its signing request (DER). By a
 # client's own session: for that client. Relayed: for the actor or rank that the process is, if the head has
@@ -225,7 +237,7 @@ struct LogChunk { offset @0 :UInt64; next @1 :UInt64; ended @2 :Bool; droppedByt
 # Attachment: the texts, in the order of the parts.
 struct LogStream { actor @0 :ActorId; stderr @1 :Bool; offset @2 :UInt64; over @3 :Bool; }
 struct ReadLogs { streams @0 :List(LogStream); bytesMax @1 :UInt32; waitMs @2 :UInt32; round @3 :UInt64; enough @4 :UInt64; }
-struct LogPart { stream @0 :UInt32; next @1 :UInt64; bytes @2 :UInt32; droppedBytes @3 :UInt64; ended @4 :Bool; }
+struct LogPart { stream @0 :UInt32; next @1 :UInt64; bytes @2 :UInt32; droppedBytes @3 :UInt64; ended @4 :Bool; pid @5 :Int32; }   # pid: of who writes it now; 0: nobody does
 struct LogParts { parts @0 :List(LogPart); }
 # Stacks of processes that run: of a launch (one rank or, -1, all) or of an actor. Answer: StackDump.
 struct ReadStacks { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; native @3 :Bool; }

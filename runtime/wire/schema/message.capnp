@@ -125,5 +125,8 @@ struct Message {
     revoked @112 :Node.Revoked;
     rankWhere @113 :Node.RankWhere;
     processWhere @114 :Process.ProcessWhere;
+    listTasks @115 :Client.ListTasks;
+    tellTasks @116 :Client.TellTasks;
+    tasksTold @117 :Client.TasksTold;
   }
 }

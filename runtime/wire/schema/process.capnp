@@ -73,7 +73,7 @@ struct ActorBegin {              # attachment: pickled class and arguments
   payloadPath @15 :Text;         # as in RankBegin
 }
 # Attachment: pickled exception of the constructor. `awaits`: not yet, see ActorStarted; another one follows.
-struct ActorReady { failed @0 :Bool; failure @1 :Failure; retired2 @2 :Data; awaits @3 :Bool; }
+struct ActorReady { failed @0 :Bool; failure @1 :Failure; retired2 @2 :Data; awaits @3 :Bool; reprName @4 :Text; }
 # worker -> actor that may be re-created elsewhere: it may run until then (CLOCK_BOOTTIME), and ends itself, should its
 # worker be unable to say or do more.
 struct ActorLease { untilNs @0 :UInt64; }

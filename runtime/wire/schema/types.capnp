@@ -83,4 +83,5 @@ struct ActorAddress {
   incarnation @6 :UInt64;
   pid @7 :Int32;
   process @8 :ProcessId;       # of this incarnation; its certificate says `actor`
+  reprName @9 :Text;           # how its instance is shown, where its class says so; for people
 }

@@ -1,13 +1,14 @@
 """`troupe logs`: what the ranks of a launch, an actor or a process for tasks wrote."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import click
 
-from troupe import _logs, _visible, state
+from troupe import _live, _logs, _visible, state
 from troupe.cli import _common
+from troupe.launch import _logs as _launch_logs
 from troupe.launch._handle import LaunchHandle
 
 
@@ -18,34 +19,47 @@ from troupe.launch._handle import LaunchHandle
 @_common.cluster_options
 def logs(identity: str, rank: int | None, follow: bool, address: str | None, token_file: str | None,
          cluster: str | None, as_json: bool) -> None:
-    """Print the output of a launch, an actor or a process for tasks; a prefix of its id will do."""
+    """Print the output of a launch, an actor or a process for tasks; a prefix of its id will do.
+
+    In a terminal a progress bar that is followed is seen moving.
+    """
     with _common.session(address, token_file, cluster) as session:
         launches = {each["launch"] for each in session.request("ListLaunches", {})[1]["launches"]}
         actors = {each["actor_id"]: each for each in state.list_actors(session, tasks=True)}
         found = _common.only_prefixed("launch or actor", identity, [*launches, *actors], "troupe list launches, troupe list actors")
         if found in launches:
-            kind, lines = "launch", _of_launch(session, found, rank, follow)
+            kind, handle = "launch", _handle(session, found, rank)
+            lines, news = handle.logs(rank, follow), _launch_logs.news(handle, rank)
         elif rank is not None:
             raise click.UsageError(f"--rank is for launches; {found[:8]} is an actor of {actors[found]['class_name']}")
         else:
-            kind, lines = "actor", _of_actor(session, actors[found], follow)
+            kind, sources = "actor", _logs.of_actor(actors[found])
+            lines, news = _of_actor(session, sources, follow), _news_of_actor(session, sources)
         if as_json:
             _common.echo_json({kind: found, "lines": list(lines)})
+            return
+        if follow:
+            for key, label, finished, bars in news:
+                _live.show(key, label, finished, bars, is_error=False)
             return
         for line in lines:
             click.echo(_visible.output(line))
 
 
-def _of_launch(session: Any, launch: str, rank: int | None, follow: bool) -> Iterator[str]:
+def _handle(session: Any, launch: str, rank: int | None) -> LaunchHandle:
     info = session.request("WatchLaunch", {"launch": launch})[1]["info"]
     if rank is not None and rank >= info["ranks"]:
         raise click.UsageError(f"launch {launch[:8]} has ranks 0 to {info['ranks'] - 1}, not {rank}")
     session.board.post_reply("launch", launch, info)
-    yield from LaunchHandle(session, launch).logs(rank, follow)
+    return LaunchHandle(session, launch)
 
 
-def _of_actor(session: Any, actor: dict[str, Any], follow: bool) -> Iterator[str]:
-    sources = _logs.of_actor(actor)
+def _news_of_actor(session: Any, sources: list[_logs.Source]) -> Iterator[tuple[Hashable, str, list[str], list[str]]]:
+    for is_error, _, finished, bars in _logs.Follower(session, sources).news():
+        yield is_error, "", finished, bars
+
+
+def _of_actor(session: Any, sources: list[_logs.Source], follow: bool) -> Iterator[str]:
     if follow:
         for _, _, line in _logs.Follower(session, sources):
             yield line

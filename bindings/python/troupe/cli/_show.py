@@ -82,16 +82,16 @@ def _launch_table(launches: list[dict[str, Any]]) -> None:
 
 
 @click.command("list")
-@click.argument("noun", type=click.Choice(["nodes", "actors", "launches", "placement-groups", "events"]))
+@click.argument("noun", type=click.Choice(["nodes", "actors", "launches", "placement-groups", "tasks", "events"]))
 @click.option("--topology", is_flag=True, help="Nodes by where they stand (labels block, rack, nvlink_domain).")
 @_common.cluster_options
 def list_(noun: str, topology: bool, address: str | None, token_file: str | None, cluster: str | None,
           as_json: bool) -> None:
-    """List nodes, actors, launches, placement-groups, or events: what has happened since the head started."""
+    """List nodes, actors, launches, placement-groups, tasks that are not over, or events: what has happened since the head started."""
     if topology and noun != "nodes":
         raise click.UsageError("--topology goes with nodes")
     fetch = {"nodes": state.list_nodes, "actors": state.list_actors, "launches": state.list_launches,
-             "placement-groups": state.list_placement_groups, "events": state.list_events}[noun]
+             "placement-groups": state.list_placement_groups, "tasks": _tasks, "events": state.list_events}[noun]
     with _common.session(address, token_file, cluster) as session:
         rows = fetch(session)
     if as_json:
@@ -106,6 +106,10 @@ def list_(noun: str, topology: bool, address: str | None, token_file: str | None
         _tables.show(["ACTOR", "CLASS", "NAME", "NAMESPACE", "STATE", "NODE", "PID", "CAUSE"],
                      [[row["actor_id"][:8], row["class_name"], row["name"], row["namespace"] if row["name"] else "", row["state"],
                        row["node"], str(row["pid"] or ""), (row["cause"] or row["waiting_for"]).split("\n")[0]] for row in rows])
+    elif noun == "tasks":
+        _tables.show(["TASK", "NAME", "STATE", "PID", "STARTED BY"],
+                     [[row["task_id"], row["name"], row["state"], str(row["pid"] or ""), f"pid {row['owner_pid']} of job {row['job_id'][:8]}"]
+                      for row in rows])
     elif noun == "events":
         _tables.show(["TIME", "SEVERITY", "SOURCE", "WHAT"],
                      [[datetime.datetime.fromtimestamp(row["time_s"]).strftime("%m-%d %H:%M:%S"), row["severity"], row["source"],
@@ -114,6 +118,10 @@ def list_(noun: str, topology: bool, address: str | None, token_file: str | None
         _tables.show(["GROUP", "NAME", "STRATEGY", "STATE", "BUNDLES"],
                      [[row["placement_group_id"][:8], row["name"], row["strategy"], row["state"],
                        " ".join(_bundle(bundle) for bundle in row["bundles"].values())] for row in rows])
+
+
+def _tasks(session: Any) -> list[dict[str, Any]]:
+    return state.list_tasks(session, everywhere=True)
 
 
 def _bundle(bundle: dict[str, float]) -> str:

@@ -1,7 +1,7 @@
 """Which streams the ranks of a launch write, and where they are."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from troupe._logs import Follower, Source
@@ -22,9 +22,7 @@ def lines(handle: Any, rank: int | None, follow: bool) -> Iterator[str]:
     else:
         _, update, _ = handle.session.request("GetLaunch", {"launch": handle.id})
         info = update["info"]
-    if rank is not None and not 0 <= rank < info["ranks"]:
-        raise ValueError(f"launch {handle.id[:4]} has ranks 0 to {info['ranks'] - 1}, not {rank}")
-    chosen = sources(info, [each for each in info["rank_infos"] if rank is None or each["rank"] == rank])
+    chosen = _chosen(info, rank)
     if follow:
         for number, _, line in Follower(handle.session, chosen):
             yield line if rank is not None else f"[{number}] {line}"
@@ -32,6 +30,18 @@ def lines(handle: Any, rank: int | None, follow: bool) -> Iterator[str]:
     for source in chosen:
         for line in lines_of(handle.session, source, follow=False):
             yield line if rank is not None else f"[{source.label}] {line}"
+
+
+def news(handle: Any, rank: int | None) -> Iterator[tuple[Hashable, str, list[str], list[str]]]:
+    """As `lines` that follow, as it comes: (which stream, whose it is, lines that are finished, rows that still change)."""
+    for number, is_error, finished, bars in Follower(handle.session, _chosen(handle.wait_state(_has_ranks), rank)).news():
+        yield (number, is_error), "" if rank is not None else f"[{number}]", finished, bars
+
+
+def _chosen(info: dict, rank: int | None) -> list[Source]:
+    if rank is not None and not 0 <= rank < info["ranks"]:
+        raise ValueError(f"launch {info['launch'][:4]} has ranks 0 to {info['ranks'] - 1}, not {rank}")
+    return sources(info, [each for each in info["rank_infos"] if rank is None or each["rank"] == rank])
 
 
 def _has_ranks(info: dict) -> bool:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from troupe import _pickled, state
+from troupe import _pickled, _session, _task_lists, state
 from troupe.util._state_logs import _only_here, get_log, list_logs
 
 _pickled.named_in(__name__, get_log, list_logs)
@@ -64,10 +64,12 @@ def list_actors(address: str | None = None, filters: Sequence[tuple[str, str, An
 
 
 def _actor(each: dict[str, Any]) -> StateRecord:
-    return StateRecord(actor_id=each["actor_id"], class_name=each["class_name"], state=_ACTOR_STATES[each["state"]],
+    starts = each["state"] in ("pending", "starting")
+    return StateRecord(actor_id=each["actor_id"], class_name=each["class_name"],
+                       state="RESTARTING" if starts and each["restarts"] else _ACTOR_STATES[each["state"]],
                        name=each["name"], ray_namespace=each["namespace"], node_id=each["node_id"], node_name=each["node"],
                        pid=each["pid"], num_restarts=str(each["restarts"]), required_resources=each["resources"],
-                       death_cause=each["cause"] or None, repr_name="", is_detached=None, job_id=each["launch"])
+                       death_cause=each["cause"] or None, repr_name=each["repr_name"], is_detached=None, job_id=each["launch"])
 
 
 def list_nodes(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
@@ -129,9 +131,12 @@ def _job(each: dict[str, Any]) -> StateRecord:
 
 def list_tasks(address: str | None = None, filters: Sequence[tuple[str, str, Any]] | None = None, limit: int = _LIMIT,
                timeout: int = 30, detail: bool = False, raise_on_missing_output: bool = True) -> list[StateRecord]:
-    """Tasks that this process has started and that are not over; `task_id` is the id of their ref. Calls of actors are none."""
+    """Tasks of the cluster that are not over, this process's first, 10,000 of each process at most; `task_id` is the id of their ref.
+    Calls of actors are none. The processes that have started them are asked: where one has not answered after `timeout` seconds,
+    GetTimeoutError is raised, unless `raise_on_missing_output` is False."""
     _only_here(address)
-    return _chosen([_task(each) for each in state.list_tasks(limit=1 << 30)], filters, limit)
+    tasks = _task_lists.of_cluster(_session.started(), limit=_task_lists.MOST, ended=False, timeout=timeout, whole=raise_on_missing_output)
+    return _chosen([_task(each) for each in tasks], filters, limit)
 
 
 def _task(each: dict[str, Any]) -> StateRecord:
@@ -139,11 +144,12 @@ def _task(each: dict[str, Any]) -> StateRecord:
     return StateRecord(task_id=each["task_id"], name=each["name"], func_or_class_name=each["name"],
                        state=_TASK_STATES[each["state"]], type="NORMAL_TASK", node_id=each["node_id"] or None,
                        worker_id=each["worker_id"] or None, worker_pid=each["pid"] or None,
+                       job_id=each["job_id"], owner_pid=each["owner_pid"],
                        required_resources={name: amount for name, amount in amounts.items() if amount})
 
 
 def get_task(id: Any, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
-    """The task of this id (hex), or of this ref; None where it is over, or another process's."""
+    """The task of this id (hex), or of this ref; None where it is over."""
     return _one(list_tasks(address, limit=1 << 30), "task_id", id if isinstance(id, str) else id.hex())
 
 
@@ -242,7 +248,7 @@ def summarize_actors(address: str | None = None, timeout: int = 30) -> dict[str,
 
 
 def summarize_tasks(address: str | None = None, timeout: int = 30) -> dict[str, Any]:
-    """How many tasks of this process there are of each function in each state."""
+    """How many tasks there are of each function in each state."""
     tasks = list_tasks(address, limit=1 << 30)
     return {"cluster": {"summary": _counted(tasks, "func_or_class_name"), "total_tasks": len(tasks), "summary_by": "func_name"}}
 
