@@ -23,6 +23,7 @@ ABSL_FLAG(std::string, resources, "", "further resources, a JSON object of numbe
 ABSL_FLAG(std::string, labels, "", "key=value,key=value");
 ABSL_FLAG(std::string, listen, "", "address or address:port for other nodes (the one that reaches the head)");
 ABSL_FLAG(std::string, python, "python3", "the interpreter of ranks and actors");
+ABSL_FLAG(std::string, preimport, "", "module,module;module: lists of modules, for each of which a process that has them is kept");
 ABSL_FLAG(int, ready_fd, -1, "one JSON line is written here when joined, or when that failed");
 ABSL_FLAG(int, lifeline_fd, -1, "the node leaves when this pipe ends");
 ABSL_FLAG(bool, parent_death, false, "end when the parent process ends");
@@ -50,6 +51,7 @@ troupe::worker::RawOptions FromFlags() {
   raw.labels = absl::GetFlag(FLAGS_labels);
   raw.listen = absl::GetFlag(FLAGS_listen);
   raw.python = absl::GetFlag(FLAGS_python);
+  raw.preimport = absl::GetFlag(FLAGS_preimport);
   raw.ready_fd = absl::GetFlag(FLAGS_ready_fd);
   raw.lifeline_fd = absl::GetFlag(FLAGS_lifeline_fd);
   raw.parent_death = absl::GetFlag(FLAGS_parent_death);

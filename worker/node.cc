@@ -82,6 +82,7 @@ async::Task<Status> Node::Run() {
   core_ = std::make_unique<WorkerCore>(Facts(), limits, remembered, random_);
   if (!python_version_.empty()) {
     Perform(core_->OnZygote(true, python_version_, clock_.Now()));
+    Perform(core_->OnPreimports(preimports_, clock_.Now()));
   }
   if (leaving_) Perform(core_->Leave(leave_reason_, clock_.Now()));
   tick_.ArmAt(clock_.Now() + kTick);
@@ -109,6 +110,7 @@ Status Node::OpenStores() {
   zygote.python = options_.python;
   zygote.log_path = files_.ZygoteLog();
   zygote.environment = ZygoteEnvironment();
+  zygote.ahead = options_.preimports;
   supervisor_ = std::make_unique<Supervisor>(executor_, clock_, std::move(zygote), *logs_,
                                              SupervisorEvents());
   service_ = std::make_unique<Service>(

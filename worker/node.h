@@ -91,6 +91,7 @@ class Node {
   std::unique_ptr<BlobFetcher> fetcher_;
   std::unique_ptr<WorkerCore> core_;
   std::string python_version_;
+  std::vector<std::string> preimports_;  // how they are; see Heartbeat
   bool remembers_ = false;     // the stored certificate is of this cluster: so is node.json
   std::map<std::uint64_t, std::string> pinned_;        // ticket -> digest
   std::map<ProcessId, std::uint64_t> askers_;          // processes as uploaders

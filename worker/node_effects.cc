@@ -22,9 +22,13 @@ Supervisor::Events Node::SupervisorEvents() {
     python_version_ = version;
     if (core_) Perform(core_->OnZygote(ready, version, clock_.Now()));
   };
-  events.forked = [this](ProcessId id, int pid) {
+  events.ahead = [this](const std::vector<std::string>& each) {
+    preimports_ = each;
+    if (core_) Perform(core_->OnPreimports(each, clock_.Now()));
+  };
+  events.forked = [this](ProcessId id, int pid, const std::string& from) {
     log_watch_->WakeAbsent();
-    Perform(core_->OnForked(id, pid, clock_.Now()));
+    Perform(core_->OnForked(id, pid, clock_.Now(), from));
   };
   events.failed = [this](ProcessId id, const std::string& error) {
     log_keeper_->Ended(id);

@@ -15,6 +15,7 @@ namespace troupe::worker {
 namespace {
 
 constexpr double kAmountMax = 1e14;
+constexpr std::size_t kPreimportsMax = 4;  // as many zygotes as there are beside the node's own (`core/zygote_table.h`)
 // As Ray does: the rest is for shared memory and for the system.
 constexpr double kOfferedMemory = 0.7;
 
@@ -129,6 +130,25 @@ StatusOr<std::vector<wire::Label>> ParseLabels(const std::string& text) {
   return labels;
 }
 
+StatusOr<std::vector<std::vector<std::string>>> ParsePreimports(const std::string& text) {
+  std::vector<std::vector<std::string>> lists;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find_first_of(",;", begin);
+    const std::string name = text.substr(begin, end - begin);
+    if (begin == 0 || text[begin - 1] == ';') lists.emplace_back();
+    lists.back().push_back(name);
+    begin = end == std::string::npos ? text.size() : end + 1;
+    if (name.empty() || (begin == text.size() && end != std::string::npos)) {
+      return MakeError(ErrorCode::kInvalid, "--preimport '" + text + "': write module,module;module");
+    }
+  }
+  if (lists.size() > kPreimportsMax) {
+    return MakeError(ErrorCode::kInvalid, "--preimport: " + std::to_string(lists.size()) + " lists of modules; a node has at most " +
+                                              std::to_string(kPreimportsMax) + " such processes at a time");
+  }
+  return lists;
+}
+
 StatusOr<WorkerOptions> CheckOptions(const RawOptions& raw) {
   WorkerOptions options;
   if (raw.head.empty()) {
@@ -167,6 +187,7 @@ StatusOr<WorkerOptions> CheckOptions(const RawOptions& raw) {
     options.listen.host = raw.listen;
   }
   options.python = raw.python.empty() ? "python3" : raw.python;
+  TROUPE_ASSIGN(options.preimports, ParsePreimports(raw.preimport));
   options.lifeline_fd = raw.lifeline_fd;
   options.force_tcp = raw.force_tcp;
   options.log_bytes_max = raw.log_bytes_max;

@@ -30,6 +30,7 @@ struct RawOptions {
   std::string resources;  // JSON object
   std::string labels;     // k=v,k=v
   std::string listen;
+  std::string preimport;  // lists of modules: a,b;c
   std::string python;
   int ready_fd = -1;
   int lifeline_fd = -1;
@@ -55,6 +56,7 @@ struct WorkerOptions {
   /// since a worker of a head elsewhere must be reachable from elsewhere. Port 0: any.
   net::Address listen;
   std::string python;
+  std::vector<std::vector<std::string>> preimports;  // each has a zygote from the node's start on
   int lifeline_fd = -1;
   bool force_tcp = false;
   std::uint64_t log_bytes_max = 0;
@@ -66,5 +68,7 @@ StatusOr<WorkerOptions> CheckOptions(const RawOptions& raw);
 /// {"name": number, ...}: kInvalid for anything else.
 StatusOr<Amounts> ParseResources(const std::string& json);
 StatusOr<std::vector<wire::Label>> ParseLabels(const std::string& text);
+/// "a,b;c": two lists; kInvalid for an empty name and for more lists than a node keeps zygotes for.
+StatusOr<std::vector<std::vector<std::string>>> ParsePreimports(const std::string& text);
 
 }  // namespace troupe::worker

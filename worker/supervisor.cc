@@ -22,8 +22,6 @@ namespace troupe::worker {
 namespace {
 
 constexpr int kControlFd = 3;
-constexpr char kParkedVariable[] = "TROUPE_PARKED_PROCESSES";
-constexpr char kParkedOfKeyed[] = "2";  // that keyed zygotes keep forked ahead: there may be four of them, with large libraries
 constexpr std::uint64_t kSettleEvery = 15;  // a killed process may take its seconds to end, on a machine that has no memory left
 
 std::vector<std::string> Entries(const std::vector<wire::EnvVar>& variables) {
@@ -44,97 +42,30 @@ Supervisor::Supervisor(async::Executor executor, const Clock& clock, ZygoteOptio
       python_(zygote.python),
       oom_(os::ReadOomKills()),
       oom_score_(os::OomScore(getpid())),
-      zygote_options_(zygote),
-      zygote_(executor, clock, std::move(zygote), ZygoteEvents()) {}
+      zygotes_(executor, clock, std::move(zygote), ZygoteEvents()) {}
 
 Supervisor::~Supervisor() { Stop(); }
 
-Zygote::Events Supervisor::ZygoteEvents() {
-  Zygote::Events events = KeyedEvents("", "");
-  events.ready = [this](const wire::ZygoteReady& ready) {
-    events_.zygote(ready.usable, ready.python_version);
-  };
-  events.given_up = [this] {
-    Log(LogLevel::kWarning, "no zygote: every process is executed instead", {});
-    ExecuteWaiting(zygote_);
-  };
-  return events;
-}
-
-Zygote::Events Supervisor::KeyedEvents(const std::string& key, const std::string& what) {
-  Zygote::Events events;
-  events.ready = [this, key](const wire::ZygoteReady& ready) { table_.OnReady(key, ready.usable); };
-  events.forked = [this](ProcessId id, int pid, UniqueFd pidfd) {
-    if (const auto found = running_.find(id); found != running_.end()) found->second.forked = true;
+Zygotes::Events Supervisor::ZygoteEvents() {
+  Zygotes::Events events;
+  events.ready = events_.zygote;
+  events.ahead = events_.ahead;
+  events.forked = [this](ProcessId id, int pid, UniqueFd pidfd, const std::string& from) {
+    if (const auto found = running_.find(id); found != running_.end()) {
+      found->second.forked = true;
+      found->second.from = from;
+    }
     OnForked(id, pid, std::move(pidfd));
   };
   events.refused = [this](ProcessId id, const std::string& error) { Fail(id, error); };
   events.unanswered = [this](ProcessId id) { StartAnew(id, kTriesMax); };
-  events.given_up = [this, key, what] {
-    Log(LogLevel::kWarning, "no zygote of this kind: its processes are executed instead", {{"of", what}});
-    table_.OnReady(key, false);
-    ExecuteWaiting(*keyed_.at(key));
+  events.given_up = [this](std::vector<ForkOrder> waited) {
+    for (const ForkOrder& order : waited) {
+      const auto found = running_.find(order.request.process);
+      if (found != running_.end()) StartAnew(found->first, found->second.tries);
+    }
   };
   return events;
-}
-
-Zygote* Supervisor::Chosen(const StartProcess& plan, int tries) {
-  if (plan.fresh_interpreter || tries >= kTriesMax) return nullptr;
-  if (plan.zygote.IsDefault()) {
-    const bool execute = zygote_.unusable() || (plan.may_exec && !zygote_.is_ready());
-    return execute ? nullptr : &zygote_;
-  }
-  std::vector<std::string> waited_for;
-  for (const auto& [key, zygote] : keyed_) {
-    if (!zygote->idle()) waited_for.push_back(key);
-  }
-  const ZygoteTable::Choice choice = table_.Choose(plan.zygote, waited_for);
-  if (!choice.end.empty()) EndKeyed(choice.end);
-  if (choice.start) StartKeyed(plan.zygote);
-  const auto found = keyed_.find(plan.zygote.Text());
-  return choice.how == ZygoteTable::How::kExecute || found == keyed_.end() ? nullptr : found->second.get();
-}
-
-void Supervisor::StartKeyed(const ZygoteKey& key) {
-  ZygoteOptions options = zygote_options_;
-  const auto begins = [](const std::string& entry, const std::string& name) { return entry.rfind(name + "=", 0) == 0; };
-  for (const wire::EnvVar& each : key.variables) {
-    const auto same = [&](const std::string& entry) { return begins(entry, each.name); };
-    options.environment.erase(std::remove_if(options.environment.begin(), options.environment.end(), same),
-                              options.environment.end());
-    options.environment.push_back(each.name + "=" + each.value);
-  }
-  const bool said = std::any_of(options.environment.begin(), options.environment.end(),
-                                [&](const std::string& entry) { return begins(entry, kParkedVariable); });
-  if (!said) options.environment.push_back(std::string(kParkedVariable) + "=" + kParkedOfKeyed);
-  options.preimport = key.preimport;
-  options.import_path = key.import_path;
-  options.working_directory = key.working_directory;
-  const std::string text = key.Text();
-  EndKeyed(text);
-  Log(LogLevel::kInfo, "a zygote of its own is started", {{"of", key.Describe()}});
-  auto zygote = std::make_unique<Zygote>(executor_, clock_, std::move(options), KeyedEvents(text, key.Describe()));
-  keyed_.emplace(text, std::move(zygote)).first->second->Start();
-}
-
-void Supervisor::EndKeyed(const std::string& key) {
-  auto ended = keyed_.extract(key);
-  if (ended.empty()) return;
-  ended.mapped()->Stop();
-  const int pid = ended.mapped()->pid();
-  if (pid != 0) ending_.emplace(pid, std::move(ended.mapped()));
-}
-
-std::vector<Zygote*> Supervisor::Zygotes() {
-  std::vector<Zygote*> all = {&zygote_};
-  for (const auto& [key, zygote] : keyed_) all.push_back(zygote.get());
-  for (const auto& [pid, zygote] : ending_) all.push_back(zygote.get());
-  return all;
-}
-
-bool Supervisor::IsOfZygotes(int pid) {
-  const std::vector<Zygote*> all = Zygotes();
-  return std::any_of(all.begin(), all.end(), [pid](const Zygote* each) { return each->pid() == pid || each->IsParked(pid); });
 }
 
 void Supervisor::Start(StartProcess effect, int tries) {
@@ -160,13 +91,16 @@ void Supervisor::Start(StartProcess effect, int tries) {
     return;
   }
   running.channel = *std::move(channel);
-  Zygote* const zygote = Chosen(running.plan, tries);
-  if (zygote == nullptr) {
+  const Zygotes::Choice choice =
+      tries < kTriesMax ? zygotes_.Choose(running.plan)
+                        : Zygotes::Choice{nullptr, "in fresh interpreters: zygotes ended before they had forked them"};
+  running.from = choice.from;
+  if (choice.zygote == nullptr) {
     Execute(running, std::move(order));
     return;
   }
   if (running.plan.has_begin) running.channel->Send(running.plan.begin);
-  zygote->Fork(std::move(order));
+  choice.zygote->Fork(std::move(order));
 }
 
 void Supervisor::Execute(Running& running, ForkOrder order) {
@@ -207,13 +141,6 @@ StatusOr<os::Spawned> Supervisor::StartTool(std::vector<std::string> arguments, 
   return tool;
 }
 
-void Supervisor::ExecuteWaiting(Zygote& zygote) {
-  for (ForkOrder& order : zygote.WithdrawAll()) {
-    const auto found = running_.find(order.request.process);
-    if (found != running_.end()) StartAnew(found->first, found->second.tries);
-  }
-}
-
 void Supervisor::StartAnew(ProcessId id, int tries) {
   auto old = running_.extract(id);
   if (old.empty()) return;
@@ -229,12 +156,17 @@ void Supervisor::OnForked(ProcessId id, int pid, UniqueFd pidfd) {
   found->second.pidfd = std::move(pidfd);
   if (!found->second.forked) found->second.plan.begin = wire::Message();  // it may be large, and has been sent
   by_pid_[pid] = id;
-  events_.forked(id, pid);
+  events_.forked(id, pid, found->second.from);
 }
 
 void Supervisor::OnMessage(ProcessId id, wire::Message message) {
   if (const auto found = running_.find(id); found != running_.end() && !std::exchange(found->second.spoke, true)) {
     found->second.plan.begin = wire::Message();  // what was kept for another start
+  }
+  if (wire::Holds<wire::RankPrepared>(message.body) || wire::Holds<wire::ActorReady>(message.body)) {
+    if (const auto found = running_.find(id); found != running_.end() && !found->second.plan.zygote.IsDefault()) {
+      zygotes_.OnSetUp(found->second.plan.zygote);
+    }
   }
   events_.message(id, std::move(message));
 }
@@ -280,9 +212,7 @@ void Supervisor::Signal(ProcessId id, int signal) {
   if (found == running_.end() || found->second.exited) return;
   Running& running = found->second;
   if (running.pid == 0) {
-    for (Zygote* zygote : Zygotes()) {
-      if (zygote->Withdraw(id)) return Fail(id, "it was cancelled before it started");
-    }
+    if (zygotes_.Withdraw(id)) Fail(id, "it was cancelled before it started");
     return;
   }
   running.killed = true;
@@ -323,7 +253,7 @@ void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
 
 void Supervisor::OnChildren() {
   const std::vector<os::Reaped> ended = os::ReapChildren();
-  for (Zygote* zygote : Zygotes()) zygote->Drain();
+  zygotes_.Drain();
   for (const os::Reaped& child : ended) OnReaped(child);
   SweepOrphans();
 }
@@ -332,14 +262,9 @@ void Supervisor::OnReaped(const os::Reaped& child) {
   const auto known = by_pid_.find(child.pid);
   if (known == by_pid_.end()) {
     if (tools_.erase(child.pid) > 0) return;
-    if (ending_.erase(child.pid) > 0) return;
-    for (Zygote* zygote : Zygotes()) {
-      if (child.pid == zygote->pid()) return zygote->OnEnded(ExitText(Describe(child, stopping_)));
-      if (!zygote->OnParkedEnded(child.pid)) continue;
-      Describe(child, stopping_);  // takes its kill, should it have been one for want of memory
-      return;
-    }
-    return;  // an orphan of some family
+    // Of any of these it takes its kill, should it have been one for want of memory.
+    static_cast<void>(zygotes_.OnEnded(child.pid, [&] { return ExitText(Describe(child, stopping_)); }));
+    return;  // otherwise an orphan of some family
   }
   const ProcessId id = known->second;
   by_pid_.erase(known);
@@ -401,9 +326,9 @@ void Supervisor::SweepOrphans() {
   std::set<ProcessId> alive;
   bool strangers = false;
   const std::vector<pid_t> children = os::Children();
-  for (Zygote* zygote : Zygotes()) zygote->Drain();
+  zygotes_.Drain();
   for (const pid_t pid : children) {
-    if (by_pid_.count(pid) > 0 || tools_.count(pid) > 0 || IsOfZygotes(pid)) continue;
+    if (by_pid_.count(pid) > 0 || tools_.count(pid) > 0 || zygotes_.Has(pid)) continue;
     const StatusOr<UniqueFd> pidfd = os::OpenPidfd(pid);  // before the question whose it is
     if (!pidfd.ok()) continue;
     const ProcessId family = FamilyOf(pid);
@@ -440,11 +365,7 @@ void Supervisor::Tidy() {
     logs_.Trim(LogFile(running.plan.log, true));
   }
   ScoreForMemory();
-  std::vector<std::string> unusable;
-  for (const auto& [key, zygote] : keyed_) {
-    if (zygote->unusable()) unusable.push_back(key);
-  }
-  for (const std::string& key : unusable) EndKeyed(key);
+  zygotes_.Tidy();
 }
 
 void Supervisor::ScoreForMemory() {
@@ -469,7 +390,7 @@ int Supervisor::Writer(const std::string& log_file) const {
 
 void Supervisor::Stop() {
   if (std::exchange(stopping_, true)) return;
-  for (Zygote* zygote : Zygotes()) zygote->Stop();
+  zygotes_.Stop();
   for (auto& [id, running] : running_) {
     if (running.pidfd.valid()) static_cast<void>(os::SendSignal(running.pidfd, SIGKILL));
   }

@@ -21,11 +21,10 @@
 #include "runtime/os/signals.h"
 #include "worker/core/effects.h"
 #include "worker/core/exit_info.h"
-#include "worker/core/zygote_table.h"
 #include "worker/log_files.h"
 #include "worker/oom_evidence.h"
 #include "worker/process_channel.h"
-#include "worker/zygote.h"
+#include "worker/zygotes.h"
 
 namespace troupe::worker {
 
@@ -33,7 +32,8 @@ class Supervisor {
  public:
   struct Events {
     std::function<void(bool ready, const std::string& python_version)> zygote;
-    std::function<void(ProcessId, int pid)> forked;
+    std::function<void(const std::vector<std::string>& each)> ahead;  // of zygotes that were asked for ahead, for people
+    std::function<void(ProcessId, int pid, const std::string& from)> forked;  // `from` what, for people; "": the node's own zygote
     std::function<void(ProcessId, const std::string& error)> failed;
     std::function<void(ProcessId, wire::Message)> message;
     std::function<void(ProcessId, ExitInfo)> exited;
@@ -46,7 +46,7 @@ class Supervisor {
              Events events);
   ~Supervisor();
 
-  void StartZygote() { zygote_.Start(); }
+  void StartZygote() { zygotes_.Start(); }
   void Start(StartProcess effect) { Start(std::move(effect), 0); }
   void Send(ProcessId id, const wire::Message& message);
   void SendFrame(ProcessId id, std::string frame);
@@ -65,7 +65,7 @@ class Supervisor {
   /// Executes `python ARGUMENTS...` in the workers' own environment, its output on `out`; it is no
   /// process of anybody's, may end when it likes, and ends with this worker.
   StatusOr<os::Spawned> StartTool(std::vector<std::string> arguments, int out);
-  /// Kills the zygote and what is left of all families.
+  /// Kills the zygotes and what is left of all families.
   void Stop();
   /// After Stop, blocking: until no descendant is left, or for `limit`; whoever ended the node finds none
   /// of them.
@@ -85,18 +85,13 @@ class Supervisor {
     int oom_score = 0;    // the last that it was given here; 0: none
     int tries = 0;        // how often a zygote's child was to become it and was never given its request
     bool forked = false;  // by a zygote
+    std::string from;     // for people; "": the node's own
     bool spoke = false;   // something came on its channel
     bool drained = false;
     bool exited = false;
   };
 
-  Zygote::Events ZygoteEvents();
-  Zygote::Events KeyedEvents(const std::string& key, const std::string& what);
-  Zygote* Chosen(const StartProcess& plan, int tries);
-  void StartKeyed(const ZygoteKey& key);
-  void EndKeyed(const std::string& key);
-  std::vector<Zygote*> Zygotes();
-  bool IsOfZygotes(int pid);
+  Zygotes::Events ZygoteEvents();
   void Start(StartProcess effect, int tries);
   void Execute(Running& running, ForkOrder order);
   void OnForked(ProcessId id, int pid, UniqueFd pidfd);
@@ -110,7 +105,6 @@ class Supervisor {
   void SweepOrphans();
   ProcessId FamilyOf(int pid) const;
   void StartAnew(ProcessId id, int tries);
-  void ExecuteWaiting(Zygote& zygote);
   void ScoreForMemory();
 
   const async::Executor executor_;
@@ -126,11 +120,7 @@ class Supervisor {
   const int oom_score_;  // this process's own
   std::uint64_t tidied_ = 0;
   bool stopping_ = false;
-  const ZygoteOptions zygote_options_;
-  ZygoteTable table_;
-  std::map<std::string, std::unique_ptr<Zygote>> keyed_;
-  std::map<int, std::unique_ptr<Zygote>> ending_;  // by process, until it is reaped
-  Zygote zygote_;                                  // the node's own
+  Zygotes zygotes_;
 };
 
 }  // namespace troupe::worker

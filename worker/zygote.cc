@@ -55,6 +55,7 @@ void Zygote::Start() {
   if (!options_.working_directory.empty()) {
     spawn.argv.insert(spawn.argv.end(), {"--directory", options_.working_directory});
   }
+  if (!options_.setup.empty()) spawn.argv.insert(spawn.argv.end(), {"--setup", options_.setup});
   spawn.environment = options_.environment;
   for (const char* variable : {"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1"}) {
     spawn.environment.push_back(variable);
@@ -158,7 +159,7 @@ void Zygote::Take(const wire::Message& message, std::vector<UniqueFd> fds) {
         {{"pid", ready->pid}, {"import_ms", std::uint64_t{ready->import_ms}},
          {"threads", std::uint64_t{ready->threads}}, {"problem", ready->reason}});
     events_.ready(*ready);
-    if (unusable_) events_.given_up();
+    if (unusable_) events_.given_up(ready->reason);
     SendWaiting();
   }
 }
@@ -214,7 +215,7 @@ void Zygote::Lost(const std::string& why) {
   failures_ = was_ready ? 0 : failures_ + 1;
   if (failures_ >= kFailuresMax) {
     unusable_ = true;
-    events_.given_up();
+    events_.given_up(why);
     return;
   }
   // A zygote that died while it served is replaced at once; one that cannot start, more slowly.

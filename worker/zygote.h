@@ -31,6 +31,8 @@ struct ZygoteOptions {
   std::vector<std::string> preimport;    // modules beside what every process needs; one that fails makes it unusable
   std::vector<std::string> import_path;  // where they are found
   std::string working_directory;
+  std::string setup;  // see RuntimeEnvironment; "": nothing
+  std::vector<std::vector<std::string>> ahead;  // lists of modules, each with a zygote before anybody asks (`zygotes.h`)
 };
 
 /// The exit code of a child that its zygote ended before, or failed at, giving its request: no user's code has run in it
@@ -55,7 +57,7 @@ class Zygote {
     std::function<void(ProcessId, int pid, UniqueFd pidfd)> forked;
     std::function<void(ProcessId, const std::string& error)> refused;
     std::function<void(ProcessId)> unanswered;  // by kTriesMax zygotes, each of which ended: it is to be executed
-    std::function<void()> given_up;  // unusable() has just become true
+    std::function<void(const std::string& why)> given_up;  // unusable() has just become true
   };
 
   /// `clock` must outlive the zygote. Start() starts it.

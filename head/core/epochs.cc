@@ -1,6 +1,7 @@
 #include "head/core/epochs.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@
 
 namespace troupe::head {
 namespace {
+
+constexpr std::size_t kStartedFromMax = 4;
 
 // With the address of the node that holds it: workers fetch from each other.
 wire::BlobRef WithHolder(Turn& turn, wire::BlobRef blob) {
@@ -74,6 +77,21 @@ void SendRoster(Turn& turn, const Launch& launch, const NodeId& node) {
   turn.ToNode(node, std::move(roster));
 }
 
+// What the nodes say, each thing once, and no more of them than a person reads.
+std::string StartedFrom(const Launch& launch) {
+  std::set<std::string> all;
+  for (const auto& [node, ready] : launch.ready) {
+    if (!ready.started_from.empty()) all.insert(ready.started_from);
+  }
+  std::string text;
+  std::size_t named = 0;
+  for (const std::string& each : all) {
+    if (++named > kStartedFromMax) break;
+    text += (text.empty() ? "" : "; ") + each;
+  }
+  return all.size() > kStartedFromMax ? text + "; ..." : text;
+}
+
 void PublishRoster(Turn& turn, Launch& launch) {
   wire::RosterPublished event;
   event.launch = launch.id;
@@ -82,6 +100,7 @@ void PublishRoster(Turn& turn, Launch& launch) {
   const wire::RanksReady& first = launch.ready[launch.nodes[0]];
   event.store_host = first.store_host;
   event.store_port = first.store_port;
+  event.started_from = StartedFrom(launch);
   for (const Rank& rank : launch.ranks) {
     const auto& addresses = launch.ready[rank.node].rank_actors;
     if (rank.local_rank < addresses.size()) event.rank_actors.push_back(addresses[rank.local_rank]);

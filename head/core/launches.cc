@@ -310,6 +310,7 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
   info.preemptions = launch.preemptions;
   info.submitted_us = launch.submitted_us;
   info.ready_ms = launch.roster.ready_ms;
+  info.started_from = launch.roster.started_from;
   info.nodes = launch.nodes;
   info.travelled = launch.spec.environment.travelled;
   info.not_taken = launch.spec.environment.not_taken;

@@ -229,6 +229,7 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   node->leaving = false;
   node->local = session.local;
   node->zygote_ready = false;
+  node->preimports.clear();
   node->free_version = 0;
   session.node = info.node;
   Heard(turn, *node);
@@ -258,6 +259,7 @@ void Heard(Turn& turn, Node& node) {
 
 void OnHeartbeat(Turn& turn, Node& node, const wire::Heartbeat& message) {
   node.zygote_ready = message.zygote_ready;
+  if (node.preimports != message.preimports) node.preimports = message.preimports;
   wire::HeartbeatAck ack;
   ack.sequence = message.sequence;
   turn.ToNode(node.id, std::move(ack));

@@ -56,6 +56,7 @@ struct Node {
   Inquiry inquiry;  // of its peers, while it is silent
   char worker_state = 0;  // what its process was seen to do then, on this host: a letter of proc_pid_stat(5)
   bool zygote_ready = false;
+  std::vector<std::string> preimports;  // as in Heartbeat
   std::uint64_t free_version = 0;
   Resources missing;  // what the node lacks beyond this account of it
   bool settled = false;  // what it had to say when it registered is said

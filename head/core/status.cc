@@ -33,6 +33,7 @@ wire::NodeInfo InfoOf(const Turn& turn, const Node& node) {
   }
   info.python_version = node.info.python_version;
   info.zygote_ready = node.zygote_ready;
+  info.preimports = node.preimports;
   info.why = WhatIsWrong(turn, node);
   return info;
 }

@@ -146,6 +146,7 @@ class HeadFixture : public ::testing::Test {
       ready.generation = start.generation;
       ready.store_host = "10.0.0.1";
       ready.store_port = 4242;
+      ready.started_from = "forked from a zygote with lightning";
       Say(node.session, ready);
     }
     for (const wire::Release& release : Take<wire::Release>(node.session)) {

@@ -101,6 +101,8 @@ TEST_F(Restart, AHeadGoesOnFromASnapshotAndWhatFollowedIt) {
   Boot();
   EXPECT_EQ(VersionOf("k"), 2u);
   EXPECT_TRUE(LaunchOf(running_).open());
+  Say(client_ = Open(wire::Role::kClient, Id128{9, 1}, true), wire::GetLaunch{running_}, 5);
+  EXPECT_EQ(Last<wire::LaunchUpdate>(client_).info.started_from, "forked from a zygote with lightning");
   EXPECT_EQ(LaunchOf(done_).marker->outcome, wire::Outcome::kSucceeded);
   wire::RegisterNode report;
   report.incarnation = node_.incarnation;

@@ -71,6 +71,16 @@ TEST_F(LaunchesTest, W6_WithoutTorchThereIsNoStoreAndRanksRun) {
   EXPECT_EQ(SentToProcesses<wire::RankRun>(), ranks_);
 }
 
+TEST_F(LaunchesTest, WhatRanksWereStartedFromIsSaidOncePerKind) {
+  Join();
+  StartLaunch(4);
+  EXPECT_EQ(ranks_.size(), 4u);
+  for (const std::size_t rank : {1u, 2u}) Take(core_->OnForked(ranks_[rank], 500, now_, "forked from a zygote with lightning"));
+  Take(core_->OnForked(ranks_[3], 501, now_, "in fresh interpreters for TORCH_LOGS"));
+  MakeReady();
+  EXPECT_EQ(Last<wire::RanksReady>().started_from, "forked from a zygote with lightning; in fresh interpreters for TORCH_LOGS");
+}
+
 TEST_F(LaunchesTest, RosterSendsEveryRankOff) {
   Join();
   StartLaunch(2);

@@ -142,6 +142,16 @@ TEST(Options, ErrorsSayWhatIsWrong) {
   }
 }
 
+TEST(Options, PreimportIsListsOfModules) {
+  const auto lists = ParsePreimports("lightning,transformers;deepspeed");
+  ASSERT_TRUE(lists.ok()) << lists.status();
+  EXPECT_EQ(*lists, (std::vector<std::vector<std::string>>{{"lightning", "transformers"}, {"deepspeed"}}));
+  EXPECT_TRUE(ParsePreimports("")->empty());
+  for (const char* bad : {",", ";", "a,", "a;", ",a", "a,,b", "a;;b", "a;b;c;d;e"}) {
+    EXPECT_FALSE(ParsePreimports(bad).ok()) << bad;
+  }
+}
+
 TEST(Inventory, AMaskNarrowsAndKeepsItsOrder) {
   Inventory all = LogicalDevices(4);
   for (const std::uint32_t id : all.gpu_ids) {

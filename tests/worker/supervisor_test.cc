@@ -50,7 +50,11 @@ class SupervisorTest : public ::testing::Test {
   Supervisor::Events Events() {
     Supervisor::Events events;
     events.zygote = [this](bool ready, const std::string&) { zygote_ready_ = ready; };
-    events.forked = [this](ProcessId, int pid) { pid_ = pid; };
+    events.forked = [this](ProcessId, int pid, const std::string& from) {
+      pid_ = pid;
+      from_ = from;
+    };
+    events.ahead = [this](const std::vector<std::string>& each) { ahead_ = each; };
     events.failed = [this](ProcessId, const std::string& error) { failed_ = error; };
     events.message = [this](ProcessId, wire::Message message) {
       order_ += std::string(wire::NameOf(message.body)) + " ";
@@ -104,7 +108,8 @@ class SupervisorTest : public ::testing::Test {
   bool zygote_ready_ = false;
   int pid_ = 0;
   int gone_ = 0;
-  std::string failed_, value_, order_;
+  std::string failed_, value_, order_, from_;
+  std::vector<std::string> ahead_;
   ExitInfo exit_;
 };
 

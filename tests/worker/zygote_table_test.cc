@@ -38,7 +38,7 @@ TEST(ZygoteKeys, OnlyWhatDiffersFromTheNodesOwnCounts) {
 
 TEST(ZygoteKeys, ALibrarysVariablesCountWhereItMayHaveBeenLoaded) {
   EXPECT_TRUE(Of({}, {Variable("HF_HOME", "/cache")}).IsDefault());
-  EXPECT_EQ(Of({"transformers"}, {Variable("HF_HOME", "/cache")}).Describe(), "transformers; HF_HOME");
+  EXPECT_EQ(Of({"transformers"}, {Variable("HF_HOME", "/cache")}).Describe(), "transformers and HF_HOME");
   EXPECT_FALSE(IsReadAtImport("HF_TOKEN", true));
   EXPECT_TRUE(IsReadAtImport("OMP_SCHEDULE", false));
   EXPECT_FALSE(IsReadAtImport("KMP_INIT_AT_FORK", false)) << "sklearn sets it where it is loaded";
@@ -56,6 +56,24 @@ TEST(ZygoteKeys, EachDifferenceMakesAnother) {
   EXPECT_NE(one.Text(), elsewhere.Text());
 }
 
+TEST(ZygoteKeys, WhatProvidesTheModulesCountsAndNothingElseDoes) {
+  wire::RuntimeEnvironment environment;
+  environment.preimport = {"lightning"};
+  environment.import_path = {"/project"};
+  environment.working_directory = "/project";
+  environment.preimport_installed = true;
+  ZygoteKey ahead;
+  ahead.preimport = environment.preimport;
+  EXPECT_EQ(ZygoteKeyOf({}, environment).Text(), ahead.Text()) << "as one that the node has made before anybody asked";
+  environment.preimport_installed = false;
+  EXPECT_NE(ZygoteKeyOf({}, environment).Text(), ahead.Text());
+  const std::string without = ZygoteKeyOf({}, environment).Text();
+  environment.setup = "{\"pip\": [\"einops\"]}";
+  EXPECT_NE(ZygoteKeyOf({}, environment).Text(), without);
+  environment.preimport.clear();
+  EXPECT_TRUE(ZygoteKeyOf({}, environment).IsDefault()) << "requirements alone are executed";
+}
+
 TEST(ZygoteTables, NamedModulesAreWaitedForAtTheFirstUse) {
   ZygoteTable table;
   const ZygoteKey key = Of({"lightning"});
@@ -65,7 +83,7 @@ TEST(ZygoteTables, NamedModulesAreWaitedForAtTheFirstUse) {
   choice = table.Choose(key, {});
   EXPECT_FALSE(choice.start) << "one is on its way";
   EXPECT_EQ(choice.how, How::kWait);
-  table.OnReady(key.Text(), true);
+  table.OnReady(key.Text(), "");
   EXPECT_EQ(table.Choose(key, {}).how, How::kFork);
 }
 
@@ -77,7 +95,7 @@ TEST(ZygoteTables, ValuesAloneAreExecutedUntilAZygoteIsReady) {
   EXPECT_TRUE(again.start);
   EXPECT_EQ(again.how, How::kExecute);
   EXPECT_EQ(table.Choose(key, {}).how, How::kExecute);
-  table.OnReady(key.Text(), true);
+  table.OnReady(key.Text(), "");
   EXPECT_EQ(table.Choose(key, {}).how, How::kFork);
 }
 
@@ -85,25 +103,41 @@ TEST(ZygoteTables, AFailedProbeFallsBackToExecutingAndIsNotTriedAgain) {
   ZygoteTable table;
   const ZygoteKey key = Of({"starts_threads"});
   EXPECT_TRUE(table.Choose(key, {}).start);
-  table.OnReady(key.Text(), false);
+  table.OnReady(key.Text(), "2 threads after the imports");
   const ZygoteTable::Choice choice = table.Choose(key, {});
   EXPECT_EQ(choice.how, How::kExecute);
+  EXPECT_EQ(choice.problem, "2 threads after the imports");
   EXPECT_FALSE(choice.start);
+}
+
+TEST(ZygoteTables, WhatIsFetchedByAProcessIsThereForTheNextZygote) {
+  ZygoteTable table;
+  const ZygoteKey key = Of({"module_of_a_package"});
+  EXPECT_TRUE(table.Choose(key, {}).start);
+  table.OnReady(key.Text(), "the package was not on this host yet", true);
+  EXPECT_EQ(table.Choose(key, {}).how, How::kExecute) << "those that waited for it, all of them";
+  EXPECT_EQ(table.Choose(key, {}).how, How::kExecute);
+  table.OnSetUp(key.Text());
+  EXPECT_TRUE(table.Choose(key, {}).start);
+  table.OnReady(key.Text(), "ModuleNotFoundError");
+  table.OnSetUp(key.Text());
+  EXPECT_FALSE(table.Choose(key, {}).start) << "that is no matter of time";
 }
 
 TEST(ZygoteTables, TheLeastRecentlyUsedThatNobodyWaitsForEnds) {
   ZygoteTable table(2);
   const ZygoteKey a = Of({"a"}), b = Of({"b"}), c = Of({"c"}), d = Of({"d"});
   EXPECT_EQ(table.Choose(a, {}).end, "");
-  table.OnReady(a.Text(), true);
+  table.OnReady(a.Text(), "");
   EXPECT_EQ(table.Choose(b, {}).end, "");
-  table.OnReady(b.Text(), true);
+  table.OnReady(b.Text(), "");
   table.Choose(a, {});
   EXPECT_EQ(table.Choose(c, {}).end, b.Text());
   EXPECT_EQ(table.Choose(d, {a.Text()}).end, c.Text()) << "somebody waits for the older one";
   const ZygoteTable::Choice none = table.Choose(b, {a.Text(), d.Text()});
   EXPECT_EQ(none.how, How::kExecute) << "all are waited for";
   EXPECT_FALSE(none.start);
+  EXPECT_NE(none.problem, "");
   EXPECT_EQ(table.Choose(b, {a.Text()}).end, d.Text()) << "it is had once there is room";
 }
 
@@ -112,7 +146,7 @@ TEST(ZygoteTables, WhatWasSeenOnceIsForgottenInTime) {
   const auto numbered = [](int number) { return Of({}, {Variable("PYTHONHASHSEED", std::to_string(number))}); };
   const ZygoteKey kept = Of({"a"});
   table.Choose(kept, {});
-  table.OnReady(kept.Text(), true);
+  table.OnReady(kept.Text(), "");
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(table.Choose(numbered(i), {}).start);
   EXPECT_FALSE(table.Choose(numbered(0), {}).start) << "it counts as the first";
   EXPECT_EQ(table.Choose(kept, {}).how, How::kFork) << "what lives is not forgotten";

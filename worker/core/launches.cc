@@ -230,6 +230,17 @@ void Launches::CheckReady(Run& run, Effects* out) {
   PostReady(run, out);
 }
 
+std::string Launches::StartedFrom(const Run& run) const {
+  std::set<std::string> all;
+  for (const Rank& rank : run.ranks) {
+    const Process* process = context_.processes.Find(rank.process);
+    if (process != nullptr && !process->started_from.empty()) all.insert(process->started_from);
+  }
+  std::string text;
+  for (const std::string& each : all) text += (text.empty() ? "" : "; ") + each;
+  return text;
+}
+
 void Launches::PostReady(const Run& run, Effects* out) {
   wire::RanksReady ready;
   ready.launch = run.start.launch;
@@ -239,6 +250,7 @@ void Launches::PostReady(const Run& run, Effects* out) {
     ready.store_host = run.interface.address;
     ready.store_port = run.store_port.value_or(0);
   }
+  ready.started_from = StartedFrom(run);
   if (run.start.mode == wire::LaunchMode::kDriver) {
     for (const Rank& rank : run.ranks) {
       const Process* process = context_.processes.Find(rank.process);

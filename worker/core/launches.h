@@ -129,6 +129,8 @@ class Launches {
                         const std::string& payload_path) const;
   void FailAll(Run& run, const std::string& cause, Instant now, Effects* out);
   void CheckReady(Run& run, Effects* out);
+  /// For people; "": all from the node's own zygote.
+  std::string StartedFrom(const Run& run) const;
   void PostReady(const Run& run, Effects* out);
   void TakeResult(Run& run, Rank& rank, Process& process, wire::RankResult result,
                   std::string attachment, Instant now, Effects* out);

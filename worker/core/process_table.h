@@ -32,6 +32,7 @@ struct Process {
   ActorId actor;
   std::string socket_path;
   int pid = 0;                 // 0: not forked yet
+  std::string started_from;    // for people; "": the node's own zygote
   bool exited = false;
   bool drained = false;
   bool gone = false;

@@ -9,7 +9,7 @@ namespace {
 struct Row {
   std::string_view library;
   std::string_view variable;  // a trailing * stands for any text
-  bool always;                // the library is loaded by every zygote
+  bool always;                // the library is loaded by every zygote (torch._dynamo has loaded triton and sympy)
 };
 
 constexpr std::array kRows = {
@@ -31,7 +31,9 @@ constexpr std::array kRows = {
     Row{"torch", "ATEN_*", true},
     Row{"torch._dynamo", "TORCHDYNAMO_*", true},
     Row{"torch._inductor", "TORCHINDUCTOR_*", true},
-    Row{"triton", "TRITON_*", false},
+    Row{"triton", "TRITON_*", true},
+    Row{"sympy", "SYMPY_*", true},
+    Row{"mpmath", "MPMATH_*", true},
     Row{"huggingface_hub", "HF_*", false},
     Row{"huggingface_hub", "HUGGINGFACE_*", false},
     Row{"transformers", "TRANSFORMERS_*", false},

@@ -108,6 +108,7 @@ void WorkerCore::Beat(Instant now, Effects* out) {
   beat.sequence = context_.outbox.NextHeartbeat();
   beat.free_version = context_.leases.version();
   beat.zygote_ready = zygote_ready_;
+  beat.preimports = preimports_;
   beats_sent_[beat.sequence] = now;
   if (beats_sent_.size() > kBeatsMax) beats_sent_.erase(beats_sent_.begin());
   wire::Message message;

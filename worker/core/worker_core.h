@@ -45,7 +45,10 @@ class WorkerCore {
   Effects OnHeadDown(Instant now);
 
   Effects OnZygote(bool ready, const std::string& python_version, Instant now);
-  Effects OnForked(ProcessId id, int pid, Instant now);
+  /// How what --preimport asked for is, each for people.
+  Effects OnPreimports(std::vector<std::string> each, Instant now);
+  /// `started_from`: for people, by which zygote or why by none; "": the node's own.
+  Effects OnForked(ProcessId id, int pid, Instant now, std::string started_from = "");
   Effects OnStartFailed(ProcessId id, const std::string& error, Instant now);
   /// A message of a process; requests for the head (id != 0) are relayed.
   Effects OnProcessMessage(ProcessId id, wire::Message message, Instant now);
@@ -107,6 +110,7 @@ class WorkerCore {
   wire::Revoked revoked_;  // as the head said last
   std::size_t probes_ = 0;  // of peers, under way
   bool zygote_ready_ = false;
+  std::vector<std::string> preimports_;
   bool leaving_ = false;
   bool left_ = false;
   std::string leave_reason_;

@@ -11,9 +11,15 @@ Effects WorkerCore::OnZygote(bool ready, const std::string& python_version, Inst
   return Done({}, now);
 }
 
-Effects WorkerCore::OnForked(ProcessId id, int pid, Instant now) {
+Effects WorkerCore::OnPreimports(std::vector<std::string> each, Instant now) {
+  preimports_ = std::move(each);
+  return Done({}, now);
+}
+
+Effects WorkerCore::OnForked(ProcessId id, int pid, Instant now, std::string started_from) {
   Effects out;
   if (Process* process = context_.processes.Find(id)) {
+    process->started_from = std::move(started_from);
     context_.processes.OnForked(*process, pid, now, &out);
   }
   return Done(std::move(out), now);

@@ -25,6 +25,7 @@ std::string ZygoteKey::Text() const {
   AddAll(preimport, &text);
   AddAll(import_path, &text);
   Add(working_directory, &text);
+  Add(setup, &text);
   for (const wire::EnvVar& each : variables) {
     Add(each.name, &text);
     Add(each.value, &text);
@@ -38,7 +39,8 @@ std::string ZygoteKey::Describe() const {
   std::string names;
   for (const wire::EnvVar& each : variables) names += (names.empty() ? "" : ", ") + each.name;
   if (text.empty()) return names;
-  return names.empty() ? text : text + "; " + names;
+  if (!setup.empty()) text += " of its runtime_env";
+  return names.empty() ? text : text + " and " + names;
 }
 
 ZygoteKey ZygoteKeyOf(const std::vector<wire::EnvVar>& base_environment, const wire::RuntimeEnvironment& environment) {
@@ -46,8 +48,11 @@ ZygoteKey ZygoteKeyOf(const std::vector<wire::EnvVar>& base_environment, const w
   key.preimport = environment.preimport;
   const bool preimports = !key.preimport.empty();
   if (preimports) {
-    key.import_path = environment.import_path;
-    key.working_directory = environment.working_directory;
+    key.setup = environment.setup;
+    if (!environment.preimport_installed) {
+      key.import_path = environment.import_path;
+      key.working_directory = environment.working_directory;
+    }
   }
   std::map<std::string, std::string> variables;
   for (const wire::EnvVar& each : environment.env) {
@@ -74,7 +79,7 @@ ZygoteTable::Choice ZygoteTable::Choose(const ZygoteKey& key, const std::vector<
   if (seen) {
     entries_.splice(entries_.begin(), entries_, found);
   } else {
-    entries_.push_front(Entry{text, State::kSeen});
+    entries_.push_front(Entry{text, State::kSeen, "", false});
   }
   Choice choice;
   Entry& entry = entries_.front();
@@ -84,6 +89,8 @@ ZygoteTable::Choice ZygoteTable::Choose(const ZygoteKey& key, const std::vector<
   }
   if (entry.state == State::kReady) choice.how = How::kFork;
   if (entry.state == State::kStarting && waits) choice.how = How::kWait;
+  if (entry.state == State::kUnusable) choice.problem = entry.problem;
+  if (entry.state == State::kSeen && waits) choice.problem = "processes wait for as many others as a node has";
   for (auto last = std::prev(entries_.end()); entries_.size() > seen_max_ && last != entries_.begin();) {
     const auto before = std::prev(last);
     if (last->state == State::kSeen || last->state == State::kUnusable) entries_.erase(last);
@@ -104,9 +111,18 @@ bool ZygoteTable::MakeRoom(const std::vector<std::string>& waited_for, std::stri
   return true;
 }
 
-void ZygoteTable::OnReady(const std::string& key, bool usable) {
+void ZygoteTable::OnReady(const std::string& key, const std::string& problem, bool later) {
   for (Entry& each : entries_) {
-    if (each.key == key && each.state != State::kSeen) each.state = usable ? State::kReady : State::kUnusable;
+    if (each.key != key || each.state == State::kSeen) continue;
+    each.state = problem.empty() ? State::kReady : State::kUnusable;
+    each.problem = problem;
+    each.later = later;
+  }
+}
+
+void ZygoteTable::OnSetUp(const std::string& key) {
+  for (Entry& each : entries_) {
+    if (each.key == key && each.later && each.state == State::kUnusable) each.state = State::kSeen;
   }
 }
 

@@ -19,15 +19,16 @@ namespace troupe::worker {
 
 struct ZygoteKey {
   std::vector<std::string> preimport;
-  std::vector<std::string> import_path;  // where these are found; empty without them
+  std::vector<std::string> import_path;  // where these are found; empty without them, and where the interpreter's own packages have them
   std::string working_directory;
+  std::string setup;                     // what else is on their import path: requirements, packages
   std::vector<wire::EnvVar> variables;   // by name
 
   /// The node's own zygote has it all.
   bool IsDefault() const { return preimport.empty() && variables.empty(); }
   /// One text for each key.
   std::string Text() const;
-  /// For people: "lightning; TORCH_LOGS". Without values, some of which are secrets.
+  /// For people: "lightning and TORCH_LOGS". Without values, some of which are secrets.
   std::string Describe() const;
 };
 
@@ -41,20 +42,26 @@ class ZygoteTable {
     How how = How::kExecute;
     bool start = false;  // a zygote of this key, first
     std::string end;     // the key of one that ends before; "": none
+    std::string problem; // why there is none of this key; "": there is, or will be
   };
 
   explicit ZygoteTable(std::size_t zygotes_max = 4, std::size_t seen_max = 64) : zygotes_max_(zygotes_max), seen_max_(seen_max) {}
 
   /// For a process of a key that is not the default one. `waited_for`: keys that a process waits for just now.
   Choice Choose(const ZygoteKey& key, const std::vector<std::string>& waited_for);
-  /// The one of this key is ready, or cannot be used: then its processes are executed until it is forgotten.
-  void OnReady(const std::string& key, bool usable);
+  /// The one of this key is ready, or cannot be used for this `problem`: then its processes are executed until it is forgotten.
+  /// `later`: it may be usable once a process of this key has been set up.
+  void OnReady(const std::string& key, const std::string& problem, bool later = false);
+  /// A process of this key has been set up: what it needs is on this host now.
+  void OnSetUp(const std::string& key);
 
  private:
   enum class State { kSeen, kStarting, kReady, kUnusable };
   struct Entry {
     std::string key;
     State state = State::kSeen;
+    std::string problem;
+    bool later = false;
   };
   bool MakeRoom(const std::vector<std::string>& waited_for, std::string* ended);
 

@@ -5,7 +5,7 @@ import atexit
 import functools
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from troupe import _identity, _infeasible, _program, _selectors, _session, _view, exceptions
@@ -91,12 +91,13 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
          namespace: str | None = None, token_file: str | None = None, log_to_driver: bool = True,
          ignore_reinit_error: bool = False, runtime_env: Mapping[str, Any] | None = None,
          object_store_memory: int | None = None, object_spilling_directory: str | None = None,
-         infeasible: str | None = None, _memory: float | str | None = None, **ignored: Any) -> ClusterContext:
+         infeasible: str | None = None, preimport: Iterable[str] | None = None, _memory: float | str | None = None, **ignored: Any) -> ClusterContext:
     """Connects this process to a cluster and returns its context, which is a context manager too.
 
     `address`: "host:port"; "auto" for TROUPE_ADDRESS, else the one cluster this user runs on this host; None for TROUPE_ADDRESS,
     else, as "local", an embedded one-node cluster, ended at shutdown or exit.
-    `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded node. `object_store_memory`: bytes that its processes,
+    `num_cpus`, `num_gpus`, `_memory` (bytes), `resources`, `labels` describe the embedded node. `preimport`: modules that a process
+    of it imports from its start on, so that the first launch, actor or task with this `preimport=` is forked from it. `object_store_memory`: bytes that its processes,
     and this one, may each hold of objects in memory; `object_spilling_directory`: where they go beyond that. `token_file` (or
     TROUPE_TOKEN_FILE) holds the join token where the head is elsewhere. `log_to_driver`: what ranks, actors and tasks print is
     shown here. `namespace`: where names of actors and placement groups are looked for and made; without it TROUPE_NAMESPACE, or one of this
@@ -132,13 +133,15 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
             raise ValueError(f"init(token_file={token_file!r}) is for a cluster elsewhere: give its address, or set TROUPE_ADDRESS")
         offer = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=_memory, resources=resources, labels=labels,
                                   object_store_memory=object_store_memory,
-                                  object_spilling_directory=object_spilling_directory)
+                                  object_spilling_directory=object_spilling_directory,
+                                  preimport=[] if preimport is None else [preimport])
         os.environ.update(_node_start.object_memory(object_store_memory, object_spilling_directory))
         session = _cluster.start_embedded(offer, namespace=name)
     else:
         given = [key for key, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus), ("_memory", _memory), ("resources", resources),
                                         ("labels", labels), ("object_store_memory", object_store_memory),
-                                        ("object_spilling_directory", object_spilling_directory)) if value is not None]
+                                        ("object_spilling_directory", object_spilling_directory),
+                                        ("preimport", preimport)) if value is not None]
         if given:
             raise ValueError(f"{', '.join(given)} describe a node; the cluster at {address} has its own")
         if address == "auto":

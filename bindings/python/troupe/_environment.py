@@ -52,6 +52,34 @@ def _of_the_interpreter() -> tuple[str, ...]:
     return tuple({os.path.realpath(path) for path in (*library, archive, *packages, base)})
 
 
+def _are_installed(modules: Iterable[str], path: list[str]) -> bool:
+    """Whether these, and whatever they import, are the interpreter's own whatever is on `path`: nothing there has a name of its own
+    packages. Then a process that has imported them serves every program."""
+    own = frozenset(sys.stdlib_module_names).union(*(_names_in(folder) for folder in _of_the_interpreter()))
+    return all(module.split(".")[0] in own for module in modules) and not any(
+        not os.path.isdir(entry) or own & _names_in(entry) for entry in path)
+
+
+def _names_in(folder: str) -> frozenset[str]:
+    """Names of the modules that this folder provides; a folder without an __init__ gives way to any module of its name."""
+    try:
+        return _names_as_of(folder, os.stat(folder).st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+@functools.lru_cache(64)
+def _names_as_of(folder: str, changed_ns: int) -> frozenset[str]:
+    names = set()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".py", ".pyc", ".so")):
+                names.add(entry.name.split(".")[0])
+            elif "." not in entry.name and any(os.path.exists(os.path.join(entry.path, name)) for name in ("__init__.py", "__init__.pyc")):
+                names.add(entry.name)
+    return frozenset(names)
+
+
 def _count(session: Any, environment: str) -> None:
     """One more asks for it; those asked for last are remembered."""
     counts = session.store.setdefault("runtime_envs", {})
@@ -70,7 +98,8 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
 
     `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_variables`.
-    Requirements ask for a fresh interpreter instead of a fork: what a fork has loaded could not be replaced. For variables that libraries
+    Requirements ask for a fresh interpreter instead of a fork, or for one of a process that has loaded all from them: what a fork has loaded
+    could not be replaced. For variables that libraries
     read when they are loaded the worker sees to that (`worker/core/read_at_import.cc`), and to `preimport`, modules that are to be loaded
     already; how many threads a library has it is told in the forked process (`_threads`).
     """
@@ -88,12 +117,16 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     if session.namespace:
         given.setdefault(_program.NAMESPACE, session.namespace)
     same_host = bool(session.store.get("same_host", True))
+    path = import_path() if same_host else []
+    setup = _runtime_env.setup_text(env) if preimport else ""
     return {
         "env": [{"name": name, "value": value} for name, value in sorted({**choice.taken, **given}.items())],
         "working_directory": os.getcwd() if same_host and "working_dir" not in env else "",
-        "import_path": import_path() if same_host else [],
+        "import_path": path,
         "fresh_interpreter": "pip" in env,
         "preimport": list(preimport),
+        "setup": setup,
+        "preimport_installed": bool(preimport) and not setup and _are_installed(preimport, path),
         "python_version": PYTHON_VERSION,
         "travelled": sorted(choice.taken),
         # A node that the program has started for itself has what the program itself was started with.

@@ -7,13 +7,14 @@ import platform
 import re
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from troupe import _executables, _home, _resources, _selectors, exceptions
 
 
+PREIMPORTS_MAX = 4
 _TOKEN_BYTES_MAX = 4096
 _AMOUNT_MAX = 1e9
 _OBJECT_MEMORY_MIN = 64 << 20  # values of less than a megabyte share segments of 8
@@ -26,8 +27,11 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None, memor
           resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
           log_days: float | None = None, log_gib: float | None = None,
           log_file_mib: float | None = None, object_store_memory: int | None = None,
-          object_spilling_directory: str | None = None) -> list[str]:
-    """Options of a worker for what its node has and keeps; nothing given: what the machine has, and defaults."""
+          object_spilling_directory: str | None = None, preimport: Iterable[Iterable[str]] = ()) -> list[str]:
+    """Options of a worker for what its node has and keeps; nothing given: what the machine has, and defaults.
+
+    `preimport`: lists of modules, for each of which the node keeps a process that has imported them.
+    """
     args: list[str] = []
     for name, value in object_memory(object_store_memory, object_spilling_directory).items():
         args.append(f"--{name.removeprefix('TROUPE_').lower()}={value}")
@@ -52,7 +56,20 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None, memor
         args.append(f"--log_days={log_days:g}")
     if log_gib is not None:
         args.append(f"--ended_log_bytes_max={int(log_gib * 2**30)}")
-    return [*args, *log_file_option(log_file_mib)]
+    return [*args, *_preimport_option(preimport), *log_file_option(log_file_mib)]
+
+
+def _preimport_option(preimport: Iterable[Iterable[str]]) -> list[str]:
+    if not preimport:
+        return []
+    from troupe import _environment
+
+    lists = [_environment.check_preimport(modules) for modules in preimport]
+    if not all(lists):
+        raise ValueError("preimport: an empty list of modules")
+    if len(lists) > PREIMPORTS_MAX:
+        raise ValueError(f"preimport: {len(lists)} lists of modules; a node keeps at most {PREIMPORTS_MAX} such processes")
+    return ["--preimport=" + ";".join(",".join(modules) for modules in lists)]
 
 
 def object_memory(memory: int | None, folder: str | None) -> dict[str, str]:

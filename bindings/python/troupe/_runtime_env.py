@@ -28,6 +28,8 @@ RAY_COMPAT = "ray_compat"
 """A key of the form that travels, not of the users': `import ray` means Troupe."""
 PROGRAM = "program"
 """Another one: the script, its arguments, the names of its variables that travelled and of those that it has removed, and what its policies are."""
+SETUP = ("pip", "py_modules", "setup_timeout_s", "working_dir")
+"""Keys of that form which say what is on the import path: a process with modules imported ahead is of one such text."""
 _KEYS = ("config", "env_vars", "excludes", "pip", "py_modules", "uv", "worker_process_setup_hook", "working_dir")
 _SETUP_TIMEOUT_S = 600.0
 _SPREAD_ASKED_S = 5.0
@@ -35,6 +37,10 @@ _SCRIPT_BYTES_MAX = 16 << 10  # packed; it travels in a variable, as the hook do
 _HOOK_BYTES_MAX = 64 << 10  # it travels in a variable, of which the kernel takes 128 KiB
 _OUTPUT_LINES = 12
 _HOOK_PICKLED = "pickle:"
+
+
+class NotHereYet(exceptions.RuntimeEnvSetupError):
+    """What a process with a session could fetch from a worker."""
 
 
 def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -253,6 +259,22 @@ def enter(session: Any) -> None:
         from troupe import ray_compat
 
         ray_compat.install(starts=False)
+    enter_paths(env, session)
+    if "setup_hook" in env:
+        _run_hook(env["setup_hook"])
+
+
+def setup_text(env: Mapping[str, Any]) -> str:
+    """What a process that imports modules ahead has to enter first, of the form that travels: one text for the same; "": nothing."""
+    found = {key: env[key] for key in SETUP if key in env}
+    return json.dumps(found, sort_keys=True) if set(found) - {"setup_timeout_s"} else ""
+
+
+def enter_paths(env: Mapping[str, Any], session: Any) -> None:
+    """Directory, packages and requirements: in front of the import path. Without a `session` what is not on this host cannot be fetched.
+
+    Raises RuntimeEnvSetupError.
+    """
     try:
         paths = [_enter_module(each, session) for each in env.get("py_modules", ())]
         if "working_dir" in env:
@@ -266,8 +288,6 @@ def enter(session: Any) -> None:
             raise
         raise exceptions.RuntimeEnvSetupError(f"the runtime_env could not be set up: {error}") from error
     sys.path[:0] = [path for path in paths if path not in sys.path]
-    if "setup_hook" in env:
-        _run_hook(env["setup_hook"])
 
 
 def script(session: Any) -> dict[str, Any]:
@@ -325,6 +345,8 @@ def _fetched(package: Mapping[str, Any], session: Any, what: str) -> str:
     def make(folder: Path) -> None:
         from troupe import _blobs
 
+        if session is None:
+            raise NotHereYet(f"{what} was not on this host yet")
         _packages.unpack(_blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what), folder)
 
     return str(_packages.made_once(f"package-{package['sha256'][:32]}", make))

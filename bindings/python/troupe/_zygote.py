@@ -6,7 +6,8 @@ the worker's children: the worker reaps them, and the end of the zygote is not t
 socket is its own end.
 
 `--module NAME`, any number of times, adds modules that its processes have loaded, from `--path FOLDER`s before its own and
-with `--directory FOLDER` as its directory: one that cannot be imported makes it unusable.
+with `--directory FOLDER` as its directory: one that cannot be imported makes it unusable. `--setup JSON` comes before all that: what
+a runtime_env puts on the import path (`_runtime_env.enter_paths`), so that nothing is loaded but from there.
 
 Messages are control frames, one per datagram. Each child is announced by a ForkReply without a process's
 id, with a pidfd of it, before the worker is its parent. ForkRequest with three descriptors (control,
@@ -23,6 +24,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse
 import gc
 import importlib
+import json
 import select
 import socket
 import sys
@@ -31,12 +33,13 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
-from troupe import _bootstrap, _os, _parked, _threads
+from troupe import _bootstrap, _os, _parked, _runtime_env, _threads, exceptions
 from troupe._identity import PYTHON_VERSION
 
 START_S = 1.0            # from its request on, a rank's start counts as under way for this long at most
 LOST_IN_A_ROW_MAX = 3
 PROBE_DEADLINE_S = 20.0
+REASON_CHARACTERS_MAX = 300  # it travels with each heartbeat of a node that was asked for the modules
 PREIMPORT = ("numpy", "numpy.random", "cloudpickle", "torch", "torch.distributed", "torch._dynamo",
              "torch.nn.parallel.distributed")
 OWN_MODULES = ("troupe._bridge", "troupe._calls", "troupe._process_channel", "troupe._rank", "troupe._actor_host",
@@ -56,11 +59,23 @@ def preimport(names: tuple[str, ...]) -> list[str]:
     return found
 
 
-def preimport_named(asked: argparse.Namespace) -> str:
-    """Imports the modules that were named; why it could not, or ""."""
+def enter(setup: str) -> tuple[str, bool]:
+    """Puts requirements and packages in front of the import path; why it could not, or "", and whether it may be able to later."""
+    if not setup:
+        return "", False
+    try:
+        _runtime_env.enter_paths(json.loads(setup), None)
+    except (exceptions.TroupeError, OSError, ValueError) as error:
+        print(error, file=sys.stderr, flush=True)
+        return _line(error), isinstance(error, _runtime_env.NotHereYet)
+    return "", False
+
+
+def preimport_named(asked: argparse.Namespace, own_path: list[str]) -> str:
+    """Imports the modules that were named, `own_path` last; why it could not, or ""."""
     if not asked.module:
         return ""
-    sys.path[:0] = asked.path
+    sys.path[:] = [*sys.path[:len(sys.path) - len(own_path)], *asked.path, *own_path]
     try:
         if asked.directory:
             os.chdir(asked.directory)
@@ -68,8 +83,12 @@ def preimport_named(asked: argparse.Namespace) -> str:
             importlib.import_module(name)
     except BaseException as error:  # a module's code may raise anything, or exit
         traceback.print_exc()
-        return f"preimport={asked.module}: {type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {_line(error)}"
     return ""
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).split("\n")[0])[:REASON_CHARACTERS_MAX]
 
 
 def probe() -> str:
@@ -235,15 +254,18 @@ def main() -> None:
     parser.add_argument("--module", action="append", default=[])
     parser.add_argument("--path", action="append", default=[])
     parser.add_argument("--directory", default="")
+    parser.add_argument("--setup", default="")
     asked = parser.parse_args()
     _os.die_with_parent()
     started = time.monotonic()
     base_path = _bootstrap.base_path_of_interpreter(os.getcwd())
     sock = socket.socket(fileno=asked.fd)
     os.set_inheritable(sock.fileno(), False)
-    modules = preimport(PREIMPORT)
+    own_path = list(sys.path)
+    failed, later = enter(asked.setup)
+    modules = [] if failed else preimport(PREIMPORT)
     preimport(OWN_MODULES)
-    failed = preimport_named(asked)
+    failed = failed or preimport_named(asked, own_path)
     _threads.find()
     gc.collect()
     gc.disable()
@@ -253,7 +275,7 @@ def main() -> None:
     try:
         zygote.send("ZygoteReady", {
             "pid": os.getpid(), "import_ms": int((time.monotonic() - started) * 1000),
-            "threads": _os.thread_count(), "usable": not reason, "reason": reason,
+            "threads": _os.thread_count(), "usable": not reason, "reason": reason, "later": later,
             "python_version": PYTHON_VERSION, "modules": modules})
         zygote.run()
     except (BrokenPipeError, ConnectionResetError):

@@ -35,6 +35,7 @@ def node_dict(info: dict) -> dict[str, Any]:
         "labels": {label["key"]: label["value"] for label in info["labels"]},
         "devices": [device["model"] for device in info["devices"]], "heard_s": info["heard_ms"] / 1000,
         "python": info["python_version"], "zygote_ready": info["zygote_ready"],
+        "preimport": list(info["preimports"]),
     }
 
 

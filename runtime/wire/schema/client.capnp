@@ -71,7 +71,7 @@ struct LaunchInfo {
   priority @23 :Int32;
   preemptions @24 :UInt32;     # epochs that ended for a higher priority: not counted as attempts
   notTaken @25 :List(Text);    # as in RuntimeEnvironment
-  startedFrom @26 :Text;       # what the ranks were forked from, for people; empty: the node's own zygote
+  startedFrom @26 :Text;       # what the ranks were started from, for people; empty: forked from their node's own zygote
 }
 struct LaunchUpdate { info @0 :LaunchInfo; }
 struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow
@@ -185,6 +185,7 @@ struct NodeInfo {
   resources @10 :List(Resource); free @11 :List(Resource); labels @12 :List(Label); devices @13 :List(Device);
   heardMs @14 :UInt64; pythonVersion @15 :Text; zygoteReady @16 :Bool;
   why @17 :Text;  # it is in that state; empty: nothing is wrong with it
+  preimports @18 :List(Text);  # as in Heartbeat
 }
 struct GetStatus { none @0 :Bool; }
 struct ClusterStatus {

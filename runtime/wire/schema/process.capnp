@@ -30,7 +30,8 @@ struct ForkRequest {
 }
 struct ForkReply { process @0 :ProcessId; pid @1 :Int32; error @2 :Text; }
 struct ChildExit { pid @0 :Int32; status @1 :Int32; maxRssKib @2 :UInt64; }       # wait status as wait4 gives it
-struct ZygoteReady { pid @0 :Int32; importMs @1 :UInt32; threads @2 :UInt32; usable @3 :Bool; reason @4 :Text; pythonVersion @5 :Text; modules @6 :List(Text); }
+# `later`: not usable, for something is not on this host yet that a process with a session can fetch.
+struct ZygoteReady { pid @0 :Int32; importMs @1 :UInt32; threads @2 :UInt32; usable @3 :Bool; reason @4 :Text; pythonVersion @5 :Text; modules @6 :List(Text); later @7 :Bool; }
 
 # worker -> process, the first message on its control channel.
 struct RankBegin {               # attachment: the payload

@@ -57,8 +57,10 @@ def _place(waiting: dict[str, Any]) -> str:
 
 def _node_table(nodes: list[dict[str, Any]]) -> None:
     why = ["WHY"] if any(node["why"] for node in nodes) else []
-    _tables.show(["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD", *why],
-                 [_node_row(node) + [node["why"].split("\n")[0]] * len(why) for node in nodes])
+    preimport = ["PREIMPORT"] if any(node["preimport"] for node in nodes) else []
+    _tables.show(["NODE", "STATE", "CPU", "GPU", "OTHER", "HEARD", *why, *preimport],
+                 [_node_row(node) + [node["why"].split("\n")[0]] * len(why) + ["; ".join(node["preimport"])] * len(preimport)
+                  for node in nodes])
 
 
 def _node_row(node: dict[str, Any]) -> list[str]:

@@ -27,6 +27,8 @@ _NODE_OPTIONS = (
                  "[default: 0.7 of the machine's]"),
     click.option("--resources", metavar="JSON", help='Other resources, e.g. \'{"license": 2}\'.'),
     click.option("--labels", metavar="K=V", multiple=True, help="A label of this node, or several: K=V,K=V; may be repeated."),
+    click.option("--preimport", metavar="MODULES", multiple=True, help="Modules (lightning,transformers) that a process of this node "
+                 "imports at its start, for launches, actors and tasks with that `preimport=`; may be repeated."),
     click.option("--object-store-memory", type=int, metavar="BYTES", help="Memory for objects, of each process of this node.  "
                  "[default: half of the machine's]"),
     click.option("--object-spilling-directory", metavar="FOLDER", help="Where objects go beyond that, or when the system is short "
@@ -43,7 +45,7 @@ _NODE_OPTIONS = (
 
 
 def node_options(command: Any) -> Any:
-    """--num-cpus, --num-gpus, --memory, --resources, --labels, --object-..., --log-..., --node-name."""
+    """--num-cpus, --num-gpus, --memory, --resources, --labels, --preimport, --object-..., --log-..., --node-name."""
     for option in reversed(_NODE_OPTIONS):
         command = option(command)
     return command
@@ -120,7 +122,8 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         announce()
 
 
-def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str | None, **amounts: Any) -> list[str]:
+def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str | None, preimport: tuple[str, ...] = (),
+              **amounts: Any) -> list[str]:
     """The worker's options from those of `node_options`; a usage error names what is malformed."""
     others: dict[str, float] = {}
     if resources is not None:
@@ -135,14 +138,15 @@ def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str 
         if "=" not in pair:
             raise click.UsageError(f"--labels {pair!r} is not of the form key=value")
     try:
-        args = _node_start.offer(resources=others, labels=dict(pair.split("=", 1) for pair in pairs), **amounts)
+        args = _node_start.offer(resources=others, labels=dict(pair.split("=", 1) for pair in pairs),
+                                 preimport=[modules.split(",") for modules in preimport], **amounts)
         if node_name is not None:
             args.append(f"--name={_node_start.check_name(node_name)}")
     except ValueError as error:
         text = str(error)
         for name in ("num_cpus", "num_gpus", "object_store_memory", "object_spilling_directory"):
             text = text.replace(name, "--" + name.replace("_", "-"))
-        text = "--" * text.startswith("memory ") + text
+        text = "--" * text.startswith(("memory ", "preimport:")) + text
         raise click.UsageError(text) from None
     return args
 

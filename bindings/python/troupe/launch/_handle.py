@@ -135,7 +135,7 @@ def describe(info: dict) -> dict[str, Any]:
         "priority": info["priority"], "ranks": info["ranks"],
         "resources_per_rank": _resources.from_wire(info["per_rank"]),
         "queue_place": info["queue_place"], "waiting_for": info["waiting_for"],
-        "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,
+        "started_from": info["started_from"], "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,
         "nodes": list(info["nodes"]), "inherited_env": list(info["travelled"]),
         "not_inherited_env": list(info["not_taken"]),
         "rank_infos": [{"rank": each["rank"], "node": each["node_name"], "host": each["host"],

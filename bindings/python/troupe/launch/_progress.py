@@ -5,7 +5,7 @@ import signal
 import threading
 from typing import Any
 
-from troupe import _live, _status, _variables, exceptions
+from troupe import _live, _status, _variables, _visible, exceptions
 from troupe._identity import short
 from troupe._logs import Follower
 from troupe.launch import _errors, _logs
@@ -89,8 +89,9 @@ class Display:
             self._shown_epoch = info["epoch"]
             nodes = len(set(each["node"] for each in info["rank_infos"]))
             again = f" · attempt {_errors.attempt(info)} of {info['attempts_max']}" if info["epoch"] > 1 else ""
+            started = f" · {_visible.name(info['started_from'])}" if info["started_from"] else ""
             self._say(f"{_many(info['ranks'], 'rank')} on {_many(nodes, 'node')}{again} · "
-                      f"ready in {info['ready_ms'] / 1000:.2f} s")
+                      f"ready in {info['ready_ms'] / 1000:.2f} s{started}")
             if self._handle.session.store.get("log_to_driver", True):
                 self._print_output(info)
 
