@@ -105,9 +105,9 @@ class Load:
 
     @staticmethod
     def _nodes() -> list[dict]:
-        from troupe import _session
+        from troupe._cluster import session
 
-        return _session.current().request("GetStatus", {})[1]["nodes"]
+        return session.current().request("GetStatus", {})[1]["nodes"]
 
     def _run(self, part, *args) -> None:
         try:

@@ -17,16 +17,16 @@ import tempfile
 import time
 
 import report
-from troupe import _executables
+from troupe._cluster import executables
 from troupe._bridge import native
 
 
 def nodes_program() -> str:
-    return str(pathlib.Path(_executables.find("troupe-head")).parent / "head_nodes")
+    return str(pathlib.Path(executables.find("troupe-head")).parent / "head_nodes")
 
 
-def start_head(folder: pathlib.Path, port: int) -> _executables.Started:
-    return _executables.start("troupe-head", [f"--state-dir={folder / 'cluster'}", f"--port={port}"],
+def start_head(folder: pathlib.Path, port: int) -> executables.Started:
+    return executables.start("troupe-head", [f"--state-dir={folder / 'cluster'}", f"--port={port}"],
                               log=folder / "head.log", timeout=120)
 
 
@@ -72,7 +72,7 @@ def measure(count: int, rounds: int, tls: bool) -> dict:
         finally:
             nodes.kill()
             nodes.communicate()
-            _executables.end([head.process])
+            executables.end([head.process])
         return {**{what: report.summary(seconds) for what, seconds in times.items()},
                 "first_join_of_all_ms": round(1000 * joined, 1), "nodes": count}
 

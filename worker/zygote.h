@@ -36,7 +36,7 @@ struct ZygoteOptions {
 };
 
 /// The exit code of a child that its zygote ended before, or failed at, giving its request: no user's code has run in it
-/// (`_parked.py` has the same).
+/// (`_process/prefork.py` has the same).
 inline constexpr int kNeverGivenCode = 79;
 /// How often zygotes are asked for one process: what it may meet is the end of one that somebody killed.
 inline constexpr int kTriesMax = 2;

@@ -1,4 +1,4 @@
-// An ItemSender as the coroutine that gives the items sees it (troupe/_streams.py). Needs the GIL.
+// An ItemSender as the coroutine that gives the items sees it (troupe/_actors/streams.py). Needs the GIL.
 #pragma once
 
 #include <memory>

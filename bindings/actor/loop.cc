@@ -36,7 +36,7 @@ PyObject* NewFlush(const std::shared_ptr<LoopCalls>& calls) {
 
 /// The coroutine that gives what a streaming method returned; steals that. nullptr: an error is set.
 PyObject* NewGiver(PyObject* result, const std::shared_ptr<ItemSender>& items) {
-  PyObject* module = PyImport_ImportModule("troupe._streams");
+  PyObject* module = PyImport_ImportModule("troupe._actors.streams");
   PyObject* sink = module != nullptr ? NewItemSink(items) : nullptr;
   PyObject* giver = sink != nullptr ? PyObject_CallMethod(module, "give", "OO", result, sink) : nullptr;
   Py_XDECREF(sink);

@@ -13,7 +13,7 @@ LoopApart::~LoopApart() { Py_XDECREF(loop_); }
 
 bool LoopApart::Begin() {
   if (loop_ != nullptr) return true;
-  PyObject* module = PyImport_ImportModule("troupe._event_loop");
+  PyObject* module = PyImport_ImportModule("troupe._process.event_loop");
   PyObject* loop = module != nullptr ? PyObject_CallMethod(module, "apart", nullptr) : nullptr;
   Py_XDECREF(module);
   if (loop == nullptr) return false;

@@ -37,7 +37,7 @@ void CancelStartedBy(std::uint64_t number) {
   if (number == 0) return;
   actors::CallReactor::Current().CancelStartedBy(number);  // now: the process may end with the call, and nobody else would
   if (!StartedTasks(number)) return;
-  PyObject* const module = PyImport_ImportModule("troupe._tasks");
+  PyObject* const module = PyImport_ImportModule("troupe._tasks.functions");
   PyObject* const begun = module != nullptr ? PyObject_CallMethod(module, "cancel_started_soon", "K",
                                                                   static_cast<unsigned long long>(number))
                                             : nullptr;

@@ -94,9 +94,9 @@ PyObject* TracebackText(PyObject* exception) {
   return cut;
 }
 
-/// What `how`, a function of troupe/_carried.py, makes of the exception to be pickled. nullptr: an error is set.
+/// What `how`, a function of troupe/_exception_pickles.py, makes of the exception to be pickled. nullptr: an error is set.
 PyObject* AsCarried(PyObject* exception, const char* how) {
-  PyObject* module = PyImport_ImportModule("troupe._carried");
+  PyObject* module = PyImport_ImportModule("troupe._exception_pickles");
   PyObject* made = module != nullptr ? PyObject_CallMethod(module, how, "O", exception) : nullptr;
   Py_XDECREF(module);
   return made;

@@ -17,7 +17,7 @@ struct Taking {
   bool under_way = false;
   Buffers* buffers = nullptr;
   actors::Handles* refs = nullptr;
-  PyObject* tensors = nullptr;       // dict of troupe/_tensors.py: memory that tensors share
+  PyObject* tensors = nullptr;       // dict of troupe/_code/tensors.py: memory that tensors share
   PyObject* writable = nullptr;      // the PickleBuffer whose reader may write; borrowed
 };
 thread_local Taking taking;
@@ -82,14 +82,14 @@ PyObject* FunctionOf(const char* module_name, const char* name, PyObject** kept)
 /// Whatever its constructor takes; NotImplemented: as ever.
 PyObject* ReduceException(PyObject* exception) {
   static PyObject* kept = nullptr;
-  PyObject* const reduced = FunctionOf("troupe._carried", "reduced", &kept);
+  PyObject* const reduced = FunctionOf("troupe._exception_pickles", "reduced", &kept);
   return reduced != nullptr ? PyObject_CallOneArg(reduced, exception) : nullptr;
 }
 
 /// A large tensor's memory goes where arrays' does; NotImplemented: torch knows best.
 PyObject* ReduceTensor(PyObject* tensor) {
   static PyObject* kept = nullptr;
-  PyObject* const reduce = FunctionOf("troupe._tensors", "reduce", &kept);
+  PyObject* const reduce = FunctionOf("troupe._code.tensors", "reduce", &kept);
   if (reduce == nullptr) return nullptr;
   if (taking.tensors == nullptr && (taking.tensors = PyDict_New()) == nullptr) return nullptr;
   return PyObject_CallFunctionObjArgs(reduce, tensor, taking.tensors, nullptr);
@@ -243,7 +243,7 @@ PyObject* DumpsWithReducer(const Tools& tools, PyObject* value) {
 }
 
 PyObject* CloudDumps(const Tools& tools, PyObject* value) {
-  PyObject* cloudpickle = PyImport_ImportModule("troupe._cloudpickle");
+  PyObject* cloudpickle = PyImport_ImportModule("troupe._code.cloudpickle");
   if (cloudpickle == nullptr) return nullptr;
   PyObject* bytes =
       taking.buffers == nullptr

@@ -30,7 +30,7 @@ PyObject* PicklerType();
 /// From now on small arrays in values are read-only where these are loaded, as large ones are and as Ray's are.
 void MakeSmallArraysReadOnly();
 
-/// For troupe/_tensors.py: the buffer it gives next is one whose reader may write, to a copy of its own.
+/// For troupe/_code/tensors.py: the buffer it gives next is one whose reader may write, to a copy of its own.
 void TakeWritable(PyObject* buffer);
 
 /// Calls it; Refs that it pickles are put into `refs`. A new reference, nullptr with a Python error set.

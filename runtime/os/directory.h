@@ -19,7 +19,7 @@ enum class IfOpen {
 
 /// Makes `path` and its missing parents with mode 0700, whatever the umask. The last folder must be this
 /// user's. On the way to it symbolic links must be this user's or root's, and folders that everybody may
-/// write to need the sticky bit: else others could put one of theirs in its place (`troupe/_folders.py` is
+/// write to need the sticky bit: else others could put one of theirs in its place (`troupe/_cluster/folders.py` is
 /// the same for Python). Errors say what is wrong with which folder, and what to do.
 Status MakePrivateDirectory(const std::string& path, IfOpen if_open = IfOpen::kClose);
 /// The same for the folder of Unix sockets: its errors name the variable that chooses it, too.

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from troupe import _board, exceptions
+from troupe import exceptions
+from troupe._cluster import watched_state
 from troupe.launch import LaunchHandle
 
 
 def test_a_board_wakes_who_waits_and_forgets() -> None:
-    board = _board.Board()
+    board = watched_state.Board()
     seen: list[dict] = []
     board.subscribe("launch", "a", lambda info, _: seen.append(info))
     got: list[object] = []
@@ -48,7 +49,7 @@ class _Lock:
 
 
 def test_an_answer_does_not_replace_a_push_that_comes_while_it_is_taken() -> None:
-    board = _board.Board()
+    board = watched_state.Board()
     push = threading.Thread(target=lambda: board.post("actor", "a", {"state": "alive"}))
     board.subscribe("actor", "a", lambda *_: None)
     board._lock = _Lock(push)  # type: ignore[assignment]
@@ -57,7 +58,7 @@ def test_an_answer_does_not_replace_a_push_that_comes_while_it_is_taken() -> Non
 
 
 def test_a_board_hears_of_an_end_once_and_keeps_it_current() -> None:
-    board = _board.Board()
+    board = watched_state.Board()
     seen: list[dict] = []
     board.subscribe("launch", "a", lambda info, _: seen.append(info))
     end = {"state": "terminal", "watchers": 2}
@@ -68,12 +69,12 @@ def test_a_board_hears_of_an_end_once_and_keeps_it_current() -> None:
     assert seen == [end]
 
 
-def kept(board: _board.Board) -> int:
+def kept(board: watched_state.Board) -> int:
     return len(board._entries) + len(board._callbacks) + len(board._followed)
 
 
 def test_news_of_an_actor_that_was_forgotten_are_not_kept() -> None:
-    board = _board.Board()
+    board = watched_state.Board()
     seen: list[dict] = []
     board.subscribe("actor", "a", lambda info, _: seen.append(info))
     board.post("actor", "a", {"state": "alive"})
@@ -86,7 +87,7 @@ def test_news_of_an_actor_that_was_forgotten_are_not_kept() -> None:
 
 
 def test_an_actor_whose_end_is_heard_before_the_answer_to_who_asked_for_it_is_known_to_be_dead() -> None:
-    board = _board.Board()
+    board = watched_state.Board()
     board.subscribe("actor", "a", lambda *_: None)
     board.post("actor", "a", {"state": "dead"})
     board.post_reply("actor", "a", {"state": "pending"})
@@ -95,20 +96,20 @@ def test_an_actor_whose_end_is_heard_before_the_answer_to_who_asked_for_it_is_kn
 
 @pytest.mark.parametrize(("noun", "end"), [("group", "removed"), ("group", "infeasible"), ("launch", "terminal")])
 def test_of_what_ended_the_latest_are_kept(noun: str, end: str) -> None:
-    board = _board.Board()
-    for number in range(_board.ENDED_MAX + 10):
+    board = watched_state.Board()
+    for number in range(watched_state.ENDED_MAX + 10):
         if noun == "group":
             board.follow(noun, str(number))
         board.post(noun, str(number), {"state": end})
     assert board.get(noun, "9") is None and board.get(noun, "10") is not None
-    assert kept(board) == _board.ENDED_MAX * (2 if noun == "group" else 1)
+    assert kept(board) == watched_state.ENDED_MAX * (2 if noun == "group" else 1)
 
 
 def test_a_launch_is_kept_while_its_handle_lives() -> None:
-    board = _board.Board()
+    board = watched_state.Board()
     session = SimpleNamespace(board=board, returns=0, follow=lambda noun, identity, returns: board.follow(noun, identity))
     handle = LaunchHandle(session, "mine")
-    for launch in ("mine", *map(str, range(_board.ENDED_MAX + 10))):
+    for launch in ("mine", *map(str, range(watched_state.ENDED_MAX + 10))):
         board.post("launch", launch, {"state": "terminal"})
     assert handle.done()
     del handle

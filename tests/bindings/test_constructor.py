@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import pytest
 
-from troupe import _constructor, exceptions
+from troupe import exceptions
+from troupe._actors import constructor
 
 
 def test_what_is_brought_is_loaded_in_the_call_that_brings_it() -> None:
     held: list[str] = []
-    brought = _constructor.Brought(lambda: (*held,))
+    brought = constructor.Brought(lambda: (*held,))
     held.append("the refs")
     with pytest.raises(exceptions.ActorExit):
         brought.take(b"")
@@ -19,7 +20,7 @@ def test_what_is_brought_is_loaded_in_the_call_that_brings_it() -> None:
 
 
 def test_what_cannot_be_loaded_is_the_constructors_error() -> None:
-    brought = _constructor.Brought(lambda: (1 / 0,))
+    brought = constructor.Brought(lambda: (1 / 0,))
     with pytest.raises(exceptions.ActorExit):
         brought.take(b"")
     with pytest.raises(ZeroDivisionError):
@@ -27,6 +28,6 @@ def test_what_cannot_be_loaded_is_the_constructors_error() -> None:
 
 
 def test_a_maker_that_does_not_come_is_named() -> None:
-    brought = _constructor.Brought(lambda: ())
+    brought = constructor.Brought(lambda: ())
     with pytest.raises(exceptions.OwnerDiedError, match="did not come within 60 s from the process that made the actor"):
         brought.given()

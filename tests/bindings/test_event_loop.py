@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from troupe import _event_loop
+from troupe._process import event_loop
 
 POLLS = 1_000  # far more than a loop with anything else to do may need
 
@@ -29,8 +29,8 @@ class Polls:
 
 @pytest.fixture()
 def loop():
-    made = _event_loop.new()
-    assert isinstance(made, _event_loop._PollingLoop)
+    made = event_loop.new()
+    assert isinstance(made, event_loop._PollingLoop)
     yield made
     made.close()
 
@@ -50,8 +50,8 @@ def test_a_socket_is_seen_beside_polls_that_always_run_something(loop) -> None:
 
 def test_it_does_not_wait_after_a_poll_that_ran_something(loop, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float | None] = []
-    select = _event_loop.selectors.DefaultSelector.select
-    monkeypatch.setattr(_event_loop.selectors.DefaultSelector, "select", lambda self, timeout=None: (waits.append(timeout), select(self, timeout))[1])
+    select = event_loop.selectors.DefaultSelector.select
+    monkeypatch.setattr(event_loop.selectors.DefaultSelector, "select", lambda self, timeout=None: (waits.append(timeout), select(self, timeout))[1])
     polls = Polls(loop)
     loop.poll_first(polls)
     loop.run_forever()

@@ -6,7 +6,7 @@ import os
 import pytest
 
 import troupe
-from troupe import _failures
+from troupe._process import failures
 
 OURS = os.path.join(os.path.dirname(troupe.__file__), "_rank.py")
 
@@ -25,13 +25,13 @@ def called_by_the_runtime(source: str) -> BaseException:
 
 
 def test_the_runtime_s_frames_are_not_shown_however_many_they_are() -> None:
-    text = _failures.describe(called_by_the_runtime("def step():\n    raise ValueError('lr')"))
+    text = failures.describe(called_by_the_runtime("def step():\n    raise ValueError('lr')"))
     assert "_rank.py" not in text and 'File "train.py", line 2, in step' in text and text.endswith("ValueError: lr\n")
 
 
 def test_neither_are_those_of_what_an_error_came_of() -> None:
     source = "def step():\n    try:\n        outer(lambda: {}['a'])\n    except KeyError as error:\n        raise ValueError('b') from error"
-    text = _failures.describe(called_by_the_runtime(source))
+    text = failures.describe(called_by_the_runtime(source))
     assert "direct cause" in text and text.count("_rank.py") == 2, "between the program's own frames they stay"
     assert text.index('File "train.py", line 3, in step') < text.index("_rank.py")
 
@@ -43,7 +43,7 @@ def test_an_error_of_the_runtime_itself_keeps_its_frames() -> None:
         names["f"]()
     error = raised.value
     assert error.__traceback__ is not None
-    assert "_rank.py" in _failures.describe(error.with_traceback(error.__traceback__.tb_next))
+    assert "_rank.py" in failures.describe(error.with_traceback(error.__traceback__.tb_next))
 
 
 def test_of_where_a_deep_program_is_the_innermost_calls_are_told() -> None:
@@ -51,9 +51,9 @@ def test_of_where_a_deep_program_is_the_innermost_calls_are_told() -> None:
         return deep(calls - 1) if calls else innermost()
 
     def innermost() -> str:
-        return _failures.where()
+        return failures.where()
 
-    told = deep(2 * _failures.FRAMES_TOLD_MAX)
+    told = deep(2 * failures.FRAMES_TOLD_MAX)
     assert told.count("in deep") >= 2 and told.count("in innermost") == 1, told
 
 
@@ -65,13 +65,13 @@ OTHER = ["Thread 0x1 (most recent call first):", f'  File "{OURS}", line 5 in wa
 def test_of_a_crash_what_stood_before_it_is_shown_and_the_thread_that_crashed() -> None:
     thread = ["Current thread 0x2 (most recent call first):", '  File "train.py", line 3 in step', f'  File "{OURS}", line 7 in run']
     tail = [*SAID, *FATAL, *OTHER, *thread, "", "Extension modules: a (total: 1)"]
-    assert _failures.last_lines("\n".join(tail)) == [*SAID, FATAL[0], *thread[:2]]
-    assert _failures.last_lines("\n".join(["x", *thread])) == ["x", *thread[:2]]
+    assert failures.last_lines("\n".join(tail)) == [*SAID, FATAL[0], *thread[:2]]
+    assert failures.last_lines("\n".join(["x", *thread])) == ["x", *thread[:2]]
 
 
 def test_of_a_crash_in_a_thread_without_python_no_other_thread_is_shown() -> None:
-    assert _failures.last_lines("\n".join([*SAID, *FATAL, *OTHER])) == [*SAID, FATAL[0]]
+    assert failures.last_lines("\n".join([*SAID, *FATAL, *OTHER])) == [*SAID, FATAL[0]]
 
 
 def test_what_is_no_crash_is_shown_by_its_end() -> None:
-    assert _failures.last_lines("\n".join(str(each) for each in range(30))) == [str(each) for each in range(18, 30)]
+    assert failures.last_lines("\n".join(str(each) for each in range(30))) == [str(each) for each in range(18, 30)]

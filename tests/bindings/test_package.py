@@ -14,7 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from troupe import _actor_options, _capture, _environment, _process_groups, _resources, _runtime_env, _scratch, _variables, exceptions
+from troupe import exceptions
+from troupe._actors import options
+from troupe._cluster import resources, scratch
+from troupe._code import capture, environment, runtime_env, variables
+from troupe._process import process_groups
 from troupe.launch import _errors, distributed
 
 
@@ -38,12 +42,13 @@ assert len(os.listdir("/proc/self/task")) == 1
 """)
 
 
-@pytest.mark.parametrize("module", ["troupe._streams", "troupe._retries"])
+@pytest.mark.parametrize("module", ["troupe._actors.streams", "troupe._actors.retries"])
 def test_cancel_waits_for_a_module_that_another_thread_is_loading(module: str) -> None:
     out = run(f"""
 import importlib.util, sys, threading
 import troupe
-from troupe import _calls, _tasks
+from troupe import _calls
+from troupe._tasks import functions as _tasks
 begun, go_on = threading.Event(), threading.Event()
 
 class Slow:
@@ -136,13 +141,13 @@ def test_a_capture_is_named() -> None:
         return [lock for _ in range(n)]
 
     with pytest.raises(exceptions.LaunchError, match="captures `lock`") as caught:
-        _capture.dumps(uses, (1,), {}, what="the function")
+        capture.dumps(uses, (1,), {}, what="the function")
     assert isinstance(caught.value, TypeError)
     with pytest.raises(exceptions.LaunchError, match="`table` .bytearray, 3.0 MiB.*limit is 1.0 MiB"):
-        _capture.dumps(lambda: table, (), {}, what="the function", limit=1 << 20)
+        capture.dumps(lambda: table, (), {}, what="the function", limit=1 << 20)
     with pytest.raises(exceptions.LaunchError, match="argument `data`"):
-        _capture.dumps(len, (), {"data": table}, what="the function", limit=1 << 20)
-    assert pickle.loads(_capture.dumps(len, (table,), {}, what="the function"))[1] == (table,)
+        capture.dumps(len, (), {"data": table}, what="the function", limit=1 << 20)
+    assert pickle.loads(capture.dumps(len, (table,), {}, what="the function"))[1] == (table,)
 
 
 def test_captures_of_classes_are_found_in_their_methods() -> None:
@@ -153,7 +158,7 @@ def test_captures_of_classes_are_found_in_their_methods() -> None:
             return lock
 
     with pytest.raises(exceptions.LaunchError, match="`lock`"):
-        _capture.dumps(Holder, (), {}, what="the actor class Holder")
+        capture.dumps(Holder, (), {}, what="the actor class Holder")
 
 
 def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,20 +166,20 @@ def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
                         "PATH": os.environ["PATH"] + ":/b"}.items():
         monkeypatch.setenv(name, value)
     session = SimpleNamespace(in_process=False, store={"spread_asked": math.inf}, job="7f3a02bc", namespace="prod", embedded=None)
-    built = _environment.build({"env_vars": {"A": "b"}}, ["TROUPE_*"], session=session)
+    built = environment.build({"env_vars": {"A": "b"}}, ["TROUPE_*"], session=session)
     names = {item["name"] for item in built["env"]}
     assert {"NCCL_DEBUG", "OMP_NUM_THREADS", "SET_HERE", "A"} <= names
     assert [each["value"] for each in built["env"] if each["name"] in ("TROUPE_JOB_ID", "TROUPE_NAMESPACE")] == ["7f3a02bc", "prod"]
     assert not names & {"RANK", "PATH", "TROUPE_TOKEN_FILE"}
     assert "SET_HERE" in built["travelled"] and "A" not in built["travelled"] and not built["fresh_interpreter"]
     assert {"PATH", "RANK"} <= set(built["not_taken"]) and not built["preimport"]
-    assert _environment.build({}, session=session, preimport=("json",))["preimport"] == ["json"]
+    assert environment.build({}, session=session, preimport=("json",))["preimport"] == ["json"]
 
 
 @pytest.mark.parametrize("wrong", ["json", ["not a module"], [""], [1]])
 def test_preimport_takes_names_of_modules(wrong: object) -> None:
     with pytest.raises((TypeError, ValueError), match="preimport"):
-        _environment.check_preimport(wrong)
+        environment.check_preimport(wrong)
 
 
 START = {"LANG": "C", "HF_HOME": "/h", "HOME": "/root", "GONE": "1", "SAME": "s"}
@@ -192,7 +197,7 @@ START = {"LANG": "C", "HF_HOME": "/h", "HOME": "/root", "GONE": "1", "SAME": "s"
     ({**START, "SEED": "1"}, (), frozenset({"SAME"}), {"SEED", "SAME"}, (), ("GONE", "HF_HOME", "LANG")),
 ])
 def test_a_variable_travels_by_one_rule(now: dict, named: tuple, carried: frozenset | None, taken: set, removed: tuple, left: tuple) -> None:
-    choice = _variables.choose(now, START, named=named, carried=carried)
+    choice = variables.choose(now, START, named=named, carried=carried)
     assert set(choice.taken) == taken and all(now[name] == value for name, value in choice.taken.items())
     assert choice.removed == removed and set(choice.left) == set(left)
 
@@ -201,38 +206,38 @@ def test_a_variable_travels_by_one_rule(now: dict, named: tuple, carried: frozen
                                    {"working_dir": "/does/not/exist"}])
 def test_runtime_env_refuses_what_it_does_not_know(wrong: dict) -> None:
     with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
-        _runtime_env.check(wrong)
+        runtime_env.check(wrong)
 
 
 def test_amounts() -> None:
-    wire = _resources.to_wire({"CPU": 2, "GPU": 0.1, "x": 0})
+    wire = resources.to_wire({"CPU": 2, "GPU": 0.1, "x": 0})
     assert wire == [{"name": "CPU", "ten_thousandths": 20_000}, {"name": "GPU", "ten_thousandths": 1_000}]
-    assert _resources.from_wire(wire) == {"CPU": 2.0, "GPU": 0.1}
-    assert _resources.for_actor(None, None, None, None) == ({"CPU": 1}, {})
-    assert _resources.for_actor(0, 1, None, {"a": 2}) == ({"CPU": 0, "GPU": 1, "a": 2},) * 2
+    assert resources.from_wire(wire) == {"CPU": 2.0, "GPU": 0.1}
+    assert resources.for_actor(None, None, None, None) == ({"CPU": 1}, {})
+    assert resources.for_actor(0, 1, None, {"a": 2}) == ({"CPU": 0, "GPU": 1, "a": 2},) * 2
     for wrong in ({"CPU": -1}, {"CPU": "two"}, {"CPU": float("nan")}):
         with pytest.raises(ValueError, match="CPU"):
-            _resources.to_wire(wrong)
+            resources.to_wire(wrong)
 
 
 def test_options_of_actors_are_checked() -> None:
     for wrong in ({"num_gpus": 1.5}, {"lifetime": "x"}, {"max_concurrency": 0}, {"get_if_exists": True},
                   {"max_task_retries": -3}, {"max_pending_calls": -2}, {"concurrency_groups": {"io": 0}}, {"nonsense": 1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            _actor_options.check(wrong)
+            options.check(wrong)
 
 
 def test_folders_of_processes_that_were_killed_go_when_the_next_is_made(tmp_path: Path,
                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    owned = _scratch.Folder("troupe-x-")
+    owned = scratch.Folder("troupe-x-")
     left, young = tmp_path / "troupe-x-left", tmp_path / "troupe-x-young"
     for folder in (left, young, tmp_path / "troupe-other"):
         folder.mkdir()
         (folder / "head.log").write_text("words")
     for folder in (left, owned.path):
         os.utime(folder, (1, 1))
-    second = _scratch.Folder("troupe-x-")
+    second = scratch.Folder("troupe-x-")
     assert {each.name for each in tmp_path.iterdir()} == {owned.path.name, second.path.name, young.name, "troupe-other"}
     for folder in (owned, second):
         folder.remove()
@@ -284,28 +289,29 @@ def test_groups_made_after_the_default_one_was_destroyed_have_names_of_their_own
 
     module.destroy_process_group, module.is_initialized = destroy, lambda: bool(alive)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(_process_groups, "_worlds", 0)
+    monkeypatch.setattr(process_groups, "_worlds", 0)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    _process_groups.prepare()
-    _process_groups.prepare()
+    process_groups.prepare()
+    process_groups.prepare()
     module.destroy_process_group("sub")
     assert module._world.group_count == 3, "the default one is there"
     module.destroy_process_group()
-    assert destroyed == ["sub", None] and module._world.group_count == _process_groups.GROUPS_OF_A_WORLD
+    assert destroyed == ["sub", None] and module._world.group_count == process_groups.GROUPS_OF_A_WORLD
 
 
 def test_a_sound_token_s_cluster_is_read_as_the_native_module_reads_it() -> None:
     """The tokens of the C++ tests' shape, made here; a changed character anywhere leaves it to the native module."""
-    from troupe import _native, _node_start
+    from troupe import _native
+    from troupe._cluster import node_start
 
     alphabet = "abcdefghijklmnopqrstuvwxyz234567"
     for seed in range(8):
         body = ".".join(["rt1", ("worker", "client")[seed % 2],
                          "".join(alphabet[(seed * 7 + i * i) % 32] for i in range(51)) + "aq"[seed % 2],
                          "".join(alphabet[(seed + 3 * i) % 32] for i in range(51)) + "a"])
-        text = f"{body}.{_node_start._crc32c(body.encode()):08x}"
-        assert _node_start.cluster_of_sound_token(f" {text}\n") == _native.check_token(text)["cluster_id"]
+        text = f"{body}.{node_start._crc32c(body.encode()):08x}"
+        assert node_start.cluster_of_sound_token(f" {text}\n") == _native.check_token(text)["cluster_id"]
         for place in range(0, len(text), 5):
             changed = text[:place] + ("a" if text[place] != "a" else "b") + text[place + 1:]
-            assert _node_start.cluster_of_sound_token(changed) is None
-    assert _node_start.cluster_of_sound_token("") is None
+            assert node_start.cluster_of_sound_token(changed) is None
+    assert node_start.cluster_of_sound_token("") is None

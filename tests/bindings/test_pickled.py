@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import troupe
-from troupe import _capture, _constructor, _identity, _method_options, _pickled, exceptions
+from troupe import _identity, _pickled, exceptions
+from troupe._actors import constructor, method_options
+from troupe._code import capture
 from troupe.launch import _function, _kept, distributed
 
 # Of 0.1.0 at 3421ef8, in journals and kept values: module, name, and what has the name today, where that is another.
@@ -50,7 +52,7 @@ class Noting(pickle.Unpickler):
 
 def travelled(value: Any) -> Any:
     """The value as it arrives; its pickle names nothing of ours but `troupe._pickled` and public modules."""
-    noting = Noting(_capture.cloudpickled(value))
+    noting = Noting(capture.cloudpickled(value))
     arrived = noting.load()
     private = {each for each in noting.named if "._" in each and each != "troupe._pickled"}
     assert not private, f"{value!r} is pickled by names of {private}"
@@ -79,12 +81,12 @@ def test_what_older_pickles_name_is_there(module: str, name: str, today: str | N
 
 
 def test_values_arrive_as_they_were() -> None:
-    traits = _method_options.Traits.of_class(Counter, {"max_task_retries": 3})
+    traits = method_options.Traits.of_class(Counter, {"max_task_retries": 3})
     options = _function._options("distributed", gpus=None, processes=2, gpu_type=None, cpus_per_rank=0.5, memory=None, remote=True,
                                  max_attempts=2, timeout=None, runtime_env=None, inherit_env=["A"], name=None, strategy="PACK", priority=1, stop_grace=3,
                                      exit_grace=60.0)
-    for value in (traits, _method_options.Traits(), _method_options.MethodOptions(num_returns="streaming", backpressure=2), options,
-                  _kept.KeptValue("n", b"digest", 7), _constructor._Place(3), _identity.HexID("ab")):
+    for value in (traits, method_options.Traits(), method_options.MethodOptions(num_returns="streaming", backpressure=2), options,
+                  _kept.KeptValue("n", b"digest", 7), constructor._Place(3), _identity.HexID("ab")):
         arrived = travelled(value)
         assert arrived == value and type(arrived) is type(value)
 
@@ -97,7 +99,7 @@ def test_functions_and_classes_arrive_as_what_they_were_made() -> None:
 
 
 def test_exceptions_arrive_as_what_they_were() -> None:
-    from troupe._carried import carried
+    from troupe._exception_pickles import carried
 
     error = travelled(exceptions.with_type_of(exceptions.TaskError, Refused(3, "/data"), "it failed", remote_traceback="there"))
     assert isinstance(error, Refused) and isinstance(error, exceptions.TaskError) and str(error) == "it failed"
@@ -107,7 +109,7 @@ def test_exceptions_arrive_as_what_they_were() -> None:
 
 
 def test_a_later_version_s_fields_are_left_out() -> None:
-    assert _pickled.traits({"max_task_retries": 2, "of a later version": 1}) == _method_options.Traits(max_task_retries=2)
+    assert _pickled.traits({"max_task_retries": 2, "of a later version": 1}) == method_options.Traits(max_task_retries=2)
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import random
 
-from troupe._retries import RetryLine
+from troupe._actors.retries import RetryLine
 
 
 def test_every_attempt_is_in_the_order_of_the_first() -> None:

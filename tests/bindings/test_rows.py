@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from troupe._rows import LINE_CHARS_MAX, ROWS_MAX, Rows
+from troupe._cluster.output_rows import LINE_CHARS_MAX, ROWS_MAX, Rows
 
 STREAMS = {
     "plain": ("one\n\ntwo\nthree", ["one", "", "two", "three"]),

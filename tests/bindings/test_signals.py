@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from troupe import _signals
-from troupe._board import Board
+from troupe._cluster import signals
+from troupe._cluster.watched_state import Board
 from troupe._run.node import Watch
 
 PATIENCE_S = 10
@@ -62,7 +62,7 @@ def test_a_wait_for_a_state() -> None:
 def test_a_wait_for_an_event() -> None:
     event = threading.Event()
     with _interrupted_by_another_thread(event.set):
-        _signals.wait(event)
+        signals.wait(event)
 
 
 def test_a_wait_for_the_end_of_processes() -> None:
@@ -83,8 +83,8 @@ def test_a_wait_for_the_end_of_processes() -> None:
 
 def test_other_threads_wait_as_long_as_they_like() -> None:
     found: list[float | None] = []
-    thread = threading.Thread(target=lambda: found.extend([_signals.at_most(None), _signals.at_most(7.0)]))
+    thread = threading.Thread(target=lambda: found.extend([signals.at_most(None), signals.at_most(7.0)]))
     thread.start()
     thread.join()
     assert found == [None, 7.0]
-    assert _signals.at_most(None) == _signals.SLICE_S and _signals.at_most(0.0) == 0.0
+    assert signals.at_most(None) == signals.SLICE_S and signals.at_most(0.0) == 0.0

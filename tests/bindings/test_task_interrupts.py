@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from troupe._task_interrupts import FIRST_S, MOST_S, Reminders
+from troupe._tasks.interrupts import FIRST_S, MOST_S, Reminders
 
 
 class Ref:

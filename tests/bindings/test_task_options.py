@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from troupe._task_options import check, placing
+from troupe._tasks.options import check, placing
 
 
 def plain() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from troupe._task_plan import ASKED_MAX, COMES_S, IDLE_S, LOOK_S, TURN_S, Lane, View, decide
+from troupe._tasks.lease_policy import ASKED_MAX, COMES_S, IDLE_S, LOOK_S, TURN_S, Lane, View, decide
 
 
 def view(waiting: int = 0, work: float | None = None, lanes: tuple[Lane, ...] = (), asked: int = 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 from xml.dom import minidom
 
-from troupe import _topology
+from troupe._cluster import topology
 
 
 def node(name: str, rack: str, gpus: int = 8, **labels: str) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def texts_of(picture: str) -> list[str]:
 def test_the_tree_says_each_domain_once_and_leaves_out_the_dead() -> None:
     nodes = [node("b", "r2"), node("a2", "r1", block="x"), node("a1", "r1", block="x"), node("lone", "", 0),
              {**node("gone", "r1"), "state": "dead"}]
-    assert _topology.text(nodes).splitlines() == [
+    assert topology.text(nodes).splitlines() == [
         "lone  alive  1 of 4 CPU free",
         "rack r2",
         "  b  alive  1 of 4 CPU free, 0 of 8 GPU free",
@@ -34,7 +34,7 @@ def test_the_tree_says_each_domain_once_and_leaves_out_the_dead() -> None:
 
 
 def test_the_same_rack_in_another_block_is_another_domain() -> None:
-    lines = _topology.text([node("a", "r1", block="x"), node("b", "r1", block="y")]).splitlines()
+    lines = topology.text([node("a", "r1", block="x"), node("b", "r1", block="y")]).splitlines()
     assert lines == ["block x", "  rack r1", "    a  alive  1 of 4 CPU free, 0 of 8 GPU free",
                      "block y", "  rack r1", "    b  alive  1 of 4 CPU free, 0 of 8 GPU free"]
 
@@ -42,7 +42,7 @@ def test_the_same_rack_in_another_block_is_another_domain() -> None:
 def test_the_picture_has_the_domains_with_bundles_and_their_gpus() -> None:
     nodes = [node("a1", "r1"), node("a2", "r1"), node("b", "r2"), node("c", "r3")]
     info = {"group": "0123456789", "name": "<mine>", "places": [place(0, "a1", [6, 7]), place(1, "a1", []), place(12, "b", [0])]}
-    picture = _topology.svg(info, nodes)
+    picture = topology.svg(info, nodes)
     texts = texts_of(picture)
     assert texts[0] == "<mine>: 3 bundles on 2 nodes in 2 domains; 1 without any not drawn"
     assert [each for each in texts if each in ("rack r1", "rack r2", "rack r3", "a1", "a2", "b", "c")] == [
@@ -55,7 +55,7 @@ def test_the_picture_has_the_domains_with_bundles_and_their_gpus() -> None:
 def test_a_picture_of_many_nodes_breaks_into_rows_within_its_frame() -> None:
     nodes = [node(f"n{number:03}", "r1") for number in range(20)]
     info = {"group": "0123456789", "name": "", "places": [place(number, f"n{number:03}", list(range(8))) for number in range(20)]}
-    document = minidom.parseString(_topology.svg(info, nodes)).documentElement
+    document = minidom.parseString(topology.svg(info, nodes)).documentElement
     width, height = int(document.getAttribute("width")), int(document.getAttribute("height"))
     for box in document.getElementsByTagName("rect")[1:]:
         x, y, w, h = (int(box.getAttribute(name)) for name in ("x", "y", "width", "height"))

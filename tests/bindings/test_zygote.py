@@ -20,7 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from troupe import _native, _os, _parked
+from troupe import _native
+from troupe._process import os_calls, prefork
 from troupe._identity import new_id
 
 LIMIT_S = 60.0
@@ -39,7 +40,7 @@ class Worker:
         self.said: deque[tuple[str, dict]] = deque()
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "troupe._zygote", "--fd", str(theirs.fileno())], stdin=subprocess.DEVNULL,
+                [sys.executable, "-m", "troupe._process.zygote", "--fd", str(theirs.fileno())], stdin=subprocess.DEVNULL,
                 stdout=out, stderr=out, pass_fds=[theirs.fileno()], start_new_session=True,
                 env={**os.environ, "TROUPE_PARKED_PROCESSES": str(parked), **environment})
         theirs.close()
@@ -144,7 +145,7 @@ def zygote(folder: Path, parked: int, **environment: str) -> Iterator[Worker]:
         children = worker.children()
         worker.socket.close()
         assert worker.process.wait(LIMIT_S) == 0, worker.log.read_text()
-        assert [os.waitstatus_to_exitcode(reap(pid)) for pid in children] == [_parked.NEVER_GIVEN] * len(children)
+        assert [os.waitstatus_to_exitcode(reap(pid)) for pid in children] == [prefork.NEVER_GIVEN] * len(children)
     finally:
         worker.process.kill()
         worker.process.wait()
@@ -153,9 +154,9 @@ def zygote(folder: Path, parked: int, **environment: str) -> Iterator[Worker]:
 @pytest.fixture(scope="module", autouse=True)
 def subreaper() -> Iterator[None]:
     """This process is the parent of what the zygotes fork, as a worker is."""
-    _os.adopt_orphans()
+    os_calls.adopt_orphans()
     yield
-    _os.adopt_orphans(False)
+    os_calls.adopt_orphans(False)
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +237,7 @@ def test_parked_children_end_with_a_zygote_that_is_killed(tmp_path: Path) -> Non
     worker.process.wait(LIMIT_S)
     # The other one, and whom it may have been about to park in the place of what was given its request.
     waiting = (parked | worker.children()) - {given}
-    assert {os.waitstatus_to_exitcode(reap(pid)) for pid in waiting} == {_parked.NEVER_GIVEN}
+    assert {os.waitstatus_to_exitcode(reap(pid)) for pid in waiting} == {prefork.NEVER_GIVEN}
     assert worker.children() == {given}, "what was given its request lives on"
     end(given, control)
     worker.socket.close()

@@ -128,10 +128,10 @@ def _home(path: Path) -> Iterator[Home]:
     try:
         yield here
         import troupe
-        from troupe import _cluster
+        from troupe._cluster import connect
 
         troupe.shutdown()
-        _cluster.close_hidden()
+        connect.close_hidden()
         here.run("stop", "--all")
         eventually(lambda: not here.processes(), what="the end of every process of the test "
                    f"({here.processes()})")

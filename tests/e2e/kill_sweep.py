@@ -69,12 +69,12 @@ class SweptHead:
         os.kill(self.process.pid, 9)
 
     def _start(self, *, fault: bool) -> None:
-        from troupe import _executables
+        from troupe._cluster import executables
 
         args = [f"--state-dir={self.folder / 'cluster'}", f"--port={self._port}", f"--snapshot-every={SNAPSHOT_EVERY}"]
         os.environ["TROUPE_FAULTS"] = self._fault() if fault else ""
         began = time.monotonic()
-        started = _executables.start("troupe-head", args, log=self.folder / "head.log")
+        started = executables.start("troupe-head", args, log=self.folder / "head.log")
         self.lives.append(time.monotonic() - began)
         self.process, self.ready = started.process, started.ready
         self._port = int(str(started.ready["address"]).rpartition(":")[2])
@@ -114,9 +114,9 @@ class SweptHead:
             self.done.set()
 
     def close(self) -> None:
-        from troupe import _executables
+        from troupe._cluster import executables
 
-        _executables.end([self.process])
+        executables.end([self.process])
 
 
 class Writer:
@@ -170,11 +170,11 @@ class Launcher:
     """Submits launches one after the other; an observer waits for each marker on a connection of its own."""
 
     def __init__(self, socket: str, recorder: Recorder, trace: Path, done: threading.Event) -> None:
-        from troupe import _cluster, _session
+        from troupe._cluster import connect, session
         from troupe._bridge import native
 
-        self.session = _cluster.connect(f"unix:{socket}", return_timeout=RETURN_TIMEOUT_S)
-        _session.set_current(self.session)
+        self.session = connect.connect(f"unix:{socket}", return_timeout=RETURN_TIMEOUT_S)
+        session.set_current(self.session)
         self.observer = native.ControlClient.connect_unix(socket, return_timeout=RETURN_TIMEOUT_S)
         self.recorder, self.trace, self.done = recorder, trace, done
         self.launches: dict[str, int] = {}
@@ -234,7 +234,7 @@ class Launcher:
 
 def sweep(kills: int, seed: int, *, writers: int = 3) -> dict[str, Any]:
     """Runs a sweep; returns its figures, with `violations`."""
-    from troupe import _node_start, _session, _executables
+    from troupe._cluster import executables, node_start, session
 
     recorder = Recorder()
     with tempfile.TemporaryDirectory(prefix="sweep-") as name:
@@ -242,7 +242,7 @@ def sweep(kills: int, seed: int, *, writers: int = 3) -> dict[str, Any]:
         head = SweptHead(folder, kills, seed)
         socket = str(head.ready["socket"])
         os.environ["TROUPE_FAULTS"] = ""
-        worker = _node_start.start(f"unix:{socket}", folder / "node", _node_start.offer(num_cpus=4),
+        worker = node_start.start(f"unix:{socket}", folder / "node", node_start.offer(num_cpus=4),
                                    log=folder / "worker.log")
         began = time.monotonic()
         clients = [Writer(socket, recorder, number, head.done) for number in range(writers)]
@@ -262,8 +262,8 @@ def sweep(kills: int, seed: int, *, writers: int = 3) -> dict[str, Any]:
             launcher.observer.close()
             for client in clients:
                 client.control.close()
-            _session.set_current(None)
-            _executables.end([worker.process])
+            session.set_current(None)
+            executables.end([worker.process])
             head.close()
             os.environ.pop("TROUPE_FAULTS", None)
         return {"kills": head.kills, "seed": seed, "seconds": round(time.monotonic() - began, 1),

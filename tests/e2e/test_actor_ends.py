@@ -10,7 +10,8 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe import _session, exceptions
+from troupe import exceptions
+from troupe._cluster import session
 
 
 class Slow:
@@ -307,4 +308,4 @@ def test_nothing_is_kept_of_actors_that_are_dead(idle: Home) -> None:
     eventually(lambda: descriptors() <= before + 3, what="the end of the connections to them")
     with pytest.raises(exceptions.ActorDiedError, match="dead|killed"):
         troupe.get(handles[-1].pid.remote(), timeout=20)
-    assert not _session.current().store["actor_links"]
+    assert not session.current().store["actor_links"]

@@ -20,7 +20,8 @@ from conftest import Home, eventually
 from handles import Watched, all_looked_at
 
 import troupe
-from troupe import _session, exceptions
+from troupe import exceptions
+from troupe._cluster import session
 from troupe._bridge import native
 from troupe.util.queue import Queue
 
@@ -102,7 +103,7 @@ def test_it_ends_with_its_handle(idle: Home) -> None:
     link = same[0]._link
     del same
     watched.ends()
-    eventually(lambda: link.dead and link.actor not in _session.current().store["actor_links"], what="the news of it")
+    eventually(lambda: link.dead and link.actor not in session.current().store["actor_links"], what="the news of it")
 
 
 def test_a_handle_in_a_circle_is_let_go_of_by_the_collector(idle: Home) -> None:

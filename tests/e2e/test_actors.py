@@ -10,7 +10,7 @@ from conftest import TIMEOUT_S, Home, eventually
 
 import troupe
 from troupe import exceptions
-from troupe._board import Board
+from troupe._cluster.watched_state import Board
 from troupe.launch import distributed
 from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 

@@ -105,9 +105,9 @@ def test_more_ranks_than_it_holds_now(idle: Home) -> None:
 
 
 def test_another_version_of_python(idle: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    from troupe import _environment
+    from troupe._code import environment
 
-    monkeypatch.setattr(_environment, "PYTHON_VERSION", "3.9")
+    monkeypatch.setattr(environment, "PYTHON_VERSION", "3.9")
     with pytest.raises(exceptions.TroupeError) as caught:
         distributed(processes=1, remote=True)(lambda: 1).distributed()
     assert "3.9" in str(caught.value) and _identity.PYTHON_VERSION in str(caught.value)
@@ -146,7 +146,7 @@ def test_a_script_ends_with_one_screen_and_a_code(idle: Home, name: str) -> None
     """As a user sees it: a process of its own, its exit code, what it printed, what it left."""
     line, text = SCRIPTS[name]
     known = len(troupe.state.list_launches())
-    done = idle.python("import sys, threading, troupe\nfrom troupe import _environment\n"
+    done = idle.python("import sys, threading, troupe\nfrom troupe._code import environment as _environment\n"
                        f"from troupe.launch import distributed, ray_launch\ntroupe.init('auto')\n{line}\n")
     assert done.returncode == 1, (done.returncode, done.stderr)
     assert text in done.stderr and len(done.stderr.splitlines()) <= 40, done.stderr

@@ -98,7 +98,7 @@ def test_a_rank_runs_out_of_memory_and_is_taken_itself(cluster: Home, group: Mem
     with node_in(group, cluster, "small") as worker:
         actor = troupe.remote(Where).options(num_cpus=1, resources={"small": 1}).remote()
         bystander = troupe.get(actor.pid.remote(), timeout=60)
-        [zygote] = children(worker, "troupe._zygote")
+        [zygote] = children(worker, "troupe._process.zygote")
         gang = Gang(tmp_path / "gang", 2, processes=None, gpus=2)
         group.leave_room_for(HEADROOM_BYTES)
         gang.tell(1, GROW)
@@ -109,7 +109,7 @@ def test_a_rank_runs_out_of_memory_and_is_taken_itself(cluster: Home, group: Mem
         assert "SIGKILL, out of memory (cgroup memory." in text and "try: less data held by each rank" in text
         assert gang.exit_codes() == [137, 137]
         assert troupe.get(actor.pid.remote(), timeout=60) == bystander
-        assert children(worker, "troupe._zygote") == [zygote]
+        assert children(worker, "troupe._process.zygote") == [zygote]
 
 
 @pytest.mark.parametrize(("word", "raises"), [
@@ -140,7 +140,7 @@ def test_who_runs_user_code_is_taken_before_what_others_need_and_first_who_uses_
     commands = idle.processes()
     [worker] = [pid for pid, command in commands.items() if "troupe-worker" in command]
     base = score(worker)
-    needed = [pid for pid, command in commands.items() if "troupe._zygote" in command or command.startswith("troupe: store")]
+    needed = [pid for pid, command in commands.items() if "troupe._process.zygote" in command or command.startswith("troupe: store")]
     assert len(needed) >= 2, commands
     assert {score(pid) - base for pid in [*needed, *parked(idle)]} == {0}
     user = min(base + 500, 1000)

@@ -37,7 +37,7 @@ class Node:
         return next(each for each in troupe.state.list_nodes() if each["name"] == self.name)
 
     def zygote(self) -> int:
-        return children(self.pid, "troupe._zygote")[0]
+        return children(self.pid, "troupe._process.zygote")[0]
 
 
 def children(pid: int, word: str) -> list[int]:
@@ -106,7 +106,7 @@ def test_a_zygote_is_killed_and_what_it_forked_goes_on(second: Node, tmp_path: P
     gang = spread(tmp_path / "before")
     before = second.zygote()
     os.kill(before, signal.SIGKILL)
-    eventually(lambda: children(second.pid, "troupe._zygote") not in ([], [before]), what="another zygote")
+    eventually(lambda: children(second.pid, "troupe._process.zygote") not in ([], [before]), what="another zygote")
     eventually(lambda: second.seen()["zygote_ready"], what="that it is ready")
     after = spread(tmp_path / "after")
     for each in (gang, after):

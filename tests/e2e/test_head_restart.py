@@ -153,7 +153,7 @@ def test_a_stopped_cluster_ends_its_drivers_at_once(home: Home, tmp_path: Path) 
 def test_the_head_of_an_embedded_cluster_that_dies_is_named(home: Home) -> None:
     code = """
 import os, signal, troupe
-from troupe import _session
+from troupe._cluster import session as _session
 troupe.init(num_cpus=1)
 head = _session.current().embedded._programs[0]
 @troupe.remote

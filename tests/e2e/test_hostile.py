@@ -25,7 +25,7 @@ from hostile import Authority, Door, bombed, client_hello, ended, header, looped
 from test_resume import cut_tcp
 
 import troupe
-from troupe import _session
+from troupe._cluster import session
 from troupe._bridge import native
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors would not find this file
@@ -65,9 +65,9 @@ def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
     eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygote")
     actor = troupe.remote(Echo).remote()
     assert troupe.get(actor.echo.remote(0), timeout=60) == 0
-    status = _session.current().request("GetStatus", {})[1]
+    status = session.current().request("GetStatus", {})[1]
     [node] = status["nodes"]
-    [place] = [info["address"] for info in _session.current().request("ListActors", {})[1]["actors"]]
+    [place] = [info["address"] for info in session.current().request("ListActors", {})[1]["actors"]]
     head_host, _, head_port = started["address"].rpartition(":")
     node_port = (node["listen_host"], node["listen_port"])
     sockets = Path(os.environ["XDG_RUNTIME_DIR"], "troupe", f"n-{node['pid']}")
@@ -85,7 +85,7 @@ def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
         control.close()
 
     def at_worker() -> None:
-        control = _session.current().control.connect_worker(*node_port, node["node"], timeout=LIMIT_S)
+        control = session.current().control.connect_worker(*node_port, node["node"], timeout=LIMIT_S)
         assert not control.request("GetBlob", BLOB, b"", LIMIT_S)[1]["found"]
         control.close()
 

@@ -51,14 +51,14 @@ def test_the_journal_of_a_running_head_is_left_alone(home: Home) -> None:
 
 
 def test_snapshots_bound_the_journal(home: Home) -> None:
-    from troupe import _executables
+    from troupe._cluster import executables
     from troupe._bridge import native
 
     args = [f"--state-dir={home.path / 'cluster'}", "--snapshot-every=200"]
     log = home.path / "head.log"
 
-    def boot() -> tuple[_executables.Started, object]:
-        started = _executables.start("troupe-head", args, log=log)
+    def boot() -> tuple[executables.Started, object]:
+        started = executables.start("troupe-head", args, log=log)
         return started, native.ControlClient.connect_unix(str(started.ready["socket"]))
 
     head, client = boot()
@@ -75,7 +75,7 @@ def test_snapshots_bound_the_journal(home: Home) -> None:
             assert data == b"value %d" % (990 + i) and answer["version"] == 100
         client.close()
     finally:
-        _executables.end([head.process])
+        executables.end([head.process])
     checked = home.run("journal", "check", str(home.path / "cluster")).stdout
     assert int(checked.split(" events")[0].rsplit(" ", 1)[1]) < 600, checked  # of more than a thousand
 
@@ -89,11 +89,12 @@ FAULTS = pytest.mark.skipif(b"TROUPE_FAULTS" not in Path(os.environ.get("TROUPE_
 @FAULTS
 def test_a_full_disk_stops_nothing_that_was_promised(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes find no room for a while: what was asked waits or is refused by name, and goes on afterwards."""
-    from troupe import _executables, exceptions
+    from troupe import exceptions
+    from troupe._cluster import executables
     from troupe._bridge import native
 
     monkeypatch.setenv("TROUPE_FAULTS", "journal.write=full@200-212")
-    head = _executables.start("troupe-head", [f"--state-dir={home.path / 'cluster'}"], log=home.path / "head.log")
+    head = executables.start("troupe-head", [f"--state-dir={home.path / 'cluster'}"], log=home.path / "head.log")
     client = native.ControlClient.connect_unix(str(head.ready["socket"]))
     try:
         written, refused = 0, []
@@ -117,18 +118,19 @@ def test_a_full_disk_stops_nothing_that_was_promised(home: Home, monkeypatch: py
         eventually(takes_writes, what="room on the disk to be seen")
         client.close()
     finally:
-        _executables.end([head.process])
+        executables.end([head.process])
     shutil.rmtree(home.path / "cluster")
 
 
 @FAULTS
 def test_an_error_of_the_disk_ends_the_head_by_name(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    from troupe import _executables, exceptions
+    from troupe import exceptions
+    from troupe._cluster import executables
     from troupe._bridge import native
 
     monkeypatch.setenv("TROUPE_FAULTS", "journal.sync.after=fail@20-")
     log = home.path / "head.log"
-    head = _executables.start("troupe-head", [f"--state-dir={home.path / 'cluster'}"], log=log)
+    head = executables.start("troupe-head", [f"--state-dir={home.path / 'cluster'}"], log=log)
     client = native.ControlClient.connect_unix(str(head.ready["socket"]))
     with pytest.raises(exceptions.ConnectionError):
         for i in range(100):
@@ -137,5 +139,5 @@ def test_an_error_of_the_disk_ends_the_head_by_name(home: Home, monkeypatch: pyt
     assert "journal.db" in log.read_text().splitlines()[-1]
     client.close()
     monkeypatch.delenv("TROUPE_FAULTS")
-    again = _executables.start("troupe-head", [f"--state-dir={home.path / 'cluster'}"], log=log)
-    _executables.end([again.process])
+    again = executables.start("troupe-head", [f"--state-dir={home.path / 'cluster'}"], log=log)
+    executables.end([again.process])

@@ -79,7 +79,7 @@ def test_a_descendant_that_a_parked_process_leaves_is_ended(idle: Home) -> None:
 
 def test_parked_processes_end_with_their_zygote(idle: Home) -> None:
     before = all_parked(idle)
-    [zygote] = [pid for pid, command in idle.processes().items() if "troupe._zygote" in command]
+    [zygote] = [pid for pid, command in idle.processes().items() if "troupe._process.zygote" in command]
     os.kill(zygote, signal.SIGKILL)
     eventually(lambda: not before & set(idle.processes()), what="the end of its children")
     assert not all_parked(idle) & before  # those of the next one

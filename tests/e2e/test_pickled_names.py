@@ -8,7 +8,7 @@ from typing import Any
 from conftest import TIMEOUT_S, Home
 
 import troupe
-from troupe import _capture
+from troupe._code import capture
 from troupe._bridge import native
 from troupe.util import placement_group, remove_placement_group
 
@@ -50,7 +50,7 @@ def test_handles_refs_and_groups_name_what_never_moves(idle: Home) -> None:
     dynamic = troupe.get(keeper.parts.remote(), timeout=TIMEOUT_S)
     refs = native.TakenRefs()
     for value in (keeper, detached, group, ref, dynamic, [keeper, {"ref": ref, "group": group}]):
-        data = refs.take(lambda value=value: _capture.dumps(value, (), {}, what="it"))
+        data = refs.take(lambda value=value: capture.dumps(value, (), {}, what="it"))
         assert named(data) <= {"troupe._pickled", "troupe.util.placement_group"}, value
     assert named(pickle.dumps(ref)) == {"troupe._pickled"}
     kept = troupe.get(keeper.keep.remote([detached, group, {"ref": ref}]), timeout=TIMEOUT_S)

@@ -48,7 +48,7 @@ def look() -> tuple[bool, str]:
 
 
 def zygotes(home: Home) -> list[str]:
-    return [command for command in home.processes().values() if "troupe._zygote" in command]
+    return [command for command in home.processes().values() if "troupe._process.zygote" in command]
 
 
 def test_ranks_are_forked_from_what_has_loaded_it_once(imports, home: Home) -> None:

@@ -27,7 +27,7 @@ LATER_S = 60
 
 DRIVER = """
 import json, sys, troupe
-from troupe import _session
+from troupe._cluster import session as _session
 from troupe.launch import LaunchHandle
 
 troupe.init(sys.argv[1], namespace="recorded")

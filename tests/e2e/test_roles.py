@@ -14,7 +14,7 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe import _session
+from troupe._cluster import session
 from troupe._bridge import native
 from troupe.launch import ray_launch
 
@@ -42,7 +42,7 @@ def said_to(control: Any, asked: list[tuple[str, dict]]) -> list[str]:
 
 class Asks:
     def ask(self, asked: list[tuple[str, dict]]) -> list[str]:
-        return said_to(_session.current().control, asked)
+        return said_to(session.current().control, asked)
 
 
 class Sleeps:
@@ -53,7 +53,7 @@ class Sleeps:
 @pytest.fixture(scope="module")
 def other(cluster: Home) -> Iterator[dict[str, Any]]:
     """What another client has: `acts` on it, and a check that all of it is there still."""
-    address = _session.current().address
+    address = session.current().address
     control = native.ControlClient.connect(address, token_file=cluster.token("--role", "client"), timeout=60)
     actor, group = "1" * 32, "2" * 32
     control.request("CreateGroup", {"group": group, "bundles": [{"index": 0, "resources": [{"name": "CPU", "ten_thousandths": 10000}]}]},
@@ -91,7 +91,7 @@ def test_RL1_an_actor_governs_nothing_and_leaves_others_alone(cluster: Home, oth
 def test_RL1_a_rank_governs_nothing_and_leaves_others_alone(cluster: Home, other: dict[str, Any]) -> None:
     @ray_launch(processes=1, remote=True)
     def drive(governing: list, acts: list) -> tuple[list[str], list[str]]:
-        control = _session.current().control
+        control = session.current().control
         return said_to(control, governing), said_to(control, acts)
 
     [(governed, acted)] = drive.distributed(GOVERNING, other["acts"])
@@ -103,7 +103,7 @@ def test_RL1_a_rank_governs_nothing_and_leaves_others_alone(cluster: Home, other
 def test_RL2_on_what_their_own_client_made_they_act(cluster: Home) -> None:
     made = troupe.remote(Sleeps).remote()
     assert troupe.get(made.echo.remote(1), timeout=60) == 1
-    [named] = [info["actor"] for info in _session.current().request("ListActors")[1]["actors"]
+    [named] = [info["actor"] for info in session.current().request("ListActors")[1]["actors"]
                if info["class_name"] == "Sleeps" and info["state"] == "alive"]
     actor = troupe.remote(Asks).remote()
     own = [("KvPut", {"scope": "mine", "key": "k"}), ("KvGet", {"scope": "mine", "key": "k"}), ("KvDelete", {"scope": "mine", "key": "k"}),

@@ -10,7 +10,8 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe import _task_host, exceptions
+from troupe import exceptions
+from troupe._tasks import host
 
 WAIT_S = 30
 
@@ -204,14 +205,14 @@ def test_what_it_started_stays_if_that_is_asked_for(idle: Home, tmp_path: Path) 
 def test_a_signal_that_goes_by_unnoticed_is_sent_again(idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may come just before its process blocks. Method: the first ones are not sent."""
     sent: list[int] = []
-    send = _task_host.interrupt
+    send = host.interrupt
 
     def loses_two(process: int) -> None:
         sent.append(process)
         if len(sent) > 2:
             send(process)
 
-    monkeypatch.setattr(_task_host, "interrupt", loses_two)
+    monkeypatch.setattr(host, "interrupt", loses_two)
     ref = hang.remote(str(tmp_path / "marks"))
     (where,) = begun(tmp_path / "marks")
     troupe.cancel(ref)
@@ -223,8 +224,8 @@ def test_a_signal_that_goes_by_unnoticed_is_sent_again(idle: Home, tmp_path: Pat
 def test_a_task_that_has_heard_of_it_is_left_alone_until_it_is_cancelled_again(idle: Home, tmp_path: Path,
                                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     marks, go_on, sent = tmp_path / "marks", tmp_path / "go-on", []
-    send = _task_host.interrupt
-    monkeypatch.setattr(_task_host, "interrupt", lambda process: (sent.append(process), send(process)))
+    send = host.interrupt
+    monkeypatch.setattr(host, "interrupt", lambda process: (sent.append(process), send(process)))
     ref = cleans_up.remote(str(marks), str(go_on))
     begun(marks)
     for times in (1, 2):

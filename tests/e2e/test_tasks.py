@@ -13,7 +13,9 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe import _session, _task_plan, exceptions
+from troupe import exceptions
+from troupe._cluster import session
+from troupe._tasks import lease_policy
 from troupe.util.placement_group import placement_group, remove_placement_group
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
@@ -287,7 +289,7 @@ def test_a_caller_that_is_never_idle_makes_room_for_others(idle: Home) -> None:
 
 def test_idle_processes_make_room_for_the_tasks_of_others(idle: Home, tmp_path: Path,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_task_plan, "IDLE_S", 3600)
+    monkeypatch.setattr(lease_policy, "IDLE_S", 3600)
 
     @troupe.remote(num_cpus=0)
     class Other:
@@ -295,7 +297,7 @@ def test_idle_processes_make_room_for_the_tasks_of_others(idle: Home, tmp_path: 
             return len({*troupe.get([pid.remote() for _ in range(count)])})
 
     def waiting() -> bool:
-        return any(each["state"] == "pending" for each in _session.current().request("ListActors", {})[1]["actors"])
+        return any(each["state"] == "pending" for each in session.current().request("ListActors", {})[1]["actors"])
 
     other = Other.remote()
     until = tmp_path / "until"
@@ -308,7 +310,7 @@ def test_idle_processes_make_room_for_the_tasks_of_others(idle: Home, tmp_path: 
     troupe.get(refs, timeout=WAIT_S)
     troupe.kill(other)
     monkeypatch.undo()
-    _session.current().store["task_leases"].wake()  # the one that was kept
+    session.current().store["task_leases"].wake()  # the one that was kept
 
 
 def test_nothing_is_left_after_the_caller_is_killed(idle: Home, tmp_path: Path) -> None:
@@ -344,7 +346,7 @@ def test_nothing_is_kept_of_options_that_are_used_no_more(idle: Home) -> None:
     before = descriptors()
     assert len({one(number) for number in range(1, 13)}) == 12
     eventually(lambda: descriptors() <= before + 3, what="the end of the connections")
-    leases = _session.current().store["task_leases"]
+    leases = session.current().store["task_leases"]
 
     def pools() -> int:
         leases.wake()

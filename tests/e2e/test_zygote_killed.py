@@ -16,8 +16,8 @@ from troupe.launch import distributed
 
 KILLED_WHILE_GIVING = """
 import os, signal, sys
-if "troupe._zygote" in sys.orig_argv:
-    from troupe import _parked
+if "troupe._process.zygote" in sys.orig_argv:
+    from troupe._process import prefork as _parked
     give = _parked.Child.give
     def kill_once(child, data, fds):
         try:
@@ -72,11 +72,11 @@ def test_a_constructor_that_leaves_by_the_same_code_runs_once(home: Home, tmp_pa
         """Leaves while it is made."""
 
         def __init__(self) -> None:
-            from troupe import _parked
+            from troupe._process import prefork
 
             with runs.open("a") as file:
                 file.write("x")
-            os._exit(_parked.NEVER_GIVEN)
+            os._exit(prefork.NEVER_GIVEN)
 
     troupe.init(home.json("start", "--head", "--port", "0", "--num-cpus", "4")["address"])
     eventually(lambda: len(parked(home)) >= 2, what="parked processes")

@@ -1,4 +1,4 @@
-// Stands in for the Python interpreter in tests of the supervisor: `-m troupe._zygote --fd N` forks
+// Stands in for the Python interpreter in tests of the supervisor: `-m troupe._process.zygote --fd N` forks
 // children of its parent, `-m troupe._process --fd N` is one. What a child does is the payload of its
 // RankBegin, a list of words: print, error (to stderr), value, exit3, exit79, abort, orphan (a grandchild in its
 // own session that outlives it), wait (for ProcessEnd), stubborn (ignores it and SIGTERM). What the zygote
@@ -216,7 +216,7 @@ int main(int argc, char** argv) {
   if (argc != 5) return 2;
   const int fd = std::atoi(argv[4]);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (std::strcmp(argv[2], "troupe._zygote") == 0) RunZygote(fd);
+  if (std::strcmp(argv[2], "troupe._process.zygote") == 0) RunZygote(fd);
   Next(fd);  // the ForkRequest; the environment is already as it says
   Serve(fd);
 }

@@ -34,7 +34,7 @@ std::string VisibleDevices(const NodeFacts& facts, const std::vector<std::uint32
 
 /// Marks every process of the runtime and its descendants, wherever they are re-parented to.
 inline constexpr char kProcessVariable[] = "TROUPE_PROCESS_ID";
-/// In the environment that comes with an actor: its whole CPUs (`_threads.py`). Its process does not get it.
+/// In the environment that comes with an actor: its whole CPUs (`_process/threads.py`). Its process does not get it.
 inline constexpr char kThreadsVariable[] = "TROUPE_THREADS";
 
 }  // namespace troupe::worker

@@ -8,7 +8,7 @@
 namespace troupe::worker {
 
 // Thousandths of all memory, over what the worker itself was started with. A process takes the first on as its first step
-// (bindings/python/troupe/_bootstrap.py), so that nothing it runs is without it; the worker gives it the second.
+// (bindings/python/troupe/_process/bootstrap.py), so that nothing it runs is without it; the worker gives it the second.
 inline constexpr int kOomScoreOfUser = 500;
 inline constexpr int kOomScoreOver = 900;
 inline constexpr int kOomScoreMax = 1000;

@@ -58,7 +58,7 @@ constexpr std::array kRows = {
 
 // What these patterns take in and is read when it is used: for these no process need be started anew.
 constexpr std::array kReadAtUse = {
-    // Told to the pools after the fork (`_threads.py`).
+    // Told to the pools after the fork (`_process/threads.py`).
     std::string_view("OMP_NUM_THREADS"), std::string_view("OPENBLAS_NUM_THREADS"),
     std::string_view("OPENBLAS_DEFAULT_NUM_THREADS"), std::string_view("MKL_NUM_THREADS"),
     // When a group is made, a model fetched, an extension built.

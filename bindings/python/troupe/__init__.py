@@ -23,10 +23,10 @@ _WHERE = {
     "init": "_api", "shutdown": "_api", "is_initialized": "_api", "remote": "_api", "get": "_api", "put": "_api",
     "wait": "_api", "cancel": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
     "get_gpu_ids": "_api", "exit_actor": "_api", "ClusterContext": "_api",
-    "kill": "_actors", "get_actor": "_actors", "ActorClass": "_actors", "ActorHandle": "_actor_handle",
-    "method": "_method_options",
-    "get_runtime_context": "_runtime_context", "ObjectRef": "_calls", "ObjectRefGenerator": "_streams",
-    "DynamicObjectRefGenerator": "_streams", "timeline": "_timeline",
+    "kill": "_actors.classes", "get_actor": "_actors.classes", "ActorClass": "_actors.classes", "ActorHandle": "_actors.handle",
+    "method": "_actors.method_options",
+    "get_runtime_context": "_runtime_context", "ObjectRef": "_calls", "ObjectRefGenerator": "_actors.streams",
+    "DynamicObjectRefGenerator": "_actors.streams", "timeline": "_timeline",
     "LaunchError": "exceptions", "PlacementError": "exceptions", "JoinError": "exceptions",
     "ConnectionError": "exceptions", "TroupeError": "exceptions", "GetTimeoutError": "exceptions",
 }
@@ -35,8 +35,8 @@ __all__ = sorted([*_WHERE, *_MODULES, "__version__"])
 
 if TYPE_CHECKING:
     from troupe import actor, cluster_utils, dag, exceptions, launch, ray_compat, state, util  # noqa: F401
-    from troupe._actor_handle import ActorHandle  # noqa: F401
-    from troupe._actors import ActorClass, get_actor, kill  # noqa: F401
+    from troupe._actors.handle import ActorHandle  # noqa: F401
+    from troupe._actors.classes import ActorClass, get_actor, kill  # noqa: F401
     from troupe._api import (  # noqa: F401
         ClusterContext,
         available_resources,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         shutdown,
         wait,
     )
-    from troupe._method_options import method  # noqa: F401
+    from troupe._actors.method_options import method  # noqa: F401
     from troupe._runtime_context import get_runtime_context  # noqa: F401
     from troupe._timeline import timeline  # noqa: F401
     from troupe.exceptions import (  # noqa: F401
@@ -64,6 +64,21 @@ if TYPE_CHECKING:
         PlacementError,
         TroupeError,
     )
+
+
+class _Older:
+    """Finds modules by the names that pickles of earlier versions have for them; asked last."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        if not name.startswith("troupe._"):
+            return None
+        from troupe._pickled import OlderModule
+
+        return OlderModule.find_spec(name)
+
+
+sys.meta_path.append(_Older)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,8 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from troupe import _identity, _infeasible, _program, _selectors, _session, _view, exceptions
+from troupe import _identity, _job, exceptions
+from troupe._cluster import infeasible as _infeasible, selectors, session as _session, view as _view
 
 
 class ClusterContext(Mapping):
@@ -75,12 +76,12 @@ class ClusterContext(Mapping):
 
 def _folder_of(session: _session.Session) -> str:
     """Where the cluster keeps its state and logs on this host; "" where that is elsewhere."""
-    from troupe import _home, _local
+    from troupe._cluster import home, local_clusters
 
     if session.embedded is not None:
         return str(session.embedded.folder)
     mine = session.store.get("cluster_id", "")
-    return next((str(each.path) for each in [*_home.clusters(running_only=True), *_local.clusters()] if each.cluster_id == mine), "")
+    return next((str(each.path) for each in [*home.clusters(running_only=True), *local_clusters.clusters()] if each.cluster_id == mine), "")
 
 
 _registered = False
@@ -114,12 +115,13 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
     current = _session.current_or_none()
     if current is not None:
         if current.in_process:
-            current.namespace = _program.check_namespace(namespace) or current.namespace
+            current.namespace = _job.check_namespace(namespace) or current.namespace
         if ignore_reinit_error or current.in_process:
             return ClusterContext(current)
         raise RuntimeError("troupe.init() was called before in this process; call troupe.shutdown() first, or pass "
                            "ignore_reinit_error=True")
-    from troupe import _cluster, _node_start, _runtime_env
+    from troupe._cluster import connect, node_start
+    from troupe._code import runtime_env as _runtime_env
 
     runtime_env = _runtime_env.check(runtime_env)
     _infeasible.check(infeasible)
@@ -127,16 +129,16 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
         raise TypeError(f"init(address={address!r}): a string like '10.0.0.1:6400', 'auto', 'local' or None")
     if address in (None, "", "auto"):
         address = os.environ.get("TROUPE_ADDRESS") or _address_of_ray(address) or address or "local"
-    name = _program.namespace_of(namespace)
+    name = _job.namespace_of(namespace)
     if address == "local":
         if token_file is not None:
             raise ValueError(f"init(token_file={token_file!r}) is for a cluster elsewhere: give its address, or set TROUPE_ADDRESS")
-        offer = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=_memory, resources=resources, labels=labels,
+        offer = node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=_memory, resources=resources, labels=labels,
                                   object_store_memory=object_store_memory,
                                   object_spilling_directory=object_spilling_directory,
                                   preimport=[] if preimport is None else [preimport])
-        os.environ.update(_node_start.object_memory(object_store_memory, object_spilling_directory))
-        session = _cluster.start_embedded(offer, namespace=name)
+        os.environ.update(node_start.object_memory(object_store_memory, object_spilling_directory))
+        session = connect.start_embedded(offer, namespace=name)
     else:
         given = [key for key, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus), ("_memory", _memory), ("resources", resources),
                                         ("labels", labels), ("object_store_memory", object_store_memory),
@@ -145,8 +147,8 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
         if given:
             raise ValueError(f"{', '.join(given)} describe a node; the cluster at {address} has its own")
         if address == "auto":
-            address = _cluster.only_local_cluster()
-        session = _cluster.connect(address, token_file, namespace=name, return_timeout=_cluster.RETURN_TIMEOUT_S)
+            address = connect.only_local_cluster()
+        session = connect.connect(address, token_file, namespace=name, return_timeout=connect.RETURN_TIMEOUT_S)
     session.store["log_to_driver"] = log_to_driver
     session.store["runtime_env"] = runtime_env
     session.store["infeasible"] = infeasible
@@ -159,7 +161,7 @@ def init(address: str | None = None, *, num_cpus: float | None = None, num_gpus:
 
 def _address_of_ray(given: str | None) -> str:
     """Where a program written for Ray finds its cluster; "" in others, which look for none."""
-    if not _program.follows_ray():
+    if not _job.follows_ray():
         return ""
     from troupe.ray_compat import _command
 
@@ -203,12 +205,12 @@ def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = Fa
     current = _session.current_or_none()
     if current is None or current.in_process:
         return
-    from troupe import _cluster
+    from troupe._cluster import connect
     from troupe._bridge import native
 
     _session.set_current(None)
     native._let_go_of_pickled_refs()
-    _cluster.close(current)
+    connect.close(current)
 
 
 def is_initialized() -> bool:
@@ -270,9 +272,10 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: str | None = None)
 
 def _is_self(owner: Any) -> bool:
     """Whether it is a handle of the actor that this process is. TypeError: it is none of any."""
-    from troupe import _actors, _runtime_context
+    from troupe import _runtime_context
+    from troupe._actors import classes
 
-    if not isinstance(owner, _actors.ActorHandle):
+    if not isinstance(owner, classes.ActorHandle):
         raise TypeError(f"put(_owner=) takes the handle of an actor, not {owner!r}")
     return _runtime_context.get_runtime_context().get_actor_id() == owner._actor_id.hex()
 
@@ -329,16 +332,18 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
     theirs too; a plain method of an actor that runs one at a time hears of it where it waits for refs, or asks `is_canceled()`.
     Raises TypeError for what is no ref, ValueError for `force=True` with the call of an actor's method.
     """
-    from troupe import _calls, _retries, _streams, _tasks
+    from troupe import _calls
+    from troupe._actors import retries, streams
+    from troupe._tasks import functions
 
-    ref = _streams.source_of(ref)
+    ref = streams.source_of(ref)
     if isinstance(ref, _calls.RefStream):
         ref = ref.answer()
     if type(ref) is not _calls.Ref:
         raise TypeError(f"cancel() takes an ObjectRef or an ObjectRefGenerator, not {type(ref).__name__}")
-    if _tasks.cancel(ref, force=force, recursive=recursive):
+    if functions.cancel(ref, force=force, recursive=recursive):
         return
-    if not force and _retries.cancel(ref, recursive=recursive):
+    if not force and retries.cancel(ref, recursive=recursive):
         return
     if force:
         raise ValueError("force=True is not supported for actor tasks: it would end the actor; troupe.kill() does")
@@ -366,8 +371,8 @@ def _sum(amounts: list[dict[str, float]]) -> dict[str, float]:
 def _always(view: _view.NodeView) -> dict[str, float]:
     """What Ray counts that is always there: one of a node's address; on this host, in programs written for Ray, what a process may hold
     of objects."""
-    found = {_selectors.ADDRESS_PREFIX + view.info["listen_host"]: 1.0}
-    if _program.follows_ray() and view.info["boot_id"] == _identity.boot_id():
+    found = {selectors.ADDRESS_PREFIX + view.info["listen_host"]: 1.0}
+    if _job.follows_ray() and view.info["boot_id"] == _identity.boot_id():
         found["object_store_memory"] = float(os.environ.get("TROUPE_OBJECT_STORE_MEMORY") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
     return found
 
@@ -387,7 +392,7 @@ def available_resources() -> dict[str, float]:
 
 def get_gpu_ids() -> list[int]:
     """Ids of the GPUs this process may use."""
-    from troupe._actor_host import ActorContext
+    from troupe._process.actor import ActorContext
 
     if ActorContext.current is not None:
         return list(ActorContext.current.gpu_ids)
@@ -397,7 +402,7 @@ def get_gpu_ids() -> list[int]:
 
 def exit_actor() -> None:
     """Ends the actor whose method calls this; the call fails with ActorDiedError. TypeError elsewhere."""
-    from troupe._actor_host import ActorContext
+    from troupe._process.actor import ActorContext
 
     if ActorContext.current is None:
         raise TypeError("exit_actor() is for code that runs in an actor")
@@ -423,8 +428,8 @@ def remote(*args: Any, **options: Any) -> Any:
 
 
 def _remote_of(target: Any, options: Mapping[str, Any]) -> Any:
-    from troupe._actors import ActorClass
-    from troupe._tasks import RemoteFunction
+    from troupe._actors.classes import ActorClass
+    from troupe._tasks.functions import RemoteFunction
 
     if isinstance(target, (ActorClass, RemoteFunction)):
         raise TypeError(f"{target} is what @remote makes already; .options(...) of it changes how it runs")

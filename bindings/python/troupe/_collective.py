@@ -15,7 +15,7 @@ from typing import Any
 import torch.distributed as dist
 
 import troupe
-from troupe import _session
+from troupe._cluster import session as _session
 
 NAMESPACE = "troupe.collective:"  # and the session's own, in front of the groups' names
 

@@ -7,16 +7,43 @@ take more, with a default; what it takes today it takes for ever. Fields travel 
 one that is not known here, from a later version, is left out.
 
 Pickles from before this module was there name the modules that defined things (`troupe._actor_handle._handle`): those names
-stay importable too. tests/e2e/recorded has such pickles; tests/bindings/test_pickled.py the list of names.
+stay importable too, by `OLDER_MODULES`. tests/e2e/recorded has such pickles; tests/bindings/test_pickled.py the list of names.
 """
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
-_CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_task_host"}  # that travel by their name
+_CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host"}  # that travel by their name
+
+OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
+                 "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host"}
+"""Modules that pickles of 0.1.0 name, and where what they name is today; `_actors` and `_tasks` are packages that know theirs."""
+
+
+class OlderModule:
+    """Finds and loads one of OLDER_MODULES: a module whose names are looked up in today's when they are asked for."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        """For `sys.meta_path`, last: None for all other modules."""
+        if name.startswith("troupe._") and name[7:] in OLDER_MODULES:
+            return importlib.machinery.ModuleSpec(name, OlderModule)
+        return None
+
+    @staticmethod
+    def create_module(spec: Any) -> Any:
+        """None: Python makes it."""
+        return None
+
+    @staticmethod
+    def exec_module(module: Any) -> None:
+        """Gives it the names of today's."""
+        today = f"troupe.{OLDER_MODULES[module.__name__[7:]]}"
+        module.__getattr__ = lambda name: getattr(importlib.import_module(today), name)
 
 
 def __getattr__(name: str) -> Any:
@@ -60,21 +87,22 @@ def _of_fields(cls: type, fields: Mapping[str, Any]) -> Any:
 
 def function(code: Any, space: dict[str, Any], *rest: Any) -> Any:
     """A function of the program's script that was pickled by value; cloudpickle fills its globals in afterwards."""
-    from troupe import _main
+    from troupe._code import user_main
 
-    return _main.made_function(code, space, *rest)
+    return user_main.made_function(code, space, *rest)
 
 
 def handle(actor: str, class_name: str, traits: Any) -> Any:
     """What a handle that travelled becomes in the process it arrives in."""
-    from troupe import _actor_handle, _session
+    from troupe._actors import handle as _actor_handle
+    from troupe._cluster import session
 
-    return _actor_handle.ActorHandle(_actor_handle.watched(_session.current(), actor, class_name, traits), traits)
+    return _actor_handle.ActorHandle(_actor_handle.watched(session.current(), actor, class_name, traits), traits)
 
 
 def counted_handle(actor: str, class_name: str, traits: Any, *life: Any) -> Any:
     """The same of one that keeps its actor alive; where its life did not come along, it does so by not being counted."""
-    from troupe._lives import Life
+    from troupe._actors.handle_counts import Life
 
     made = handle(actor, class_name, traits)
     made._life = Life.borrowed(made._link, life)
@@ -90,28 +118,28 @@ def actor_method(handle: Any, name: str) -> Any:
 
 def traits(fields: Mapping[str, Any]) -> Any:
     """What a handle knows of its actor's class."""
-    from troupe._method_options import Traits
+    from troupe._actors.method_options import Traits
 
     return _of_fields(Traits, fields)
 
 
 def method_options(fields: Mapping[str, Any]) -> Any:
     """Those of one method of it."""
-    from troupe._method_options import MethodOptions
+    from troupe._actors.method_options import MethodOptions
 
     return _of_fields(MethodOptions, fields)
 
 
 def actor_class(cls: type, options: Mapping[str, Any]) -> Any:
     """What `@remote` makes of a class."""
-    from troupe._actors import ActorClass
+    from troupe._actors.classes import ActorClass
 
     return ActorClass(cls, options)
 
 
 def remote_function(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     """What `@remote` makes of a function."""
-    from troupe._tasks import RemoteFunction
+    from troupe._tasks.functions import RemoteFunction
 
     return RemoteFunction(function, options)
 
@@ -139,14 +167,14 @@ def kept_value(node: str, sha256: bytes, size_bytes: int) -> Any:
 
 def argument_place(number: int) -> Any:
     """Among a constructor's arguments: where the value of a ref belongs that was still to come."""
-    from troupe._constructor import _Place
+    from troupe._actors.constructor import _Place
 
     return _Place(number)
 
 
 def large_argument(ref: Any) -> Any:
     """Among them, a large value by its ref."""
-    from troupe._constructor import _Value
+    from troupe._actors.constructor import _Value
 
     return _Value(ref)
 
@@ -160,14 +188,14 @@ def hex_id(text: str) -> Any:
 
 def dynamic_refs(refs: Sequence[Any]) -> Any:
     """The refs of all that a call with num_returns="dynamic" yielded."""
-    from troupe._streams import DynamicObjectRefGenerator
+    from troupe._actors.streams import DynamicObjectRefGenerator
 
     return DynamicObjectRefGenerator(refs)
 
 
 def tensor_memory(buffer: Any) -> Any:
     """What tensors of a value lie in."""
-    from troupe._tensors import TensorMemory
+    from troupe._code.tensors import TensorMemory
 
     return TensorMemory(buffer)
 
@@ -188,13 +216,13 @@ def error(base: type, cause: BaseException | None, text: str, fields: Mapping[st
 
 def arrived_error(cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None) -> BaseException:
     """An exception of the user's, of a class whose `__init__` may take something else than its `args`."""
-    from troupe._carried import arrived
+    from troupe._exception_pickles import arrived
 
     return arrived(cls, args, state)
 
 
 def error_state(error: BaseException, state: dict[str, Any]) -> None:
     """Its attributes, where they are set once it is there."""
-    from troupe._carried import set_state
+    from troupe._exception_pickles import set_state
 
     set_state(error, state)

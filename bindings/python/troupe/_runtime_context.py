@@ -5,8 +5,8 @@ import json
 import warnings
 from typing import Any
 
-from troupe import _session, _workers
-from troupe._actor_host import ActorContext
+from troupe._cluster import session as _session, workers
+from troupe._process.actor import ActorContext
 from troupe._identity import HexID, boot_id
 from troupe.launch import _context
 from troupe.util.annotations import RayDeprecationWarning
@@ -70,7 +70,7 @@ class RuntimeContext:
     def get_task_name(self) -> str | None:
         """Its name: `name=` of a remote function, or the function's own; `Class.method` of an actor's method."""
         from troupe._bridge import native
-        from troupe._task_host import TaskHost
+        from troupe._tasks.host import TaskHost
 
         running = native.running_call()
         if running is None or ActorContext.current is None:
@@ -100,7 +100,7 @@ class RuntimeContext:
     @property
     def runtime_env(self) -> dict[str, Any]:
         """What this process was started with; in a driver, what init() was given."""
-        from troupe import _runtime_env
+        from troupe._code import runtime_env as _runtime_env
 
         session = _session.current()
         given = _runtime_env.inherited(session) if session.in_process else session.store.get("runtime_env") or {}
@@ -121,7 +121,7 @@ class RuntimeContext:
         here = _actor_here()
         if here is None:
             raise RuntimeError("current_actor is for code that runs in an actor")
-        from troupe._actor_handle import ActorHandle, watched
+        from troupe._actors.handle import ActorHandle, watched
 
         link = watched(_session.current(), here.actor, here.class_name, here.traits)
         return ActorHandle(link, here.traits)
@@ -138,7 +138,7 @@ class RuntimeContext:
 
     def get_node_labels(self) -> dict[str, str]:
         """Labels of the node that get_node_id() tells."""
-        from troupe import _view
+        from troupe._cluster import view as _view
 
         node = self.get_node_id()
         return next((view.labels for view in _view.nodes() if view.info["node"] == node), {})
@@ -180,7 +180,7 @@ class RuntimeContext:
 
 def _actor_here() -> ActorContext | None:
     """Of the actor whose code this is: the process of a task has one too, which nobody knows of."""
-    from troupe._task_host import TaskHost
+    from troupe._tasks.host import TaskHost
 
     return ActorContext.current if TaskHost.current is None else None
 
@@ -196,7 +196,7 @@ def _of_driver(field: str) -> str:
         return ""
     if "node_here" not in session.store:
         here = boot_id()
-        beside = [node for node in _workers.node_infos(session)
+        beside = [node for node in workers.node_infos(session)
                   if node["boot_id"] == here and node["state"] != "dead"]
         if not beside:
             return ""

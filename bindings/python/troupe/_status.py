@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 
-from troupe import _live
+from troupe._cluster import live_output
 
 QUIET = "TROUPE_QUIET"
 
@@ -16,4 +16,4 @@ def is_quiet(asked: bool = False) -> bool:
 def say(text: str, *, quiet: bool = False) -> None:
     """Prints a line unless it is quiet. Never raises."""
     if not is_quiet(quiet):
-        _live.say(text)
+        live_output.say(text)

@@ -6,7 +6,9 @@ import os
 import time
 from typing import Any
 
-from troupe import _session, _task_lists, state
+from troupe import state
+from troupe._cluster import session as _session
+from troupe._tasks import lists
 
 ANSWER_S = 10.0
 
@@ -24,7 +26,7 @@ def timeline(filename: str | os.PathLike | None = None) -> list[dict[str, Any]] 
     trace = [{"ph": "i", "s": "g", "ts": each["time_s"] * 1e6, "name": each["message"], "cat": each["source"], "pid": names.get(each["node_id"], ""),
               "tid": each["actor_id"] or each["launch"] or each["source"], "args": each} for each in state.list_events(session)]
     now_us = time.time() * 1e6
-    tasks = _task_lists.of_cluster(session, limit=_task_lists.MOST, ended=True, timeout=ANSWER_S, whole=False)
+    tasks = lists.of_cluster(session, limit=lists.MOST, ended=True, timeout=ANSWER_S, whole=False)
     trace += [_of_task(each, names, now_us) for each in tasks]
     if filename is None:
         return trace

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _cluster, _executables, _home, _local, _node_start, _scratch, exceptions
+from troupe import exceptions
+from troupe._cluster import connect as _cluster, executables, home as _home, local_clusters, node_start, scratch
 
 _STOP_GRACE_S = 5.0
 _ASK_AGAIN_S = 0.02
@@ -30,7 +31,7 @@ _IGNORED = {"dashboard_host", "dashboard_port", "enable_object_reconstruction", 
 class ClusterNode:
     """A node of a Cluster: `name`, `node_id` (hex), `pid` of its worker, `alive`."""
 
-    def __init__(self, started: _executables.Started, folder: Path, name: str) -> None:
+    def __init__(self, started: executables.Started, folder: Path, name: str) -> None:
         self._started = started
         self._folder = folder
         self.name = name
@@ -48,7 +49,7 @@ class ClusterNode:
 
     def end(self, grace: float) -> None:
         """SIGTERM, and after `grace` seconds SIGKILL; returns when its process is gone."""
-        _executables.end([self._started.process], grace)
+        executables.end([self._started.process], grace)
         _home.remove_socket_of(self._folder / "node.json")  # a killed worker leaves its own
 
     def __repr__(self) -> str:
@@ -69,15 +70,15 @@ class Cluster:
             raise ValueError("connect=True goes with initialize_head=True: there is nothing to work on before add_node()")
         if head_node_args and not initialize_head:
             raise ValueError("head_node_args goes with initialize_head=True")
-        self._folder = _scratch.Folder(_local.SEVERAL)
+        self._folder = scratch.Folder(local_clusters.SEVERAL)
         self._read, self._write = os.pipe()  # the programs end when this process does
         self._pid = os.getpid()
         self._nodes: list[ClusterNode] = []
         self._made = 0
-        self._head: _executables.Started | None = None
+        self._head: executables.Started | None = None
         self.head_node: ClusterNode | None = None
         try:
-            self._head = _executables.start("troupe-head", [f"--home={self.home}", "--listen=127.0.0.1", "--port=0",
+            self._head = executables.start("troupe-head", [f"--home={self.home}", "--listen=127.0.0.1", "--port=0",
                                                             "--new=true"],
                                             log=self.home / "logs" / "head.log", lifeline=self._read)
             _cluster.sockets_here[self.address] = str(self._head.ready["socket"])
@@ -129,16 +130,16 @@ class Cluster:
             if name not in _IGNORED:
                 raise TypeError(f"add_node() has no parameter {name!r}")
         self._running()
-        offered = _node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=memory, resources=resources, labels=labels,
+        offered = node_start.offer(num_cpus=num_cpus, num_gpus=num_gpus, memory=memory, resources=resources, labels=labels,
                                     object_store_memory=object_store_memory,
                                     object_spilling_directory=object_spilling_directory)
         self._made += 1
-        name = _node_start.check_name(node_name or f"node-{self._made}")
+        name = node_start.check_name(node_name or f"node-{self._made}")
         if any(node.name == name and node.alive for node in self._nodes):
             raise ValueError(f"there is a node named {name!r} already")
         cluster_id = str(self._running().ready["cluster_id"])
-        folder = _node_start.node_dir(self.home, cluster_id, name)
-        started = _node_start.start(f"unix:{self._running().ready['socket']}", folder, [*offered, f"--name={name}"],
+        folder = node_start.node_dir(self.home, cluster_id, name)
+        started = node_start.start(f"unix:{self._running().ready['socket']}", folder, [*offered, f"--name={name}"],
                                     log=folder / "worker.log", lifeline=self._read)
         node = ClusterNode(started, folder, name)
         self._nodes.append(node)
@@ -182,7 +183,8 @@ class Cluster:
         """Disconnects this process where it is connected to this cluster, and ends all of it. Idempotent."""
         if self._pid != os.getpid() or self._write < 0:
             return
-        from troupe import _api, _session
+        from troupe import _api
+        from troupe._cluster import session as _session
 
         current = _session.current_or_none()
         if self._head is not None:
@@ -192,7 +194,7 @@ class Cluster:
         for node in self._nodes:
             node.end(_STOP_GRACE_S)
         if self._head is not None:
-            _executables.end([self._head.process], _STOP_GRACE_S)
+            executables.end([self._head.process], _STOP_GRACE_S)
         self._nodes.clear()
         self.head_node = self._head = None
         os.close(self._read)
@@ -212,7 +214,7 @@ class Cluster:
             return "<cluster, shut down>"
         return f"<cluster at {self.address}, {len(self._nodes)} nodes>"
 
-    def _running(self) -> _executables.Started:
+    def _running(self) -> executables.Started:
         if self._head is None:
             raise RuntimeError("this cluster was shut down")
         return self._head

@@ -10,7 +10,7 @@ import builtins
 from typing import Any
 
 from troupe import _pickled, _visible
-from troupe._carried import carried, dict_of, made
+from troupe._exception_pickles import carried, dict_of, made
 
 
 class TroupeError(Exception):
@@ -339,7 +339,7 @@ def for_future(error: BaseException) -> BaseException:
     kind = type(error)
     if issubclass(kind, Exception) and not _of_await(kind):
         return error
-    from troupe._failures import words_of
+    from troupe._process.failures import words_of
 
     base, _ = getattr(kind, "_dual_of", (TaskError, None))
     text = _text_of(error) or f"{kind.__name__}: {words_of(error)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _runtime_env
+from troupe._code import runtime_env
 
 
 class RuntimeEnv(dict[str, Any]):
@@ -17,7 +17,7 @@ class RuntimeEnv(dict[str, Any]):
     """
 
     def __init__(self, **fields: Any) -> None:
-        super().__init__(_runtime_env.check(fields))
+        super().__init__(runtime_env.check(fields))
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dict."""
@@ -28,7 +28,7 @@ class RuntimeEnvConfig(dict[str, Any]):
     """What `config` of a runtime_env holds: `setup_timeout_seconds` (-1: no limit); `eager_install` means nothing here. ValueError for what can never be right."""
 
     def __init__(self, setup_timeout_seconds: int = 600, eager_install: bool = True, log_files: Any = None) -> None:
-        super().__init__(_runtime_env.check({"config": {"setup_timeout_seconds": setup_timeout_seconds, "eager_install": eager_install}})["config"])
+        super().__init__(runtime_env.check({"config": {"setup_timeout_seconds": setup_timeout_seconds, "eager_install": eager_install}})["config"])
 
 
 __all__ = ["RuntimeEnv", "RuntimeEnvConfig"]

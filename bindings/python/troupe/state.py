@@ -3,7 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _environment, _resources, _session, _task_lists, _topology, _view, exceptions
+from troupe import exceptions
+from troupe._cluster import resources, session as _session, topology, view as _view
+from troupe._code import environment
+from troupe._tasks import lists
 from troupe._identity import short
 
 TASKS_CLASS = "troupe.task"  # of actors that are processes for tasks
@@ -30,8 +33,8 @@ def node_dict(info: dict) -> dict[str, Any]:
     return {
         "node_id": info["node"], "name": info["name"], "alive": info["state"] in ("alive", "suspect", "draining"),
         "state": info["state"], "why": info["why"], "host": info["host"], "address": f"{info['listen_host']}:{info['listen_port']}",
-        "pid": info["pid"], "resources": _resources.from_wire(info["resources"]),
-        "free": _resources.from_wire(info["free"]),
+        "pid": info["pid"], "resources": resources.from_wire(info["resources"]),
+        "free": resources.from_wire(info["free"]),
         "labels": {label["key"]: label["value"] for label in info["labels"]},
         "devices": [device["model"] for device in info["devices"]], "heard_s": info["heard_ms"] / 1000,
         "python": info["python_version"], "zygote_ready": info["zygote_ready"],
@@ -47,7 +50,7 @@ def list_actors(session: _session.Session | None = None, *, tasks: bool = False)
              "node": info["node_name"] or info["failure"]["node_name"], "node_id": info["node"] or info["failure"]["node"],
              "pid": info["address"]["pid"] or info["failure"]["pid"], "repr_name": info["address"]["repr_name"], "launch": info["launch"], "restarts": info["restarts"],
              "waiting_for": info["waiting_for"], "cause": info["failure"]["cause"],
-             "resources": _resources.from_wire(info["resources"])} for info in infos
+             "resources": resources.from_wire(info["resources"])} for info in infos
             if tasks or info["class_name"] != TASKS_CLASS]
 
 
@@ -59,8 +62,8 @@ def list_tasks(session: _session.Session | None = None, *, limit: int = 10_000, 
     answered after `timeout` seconds. `owner_pid` is the process that has started it, `job_id` its program's."""
     session = session or _session.started()
     if not everywhere:
-        return _task_lists.of_process(session, limit=limit, ended=False)
-    return _task_lists.of_cluster(session, limit=limit, ended=False, timeout=timeout, whole=True)[:limit]
+        return lists.of_process(session, limit=limit, ended=False)
+    return lists.of_cluster(session, limit=limit, ended=False, timeout=timeout, whole=True)[:limit]
 
 
 def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]:
@@ -76,7 +79,7 @@ def list_runtime_envs(session: _session.Session | None = None) -> list[dict[str,
     """The environments (`runtime_env=`, with what init() was given) that this process has asked for, and for how many actors,
     pools of task processes and launches, the latest last. One that cannot be set up is the RuntimeEnvSetupError of who wanted it."""
     return [{"runtime_env": {key: value for key, value in env.items() if value and key != "ray_compat"}, "asked_for": count}
-            for env, count in _environment.asked_for(session or _session.started())]
+            for env, count in environment.asked_for(session or _session.started())]
 
 
 def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:
@@ -109,7 +112,7 @@ def group_dict(info: dict) -> dict[str, Any]:
     return {
         "placement_group_id": info["group"], "name": info["name"], "strategy": info["strategy"].upper(),
         "state": info["state"].upper(), "launch": short(info["launch"]) if info["launch"] else "",
-        "bundles": {bundle["index"]: _resources.from_wire(bundle["resources"]) for bundle in info["bundles"]},
+        "bundles": {bundle["index"]: resources.from_wire(bundle["resources"]) for bundle in info["bundles"]},
         "bundles_to_node_id": {place["index"]: place["node"] for place in info["places"]},
         "reason": info["reason"], "priority": info["priority"], "queue_place": info["queue_place"],
     }
@@ -127,7 +130,7 @@ def explain(identity: str, session: _session.Session | None = None) -> str:
     if info["state"] != "created":
         return f"{info['state']}: {info['reason']}" if info["reason"] else info["state"]
     names = {node["node_id"]: node["name"] for node in list_nodes(session)}
-    lines = [f"  bundle {place['index']} {_resources.describe(_resources.from_wire(place['resources']))} on "
+    lines = [f"  bundle {place['index']} {resources.describe(resources.from_wire(place['resources']))} on "
              f"{names.get(place['node'], place['node'])}"
              + (f", GPUs {', '.join(map(str, place['gpu_ids']))}" if place["gpu_ids"] else "") for place in info["places"]]
     return "\n".join(["created", *lines])
@@ -142,7 +145,7 @@ def placement_svg(identity: str, session: _session.Session | None = None) -> str
     info = _reservation(identity, session)[2]
     if info is None or not info["places"]:
         raise ValueError(f"nothing is reserved for {identity} now: {explain(identity, session)}")
-    return _topology.svg(info, list_nodes(session))
+    return topology.svg(info, list_nodes(session))
 
 
 def _reservation(identity: str, session: _session.Session) -> tuple[str, str, dict | None]:

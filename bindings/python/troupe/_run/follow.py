@@ -10,7 +10,8 @@ import threading
 import time
 from typing import Any
 
-from troupe import _session, exceptions
+from troupe import exceptions
+from troupe._cluster import session as _session
 from troupe._run import node, secret
 from troupe._run.lead import claim, resolve
 from troupe._run.node import RunOptions, Stopped, say

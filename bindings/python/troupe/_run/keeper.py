@@ -12,18 +12,18 @@ import signal
 import sys
 
 _SLICE_S = 0.05
-"""As troupe._signals: a signal that comes just before a wait does not end it."""
+"""As troupe._cluster.signals: a signal that comes just before a wait does not end it."""
 
 
 def _kernel():
-    """troupe._os, without the package around it."""
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    """troupe._process.os_calls, without the package around it."""
+    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_process")
     sys.path.insert(0, here)
     try:
-        import _os
+        import os_calls
     finally:
         sys.path.remove(here)
-    return _os
+    return os_calls
 
 
 def _start(command: list[str], lifeline: int) -> int:

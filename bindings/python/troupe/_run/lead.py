@@ -15,7 +15,9 @@ import subprocess
 import time
 from typing import Any
 
-from troupe import _cluster, _executables, _os, _session, exceptions
+from troupe import exceptions
+from troupe._cluster import connect, executables, session as _session
+from troupe._process import os_calls
 from troupe._identity import new_id
 from troupe._run import node, secret
 from troupe._run.node import RunOptions, Stopped, say
@@ -85,7 +87,7 @@ class _Leader:
         if not alone:
             args.append(f"--listen={listen if listen != '0.0.0.0' else outward_address()}")
         self._programs.start_worker(f"unix:{head.ready['socket']}", args)
-        self._session = _cluster.connect(f"unix:{head.ready['socket']}")
+        self._session = connect.connect(f"unix:{head.ready['socket']}")
 
     def _port(self) -> int:
         if self._place.port:
@@ -160,7 +162,7 @@ class _Leader:
             there = os.path.exists(command[0]) and not os.access(command[0], os.X_OK)
             why = "it is not executable" if there else "there is no such program"
             return self._complete("failed", 126 if there else 127, f"{command[0]} cannot be run: {why}")
-        _os.adopt_orphans()
+        os_calls.adopt_orphans()
         process = self._programs.start_command(command, self._environment())
         watch = node.Watch(self._session, self._launch)
         watch.process(process.pid, "command")
@@ -195,7 +197,7 @@ class _Leader:
     def _environment(self) -> dict[str, str]:
         head = self._programs.head
         address = f"unix:{head.ready['socket']}" if head is not None else ""
-        return {**_executables.environment(), "TROUPE_ADDRESS": address, "RAY_ADDRESS": address,
+        return {**executables.environment(), "TROUPE_ADDRESS": address, "RAY_ADDRESS": address,
                 "TROUPE_RUN_NODES": str(self._place.nodes), "TROUPE_RUN_LAUNCH": self._launch}
 
     def _end(self, process: subprocess.Popen, number: int) -> None:
@@ -205,11 +207,11 @@ class _Leader:
             # Ctrl-C on a terminal has reached the command by itself; its keeper passes SIGTERM on.
             if number != signal.SIGINT or not os.isatty(0):
                 process.send_signal(signal.SIGTERM)
-            if not _executables.wait([process], self._options.grace_s):
+            if not executables.wait([process], self._options.grace_s):
                 say(f"the command did not end within {self._options.grace_s:g} s of {signal.Signals(number).name}: killed")
                 process.kill()
                 process.wait()
-        _os.kill_children(keep)
+        os_calls.kill_children(keep)
 
     def _ended(self, status: int) -> int:
         if status == 0:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from troupe import _executables, _home, _node_start, _scratch, _session, _signals
+from troupe._cluster import executables, home, node_start, scratch, session as _session, signals
 from troupe._run.place import Place
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN, EXIT_WRONG_CLUSTER, EXIT_CANCELLED = 1, 2, 75, 78, 130
@@ -85,22 +85,22 @@ class Programs:
     """Head and worker of this node: they end with it, in whatever way that ends, and leave no folder."""
 
     def __init__(self) -> None:
-        self._scratch = _scratch.Folder("troupe-run-")
+        self._scratch = scratch.Folder("troupe-run-")
         self.folder = self._scratch.path
         self._lifeline, self._lifeline_end = os.pipe()
-        self.head: _executables.Started | None = None
-        self.worker: _executables.Started | None = None
+        self.head: executables.Started | None = None
+        self.worker: executables.Started | None = None
 
-    def start_head(self, args: list[str]) -> _executables.Started:
+    def start_head(self, args: list[str]) -> executables.Started:
         """A head whose state lasts as long as the run."""
-        self.head = _executables.start(
+        self.head = executables.start(
             "troupe-head", [f"--state_dir={self.folder}/state", "--embedded=true", *args],
             log=self.folder / "head.log", lifeline=self._lifeline)
         return self.head
 
-    def start_worker(self, head: str, args: list[str], token_file: str | None = None) -> _executables.Started:
+    def start_worker(self, head: str, args: list[str], token_file: str | None = None) -> executables.Started:
         """This node's worker, joined to the head at `host:port` or `unix:/path`."""
-        self.worker = _node_start.start(head, self.folder / "node", args, log=self.folder / "worker.log",
+        self.worker = node_start.start(head, self.folder / "node", args, log=self.folder / "worker.log",
                                         token_file=token_file, lifeline=self._lifeline)
         return self.worker
 
@@ -112,12 +112,12 @@ class Programs:
 
     def last_words(self, name: str) -> str:
         """The end of a program's log."""
-        return _executables.tail(self.folder / f"{name}.log")
+        return executables.tail(self.folder / f"{name}.log")
 
     def end_worker(self) -> None:
         """Ends this node's worker and what it runs."""
         if self.worker is not None:
-            _executables.end([self.worker.process], STOP_GRACE_S)
+            executables.end([self.worker.process], STOP_GRACE_S)
 
     def close(self) -> None:
         """Ends worker and head, in this order, and removes what they kept. Idempotent."""
@@ -125,9 +125,9 @@ class Programs:
             return
         self.end_worker()
         if self.head is not None:
-            _executables.end([self.head.process], STOP_GRACE_S)
+            executables.end([self.head.process], STOP_GRACE_S)
         for record in (self.folder / "state" / "head.json", self.folder / "node" / "node.json"):
-            _home.remove_socket_of(record)
+            home.remove_socket_of(record)
         for descriptor in (self._lifeline, self._lifeline_end):
             os.close(descriptor)
         self._lifeline = -1
@@ -159,7 +159,7 @@ class Watch:
         ready: list = []
         while not ready:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = self._selector.select(_signals.at_most(left))
+            ready = self._selector.select(signals.at_most(left))
             if left == 0.0:
                 break
         for key, _ in ready:

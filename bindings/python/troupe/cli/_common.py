@@ -8,14 +8,15 @@ from typing import Any
 
 import click
 
-from troupe import _cluster, _home, _session, _visible, exceptions
+from troupe import _visible, exceptions
+from troupe._cluster import connect, home, session as _session
 
 
 def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     """The callback of --address: a usage error for what is no address."""
     try:
         if value is not None and not value.startswith("unix:"):
-            _home.host_and_port(value)
+            home.host_and_port(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     return value
@@ -63,9 +64,9 @@ def echo_json(value: Any) -> None:
     click.echo(json.dumps(value))
 
 
-def chosen(cluster: str | None, *, running_only: bool = True) -> _home.ClusterHome:
+def chosen(cluster: str | None, *, running_only: bool = True) -> home.ClusterHome:
     """The cluster of TROUPE_HOME that is meant. A usage error (exit 2) lists them when there are several."""
-    found = _home.clusters(running_only=running_only)
+    found = home.clusters(running_only=running_only)
     if cluster:
         found = [each for each in found if each.cluster_id.startswith(cluster)]
     if len(found) == 1:
@@ -73,11 +74,11 @@ def chosen(cluster: str | None, *, running_only: bool = True) -> _home.ClusterHo
     kind = "running cluster" if running_only else "cluster"
     if not found:
         named = f" with the id {cluster}" if cluster else ""
-        raise exceptions.ConnectionError(f"there is no {kind}{named} in {_home.home()}\n"
+        raise exceptions.ConnectionError(f"there is no {kind}{named} in {home.home()}\n"
                                          "  start one with: troupe start --head")
     listed = "\n".join(f"  {each.cluster_id[:8]}  {each.address}  {'running' if each.running else 'stopped'}"
                        for each in found)
-    raise click.UsageError(f"{_home.home()} has several clusters; say which with --cluster ID:\n{listed}")
+    raise click.UsageError(f"{home.home()} has several clusters; say which with --cluster ID:\n{listed}")
 
 
 @contextmanager
@@ -86,7 +87,7 @@ def session(address: str | None, token_file: str | None, cluster: str | None) ->
     import os
 
     address = address or (None if cluster else os.environ.get("TROUPE_ADDRESS"))
-    opened = _cluster.connect(address or chosen(cluster).address, token_file)
+    opened = connect.connect(address or chosen(cluster).address, token_file)
     try:
         yield opened
     finally:

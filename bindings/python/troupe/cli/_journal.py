@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from troupe import _executables
+from troupe._cluster import executables
 from troupe.cli import _common
 
 
@@ -24,7 +24,7 @@ def _folder(folder: Path | None, cluster: str | None) -> Path:
 
 
 def _run(option: str, folder: Path) -> None:
-    done = subprocess.run([_executables.find("troupe-head"), f"--{option}={folder}"], capture_output=True, text=True)
+    done = subprocess.run([executables.find("troupe-head"), f"--{option}={folder}"], capture_output=True, text=True)
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
     if done.returncode:

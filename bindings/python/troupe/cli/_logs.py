@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from troupe import _live, _logs, _visible, state
+from troupe import _visible, state
+from troupe._cluster import live_output, logs as _logs
 from troupe.cli import _common
 from troupe.launch import _logs as _launch_logs
 from troupe.launch._handle import LaunchHandle
@@ -40,7 +41,7 @@ def logs(identity: str, rank: int | None, follow: bool, address: str | None, tok
             return
         if follow:
             for key, label, finished, bars in news:
-                _live.show(key, label, finished, bars, is_error=False)
+                live_output.show(key, label, finished, bars, is_error=False)
             return
         for line in lines:
             click.echo(_visible.output(line))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from troupe import exceptions
-from troupe._node_start import log_file_option
+from troupe._cluster.node_start import log_file_option
 from troupe.cli._start import node_args, node_options
 
 if TYPE_CHECKING:

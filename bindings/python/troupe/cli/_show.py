@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from troupe import _topology, state
+from troupe import state
+from troupe._cluster import topology as _topology
 from troupe._identity import short
 from troupe.cli import _common, _tables
 from troupe.launch._handle import describe

@@ -90,10 +90,10 @@ def _remote(session: Any, target: str, rank: int, native: bool) -> list[dict]:
 
 def _of_node(session: Any, node: str, name: str, wanted: dict, native: bool) -> list[dict]:
     """The stacks of one node; one entry with the error when it cannot be asked."""
-    from troupe import _workers
+    from troupe._cluster import workers
 
     try:
-        link = _workers.link(session, node)
+        link = workers.link(session, node)
         _, _, text = link.request("ReadStacks", {**wanted, "native": native}, timeout=_WAIT_S)
     except exceptions.TroupeError as error:
         return [{"rank": -1, "pid": 0, "node": name, "error": str(error)}]

@@ -16,7 +16,8 @@ from typing import Any
 
 import click
 
-from troupe import _executables, _folders, _home, _node_start, _signals, exceptions
+from troupe import exceptions
+from troupe._cluster import executables, folders, home, node_start, signals
 from troupe.cli import _common, _stop, _tables
 
 _HEAD_LOG = "head.log"
@@ -101,7 +102,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         options += [f"--infeasible={infeasible}"] if infeasible else []
         options += [f"--keep_place_after={keep_place_after!r}"] if keep_place_after is not None else []
         options += ["--no_local_clients=true"] if no_local_clients else []
-        options += _node_start.log_file_option(offered["log_file_mib"])
+        options += node_start.log_file_option(offered["log_file_mib"])
         started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name, options)
     else:
         started, shown = _join(address or "", token_file, listen, node, node_name)
@@ -138,10 +139,10 @@ def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str 
         if "=" not in pair:
             raise click.UsageError(f"--labels {pair!r} is not of the form key=value")
     try:
-        args = _node_start.offer(resources=others, labels=dict(pair.split("=", 1) for pair in pairs),
+        args = node_start.offer(resources=others, labels=dict(pair.split("=", 1) for pair in pairs),
                                  preimport=[modules.split(",") for modules in preimport], **amounts)
         if node_name is not None:
-            args.append(f"--name={_node_start.check_name(node_name)}")
+            args.append(f"--name={node_start.check_name(node_name)}")
     except ValueError as error:
         text = str(error)
         for name in ("num_cpus", "num_gpus", "object_store_memory", "object_spilling_directory"):
@@ -151,15 +152,15 @@ def node_args(*, resources: str | None, labels: tuple[str, ...], node_name: str 
     return args
 
 
-def _state_to_resume(cluster: str | None, new: bool) -> _home.ClusterHome | None:
+def _state_to_resume(cluster: str | None, new: bool) -> home.ClusterHome | None:
     """The cluster to resume, or None for a new one."""
-    known = _home.clusters()
+    known = home.clusters()
     if new:
         return None
     if cluster:
         known = [each for each in known if each.cluster_id.startswith(cluster)]
         if len(known) != 1:
-            raise click.UsageError(f"{'no' if not known else 'more than one'} cluster in {_home.home()} has an id that "
+            raise click.UsageError(f"{'no' if not known else 'more than one'} cluster in {home.home()} has an id that "
                                    f"starts with {cluster}")
         if known[0].running:
             raise exceptions.TroupeError(f"the head of cluster {known[0].cluster_id[:8]} runs already, at "
@@ -172,21 +173,21 @@ def _state_to_resume(cluster: str | None, new: bool) -> _home.ClusterHome | None
     return stopped[0] if stopped else None
 
 
-def _address_of(listen: str | None, port: int | None, resumed: _home.ClusterHome | None) -> tuple[str, int]:
+def _address_of(listen: str | None, port: int | None, resumed: home.ClusterHome | None) -> tuple[str, int]:
     """Where the head listens: as asked, else where it was before (its nodes look for it there)."""
     host_before, _, port_before = resumed.address.rpartition(":") if resumed else ("", "", "")
     return listen or host_before.strip("[]") or "127.0.0.1", port if port is not None else int(port_before or 6400)
 
 
 def _start_head(listen: str | None, port: int | None, cluster: str | None, new: bool, node: list[str] | None,
-                name: str | None, options: list[str]) -> tuple[list[_executables.Started], dict]:
+                name: str | None, options: list[str]) -> tuple[list[executables.Started], dict]:
     resumed = _state_to_resume(cluster, new)
     listen, port = _address_of(listen, port, resumed)
-    root = _home.state_root()
-    _home.require_writable(root)
-    if root != _home.home():
-        click.echo(f"{_home.home()} is on a network file system: state is kept in {root}", err=True)
-    _folders.private(root / "clusters", remedy="set TROUPE_HOME to another folder")  # the head leaves its mode to the umask
+    root = home.state_root()
+    home.require_writable(root)
+    if root != home.home():
+        click.echo(f"{home.home()} is on a network file system: state is kept in {root}", err=True)
+    folders.private(root / "clusters", remedy="set TROUPE_HOME to another folder")  # the head leaves its mode to the umask
     args = [f"--home={root}", f"--listen={listen}", f"--port={port}", *options]
     args.append(f"--cluster={resumed.cluster_id}" if resumed else "--new=true")
     head = _run_head(args, root, resumed)
@@ -196,42 +197,42 @@ def _start_head(listen: str | None, port: int | None, cluster: str | None, new: 
              "socket": head.ready["socket"], "resumed": bool(resumed), "state": str(root / "clusters" / cluster_id)}
     if node is None:
         return [head], shown
-    folder = _node_start.node_dir(root, cluster_id, name)
+    folder = node_start.node_dir(root, cluster_id, name)
     if not listen.startswith("127.") and listen not in ("::1", "localhost"):
         node = [*node, f"--listen={listen}"]  # other nodes reach this one where they reach its head
     # A node that was here before proves by its certificate, over TLS, that it is the same one.
     again = (folder / "node.crt").is_file()
     reached = str(head.ready["address"]) if again else f"unix:{head.ready['socket']}"
     try:
-        worker = _node_start.start(reached, folder, node, log=folder / "worker.log")
+        worker = node_start.start(reached, folder, node, log=folder / "worker.log")
     except BaseException:
-        _executables.end([head.process])
+        executables.end([head.process])
         raise
     shown["node"] = {**worker.ready, "pid": worker.pid}
     return [head, worker], shown
 
 
-def _run_head(args: list[str], root: Path, resumed: _home.ClusterHome | None) -> _executables.Started:
+def _run_head(args: list[str], root: Path, resumed: home.ClusterHome | None) -> executables.Started:
     """Starts it; its log is head.log in the cluster's folder, which a new head has first to make."""
     if resumed:
-        return _executables.start("troupe-head", args, log=resumed.path / _HEAD_LOG)
+        return executables.start("troupe-head", args, log=resumed.path / _HEAD_LOG)
     log = root / "logs" / f"head-{os.getpid()}.log"
-    head = _executables.start("troupe-head", args, log=log)
+    head = executables.start("troupe-head", args, log=log)
     log.rename(root / "clusters" / str(head.ready["cluster_id"]) / _HEAD_LOG)
     return head
 
 
 def _join(address: str, token_file: str | None, listen: str | None, node: list[str],
-          name: str | None) -> tuple[list[_executables.Started], dict]:
-    root = _home.state_root()
-    _home.require_writable(root)
+          name: str | None) -> tuple[list[executables.Started], dict]:
+    root = home.state_root()
+    home.require_writable(root)
     token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
     if token_file == "-":
         token_file = _token_from_stdin()
-    cluster_id = _node_start.cluster_of_token(token_file) if token_file else _node_start.known_cluster(root, address)
-    folder = _node_start.node_dir(root, cluster_id, name)
+    cluster_id = node_start.cluster_of_token(token_file) if token_file else node_start.known_cluster(root, address)
+    folder = node_start.node_dir(root, cluster_id, name)
     args = [*node, f"--listen={listen}"] if listen else node
-    worker = _node_start.start(address, folder, args, log=folder / "worker.log", token_file=token_file)
+    worker = node_start.start(address, folder, args, log=folder / "worker.log", token_file=token_file)
     return [worker], {"address": address, "cluster_id": cluster_id, **worker.ready, "pid": worker.pid}
 
 
@@ -268,7 +269,7 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _stay(started: list[_executables.Started], shown: dict, announce: Callable[[], None]) -> None:
+def _stay(started: list[executables.Started], shown: dict, announce: Callable[[], None]) -> None:
     """Says that all is up, waits for a signal or for one of the programs to end, ends the others.
 
     Whoever reads the announcement may send the signal at once.
@@ -277,7 +278,7 @@ def _stay(started: list[_executables.Started], shown: dict, announce: Callable[[
     asked = False
     try:
         announce()
-        while not select.select(watched, [], [], _signals.at_most(None))[0]:
+        while not select.select(watched, [], [], signals.at_most(None))[0]:
             pass
     except KeyboardInterrupt:
         asked = True
@@ -289,4 +290,4 @@ def _stay(started: list[_executables.Started], shown: dict, announce: Callable[[
     _stop.remove_sockets(str(shown["cluster_id"]))
     if not asked:
         raise exceptions.TroupeError("a program of the cluster ended by itself; see its log under "
-                                     f"{Path(_home.state_root())}")
+                                     f"{Path(home.state_root())}")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from troupe import _cluster, _home, exceptions
+from troupe import exceptions
+from troupe._cluster import connect, home
 from troupe.cli import _common
 
 GRACE_S = 15.0  # longer than ranks have for their last word
@@ -25,20 +26,20 @@ def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
     """Stop a cluster of this host: its head, and its workers wherever they are."""
     chosen = ""
     if everything:
-        heads = [each for each in _home.clusters(running_only=True)]
-        workers = _home.workers()
+        heads = [each for each in home.clusters(running_only=True)]
+        workers = home.workers()
     else:
         chosen = _local_choice(cluster)
         if not chosen:
             _say_nothing_ran(as_json)
             return
-        heads = [each for each in _home.clusters(running_only=True) if each.cluster_id == chosen]
-        workers = [(path, record) for path, record in _home.workers() if path.parts[-3] == chosen]
+        heads = [each for each in home.clusters(running_only=True) if each.cluster_id == chosen]
+        workers = [(path, record) for path, record in home.workers() if path.parts[-3] == chosen]
     for head in heads:
         _ask_to_stop(head)
     pids = [int(record["pid"]) for _, record in workers] + [head.pid for head in heads]
     left = end_programs(pids, ask=not heads)
-    for cluster_id in {head.cluster_id for head in _home.clusters()} if everything else {chosen}:
+    for cluster_id in {head.cluster_id for head in home.clusters()} if everything else {chosen}:
         remove_sockets(cluster_id)
     if left:
         raise exceptions.TroupeError(f"still running: {', '.join(map(str, left))}")
@@ -56,28 +57,28 @@ def _say_nothing_ran(as_json: bool) -> None:
     if as_json:
         _common.echo_json({"stopped": []})
     else:
-        _common.echo(f"nothing of {_home.home()} was running here")
+        _common.echo(f"nothing of {home.home()} was running here")
 
 
 def _local_choice(cluster: str | None) -> str:
     """The id of the cluster that is meant, among those with a head or a worker running here; "" for none."""
-    ids = {each.cluster_id for each in _home.clusters(running_only=True)}
-    ids |= {path.parts[-3] for path, _ in _home.workers()}
+    ids = {each.cluster_id for each in home.clusters(running_only=True)}
+    ids |= {path.parts[-3] for path, _ in home.workers()}
     found = sorted(each for each in ids if each.startswith(cluster or ""))
     if len(found) == 1:
         return found[0]
     if not found and cluster is None:
         return ""
     if not found:
-        raise exceptions.ConnectionError(f"no cluster with the id {cluster} of {_home.home()} is running here")
+        raise exceptions.ConnectionError(f"no cluster with the id {cluster} of {home.home()} is running here")
     raise click.UsageError("several clusters run here; say which with --cluster ID, or --all:\n"
                            + "\n".join(f"  {each[:8]}" for each in found))
 
 
-def _ask_to_stop(head: _home.ClusterHome) -> None:
+def _ask_to_stop(head: home.ClusterHome) -> None:
     """Tells the head, which tells its workers on other hosts; one that does not answer is ended anyway."""
     try:
-        session = _cluster.connect(head.address)
+        session = connect.connect(head.address)
         try:
             session.request("StopCluster", {"reason": "troupe stop"}, timeout=5)
         finally:
@@ -88,9 +89,9 @@ def _ask_to_stop(head: _home.ClusterHome) -> None:
 
 def remove_sockets(cluster_id: str) -> None:
     """Removes the sockets of this cluster's programs that are dead: one that was killed left its own."""
-    folder = _home.state_root() / "clusters" / cluster_id
+    folder = home.state_root() / "clusters" / cluster_id
     for path in (folder / "head.json", *folder.glob("nodes/*/node.json")):
-        _home.remove_socket_of(path)
+        home.remove_socket_of(path)
 
 
 def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_S) -> list[int]:

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import troupe
-from troupe import _session, exceptions, state
+from troupe import exceptions, state
+from troupe._cluster import session
 
 
 def get_object_locations(obj_refs: Sequence[Any], timeout_ms: int = -1) -> dict[Any, dict[str, Any]]:
     """By ref: `node_ids`, `object_size` in bytes (None: not known here) and `did_spill`. Waits until the values are there, for `timeout_ms` at most (below 0:
     any time). Raises RuntimeError without a session, GetTimeoutError."""
-    if _session.current_or_none() is None:
+    if session.current_or_none() is None:
         raise RuntimeError("get_object_locations() is of a cluster, and this process is in none: call troupe.init() first")
     refs = list(obj_refs)
     if refs:
@@ -29,7 +30,7 @@ def get_object_locations(obj_refs: Sequence[Any], timeout_ms: int = -1) -> dict[
 
 def get_local_object_locations(obj_refs: Sequence[Any]) -> dict[Any, dict[str, Any]]:
     """As get_object_locations(), of what is known now: returns at once."""
-    if _session.current_or_none() is None:
+    if session.current_or_none() is None:
         raise RuntimeError("get_local_object_locations() is of a cluster, and this process is in none: call troupe.init() first")
     known = {each["object_id"]: each for each in state.list_objects(limit=1 << 30)}
     return {ref: _of(known.get(ref.hex())) for ref in obj_refs}

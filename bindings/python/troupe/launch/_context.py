@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _resources
+from troupe._cluster import resources
 from troupe.launch import _arguments
 
 
@@ -99,7 +99,7 @@ def enter(begin: dict) -> LaunchContext:
     names = ("launch", "name", "epoch", "rank", "local_rank", "world_size", "local_world_size", "node_rank",
              "node_count", "node", "node_name", "mode", "group")
     _current = LaunchContext(**{name: begin[name] for name in names},
-                             resources_per_rank=_resources.from_wire(begin["per_rank"]))
+                             resources_per_rank=resources.from_wire(begin["per_rank"]))
     for variable, name in (("RANK", "rank"), ("LOCAL_RANK", "local_rank"), ("WORLD_SIZE", "world_size"),
                            ("LOCAL_WORLD_SIZE", "local_world_size"), ("NODE_RANK", "node_rank"),
                            ("GROUP_RANK", "node_rank"), ("TROUPE_EPOCH", "epoch")):

@@ -7,7 +7,7 @@ import signal
 from typing import Any
 
 from troupe import exceptions
-from troupe._failures import last_lines, with_source
+from troupe._process.failures import last_lines, with_source
 from troupe._identity import short
 from troupe.launch import _hints
 

@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from troupe import _environment, _infeasible, _leave, _pickled, _resources, _runtime_env, _selectors
+from troupe import _pickled
+from troupe._cluster import infeasible as _infeasible, resources, selectors
+from troupe._code import environment, runtime_env as _runtime_env
+from troupe._process import exit as _leave
 from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
@@ -81,12 +84,12 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
     return LaunchOptions(
         mode=mode, ranks=_count("gpus", gpus) if gpus is not None else _count("processes", processes),
         gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank,
-        memory=_resources.bytes_of(memory or 0), remote=bool(remote),
+        memory=resources.bytes_of(memory or 0), remote=bool(remote),
         max_attempts=_count("max_attempts", max_attempts), timeout=timeout,
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
-        strategy=strategy, priority=_resources.check_priority(priority), where=_selectors.where(**where), api=api,
+        strategy=strategy, priority=resources.check_priority(priority), where=selectors.where(**where), api=api,
         stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet), infeasible=_infeasible.check(infeasible),
-        preimport=_environment.check_preimport(preimport))
+        preimport=environment.check_preimport(preimport))
 
 
 def _option_names(mode: str) -> dict[str, Any]:

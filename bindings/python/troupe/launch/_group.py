@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _main, _rendezvous, exceptions
-from troupe._capture import cloudpickled
+from troupe import exceptions
+from troupe._code import user_main
+from troupe._process import rendezvous
+from troupe._code.capture import cloudpickled
 from troupe.launch import _arguments, _shares
 
 STUCK_GRACE_S = 5.0
@@ -37,7 +39,7 @@ def run_part(context: Any, payload: bytes, *, in_group: bool) -> Any:
     """One rank's part of `current().run`: loads the function and runs it."""
     import cloudpickle
 
-    fn, args, kwargs = _main.loads(payload)
+    fn, args, kwargs = user_main.loads(payload)
     if in_group:
         form_group(context)
     return fn(*args, **kwargs)
@@ -74,10 +76,11 @@ class RankHandle:
 
     def send(self, payload: bytes, in_group: bool) -> Any:
         """Starts a part; a ref of its pickled value."""
-        from troupe import _calls, _session
+        from troupe import _calls
+        from troupe._cluster import session
 
         if self._channel is None:
-            self._channel = _calls.connect(self._address, f"rank {self.rank}", _session.current().control)
+            self._channel = _calls.connect(self._address, f"rank {self.rank}", session.current().control)
         return self._channel.call("run", payload, in_group)
 
     def run(self, fn: Callable[..., Any], /, *args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
@@ -142,7 +145,7 @@ class Gang:
         """Rank 0's own part, in the calling thread."""
         self._inside.part = True
         try:
-            with _rendezvous.with_all_ranks():
+            with rendezvous.with_all_ranks():
                 return run_part(self.context, payload, in_group=in_group)
         finally:
             self._inside.part = False

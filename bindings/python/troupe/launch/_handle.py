@@ -7,7 +7,9 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from troupe import _leave, _session, _visible, exceptions
+from troupe import _visible, exceptions
+from troupe._cluster import session as _session
+from troupe._process import exit as _leave
 from troupe._identity import short
 from troupe.launch._kept import KeptValue
 
@@ -79,9 +81,9 @@ class LaunchHandle:
         _, result, data = self.session.request("GetResult", {"launch": self.id, "rank": rank})
         if not result["kept_by"]:
             return data
-        from troupe import _blobs
+        from troupe._cluster import blobs
 
-        return _blobs.get(self.session, result["kept_by"], result["sha256"], result["size_bytes"],
+        return blobs.get(self.session, result["kept_by"], result["sha256"], result["size_bytes"],
                           what=f"the result of rank {rank} (the launch succeeded)")
 
     def cancel(self, reason: str = "cancel() was called", *, grace: float | None = None) -> None:
@@ -126,14 +128,14 @@ class LaunchHandle:
 
 def describe(info: dict) -> dict[str, Any]:
     """A LaunchInfo as users and scripts see it."""
-    from troupe import _resources
+    from troupe._cluster import resources
 
     return {
         "id": info["launch"], "name": info["name"], "mode": info["mode"], "state": info["state"],
         "outcome": info["outcome"], "exit_code": info["exit_code"], "cause": info["cause"],
         "epoch": info["epoch"], "max_attempts": info["attempts_max"], "preemptions": info["preemptions"],
         "priority": info["priority"], "ranks": info["ranks"],
-        "resources_per_rank": _resources.from_wire(info["per_rank"]),
+        "resources_per_rank": resources.from_wire(info["per_rank"]),
         "queue_place": info["queue_place"], "waiting_for": info["waiting_for"],
         "started_from": info["started_from"], "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,
         "nodes": list(info["nodes"]), "inherited_env": list(info["travelled"]),

@@ -24,9 +24,9 @@ class KeptValue:
 
     def fetch(self, session: Any) -> bytes:
         """The pickled value. Raises ObjectLostError when its worker is gone."""
-        from troupe import _blobs
+        from troupe._cluster import blobs
 
-        return _blobs.get(session, self.node, self.sha256, self.size_bytes,
+        return blobs.get(session, self.node, self.sha256, self.size_bytes,
                           what="the driver's result (the launch succeeded)")
 
 

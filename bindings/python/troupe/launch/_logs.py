@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from troupe._logs import Follower, Source
-from troupe._logs import lines as lines_of
+from troupe._cluster.logs import Follower, Source
+from troupe._cluster.logs import lines as lines_of
 
 
 def sources(info: dict, rank_infos: list[dict]) -> list[Source]:

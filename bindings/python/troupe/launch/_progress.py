@@ -5,9 +5,11 @@ import signal
 import threading
 from typing import Any
 
-from troupe import _live, _status, _variables, _visible, exceptions
+from troupe import _status, _visible, exceptions
+from troupe._cluster import live_output
+from troupe._code import variables as _variables
 from troupe._identity import short
-from troupe._logs import Follower
+from troupe._cluster.logs import Follower
 from troupe.launch import _errors, _logs
 
 DRAIN_DEADLINE_S = 2.0
@@ -104,7 +106,7 @@ class Display:
     def _copy(self, follower: Follower) -> None:
         for rank, is_error, lines, bars in follower.news():
             label = f"[{short(self._handle.id)} {rank}]" if len(_shown) > 1 else f"[{rank}]"
-            _live.show((self._handle.id, rank, is_error), label, lines, bars, is_error=is_error)
+            live_output.show((self._handle.id, rank, is_error), label, lines, bars, is_error=is_error)
 
     def finish(self) -> None:
         """Lets the last lines come out, then says how it ended."""

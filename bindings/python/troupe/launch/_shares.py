@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from troupe import _session, _status, exceptions
+from troupe import _status, exceptions
+from troupe._cluster import session as _session
 from troupe._identity import new_id
 
 NOTICE_AFTER_S = 2.0
@@ -109,8 +110,8 @@ def _what(rank: int | None) -> str:
 
 
 def _whose(rank: int | None, context: Any) -> str:
-    from troupe import _resources
+    from troupe._cluster import resources
 
-    amounts = _resources.describe(context.resources_per_rank)
+    amounts = resources.describe(context.resources_per_rank)
     return f"the ranks' share of the launch, {context.world_size} x {amounts}" if rank is None else \
         f"its share of the launch, {amounts}"

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _capture, _environment, _infeasible, _program, _resources, _session, _status, exceptions
+from troupe import _job, _status, exceptions
+from troupe._cluster import infeasible, resources, session as _session
+from troupe._code import capture, environment
 from troupe._identity import new_id
 from troupe.launch import _context, _hints
 from troupe.launch._handle import LaunchHandle
@@ -16,14 +18,14 @@ def session_for(remote: bool) -> _session.Session:
 
     Raises ConnectionError for `remote=True` with neither init() nor TROUPE_ADDRESS.
     """
-    from troupe import _cluster
+    from troupe._cluster import connect
 
     current = _session.current_or_none()
     if not remote:
-        return current if current is not None and current.embedded is not None else _cluster.embedded()
+        return current if current is not None and current.embedded is not None else connect.embedded()
     if current is not None:
         return current
-    return _cluster.from_environment()
+    return connect.from_environment()
 
 
 def _refuse_inside_a_rank() -> None:
@@ -43,32 +45,32 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHand
     """See DistributedFunction.submit."""
     _refuse_inside_a_rank()
     session = session_for(options.remote)
-    if options.mode == "driver" and options.api != "troupe" and not _program.follows_ray() and _hints.imports_ray(function):
+    if options.mode == "driver" and options.api != "troupe" and not _job.follows_ray() and _hints.imports_ray(function):
         _status.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
                     quiet=options.quiet)
-    payload = _capture.dumps(function, args, kwargs, what="the function")
+    payload = capture.dumps(function, args, kwargs, what="the function")
     spec = {
         "name": options.name or getattr(function, "__name__", "launch"),
         "function_name": f"{function.__module__}.{getattr(function, '__qualname__', 'function')}",
         "mode": options.mode, "ranks": options.ranks, "gpu_type": options.gpu_type,
-        "per_rank": _resources.to_wire({"CPU": options.cpus_per_rank, "GPU": 1 if options.gpus else 0,
+        "per_rank": resources.to_wire({"CPU": options.cpus_per_rank, "GPU": 1 if options.gpus else 0,
                                        "memory": options.memory}),
         "strategy": _STRATEGY_NAMES[options.strategy], "attempts_max": options.max_attempts,
         "priority": options.priority, "where": options.where,
         "timeout_ms": round((options.timeout or 0) * 1000), "detached": options.detach,
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
-        "environment": _environment.build(options.runtime_env, options.inherit_env, session=session,
+        "environment": environment.build(options.runtime_env, options.inherit_env, session=session,
                                           ray_compat=options.api == "troupe", preimport=options.preimport),
     }
     if _status.is_quiet(options.quiet):  # rank 0's marker line too
         spec["environment"]["env"].append({"name": _status.QUIET, "value": "1"})
     if len(payload) > INLINE_BYTES_MAX:
-        from troupe import _blobs
+        from troupe._cluster import blobs
 
-        spec["payload"], payload = _blobs.put(session, payload), b""
+        spec["payload"], payload = blobs.put(session, payload), b""
     returns = session.returns
     try:
-        _, accepted, _ = _infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
+        _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
                                              asked=options.infeasible, what=f"the launch {spec['name']}")
     except exceptions.PlacementError as error:
         hint = f"\n  {_hints.of_gpus(session)}" if options.gpus else ""

@@ -37,10 +37,10 @@ def install(*, starts: bool = True) -> None:
                            f"{getattr(sys.modules['ray'], '__file__', 'somewhere')}: call install() first")
     sys.meta_path.insert(0, Finder())
     if starts and os.environ.get("RAY_ENABLE_AUTO_CONNECT") != "0":
-        from troupe import _session
+        from troupe._cluster import session
         from troupe.ray_compat import _starting
 
-        _session.starter = _starting.start
+        session.starter = _starting.start
     bridge = sys.modules.get("troupe._bridge")
     if bridge is not None:  # else it looks itself, when it is loaded
         bridge.follow_ray()

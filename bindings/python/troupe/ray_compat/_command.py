@@ -20,7 +20,8 @@ from typing import Any
 
 import click
 
-from troupe import __version__, _home, _local, exceptions
+from troupe import __version__, exceptions
+from troupe._cluster import home, local_clusters
 
 _MARK = "started-by-ray"  # a file in the folder of a cluster, as old as the cluster
 _PORT = 6379
@@ -37,9 +38,9 @@ _VALUES = ("--dashboard-host", "--dashboard-port", "--dashboard-agent-listen-por
 
 def folder() -> str:
     """A folder for PATH that has the command, as long as this process lives."""
-    from troupe import _scratch
+    from troupe._cluster import scratch
 
-    made = _scratch.Folder("troupe-ray-")
+    made = scratch.Folder("troupe-ray-")
     atexit.register(made.remove)
     script = made.path / "ray"
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m troupe.ray_compat._command "$@"\n', encoding="utf-8")
@@ -47,9 +48,9 @@ def folder() -> str:
     return str(made.path)
 
 
-def _clusters() -> list[_home.ClusterHome]:
+def _clusters() -> list[home.ClusterHome]:
     """The running clusters that the command started, the latest first."""
-    found = [each for each in _home.clusters(running_only=True) if (each.path / _MARK).exists()]
+    found = [each for each in home.clusters(running_only=True) if (each.path / _MARK).exists()]
     return sorted(found, key=lambda each: (each.path / _MARK).stat().st_mtime, reverse=True)
 
 
@@ -99,7 +100,7 @@ def start(head: bool, address: str | None, port: int, node_ip_address: str | Non
     if head:
         _start_head(port, given, block)
     else:
-        _join(_local.numeric(address or ""), given, block)
+        _join(local_clusters.numeric(address or ""), given, block)
 
 
 def _start_head(port: int, given: list[str], block: bool) -> None:
@@ -118,8 +119,8 @@ def _join(address: str, given: list[str], block: bool) -> None:
     def tell(shown: dict[str, Any]) -> None:
         _common.echo_line(f"joined the cluster at {address} as {shown.get('name', '')}")
 
-    cluster = next((each for each in _home.clusters(running_only=True) if each.address == address), None)
-    if cluster is None and _local.is_of_a_program(address):
+    cluster = next((each for each in home.clusters(running_only=True) if each.address == address), None)
+    if cluster is None and local_clusters.is_of_a_program(address):
         raise exceptions.JoinError(f"the cluster at {address} is of a program, made by its init(), and ends with it: no node joins it\n"
                                    "  start one that nodes can join: ray start --head")
     if cluster is None or os.environ.get("TROUPE_TOKEN_FILE"):
@@ -160,11 +161,11 @@ def stop() -> None:
 @click.option("--redis_password", hidden=True, expose_value=False)
 def status(address: str | None) -> None:
     """Show the nodes of a cluster and what runs there."""
-    from troupe import _cluster
+    from troupe._cluster import connect
     from troupe.cli import _show
 
-    address = address or os.environ.get("RAY_ADDRESS") or started_here() or _cluster.only_local_cluster()
-    _show.status.main(["--address", _local.numeric(address)], prog_name="ray status", standalone_mode=False)
+    address = address or os.environ.get("RAY_ADDRESS") or started_here() or connect.only_local_cluster()
+    _show.status.main(["--address", local_clusters.numeric(address)], prog_name="ray status", standalone_mode=False)
 
 
 def main() -> None:

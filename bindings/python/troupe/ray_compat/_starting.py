@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _session
+from troupe._cluster import session
 
 NAMES = ("cancel", "get", "get_actor", "get_gpu_ids", "get_runtime_context", "kill", "put", "wait")
 """Ray's functions that start a cluster where there is none; `remote(...)` and placement groups do too."""
@@ -21,10 +21,10 @@ def start() -> None:
     from troupe import _api
 
     with _lock:
-        if _session.current_or_none() is not None or sys.is_finalizing():
+        if session.current_or_none() is not None or sys.is_finalizing():
             return
-        context = _api.init(_session.address_before_fork() or None)
-        embedded = _session.started().embedded is not None
+        context = _api.init(session.address_before_fork() or None)
+        embedded = session.started().embedded is not None
         cpus = f" ({_api.cluster_resources().get('CPU', 0):g} CPUs); it ends with this program" if embedded else ""
         print(f"troupe: no ray.init() before this call: {'started a cluster of this machine' if embedded else 'joined the cluster at ' + context.address}"
               f"{cpus}", file=sys.stderr, flush=True)
@@ -37,8 +37,8 @@ def starting(name: str) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if _session.current_or_none() is None:
-            _session.ensure()
+        if session.current_or_none() is None:
+            session.ensure()
         return function(*args, **kwargs)
 
     call.__module__ = "ray"

@@ -23,7 +23,7 @@ _MODULES = {"accelerators", "actor_pool", "annotations", "collective", "debug", 
 
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
     """Names of the actors that get_actor() finds: of this namespace as strings, of all as dicts of name and namespace."""
-    from troupe import _session
+    from troupe._cluster import session as _session
 
     session = _session.current()
     infos = session.request("ListActors", {})[1]["actors"]
@@ -38,7 +38,8 @@ def get_node_ip_address() -> str:
     reaches the head. Blocks for a request. ConnectionError outside of a session."""
     import socket
 
-    from troupe import _session, get_runtime_context, state
+    from troupe import get_runtime_context, state
+    from troupe._cluster import session as _session
 
     session, here = _session.current(), get_runtime_context().get_node_id()
     for node in state.list_nodes(session) if here else []:

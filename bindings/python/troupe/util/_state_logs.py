@@ -10,8 +10,9 @@ import fnmatch
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from troupe import _logs, _session, state
-from troupe._logs import Source
+from troupe import state
+from troupe._cluster import logs, session as _session
+from troupe._cluster.logs import Source
 from troupe.launch import _logs as _launch_logs
 
 _SUFFIXES = {"out": False, "err": True}
@@ -21,7 +22,7 @@ def _files(session: Any) -> dict[str, Source]:
     """All by their names."""
     found = {}
     for actor in state.list_actors(session, tasks=True):
-        for source in _logs.of_actor(actor) if actor["node_id"] else ():
+        for source in logs.of_actor(actor) if actor["node_id"] else ():
             found[f"worker-{actor['actor_id']}.{_suffix(source)}"] = source
     for info in session.request("ListLaunches", {})[1]["launches"]:
         for source in _launch_logs.sources(info, info["rank_infos"]):
@@ -89,10 +90,10 @@ def get_log(address: str | None = None, node_id: str | None = None, node_ip: str
     elif submission_id is not None:
         chosen = [source for source in _launch_sources(session, submission_id) if _suffix(source) == suffix]
     else:
-        chosen = _logs.of_actor(_process(session, actor_id, pid, node), stderr=_SUFFIXES[suffix])
+        chosen = logs.of_actor(_process(session, actor_id, pid, node), stderr=_SUFFIXES[suffix])
     if follow and len(chosen) > 1:
-        return (line for _, _, line in _logs.Follower(session, chosen))
-    lines = (line for source in chosen for line in _logs.lines(session, source, follow=follow))
+        return (line for _, _, line in logs.Follower(session, chosen))
+    lines = (line for source in chosen for line in logs.lines(session, source, follow=follow))
     return lines if follow or tail < 0 else iter(_last(lines, tail))
 
 

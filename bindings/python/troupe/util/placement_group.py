@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from troupe import _infeasible, _resources, _selectors, _session, exceptions
+from troupe import exceptions
+from troupe._cluster import infeasible as _infeasible, resources, selectors as _selectors, session as _session
 from troupe._identity import HexID, new_id
 
 _STRATEGIES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack", "STRICT_SPREAD": "strict_spread"}
@@ -200,7 +201,7 @@ def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: 
     if not bundles:
         raise ValueError("a placement group needs at least one bundle")
     amounts, addresses = zip(*map(_selectors.of_address, bundles), strict=True)
-    wire = [{"index": index, "resources": _resources.to_wire(bundle)} for index, bundle in enumerate(amounts)]
+    wire = [{"index": index, "resources": resources.to_wire(bundle)} for index, bundle in enumerate(amounts)]
     for bundle in wire:
         if not bundle["resources"]:
             raise ValueError(f"bundle {bundle['index']} asks for nothing: {dict(bundles[bundle['index']])}")
@@ -215,7 +216,7 @@ def _asked_for(bundles: Sequence[Mapping[str, float]], strategy: str, lifetime: 
         if address is not None:
             bundle["labels"] = [*bundle.get("labels", ()), {"key": _selectors.NODE_IP, "value": address}]
     return {"strategy": _STRATEGIES[strategy], "bundles": wire, "detached": lifetime == "detached",
-            "where": _selectors.where(within=within, near=near), "priority": _resources.check_priority(priority)}
+            "where": _selectors.where(within=within, near=near), "priority": resources.check_priority(priority)}
 
 
 def remove_placement_group(placement_group: PlacementGroup) -> None:
@@ -250,7 +251,7 @@ def get_placement_group(name: str) -> PlacementGroup:
 
 def _of_info(info: dict) -> PlacementGroup:
     bundles = sorted(info["bundles"], key=lambda bundle: bundle["index"])
-    return PlacementGroup(info["group"], [_resources.from_wire(bundle["resources"]) for bundle in bundles])
+    return PlacementGroup(info["group"], [resources.from_wire(bundle["resources"]) for bundle in bundles])
 
 
 def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
@@ -265,7 +266,7 @@ def placement_group_table(placement_group: PlacementGroup | None = None) -> dict
 
 def get_current_placement_group() -> PlacementGroup | None:
     """The group the calling actor lives in, or None."""
-    from troupe._actor_host import ActorContext
+    from troupe._process.actor import ActorContext
 
     if ActorContext.current is None or not ActorContext.current.group:
         return None

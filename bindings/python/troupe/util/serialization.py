@@ -5,7 +5,7 @@ from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _carried
+from troupe import _exception_pickles
 
 _own: dict[type, Callable[[Any], tuple]] = {}
 _installed = False
@@ -28,13 +28,13 @@ def register_serializer(cls: type, *, serializer: Callable[[Any], Any], deserial
             raise TypeError(f"{name} must be callable, not {each!r}")
     _install()
     _own[cls] = lambda value: (deserializer, (serializer(value),))
-    _carried.told.add(cls)
+    _exception_pickles.told.add(cls)
 
 
 def deregister_serializer(cls: type) -> None:
     """Instances of `cls` are sent as ever again. Nothing where it has no serializer."""
     _own.pop(cls, None)
-    _carried.told.discard(cls)
+    _exception_pickles.told.discard(cls)
 
 
 def _install() -> None:
@@ -45,7 +45,7 @@ def _install() -> None:
 
     import cloudpickle
 
-    from troupe import _cloudpickle
+    from troupe._code import cloudpickle as _cloudpickle
     from troupe._bridge import native
 
     native.pickler_type().dispatch_table = ChainMap(_own, copyreg.dispatch_table)  # type: ignore[arg-type]

@@ -13,7 +13,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from troupe import _pickled, _session, _task_lists, state
+from troupe import _pickled, state
+from troupe._cluster import session
+from troupe._tasks import lists
 from troupe.util._state_logs import _only_here, get_log, list_logs
 
 _pickled.named_in(__name__, get_log, list_logs)
@@ -135,7 +137,7 @@ def list_tasks(address: str | None = None, filters: Sequence[tuple[str, str, Any
     Calls of actors are none. The processes that have started them are asked: where one has not answered after `timeout` seconds,
     GetTimeoutError is raised, unless `raise_on_missing_output` is False."""
     _only_here(address)
-    tasks = _task_lists.of_cluster(_session.started(), limit=_task_lists.MOST, ended=False, timeout=timeout, whole=raise_on_missing_output)
+    tasks = lists.of_cluster(session.started(), limit=lists.MOST, ended=False, timeout=timeout, whole=raise_on_missing_output)
     return _chosen([_task(each) for each in tasks], filters, limit)
 
 
@@ -170,7 +172,7 @@ def _object(each: dict[str, Any]) -> StateRecord:
 
 
 def _is_driver() -> bool:
-    from troupe._actor_host import ActorContext
+    from troupe._process.actor import ActorContext
 
     return ActorContext.current is None
 

@@ -1,0 +1,107 @@
+"""Which actors are still wanted: their handles are counted, wherever they are.
+
+An actor that is not detached has a life: an object of the process that made it (`native.new_life`). Every handle that is counted
+holds it, and so does whatever holds the handle: a value, a call's arguments, what a function or class captures. On another
+host an object of the process that got the handle stands for it (`actors/bulk/remote_refs.h`). When nobody holds it any more, the
+maker tells the head, and asks the actor to end itself. Where its maker finds it again by its name (get_if_exists), that handle
+has a life of its own, of which there may be several then. `naming` is held over both, so that no actor is found that this
+process is about to give up; of other processes' the head knows which one was found.
+
+A process lets go of a life when its own calls to the actor have their answers, so that a handle may be dropped behind a call.
+What is let go of is only queued where that happens, which may be the garbage collector in any thread; the thread that
+takes it from there begins with the first life.
+"""
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from troupe import _callbacks
+from troupe._bridge import native
+
+if TYPE_CHECKING:
+    from troupe._actors.link import ActorLink
+
+naming = threading.RLock()
+_begun = threading.Lock()
+_thread: threading.Thread | None = None
+_of_this_process = object()
+_queue: queue.SimpleQueue[tuple[Callable[..., None], Any]] = queue.SimpleQueue()
+
+
+class Life:
+    """One hold on a life: of a handle, its methods, and calls that may be made again."""
+
+    __slots__ = ("_link", "_process", "_ref")
+
+    def __init__(self, link: "ActorLink", ref: Any) -> None:
+        self._link, self._ref, self._process = link, ref, _of_this_process
+        if _thread is None:
+            _begin()
+
+    @classmethod
+    def of_new(cls, link: "ActorLink") -> "Life":
+        """The first one, of an actor that this process makes, or has made and found again."""
+        with naming:
+            link.is_maker = True
+            link.lives += 1
+        return cls(link, native.new_life())
+
+    @classmethod
+    def borrowed(cls, link: "ActorLink", names: tuple) -> "Life | None":
+        """That of a handle that is being unpickled; None: it is not counted here."""
+        ref = native.borrow_life(names)
+        return None if ref is None else cls(link, ref)
+
+    def lend(self) -> tuple | None:
+        """Its names, for a handle that is being pickled; None: what takes that handle does not count it."""
+        return native.lend_life(self._ref) if self._process is _of_this_process else None
+
+    def __del__(self) -> None:
+        if self._process is _of_this_process:  # not in a forked child, nor while the interpreter ends
+            _queue.put((_let_go, (self._link, self._ref)))
+
+
+def later(action: Callable[[], None]) -> None:
+    """Runs `action` on the thread that may wait for the head."""
+    _queue.put((_call, action))
+
+
+def _let_go(held: "tuple[ActorLink, Any]") -> None:
+    link, ref = held
+    if link.dead or link.session.closed or link.busy(lambda: _queue.put((_let_go, held))):
+        return
+    if link.is_maker and not native.when_life_over(ref, lambda: later(link.life_over)):
+        link.life_over()
+
+
+def _call(action: Callable[[], None]) -> None:
+    action()
+
+
+def _run() -> None:
+    take = _queue.get
+    while True:
+        action, given = take()
+        _callbacks.run("what was to be told of a handle", action, given)
+        del action, given  # the last hold may be among it
+
+
+def _begin() -> None:
+    global _thread
+    with _begun:
+        if _thread is None:
+            _thread = threading.Thread(target=_run, name="troupe-lives", daemon=True)
+            _thread.start()
+
+
+def _after_fork() -> None:
+    global naming, _begun, _of_this_process, _queue, _thread
+    naming = threading.RLock()
+    _begun, _of_this_process, _queue, _thread = threading.Lock(), object(), queue.SimpleQueue(), None
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,365 @@
+"""One process's way to one actor: the channel its calls take, its restarts, its death.
+
+Calls made before the actor is alive wait in the channel, encoded, and leave when it is; nothing is kept
+twice. When the actor is started again, calls under way end as the channel says (NotSentError,
+MaybeExecutedError), and later ones wait in the next channel; in programs written for Ray those that may not be made
+again are refused until it is alive.
+"""
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from troupe import _calls, _job, exceptions
+from troupe._actors import handle_counts
+from troupe._cluster import session as _session
+from troupe._process.failures import last_lines
+from troupe._actors.parameters import Check
+from troupe.ray_compat import _words
+
+Bound = Callable[..., Any]
+
+
+class Caller:
+    """Something that keeps a bound call of a link, to be dropped when the link's channel changes."""
+
+    __slots__ = ("__weakref__",)
+
+    def unbind(self) -> None:
+        """The next call asks the link anew."""
+        raise NotImplementedError
+
+
+class ActorLink:
+    """See the module's text. Made by `of_or_new`, one per session and actor."""
+
+    def __init__(self, session: _session.Session, actor: str, class_name: str, pending_max: int,
+                 ordered: bool = True) -> None:
+        self.session = session
+        self.actor = actor
+        self.label = f"actor {class_name}({actor[:8]})"
+        self.class_name = class_name
+        self.pending_max = pending_max
+        self.ordered = ordered
+        self.incarnation = 0
+        self._restarts_seen = 0             # of the life that is alive, or was
+        self._channel: Any = None           # None until the next call, which makes one
+        self._alive: dict | None = None     # the head's last word, while that is "alive"
+        self._error: exceptions.TroupeError | None = None
+        self._out_of_reach = False          # the error may pass: its node is lost without a verdict
+        self._silence: exceptions.TroupeError | None = None  # the session has ended: of what is not alive there is no word
+        self._refusing: Any = None          # while its process is being started again: where calls end that do not wait for that
+        self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
+        self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
+        self._lock = threading.RLock()
+        self.retried: Any = None  # of _retries
+        self.late: Any = None     # while it is not asked for: _constructor.LateStart
+        self._given: Any = None   # what its constructor is given lives while this does
+        self._restarts = False
+        self._bringing: Any = None  # the channel over which its process, on another host, was given that
+        self._brought = ("", 0)     # the process that was, of which incarnation
+        self.is_maker = False     # of an actor whose handles are counted: this process made it
+        self.lives = 0            # that are not over, of an actor that this process made: under _lives.naming
+        self._uncounted = False   # some handle is where it is not counted
+        self._unwanted = False    # nobody has a handle: it is to end
+        session.board.subscribe("actor", actor, self._on_state, self._on_silence)
+
+    @classmethod
+    def of_or_new(cls, session: _session.Session, actor: str, class_name: str, pending_max: int,
+                  ordered: bool) -> tuple["ActorLink", bool]:
+        """The session's link to an actor, and whether it was made just now. `ordered`: the actor runs calls in the order
+        they were made, so that none overtakes one whose arguments are to come."""
+        with _session._lock:
+            links = session.store.get("actor_links")
+            if links is None:
+                links = session.store["actor_links"] = {}
+                session.on_close(lambda: _end_links(session))
+            link = links.get(actor)
+            if link is not None:
+                return link, False
+            link = links[actor] = cls(session, actor, class_name, pending_max, ordered)
+            return link, True
+
+    def bind(self, caller: Caller, target: str, check: Check | None = None, keeps: Any = None, *, waits: bool = True) -> Bound:
+        """A callable that starts calls of `target`, until `caller.unbind()`; `check` refuses wrong ones, `keeps` lives on.
+        Unless it `waits`, a call during a restart of the actor ends as unavailable."""
+        with self._lock:
+            self._callers.add(caller)
+            if "returns=*" in target:
+                from troupe._actors import streams  # noqa: F401  (what such a call gives)
+            channel = self._refusing if not waits and self._refusing is not None else self._open()
+            return channel.method(target, check, keeps)
+
+    def keep(self, given: Any, *, restarts: bool) -> None:
+        """Holds what the constructor's arguments name until it has run; where it may run again, until it never will."""
+        self._given, self._restarts = given, restarts
+
+    def suspect(self, error: exceptions.TroupeError) -> None:
+        """A call ended with `error` although the actor is not known to be dead: the next one takes another
+        channel, which on this host waits for the head's word on the actor, for its process is gone."""
+        with self._lock:
+            if self._alive is None or self._channel is None or self._channel.usable:
+                return
+            here = _calls.is_here(self._alive["address"])
+            self._drop()
+            if here:
+                self._alive = None
+
+    def fail(self, error: exceptions.TroupeError) -> None:
+        """The actor is dead: what waits and what comes ends with `error`."""
+        with self._lock:
+            self._error = error
+            self._alive = None
+            self._admit()
+            channels, self._ended = [*self._ended, self._bringing, self._channel], []
+            self._bringing = None
+        for channel in filter(None, channels):
+            _calls.fail(channel, error)
+
+    def _open(self) -> Any:
+        if self._channel is None:
+            self._channel = _calls.channel_later(self.label, self.pending_max, self.ordered)
+            if self._error is None and self._alive is None and self._silence is not None:
+                self._error = self._silence
+            if self._error is not None:
+                _calls.fail(self._channel, self._error)
+            elif self._alive is not None:
+                self._aim(self._alive)
+        return self._channel
+
+    def _aim(self, info: dict) -> None:
+        channel = self._channel
+        _calls.on_lost(channel, info["address"], lambda: self._lost(channel))
+        _calls.aim(channel, info["address"], self.session.control)
+
+    def _on_state(self, info: dict, attachment: bytes) -> None:
+        if info["state"] == "dead" or (info["state"] == "alive" and not self._restarts):
+            self._given = self.late = None
+        if info["state"] == "dead":
+            self._out_of_reach = False
+            return self.end(death_of(info, attachment, self.label))
+        if info["state"] == "unavailable":
+            return self._lose_sight(info["failure"]["cause"])
+        with self._lock:
+            if self._out_of_reach:
+                self._out_of_reach, self._error = False, None
+                self._drop()
+                if self._unwanted:
+                    handle_counts.later(self._terminate)
+            if self._error is not None:
+                return None
+            if info["state"] == "starting" and info["address"]["pid"]:
+                self._bring(info["address"])
+            incarnation = info["address"]["incarnation"]
+            if info["state"] != "alive" and info["restarts"] > self._restarts_seen:
+                self._refuse(info["restarts"])
+            if info["state"] != "alive":  # being started again; or what came before, overtaken by the news that it is alive
+                again = self._alive is not None and incarnation > self.incarnation
+                return self._retire("its process is gone; it is being started again") if again else None
+            if self._alive is not None and incarnation <= self.incarnation:
+                return None
+            if self._alive is not None:
+                self._retire("its process is gone; it was started again")
+            self.incarnation, self._alive = incarnation, info
+            self._restarts_seen = info["restarts"]
+            self._admit()
+            if self._channel is not None:
+                self._aim(info)
+        return None
+
+    def _on_silence(self, error: BaseException) -> None:
+        """The session has ended: calls that wait for word of the actor would wait for ever. Those to where it is go on."""
+        with self._lock:
+            self._silence = exceptions.ActorUnavailableError(f"{self.label}: {error}; there is no word of it any more")
+            if self._alive is None and self._error is None:
+                self.fail(self._silence)
+
+    def _refuse(self, restarts: int) -> None:
+        """Its process is being started again: as with Ray, calls that may not be made again end at once until it is alive."""
+        if self._refusing is not None or not _job.follows_ray():
+            return
+        self._refusing = _calls.channel_later(self.label, self.pending_max, self.ordered)
+        _calls.fail(self._refusing, exceptions.ActorUnavailableError(
+            f"The actor is temporarily unavailable: {self.label} is being started again (restart {restarts}), and the call, which has no "
+            "max_task_retries, was not sent. Make it again later, or give the actor max_task_retries, with which its calls wait"))
+        self._unbind()
+
+    def _admit(self) -> None:
+        """It is alive, or dead for good: nobody is refused any more."""
+        refusing, self._refusing = self._refusing, None
+        if refusing is not None:
+            self._unbind()
+
+    def _bring(self, address: dict) -> None:
+        """Its process, on another host than who made it, waits for the refs inside its constructor's arguments."""
+        from troupe._actors import constructor
+
+        # A worker that was started anew begins the same incarnation once more, in another process.
+        process, incarnation = address["process"], address["incarnation"]
+        if self._given is None or incarnation < self._brought[1] or process == self._brought[0]:
+            return
+        if self._bringing is not None:
+            self._bringing.lose("its process is gone; it is being started again")
+            self._bringing = None
+        self._brought = process, incarnation
+        try:
+            self._bringing = constructor.bring(self._given, address, self.label, self.session.control)
+        except exceptions.ActorUnavailableError:
+            return  # its process has ended meanwhile, of which the head will tell
+
+    def end(self, error: exceptions.TroupeError) -> None:
+        """It is dead for good: calls end with `error`, the session keeps nothing of it, and handles no connection."""
+        self.fail(error)
+        self._given = None
+        with self._lock:
+            self._drop()
+        self.forget()
+
+    def forget(self) -> None:
+        """The session keeps nothing of it."""
+        links = self.session.store["actor_links"]
+        with _session._lock:
+            if links.get(self.actor) is self:
+                del links[self.actor]
+        self.session.board.forget("actor", self.actor)
+
+    def uncount(self) -> None:
+        """Somebody has, or is given, a handle that is not counted: the actor is wanted from now on."""
+        if self._uncounted or self.dead or self.session.closed or self.session.pid != os.getpid():
+            return
+        if not self.is_maker:  # who would say that nobody has one
+            try:
+                self.session.request("WatchActor", {"actor": self.actor, "uncounted": True})
+            except exceptions.TroupeError:
+                return
+        self._uncounted = True
+
+    def busy(self, then: Callable[[], None]) -> bool:
+        """Whether a call of this process waits for its answer; `then` runs when it may be time to look again."""
+        late = self.late
+        if late is not None and late.then(then):
+            return True
+        with self._lock:
+            channel = self._channel
+        return channel is not None and channel.when_idle(then)
+
+    def life_over(self) -> None:
+        """Nobody has a handle any more of those that one life counts."""
+        with handle_counts.naming:
+            self.lives -= 1
+        self.unwanted()
+
+    def unwanted(self) -> None:
+        """With the last life: unless somebody has a handle that is not counted the actor ends."""
+        with handle_counts.naming:
+            if self.lives or self._uncounted or self.dead or self.session.closed:
+                return
+            try:
+                _, update, _ = self.session.request("KillActor", {"actor": self.actor, "unwanted": True})
+            except exceptions.GetTimeoutError:
+                return handle_counts.later(self.unwanted)
+            except exceptions.TroupeError:
+                return  # it is gone, or this session is
+            self._unwanted = update["info"]["unwanted"]
+        if self._unwanted:
+            self._terminate()
+
+    def _terminate(self) -> None:
+        """It ends as one that ends itself, when it is alive and what it was asked before is done."""
+        if self.dead or self._out_of_reach or self.session.closed:
+            return
+        try:
+            with self._lock:
+                ended = self._open().call("__ray_terminate__")
+        except exceptions.PendingCallsLimitExceeded:  # of handles that are not counted
+            if not self.busy(lambda: handle_counts.later(self._terminate)):
+                handle_counts.later(self._terminate)
+            return
+        ended.future().add_done_callback(lambda future: self._terminated(future.exception()))
+
+    def _terminated(self, error: BaseException | None) -> None:
+        if isinstance(error, exceptions.ActorUnavailableError) and not self.dead:  # its process was started again, or cut off
+            self.suspect(error)
+            handle_counts.later(self._terminate)
+
+    @property
+    def dead(self) -> bool:
+        """Whether its end is known."""
+        return self._error is not None and not self._out_of_reach
+
+    def _lose_sight(self, why: str) -> None:
+        """Its node is lost, and nobody knows what runs there: calls end at once, until there is word of it."""
+        with self._lock:
+            if self._error is not None:
+                return
+            self.fail(exceptions.ActorUnavailableError(f"{self.label} is out of reach: {why}; it may be back, and "
+                                                       "what was called may have run"))
+            self._out_of_reach = True
+
+    def _retire(self, why: str) -> None:
+        """The process is gone: calls under way end, later ones take another channel."""
+        self._alive = None
+        channels, self._ended = [*self._ended, self._drop()], []
+        for channel in channels:
+            if channel is not None:
+                channel.lose(why)
+
+    def _drop(self) -> Any:
+        channel, self._channel = self._channel, None
+        self._unbind()
+        return channel
+
+    def _unbind(self) -> None:
+        for caller in list(self._callers):
+            caller.unbind()
+
+    def _lost(self, channel: Any) -> None:
+        """The connection to another host ended. Calls under way wait for a verdict; later ones dial anew."""
+        with self._lock:
+            self._ended = [each for each in self._ended if each.outstanding]
+            self._ended.append(channel)
+            if self._channel is channel:
+                self._drop()
+
+
+def _end_links(session: _session.Session) -> None:
+    """The session was shut down here: calls that wait and calls to come end at once, not after a grace."""
+    for link in list(session.store["actor_links"].values()):
+        link.fail(exceptions.ActorUnavailableError(
+            "troupe.shutdown() was called in this process, and the handle belongs to the session that it ended"))
+
+
+def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeError:
+    """The error of a dead actor: its cause, and where its constructor raised, that exception's type."""
+    failure = info["failure"]
+    cause = _loaded(attachment)
+    text = _words.of_death(failure, raised=bool(attachment)) + f"{label} is dead: {failure['cause'] or 'its process is gone'}"
+    if failure["node_name"] and f"pid {failure['pid']}" not in failure["cause"]:
+        process = f", pid {failure['pid']}" if failure["pid"] > 0 else ""
+        text += f" (on {failure['node_name']}{process})"
+    if failure["traceback"]:
+        text += "\n  " + "\n  ".join(failure["traceback"].rstrip().splitlines()[-30:])
+    elif failure["log_tail"]:
+        text += "\n  last lines of its stderr:\n    " + "\n    ".join(last_lines(failure["log_tail"]))
+    try:
+        return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, actor_id=info["actor"])
+    except Exception as error:  # of the user's class; that the actor is dead is to be known all the same
+        text += f"\n  (its exception cannot be shown as what it is: {type(error).__name__})"
+        return exceptions.with_type_of(exceptions.ActorDiedError, None, text, actor_id=info["actor"])
+
+
+def _loaded(attachment: bytes) -> BaseException | None:
+    if not attachment:
+        return None
+    import cloudpickle
+
+    try:
+        error = cloudpickle.loads(attachment)
+    except BaseException as failed:  # its class is not importable here, or raises whatever it likes; the text says what happened
+        if isinstance(failed, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise
+        return None
+    return error if isinstance(error, BaseException) else None

@@ -1,0 +1,245 @@
+"""Options of actor methods: `@troupe.method(...)`, `handle.m.options(...)`, and what a call of them asks for.
+
+Pure: names and values only. `Traits` is what a handle knows of its actor's class; it travels with the handle
+and, as JSON, by the head to those who look the actor up.
+"""
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from troupe import _pickled
+from troupe._actors import parameters as _parameters
+from troupe._actors.parameters import Parameters
+from troupe.ray_compat import _words
+
+STREAMING = "streaming"
+DYNAMIC = "dynamic"
+RETURNS_MAX = 1 << 16
+_ATTRIBUTE = "__troupe_method__"
+_ACCEPTED = {"name", "enable_task_events"}  # Ray's, without a meaning here
+_REFUSED = {"_num_objects_per_yield": 1}
+_TRANSPORTS = ("gloo", "object_store")  # Ray's: tensors go as every value does, which for those in a CPU's memory is what they ask for
+
+
+@dataclasses.dataclass(frozen=True)
+class MethodOptions:
+    """How calls of one method run and answer; None: as the class or the actor says."""
+
+    num_returns: int | str = 1
+    concurrency_group: str | None = None
+    max_task_retries: int | None = None
+    retry_exceptions: bool | tuple[type[BaseException], ...] | None = None
+    backpressure: int | None = None
+    gathered: bool = False  # a stream whose refs are one value, there once the method is over
+    parameters: Parameters | None = None  # what it may be called with, where that is known
+
+    def __reduce__(self) -> tuple:
+        return _pickled.method_options, (_pickled.fields_of(self),)
+
+    def target(self, method: str) -> str:
+        """What the call path takes for a call of `method` (actors/core/call/call_target.h)."""
+        parts = [method]
+        if self.num_returns == STREAMING:
+            parts.append("returns=*")
+            if self.backpressure is not None and not self.gathered:
+                parts.append(f"ahead={self.backpressure}")
+        elif self.num_returns != 1:
+            parts.append(f"returns={self.num_returns}")
+        if self.concurrency_group is not None:
+            parts.append(f"group={self.concurrency_group}")
+        return ";".join(parts)
+
+    def with_given(self, given: Mapping[str, Any]) -> "MethodOptions":
+        """These with those of `given` in their place. Raises ValueError for one that can never be right."""
+        return dataclasses.replace(self, **check(given))
+
+
+def check(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `@method` or `.options` by the names of MethodOptions."""
+    checked: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "num_returns":
+            checked[name] = _num_returns(value)
+            checked["gathered"] = value == DYNAMIC
+        elif name == "concurrency_group":
+            checked[name] = _group(value)
+        elif name == "max_task_retries":
+            checked[name] = _retries(value)
+        elif name == "retry_exceptions":
+            checked[name] = _exceptions(value)
+        elif name == "_generator_backpressure_num_objects":
+            checked["backpressure"] = _backpressure(value)
+        elif name == "tensor_transport":
+            if value is not None and str(value).lower() not in _TRANSPORTS:
+                raise ValueError(f"tensor_transport={value!r} is not supported: it is 'gloo' or None, and tensors go as every value does; "
+                                 "between GPUs use troupe.util.collective")
+        elif name in _REFUSED:
+            if value != _REFUSED[name]:
+                raise ValueError(f"the method option {name}={value!r} is not supported by this version")
+        elif name not in _ACCEPTED:
+            known = "num_returns, concurrency_group, max_task_retries, retry_exceptions, " \
+                    "_generator_backpressure_num_objects"
+            raise ValueError(f"{name!r} is no option of a method; there are: {known}")
+    return checked
+
+
+def _num_returns(value: Any) -> int | str:
+    if value is None:
+        return 1
+    if value in (STREAMING, DYNAMIC):
+        return STREAMING
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= RETURNS_MAX:
+        return value
+    raise ValueError(f"num_returns must be a whole number from 0 to {RETURNS_MAX}, 'streaming' or 'dynamic', not {value!r}")
+
+
+def _group(value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise ValueError(f"concurrency_group must be a group's name, not {value!r}")
+
+
+def _retries(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= -1):
+        return value
+    raise ValueError(f"max_task_retries must be a whole number, or -1 for any number, not {value!r}")
+
+
+def _exceptions(value: Any) -> bool | tuple[type[BaseException], ...]:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if isinstance(value, list | tuple) and all(isinstance(one, type) and issubclass(one, BaseException)
+                                               for one in value):
+        return tuple(value)
+    raise ValueError(f"retry_exceptions must be True, False or a list of exception classes, not {value!r}")
+
+
+def _backpressure(value: Any) -> int | None:
+    if value in (None, -1):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= RETURNS_MAX:
+        return value
+    raise ValueError("_generator_backpressure_num_objects must be a whole number from 1 to "
+                     f"{RETURNS_MAX}, or -1 for none, not {value!r}")
+
+
+def method(*args: Any, **options: Any) -> Callable[[Callable], Callable]:
+    """Decorator of a method of an actor class: how it is called unless a call says otherwise.
+
+        @troupe.method(num_returns=2)
+        def halves(self, x): ...
+
+    Options: num_returns, concurrency_group, max_task_retries, retry_exceptions. Raises ValueError for others.
+    """
+    if args or not options:
+        raise TypeError("@method takes keyword options, at least one, e.g. @method(num_returns=2)")
+    checked = check(options)
+
+    def mark(function: Callable) -> Callable:
+        _words.check_yields(function, options.get("num_returns"))
+        setattr(function, _ATTRIBUTE, {**getattr(function, _ATTRIBUTE, {}), **checked})
+        return function
+
+    return mark
+
+
+def of_function(function: Any) -> MethodOptions:
+    """The options of a method as its class defines it; a generator streams."""
+    inner = inspect.unwrap(getattr(function, "__func__", function))
+    marked = dict(getattr(function, _ATTRIBUTE, {}))
+    if "num_returns" not in marked and (inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner)):
+        marked["num_returns"] = STREAMING
+    return MethodOptions(**marked)
+
+
+_DEFAULT = MethodOptions()
+_known: weakref.WeakKeyDictionary[type, tuple[dict[str, MethodOptions], bool]] = weakref.WeakKeyDictionary()
+_OPERATORS = {"__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__len__", "__setitem__"}
+"""Methods of Python's own that a class may have called by name: `handle.__call__.remote(x)`."""
+SPECIAL = {"__ray_ready__": _DEFAULT, "__ray_call__": _DEFAULT, "__ray_terminate__": _DEFAULT}
+
+
+def _is_method(found: Any) -> bool:
+    """Whether an attribute of a class can be called on its actors: what is nested in it is reached by the class."""
+    from troupe._actors.classes import ActorClass
+    from troupe._tasks.functions import RemoteFunction
+
+    return callable(found) and not isinstance(found, type | ActorClass | RemoteFunction)
+
+
+def _is_async(function: Any) -> bool:
+    inner = inspect.unwrap(function)
+    return inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
+
+
+def _is_ordered(options: Mapping[str, Any], *, is_async: bool) -> bool:
+    """Whether calls run in the order in which their caller made them. ValueError where that is asked for and cannot be."""
+    threads = options.get("max_concurrency") or 1
+    overtaking = options.get("allow_out_of_order_execution")
+    if overtaking is None:  # as Ray: threads and coroutines have no order anyhow
+        return not is_async and threads == 1 and not options.get("concurrency_groups")
+    if not overtaking and (is_async or threads > 1):
+        what = "methods that are coroutines" if is_async else f"max_concurrency={threads}"
+        raise ValueError(f"allow_out_of_order_execution=False does not go with {what}: those calls run beside each other, in no order\n"
+                         "  leave the option away, or give the actor plain methods on one thread")
+    return not overtaking
+
+
+@dataclasses.dataclass(frozen=True)
+class Traits:
+    """What a handle knows of its actor's class and options. `methods` is None where nothing is known."""
+
+    methods: Mapping[str, MethodOptions] | None = None
+    max_task_retries: int = 0
+    max_pending_calls: int = -1
+    ordered: bool = True  # whether its calls run in the order in which their caller made them
+    is_async: bool = False  # whether its actors run on an event loop: those with an `async def` method do
+
+    def __reduce__(self) -> tuple:
+        return _pickled.traits, (_pickled.fields_of(self),)
+
+    @classmethod
+    def of_class(cls, actor_class: type, options: Mapping[str, Any]) -> "Traits":
+        """Those of actors of a class created with these options."""
+        known = _known.get(actor_class)
+        if known is None:
+            functions = {name: found for name in dir(actor_class) if _is_method(found := getattr(actor_class, name, None))}
+            methods = {name: dataclasses.replace(of_function(each), parameters=_parameters.of_method(actor_class, name))
+                       for name, each in functions.items() if not name.startswith("__") or name in _OPERATORS}
+            known = _known[actor_class] = methods, any(map(_is_async, functions.values()))
+        methods, is_async = known
+        ordered = _is_ordered(options, is_async=is_async)
+        return cls(methods, options.get("max_task_retries") or 0, options.get("max_pending_calls") or -1,
+                   ordered, is_async)
+
+    def options_of(self, name: str) -> MethodOptions | None:
+        """The options of a method; None: there is no such method."""
+        if name in SPECIAL:
+            return SPECIAL[name]
+        if name.startswith("__") and (self.methods is None or name not in _OPERATORS):
+            return None
+        return _DEFAULT if self.methods is None else self.methods.get(name)
+
+    def to_json(self) -> bytes:
+        """For those who look the actor up. Classes of exceptions stay behind: any exception is retried then."""
+        methods = {name: {field: bool(value) if field == "retry_exceptions" else value
+                          for field, value in dataclasses.asdict(options).items()
+                          if value != getattr(_DEFAULT, field)}
+                   for name, options in (self.methods or {}).items()}
+        return json.dumps({"methods": methods, "max_task_retries": self.max_task_retries,
+                           "max_pending_calls": self.max_pending_calls, "ordered": self.ordered}).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "Traits":
+        """The inverse; nothing is known where it cannot be read."""
+        try:
+            read = json.loads(text)
+            return cls({name: MethodOptions(**options) for name, options in read["methods"].items()},
+                       int(read["max_task_retries"]), int(read["max_pending_calls"]), bool(read["ordered"]))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return cls()

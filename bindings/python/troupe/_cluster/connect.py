@@ -1,0 +1,193 @@
+"""Connecting to clusters: by address, by the environment, or an embedded one of this process.
+
+An embedded cluster is a head and one worker, the same programs as anywhere, started here and ended with
+this process, whatever way that ends: both hold a lifeline, a pipe whose other end is here.
+"""
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from troupe import exceptions
+from troupe._cluster import executables, home, local_clusters, node_start, session as _session
+from troupe._identity import boot_id
+
+STOP_GRACE_S = 3.0
+HEAD_END_S = 1.0  # from the end of its connection to the end of its process
+RETURN_TIMEOUT_S = 30.0  # a restarted head keeps what a driver owns for as long
+# Ranks on a small machine share its cores, as torchrun's would, so a launch's own cluster offers more.
+EMBEDDED_CPUS_MIN = 32
+_lock = threading.RLock()
+_hidden: dict[str, _session.Session] = {}  # sessions of launches without init(), by address
+sockets_here: dict[str, str] = {}  # of heads that this process started for itself (cluster_utils), by address
+
+
+class Embedded:
+    """A one-node cluster of this process. `close` ends it and removes what it kept."""
+
+    def __init__(self, node_args: list[str]) -> None:
+        from troupe._cluster import scratch
+
+        self._scratch = scratch.Folder(local_clusters.EMBEDDED)
+        self.folder = self._scratch.path
+        local_clusters.claim(self.folder)
+        self._lifeline_read, self._lifeline_write = os.pipe()
+        self._pid = os.getpid()
+        self._programs: list[executables.Started] = []
+        self.socket = self.address = ""
+        try:
+            head = executables.start(
+                "troupe-head", [f"--state_dir={self.folder}", "--embedded=true"], log=self.folder / "head.log",
+                lifeline=self._lifeline_read)
+            self._programs.append(head)
+            self.socket, self.address = str(head.ready["socket"]), str(head.ready["address"])
+            self._programs.append(node_start.start(
+                f"unix:{self.socket}", self.folder / "node", node_args, log=self.folder / "worker.log",
+                lifeline=self._lifeline_read))
+        except BaseException:
+            self.close()
+            raise
+
+    def obituary(self) -> str:
+        """A sentence about a head that ended by itself; "" while it runs."""
+        head = self._programs[0].process
+        if not executables.wait([head], HEAD_END_S):
+            return ""
+        code = head.wait()
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return (f"\n  the head of this process's embedded cluster (pid {head.pid}) {how}; such a cluster keeps no "
+                "state, so nothing of it goes on: connect anew with troupe.init()")
+
+    def close(self) -> None:
+        """Ends worker and head, in this order. Nothing in a forked child."""
+        if self._pid != os.getpid() or not self.folder.exists():
+            return
+        for started in reversed(self._programs):
+            executables.end([started.process], STOP_GRACE_S)
+        if self.socket:  # a head that was killed left it
+            Path(self.socket).unlink(missing_ok=True)
+        for descriptor in (self._lifeline_read, self._lifeline_write):
+            os.close(descriptor)
+        self._scratch.remove()
+
+
+def start_embedded(args: list[str], *, namespace: str) -> _session.Session:
+    """A session with a new embedded cluster."""
+    cluster = Embedded(args)
+    try:
+        session = _over_socket(cluster.socket, cluster.address, namespace)
+    except BaseException:
+        cluster.close()
+        raise
+    session.embedded = cluster
+    return session
+
+
+def _over_socket(socket: str, address: str, namespace: str, return_timeout: float = 0.0) -> _session.Session:
+    from troupe._bridge import native
+
+    control = native.ControlClient.connect_unix(socket, return_timeout=return_timeout)
+    return _opened(control, address, namespace, return_timeout)
+
+
+def _opened(control: Any, address: str, namespace: str, return_timeout: float) -> _session.Session:
+    session = _session.Session.over_client(control, namespace=namespace, address=address,
+                                           return_timeout=return_timeout)
+    status = session.request("GetStatus", {})[1]
+    here = boot_id()
+    session.store["cluster_id"] = status["cluster_id"]
+    session.store["same_host"] = all(node["boot_id"] == here for node in status["nodes"])
+    return session
+
+
+def connect(address: str, token_file: str | None = None, *, namespace: str = "",
+            return_timeout: float = 0.0) -> _session.Session:
+    """A session with the cluster at `host:port`, or at the head's socket, `unix:/path`.
+
+    By its Unix socket where this user runs its head on this host, also for a program of theirs that made it by init(); else over TLS with the token in
+    `token_file` or TROUPE_TOKEN_FILE. `return_timeout`: how long a head that is gone is sought again.
+    Raises ConnectionError when nobody answers, JoinError when the cluster refuses, ValueError for an
+    address that is none.
+    """
+    from troupe._bridge import native
+
+    if address.startswith("unix:"):  # what TROUPE_ADDRESS is inside a rank on the head's own host
+        return _over_socket(address.removeprefix("unix:"), address, namespace, return_timeout)
+    host, port = home.host_and_port(address)
+    token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
+    if address in sockets_here:
+        return _over_socket(sockets_here[address], address, namespace, return_timeout)
+    if token_file is None:
+        socket = local_clusters.socket_of(address)
+        if socket is not None:  # a head that ends with its program is not waited for
+            guest = local_clusters.is_of_a_program(address)
+            session = _over_socket(socket, address, namespace, 0.0 if guest else return_timeout)
+            session.guest = guest
+            return session
+        raise exceptions.JoinError(
+            f"connecting to {address} needs a token: no head of this user at that address runs on this host\n"
+            "  on the head: troupe token create --role client > token\n"
+            "  here: troupe.init(address, token_file='token') or TROUPE_TOKEN_FILE=token")
+    node_start.cluster_of_token(token_file)
+    control = native.ControlClient.connect(host, port, token_file=token_file, return_timeout=return_timeout)
+    session = _opened(control, address, namespace, return_timeout)
+    session.token_file = token_file
+    return session
+
+
+def only_local_cluster() -> str:
+    """The address of the one cluster of this user that runs on this host; where none was started by a command, the one that a program
+    made by init(). Raises ConnectionError."""
+    running = home.clusters(running_only=True) or local_clusters.clusters(of_this_home=True)
+    if len(running) == 1:
+        return running[0].address
+    found = "none is running" if not running else "several are: " + ", ".join(each.address for each in running)
+    raise exceptions.ConnectionError(f"address 'auto' means the one cluster in {home.home()}, and {found}")
+
+
+def from_environment() -> _session.Session:
+    """The session of `remote=True` without init(): TROUPE_ADDRESS, kept until exit.
+
+    Raises ConnectionError when that is not set.
+    """
+    address = os.environ.get("TROUPE_ADDRESS")
+    if not address:
+        raise exceptions.ConnectionError(
+            "remote=True needs a cluster: call troupe.init(\"host:port\") or set TROUPE_ADDRESS; without "
+            "remote=True the launch runs on an embedded cluster of this machine")
+    return _kept(address, lambda: connect(address, return_timeout=RETURN_TIMEOUT_S))
+
+
+def embedded() -> _session.Session:
+    """The session of `remote=False`: an embedded cluster, kept until exit."""
+    cpus = max(os.cpu_count() or 1, EMBEDDED_CPUS_MIN)
+    return _kept("embedded", lambda: start_embedded(node_start.offer(num_cpus=cpus), namespace=""))
+
+
+def _kept(key: str, make: Any) -> _session.Session:
+    with _lock:
+        known = _hidden.get(key)
+        if known is None or known.closed or known.pid != os.getpid():
+            if not _hidden:
+                atexit.register(close_hidden)
+            known = _hidden[key] = make()
+        return known
+
+
+def close_hidden() -> None:
+    """Ends the sessions that launches opened by themselves, embedded clusters included."""
+    with _lock:
+        while _hidden:
+            close(_hidden.popitem()[1])
+
+
+def close(session: _session.Session) -> None:
+    """Ends a session, and its embedded cluster if it has one."""
+    if session.pid != os.getpid():
+        return
+    session.close()
+    if session.embedded is not None:
+        session.embedded.close()

@@ -1,0 +1,211 @@
+"""Starting workers: what a node offers, where it keeps its files, how it reaches its head."""
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import stat
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from troupe import exceptions
+from troupe._cluster import executables, home, resources as _resources, selectors
+
+
+PREIMPORTS_MAX = 4
+_TOKEN_BYTES_MAX = 4096
+_AMOUNT_MAX = 1e9
+_OBJECT_MEMORY_MIN = 64 << 20  # values of less than a megabyte share segments of 8
+_NODE_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_OWN_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+_JOINED = "joined.json"  # the address a node joined at, so that it can join again without a token
+
+
+def offer(*, num_cpus: float | None = None, num_gpus: float | None = None, memory: float | str | None = None,
+          resources: Mapping[str, float] | None = None, labels: Mapping[str, str] | None = None,
+          log_days: float | None = None, log_gib: float | None = None,
+          log_file_mib: float | None = None, object_store_memory: int | None = None,
+          object_spilling_directory: str | None = None, preimport: Iterable[Iterable[str]] = ()) -> list[str]:
+    """Options of a worker for what its node has and keeps; nothing given: what the machine has, and defaults.
+
+    `preimport`: lists of modules, for each of which the node keeps a process that has imported them.
+    """
+    args: list[str] = []
+    for name, value in object_memory(object_store_memory, object_spilling_directory).items():
+        args.append(f"--{name.removeprefix('TROUPE_').lower()}={value}")
+    _check_amounts({"num_cpus": num_cpus, "num_gpus": num_gpus, **(resources or {})})
+    if num_cpus is not None:
+        args.append(f"--num_cpus={num_cpus:g}")
+    if num_gpus is not None:
+        args.append(f"--num_gpus={num_gpus:g}")
+    if memory is not None:
+        args.append(f"--memory={_resources.bytes_of(memory)}")
+    if resources:
+        args.append(f"--resources={json.dumps(dict(resources))}")
+        labels = selectors.labels_of_types(resources, labels)
+    if labels:
+        for key, value in labels.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise TypeError(f"label {key!r}={value!r}: a label's key and value are strings")
+            if not key or "," in key + value or "=" in key:
+                raise ValueError(f"label {key!r}={value!r}: a key is not empty, and neither has a comma or = in it")
+        args.append("--labels=" + ",".join(f"{key}={value}" for key, value in labels.items()))
+    if log_days is not None:
+        args.append(f"--log_days={log_days:g}")
+    if log_gib is not None:
+        args.append(f"--ended_log_bytes_max={int(log_gib * 2**30)}")
+    return [*args, *_preimport_option(preimport), *log_file_option(log_file_mib)]
+
+
+def _preimport_option(preimport: Iterable[Iterable[str]]) -> list[str]:
+    if not preimport:
+        return []
+    from troupe._code import environment
+
+    lists = [environment.check_preimport(modules) for modules in preimport]
+    if not all(lists):
+        raise ValueError("preimport: an empty list of modules")
+    if len(lists) > PREIMPORTS_MAX:
+        raise ValueError(f"preimport: {len(lists)} lists of modules; a node keeps at most {PREIMPORTS_MAX} such processes")
+    return ["--preimport=" + ";".join(",".join(modules) for modules in lists)]
+
+
+def object_memory(memory: int | None, folder: str | None) -> dict[str, str]:
+    """The variables that say how much memory the objects of a process take, and where they go beyond it, on a disk.
+
+    ValueError where such a process could not use them.
+    """
+    said: dict[str, str] = {}
+    if memory is not None:
+        number = isinstance(memory, (int, float)) and not isinstance(memory, bool)
+        if not number or memory != int(memory) or memory < _OBJECT_MEMORY_MIN:
+            raise ValueError(f"object_store_memory is a number of bytes, at least {_OBJECT_MEMORY_MIN} (64 MiB), not {memory!r}")
+        said["TROUPE_OBJECT_STORE_MEMORY"] = str(int(memory))
+    if folder is not None:
+        if folder != "none" and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
+            raise ValueError(f"object_spilling_directory: {folder!r} is no folder that can be written to (and not 'none')")
+        said["TROUPE_OBJECT_SPILLING_DIRECTORY"] = folder if folder == "none" else os.path.abspath(folder)
+    return said
+
+
+def log_file_option(mib: float | None) -> list[str]:
+    """The option of head and worker for the size of a log file; none: their default."""
+    return [f"--log_bytes_max={int(mib * 2**20)}"] if mib is not None else []
+
+
+def _check_amounts(amounts: Mapping[str, float | None]) -> None:
+    for name, amount in amounts.items():
+        if amount is None and name in _OWN_OPTIONS.values():
+            continue
+        if name in _OWN_OPTIONS:
+            raise ValueError(f"give {name} as {_OWN_OPTIONS[name]}, not inside resources")
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 <= amount <= _AMOUNT_MAX:
+            raise ValueError(f"{name} must be a number from 0 to {_AMOUNT_MAX:g}, not {amount!r}")
+        if name == "num_gpus" and amount != int(amount):
+            raise ValueError(f"num_gpus must be a whole number, not {amount!r}")
+
+
+def check_name(name: str) -> str:
+    """A node's name, which is also its folder's: letters, digits, dots, dashes and underscores."""
+    if _NODE_NAME.fullmatch(name) is None:
+        raise ValueError(f"{name!r} is no name of a node: up to 63 letters, digits, '.', '-' and '_', a letter or digit first")
+    return name
+
+
+def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: str | None = None,
+          lifeline: int | None = None) -> executables.Started:
+    """Starts troupe-worker and returns when it has joined; see `_executables.start` for errors.
+
+    `head`: host:port or unix:/path. A node that joined before keeps its certificate in `node_dir` and
+    needs no token.
+    """
+    options = [f"--head={head}", f"--node_dir={node_dir}", f"--python={sys.executable}", *args]
+    if token_file is not None:
+        options.append(f"--token_file={os.path.abspath(token_file)}")
+    started = executables.start("troupe-worker", options, log=log, lifeline=lifeline)
+    (node_dir / _JOINED).write_text(json.dumps({"head": head}), encoding="utf-8")
+    return started
+
+
+def node_dir(root: Path, cluster_id: str, name: str | None) -> Path:
+    """The folder of a node of this cluster: of that name, or name-2 and so on while those run."""
+    nodes = root / "clusters" / cluster_id / "nodes"
+    base = name or platform.node() or "node"
+    number = 1
+    while True:
+        path = nodes / (base if number == 1 else f"{base}-{number}")
+        record = home.read_json(path / "node.json")
+        if record is None or not home.is_running(int(record.get("pid", 0)), "troupe-worker"):
+            return path
+        number += 1
+
+
+def cluster_of_token(token_file: str) -> str:
+    """The id of the cluster a token is for. Raises JoinError for a file that is none or has none."""
+    try:
+        with open(token_file, encoding="ascii") as file:
+            info = os.fstat(file.fileno())
+            if stat.S_ISREG(info.st_mode) and info.st_mode & 0o077:
+                raise exceptions.JoinError(f"{token_file} holds a token, but others than its owner can read it\n"
+                                           f"  chmod 600 {token_file}")
+            text = file.read(_TOKEN_BYTES_MAX)
+    except FileNotFoundError:
+        raise exceptions.JoinError(f"the token file {token_file} does not exist") from None
+    except OSError as error:
+        raise exceptions.JoinError(f"the token file {token_file} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise exceptions.JoinError(f"{token_file} holds no token") from None
+    sound = cluster_of_sound_token(text)
+    if sound is not None:
+        return sound
+    from troupe._bridge import native
+
+    try:
+        facts: dict[str, Any] = native.check_token(text)
+    except ValueError as error:
+        raise exceptions.JoinError(f"{token_file}: {error}") from None
+    return facts["cluster_id"]
+
+
+_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def cluster_of_sound_token(text: str) -> str | None:
+    """The cluster id in a token whose check sum is right; None for any other text.
+
+    What is wrong with that one, the native module tells. Loading it takes longer than all else that a
+    command does that starts a worker, and the worker looks at the token again.
+    """
+    parts = text.strip(" \t\r\n").split(".")
+    if len(parts) != 5 or parts[0] != "rt1" or len(parts[2]) != 52 or set(parts[2]) - set(_BASE32):
+        return None
+    if parts[4] != f"{_crc32c('.'.join(parts[:4]).encode()):08x}":
+        return None
+    value = 0
+    for character in parts[2]:
+        value = value << 5 | _BASE32.index(character)
+    return f"{value >> (260 - 128):032x}"
+
+
+def _crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def known_cluster(root: Path, address: str) -> str:
+    """The cluster a node of this home joined at that address before, for joining again without a token."""
+    found = sorted({path.parts[-4] for path in (root / "clusters").glob(f"*/nodes/*/{_JOINED}")
+                    if (home.read_json(path) or {}).get("head") == address})
+    if len(found) != 1:
+        raise exceptions.JoinError(
+            f"joining {address} needs a token: no node of {home.home()} has joined there before\n"
+            "  on the head: troupe token create > token\n"
+            f"  here: troupe start --address {address} --token-file token")
+    return found[0]

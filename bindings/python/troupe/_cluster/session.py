@@ -1,0 +1,275 @@
+"""A process's session with a cluster: requests to the head, pushes from it.
+
+Two kinds: a driver's own connection (`Session.over_client`), and the control channel of a rank or
+actor, whose worker relays (`Session.over_process`). At most one session is the process's current one
+(`current`, `set_current`); it belongs to the process that made it, not to its forked children.
+
+A driver's session outlives its head: the native client comes back to a head that was started again and
+repeats what was not answered; what the board follows is then asked for anew. See `Session._resume`.
+"""
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from troupe import _callbacks, _job, exceptions
+from troupe._cluster.watched_state import Board
+
+REQUEST_TIMEOUT_S = 30.0
+_REWATCH = {"launch": ("WatchLaunch", {}), "actor": ("WatchActor", {}), "group": ("GetGroup", {"watch": True})}
+_SHUT_DOWN = "troupe.shutdown() was called in this process: the session that this belongs to has ended"
+_PUSHES = {"LaunchUpdate": ("launch", "launch"), "ActorUpdate": ("actor", "actor"),
+           "GroupUpdate": ("group", "group")}
+
+
+class Session:
+    """Requests may be made from any thread. `board` has what the head pushed."""
+
+    def __init__(self, control: Any, *, namespace: str = "", in_process: bool = False) -> None:
+        self.control = control
+        self.namespace = namespace
+        self.in_process = in_process
+        self.board = Board()
+        self.pid = os.getpid()
+        self.embedded: Any = None       # the embedded cluster this session keeps, if any
+        self.guest = False              # in a cluster that ends with the program that made it
+        self.address = ""
+        self.token_file: str | None = None
+        self.launch = ""                # the launch this process belongs to
+        self.job = _job.job_of("")  # of the program that this process is a part of
+        self.epoch = 0
+        self.closed = False
+        self.returns = 0                # how often it came back to its head
+        self.return_timeout = 0.0       # how long it looks for a head that is gone
+        self._lost_at = 0.0
+        self.closed_here = False        # closed from this side
+        self._on_close: list[Any] = []
+        self._on_end: list[Any] = []
+        self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
+
+    @classmethod
+    def over_client(cls, control: Any, *, namespace: str, address: str = "",
+                    return_timeout: float = 0.0) -> "Session":
+        """A session over a connection of its own; starts the thread that reads pushes."""
+        session = cls(control, namespace=namespace)
+        session.address, session.return_timeout = address, return_timeout
+        threading.Thread(target=session._read, name="troupe-session", daemon=True).start()
+        return session
+
+    @classmethod
+    def over_process(cls, channel: Any, *, launch: str, epoch: int) -> "Session":
+        """A session over a process's control channel, whose own thread reads it; in the namespace of the program that made it."""
+        session = cls(channel.control, namespace=_job.inherited_namespace(), in_process=True)
+        session.launch, session.epoch, session.job = launch, epoch, _job.job_of(launch)
+        channel.on_push(session.push)
+        return session
+
+    def request(self, kind: str, fields: dict | None = None, attachment: bytes = b"",
+                timeout: float = REQUEST_TIMEOUT_S) -> tuple[str, dict, bytes]:
+        """Sends a request and returns its answer.
+
+        Raises the exception an ErrorReply stands for; GetTimeoutError naming the request after
+        `timeout` seconds; ConnectionError when the session ends first.
+        """
+        if self.closed_here:
+            raise exceptions.ConnectionError(_SHUT_DOWN)
+        try:
+            return self.control.request(kind, fields or {}, attachment, timeout)
+        except exceptions.ConnectionError as error:
+            if self.closed_here or not self._obituary():
+                raise
+            raise exceptions.ConnectionError(f"{error}{self._obituary()}") from None
+
+    def _obituary(self) -> str:
+        """What is known of the end of a head that ends with a program; "" of others."""
+        if self.embedded is not None:
+            return str(self.embedded.obituary())
+        return (f"\n  the cluster at {self.address} was made by a program with init(), and ends with it: to outlive programs, start one "
+                "with `troupe start --head`") if self.guest else ""
+
+    def ask(self, kind: str, fields: dict) -> None:
+        """Sends a request and does not wait. Its answer is not heard: what follows from it the head tells the board, and
+        the board is told of a group that was refused. Other refusals are left alone.
+
+        When as many as may be are unanswered, or the process has no connection of its own, this one is waited for.
+        """
+        if self.closed_here:
+            raise exceptions.ConnectionError(_SHUT_DOWN)
+        if not self.in_process and self.control.ask(kind, fields):
+            return
+        try:
+            self.push(*self.request(kind, fields))
+        except exceptions.ConnectionError:
+            raise
+        except exceptions.TroupeError as error:
+            self._refused(kind, fields, str(error))
+
+    def _refused(self, kind: str, fields: dict, text: str) -> None:
+        if kind == "CreateGroup":
+            self.board.post("group", fields["group"], {"group": fields["group"], "state": "infeasible", "reason": text})
+
+    def push(self, kind: str, fields: dict, attachment: bytes, asked: tuple[str, dict, bytes] | None = None) -> None:
+        """Takes a push from the head, a refusal of what was `asked`, or what the native client says about the connection."""
+        noun = _PUSHES.get(kind)
+        if noun is not None:
+            info = fields["info"]
+            self.board.post(noun[0], info[noun[1]], info, attachment)
+        elif kind == "OutputOf":
+            from troupe._cluster import driver_logs
+
+            driver_logs.of(self).hear(fields)
+        elif kind in ("TellTasks", "TasksTold"):
+            from troupe._tasks import lists
+
+            lists.hear(self, kind, fields, attachment)
+        elif asked is not None:
+            self._refused(asked[0], asked[1], fields["text"])
+        elif kind == "ErrorReply" and self.return_timeout:
+            self._lost_at = time.monotonic()
+            _callbacks.say(f"troupe: the head at {self.address} is gone ({fields['text']}); what runs goes on, waiting up to "
+                           f"{self.return_timeout:g} s for the head")
+        elif kind == "Welcome" and self.return_timeout:
+            _callbacks.say(f"troupe: the head at {self.address} is back after {time.monotonic() - self._lost_at:.1f} s")
+            self._resume()
+
+    def follow(self, noun: str, identity: str, returns: int) -> None:
+        """Keeps the board's state of an object current over returns of the session.
+
+        `returns` is `Session.returns` before the request that made the head tell of it.
+        """
+        self.board.follow(noun, identity)
+        if returns != self.returns:  # it came back between that request's answer and here
+            self._watch_again(noun, identity)
+
+    def _resume(self) -> None:
+        """After a return: the head's watchers were lost with its memory, so all that is followed is asked for.
+
+        Answers may overtake pushes that wait behind them; those pushes end in the same state.
+        """
+        self.returns += 1
+        leases = self.store.get("task_leases")
+        if leases is not None:
+            leases.told.ask(None)
+        for noun, identity in self.board.followed():
+            _callbacks.run(f"asking again for the state of {noun} {identity}", self._watch_again, noun, identity)
+
+    def _watch_again(self, noun: str, identity: str) -> None:
+        kind, fields = _REWATCH[noun]
+        try:
+            _, update, attachment = self.request(kind, {**fields, noun: identity})
+        except exceptions.NotFoundError as error:
+            known = self.board.get(noun, identity)
+            if noun == "actor" and known is not None:  # its creator was answered, and nobody knows it now
+                info = {**known[0], "state": "dead", "failure": {**known[0]["failure"], "cause": str(error)}}
+                self.board.post(noun, identity, info)
+        except (exceptions.ConnectionError, exceptions.GetTimeoutError):
+            return  # lost once more: the next return asks again, or the session ends
+        else:
+            self.board.post(noun, identity, update["info"], attachment)
+
+    def _read(self) -> None:
+        try:
+            text = self._read_all()
+        except BaseException as died:  # of this thread itself: it is what everybody's waits depend on, so all are told
+            _callbacks.report("the thread that reads the session with the cluster", died)
+            text = f"the thread of this process that reads its session with the cluster at {self.address} died of {type(died).__name__}"
+            self.control.close()
+        self.closed = True
+        self.board.close(exceptions.ConnectionError(text))
+        _callbacks.run_all("what was to run at the end of the session", self._on_end)
+
+    def _read_all(self) -> str:
+        """Until the connection's end: in which words."""
+        while True:
+            try:
+                messages = self.control.next_pushes()
+            except Exception as ended:
+                text = f"the connection to the cluster at {self.address} ended: {ended}"
+                break
+            for message in messages:
+                _callbacks.run(f"what hears of a {message[0]} from the head", self.push, *message)
+        if self.closed_here:
+            return _SHUT_DOWN
+        return text + self._obituary()
+
+    def on_end(self, action: Any) -> None:
+        """Runs `action()` on the session's reading thread when the connection ends, from whichever side."""
+        self._on_end.append(action)
+        if self.closed:
+            action()
+
+    def on_close(self, action: Any) -> None:
+        """Runs `action()` first thing when the session is closed from this side."""
+        self._on_close.append(action)
+
+    def close(self) -> None:
+        """Ends the session; the cluster ends what belonged to it. Idempotent."""
+        if self.closed and not self._on_close:
+            return
+        self.closed = True
+        try:
+            self._run_on_close()
+        finally:
+            self.board.close(exceptions.ConnectionError(_SHUT_DOWN))
+            self.closed_here = True
+            if not self.in_process:
+                self.control.close()
+
+    def _run_on_close(self) -> None:
+        while self._on_close:
+            try:
+                _callbacks.run("what was to run at the session's close", self._on_close.pop())
+            finally:
+                self._run_on_close()
+
+
+_current: Session | None = None
+_lock = threading.RLock()
+
+
+starter: Callable[[], None] | None = None
+"""Where a program needs no init(): what makes a session for the call that finds none. It says so, blocks, and raises what init() does."""
+
+
+def current() -> Session:
+    """The process's session. Raises ConnectionError telling how to get one, unless there is a `starter`."""
+    ensure()
+    return started()
+
+
+def ensure() -> None:
+    """Makes a session by `starter`, if there is none."""
+    if starter is not None and current_or_none() is None:
+        starter()
+
+
+def started() -> Session:
+    """The process's session, for calls that never make one. Raises ConnectionError telling how to get one."""
+    session = current_or_none()
+    if session is None:
+        raise exceptions.ConnectionError(
+            "not connected to a cluster: call troupe.init() (an embedded cluster on this machine) or "
+            'troupe.init("host:port") first')
+    return session
+
+
+def current_or_none() -> Session | None:
+    """The process's session, or None before init, after shutdown and in a forked child."""
+    session = _current
+    return None if session is None or session.pid != os.getpid() else session
+
+
+def address_before_fork() -> str:
+    """Of a forked child: where the session of the process was that it is a copy of; "" for others."""
+    return _current.address if _current is not None and _current.pid != os.getpid() else ""
+
+
+def set_current(session: Session | None) -> Session | None:
+    """Replaces the process's session; returns the one before."""
+    global _current
+    with _lock:
+        before, _current = current_or_none(), session
+        return before

@@ -1,0 +1,61 @@
+"""The cluster as this process may use it: all of it, or inside a launch its nodes and what it reserved."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from troupe._cluster import resources, selectors, session as _session
+
+_HOLDING = ("created", "rescheduling", "pending")
+
+
+@dataclass
+class NodeView:
+    """One node: what the head knows of it, what is there for this process, and what of that is free."""
+
+    info: dict
+    total: dict[str, float]
+    free: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels that it was started with, and its id as one."""
+        return {selectors.NODE_ID: self.info["node"], **{label["key"]: label["value"] for label in self.info["labels"]}}
+
+
+def nodes(session: _session.Session | None = None) -> list[NodeView]:
+    """The nodes, dead ones included. One request to the head, three inside a launch."""
+    session = session or _session.started()
+    infos = session.request("GetStatus", {})[1]["nodes"]
+    if not session.launch:
+        return [NodeView(info, resources.from_wire(info["resources"]), resources.from_wire(info["free"]))
+                for info in infos]
+    return _of_launch(session, infos)
+
+
+def _of_launch(session: _session.Session, infos: list[dict]) -> list[NodeView]:
+    """The launch's nodes: what its ranks reserved there, less what groups and actors inside it took.
+
+    The groups of a launch are the gang itself, which holds exactly the ranks' shares, and those inside it.
+    """
+    launch = session.request("GetLaunch", {"launch": session.launch})[1]["info"]
+    places = [place for group in session.request("ListGroups", {})[1]["groups"]
+              if group["launch"] == session.launch and group["state"] in _HOLDING for place in group["places"]]
+    share = resources.from_wire(launch["per_rank"])
+    by_id = {info["node"]: info for info in infos}
+    views = []
+    for node in (node for node in launch["nodes"] if node in by_id):
+        ranks = sum(each["node"] == node for each in launch["rank_infos"])
+        total = {name: round(ranks * amount, 4) for name, amount in share.items()}
+        held = _sum_on(node, places)
+        free = {name: round(max(0.0, 2 * amount - held.get(name, 0.0)), 4) for name, amount in total.items()}
+        views.append(NodeView(by_id[node], total, free))
+    return views
+
+
+def _sum_on(node: str, places: list[dict]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for place in places:
+        if place["node"] == node:
+            for name, amount in resources.from_wire(place["resources"]).items():
+                total[name] = round(total.get(name, 0.0) + amount, 4)
+    return total

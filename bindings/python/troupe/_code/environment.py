@@ -1,0 +1,144 @@
+"""Which environment travels with a launch or an actor: variables, directory, import path (decision 14)."""
+from __future__ import annotations
+
+import functools
+import json
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from troupe import _job, exceptions
+from troupe._code import capture, runtime_env as _runtime_env, variables
+from troupe._identity import PYTHON_VERSION
+
+_REMEMBERED_MAX = 1000
+_ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kernel takes 128 KiB
+
+
+def check_preimport(modules: Iterable[str]) -> tuple[str, ...]:
+    """The names of modules that are to be imported ahead. Raises TypeError or ValueError for what is no list of such names."""
+    if isinstance(modules, str):
+        raise TypeError(f"preimport must be a list of modules' names, not a text: preimport=[{modules!r}]")
+    names = tuple(modules)
+    for name in names:
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+            raise ValueError(f"preimport: {name!r} is no name of a module")
+    return names
+
+
+def import_path() -> list[str]:
+    """The caller's import path without the interpreter's own folders: the script's, PYTHONPATH's, what the program has added."""
+    own = _of_the_interpreter()
+    package = os.path.realpath(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    found: list[str] = []
+    for entry in sys.path:
+        entry = os.path.abspath(entry or os.getcwd())
+        real = os.path.realpath(entry)
+        inside = any(real == path or real.startswith(path + os.sep) for path in own)
+        if not inside and real != package and entry not in found and (os.path.isdir(entry) or os.path.isfile(entry)):
+            found.append(entry)
+    return found
+
+
+@functools.cache
+def _of_the_interpreter() -> tuple[str, ...]:
+    """Folders of its library and of installed packages, and its library as an archive. Not its prefix: a project may lie under /usr too."""
+    library = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    archive = os.path.join(sys.base_prefix, sys.platlibdir, f"python{sys.version_info[0]}{sys.version_info[1]}.zip")
+    packages = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    base = os.path.dirname(os.__file__)  # of a virtual environment: its base interpreter's
+    return tuple({os.path.realpath(path) for path in (*library, archive, *packages, base)})
+
+
+def _are_installed(modules: Iterable[str], path: list[str]) -> bool:
+    """Whether these, and whatever they import, are the interpreter's own whatever is on `path`: nothing there has a name of its own
+    packages. Then a process that has imported them serves every program."""
+    own = frozenset(sys.stdlib_module_names).union(*(_names_in(folder) for folder in _of_the_interpreter()))
+    return all(module.split(".")[0] in own for module in modules) and not any(
+        not os.path.isdir(entry) or own & _names_in(entry) for entry in path)
+
+
+def _names_in(folder: str) -> frozenset[str]:
+    """Names of the modules that this folder provides; a folder without an __init__ gives way to any module of its name."""
+    try:
+        return _names_as_of(folder, os.stat(folder).st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+@functools.lru_cache(64)
+def _names_as_of(folder: str, changed_ns: int) -> frozenset[str]:
+    names = set()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".py", ".pyc", ".so")):
+                names.add(entry.name.split(".")[0])
+            elif "." not in entry.name and any(os.path.exists(os.path.join(entry.path, name)) for name in ("__init__.py", "__init__.pyc")):
+                names.add(entry.name)
+    return frozenset(names)
+
+
+def _count(session: Any, environment: str) -> None:
+    """One more asks for it; those asked for last are remembered."""
+    counts = session.store.setdefault("runtime_envs", {})
+    counts[environment] = counts.pop(environment, 0) + 1
+    if len(counts) > _REMEMBERED_MAX:
+        del counts[next(iter(counts))]
+
+
+def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
+    """The environments that this process has asked for, and how often, the latest last; the latest 1,000."""
+    return [(json.loads(environment), count) for environment, count in dict(session.store.get("runtime_envs", {})).items()]
+
+
+def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
+          ray_compat: bool = False, preimport: Iterable[str] = ()) -> dict[str, Any]:
+    """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
+
+    `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_code.variables`.
+    Requirements ask for a fresh interpreter instead of a fork, or for one of a process that has loaded all from them: what a fork has loaded
+    could not be replaced. For variables that libraries
+    read when they are loaded the worker sees to that (`worker/core/read_at_import.cc`), and to `preimport`, modules that are to be loaded
+    already; how many threads a library has it is told in the forked process (`_process.threads`).
+    """
+    env = _runtime_env.merged(_runtime_env.inherited(session), _runtime_env.resolve(runtime_env, session))
+    given = dict(env["env_vars"])
+    choice = variables.travelling(inherit_env)
+    if ray_compat or _job.follows_ray():
+        env[_runtime_env.RAY_COMPAT] = True
+    if any(env.values()):
+        _count(session, json.dumps(env, sort_keys=True))
+    env[_runtime_env.PROGRAM] = {"script": _runtime_env.script(session), "arguments": _arguments(), "carried": sorted({*choice.taken, *given}),
+                                 "removed": list(choice.removed), "infeasible": session.store.get("infeasible")}
+    given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
+    given.setdefault(_job.JOB, session.job)
+    if session.namespace:
+        given.setdefault(_job.NAMESPACE, session.namespace)
+    same_host = bool(session.store.get("same_host", True))
+    path = import_path() if same_host else []
+    setup = _runtime_env.setup_text(env) if preimport else ""
+    return {
+        "env": [{"name": name, "value": value} for name, value in sorted({**choice.taken, **given}.items())],
+        "working_directory": os.getcwd() if same_host and "working_dir" not in env else "",
+        "import_path": path,
+        "fresh_interpreter": "pip" in env,
+        "preimport": list(preimport),
+        "setup": setup,
+        "preimport_installed": bool(preimport) and not setup and _are_installed(preimport, path),
+        "python_version": PYTHON_VERSION,
+        "travelled": sorted(choice.taken),
+        # A node that the program has started for itself has what the program itself was started with.
+        "not_taken": [] if session.embedded is not None else [name for name in choice.left if name not in given],
+    }
+
+
+def _arguments() -> list[str]:
+    """The program's. Raises LaunchError where they are more than a process can be started with."""
+    size = sum(len(os.fsencode(each)) + 1 for each in sys.argv)
+    if size > _ARGUMENTS_BYTES_MAX:
+        raise exceptions.LaunchError(f"cannot start: sys.argv has {capture.size_text(size)}; {capture.size_text(_ARGUMENTS_BYTES_MAX)} is the "
+                                     "limit of what travels with a launch\n  put it into a file")
+    return list(sys.argv)

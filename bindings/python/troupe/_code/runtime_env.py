@@ -1,0 +1,395 @@
+"""runtime_env: what a caller asks for (`resolve`), and what a started process makes of it (`enter`).
+
+`resolve` runs where the work is asked for: it checks, and where nodes are on other hosts it zips directories and
+puts them on a worker. What it returns travels as JSON in the variable TROUPE_RUNTIME_ENV, is entered before
+anything of the user's is loaded, and is what further work of that process starts from.
+"""
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+import types
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from troupe import _identity, exceptions
+from troupe._cluster import workers
+from troupe._code import packages, user_main, variables as _variables
+
+VARIABLE = "TROUPE_RUNTIME_ENV"
+RAY_COMPAT = "ray_compat"
+"""A key of the form that travels, not of the users': `import ray` means Troupe."""
+PROGRAM = "program"
+"""Another one: the script, its arguments, the names of its variables that travelled and of those that it has removed, and what its policies are."""
+SETUP = ("pip", "py_modules", "setup_timeout_s", "working_dir")
+"""Keys of that form which say what is on the import path: a process with modules imported ahead is of one such text."""
+_KEYS = ("config", "env_vars", "excludes", "pip", "py_modules", "uv", "worker_process_setup_hook", "working_dir")
+_SETUP_TIMEOUT_S = 600.0
+_SPREAD_ASKED_S = 5.0
+_SCRIPT_BYTES_MAX = 16 << 10  # packed; it travels in a variable, as the hook does
+_HOOK_BYTES_MAX = 64 << 10  # it travels in a variable, of which the kernel takes 128 KiB
+_OUTPUT_LINES = 12
+_HOOK_PICKLED = "pickle:"
+
+
+class NotHereYet(exceptions.RuntimeEnvSetupError):
+    """What a process with a session could fetch from a worker."""
+
+
+def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A copy as a dict. Raises ValueError or TypeError naming the key at fault."""
+    if runtime_env is not None and not isinstance(runtime_env, Mapping):
+        raise TypeError(f"runtime_env must be a dict, not {type(runtime_env).__name__}")
+    env = {key: value for key, value in (runtime_env or {}).items() if value is not None}
+    for key in env:
+        if key not in _KEYS:
+            raise ValueError(f"runtime_env has no key {key!r}; supported: {', '.join(_KEYS)}")
+    _check_variables(env.get("env_vars") or {})
+    if "working_dir" in env:
+        _check_directory("runtime_env['working_dir']", env["working_dir"], or_archive=".zip")
+    for key in ("excludes", "py_modules"):
+        if not isinstance(env.get(key, []), (list, tuple)):
+            raise TypeError(f"runtime_env[{key!r}] must be a list, not {type(env[key]).__name__}")
+    if not all(isinstance(each, str) for each in env.get("excludes", ())):
+        raise TypeError("runtime_env['excludes'] must be a list of patterns")
+    if "py_modules" in env:
+        env["py_modules"] = [_module_path(each) for each in env["py_modules"]]
+    if "pip" in env and "uv" in env:
+        raise ValueError("runtime_env has 'pip' and 'uv', which mean the same here: give one of them")
+    for key in ("pip", "uv"):
+        if key in env:
+            env[key] = _requirements(key, env[key])
+    if "config" in env:
+        env["config"] = _check_config(env["config"])
+    hook = env.get("worker_process_setup_hook")
+    if hook is not None and not callable(hook) and not (isinstance(hook, str) and hook.count(".")):
+        raise TypeError("runtime_env['worker_process_setup_hook'] must be a function, or its name like 'package.module.function', "
+                        f"not {hook!r}")
+    return env
+
+
+def _check_config(config: Any) -> dict[str, Any]:
+    """Ray's: `setup_timeout_seconds`, and `eager_install`, which means nothing here."""
+    if not isinstance(config, Mapping) or set(config) - {"setup_timeout_seconds", "eager_install"}:
+        raise ValueError(f"runtime_env['config'] is a dict of 'setup_timeout_seconds' and 'eager_install', not {config!r}")
+    seconds = config.get("setup_timeout_seconds", _SETUP_TIMEOUT_S)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not (seconds > 0 or seconds == -1):
+        raise ValueError("runtime_env['config']['setup_timeout_seconds'] must be a number of seconds above 0, or -1 for no limit, "
+                         f"not {seconds!r}")
+    return dict(config)
+
+
+def _check_variables(variables: Any) -> None:
+    if not isinstance(variables, Mapping):
+        raise TypeError("runtime_env['env_vars'] must be a dict of texts")
+    for name, value in variables.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"runtime_env['env_vars'][{name!r}] must be a text, not {type(value).__name__}")
+
+
+def _check_directory(what: str, path: Any, *, or_archive: str) -> None:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{what} must be a path, not {type(path).__name__}")
+    text = os.fspath(path)
+    if text.endswith(or_archive) and os.path.isfile(text):
+        if not zipfile.is_zipfile(text):
+            raise ValueError(f"{what}: {text} is no zip archive, whatever its name says")
+    elif not os.path.isdir(text):
+        raise ValueError(f"{what}: {text} is no directory, nor a {or_archive} file")
+
+
+def _module_path(module: Any) -> str:
+    """The directory of a package, a module's file or a wheel, given as such or as the imported module."""
+    if isinstance(module, types.ModuleType):
+        file = module.__file__ or ""
+        module = os.path.dirname(file) if os.path.basename(file).startswith("__init__.") or not file else file
+    if not (isinstance(module, (str, os.PathLike)) and os.fspath(module).endswith(".py") and os.path.isfile(module)):
+        _check_directory("runtime_env['py_modules']", module, or_archive=".whl")
+    return os.path.abspath(module)
+
+
+def _requirements(key: str, pip: Any) -> list[str]:
+    """The lines of a requirements file, or a list, or Ray's {"packages": [...]}."""
+    if isinstance(pip, Mapping):
+        others = set(pip) - {"packages", f"{key}_check", f"{key}_version"}
+        if others or "packages" not in pip:
+            raise ValueError(f"runtime_env['{key}'] as a dict has 'packages', a list" +
+                             (f"; it has no {sorted(others)[0]!r}" if others else ""))
+        pip = pip["packages"]
+    if isinstance(pip, (str, os.PathLike)):
+        try:
+            pip = [line.strip() for line in Path(pip).read_text(encoding="utf-8").splitlines()]
+        except OSError as error:
+            raise ValueError(f"runtime_env['{key}']: the file {os.fspath(pip)} cannot be read: {error.strerror}") from None
+        pip = [line for line in pip if line and not line.startswith("#")]
+    if not isinstance(pip, (list, tuple)) or not pip or not all(isinstance(each, str) and each for each in pip):
+        raise TypeError(f"runtime_env['{key}'] must be a list of requirements, e.g. ['einops==0.8.0'], or a file of them")
+    if any(each.startswith("-") for each in pip):
+        raise ValueError(f"runtime_env['{key}'] takes requirements, no options: {next(e for e in pip if e.startswith('-'))!r}")
+    return sorted(pip)
+
+
+def inherited(session: Any) -> dict[str, Any]:
+    """What work of this process starts from: that of init(), or that which this process was started with."""
+    if VARIABLE in os.environ and session.in_process:
+        return {key: value for key, value in _parsed(os.environ[VARIABLE]).items() if key != PROGRAM}
+    given = session.store.get("runtime_env") or {}
+    return resolve(given, session) if given else {}
+
+
+def resolve(runtime_env: Mapping[str, Any] | None, session: Any) -> dict[str, Any]:
+    """The form that travels. Directories of this host become packages where the cluster has other hosts."""
+    env = check(runtime_env)
+    found: dict[str, Any] = {"env_vars": dict(env.get("env_vars") or {})}
+    excludes = tuple(env.get("excludes", ()))
+    if "working_dir" in env:
+        found["working_dir"] = _directory(os.path.abspath(env["working_dir"]), excludes, "", session, "working_dir")
+    if "py_modules" in env:
+        found["py_modules"] = [_directory(path, excludes, os.path.basename(path), session, "py_modules")
+                               for path in env["py_modules"]]
+    if "pip" in env or "uv" in env:
+        found["pip"] = env.get("pip") or env["uv"]
+    if "setup_timeout_seconds" in env.get("config", {}):
+        found["setup_timeout_s"] = env["config"]["setup_timeout_seconds"]
+    if "worker_process_setup_hook" in env:
+        found["setup_hook"] = _as_text(env["worker_process_setup_hook"])
+    return found
+
+
+def _as_text(hook: Callable[[], Any] | str) -> str:
+    """A name as it is; a function, with what it captures, as `pickle:` and its pickle."""
+    if isinstance(hook, str):
+        return hook
+    from troupe._code import capture
+
+    pickled = capture.dumps(hook, (), {}, what="runtime_env['worker_process_setup_hook']", limit=_HOOK_BYTES_MAX)
+    return _HOOK_PICKLED + base64.b64encode(pickled).decode()
+
+
+def _run_hook(hook: str) -> None:
+    """Calls it, before anything of the user's is loaded. Raises RuntimeEnvSetupError."""
+    try:
+        if hook.startswith(_HOOK_PICKLED):
+            import cloudpickle
+
+            cloudpickle.loads(base64.b64decode(hook.removeprefix(_HOOK_PICKLED)))[0]()
+        else:
+            module, _, name = hook.rpartition(".")
+            getattr(importlib.import_module(module), name)()
+    except Exception as error:
+        named = "" if hook.startswith(_HOOK_PICKLED) else f" {hook}"
+        raise exceptions.RuntimeEnvSetupError(
+            f"runtime_env['worker_process_setup_hook']{named} raised {type(error).__name__}: {error}") from error
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Two of the form that travels: variables together, other keys from `over` where it has them."""
+    return {**base, **over, "env_vars": {**base.get("env_vars", {}), **over.get("env_vars", {})}}
+
+
+def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, key: str) -> dict[str, Any]:
+    """A directory as it travels: its path, good on this host, and the package for others. A file (an archive, a module) is a package
+    for all, named by what it holds now."""
+    here = {"path": path, "host": _identity.boot_id()}
+    if os.path.isfile(path):
+        about = os.stat(path)
+        packed = _packed((path, about.st_mtime_ns, about.st_size), session, lambda: packages.of_file(path, f"runtime_env[{key!r}]"))
+        return {"path": path, "host": "", "package": packed}
+    if not _spread(session):
+        return here
+    package = _packed((path, excludes, inside), session,
+                      lambda: packages.zip_of(path, excludes, inside=inside, what=f"runtime_env[{key!r}]"))
+    return {**here, "package": package}
+
+
+def _spread(session: Any) -> bool:
+    """Whether the cluster has nodes on other hosts; that it has is remembered."""
+    if not session.store.get("spread"):
+        here = _identity.boot_id()
+        session.store["spread"] = any(node["boot_id"] != here for node in workers.node_infos(session)
+                                      if node["state"] != "dead")
+    return session.store["spread"]
+
+
+def _may_be_spread(session: Any) -> bool:
+    """The same, but asked for each actor and task process: who is in the cluster is looked up every _SPREAD_ASKED_S seconds at most."""
+    now = time.monotonic()
+    if not session.store.get("spread") and now - session.store.get("spread_asked", -_SPREAD_ASKED_S) >= _SPREAD_ASKED_S:
+        session.store["spread_asked"] = now
+        _spread(session)
+    return bool(session.store.get("spread"))
+
+
+@functools.lru_cache(1)
+def _parsed(text: str) -> dict[str, Any]:
+    """Of one process: nobody changes what it gives."""
+    return dict(json.loads(text))
+
+
+def begin() -> None:
+    """This process of the runtime has its environment: what its program has removed goes from it."""
+    program = _parsed(os.environ.get(VARIABLE, "{}")).get(PROGRAM, {})
+    removed = program.get("removed", ())
+    for name in removed:
+        os.environ.pop(name, None)
+    _variables.began(os.environ, program.get("carried", ()), removed)
+
+
+def enter(session: Any) -> None:
+    """Makes this process what its TROUPE_RUNTIME_ENV says: directory, import path, requirements, what `ray` is.
+
+    Blocks while packages are fetched and requirements installed; a second process of the host waits for the
+    first. Raises RuntimeEnvSetupError.
+    """
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return
+    env = _parsed(text)
+    program = env.get(PROGRAM, {})
+    session.store["infeasible"] = program.get("infeasible")
+    user_main.enter(_script_here(program.get("script", {}), session), program.get("arguments"))
+    if env.get(RAY_COMPAT):
+        from troupe import ray_compat
+
+        ray_compat.install(starts=False)
+    enter_paths(env, session)
+    if "setup_hook" in env:
+        _run_hook(env["setup_hook"])
+
+
+def setup_text(env: Mapping[str, Any]) -> str:
+    """What a process that imports modules ahead has to enter first, of the form that travels: one text for the same; "": nothing."""
+    found = {key: env[key] for key in SETUP if key in env}
+    return json.dumps(found, sort_keys=True) if set(found) - {"setup_timeout_s"} else ""
+
+
+def enter_paths(env: Mapping[str, Any], session: Any) -> None:
+    """Directory, packages and requirements: in front of the import path. Without a `session` what is not on this host cannot be fetched.
+
+    Raises RuntimeEnvSetupError.
+    """
+    try:
+        paths = [_enter_module(each, session) for each in env.get("py_modules", ())]
+        if "working_dir" in env:
+            folder = _folder(env["working_dir"], session, "working_dir")
+            os.chdir(folder)
+            paths.insert(0, folder)
+        if "pip" in env:
+            paths.append(_installed(env["pip"], env.get("setup_timeout_s", _SETUP_TIMEOUT_S)))
+    except (exceptions.TroupeError, OSError) as error:
+        if isinstance(error, exceptions.RuntimeEnvSetupError):
+            raise
+        raise exceptions.RuntimeEnvSetupError(f"the runtime_env could not be set up: {error}") from error
+    sys.path[:0] = [path for path in paths if path not in sys.path]
+
+
+def script(session: Any) -> dict[str, Any]:
+    """This program's script as it travels; with its source where the cluster has other hosts."""
+    found = user_main.describe()
+    file = found.get("file")
+    if file is None or not os.path.isfile(file) or not _may_be_spread(session):
+        return found
+    known = session.store.setdefault("scripts", {})
+    if file not in known:
+        known[file] = _source(file, session)
+    return {**found, "source": known[file]} if known[file] else found
+
+
+def _source(file: str, session: Any) -> dict[str, Any] | None:
+    """A script's source as it travels: in the variable itself, which asks no worker for anything, or a large one as a package that a
+    worker keeps. None where no worker can be reached from here: hosts without the file then know its name alone."""
+    packed = packages.zip_of_file(file, os.path.basename(file))
+    if len(packed) <= _SCRIPT_BYTES_MAX:
+        return {"zip": base64.b64encode(packed).decode()}
+    try:
+        return _packed(file, session, lambda: packed)
+    except exceptions.TroupeError:
+        return None
+
+
+def _packed(key: Any, session: Any, make: Callable[[], bytes]) -> dict[str, Any]:
+    """Where a package can be had: a worker of this host keeps it. Made once per session."""
+    known = session.store.setdefault("packages", {})
+    if key not in known:
+        from troupe._cluster import blobs
+
+        blob = blobs.put(session, make())
+        known[key] = {**blob, "sha256": blob["sha256"].hex()}
+    return known[key]
+
+
+def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
+    """The script as it is to be known in this process: where this host has no such file, by a copy of it."""
+    file = script.get("file")
+    if file is None or "source" not in script or os.path.exists(file):
+        return script
+    source = script["source"]
+    if "zip" in source:
+        packed = base64.b64decode(source["zip"])
+        digest = hashlib.sha256(packed).hexdigest()
+        folder = str(packages.made_once(f"package-{digest[:32]}", lambda made: packages.unpack(packed, made)))
+    else:
+        folder = _fetched(source, session, f"the script {file}")
+    return {**script, "file": os.path.join(folder, os.path.basename(file))}
+
+
+def _fetched(package: Mapping[str, Any], session: Any, what: str) -> str:
+    """The folder of this host that has what was packed."""
+    def make(folder: Path) -> None:
+        from troupe._cluster import blobs
+
+        if session is None:
+            raise NotHereYet(f"{what} was not on this host yet")
+        packages.unpack(blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what), folder)
+
+    return str(packages.made_once(f"package-{package['sha256'][:32]}", make))
+
+
+def _enter_module(directory: Mapping[str, Any], session: Any) -> str:
+    """What is put on the import path for a package's directory: the folder that has it."""
+    if "package" in directory and directory["host"] != _identity.boot_id():
+        return _folder(directory, session, "py_modules")  # of a file: on no host the folder that it lies in
+    return os.path.dirname(directory["path"])
+
+
+def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
+    """The directory itself on its own host; elsewhere its package, unpacked."""
+    if directory["host"] == _identity.boot_id():
+        return directory["path"]
+    package = directory.get("package")
+    if package is None:
+        raise exceptions.RuntimeEnvSetupError(
+            f"runtime_env[{key!r}]: {directory['path']} is on another host, and this one was not in the cluster when this "
+            "was asked for\n  ask again, now that the node is there")
+    return _fetched(package, session, f"the package of runtime_env[{key!r}]")
+
+
+def _installed(requirements: list[str], timeout_s: float) -> str:
+    """The folder these are installed in on this host, for this Python; pip runs where they are not, for `timeout_s` at most (-1: any)."""
+    digest = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()
+    return str(packages.made_once(f"pip-{digest[:32]}", lambda folder: _install(requirements, folder, timeout_s)))
+
+
+def _install(requirements: list[str], folder: Path, timeout_s: float) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
+               "--target", str(folder), "--", *requirements]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=None if timeout_s == -1 else timeout_s)
+    except subprocess.TimeoutExpired:
+        raise exceptions.RuntimeEnvSetupError(
+            f"pip install {' '.join(requirements)} was not done within {timeout_s:g} s\n"
+            "  runtime_env['config'] = {'setup_timeout_seconds': ...} gives it longer") from None
+    if done.returncode != 0:
+        said = "\n".join("    " + line for line in done.stdout.rstrip().splitlines()[-_OUTPUT_LINES:])
+        raise exceptions.RuntimeEnvSetupError(
+            f"pip install {' '.join(requirements)} ended with {done.returncode} on {os.uname().nodename}\n{said}")

@@ -1,0 +1,199 @@
+"""Exceptions on their way to another process.
+
+Pickle makes an exception anew by calling its class with its `args`. One whose `__init__` gives `Exception` something else than it
+takes itself, as most with several parameters do, is pickled and cannot be loaded:
+
+    class Refused(Exception):
+        def __init__(self, code, path):
+            super().__init__(f"{code} for {path}")
+            self.code = code
+"""
+from __future__ import annotations
+
+import contextlib
+import copyreg
+import types
+from typing import Any
+
+from troupe import _pickled
+
+told: set[type] = set()
+"""Classes that have a serializer of the user's."""
+
+_HEAP_TYPE = 1 << 9  # of a class's flags: it was made by Python code
+_of_all, _of_groups = vars(BaseException), vars(BaseExceptionGroup)
+
+
+def dict_of(error: BaseException) -> dict[str, Any]:
+    """Its attributes, whatever its class says of `__dict__`."""
+    return _of_all["__dict__"].__get__(error)
+
+
+def made(cls: type[BaseException], like: BaseException) -> Any:
+    """One of `cls` with what Python keeps of `like`, of whose class `cls` is too: no code of that class runs."""
+    args = _of_all["args"].__get__(like)
+    given = args
+    if isinstance(like, BaseExceptionGroup):
+        given = _of_groups["message"].__get__(like), list(_of_groups["exceptions"].__get__(like))
+    error = _new(cls, given)
+    dict_of(error).update(dict_of(like))
+    _of_all["args"].__set__(error, args)
+    for kind in type(like).__mro__:
+        _copy_members(kind, like, error)
+    return error
+
+
+def _plain(cls: type, name: str = "") -> type:
+    """The first of its bases that is Python's own, and defines `name`."""
+    return next(each for each in cls.__mro__ if not each.__flags__ & _HEAP_TYPE and (not name or name in vars(each)))
+
+
+def _new(cls: type[BaseException], args: tuple) -> Any:
+    for kind in cls.__mro__:
+        if kind.__flags__ & _HEAP_TYPE or "__new__" not in vars(kind):
+            continue
+        try:
+            return kind.__new__(cls, *args)
+        except TypeError:  # Python makes a class of several bases by the constructor of one of them alone; never by MemoryError's own
+            continue
+    return BaseException.__new__(cls, *args)
+
+
+def _copy_members(kind: type, like: BaseException, error: BaseException) -> None:
+    """What is kept outside of the attributes' dict: OSError.errno, ImportError.name, what a class has in `__slots__`."""
+    if kind is BaseException or not issubclass(kind, BaseException):
+        return
+    for name, member in tuple(vars(kind).items()):
+        if name in ("__dict__", "__weakref__") or not isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType):
+            continue
+        try:
+            member.__set__(error, member.__get__(like))
+        except (AttributeError, TypeError):  # it has no value, or cannot be set
+            continue
+
+
+class _Carried:
+    """Stands for an exception in a pickle."""
+
+    def __init__(self, parts: tuple) -> None:
+        self._cls, self._args, *self._state = parts
+
+    def __reduce__(self) -> tuple:
+        return _pickled.arrived_error, (self._cls, self._args, *self._state)
+
+
+def carried(error: Any) -> Any:
+    """What to pickle for `error`, so that it loads whatever its class does when one is made or changed; of a group each
+    in it as well. Itself where its class says how it is pickled, or does nothing; also what is no exception."""
+    kind = type(error)
+    if not isinstance(error, BaseException) or _says_how(kind):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        inside = [carried(each) for each in _of_groups["exceptions"].__get__(error)]
+        return _Carried((kind, (_of_groups["message"].__get__(error), inside), {**dict_of(error), **_in_slots(error)}))
+    slots = _in_slots(error)
+    if not slots and not _has_code(kind):
+        return error
+    cls, args, *state = vars(_plain(kind, "__reduce__"))["__reduce__"](error)
+    return _Carried((cls, args, {**(state[0] or {}), **slots} if state else slots))
+
+
+def reduced(error: BaseException) -> Any:
+    """How a pickler is to take an exception that is part of a value; NotImplemented: as ever.
+
+    Its attributes come last: they may name the exception itself.
+    """
+    stands = carried(error)
+    if stands is error:
+        return NotImplemented
+    make, (cls, args, *state) = stands.__reduce__()
+    return (make, (cls, args), state[0], None, None, _pickled.error_state) if state and state[0] else (make, (cls, args))
+
+
+def without_what_cannot_be(error: BaseException) -> Any:
+    """The same for an exception that could not be pickled: less the attributes that cannot be, with the texts of such arguments.
+    None for one of the runtime's classes that are made on demand."""
+    if hasattr(type(error), "_dual_of"):
+        return None
+    args = tuple(each if _goes(each) else str(each) for each in _of_all["args"].__get__(error))
+    if isinstance(error, BaseExceptionGroup):
+        inside = [without_what_cannot_be(each) for each in _of_groups["exceptions"].__get__(error)]
+        args = _of_groups["message"].__get__(error), inside
+    attributes = {**dict_of(error), **_in_slots(error)}
+    return _Carried((type(error), args, {name: value for name, value in attributes.items() if _goes(value)}))
+
+
+def _says_how(kind: type) -> bool:
+    by_users = kind.__reduce__ is not vars(_plain(kind, "__reduce__"))["__reduce__"] or kind.__reduce_ex__ is not object.__reduce_ex__
+    return by_users or kind in told or kind in copyreg.dispatch_table
+
+
+def _in_slots(error: BaseException) -> dict[str, Any]:
+    """What it has in the `__slots__` of classes of the user's, which Python does not pickle."""
+    found = {}
+    for kind in type(error).__mro__:
+        if not kind.__flags__ & _HEAP_TYPE:
+            continue
+        for name, member in vars(kind).items():
+            if isinstance(member, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # it has no value
+                    found.setdefault(name, member.__get__(error))
+    return found
+
+
+def _has_code(kind: type) -> bool:
+    """Whether the user's code runs when one is made, or changed."""
+    plain = _plain(kind)
+    return any(getattr(kind, name) is not getattr(plain, name) for name in ("__init__", "__new__", "__setattr__"))
+
+
+def _goes(value: Any) -> bool:
+    from troupe._code.capture import cloudpickled
+
+    try:
+        cloudpickled(value)
+    except Exception:
+        return False
+    return True
+
+
+def set_state(error: BaseException, state: dict[str, Any]) -> None:
+    """The attributes of an exception that has arrived."""
+    _set_state(error, state)
+
+
+def arrived(cls: type[BaseException], args: tuple, state: dict[str, Any] | None = None) -> BaseException:
+    error = _of_class(cls, args)
+    if _plain(cls, "__reduce__") is BaseException and not issubclass(cls, BaseExceptionGroup):
+        _of_all["args"].__set__(error, args)  # not what __init__ makes of them
+    if state:
+        _set_state(error, state)
+    return error
+
+
+def _of_class(cls: type[BaseException], args: tuple) -> BaseException:
+    """Made by its class, or past it where that does not take its `args`, or raises whatever it may."""
+    try:
+        return cls(*args)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        error = _new(cls, args)
+    with contextlib.suppress(Exception):  # of other arguments than Python's own class takes
+        _plain(cls).__init__(error, *args)
+    return error
+
+
+def _set_state(error: BaseException, state: dict[str, Any]) -> None:
+    if type(error).__setstate__ is not BaseException.__setstate__:
+        with contextlib.suppress(Exception):
+            return error.__setstate__(state)
+    for name, value in state.items():
+        try:
+            BaseException.__setattr__(error, name, value)
+        except Exception:  # a property of the class that cannot be set
+            dict_of(error)[name] = value
+    return None
+
+
+_arrived = _pickled.arrived_error  # by this name older pickles know it

@@ -1,0 +1,194 @@
+"""An actor's process, from ActorBegin to its end: construct, serve, leave."""
+from __future__ import annotations
+
+import inspect
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from troupe import _callbacks, exceptions
+from troupe._cluster import session as _session
+from troupe._process import exit as _leave, failures, finish, process_groups, stopping
+from troupe._actors.method_options import Traits
+from troupe._process.channel import ProcessChannel
+
+
+ASYNC_CONCURRENCY = 1000
+REPR_CHARS_MAX = 256
+
+
+class ActorContext:
+    """What an actor process knows of itself; `current` is None elsewhere."""
+
+    current: "ActorContext | None" = None
+
+    def __init__(self, begin: dict) -> None:
+        self.actor = begin["actor"]
+        self.name = begin["name"]
+        self.class_name = begin["class_name"]
+        self.node = begin["node"]
+        self.node_name = begin["node_name"]
+        self.gpu_ids = list(begin["gpu_ids"])
+        self.group = ""  # the user's, not the one that reserves what it holds alone
+        self.captures = False  # whether what is made here goes into that group too
+        self.resources: dict[str, float] = {}  # that it holds while it runs
+        self.incarnation = begin["incarnation"]
+        self.traits = Traits()
+
+
+def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
+    """Lives the actor's life; leaves by os._exit."""
+    session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
+    _session.set_current(session)
+    ActorContext.current = ActorContext(begin)
+    process_groups.prepare()
+    stopping.install()
+    living, traits, running, loop = _construct(channel, begin, attachment)
+    ActorContext.current.traits = traits
+    from troupe import _calls
+
+    server = _calls.listen(begin["socket_path"], channel.control)
+    channel.send("ActorReady", {"failed": False, "repr_name": _repr_of(living[0])})
+    channel.started()
+    left = _calls.serve(
+        server, living[0], find=lambda name: find(living[0], traits, name), groups=running["groups"],
+        max_concurrency=running["max_concurrency"] or (1 if loop is None else ASYNC_CONCURRENCY), loop=loop)
+    finish.let_go_of_all(living)
+    if left is not None and left.code:
+        _crash(left)
+    del left  # its frames hold the instance
+    _end(channel, living, loop)
+
+
+def _repr_of(instance: Any) -> str:
+    """How an instance of a class with a `__repr__` of its own is shown, in one line; "" of others, and where that raises."""
+    if type(instance).__repr__ is object.__repr__:
+        return ""
+    try:
+        text = str(repr(instance))
+    except Exception as error:
+        _callbacks.report(f"repr() of the actor {ActorContext.current.class_name if ActorContext.current else ''}", error)
+        return ""
+    line = text.partition("\n")[0]
+    return line if len(line) <= REPR_CHARS_MAX else line[:REPR_CHARS_MAX - 3] + "..."
+
+
+def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple:
+    """What `loaded()` gives once the maker, on another host, has brought the refs inside the constructor's arguments."""
+    from troupe import _calls
+    from troupe._actors import constructor
+
+    brought = constructor.Brought(loaded)
+    server = _calls.listen(begin["socket_path"], channel.control)
+    enough = threading.Timer(constructor.BRINGING_S, server.stop)
+    enough.daemon = True
+    enough.start()
+    channel.send("ActorReady", {"failed": False, "awaits": True})
+    _calls.serve(server, brought)
+    enough.cancel()
+    enough.join()  # it has the server, which is to be gone before the next one listens there
+    return brought.given()
+
+
+def find(instance: Any, traits: Traits, name: str) -> Any:
+    """What a call of `name` runs, and its concurrency group. Raises AttributeError."""
+    own = getattr(type(instance), "__troupe_find__", None)
+    if own is not None:
+        return own(instance, name)
+    if name == "__ray_ready__":
+        return lambda: True
+    if name == "__ray_call__":
+        return lambda function, /, *args, **kwargs: function(instance, *args, **kwargs)
+    if name == "__ray_terminate__":
+        return _terminate
+    options = traits.options_of(name)
+    return _method_of(instance, name), options.concurrency_group if options is not None else None
+
+
+def _method_of(instance: Any, name: str) -> Any:
+    """The method of that name as its class has it: an attribute of the instance does not hide it."""
+    kind = type(instance)
+    for each in kind.__mro__:
+        if name in vars(each):
+            found = vars(each)[name]
+            bind = getattr(type(found), "__get__", None)
+            return found if bind is None else bind(found, instance, kind)
+    return getattr(instance, name)
+
+
+def _terminate() -> None:
+    raise exceptions.ActorExit(0)
+
+
+def _crash(left: SystemExit) -> NoReturn:
+    """A method called sys.exit() with another code than 0: that is the process's, and its stderr says where it was."""
+    if stopping.signal_of(left):
+        stopping.leave_by(stopping.signal_of(left))
+    assert left.__traceback__ is not None
+    traceback.print_exception(left.with_traceback(left.__traceback__.tb_next))  # not where the runtime caught it
+    _leave.leave(left.code & 0xFF or 1 if isinstance(left.code, int) else 1)
+
+
+def _end(channel: ProcessChannel, living: list[Any], loop: Any) -> NoReturn:
+    """A method ended the actor: its own last word, then the process, whose worker is told that it is meant: it is not started again."""
+    def is_meant() -> None:
+        channel.send("RankResult", {"outcome": "succeeded"})
+        channel.finish()
+
+    _leave.last_word = is_meant
+    try:
+        hook = getattr(living[0], "__ray_shutdown__", None)
+        said = hook() if callable(hook) else None
+        if loop is not None and hasattr(said, "__await__"):
+            loop.run_until_complete(said)
+        del hook, said
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _leave.leave(0)
+
+
+def _made(cls: type, args: tuple, kwargs: dict, loop: Any) -> Any:
+    """An instance; an `async def __init__` runs on the loop, to its end."""
+    if not inspect.iscoroutinefunction(cls.__init__):
+        return cls(*args, **kwargs)
+    instance = cls.__new__(cls) if cls.__new__ is object.__new__ else cls.__new__(cls, *args, **kwargs)
+    loop.run_until_complete(instance.__init__(*args, **kwargs))
+    return instance
+
+
+def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple[list[Any], Traits, dict, Any]:
+    """The instance, as the only one of a list that nothing else holds, and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
+    from troupe._actors import constructor
+    from troupe._code import runtime_env
+    from troupe._process import rank
+
+    loaded = False
+    try:
+        runtime_env.enter(_session.current())
+        cls, args, kwargs, traits, running = constructor.load(
+            rank.read_payload(begin, attachment), lambda loaded: _brought(channel, begin, loaded))
+        loaded = True
+        ActorContext.current.group = running["group"]
+        ActorContext.current.captures = running["captures"]
+        ActorContext.current.resources = running["resources"]
+        grace = running.get("exit_grace")
+        _leave.exit_grace_s = _leave.EXIT_GRACE_S if grace is None else float(grace)
+        loop = None
+        if traits.is_async:
+            import asyncio
+
+            from troupe._process import event_loop
+
+            loop = event_loop.new()
+            asyncio.set_event_loop(loop)  # for a constructor that asks for it
+        return [_made(cls, args, kwargs, loop)], traits, running, loop
+    except BaseException as error:
+        cause = ""
+        if not loaded and isinstance(error, ImportError):
+            cause = failures.explain_import(error, f"the actor class {begin['class_name']}")
+        failure = failures.fields_of(error, cause=cause)
+        channel.send("ActorReady", {"failed": True, "failure": failure}, failures.pickled(error))
+        channel.finish()
+        _leave.leave(1)

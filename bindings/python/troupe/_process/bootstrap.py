@@ -1,0 +1,158 @@
+"""Makes a fresh process a rank, an actor or a store: one path after fork and after exec.
+
+`become_child` and `take_descriptors` are what only a forked child needs (death signal, session,
+descriptors, stdio). `prepare` (streams, seeds, who may read it) and then `apply_request` (environment, directory, import
+path, threads) are what both need. Then `serve` reads the first message of the control channel and
+becomes what it says.
+"""
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+from troupe._code import runtime_env
+from troupe._process import os_calls, threads
+
+# Of all processes that run user code, so that the kernel takes the largest of them; a half of the memory there is.
+OOM_SCORE = 500
+
+
+def become_child(keep: int, worker: int) -> None:
+    """First steps of a forked child of `worker`; of the descriptors, only stdio and `keep` stay.
+
+    Order matters: the death signal first, then the check that the worker did not end before it.
+    """
+    os_calls.die_with_parent()
+    if os.getppid() != worker:
+        os._exit(1)
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os_calls.close_all_but({0, 1, 2, keep})
+    os.set_inheritable(keep, False)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL if number != signal.SIGPIPE else signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def prepare(worker: int) -> None:
+    """What every process needs and no request changes: its streams, faulthandler, seeds, its reader.
+
+    `worker`: its process id. `troupe stack` reads from a child of the worker.
+    """
+    os_calls.let_read(worker)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    faulthandler.enable()
+    _seed()
+
+
+def take_descriptors(fds: list[int]) -> int:
+    """Puts stdout and stderr in their places; returns the control descriptor."""
+    control, out, err = fds
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.close(out)
+    os.close(err)
+    os.set_inheritable(control, False)
+    return control
+
+
+def apply_request(request: dict, base_path: list[str]) -> None:
+    """Environment, working directory, import path, affinity, title, threads of a ForkRequest; and who goes first
+    where memory runs out: not the worker, the zygote, what is parked or a store, without which others could not go on.
+
+    `base_path` is the interpreter's own sys.path, without the directory it was started in.
+    What is loaded already is told how many threads it has (`_process.threads`): it has read its own environment.
+    """
+    os.environ.clear()
+    os.environ.update({item["name"]: item["value"] for item in request["env"]})
+    runtime_env.begin()
+    _enter_directory(request["working_directory"])
+    extra = request["import_path"] or [os.getcwd()]
+    sys.path[:] = extra + [entry for entry in base_path if entry not in extra]
+    sys.argv[:] = ["troupe"]  # until the program's own are there
+    if request["kind"] != "store":
+        os_calls.raise_oom_score(OOM_SCORE)
+    if request["cpus"]:
+        os.sched_setaffinity(0, request["cpus"])
+    os_calls.set_title(request["title"] or f"troupe: {request['kind']}")
+    threads.follow(os.environ, request["threads"])
+
+
+def _enter_directory(path: str) -> None:
+    """The caller's directory where this host has it; else a line that says so, and where it is."""
+    try:
+        os.chdir(path or "/")
+    except OSError as error:
+        os.chdir("/")
+        os.write(2, f"troupe: the caller's directory {path} is not on this host ({error.strerror}); "
+                    "running in /\n".encode())
+
+
+def _seed() -> None:
+    """A fork copies the generators' states: without this every rank would draw the same numbers."""
+    import random
+
+    random.seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
+
+
+def base_path_of_interpreter(start_directory: str) -> list[str]:
+    """sys.path without what `python -m` put in front: the directory it was started in."""
+    return [entry for entry in sys.path if entry and entry != start_directory]
+
+
+def serve(control_fd: int, kind: str, zygote: socket.socket) -> NoReturn:
+    """Becomes what the first message on the control channel says; leaves by os._exit.
+
+    An actor keeps the socket to the zygote until it is ready for calls: its end says so.
+    """
+    from troupe._process.channel import ProcessChannel
+
+    channel = ProcessChannel(control_fd)
+    if kind == "actor":
+        channel.when_started(zygote.close)
+    else:
+        zygote.close()
+    become(channel, kind)
+
+
+def become(channel, kind: str) -> NoReturn:
+    """Runs the process's role to its end. Any error of ours ends it with a text and code 70."""
+    from troupe import _identity
+    from troupe._process import exit as _leave
+
+    try:
+        if kind == "store":
+            from troupe._process import store_host
+
+            channel.read_on()
+            store_host.run(channel)
+        first, fields, attachment = channel.first()
+        _identity.placed_on(fields["boot_id"])
+        channel.read_on()
+        if first == "RankBegin":
+            from troupe._process import rank
+
+            rank.run(channel, fields, attachment)
+        elif first == "ActorBegin":
+            from troupe._process import actor
+
+            actor.run(channel, fields, attachment)
+        else:
+            raise RuntimeError(f"the worker's first message is {first}, not RankBegin or ActorBegin")
+    except BaseException:  # the process has no one to raise to; its stderr is what people read
+        import traceback
+
+        traceback.print_exc()
+        _leave.leave(70)
+    _leave.leave(0)

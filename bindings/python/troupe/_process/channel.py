@@ -1,0 +1,149 @@
+"""A process's control channel to its worker, and the thread that reads it.
+
+`first()` reads what the process is to be, on the thread that asks; `read_on` starts the thread that reads
+from then on. It dispatches: RankRun to `wait_run()`, pushes to the session (`troupe._cluster.session`) once one
+is attached, ProcessStop to `_process.stopping`, ProcessEnd to `released()` where the process may take its own time, else to
+the end of the process. It answers nothing itself. When the channel ends, the
+worker is gone and so is this process.
+"""
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from troupe import _callbacks
+from troupe._process import exit as _leave, failures, stopping
+
+Message = tuple[str, dict, bytes]
+EXIT_WORKER_LOST = 75
+EXIT_DEAF = 70  # the thread that reads the channel has died
+_FIRST_KINDS = ("ForkRequest", "RankBegin", "ActorBegin")
+
+
+class ProcessChannel:
+    """Made once per process, after fork. Methods may be called from any thread."""
+
+    def __init__(self, descriptor: int) -> None:
+        from troupe._bridge import native
+
+        self.control = native.ControlClient.adopt(descriptor, peer="the worker")
+        self._run: queue.SimpleQueue[dict] = queue.SimpleQueue()
+        self._on_push: Callable[[str, dict, bytes], None] | None = None
+        self._before_end: list[Callable[[dict], None]] = []
+        self._when_started: Callable[[], None] | None = None
+        self._released = threading.Event()
+        self._when_released: Callable[[], None] | None = None
+        self._reader = threading.Thread(target=self._read, name="troupe-control", daemon=True)
+
+    def first(self) -> Message:
+        """The next message of those that say what the process is to be; before `read_on`."""
+        while True:
+            message = self._next()
+            if message is None:
+                _leave.leave_now(EXIT_WORKER_LOST)
+            if message[0] in _FIRST_KINDS:
+                return message
+            self._take(*message)
+
+    def read_on(self) -> None:
+        """Starts the thread that reads all that is still to come."""
+        self._reader.start()
+
+    def wait_run(self) -> dict:
+        """Waits for RankRun: all ranks are there."""
+        return self._run.get()
+
+    def released(self) -> None:
+        """Returns when this process is not needed any more: until then its connections to its peers stay."""
+        self._released.wait()
+
+    def when_released(self, action: Callable[[], None]) -> None:
+        """Runs `action()` on the control thread when this process is not needed any more."""
+        self._when_released = action
+
+    def send(self, kind: str, fields: dict, attachment: bytes = b"") -> None:
+        """Queues a one-way message; written in order by the native control thread."""
+        self.control.send(kind, fields, attachment)
+
+    def finish(self) -> None:
+        """Returns when what was sent has been handed to the kernel; the channel is then closed."""
+        self._before_end.clear()
+        self._on_push = None
+        self._closing = True
+        self.control.close()
+
+    def join(self) -> None:
+        """After `finish`: returns when the thread that reads has ended."""
+        self._reader.join()
+
+    def when_started(self, action: Callable[[], None]) -> None:
+        """What `started` runs, once."""
+        self._when_started = action
+
+    def started(self) -> None:
+        """The process is ready for what it is for."""
+        action, self._when_started = self._when_started, None
+        if action is not None:
+            action()
+
+    def on_push(self, handler: Callable[[str, dict, bytes], None]) -> None:
+        """Where pushes of the head go from now on."""
+        self._on_push = handler
+
+    def before_end(self, action: Callable[[dict], None]) -> None:
+        """Runs `action(ProcessEnd's fields)` on the control thread before the process ends."""
+        self._before_end.append(action)
+
+    _closing = False
+
+    def _read(self) -> None:
+        try:
+            while True:
+                message = self._next()
+                if message is None:
+                    if self._closing:
+                        return
+                    _leave.leave_now(EXIT_WORKER_LOST)
+                self._take(*message)
+        except BaseException as died:  # nobody could tell this process anything any more
+            _callbacks.report("the thread that reads the channel to the worker", died)
+            _leave.leave_now(EXIT_DEAF)
+
+    def _take(self, kind: str, fields: dict, attachment: bytes) -> None:
+        if kind == "RankRun":
+            self._run.put(fields)
+        elif kind == "ProcessStop":
+            if fields["where"]:
+                _callbacks.run("what says where the program is", self._say_where)
+            if fields["signal"]:
+                _callbacks.run("what tells the program to stop", stopping.tell, fields)
+                self._release()
+        elif kind == "ProcessEnd":
+            if fields["own_time"]:
+                self._release()
+            else:
+                self._end(fields)
+        elif self._on_push is not None:
+            _callbacks.run(f"what hears of a {kind} from the head", self._on_push, kind, fields, attachment)
+
+    def _next(self) -> Message | None:
+        try:
+            message = self.control.next_push()
+        except Exception:  # the channel ended: whatever its words, the meaning is the same
+            return None
+        return None if message is None else tuple(message[:3])
+
+    def _say_where(self) -> None:
+        self.send("ProcessWhere", {"text": failures.where()})
+
+    def _release(self) -> None:
+        self._released.set()
+        if self._when_released is not None:
+            _callbacks.run("what was to run once the process is not needed", self._when_released)
+
+    def _end(self, fields: dict[str, Any]) -> None:
+        for action in self._before_end:
+            _callbacks.run("what was to run before the end of the process", action, fields)
+        _leave.leave_now(fields["exit_code"])

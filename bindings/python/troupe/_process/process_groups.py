@@ -1,0 +1,136 @@
+"""Process groups of torch that are made, destroyed and made again: the store's keys of each are its own.
+
+torch names its groups by a counter that destroying the default group sets back to 0, and finds the other ranks' addresses in the
+store under that name. The store outlives the group here, as under torchrun: a group made anew would read the addresses of the former
+one, and connect to ports that nobody listens at. So the counter goes on from a number that no group before has had. All ranks of
+an epoch destroy the same groups, so they count alike; another epoch has a store of its own. A group that its own ranks alone make
+(`use_local_synchronization`) is named by a hash of them: when there was one of that name before, it gets a number as well.
+
+And a group that was destroyed while a DistributedDataParallel module lives is not let go of by that module's Reducer, in C++ and with the
+GIL: the group's destructor joins a thread that may wait for the GIL (pytorch#56297), and a rank that returned would never leave.
+"""
+from __future__ import annotations
+
+import sys
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from troupe._process import rendezvous
+
+_MODULE = "torch.distributed.distributed_c10d"
+_PARALLEL = "torch.nn.parallel.distributed"
+GROUPS_OF_A_WORLD = 1 << 20
+_worlds = 0  # default groups that were destroyed here
+_named: Counter[str] = Counter()  # name that is a hash of ranks -> how many groups have had it
+
+
+def prepare() -> None:
+    """Changes torch's modules as said above, and where its groups meet (`_process.rendezvous`), now or when they are imported. Once a process."""
+    after_import({_MODULE: _wrap, _PARALLEL: _wrap_parallel, rendezvous.MODULE: rendezvous.wrap})
+
+
+def after_import(changes: dict[str, Callable[[Any], None]]) -> "_AfterImport":
+    """Changes these modules, now or when they are imported, unless what is returned is told to forget it."""
+    for name, change in changes.items():
+        if name in sys.modules:
+            change(sys.modules[name])
+    later = _AfterImport({name: change for name, change in changes.items() if name not in sys.modules})
+    if later.waits():
+        sys.meta_path.insert(0, later)
+    return later
+
+
+def _wrap(module: Any) -> None:
+    destroy = module.destroy_process_group
+    if hasattr(destroy, "_troupe_original"):
+        return
+
+    def destroy_process_group(group: Any = None) -> Any:
+        global _worlds
+        there = module.is_initialized()
+        done = destroy(group)
+        if there and not module.is_initialized():
+            _worlds += 1
+            module._world.group_count = _worlds * GROUPS_OF_A_WORLD
+        return done
+
+    _name_once(module)
+    destroy_process_group.__doc__ = destroy.__doc__
+    destroy_process_group._troupe_original = destroy  # type: ignore[attr-defined]
+    module.destroy_process_group = destroy_process_group
+    package = sys.modules.get("torch.distributed")
+    if package is not None and hasattr(package, "destroy_process_group"):
+        package.destroy_process_group = destroy_process_group  # type: ignore[attr-defined]
+
+
+def _name_once(module: Any) -> None:
+    name_of = getattr(module, "_process_group_name", None)
+    if name_of is None:  # torch before it had such names
+        return
+
+    def process_group_name(ranks: Any, use_hashed_name: bool) -> str:
+        name = name_of(ranks, use_hashed_name)
+        if not use_hashed_name or name in module._world.pg_names.values():
+            return name  # the counter tells them apart; or it is taken just now, and torch says so
+        _named[name] += 1
+        return name if _named[name] == 1 else type(name)(f"{name}_{_named[name]}")
+
+    module._process_group_name = process_group_name
+
+
+def _wrap_parallel(module: Any) -> None:
+    cls = module.DistributedDataParallel
+    make = cls._ddp_init_helper
+    if hasattr(make, "_troupe_original"):
+        return
+
+    def _ddp_init_helper(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        # Held by a callback of the Reducer's end, which runs after its destructor: Python is the last to let go of the group.
+        weakref.finalize(self.reducer, _let_go, self.process_group).atexit = False
+
+    _ddp_init_helper._troupe_original = make  # type: ignore[attr-defined]
+    cls._ddp_init_helper = _ddp_init_helper
+
+
+def _let_go(group: Any) -> None:
+    """The Reducer is gone."""
+
+
+class _AfterImport:
+    """Meta-path finder that changes modules right after they have been executed."""
+
+    def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
+        self._changes = changes
+
+    def waits(self) -> bool:
+        """Whether a module is still to come."""
+        return bool(self._changes)
+
+    def forget(self) -> None:
+        """Changes nothing any more."""
+        self._changes.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        change = self._changes.pop(name, None)
+        if change is None:
+            return None
+        if not self._changes:
+            self.forget()
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return None
+        run = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            run(module)
+            change(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,205 @@
+"""A rank of a launch, from RankBegin to the end of its process.
+
+Distributed mode: load the function, report RankPrepared, wait for RankRun, run, send RankResult,
+wait until it may leave, for its peers may still be connected to it. Driver mode: rank 0 is in `_process.driver`; the
+others serve calls here until ProcessEnd.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from troupe._cluster import session as _session
+from troupe._process import exit as _leave, failures, finish, process_groups, rendezvous, stopping
+from troupe._process.channel import ProcessChannel
+
+RESULT_INLINE_BYTES_MAX = 8 << 20
+RESULT_BYTES_MAX = 256 << 20
+
+
+def read_payload(begin: dict, attachment: bytes) -> bytes:
+    """The pickled function: the attachment, or the file a large one was put into."""
+    if not begin["payload_path"]:
+        return attachment
+    with open(begin["payload_path"], "rb") as file:
+        return file.read()
+
+
+def load_function(begin: dict, attachment: bytes, session: _session.Session) -> tuple[Any, tuple, dict]:
+    """(function, args, kwargs) of a launch's payload. Raises what unpickling raises."""
+    from troupe._code import runtime_env, user_main
+
+    runtime_env.enter(session)
+    function, args, kwargs = user_main.loads(read_payload(begin, attachment), alone=True)
+    return function, args, kwargs
+
+
+def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
+    """Lives the rank's life; leaves by os._exit."""
+    from troupe.launch import _context
+
+    process_groups.prepare()
+    _leave.exit_grace_s = begin["exit_grace_ms"] / 1000
+    stopping.install()
+    context = _context.enter(begin)
+    if begin["mode"] == "driver":
+        if begin["rank"] == 0:
+            from troupe._process import driver
+
+            driver.run(channel, begin, attachment, context)
+        _serve(channel, begin, context)
+    session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
+    _session.set_current(session)
+    loaded = prepare(channel, begin, attachment, session)
+    finish.let_go_of(loaded[0])
+    start(channel, context)
+    outcome = call(begin, *loaded)
+    del loaded
+    send_result(channel, begin, outcome)
+
+
+def prepare(channel: ProcessChannel, begin: dict, attachment: bytes,
+            session: _session.Session) -> tuple[Any, tuple, dict]:
+    """Loads the function and reports it; a function that cannot be loaded ends the process."""
+    loaded = _or_end(channel, begin, lambda: load_function(begin, attachment, session))
+    channel.send("RankPrepared", {"serving": False})
+    return loaded
+
+
+def _or_end(channel: ProcessChannel, begin: dict, step: Callable[[], Any]) -> Any:
+    """What `step` returns; what it raises is reported, and ends the process."""
+    try:
+        return step()
+    except BaseException as error:
+        cause = ""
+        if isinstance(error, ImportError):
+            cause = failures.explain_import(error, f"the function {begin['name'] or 'of the launch'}")
+        failure = failures.fields_of(error, rank=begin["rank"], cause=cause)
+        channel.send("RankPrepared", {"failure": failure}, failures.pickled(error))
+        channel.finish()
+        _leave.leave(1)
+
+
+def start(channel: ProcessChannel, context) -> dict:
+    """Waits until all ranks are there; sets the variables known only now."""
+    roster = channel.wait_run()
+    os.environ.update({item["name"]: item["value"] for item in roster["env"]})
+    rendezvous.enter_rank(alone=context.world_size == 1 or context.is_driver)
+    context.published(roster)
+    return roster
+
+
+class Ended:
+    """How user code ended: outcome, exit code, the value or exception pickled, and the Failure."""
+
+    def __init__(self, value: bytes = b"", failure: dict | None = None, exit_code: int = 0, *,
+                 stopped: bool = False) -> None:
+        self.outcome = "cancelled" if stopped else "failed" if failure else "succeeded"
+        self.value = value
+        self.failure = failure or {}
+        self.exit_code = exit_code
+
+
+def call(begin: dict, function: Any, args: tuple, kwargs: dict) -> Ended:
+    """Runs user code and says how it ended; nothing it raises escapes."""
+    rank = begin["rank"]
+    try:
+        try:
+            value = function(*args, **kwargs)
+        finally:
+            stopping.finished()
+            _show_last_words()
+    except BaseException as raised:
+        error = stopping.verdict_on(raised)
+        if error is None:
+            return _stopped(rank)
+        if isinstance(error, SystemExit):
+            return _exited(rank, error)
+        failure = failures.fields_of(error, rank=rank)
+        return Ended(failures.pickled(error), failure, 1)
+    if stopping.told() is not None:
+        return _stopped(rank)
+    return _pack(rank, value)
+
+
+def _stopped(rank: int) -> Ended:
+    told = stopping.told() or {}
+    code = told.get("exit_code") or 1
+    return Ended(b"", {"rank": rank, "cause": told.get("reason", ""), "exit_code": code}, code, stopped=True)
+
+
+def _show_last_words() -> None:
+    """Of the actors that the code made: what they have said is shown before the rank ends."""
+    session = _session.current_or_none()
+    outputs = session.store.get("outputs") if session is not None else None
+    if outputs is not None:
+        outputs.close()
+
+
+def _exited(rank: int, error: SystemExit) -> Ended:
+    """sys.exit(0) is success with None; any other code is failure with that code; a signal from elsewhere is one too."""
+    number = stopping.signal_of(error)
+    if number:
+        failure = failures.fields_of(error, rank=rank, exit_code=128 + number)
+        failure.update(signal=number, exception_type="", traceback="", cause=f"{signal.Signals(number).name} from elsewhere")
+        return Ended(b"", failure, 128 + number)
+    if error.code is None or error.code == 0:
+        return _pack(rank, None)
+    code = error.code
+    if not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    code = code & 0xFF or 1
+    failure = failures.fields_of(error, rank=rank, exit_code=code, cause=f"sys.exit({error.code!r})")
+    return Ended(failures.pickled(error), failure, code)
+
+
+def _pack(rank: int, value: Any) -> Ended:
+    from troupe._code.capture import cloudpickled
+
+    try:
+        data = cloudpickled(value)
+        size = len(data)
+        if size > RESULT_BYTES_MAX:
+            raise ValueError(f"the result of rank {rank} ({type(value).__name__}) is {size / 2**20:.0f} MiB "
+                             f"pickled; the limit is {RESULT_BYTES_MAX >> 20} MiB: write it to a file instead")
+        return Ended(data)
+    except Exception as error:
+        if not isinstance(error, ValueError) or "the limit is" not in str(error):
+            error = TypeError(f"the result of rank {rank} ({type(value).__name__}) cannot be pickled: {error}")
+        return Ended(failures.pickled(error), failures.fields_of(error, rank=rank), 1)
+
+
+def send_result(channel: ProcessChannel, begin: dict, ended: Ended) -> NoReturn:
+    """Sends RankResult, a large value by file; leaves when it may."""
+    fields = {"outcome": ended.outcome, "failure": ended.failure}
+    data = ended.value
+    if len(data) > RESULT_INLINE_BYTES_MAX:
+        with open(begin["result_path"], "wb") as file:
+            file.write(data)
+        fields["in_file"], data = True, b""
+    _leave.flush()
+    channel.send("RankResult", fields, data)
+    channel.released()
+    _leave.leave(ended.exit_code)
+
+
+def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
+    """A rank that is not the driver: runs what the driver sends until the marker ends it."""
+    from troupe import _calls
+    from troupe._code import runtime_env
+    from troupe.launch._group import RankService
+
+    server = _calls.listen(begin["socket_path"], channel.control)
+    if runtime_env.VARIABLE in os.environ:
+        session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
+        _or_end(channel, begin, lambda: runtime_env.enter(session))
+    channel.when_released(server.stop)
+    channel.send("RankPrepared", {"serving": True})
+    start(channel, context)
+    _calls.serve(server, RankService(context))
+    stopping.finished()
+    _leave.leave(0)

@@ -1,0 +1,157 @@
+"""Where torch's process groups of this process meet: at the launch's store, or at an address of this process's own.
+
+The ranks of a gang meet at their launch's store, which is in a process of its own, so they are told to be its clients and never to
+host one (TORCHELASTIC_USE_AGENT_STORE). A group of another address would wait there for a server that nobody starts: it is refused.
+
+A rank that is alone, a driver, and a plain call have an address of their own: a port that is reserved, bound without listening, so
+that whoever asks for a group may serve there: this process, in which the store is made at that moment, or children that inherit the
+variables. Programs that set MASTER_PORT themselves and start their ranks by torch.multiprocessing work there as they do anywhere.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+MODULE = "torch.distributed.rendezvous"
+HOST = "127.0.0.1"
+CLIENT_ONLY = "TORCHELASTIC_USE_AGENT_STORE"
+_NAMES = ("MASTER_ADDR", "MASTER_PORT", CLIENT_ONLY)
+_BACKLOG = 128
+
+
+class OwnAddress:
+    """A port that no one else is given, and the store that is made there once it is asked for."""
+
+    def __init__(self) -> None:
+        self._reserved = _bound(0)
+        self.port = self._reserved.getsockname()[1]
+        self._pid = os.getpid()
+        self._store: Any = None
+        self._groups = 0
+        self._lock = threading.Lock()
+
+    def variables(self) -> dict[str, str]:
+        """What a program finds it by."""
+        return {"MASTER_ADDR": HOST, "MASTER_PORT": str(self.port)}
+
+    def is_here(self, port: int) -> bool:
+        """Whether a group of this process alone at `port` is served by this object; not in its forked children."""
+        return port == self.port and os.getpid() == self._pid
+
+    def store(self, timeout: Any) -> Any:
+        """A store for one more group: each has keys of its own, for torch counts its groups from 0 again after the last is destroyed."""
+        from torch.distributed import PrefixStore, TCPStore
+
+        with self._lock:
+            if self._store is None:
+                listener = _bound(self.port)
+                listener.listen(_BACKLOG)
+                self._store = TCPStore(HOST, self.port, 1, True, timeout, master_listen_fd=listener.detach())
+            self._groups += 1
+            return PrefixStore(f"group {self._groups}", self._store)
+
+    def close(self) -> None:
+        """Gives the port back; the store lives as long as groups that use it."""
+        self._store = None
+        self._reserved.close()
+
+
+def _bound(port: int) -> socket.socket:
+    """Bound without listening: with SO_REUSEADDR others of this address may be bound too, and one of them listens."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind((HOST, port))
+    return made
+
+
+_own: OwnAddress | None = None
+_of_launch: dict[str, str] = {}
+_inside = 0
+_swapped: dict[str, str | None] = {}
+_lock = threading.Lock()
+
+
+def enter_rank(*, alone: bool) -> None:
+    """The roster's variables are there. `alone`: groups of the program's own, if any, are made here, not with other ranks."""
+    global _own
+    _of_launch.update({name: os.environ[name] for name in _NAMES if name in os.environ})
+    if alone and "MASTER_PORT" in _of_launch:  # else there is no torch
+        _own = OwnAddress()
+        os.environ.update(_own.variables())
+        os.environ.pop(CLIENT_ONLY, None)
+
+
+@contextlib.contextmanager
+def with_all_ranks() -> Iterator[None]:
+    """For a driver's part of a run: meanwhile the variables are those by which the launch's ranks meet. From any thread."""
+    global _inside
+    with _lock:
+        _inside += 1
+        if _inside == 1 and _own is not None:
+            _swapped.update({name: os.environ.get(name) for name in _NAMES})
+            os.environ.update(_of_launch)
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                restore(_swapped)
+                _swapped.clear()
+
+
+@contextlib.contextmanager
+def of_plain_call() -> Iterator[OwnAddress]:
+    """An address of this process's own while a plain call runs."""
+    global _own
+    from troupe._process import process_groups
+
+    own = _own = OwnAddress()
+    finder = process_groups.after_import({MODULE: wrap})
+    try:
+        yield own
+    finally:
+        _own = None
+        finder.forget()
+        own.close()
+
+
+def restore(before: dict[str, str | None]) -> None:
+    """The variables as they were; None: not set."""
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def wrap(module: Any) -> None:
+    """Changes torch's rendezvous as said above."""
+    make = getattr(module, "_create_c10d_store", None)
+    if make is None or hasattr(make, "_troupe_original"):
+        return
+
+    def _create_c10d_store(hostname: str, port: int, rank: int, world_size: int, timeout: Any, *args: Any, **kwargs: Any) -> Any:
+        if _own is not None and rank == 0 and world_size == 1 and _own.is_here(port):
+            return _own.store(timeout)
+        _refuse_foreign(hostname, port)
+        return make(hostname, port, rank, world_size, timeout, *args, **kwargs)
+
+    _create_c10d_store._troupe_original = make  # type: ignore[attr-defined]
+    module._create_c10d_store = _create_c10d_store
+
+
+def _refuse_foreign(hostname: str, port: int) -> None:
+    """Raises RuntimeError where a rank would wait for a server that its launch does not have."""
+    there = _of_launch.get("MASTER_PORT")
+    if there is None or str(port) == there or os.environ.get(CLIENT_ONLY) != "True":
+        return
+    raise RuntimeError(
+        f"this rank is to join a process group at {hostname}:{port}, where no one serves its launch: the launch's store is at "
+        f"{_of_launch['MASTER_ADDR']}:{there}\n"
+        "  leave MASTER_ADDR and MASTER_PORT as the rank finds them, and call init_process_group() without an address; for a group of "
+        f"processes of the rank's own, set {CLIENT_ONLY}=False beside them")

@@ -1,0 +1,155 @@
+"""Remote functions: tasks on processes that this process leases, for a while, and uses again and again."""
+from __future__ import annotations
+
+import _thread
+import hashlib
+import json
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from troupe import _api, _pickled, exceptions
+from troupe._actors import options as _actor_options, parameters
+from troupe._cluster import blobs, selectors, session as _session
+from troupe._code import capture
+from troupe._tasks import options as _task_options
+from troupe._bridge import native
+from troupe.ray_compat import _words
+
+INLINE_BYTES_MAX = 4 << 20
+
+
+class RemoteFunction:
+    """What `@troupe.remote` makes of a function. `remote(...)` starts a task: a ref of what it returns, a list of
+    refs with `num_returns`, or an ObjectRefGenerator of a function that yields.
+
+    `remote` of a function that was called before is the native call path itself. It raises
+    LaunchError when the function cannot travel, TypeError or ValueError when its arguments cannot.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        self._function = function
+        self._options = dict(selectors.of_group(options))
+        self._checked = _task_options.check(function, self._options)
+        self._payload: bytes | None = None
+        self._refs: Any = None  # those that the payload names
+        self.__name__ = getattr(function, "__name__", "task")
+        self.__doc__ = function.__doc__
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        name = self._full_name
+        raise TypeError(f"Remote functions cannot be called directly. Instead of running '{name}()', try '{name}.remote()'.")
+
+    @property
+    def _full_name(self) -> str:
+        return f"{self._function.__module__}.{self.__name__}" if hasattr(self._function, "__module__") else self.__name__
+
+    def __reduce__(self) -> tuple:
+        return _pickled.remote_function, (self._function, self._options)
+
+    def __repr__(self) -> str:
+        return f"<remote function {self.__name__}>"
+
+    def options(self, **options: Any) -> "RemoteFunction":
+        """The same function with other options."""
+        return RemoteFunction(self._function, selectors.changed(self._options, options))
+
+    def _remote(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """Ray's other way to write `options(...).remote(*args, **kwargs)`."""
+        function = self.options(**options) if options else self
+        return function.remote(*(args or ()), **(kwargs or {}))
+
+    def bind(self, /, *args: Any, **kwargs: Any) -> Any:
+        """A task of it as a node of a graph (troupe.dag)."""
+        from troupe.dag import FunctionNode
+
+        return FunctionNode(self, args, kwargs)
+
+    def unbind(self) -> None:
+        """The next task asks for the session anew; what names objects is of this process alone."""
+        self.__dict__.pop("remote", None)
+        if self._refs is not None:
+            self._payload = self._refs = None
+
+    def remote(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Starts a task. This is the first one's way; an attribute of the same name hides it from then on."""
+        from troupe._tasks.leases import Leases
+
+        session = _session.current()
+        if self._checked.returns.num_returns == "streaming":
+            from troupe._actors import streams  # what such a call gives
+        with Leases.of(session).pool(_task_options.placing(_actor_options.captured(self._options))) as pool:
+            started = self._bind(session, pool)
+        _bound.add(self)
+        if self._checked.returns.gathered:
+            started = streams.gathering(started)
+        if _api.around_wait is not None:
+            started = _api.lending(started)
+        self.__dict__["remote"] = started
+        return started(*args, **kwargs)
+
+    def _bind(self, session: _session.Session, pool: Any) -> Any:
+        """What starts the tasks of this function in a pool."""
+        if self._payload is None:
+            refs = native.TakenRefs()
+            limit = _words.function_bytes_max(capture.LIMIT_BYTES)
+            try:
+                self._payload = refs.take(lambda: capture.dumps(self._function, (), {}, self._checked.name,
+                                                                 what=f"the function {self.__name__}", limit=limit))
+            except exceptions.TooLargeError as error:
+                raise _words.of_oversized("remote function", self._full_name, error) from None
+            self._refs = refs if len(refs) else None
+        key = hashlib.sha256(self._payload).hexdigest()[:32]
+        definition = self._payload
+        if len(definition) > INLINE_BYTES_MAX:
+            blob = blobs.put(session, definition)
+            definition = json.dumps({**blob, "sha256": blob["sha256"].hex()}).encode()
+        checked = self._checked
+        classes = checked.retry_exceptions if isinstance(checked.retry_exceptions, tuple) else ()
+        pool.retried.append(classes)
+        return native.TaskFunction(pool.native, checked.target(key), checked.name or self.__name__, key, definition,
+                                   checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1,
+                                   self._refs,
+                                   parameters.check_of(self.__name__, parameters.of_function(self._function)))
+
+
+_bound: weakref.WeakSet[RemoteFunction] = weakref.WeakSet()  # that know a pool
+
+
+def unbind() -> None:
+    """Their session is over, or this is a forked child of its process."""
+    for function in list(_bound):
+        function.unbind()
+    _bound.clear()
+
+
+os.register_at_fork(after_in_child=unbind)
+
+
+def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
+    """Cancels a task, and with `recursive` those that it started; False: the ref is not that of a task that is not
+    over."""
+    how, lane = native.cancel_task(ref, force, recursive)
+    if how == 0:
+        return False
+    session = _session.current_or_none()
+    leases = session.store.get("task_leases") if session is not None else None
+    if how == 2 and leases is not None:
+        if force:
+            leases.end_lane(lane, exceptions.WorkerCrashedError(
+                "the process of the task was ended by troupe.cancel(force=True)"))
+        else:
+            leases.interrupt(ref, lane)
+    return True
+
+
+def cancel_started_soon(number: int) -> None:
+    """Cancels the tasks that a call of this process started, and those that they started. Called in the middle of anything: on a
+    thread of its own, without the locks that this one may hold just now."""
+    _thread.start_new_thread(_cancel_started, (number,))
+
+
+def _cancel_started(number: int) -> None:
+    for ref in native.tasks_of(number):
+        cancel(ref, force=False, recursive=True)

@@ -1,0 +1,116 @@
+"""Options of remote functions: checked by name and type. Pure."""
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from troupe._actors import method_options
+from troupe._cluster import infeasible, resources, selectors
+from troupe._code import environment
+from troupe._actors.method_options import STREAMING, MethodOptions
+from troupe.ray_compat import _words
+
+RETRIES = 3
+_PLACING = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "accelerator_type",
+            "label_selector", "fallback_strategy", "priority", "infeasible", "preimport"}
+_KNOWN = {*_PLACING, "name", "num_returns", "max_retries", "retry_exceptions", "max_calls",
+          "_generator_backpressure_num_objects"}
+_IGNORED = {"enable_task_events"}  # Ray's, without a meaning here
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskOptions:
+    """How the tasks of a function run."""
+
+    name: str = ""
+    returns: MethodOptions = MethodOptions()
+    max_retries: int = RETRIES
+    retry_exceptions: bool | tuple[type[BaseException], ...] = False
+    max_calls: int = 0
+
+    def target(self, key: str) -> str:
+        """What the call path takes for a call of the function known by `key`."""
+        return self.returns.target(key)
+
+    @property
+    def retried(self) -> int:
+        """Exceptions that are a reason to run it again: 0 none, 1 all, 2 some."""
+        return 2 if isinstance(self.retry_exceptions, tuple) and self.retry_exceptions else int(
+            self.retry_exceptions is True)
+
+
+def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptions:
+    """The options. Raises ValueError or TypeError naming the one that can never be right, and what may be."""
+    for name in options:
+        if name not in _KNOWN | _IGNORED:
+            raise ValueError(f"{name!r} is no option of a task; there are: {', '.join(sorted(_KNOWN))}")
+    options = selectors.of_node(options)
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise ValueError(f"{function.__name__} is an `async def` function: those run in actors only\n"
+                         "  make it a method of a class, or call asyncio.run() inside a plain function")
+    for name in ("num_cpus", "num_gpus", "memory"):
+        _amount(name, options.get(name))
+    _named(options.get("resources"))
+    environment.check_preimport(options.get("preimport") or ())
+    selectors.where(options.get("label_selector"), options.get("fallback_strategy"))
+    resources.check_priority(options.get("priority") or 0)
+    infeasible.check(options.get("infeasible"))
+    name = options.get("name")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a text, not {name!r}")
+    returns = options.get("num_returns")
+    if returns is None and inspect.isgeneratorfunction(function):
+        returns = STREAMING
+    _words.check_yields(function, returns)
+    given = {"num_returns": returns,
+             "_generator_backpressure_num_objects": options.get("_generator_backpressure_num_objects")}
+    return TaskOptions(
+        name=name or getattr(function, "__qualname__", "task"),
+        returns=MethodOptions().with_given(given),
+        max_retries=_whole("max_retries", options.get("max_retries"), RETRIES, least=-1,
+                           also="-1 for any number"),
+        retry_exceptions=method_options.check({"retry_exceptions": options.get("retry_exceptions")})["retry_exceptions"],
+        max_calls=_whole("max_calls", options.get("max_calls"), 0, least=0, also="0 for any number"))
+
+
+def placing(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that say where tasks run and with what; one CPU unless they say otherwise."""
+    options = selectors.of_node(options)
+    chosen = {name: value for name, value in options.items() if name in _PLACING and value is not None}
+    chosen.setdefault("num_cpus", 1)
+    return chosen
+
+
+def _whole(name: str, value: Any, default: int, *, least: int, also: str) -> int:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, or {also}, not {value!r}")
+    if not least <= value < 1 << 31:
+        raise ValueError(f"{name} must be a whole number of at least 0, or {also}, not {value!r}")
+    return value
+
+
+def _amount(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number of at least 0, not {value!r}")
+    if not value >= 0:
+        raise ValueError(f"{name} must be a number of at least 0, not {value!r}")
+    if name == "num_gpus" and not _words.late_checks():
+        resources.check_gpus(value)
+
+
+def _named(value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, Mapping):
+        raise TypeError(f"resources must be a dict of names and amounts, not {value!r}")
+    for name, amount in value.items():
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"resources: {name!r} is no name of a resource")
+        resources.check_name(name)
+        _amount(f"resources[{name!r}]", amount)

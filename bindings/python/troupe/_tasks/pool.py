@@ -1,0 +1,83 @@
+"""What a session has of one kind of tasks: their options, the processes for them, and which tasks are not over."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from troupe import exceptions
+from troupe._tasks import lease_policy
+from troupe._bridge import native
+
+
+class Lease:
+    """One process, from its request on."""
+
+    def __init__(self, pool: "Pool", actor: str) -> None:
+        self.pool = pool
+        self.actor = actor
+        self.starting = False  # it has room at a node, and has not come
+        self.lane = 0
+        self.borrows = 0.0  # of what the task of this process holds
+        self.channel: Any = None
+        self.over = False
+        self.address: dict[str, Any] = {}
+        self.came = 0.0
+        self.lent: Any = None  # a ref of how many of its objects others hold
+        self.lent_asked = 0.0
+        self.wanted: float | None = None  # when the head said that others wait for its room
+
+
+class Pool:
+    """Tasks of one kind: what they need, and the processes that run them."""
+
+    def __init__(self, wake: Callable[[], None], options: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+        self.options = dict(options)
+        self.told = False  # that no node can hold its tasks' processes
+        self.cpus = float(options["num_cpus"])
+        self.needs = {each["name"] for each in spec["resources"]}
+        self.native = native.TaskPool(wake)
+        self.asked: dict[str, Lease] = {}  # by actor
+        self.here: dict[int, Lease] = {}   # by lane
+        self.starts_lost = 0
+        self.retried: list[tuple[type[BaseException], ...]] = []  # by the number of a function
+        self.due: float | None = None
+        self.blocks_since: float | None = None  # others wait for processes that are kept for what they own
+        self.blocking_said = False
+        self.payloads: dict[bool, bytes] = {}  # what its processes begin with; those that borrow, others
+        self.claims = 0  # of those who bind a function to it just now
+
+    @property
+    def unused(self) -> bool:
+        """Whether it has no process and no task, and no function could bring one: each refers to the native pool."""
+        if self.claims or self.asked or self.here or sys.getrefcount(self.native) > 2:
+            return False
+        return self.native.waiting == 0 and self.native.held_back == 0
+
+    def lane(self, lane: tuple[int, int, bool, float], now: float) -> lease_policy.Lane:
+        """What the plan is to know of one of its processes, as the native pool tells it."""
+        lease = self.here.get(lane[0])
+        if lease is None or lease.borrows:
+            return lease_policy.Lane(*lane)
+        wanted = lease.wanted is not None and now - lease.wanted < lease_policy.TURN_S
+        return lease_policy.Lane(*lane, held=now - lease.came, wanted=wanted)
+
+    def fail_waiting(self, error: exceptions.TroupeError) -> None:
+        """That is what becomes of the tasks that have no process."""
+        error.__dict__["_passed_on"] = True
+        self.native.fail_waiting(error)
+
+
+STAGES = ("arguments", "waiting", "queued", "running")
+
+
+class Listed(NamedTuple):
+    """A task that is not over."""
+
+    ref: Any
+    name: str
+    stage: str
+    """of STAGES: its arguments are to come; it waits for a process; it is with one, behind others; it runs"""
+    lease: Lease | None
+    """where it is"""
+    options: Mapping[str, Any]
