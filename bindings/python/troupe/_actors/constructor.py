@@ -110,17 +110,25 @@ def _all_values(refs: list) -> bool:
     return True
 
 
-def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple]) -> tuple:
+def load(payload: bytes, brought: Callable[[Callable[[], tuple]], tuple | None]) -> tuple:
     """What was packed: (class, args, kwargs, ...). Raises what unpickling raises. `brought(loaded)` gives what `loaded()` does
-    while the refs are here that a maker on another host brings."""
+    while the refs are here that a maker on another host brings; None: it did not come. Then all is as on the maker's own host
+    once that has ended: what does not need it is loaded, and its values are lost. So a detached actor is made again wherever."""
     if not payload.startswith(_MARK):
         return user_main.loads(payload, alone=True)
     holder, host, names, late, pickled = pickle.loads(payload[len(_MARK):])
-    if names and host != boot_id():
-        return brought(lambda: _loaded(pickled, late))
+    elsewhere = bool(names) and host != boot_id()
+    came = brought(lambda: _loaded(pickled, late)) if elsewhere else None
+    if came is not None:
+        return came
     received = native.received_refs(names, holder) if names else None
     try:
         return _loaded(pickled, late)
+    except exceptions.ObjectLostError as error:
+        if elsewhere:
+            raise exceptions.OwnerDiedError(f"the refs inside the constructor's arguments did not come within {BRINGING_S:g} s from the "
+                                            f"process that made the actor, on another host: it ended, or cannot be reached ({error})") from error
+        raise
     finally:
         del received  # what the arguments hold is held by them
 
@@ -153,13 +161,10 @@ class Brought:
                 self._error = error
         raise exceptions.ActorExit(0)
 
-    def given(self) -> tuple:
-        """Once it was served. Raises what loading raised."""
+    def given(self) -> tuple | None:
+        """Once it was served; None: nothing came. Raises what loading raised."""
         if self._error is not None:
             raise self._error
-        if self._given is None:
-            raise exceptions.OwnerDiedError(f"the refs inside the constructor's arguments did not come within {BRINGING_S:g} s from "
-                                            "the process that made the actor, on another host: it ended, or cannot be reached")
         return self._given
 
 

@@ -74,8 +74,9 @@ def _repr_of(instance: Any) -> str:
     return line if len(line) <= REPR_CHARS_MAX else line[:REPR_CHARS_MAX - 3] + "..."
 
 
-def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple:
-    """What `loaded()` gives once the maker, on another host, has brought the refs inside the constructor's arguments."""
+def _brought(channel: ProcessChannel, begin: dict, loaded: Callable[[], tuple]) -> tuple | None:
+    """What `loaded()` gives once the maker, on another host, has brought the refs inside the constructor's arguments; None: it
+    did not come within BRINGING_S."""
     from troupe import _calls
     from troupe._actors import constructor
 
