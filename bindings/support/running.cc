@@ -1,12 +1,14 @@
 #include "bindings/support/running.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "actors/caller/reactor.h"
+#include "actors/slots/waiter.h"
 #include "actors/tasks/task_pool.h"
-
+#include "bindings/support/gil.h"
 #include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
@@ -26,6 +28,26 @@ bool StartedTasks(std::uint64_t number) {
   return !tasks.empty();
 }
 
+/// On the background thread: Python that ran here could be interrupted by the signal that tells a task of its cancellation.
+class CancelTasks : public actors::Completion {
+ public:
+  explicit CancelTasks(std::uint64_t number) : number_(number) {}
+  void Run() override {
+    const PyGILState_STATE gil = EnsureGil();
+    PyObject* const module = PyImport_ImportModule("troupe._tasks.functions");
+    PyObject* const begun = module != nullptr ? PyObject_CallMethod(module, "cancel_started_soon", "K",
+                                                                    static_cast<unsigned long long>(number_))
+                                              : nullptr;
+    if (begun == nullptr) PyErr_WriteUnraisable(nullptr);
+    Py_XDECREF(begun);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+  }
+
+ private:
+  const std::uint64_t number_;
+};
+
 }  // namespace
 
 std::uint64_t NextCallNumber() {
@@ -36,14 +58,7 @@ std::uint64_t NextCallNumber() {
 void CancelStartedBy(std::uint64_t number) {
   if (number == 0) return;
   actors::CallReactor::Current().CancelStartedBy(number);  // now: the process may end with the call, and nobody else would
-  if (!StartedTasks(number)) return;
-  PyObject* const module = PyImport_ImportModule("troupe._tasks.functions");
-  PyObject* const begun = module != nullptr ? PyObject_CallMethod(module, "cancel_started_soon", "K",
-                                                                  static_cast<unsigned long long>(number))
-                                            : nullptr;
-  if (begun == nullptr) PyErr_WriteUnraisable(nullptr);
-  Py_XDECREF(begun);
-  Py_XDECREF(module);
+  if (StartedTasks(number)) actors::CallReactor::Current().Post(std::make_unique<CancelTasks>(number));
 }
 
 void HearOfRunning() {

@@ -145,8 +145,7 @@ def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
 
 
 def cancel_started_soon(number: int) -> None:
-    """Cancels the tasks that a call of this process started, and those that they started. Called in the middle of anything: on a
-    thread of its own, without the locks that this one may hold just now."""
+    """Cancels the tasks that a call of this process started, and those that they started: on a thread of its own, for it may wait."""
     _thread.start_new_thread(_cancel_started, (number,))
 
 
