@@ -164,9 +164,7 @@ PeerSelf Node::Self() const { return {options_.name, BootIdOf(options_), options
 
 NodeFacts Node::Facts() const {
   const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
-  Inventory devices = options_.gpus ? LogicalDevices(*options_.gpus)
-                                    : FindDevices(mask ? std::optional<std::string>(mask)
-                                                       : std::nullopt);
+  Inventory devices = FindDevices(mask ? std::optional<std::string>(mask) : std::nullopt, options_.gpus);
   if (!devices.note.empty()) Log(LogLevel::kInfo, "no devices", {{"reason", devices.note}});
   NodeFacts facts;
   facts.name = options_.name;

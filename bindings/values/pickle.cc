@@ -95,6 +95,20 @@ PyObject* ReduceTensor(PyObject* tensor) {
   return PyObject_CallFunctionObjArgs(reduce, tensor, taking.tensors, nullptr);
 }
 
+/// What a tensor keeps its elements in, where that is on a device; NotImplemented: as torch does it.
+PyObject* ReduceStorage(PyObject* storage) {
+  static PyObject* kept = nullptr;
+  PyObject* const reduce = FunctionOf("troupe._code.tensors", "reduce_storage", &kept);
+  return reduce != nullptr ? PyObject_CallOneArg(reduce, storage) : nullptr;
+}
+
+/// By the last part of its type's name, which is all of it or follows the module's.
+bool IsStorage(PyObject* object) {
+  const std::string_view name = Py_TYPE(object)->tp_name;
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  return last == "TypedStorage" || last == "UntypedStorage";
+}
+
 /// The PickleBuffer `buffer`, which a reader may not write to. A new reference.
 PyObject* ReadOnly(PyObject* buffer) {
   PyObject* view = PyMemoryView_FromObject(buffer);
@@ -150,6 +164,7 @@ PyObject* Reduce(PyObject*, PyObject* object) {
     return ReduceArray(object);
   }
   if (PyExceptionInstance_Check(object)) return ReduceException(object);
+  if (IsStorage(object)) return ReduceStorage(object);
   const bool code = PyFunction_Check(object) || PyType_Check(object);
   if (PyModule_Check(object) || (code && (IsMainOrLocal(object) || RegistryInUse()))) {
     PyErr_SetNone(GetTools()->needs_cloudpickle);

@@ -73,3 +73,10 @@ def test_defaults() -> None:
 def test_one_cpu_unless_something_is_said() -> None:
     assert placing({"name": "x", "max_calls": 1}) == {"num_cpus": 1}
     assert placing({"num_cpus": 0, "num_gpus": 1}) == {"num_cpus": 0, "num_gpus": 1}
+
+
+def test_a_process_that_has_a_gpu_runs_one_task() -> None:
+    """As Ray's: what the task leaves there, or breaks there, is not the next one's."""
+    assert check(plain, {}).max_calls == 0 and check(plain, {"num_gpus": 0}).max_calls == 0
+    assert check(plain, {"num_gpus": 0.5}).max_calls == 1
+    assert check(plain, {"num_gpus": 1, "max_calls": 0}).max_calls == 0

@@ -153,7 +153,7 @@ TEST(Options, PreimportIsListsOfModules) {
 }
 
 TEST(Inventory, AMaskNarrowsAndKeepsItsOrder) {
-  Inventory all = LogicalDevices(4);
+  Inventory all = Offer({}, 0, 4);
   for (const std::uint32_t id : all.gpu_ids) {
     wire::Device device;
     device.index = id;
@@ -166,7 +166,10 @@ TEST(Inventory, AMaskNarrowsAndKeepsItsOrder) {
   EXPECT_EQ(some.devices[1].uuid, "GPU-1");
   EXPECT_TRUE(Narrow(all, "").gpu_ids.empty());
   EXPECT_EQ(Narrow(all, "0,9,1").gpu_ids.size(), 1u) << "CUDA stops at the first unknown one";
-  EXPECT_TRUE(FindDevices(std::nullopt).note.empty() == !FindDevices(std::nullopt).devices.empty());
+  const Inventory found = FindDevices(std::nullopt, std::nullopt);
+  EXPECT_EQ(found.note.empty(), !found.devices.empty());
+  EXPECT_TRUE(FindDevices(std::nullopt, 0).gpu_ids.empty());
+  EXPECT_EQ(FindDevices(std::nullopt, 100).gpu_ids.size(), 100u);
 }
 
 }  // namespace

@@ -118,6 +118,36 @@ TEST_F(WorkerCoreTest, AnActorsLibrariesHaveAsManyThreadsAsItsMakerSaysUnlessAVa
   EXPECT_EQ(environment({of(kThreadsVariable, "4"), of("OMP_NUM_THREADS", "3")})["OMP_NUM_THREADS"], "3");
 }
 
+TEST_F(WorkerCoreTest, AnActorSeesItsDevicesAloneUnlessItsProgramChoosesOne) {
+  const auto of = [](const char* name, const char* value) {
+    wire::EnvVar each;
+    each.name = name;
+    each.value = value;
+    return each;
+  };
+  NodeFacts facts;
+  facts.gpu_tokens = {{0, "GPU-a"}, {1, "3"}};
+  const auto environment = [&](const std::vector<wire::EnvVar>& given) {
+    wire::StartActor start;
+    start.gpu_ids = {1};
+    start.environment.env = given;
+    std::map<std::string, std::string> variables;
+    for (const auto& each : ActorEnvironment(facts, start, ProcessId(1, 1))) variables[each.name] = each.value;
+    return variables;
+  };
+  constexpr char kLeave[] = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES";
+  EXPECT_EQ(environment({})["CUDA_VISIBLE_DEVICES"], "3");
+  EXPECT_EQ(environment({})["CUDA_DEVICE_ORDER"], "PCI_BUS_ID") << "the numbers are by the place on the bus";
+  EXPECT_EQ(environment({of("CUDA_DEVICE_ORDER", "FASTEST_FIRST")})["CUDA_DEVICE_ORDER"], "FASTEST_FIRST");
+  EXPECT_EQ(environment({of(kLeave, "0"), of("CUDA_VISIBLE_DEVICES", "7")})["CUDA_VISIBLE_DEVICES"], "3");
+  EXPECT_EQ(environment({of(kLeave, "1")}).count("CUDA_VISIBLE_DEVICES"), 0u);
+  EXPECT_EQ(environment({of(kLeave, "1"), of("CUDA_VISIBLE_DEVICES", "7")})["CUDA_VISIBLE_DEVICES"], "7");
+  facts.base_environment = {of("CUDA_VISIBLE_DEVICES", "GPU-a,3")};
+  EXPECT_EQ(environment({})["CUDA_VISIBLE_DEVICES"], "3");
+  EXPECT_EQ(environment({}).count("CUDA_DEVICE_ORDER"), 0u) << "the entries are in the order of whoever gave them";
+  EXPECT_EQ(environment({of(kLeave, "1")})["CUDA_VISIBLE_DEVICES"], "GPU-a,3") << "as the worker";
+}
+
 TEST_F(WorkerCoreTest, OtherActorsRunForAsLongAsTheyLike) {
   Join();
   StartActor(false);

@@ -12,6 +12,10 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
+constexpr char kVisible[] = "CUDA_VISIBLE_DEVICES";
+constexpr char kOrder[] = "CUDA_DEVICE_ORDER";
+constexpr char kRayLeavesIt[] = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES";  // of programs that choose a device themselves
+
 constexpr std::array<std::string_view, 21> kNotInherited = {
     "RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
     "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT",
@@ -25,12 +29,26 @@ Variables Inherited(const NodeFacts& facts, const wire::RuntimeEnvironment& envi
   return variables;
 }
 
+// The devices are counted as NVIDIA's management library does, by their place on the bus, and CUDA counts the fastest first unless it is
+// told. The entries of a mask that the worker itself was given are in the order of whoever gave it.
+void SetDevices(const NodeFacts& facts, const std::vector<std::uint32_t>& gpu_ids, Variables* variables) {
+  const bool narrowed = std::any_of(facts.base_environment.begin(), facts.base_environment.end(),
+                                    [](const wire::EnvVar& each) { return each.name == kVisible; });
+  if (!narrowed) variables->emplace(kOrder, "PCI_BUS_ID");
+  (*variables)[kVisible] = VisibleDevices(facts, gpu_ids);
+}
+
+// Whether the process is to see what its worker sees, or what its program says.
+bool LeavesDevices(const Variables& variables) {
+  const auto found = variables.find(kRayLeavesIt);
+  return found != variables.end() && !found->second.empty() && found->second != "0";
+}
+
 void Common(const NodeFacts& facts, ProcessId process, const LaunchId& launch, std::uint64_t epoch,
-            const std::vector<std::uint32_t>& gpu_ids, std::uint32_t threads, Variables* variables) {
+            std::uint32_t threads, Variables* variables) {
   (*variables)["TROUPE_ADDRESS"] = facts.head_address;
   (*variables)["RAY_ADDRESS"] = facts.head_address;
   (*variables)[kProcessVariable] = process.Hex();
-  (*variables)["CUDA_VISIBLE_DEVICES"] = VisibleDevices(facts, gpu_ids);
   if (!launch.IsNil()) {
     (*variables)["TROUPE_LAUNCH_ID"] = launch.Hex();
     (*variables)["TROUPE_EPOCH"] = std::to_string(epoch);
@@ -69,8 +87,8 @@ std::vector<wire::EnvVar> RankEnvironment(const NodeFacts& facts, const wire::St
                                           const wire::RankPlace& place,
                                           const Interface& interface, ProcessId process) {
   Variables variables = Inherited(facts, start.environment);
-  Common(facts, process, start.launch, start.epoch, start.gpu_ids, ThreadsFor(start.per_rank),
-         &variables);
+  Common(facts, process, start.launch, start.epoch, ThreadsFor(start.per_rank), &variables);
+  SetDevices(facts, start.gpu_ids, &variables);
   variables.emplace("NCCL_SOCKET_IFNAME", interface.name);
   variables.emplace("GLOO_SOCKET_IFNAME", interface.name);
   const std::string rank = std::to_string(place.rank);
@@ -96,7 +114,8 @@ std::vector<wire::EnvVar> StoreEnvironment(const NodeFacts& facts, const wire::S
                                            const Interface& interface, ProcessId process) {
   Variables variables;
   for (const wire::EnvVar& each : facts.base_environment) variables[each.name] = each.value;
-  Common(facts, process, start.launch, start.epoch, {}, 1, &variables);
+  Common(facts, process, start.launch, start.epoch, 1, &variables);
+  SetDevices(facts, {}, &variables);
   variables["MASTER_ADDR"] = interface.address;
   variables["WORLD_SIZE"] = std::to_string(start.world_size);
   return ToWire(variables);
@@ -106,7 +125,8 @@ std::vector<wire::EnvVar> ActorEnvironment(const NodeFacts& facts, const wire::S
                                            ProcessId process) {
   Variables variables = Inherited(facts, start.environment);
   variables.erase(kThreadsVariable);
-  Common(facts, process, start.launch, start.epoch, start.gpu_ids, ActorThreads(start), &variables);
+  Common(facts, process, start.launch, start.epoch, ActorThreads(start), &variables);
+  if (!LeavesDevices(variables)) SetDevices(facts, start.gpu_ids, &variables);
   return ToWire(variables);
 }
 

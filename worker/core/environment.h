@@ -1,8 +1,8 @@
 // The environment of a process: the worker's own, filtered, then the user's, then the runtime's.
 //
 // Pure. The runtime's variables (RANK, ...) win over everything; NCCL_SOCKET_IFNAME,
-// GLOO_SOCKET_IFNAME and OMP_NUM_THREADS are defaults that a value of the user's or of the worker's
-// environment overrides.
+// GLOO_SOCKET_IFNAME, OMP_NUM_THREADS and CUDA_DEVICE_ORDER are defaults that a value of the user's or of the worker's
+// environment overrides. CUDA_VISIBLE_DEVICES is what the process holds.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace troupe::worker {
 namespace {
 
-/// The first word of a model that is neither its maker's nor its family's name; "RTX 4090" is one of two words.
+/// The first word of a model that is neither its maker's nor its family's name; "RTX 4090" is one of two words, "RTX PRO 6000" of three.
 std::string TypeOfModel(std::string_view model) {
   std::string series;
   while (!model.empty()) {
@@ -17,6 +17,10 @@ std::string TypeOfModel(std::string_view model) {
     const std::string word(model.substr(0, end));
     model.remove_prefix(std::min(end + 1, model.size()));
     if (word.empty() || word == "NVIDIA" || word == "Tesla" || word == "GeForce" || word == "Quadro") continue;
+    if (series == "RTX" && word == "PRO") {
+      series = "RTX-PRO-";
+      continue;
+    }
     if (!series.empty() || (word != "RTX" && word != "GTX" && word != "TITAN")) return series + word;
     series = word;
   }
@@ -24,15 +28,6 @@ std::string TypeOfModel(std::string_view model) {
 }
 
 }  // namespace
-
-Inventory LogicalDevices(std::uint32_t count) {
-  Inventory inventory;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    inventory.gpu_ids.push_back(i);
-    inventory.tokens[i] = std::to_string(i);
-  }
-  return inventory;
-}
 
 std::string GpuTypeOf(const std::vector<wire::Device>& devices) {
   std::string type;
@@ -72,19 +67,35 @@ Inventory Narrow(const Inventory& all, const std::string& visible) {
   return narrowed;
 }
 
-Inventory FindDevices(const std::optional<std::string>& visible) {
+Inventory Offer(Inventory found, std::size_t machine_count, std::uint32_t count) {
+  const auto beyond = [count](std::uint32_t id) { return id >= count; };
+  std::erase_if(found.gpu_ids, beyond);
+  std::erase_if(found.devices, [&](const wire::Device& device) { return beyond(device.index); });
+  std::erase_if(found.tokens, [&](const auto& each) { return beyond(each.first); });
+  found.note.clear();
+  for (auto id = static_cast<std::uint32_t>(found.gpu_ids.size()); id < count; ++id) {
+    found.gpu_ids.push_back(id);
+    found.tokens[id] = std::to_string(machine_count++);
+  }
+  return found;
+}
+
+Inventory FindDevices(const std::optional<std::string>& visible, std::optional<std::uint32_t> count) {
   Inventory inventory;
+  if (count == 0u) return inventory;
   StatusOr<std::vector<wire::Device>> devices = ReadNvml();
   if (!devices.ok()) {
     inventory.note = MessageOf(devices.status());
-    return inventory;
+    return count ? Offer(std::move(inventory), 0, *count) : inventory;
   }
+  const std::size_t machine_count = devices->size();
   for (wire::Device& device : *devices) {
     inventory.gpu_ids.push_back(device.index);
     inventory.tokens[device.index] = std::to_string(device.index);
     inventory.devices.push_back(std::move(device));
   }
-  return visible ? Narrow(inventory, *visible) : inventory;
+  if (visible) inventory = Narrow(inventory, *visible);
+  return count ? Offer(std::move(inventory), machine_count, *count) : inventory;
 }
 
 }  // namespace troupe::worker

@@ -5,6 +5,7 @@
 // sets it); its order and its entries (numbers, or UUIDs of devices and MIG slices) are kept.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,10 +23,12 @@ struct Inventory {
   std::string note;                               // why there is none, for the log
 };
 
-/// What the machine has. `visible` is the worker's CUDA_VISIBLE_DEVICES, if it is set.
-Inventory FindDevices(const std::optional<std::string>& visible);
-/// `count` logical devices, for machines without any and for tests: ids 0..count-1, no properties.
-Inventory LogicalDevices(std::uint32_t count);
+/// What the machine has, and of that what the node offers. `visible` is the worker's CUDA_VISIBLE_DEVICES, if it is set; `count`, how
+/// many it was told to offer, if it was.
+Inventory FindDevices(const std::optional<std::string>& visible, std::optional<std::uint32_t> count);
+/// The first `count` of those found here. Where there are fewer, the others are logical, for machines without any and for tests: they
+/// have no properties, and their entries of CUDA_VISIBLE_DEVICES name none of the machine's devices, of which there are `machine_count`. Pure.
+Inventory Offer(Inventory found, std::size_t machine_count, std::uint32_t count);
 /// The type of all of them as launches and actors ask for it: "H100" of "NVIDIA H100 80GB HBM3", "A100" of
 /// "NVIDIA A100-SXM4-40GB", "RTX4090" of "NVIDIA GeForce RTX 4090". Empty: there are none, or of several types. Pure.
 std::string GpuTypeOf(const std::vector<wire::Device>& devices);

@@ -369,16 +369,20 @@ def _sum(amounts: list[dict[str, float]]) -> dict[str, float]:
 
 
 def _always(view: _view.NodeView) -> dict[str, float]:
-    """What Ray counts that is always there: one of a node's address; on this host, in programs written for Ray, what a process may hold
-    of objects."""
+    """What Ray counts that is always there: one of a node's address, and of the type of its GPUs; on this host, in programs written for Ray,
+    what a process may hold of objects."""
     found = {selectors.ADDRESS_PREFIX + view.info["listen_host"]: 1.0}
+    kind = view.labels.get(selectors.GPU_TYPE)
+    if kind and view.total.get("GPU"):
+        found[selectors.TYPE_PREFIX + kind] = 1.0
     if _job.follows_ray() and view.info["boot_id"] == _identity.boot_id():
         found["object_store_memory"] = float(os.environ.get("TROUPE_OBJECT_STORE_MEMORY") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
     return found
 
 
 def cluster_resources() -> dict[str, float]:
-    """What the cluster's nodes have in all, and `node:<address>` for each; inside a launch, what it reserved."""
+    """What the cluster's nodes have in all, and of each one `node:<address>` and the `accelerator_type:<type>` of its GPUs; inside a
+    launch, what it reserved."""
     return _sum([{**view.total, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"])
 
 
@@ -390,14 +394,18 @@ def available_resources() -> dict[str, float]:
     return _sum([{**view.free, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"])
 
 
-def get_gpu_ids() -> list[int]:
-    """Ids of the GPUs this process may use."""
+def get_gpu_ids() -> list[int] | list[str]:
+    """Ids of the GPUs this process may use, as the node's CUDA_VISIBLE_DEVICES names them: numbers, where it has none or has such, else texts
+    (`GPU-d885309d...`, `MIG-...`)."""
+    from troupe._code import variables
     from troupe._process.actor import ActorContext
 
-    if ActorContext.current is not None:
-        return list(ActorContext.current.gpu_ids)
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    return [int(part) for part in visible.split(",") if part.strip().isdigit()]
+    ours = ActorContext.current.gpu_ids if ActorContext.current is not None else None
+    began = os.environ if variables.began_with is None else variables.began_with
+    named = [part.strip() for part in began.get("CUDA_VISIBLE_DEVICES", "").split(",") if part.strip()]
+    if ours is not None and len(named) != len(ours):
+        return list(ours)  # its program chooses the device itself (RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES)
+    return [int(each) for each in named] if all(each.isdigit() for each in named) else named
 
 
 def exit_actor() -> None:

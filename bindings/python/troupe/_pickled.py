@@ -207,6 +207,13 @@ def tensor(memory: Any, dtype: Any, shape: tuple) -> Any:
     return torch.frombuffer(memory.buffer, dtype=dtype).reshape(shape)
 
 
+def device_storage(data: bytes, device: str) -> Any:
+    """What a tensor on a GPU keeps its elements in."""
+    from troupe._code import tensors
+
+    return tensors.device_storage(data, device)
+
+
 def error(base: type, cause: BaseException | None, text: str, fields: Mapping[str, Any]) -> Any:
     """An error of the runtime that is also of the type of its cause."""
     from troupe.exceptions import with_type_of

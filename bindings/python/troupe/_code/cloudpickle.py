@@ -15,7 +15,7 @@ from typing import Any
 import cloudpickle
 
 from troupe import _pickled
-from troupe._code import user_main
+from troupe._code import tensors, user_main
 
 _NO_FILE = "<dynamic-code>"
 
@@ -57,6 +57,8 @@ class Pickler(cloudpickle.Pickler):
             if isinstance(obj, type):
                 return cloudpickle.cloudpickle._dynamic_class_reduce(obj)
             return self._dynamic_function_reduce(obj)
+        if tensors.is_storage(obj):
+            return tensors.reduce_storage(obj)
         return super().reducer_override(obj)
 
 

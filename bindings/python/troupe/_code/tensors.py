@@ -1,6 +1,8 @@
-"""Large CPU tensors in values: their memory travels beside the pickle, and is read as a private view."""
+"""Tensors in values. The memory of large CPU tensors travels beside the pickle, and is read as a private view; what lies on a device
+travels by way of the host, and arrives on the device of that number."""
 from __future__ import annotations
 
+import os
 import pickle
 from typing import Any
 
@@ -38,6 +40,39 @@ def reduce(tensor: Any, shared: dict[int, TensorMemory]) -> Any:
         array = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
         memory = shared[storage.data_ptr()] = TensorMemory(pickle.PickleBuffer(array))
     return _pickled.tensor, (memory, tensor.dtype, tuple(tensor.shape))
+
+
+def is_storage(value: Any) -> bool:
+    """Whether it is what torch keeps a tensor's elements in; does not import torch."""
+    kind = type(value)
+    return kind.__module__ == "torch.storage" and kind.__name__ in ("TypedStorage", "UntypedStorage")
+
+
+def reduce_storage(storage: Any) -> Any:
+    """How one that lies on a device is pickled; NotImplemented: as torch, or whoever made what is called so, does it."""
+    if not is_storage(storage):
+        return NotImplemented
+    device = getattr(storage, "_untyped_storage", storage).device  # a TypedStorage's own says that it is deprecated
+    if device.type == "cpu":
+        return NotImplemented
+    _, (data,) = storage.__reduce__()
+    return _pickled.device_storage, (data, str(device))
+
+
+def device_storage(data: bytes, device: str) -> Any:
+    """It, in the process it has come to. Raises RuntimeError where that has no such device."""
+    import torch
+
+    kind, _, number = device.partition(":")
+    if kind == "cuda":
+        there = torch.cuda.device_count()
+        if int(number or 0) >= there:
+            has = {0: "no GPU", 1: "one GPU, cuda:0"}.get(there, f"{there} GPUs")
+            mask = os.environ.get("CUDA_VISIBLE_DEVICES")
+            raise RuntimeError(f"a tensor on {device} was sent here, and this process has {has}"
+                               f"{'' if mask is None else f' (CUDA_VISIBLE_DEVICES={mask!r})'}: send tensor.cpu() instead, or give what "
+                               "receives it a GPU")
+    return torch.storage._load_from_bytes(data)
 
 
 _tensor = _pickled.tensor  # by this name older pickles know it

@@ -66,13 +66,14 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     _words.check_yields(function, returns)
     given = {"num_returns": returns,
              "_generator_backpressure_num_objects": options.get("_generator_backpressure_num_objects")}
+    calls = 1 if options.get("num_gpus") else 0  # what the task leaves on the GPU, and a context of CUDA that it broke, go with the process
     return TaskOptions(
         name=name or getattr(function, "__qualname__", "task"),
         returns=MethodOptions().with_given(given),
         max_retries=_whole("max_retries", options.get("max_retries"), RETRIES, least=-1,
                            also="-1 for any number"),
         retry_exceptions=method_options.check({"retry_exceptions": options.get("retry_exceptions")})["retry_exceptions"],
-        max_calls=_whole("max_calls", options.get("max_calls"), 0, least=0, also="0 for any number"))
+        max_calls=_whole("max_calls", options.get("max_calls"), calls, least=0, also="0 for any number"))
 
 
 def placing(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,29 @@
+"""get_gpu_ids(): the names that the node's devices have, in every kind of process. Method: the process's beginning and its actor are data."""
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+import troupe
+from troupe._code import variables
+from troupe._process import actor
+
+CASES = [  # what the process began with, what the node has given its actor (None: it is a rank or a driver), the ids
+    ({"CUDA_VISIBLE_DEVICES": "0,1"}, None, [0, 1]),
+    ({"CUDA_VISIBLE_DEVICES": "3"}, [0], [3]),
+    ({"CUDA_VISIBLE_DEVICES": "GPU-d885309d,MIG-1"}, None, ["GPU-d885309d", "MIG-1"]),
+    ({"CUDA_VISIBLE_DEVICES": "GPU-d885309d"}, [0], ["GPU-d885309d"]),
+    ({"CUDA_VISIBLE_DEVICES": ""}, [], []),
+    ({}, None, []),
+    ({}, [2], [2]),  # its program chooses the device itself
+    ({"CUDA_VISIBLE_DEVICES": "4,5,6"}, [2], [2]),
+]
+
+
+@pytest.mark.parametrize(("began", "given", "ids"), CASES)
+def test_ids_are_as_the_nodes_mask_names_them(monkeypatch: pytest.MonkeyPatch, began: dict, given: list | None, ids: list) -> None:
+    monkeypatch.setattr(variables, "began_with", began)
+    monkeypatch.setattr(actor.ActorContext, "current", None if given is None else SimpleNamespace(gpu_ids=given))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")  # what the program has made of it since
+    assert troupe.get_gpu_ids() == ids
