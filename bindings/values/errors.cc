@@ -94,9 +94,9 @@ PyObject* TracebackText(PyObject* exception) {
   return cut;
 }
 
-/// What `how`, a function of troupe/_exception_pickles.py, makes of the exception to be pickled. nullptr: an error is set.
-PyObject* AsCarried(PyObject* exception, const char* how) {
-  PyObject* module = PyImport_ImportModule("troupe._exception_pickles");
+/// What `how`, a function of the package's module `where`, makes of the exception to be pickled. nullptr: an error is set.
+PyObject* AsCarried(PyObject* exception, const char* where, const char* how) {
+  PyObject* module = PyImport_ImportModule(where);
   PyObject* made = module != nullptr ? PyObject_CallMethod(module, how, "O", exception) : nullptr;
   Py_XDECREF(module);
   return made;
@@ -180,8 +180,8 @@ PyObject* AppendRaised(actors::ByteBuffer& out, std::size_t bytes_max) {
 }
 
 void AppendException(actors::ByteBuffer& out, PyObject* exception, std::size_t bytes_max) {
-  if (!AppendCarried(out, AsCarried(exception, "carried"), bytes_max / 2) &&
-      !AppendCarried(out, AsCarried(exception, "without_what_cannot_be"), bytes_max / 2)) {
+  if (!AppendCarried(out, AsCarried(exception, "troupe._exception_pickles", "carried"), bytes_max / 2) &&
+      !AppendCarried(out, AsCarried(exception, "troupe._code.failures", "without_what_cannot_be"), bytes_max / 2)) {
     EncodeValue(out, Py_None);
   }
   AppendText(out, TypeName(exception));

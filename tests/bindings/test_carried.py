@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from troupe import exceptions
+from troupe._code.failures import pickled
 from troupe._exception_pickles import carried
-from troupe._process.failures import pickled
 from troupe.util.serialization import deregister_serializer, register_serializer
 
 

@@ -6,7 +6,8 @@ import os
 import pytest
 
 import troupe
-from troupe._process import failures
+from troupe._cluster import logs
+from troupe._code import failures
 
 OURS = os.path.join(os.path.dirname(troupe.__file__), "_rank.py")
 
@@ -65,13 +66,13 @@ OTHER = ["Thread 0x1 (most recent call first):", f'  File "{OURS}", line 5 in wa
 def test_of_a_crash_what_stood_before_it_is_shown_and_the_thread_that_crashed() -> None:
     thread = ["Current thread 0x2 (most recent call first):", '  File "train.py", line 3 in step', f'  File "{OURS}", line 7 in run']
     tail = [*SAID, *FATAL, *OTHER, *thread, "", "Extension modules: a (total: 1)"]
-    assert failures.last_lines("\n".join(tail)) == [*SAID, FATAL[0], *thread[:2]]
-    assert failures.last_lines("\n".join(["x", *thread])) == ["x", *thread[:2]]
+    assert logs.last_lines("\n".join(tail)) == [*SAID, FATAL[0], *thread[:2]]
+    assert logs.last_lines("\n".join(["x", *thread])) == ["x", *thread[:2]]
 
 
 def test_of_a_crash_in_a_thread_without_python_no_other_thread_is_shown() -> None:
-    assert failures.last_lines("\n".join([*SAID, *FATAL, *OTHER])) == [*SAID, FATAL[0]]
+    assert logs.last_lines("\n".join([*SAID, *FATAL, *OTHER])) == [*SAID, FATAL[0]]
 
 
 def test_what_is_no_crash_is_shown_by_its_end() -> None:
-    assert failures.last_lines("\n".join(str(each) for each in range(30))) == [str(each) for each in range(18, 30)]
+    assert logs.last_lines("\n".join(str(each) for each in range(30))) == [str(each) for each in range(18, 30)]

@@ -9,7 +9,7 @@ import sys
 from troupe import _native as native
 from troupe import exceptions
 from troupe._exception_pickles import dict_of
-from troupe._process.failures import with_source
+from troupe._tracebacks import with_source
 
 
 def _task_error(cause: BaseException | None, type_name: str, text: str, traceback: str, method: str | None,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import copyreg
 import types
+from collections.abc import Callable
 from typing import Any
 
 from troupe import _pickled
@@ -110,17 +111,17 @@ def reduced(error: BaseException) -> Any:
     return (make, (cls, args), state[0], None, None, _pickled.error_state) if state and state[0] else (make, (cls, args))
 
 
-def without_what_cannot_be(error: BaseException) -> Any:
-    """The same for an exception that could not be pickled: less the attributes that cannot be, with the texts of such arguments.
-    None for one of the runtime's classes that are made on demand."""
+def without(error: BaseException, goes: Callable[[Any], bool]) -> Any:
+    """What to pickle for an exception that could not be pickled as it is: it without the attributes that do not go, with the texts of
+    such arguments. None for one of the runtime's classes that are made on demand."""
     if hasattr(type(error), "_dual_of"):
         return None
-    args = tuple(each if _goes(each) else str(each) for each in _of_all["args"].__get__(error))
+    args = tuple(each if goes(each) else str(each) for each in _of_all["args"].__get__(error))
     if isinstance(error, BaseExceptionGroup):
-        inside = [without_what_cannot_be(each) for each in _of_groups["exceptions"].__get__(error)]
+        inside = [without(each, goes) for each in _of_groups["exceptions"].__get__(error)]
         args = _of_groups["message"].__get__(error), inside
     attributes = {**dict_of(error), **_in_slots(error)}
-    return _Carried((type(error), args, {name: value for name, value in attributes.items() if _goes(value)}))
+    return _Carried((type(error), args, {name: value for name, value in attributes.items() if goes(value)}))
 
 
 def _says_how(kind: type) -> bool:
@@ -145,16 +146,6 @@ def _has_code(kind: type) -> bool:
     """Whether the user's code runs when one is made, or changed."""
     plain = _plain(kind)
     return any(getattr(kind, name) is not getattr(plain, name) for name in ("__init__", "__new__", "__setattr__"))
-
-
-def _goes(value: Any) -> bool:
-    from troupe._code.capture import cloudpickled
-
-    try:
-        cloudpickled(value)
-    except Exception:
-        return False
-    return True
 
 
 def set_state(error: BaseException, state: dict[str, Any]) -> None:

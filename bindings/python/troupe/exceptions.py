@@ -259,10 +259,10 @@ _dual_classes: dict[tuple[type, type], type] = {}
 
 def _shown_as(base: type) -> tuple[str, str]:
     """The module and the name by which a class made on demand shows its base: Ray's, in a program that is written for it."""
-    from troupe import ray_compat
+    from troupe import _job
 
     known = next((name for name in _RAYS if globals()[name] is base), None)
-    return ("ray.exceptions", known) if known is not None and ray_compat.is_installed() else (base.__module__, base.__name__)
+    return ("ray.exceptions", known) if known is not None and _job.follows_ray() else (base.__module__, base.__name__)
 
 
 def _attribute_by(own: Any) -> Any:
@@ -339,7 +339,7 @@ def for_future(error: BaseException) -> BaseException:
     kind = type(error)
     if issubclass(kind, Exception) and not _of_await(kind):
         return error
-    from troupe._process.failures import words_of
+    from troupe._tracebacks import words_of
 
     base, _ = getattr(kind, "_dual_of", (TaskError, None))
     text = _text_of(error) or f"{kind.__name__}: {words_of(error)}"

@@ -16,7 +16,6 @@ from typing import Any
 from troupe import _calls, _job, exceptions
 from troupe._actors import handle_counts
 from troupe._cluster import session as _session
-from troupe._process.failures import last_lines
 from troupe._actors.parameters import Check
 from troupe.ray_compat import _words
 
@@ -343,6 +342,8 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
     if failure["traceback"]:
         text += "\n  " + "\n  ".join(failure["traceback"].rstrip().splitlines()[-30:])
     elif failure["log_tail"]:
+        from troupe._cluster.logs import last_lines
+
         text += "\n  last lines of its stderr:\n    " + "\n    ".join(last_lines(failure["log_tail"]))
     try:
         return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, actor_id=info["actor"])

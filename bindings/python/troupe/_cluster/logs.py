@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 
 from troupe import exceptions
 from troupe._cluster import output_rows, workers
+from troupe._tracebacks import is_frame_of_runtime
 
 CHUNK_BYTES = 256 << 10
 LONG_POLL_MS = 2_000
+_TAIL_LINES = 12
+_LINES_BEFORE_FATAL = 8
 
 
 class Source(NamedTuple):
@@ -97,3 +100,20 @@ class Follower:
                 self._open -= 1
             else:
                 yield item
+
+
+def last_lines(tail: str) -> list[str]:
+    """The last lines that a process said. Of a crash: what it said before Python's fault handler did, and where the thread was that
+    crashed, without the runtime's frames; what other threads did is of no use."""
+    lines = tail.rstrip().splitlines()
+    crashed = next((number for number, line in enumerate(lines) if line.startswith("Current thread 0x")), None)
+    fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error: ")), crashed)
+    if fatal is None:
+        return lines[-_TAIL_LINES:]
+    before = [line for line in lines[max(fatal - _LINES_BEFORE_FATAL, 0):fatal] if line.strip()]
+    kept = [*before, *lines[fatal:fatal + (fatal != crashed)]]
+    if crashed is not None:
+        thread = [line for line in lines[crashed:] if not is_frame_of_runtime(line)]
+        ends = next((number for number, line in enumerate(thread) if number and not line.startswith("  ")), len(thread))
+        kept += thread[:min(ends, _TAIL_LINES)]
+    return kept

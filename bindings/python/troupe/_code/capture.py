@@ -48,6 +48,15 @@ def cloudpickled(value: Any) -> bytes:
     return native.pickling(lambda: cloudpickle.dumps(value))
 
 
+def goes(value: Any) -> bool:
+    """Whether a value can be pickled so."""
+    try:
+        cloudpickled(value)
+    except Exception:
+        return False
+    return True
+
+
 def size_text(size: int) -> str:
     """`1.6 GiB`."""
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):

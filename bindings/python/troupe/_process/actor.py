@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from troupe import _callbacks, exceptions
 from troupe._cluster import session as _session
-from troupe._process import exit as _leave, failures, finish, process_groups, stopping
+from troupe._code import failures
+from troupe._process import exit as _leave, finish, process_groups, stopping
 from troupe._actors.method_options import Traits
 from troupe._process.channel import ProcessChannel
 

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import _callbacks
-from troupe._process import exit as _leave, failures, stopping
+from troupe._code import failures
+from troupe._process import exit as _leave, stopping
 
 Message = tuple[str, dict, bytes]
 EXIT_WORKER_LOST = 75

@@ -14,7 +14,8 @@ from typing import NoReturn
 
 from troupe import _status, exceptions
 from troupe._cluster import session as _session
-from troupe._process import exit as _leave, failures, finish, rank
+from troupe._code import failures
+from troupe._process import exit as _leave, finish, rank
 from troupe._identity import new_id
 from troupe._process.channel import ProcessChannel
 from troupe.launch import _kept

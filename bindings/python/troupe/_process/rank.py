@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from troupe._cluster import session as _session
-from troupe._process import exit as _leave, failures, finish, process_groups, rendezvous, stopping
+from troupe._code import failures
+from troupe._process import exit as _leave, finish, process_groups, rendezvous, stopping
 from troupe._process.channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20

@@ -9,8 +9,7 @@ from typing import Any
 
 from troupe import _api, _bridge, exceptions
 from troupe._cluster import session
-from troupe._code import user_main
-from troupe._process import failures
+from troupe._code import failures, user_main
 from troupe._tasks import waits
 
 DEFINE = "__define__"

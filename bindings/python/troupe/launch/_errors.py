@@ -7,7 +7,8 @@ import signal
 from typing import Any
 
 from troupe import exceptions
-from troupe._process.failures import last_lines, with_source
+from troupe._cluster.logs import last_lines
+from troupe._tracebacks import with_source
 from troupe._identity import short
 from troupe.launch import _hints
 

@@ -2,37 +2,25 @@
 from __future__ import annotations
 
 import contextlib
-import linecache
 import os
 import re
 import socket
 import sys
 import threading
 import traceback
+from typing import Any
 
-from troupe._exception_pickles import carried, without_what_cannot_be
+from troupe._exception_pickles import carried, without
+from troupe._tracebacks import is_of_runtime, words_of
 
 TRACEBACK_BYTES_MAX = 64 << 10
 WHERE_CHARS_MAX = 3000
 FRAMES_TOLD_MAX = 30
-_TAIL_LINES = 12
-_LINES_BEFORE_FATAL = 8
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_PLACE = re.compile(r'([ |]*  )File "(.*)", line ([0-9]+)')
-_FRAME = re.compile(r'  File "(.*)", line ')
 
 
 def type_name(error: BaseException) -> str:
     """`builtins.KeyError`: the name a Failure carries."""
     return f"{type(error).__module__}.{type(error).__qualname__}"
-
-
-def words_of(error: BaseException) -> str:
-    """What the exception says; where its class cannot say it, that."""
-    try:
-        return str(error)
-    except Exception as other:  # a program's own __str__ may raise anything, and give no text
-        return f"(its __str__ raised {type(other).__name__})"
 
 
 def describe(error: BaseException) -> str:
@@ -77,11 +65,6 @@ def _starts_it(filename: str) -> bool:
     return filename.startswith("<frozen runpy")
 
 
-def is_of_runtime(filename: str) -> bool:
-    """Whether this is a file of the package, in this process or, by its folder's name, in another."""
-    return filename.startswith(_PACKAGE) or "/site-packages/troupe/" in filename
-
-
 def fields_of(error: BaseException, *, rank: int = -1, exit_code: int = 1, cause: str = "") -> dict:
     """A Failure message about `error`, seen in this process."""
     return {"rank": rank, "host": socket.gethostname(), "pid": os.getpid(), "exit_code": exit_code,
@@ -111,44 +94,6 @@ def is_symptom(error: BaseException) -> bool:
     return False
 
 
-def with_source(told: str) -> str:
-    """A traceback of another process, with the lines of code that only this one has: of a notebook's cells, of what was typed."""
-    lines = told.split("\n")
-    shown = []
-    for number, line in enumerate(lines):
-        shown.append(line)
-        frame = _PLACE.match(line)
-        if frame is None or (number + 1 < len(lines) and lines[number + 1].startswith(frame[1] + "  ")):
-            continue
-        cached = linecache.cache.get(frame[2])  # what is a file was readable there, or is not the same file here
-        source = linecache.getline(frame[2], int(frame[3])).strip() if cached is not None and not os.path.exists(frame[2]) else ""
-        if source:
-            shown.append(f"{frame[1]}  {source}")
-    return "\n".join(shown)
-
-
-def last_lines(tail: str) -> list[str]:
-    """The last lines that a process said. Of a crash: what it said before Python's fault handler did, and where the thread was that
-    crashed, without the runtime's frames; what other threads did is of no use."""
-    lines = tail.rstrip().splitlines()
-    crashed = next((number for number, line in enumerate(lines) if line.startswith("Current thread 0x")), None)
-    fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error: ")), crashed)
-    if fatal is None:
-        return lines[-_TAIL_LINES:]
-    before = [line for line in lines[max(fatal - _LINES_BEFORE_FATAL, 0):fatal] if line.strip()]
-    kept = [*before, *lines[fatal:fatal + (fatal != crashed)]]
-    if crashed is not None:
-        thread = [line for line in lines[crashed:] if not _of_runtime(line)]
-        ends = next((number for number, line in enumerate(thread) if number and not line.startswith("  ")), len(thread))
-        kept += thread[:min(ends, _TAIL_LINES)]
-    return kept
-
-
-def _of_runtime(line: str) -> bool:
-    frame = _FRAME.match(line)
-    return frame is not None and is_of_runtime(frame[1])
-
-
 def first_line(error: BaseException) -> str:
     """`KeyError: 'lr'`, on one line."""
     words = words_of(error).strip().splitlines()
@@ -167,6 +112,13 @@ def pickled(error: BaseException) -> bytes:
             if isinstance(cloudpickle.loads(data), BaseException):
                 return data
     return b""
+
+
+def without_what_cannot_be(error: BaseException) -> Any:
+    """What to pickle for an exception that could not be pickled as it is; None for one of the runtime's classes that are made on demand."""
+    from troupe._code.capture import goes
+
+    return without(error, goes)
 
 
 def explain_import(error: ImportError, what: str) -> str:

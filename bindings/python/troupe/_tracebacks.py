@@ -1,0 +1,45 @@
+"""Tracebacks as text, and what an exception says of itself. Pure, but for the source of code that only this process has."""
+from __future__ import annotations
+
+import linecache
+import os
+import re
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PLACE = re.compile(r'([ |]*  )File "(.*)", line ([0-9]+)')
+_FRAME = re.compile(r'  File "(.*)", line ')
+
+
+def words_of(error: BaseException) -> str:
+    """What the exception says; where its class cannot say it, that."""
+    try:
+        return str(error)
+    except Exception as other:  # a program's own __str__ may raise anything, and give no text
+        return f"(its __str__ raised {type(other).__name__})"
+
+
+def is_of_runtime(filename: str) -> bool:
+    """Whether this is a file of the package, in this process or, by its folder's name, in another."""
+    return filename.startswith(_PACKAGE) or "/site-packages/troupe/" in filename
+
+
+def is_frame_of_runtime(line: str) -> bool:
+    """Whether this line of a traceback names a file of the package."""
+    frame = _FRAME.match(line)
+    return frame is not None and is_of_runtime(frame[1])
+
+
+def with_source(told: str) -> str:
+    """A traceback of another process, with the lines of code that only this one has: of a notebook's cells, of what was typed."""
+    lines = told.split("\n")
+    shown = []
+    for number, line in enumerate(lines):
+        shown.append(line)
+        frame = _PLACE.match(line)
+        if frame is None or (number + 1 < len(lines) and lines[number + 1].startswith(frame[1] + "  ")):
+            continue
+        cached = linecache.cache.get(frame[2])  # what is a file was readable there, or is not the same file here
+        source = linecache.getline(frame[2], int(frame[3])).strip() if cached is not None and not os.path.exists(frame[2]) else ""
+        if source:
+            shown.append(f"{frame[1]}  {source}")
+    return "\n".join(shown)
