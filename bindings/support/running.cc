@@ -34,7 +34,7 @@ class CancelTasks : public actors::Completion {
   explicit CancelTasks(std::uint64_t number) : number_(number) {}
   void Run() override {
     const PyGILState_STATE gil = EnsureGil();
-    PyObject* const module = PyImport_ImportModule("troupe._tasks.functions");
+    PyObject* const module = PyImport_ImportModule("troupe._tasks.pool");
     PyObject* const begun = module != nullptr ? PyObject_CallMethod(module, "cancel_started_soon", "K",
                                                                     static_cast<unsigned long long>(number_))
                                               : nullptr;

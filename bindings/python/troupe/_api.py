@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from troupe import _identity, _job, exceptions
+from troupe import _identity, _job, _waiting, exceptions
 from troupe._cluster import infeasible as _infeasible, selectors, session as _session, view as _view
 
 
@@ -218,23 +218,6 @@ def is_initialized() -> bool:
     return _session.current_or_none() is not None
 
 
-around_wait: Any = None  # in a process for tasks: a context for waits (_task_waits)
-
-
-def lending(bound: Callable[..., Any]) -> Callable[..., Any]:
-    """`bound`, within `around_wait` where it is called with refs that are still to come: it waits for them."""
-    from troupe import _calls
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if all(type(each) is not _calls.Ref or each.done() for each in (*args, *kwargs.values())):
-            return bound(*args, **kwargs)
-        refs = [each for each in (*args, *kwargs.values()) if type(each) is _calls.Ref]
-        with around_wait(refs, None):
-            return bound(*args, **kwargs)
-
-    return call
-
-
 def get(refs: Any, *, timeout: float | None = None) -> Any:
     """The value of a ref, or the list of values of a list of refs, in order. Blocks.
 
@@ -245,9 +228,9 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
     from troupe import _calls
 
     refs = list(refs) if isinstance(refs, tuple) else refs
-    if around_wait is None or (type(refs) is _calls.Ref and refs.done()):
+    if _waiting.around_wait is None or (type(refs) is _calls.Ref and refs.done()):
         return _calls.get(refs, timeout)
-    with around_wait(refs, timeout) as left:
+    with _waiting.around_wait(refs, timeout) as left:
         return _calls.get(refs, left)
 
 
@@ -293,9 +276,9 @@ def wait(refs: list[Any], *, num_returns: int = 1, timeout: float | None = None,
     """
     if isinstance(refs, list) and not refs:
         return [], []
-    if around_wait is None:
+    if _waiting.around_wait is None:
         return _wait(refs, num_returns, timeout)
-    with around_wait(refs, timeout, num_returns) as left:
+    with _waiting.around_wait(refs, timeout, num_returns) as left:
         return _wait(refs, num_returns, left)
 
 
@@ -334,14 +317,14 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
     """
     from troupe import _calls
     from troupe._actors import retries, streams
-    from troupe._tasks import functions
+    from troupe._tasks import pool
 
     ref = streams.source_of(ref)
     if isinstance(ref, _calls.RefStream):
         ref = ref.answer()
     if type(ref) is not _calls.Ref:
         raise TypeError(f"cancel() takes an ObjectRef or an ObjectRefGenerator, not {type(ref).__name__}")
-    if functions.cancel(ref, force=force, recursive=recursive):
+    if pool.cancel(ref, force=force, recursive=recursive):
         return
     if not force and retries.cancel(ref, recursive=recursive):
         return

@@ -6,7 +6,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from troupe import _api, _pickled, exceptions
+from troupe import _pickled, _waiting, exceptions
 from troupe._cluster import session as _session
 from troupe._actors.link import ActorLink, Caller
 from troupe._identity import HexID
@@ -52,8 +52,8 @@ class ActorMethod(Caller):
                 from troupe._actors import streams
 
                 bound = streams.gathering(bound)
-            if _api.around_wait is not None:
-                bound = _api.lending(bound)
+            if _waiting.around_wait is not None:
+                bound = _waiting.lending(bound)
             self.remote = bound
         return bound(*args, **kwargs)
 

@@ -1,19 +1,17 @@
 """Remote functions: tasks on processes that this process leases, for a while, and uses again and again."""
 from __future__ import annotations
 
-import _thread
 import hashlib
 import json
-import os
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from troupe import _api, _pickled, exceptions
+from troupe import _pickled, _waiting, exceptions
 from troupe._actors import options as _actor_options, parameters
 from troupe._cluster import blobs, selectors, session as _session
 from troupe._code import capture
 from troupe._tasks import options as _task_options
+from troupe._tasks.pool import note_bound
 from troupe._bridge import native
 from troupe.ray_compat import _words
 
@@ -81,11 +79,11 @@ class RemoteFunction:
             from troupe._actors import streams  # what such a call gives
         with Leases.of(session).pool(_task_options.placing(_actor_options.captured(self._options))) as pool:
             started = self._bind(session, pool)
-        _bound.add(self)
+        note_bound(self)
         if self._checked.returns.gathered:
             started = streams.gathering(started)
-        if _api.around_wait is not None:
-            started = _api.lending(started)
+        if _waiting.around_wait is not None:
+            started = _waiting.lending(started)
         self.__dict__["remote"] = started
         return started(*args, **kwargs)
 
@@ -112,43 +110,3 @@ class RemoteFunction:
                                    checked.max_retries, checked.retried, checked.max_calls, len(pool.retried) - 1,
                                    self._refs,
                                    parameters.check_of(self.__name__, parameters.of_function(self._function)))
-
-
-_bound: weakref.WeakSet[RemoteFunction] = weakref.WeakSet()  # that know a pool
-
-
-def unbind() -> None:
-    """Their session is over, or this is a forked child of its process."""
-    for function in list(_bound):
-        function.unbind()
-    _bound.clear()
-
-
-os.register_at_fork(after_in_child=unbind)
-
-
-def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
-    """Cancels a task, and with `recursive` those that it started; False: the ref is not that of a task that is not
-    over."""
-    how, lane = native.cancel_task(ref, force, recursive)
-    if how == 0:
-        return False
-    session = _session.current_or_none()
-    leases = session.store.get("task_leases") if session is not None else None
-    if how == 2 and leases is not None:
-        if force:
-            leases.end_lane(lane, exceptions.WorkerCrashedError(
-                "the process of the task was ended by troupe.cancel(force=True)"))
-        else:
-            leases.interrupt(ref, lane)
-    return True
-
-
-def cancel_started_soon(number: int) -> None:
-    """Cancels the tasks that a call of this process started, and those that they started: on a thread of its own, for it may wait."""
-    _thread.start_new_thread(_cancel_started, (number,))
-
-
-def _cancel_started(number: int) -> None:
-    for ref in native.tasks_of(number):
-        cancel(ref, force=False, recursive=True)

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _api, _bridge, exceptions
+from troupe import _bridge, _waiting, exceptions
 from troupe._cluster import session
 from troupe._code import failures, user_main
 from troupe._tasks import waits
@@ -30,7 +30,7 @@ class TaskHost:
         self.lending = waits.Lending(cpus, lender)  # of what it holds, or what `lender` holds and its caller lends it
         self._functions: dict[str, Callable[..., Any]] = {}
         self.names: dict[str, str] = {}
-        _api.around_wait = functools.partial(waits.waiting, self.lending)
+        _waiting.around_wait = functools.partial(waits.waiting, self.lending)
         signal.signal(signal.SIGINT, _on_interrupt)
 
     def __troupe_find__(self, key: str) -> Callable[..., Any]:

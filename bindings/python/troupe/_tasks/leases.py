@@ -18,13 +18,13 @@ from troupe import _callbacks, _calls, exceptions
 from troupe._actors import classes, options as _actor_options
 from troupe._cluster import infeasible, resources, session as _session
 from troupe._code import environment as _environment, runtime_env
-from troupe._tasks import functions, host as _task_host, lease_policy, lists
+from troupe._tasks import host as _task_host, lease_policy, lists
 from troupe._actors.link import death_of
 from troupe._bridge import native
 from troupe._identity import new_id
 from troupe._tasks.host import LENT, LENT_AND_OVER, TaskHost
 from troupe._tasks.interrupts import Reminders
-from troupe._tasks.pool import STAGES, Lease, Listed, Pool
+from troupe._tasks.pool import STAGES, Lease, Listed, Pool, unbind
 from troupe.state import TASKS_CLASS
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -158,7 +158,7 @@ class Leases:
             return
         self._closed = True
         self.wake()
-        functions.unbind()
+        unbind()
         error = exceptions.ConnectionError("the session to the cluster has ended, and this task with it")
         for pool in self.pools():
             pool.fail_waiting(error)

@@ -1,11 +1,15 @@
-"""What a session has of one kind of tasks: their options, the processes for them, and which tasks are not over."""
+"""What a session has of one kind of tasks: their options, the processes for them, and which tasks are not over; and what ends tasks."""
 from __future__ import annotations
 
+import _thread
+import os
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from troupe import exceptions
+from troupe._cluster import session as _session
 from troupe._tasks import lease_policy
 from troupe._bridge import native
 
@@ -81,3 +85,48 @@ class Listed(NamedTuple):
     lease: Lease | None
     """where it is"""
     options: Mapping[str, Any]
+
+
+_bound: weakref.WeakSet[Any] = weakref.WeakSet()  # remote functions that know a pool
+
+
+def note_bound(function: Any) -> None:
+    """This remote function knows a pool: its `unbind()` is called when that is over."""
+    _bound.add(function)
+
+
+def unbind() -> None:
+    """Their session is over, or this is a forked child of its process."""
+    for function in list(_bound):
+        function.unbind()
+    _bound.clear()
+
+
+os.register_at_fork(after_in_child=unbind)
+
+
+def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
+    """Cancels a task, and with `recursive` those that it started; False: the ref is not that of a task that is not
+    over."""
+    how, lane = native.cancel_task(ref, force, recursive)
+    if how == 0:
+        return False
+    session = _session.current_or_none()
+    leases = session.store.get("task_leases") if session is not None else None
+    if how == 2 and leases is not None:
+        if force:
+            leases.end_lane(lane, exceptions.WorkerCrashedError(
+                "the process of the task was ended by troupe.cancel(force=True)"))
+        else:
+            leases.interrupt(ref, lane)
+    return True
+
+
+def cancel_started_soon(number: int) -> None:
+    """Cancels the tasks that a call of this process started, and those that they started: on a thread of its own, for it may wait."""
+    _thread.start_new_thread(_cancel_started, (number,))
+
+
+def _cancel_started(number: int) -> None:
+    for ref in native.tasks_of(number):
+        cancel(ref, force=False, recursive=True)
