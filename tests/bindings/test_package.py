@@ -14,10 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from troupe import exceptions
+from troupe import _checks, exceptions
 from troupe._actors import options
-from troupe._cluster import resources, scratch
-from troupe._code import capture, environment, runtime_env, variables
+from troupe._cluster import resources, scratch, variables
+from troupe._code import capture, environment, runtime_env
 from troupe._process import process_groups
 from troupe.launch import _errors, distributed
 
@@ -179,7 +179,7 @@ def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("wrong", ["json", ["not a module"], [""], [1]])
 def test_preimport_takes_names_of_modules(wrong: object) -> None:
     with pytest.raises((TypeError, ValueError), match="preimport"):
-        environment.check_preimport(wrong)
+        _checks.check_preimport(wrong)
 
 
 START = {"LANG": "C", "HF_HOME": "/h", "HOME": "/root", "GONE": "1", "SAME": "s"}

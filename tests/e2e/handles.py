@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import troupe
-from troupe._actors import handle_counts
+from troupe import _background
 
 WITHIN_S = 30.0
 
@@ -34,5 +34,5 @@ class Watched:
 def all_looked_at() -> None:
     """What this process has let go of until now was taken up; what follows in other processes was not waited for."""
     done = threading.Event()
-    handle_counts.later(done.set)
+    _background.later(done.set)
     assert done.wait(WITHIN_S), f"that took more than {WITHIN_S:g} s"

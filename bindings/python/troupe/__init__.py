@@ -22,7 +22,7 @@ if "t" in sys.abiflags:  # sysconfig would say the same, after a millisecond
 _WHERE = {
     "init": "_api", "shutdown": "_api", "is_initialized": "_api", "remote": "_api", "get": "_api", "put": "_api",
     "wait": "_api", "cancel": "_api", "nodes": "_api", "cluster_resources": "_api", "available_resources": "_api",
-    "get_gpu_ids": "_api", "exit_actor": "_api", "ClusterContext": "_api",
+    "get_gpu_ids": "_gpu_ids", "exit_actor": "_api", "ClusterContext": "_api",
     "kill": "_actors.classes", "get_actor": "_actors.classes", "ActorClass": "_actors.classes", "ActorHandle": "_actors.handle",
     "method": "_actors.method_options",
     "get_runtime_context": "_runtime_context", "ObjectRef": "_calls", "ObjectRefGenerator": "_actors.streams",
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         cluster_resources,
         exit_actor,
         get,
-        get_gpu_ids,
         init,
         is_initialized,
         nodes,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
         wait,
     )
     from troupe._actors.method_options import method  # noqa: F401
+    from troupe._gpu_ids import get_gpu_ids  # noqa: F401
     from troupe._runtime_context import get_runtime_context  # noqa: F401
     from troupe._timeline import timeline  # noqa: F401
     from troupe.exceptions import (  # noqa: F401

@@ -5,7 +5,7 @@ import atexit
 import functools
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from troupe import _identity, _job, _waiting, exceptions
@@ -22,9 +22,9 @@ class ClusterContext(Mapping):
     def address_info(self) -> dict[str, str]:
         """Where the cluster and this process are, by Ray's names. The first time it blocks for a request; ConnectionError
         where the session has ended before."""
-        from troupe import get_runtime_context, util
+        from troupe._runtime_context import get_runtime_context, node_ip_address
 
-        return {"address": self.address, "gcs_address": self.address, "node_ip_address": util.get_node_ip_address(),
+        return {"address": self.address, "gcs_address": self.address, "node_ip_address": node_ip_address(),
                 "cluster_id": self._session.store.get("cluster_id", ""), "namespace": self._session.namespace,
                 "node_id": get_runtime_context().get_node_id(), "session_dir": _folder_of(self._session), "webui_url": self.dashboard_url}
 
@@ -377,23 +377,9 @@ def available_resources() -> dict[str, float]:
     return _sum([{**view.free, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"])
 
 
-def get_gpu_ids() -> list[int] | list[str]:
-    """Ids of the GPUs this process may use, as the node's CUDA_VISIBLE_DEVICES names them: numbers, where it has none or has such, else texts
-    (`GPU-d885309d...`, `MIG-...`)."""
-    from troupe._code import variables
-    from troupe._process.actor import ActorContext
-
-    ours = ActorContext.current.gpu_ids if ActorContext.current is not None else None
-    began = os.environ if variables.began_with is None else variables.began_with
-    named = [part.strip() for part in began.get("CUDA_VISIBLE_DEVICES", "").split(",") if part.strip()]
-    if ours is not None and len(named) != len(ours):
-        return list(ours)  # its program chooses the device itself (RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES)
-    return [int(each) for each in named] if all(each.isdigit() for each in named) else named
-
-
 def exit_actor() -> None:
     """Ends the actor whose method calls this; the call fails with ActorDiedError. TypeError elsewhere."""
-    from troupe._process.actor import ActorContext
+    from troupe._context import ActorContext
 
     if ActorContext.current is None:
         raise TypeError("exit_actor() is for code that runs in an actor")
@@ -429,5 +415,5 @@ def _remote_of(target: Any, options: Mapping[str, Any]) -> Any:
     return RemoteFunction(target, options)
 
 
-__all__ = ["ClusterContext", "available_resources", "cancel", "cluster_resources", "exit_actor", "get", "get_gpu_ids", "init",
+__all__ = ["ClusterContext", "available_resources", "cancel", "cluster_resources", "exit_actor", "get", "init",
            "is_initialized", "nodes", "put", "remote", "shutdown", "wait"]

@@ -9,6 +9,8 @@ from troupe import _pickled
 
 PYTHON_VERSION = ".".join(platform.python_version_tuple()[:2])
 """What caller and worker must share: "3.11"."""
+TASKS_CLASS = "troupe.task"
+"""The class that actors have which are processes for tasks, as the head knows it."""
 
 
 class HexID(str):

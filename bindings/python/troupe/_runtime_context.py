@@ -6,7 +6,8 @@ import warnings
 from typing import Any
 
 from troupe._cluster import session as _session, workers
-from troupe._process.actor import ActorContext
+from troupe._context import ActorContext
+from troupe._gpu_ids import get_gpu_ids
 from troupe._identity import HexID, boot_id
 from troupe.launch import _context
 from troupe.util.annotations import RayDeprecationWarning
@@ -168,8 +169,6 @@ class RuntimeContext:
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
         """Devices this process may use, by kind, of all kinds that Ray has: Troupe finds GPUs."""
-        from troupe._api import get_gpu_ids
-
         return {kind: [str(each) for each in get_gpu_ids()] if kind == "GPU" else [] for kind in _ACCELERATORS}
 
     @staticmethod
@@ -208,3 +207,19 @@ def _of_driver(field: str) -> str:
 def get_runtime_context() -> RuntimeContext:
     """The context of the calling process."""
     return RuntimeContext()
+
+
+def node_ip_address() -> str:
+    """See util.get_node_ip_address()."""
+    import socket
+
+    from troupe import state
+
+    session, here = _session.current(), get_runtime_context().get_node_id()
+    for node in state.list_nodes(session) if here else []:
+        if node["node_id"] == here:
+            return str(node["address"].rpartition(":")[0].strip("[]"))
+    head = get_runtime_context().gcs_address.rpartition(":")[0].strip("[]")
+    with socket.socket(socket.AF_INET6 if ":" in head else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((head, 1))  # sends nothing
+        return str(probe.getsockname()[0])

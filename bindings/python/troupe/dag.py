@@ -281,11 +281,9 @@ class CompiledDAG:
 
     def teardown(self, kill_actors: bool = False) -> None:
         """It is executed no more. What is under way goes on; with `kill_actors` its actors are ended. Idempotent."""
-        from troupe._actors.classes import kill
-
         if kill_actors and not self._over:
             for actor in self._actors:
-                kill(actor)
+                actor._link.kill()
         self._over = True
 
 

@@ -7,9 +7,7 @@ from troupe import exceptions
 from troupe._cluster import resources, session as _session, topology, view as _view
 from troupe._code import environment
 from troupe._tasks import lists
-from troupe._identity import short
-
-TASKS_CLASS = "troupe.task"  # of actors that are processes for tasks
+from troupe._identity import TASKS_CLASS, short
 
 
 def available_resources_per_node() -> dict[str, dict[str, float]]:

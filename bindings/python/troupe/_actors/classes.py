@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from troupe import _job, _pickled, exceptions
+from troupe import _job, _pickled, _words, exceptions
 from troupe._actors import handle_counts, options as _actor_options, parameters
 from troupe._cluster import infeasible, selectors, session as _session
 from troupe._code import environment as _environment
@@ -18,13 +18,12 @@ from troupe._actors.handle import ActorHandle, watched
 from troupe._actors.link import ActorLink
 from troupe._identity import new_id
 from troupe._actors.handle_counts import Life
-from troupe._actors.method_options import Traits
-from troupe.ray_compat import _words
+from troupe._actors.method_options import Remote, Traits
 
 INLINE_BYTES_MAX = 64 << 10
 
 
-class ActorClass:
+class ActorClass(Remote):
     """What `@troupe.remote` makes of a class. `remote(...)` creates an actor, `options(...)` changes how."""
 
     __class_getitem__ = classmethod(types.GenericAlias)  # ActorClass[A], for annotations
@@ -142,7 +141,7 @@ def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: 
         _, update, data = infeasible.request(session, "CreateActor", {"spec": spec}, spec, payload, asked=options.get("infeasible"),
                                               what=link.label)
     except exceptions.AlreadyExistsError as error:
-        text = _words.of_taken_name(spec["name"], spec["namespace_"], str(error))
+        text = _words.current.of_taken_name(spec["name"], spec["namespace_"], str(error))
         raise exceptions.ActorAlreadyExistsError(text) from None
     except exceptions.PlacementError as error:
         raise exceptions.ActorUnschedulableError(str(error)) from None
@@ -178,12 +177,4 @@ def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:
     """Ends an actor at once; its calls fail with ActorDiedError, those made here from now on too."""
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"kill() takes an actor handle, not {type(actor).__name__}")
-    link = actor._link
-    if link.late is not None:
-        if link.late.stop():
-            return link.end(exceptions.ActorDiedError(f"{link.label} was killed by troupe.kill before it was started"))
-        link.late.wait()
-    link.session.request("KillActor", {"actor": link.actor, "no_restart": no_restart})
-    if no_restart:  # a call made after kill() must not slip in before the process is gone
-        words = _words.of_death({"cause": "killed"}, raised=False)
-        link.fail(exceptions.ActorDiedError(f"{words}{link.label} was killed by troupe.kill"))
+    actor._link.kill(no_restart=no_restart)

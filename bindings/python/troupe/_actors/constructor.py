@@ -15,12 +15,11 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _callbacks, _calls, _pickled, exceptions
+from troupe import _callbacks, _calls, _pickled, _words, exceptions
 from troupe._cluster import signals
 from troupe._code import capture, user_main
 from troupe._bridge import native
 from troupe._identity import boot_id
-from troupe.ray_compat import _words
 
 BRINGING_S = 60.0  # from when the actor's process waits for what its maker is to bring
 _MARK = b"TRpackage"  # no pickle begins so
@@ -62,7 +61,7 @@ class Package:
         except exceptions.TooLargeError:
             _check_size(cls, self._what)
             raise
-        if len(self._pickled) > _words.function_bytes_max(capture.LIMIT_BYTES):
+        if len(self._pickled) > _words.current.function_bytes_max(capture.LIMIT_BYTES):
             _check_size(cls, self._what)
 
     def _placed(self, value: Any) -> Any:
@@ -87,9 +86,9 @@ class Package:
 def _check_size(cls: type, what: str) -> None:
     """Raises what is raised for a class that is too large itself, without the arguments."""
     try:
-        capture.dumps(cls, (), {}, what=what, limit=_words.function_bytes_max(capture.LIMIT_BYTES))
+        capture.dumps(cls, (), {}, what=what, limit=_words.current.function_bytes_max(capture.LIMIT_BYTES))
     except exceptions.TooLargeError as error:
-        raise _words.of_oversized("actor", cls.__name__, error) from None
+        raise _words.current.of_oversized("actor", cls.__name__, error) from None
 
 
 def _value_of(ref: Any) -> Any:

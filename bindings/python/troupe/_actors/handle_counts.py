@@ -8,28 +8,23 @@ has a life of its own, of which there may be several then. `naming` is held over
 process is about to give up; of other processes' the head knows which one was found.
 
 A process lets go of a life when its own calls to the actor have their answers, so that a handle may be dropped behind a call.
-What is let go of is only queued where that happens, which may be the garbage collector in any thread; the thread that
-takes it from there begins with the first life.
+What is let go of is only queued where that happens, which may be the garbage collector in any thread, for the thread in the
+background (`_background`), which begins with the first life.
 """
 from __future__ import annotations
 
 import os
-import queue
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from troupe import _callbacks
+from troupe import _background
 from troupe._bridge import native
 
 if TYPE_CHECKING:
     from troupe._actors.link import ActorLink
 
 naming = threading.RLock()
-_begun = threading.Lock()
-_thread: threading.Thread | None = None
 _of_this_process = object()
-_queue: queue.SimpleQueue[tuple[Callable[..., None], Any]] = queue.SimpleQueue()
 
 
 class Life:
@@ -39,8 +34,7 @@ class Life:
 
     def __init__(self, link: "ActorLink", ref: Any) -> None:
         self._link, self._ref, self._process = link, ref, _of_this_process
-        if _thread is None:
-            _begin()
+        _background.begin()
 
     @classmethod
     def of_new(cls, link: "ActorLink") -> "Life":
@@ -62,46 +56,20 @@ class Life:
 
     def __del__(self) -> None:
         if self._process is _of_this_process:  # not in a forked child, nor while the interpreter ends
-            _queue.put((_let_go, (self._link, self._ref)))
-
-
-def later(action: Callable[[], None]) -> None:
-    """Runs `action` on the thread that may wait for the head."""
-    _queue.put((_call, action))
+            _background.later(_let_go, (self._link, self._ref))
 
 
 def _let_go(held: "tuple[ActorLink, Any]") -> None:
     link, ref = held
-    if link.dead or link.session.closed or link.busy(lambda: _queue.put((_let_go, held))):
+    if link.dead or link.session.closed or link.busy(lambda: _background.later(_let_go, held)):
         return
-    if link.is_maker and not native.when_life_over(ref, lambda: later(link.life_over)):
+    if link.is_maker and not native.when_life_over(ref, lambda: _background.later(link.life_over)):
         link.life_over()
 
 
-def _call(action: Callable[[], None]) -> None:
-    action()
-
-
-def _run() -> None:
-    take = _queue.get
-    while True:
-        action, given = take()
-        _callbacks.run("what was to be told of a handle", action, given)
-        del action, given  # the last hold may be among it
-
-
-def _begin() -> None:
-    global _thread
-    with _begun:
-        if _thread is None:
-            _thread = threading.Thread(target=_run, name="troupe-lives", daemon=True)
-            _thread.start()
-
-
 def _after_fork() -> None:
-    global naming, _begun, _of_this_process, _queue, _thread
-    naming = threading.RLock()
-    _begun, _of_this_process, _queue, _thread = threading.Lock(), object(), queue.SimpleQueue(), None
+    global naming, _of_this_process
+    naming, _of_this_process = threading.RLock(), object()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -13,11 +13,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _calls, _job, exceptions
+from troupe import _background, _calls, _job, _words, exceptions
 from troupe._actors import handle_counts
 from troupe._cluster import session as _session
 from troupe._actors.parameters import Check
-from troupe.ray_compat import _words
 
 Bound = Callable[..., Any]
 
@@ -147,7 +146,7 @@ class ActorLink:
                 self._out_of_reach, self._error = False, None
                 self._drop()
                 if self._unwanted:
-                    handle_counts.later(self._terminate)
+                    _background.later(self._terminate)
             if self._error is not None:
                 return None
             if info["state"] == "starting" and info["address"]["pid"]:
@@ -217,6 +216,18 @@ class ActorLink:
             self._drop()
         self.forget()
 
+    def kill(self, *, no_restart: bool = True) -> None:
+        """Ends the actor at once; unless it may be started again, calls from now on fail too."""
+        if self.late is not None:
+            if self.late.stop():
+                return self.end(exceptions.ActorDiedError(f"{self.label} was killed by troupe.kill before it was started"))
+            self.late.wait()
+        self.session.request("KillActor", {"actor": self.actor, "no_restart": no_restart})
+        if no_restart:  # a call made after this must not slip in before the process is gone
+            words = _words.current.of_death({"cause": "killed"}, raised=False)
+            self.fail(exceptions.ActorDiedError(f"{words}{self.label} was killed by troupe.kill"))
+        return None
+
     def forget(self) -> None:
         """The session keeps nothing of it."""
         links = self.session.store["actor_links"]
@@ -259,7 +270,7 @@ class ActorLink:
             try:
                 _, update, _ = self.session.request("KillActor", {"actor": self.actor, "unwanted": True})
             except exceptions.GetTimeoutError:
-                return handle_counts.later(self.unwanted)
+                return _background.later(self.unwanted)
             except exceptions.TroupeError:
                 return  # it is gone, or this session is
             self._unwanted = update["info"]["unwanted"]
@@ -274,15 +285,15 @@ class ActorLink:
             with self._lock:
                 ended = self._open().call("__ray_terminate__")
         except exceptions.PendingCallsLimitExceeded:  # of handles that are not counted
-            if not self.busy(lambda: handle_counts.later(self._terminate)):
-                handle_counts.later(self._terminate)
+            if not self.busy(lambda: _background.later(self._terminate)):
+                _background.later(self._terminate)
             return
         ended.future().add_done_callback(lambda future: self._terminated(future.exception()))
 
     def _terminated(self, error: BaseException | None) -> None:
         if isinstance(error, exceptions.ActorUnavailableError) and not self.dead:  # its process was started again, or cut off
             self.suspect(error)
-            handle_counts.later(self._terminate)
+            _background.later(self._terminate)
 
     @property
     def dead(self) -> bool:
@@ -335,7 +346,7 @@ def death_of(info: dict, attachment: bytes, label: str) -> exceptions.TroupeErro
     """The error of a dead actor: its cause, and where its constructor raised, that exception's type."""
     failure = info["failure"]
     cause = _loaded(attachment)
-    text = _words.of_death(failure, raised=bool(attachment)) + f"{label} is dead: {failure['cause'] or 'its process is gone'}"
+    text = _words.current.of_death(failure, raised=bool(attachment)) + f"{label} is dead: {failure['cause'] or 'its process is gone'}"
     if failure["node_name"] and f"pid {failure['pid']}" not in failure["cause"]:
         process = f", pid {failure['pid']}" if failure["pid"] > 0 else ""
         text += f" (on {failure['node_name']}{process})"

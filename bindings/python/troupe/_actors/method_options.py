@@ -12,10 +12,9 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _pickled
+from troupe import _pickled, _words
 from troupe._actors import parameters as _parameters
 from troupe._actors.parameters import Parameters
-from troupe.ray_compat import _words
 
 STREAMING = "streaming"
 DYNAMIC = "dynamic"
@@ -24,6 +23,10 @@ _ATTRIBUTE = "__troupe_method__"
 _ACCEPTED = {"name", "enable_task_events"}  # Ray's, without a meaning here
 _REFUSED = {"_num_objects_per_yield": 1}
 _TRANSPORTS = ("gloo", "object_store")  # Ray's: tensors go as every value does, which for those in a CPU's memory is what they ask for
+
+
+class Remote:
+    """What `@remote` makes of a class or a function: it can be called, and is no method where it is an attribute of a class."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +144,7 @@ def method(*args: Any, **options: Any) -> Callable[[Callable], Callable]:
     checked = check(options)
 
     def mark(function: Callable) -> Callable:
-        _words.check_yields(function, options.get("num_returns"))
+        _words.current.check_yields(function, options.get("num_returns"))
         setattr(function, _ATTRIBUTE, {**getattr(function, _ATTRIBUTE, {}), **checked})
         return function
 
@@ -166,10 +169,7 @@ SPECIAL = {"__ray_ready__": _DEFAULT, "__ray_call__": _DEFAULT, "__ray_terminate
 
 def _is_method(found: Any) -> bool:
     """Whether an attribute of a class can be called on its actors: what is nested in it is reached by the class."""
-    from troupe._actors.classes import ActorClass
-    from troupe._tasks.functions import RemoteFunction
-
-    return callable(found) and not isinstance(found, type | ActorClass | RemoteFunction)
+    return callable(found) and not isinstance(found, type | Remote)
 
 
 def _is_async(function: Any) -> bool:

@@ -4,17 +4,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _job
+from troupe import _checks, _job, _words
 from troupe._cluster import infeasible, resources, selectors, session as _session
-from troupe._code import environment as _environment
-from troupe._process import exit as _leave, threads as _threads
-from troupe.ray_compat import _words
 
 _KNOWN = {"num_cpus", "num_gpus", "memory", "resources", "name", "namespace", "lifetime", "max_concurrency",
           "max_restarts", "max_task_retries", "runtime_env", "scheduling_strategy", "get_if_exists",
           "accelerator_type", "max_pending_calls", "concurrency_groups", "label_selector", "fallback_strategy", "priority",
           "allow_out_of_order_execution", "exit_grace", "infeasible", "preimport"}
 _IGNORED = {"enable_task_events", "enable_tensor_transport", "object_store_memory"}  # Ray's, without a meaning here
+THREADS = "TROUPE_THREADS"
+"""In an actor's environment as its maker gives it: the threads it has where nobody says OMP_NUM_THREADS."""
 _SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy", "accelerator_type")
 
 
@@ -42,9 +41,9 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("allow_out_of_order_execution must be True, False or None, not "
                          f"{options['allow_out_of_order_execution']!r}")
     if options.get("exit_grace") is not None:
-        _leave.check_grace("exit_grace", options["exit_grace"])
+        _checks.check_grace("exit_grace", options["exit_grace"])
     infeasible.check(options.get("infeasible"))
-    _environment.check_preimport(options.get("preimport") or ())
+    _checks.check_preimport(options.get("preimport") or ())
     _check_groups(options.get("concurrency_groups"))
     pending = options.get("max_pending_calls")
     if pending is not None and (not isinstance(pending, int) or pending < -1):
@@ -53,7 +52,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("get_if_exists needs a name")
     _job.check_namespace(options.get("namespace"))
     resources.check_priority(options.get("priority") or 0)
-    if options.get("num_gpus") is not None and not _words.late_checks():
+    if options.get("num_gpus") is not None and not _words.current.late_checks():
         resources.check_gpus(options["num_gpus"])
     selectors.of_node(options)
     return dict(options)
@@ -80,7 +79,7 @@ def check_methods(methods: Mapping[str, Any], options: Mapping[str, Any]) -> Non
 
 def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """What the actor's own process must know of them."""
-    from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+    from troupe._strategies import PlacementGroupSchedulingStrategy
 
     _, held = resources.for_actor(options.get("num_cpus"), options.get("num_gpus"), options.get("memory"),
                                    options.get("resources"))
@@ -95,9 +94,9 @@ def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of what is made here: unless they say where, in the placement group of the actor or task that makes
     it, if that one captures its children; these do so in turn."""
-    from troupe._process.actor import ActorContext
-    from troupe.util.placement_group import PlacementGroup
-    from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+    from troupe._context import ActorContext
+    from troupe._cluster.groups import PlacementGroup
+    from troupe._strategies import PlacementGroupSchedulingStrategy
 
     here = ActorContext.current
     if here is None or not here.captures or any(options.get(name) is not None for name in _SAY_WHERE):
@@ -128,7 +127,7 @@ def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: s
     }
     threads = int(held.get("CPU") or 0)  # whole CPUs
     if threads > 1 and environment:
-        said = {"name": _threads.WANTED, "value": str(threads)}
+        said = {"name": THREADS, "value": str(threads)}
         spec["environment"] = {**environment, "env": [*environment["env"], said]}
     spec.update(_placement(options.get("scheduling_strategy")))
     if options.get("label_selector") or options.get("fallback_strategy"):
@@ -141,7 +140,7 @@ def spec_of(options: Mapping[str, Any], session: _session.Session, class_name: s
 
 def _placement(strategy: Any) -> dict[str, Any]:
     """The fields a scheduling strategy sets."""
-    from troupe.util import scheduling_strategies as known
+    from troupe import _strategies as known
 
     if strategy is None or strategy == "DEFAULT":
         return {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from troupe import _callbacks, _job, _visible, exceptions
 from troupe._cluster import live_output, output_rows, workers
-from troupe.state import TASKS_CLASS
+from troupe._identity import TASKS_CLASS
 
 CHUNK_BYTES = 256 << 10
 LONG_POLL_MS = 55_000

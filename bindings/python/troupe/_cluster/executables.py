@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from troupe import exceptions
-from troupe._cluster import folders
-from troupe._code import variables
+from troupe._cluster import folders, variables
 
 READY_TIMEOUT_S = 30.0
 _TAIL_BYTES = 4096

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _job, _status, exceptions
+from troupe import _job, exceptions
+from troupe._cluster import status_lines
 
 POLICIES = ("refuse", "wait")
 
@@ -41,5 +42,5 @@ def request(session: Any, kind: str, fields: Mapping[str, Any], spec: dict[str, 
     spec["infeasible_waits"] = True
     answer = session.request(kind, fields, payload)  # refused where no node that joins can help
     if what:
-        _status.say(f"{what} waits for a node that can hold it: {reason}")
+        status_lines.say(f"{what} waits for a node that can hold it: {reason}")
     return answer

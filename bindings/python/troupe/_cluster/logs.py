@@ -1,4 +1,4 @@
-"""Reading what ranks, actors and tasks wrote from the workers that keep it."""
+"""Reading what ranks, actors and tasks wrote from the workers that keep it; the last lines of what ended."""
 from __future__ import annotations
 
 import queue

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import exceptions
+from troupe import _checks, exceptions
 from troupe._cluster import executables, home, resources as _resources, selectors
 
 
@@ -63,9 +63,7 @@ def offer(*, num_cpus: float | None = None, num_gpus: float | None = None, memor
 def _preimport_option(preimport: Iterable[Iterable[str]]) -> list[str]:
     if not preimport:
         return []
-    from troupe._code import environment
-
-    lists = [environment.check_preimport(modules) for modules in preimport]
+    lists = [_checks.check_preimport(modules) for modules in preimport]
     if not all(lists):
         raise ValueError("preimport: an empty list of modules")
     if len(lists) > PREIMPORTS_MAX:

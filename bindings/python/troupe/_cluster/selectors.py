@@ -49,7 +49,7 @@ def of_group(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Options whose `placement_group` and what goes with it, which Ray still takes, are a scheduling strategy."""
     if not any(name in options for name in _GROUP):
         return options
-    from troupe.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+    from troupe._strategies import PlacementGroupSchedulingStrategy
 
     rest = {name: value for name, value in options.items() if name not in _GROUP}
     group, index = options.get("placement_group", "default"), options.get("placement_group_bundle_index", -1)

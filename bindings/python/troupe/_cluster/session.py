@@ -21,6 +21,8 @@ from troupe._cluster.watched_state import Board
 REQUEST_TIMEOUT_S = 30.0
 _REWATCH = {"launch": ("WatchLaunch", {}), "actor": ("WatchActor", {}), "group": ("GetGroup", {"watch": True})}
 _SHUT_DOWN = "troupe.shutdown() was called in this process: the session that this belongs to has ended"
+hearers: dict[str, Callable[[Any, str, dict, bytes], None]] = {}
+"""By the kinds of other pushes: what takes them, of a room above. A process that has not loaded it has asked for none, and they are left."""
 _PUSHES = {"LaunchUpdate": ("launch", "launch"), "ActorUpdate": ("actor", "actor"),
            "GroupUpdate": ("group", "group")}
 
@@ -121,10 +123,8 @@ class Session:
             from troupe._cluster import driver_logs
 
             driver_logs.of(self).hear(fields)
-        elif kind in ("TellTasks", "TasksTold"):
-            from troupe._tasks import lists
-
-            lists.hear(self, kind, fields, attachment)
+        elif kind in hearers:
+            hearers[kind](self, kind, fields, attachment)
         elif asked is not None:
             self._refused(asked[0], asked[1], fields["text"])
         elif kind == "ErrorReply" and self.return_timeout:

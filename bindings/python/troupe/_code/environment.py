@@ -11,22 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from troupe import _job, exceptions
-from troupe._code import capture, runtime_env as _runtime_env, variables
+from troupe._cluster import variables
+from troupe._code import capture, runtime_env as _runtime_env
 from troupe._identity import PYTHON_VERSION
 
 _REMEMBERED_MAX = 1000
 _ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kernel takes 128 KiB
-
-
-def check_preimport(modules: Iterable[str]) -> tuple[str, ...]:
-    """The names of modules that are to be imported ahead. Raises TypeError or ValueError for what is no list of such names."""
-    if isinstance(modules, str):
-        raise TypeError(f"preimport must be a list of modules' names, not a text: preimport=[{modules!r}]")
-    names = tuple(modules)
-    for name in names:
-        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
-            raise ValueError(f"preimport: {name!r} is no name of a module")
-    return names
 
 
 def import_path() -> list[str]:
@@ -98,7 +88,7 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
           ray_compat: bool = False, preimport: Iterable[str] = ()) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
 
-    `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_code.variables`.
+    `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_cluster.variables`.
     Requirements ask for a fresh interpreter instead of a fork, or for one of a process that has loaded all from them: what a fork has loaded
     could not be replaced. For variables that libraries
     read when they are loaded the worker sees to that (`worker/core/read_at_import.cc`), and to `preimport`, modules that are to be loaded

@@ -23,7 +23,8 @@ from typing import Any
 
 from troupe import _identity, exceptions
 from troupe._cluster import workers
-from troupe._code import packages, user_main, variables as _variables
+from troupe._cluster import variables as _variables
+from troupe._code import packages, user_main
 
 VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"

@@ -8,41 +8,23 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from troupe import _callbacks, exceptions
+from troupe._checks import EXIT_GRACE_S
+from troupe._context import ActorContext
 from troupe._cluster import session as _session
 from troupe._code import failures
 from troupe._process import exit as _leave, finish, process_groups, stopping
 from troupe._actors.method_options import Traits
 from troupe._process.channel import ProcessChannel
 
-
 ASYNC_CONCURRENCY = 1000
 REPR_CHARS_MAX = 256
-
-
-class ActorContext:
-    """What an actor process knows of itself; `current` is None elsewhere."""
-
-    current: "ActorContext | None" = None
-
-    def __init__(self, begin: dict) -> None:
-        self.actor = begin["actor"]
-        self.name = begin["name"]
-        self.class_name = begin["class_name"]
-        self.node = begin["node"]
-        self.node_name = begin["node_name"]
-        self.gpu_ids = list(begin["gpu_ids"])
-        self.group = ""  # the user's, not the one that reserves what it holds alone
-        self.captures = False  # whether what is made here goes into that group too
-        self.resources: dict[str, float] = {}  # that it holds while it runs
-        self.incarnation = begin["incarnation"]
-        self.traits = Traits()
 
 
 def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     """Lives the actor's life; leaves by os._exit."""
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
-    ActorContext.current = ActorContext(begin)
+    ActorContext.current = ActorContext(begin, Traits())
     process_groups.prepare()
     stopping.install()
     living, traits, running, loop = _construct(channel, begin, attachment)
@@ -176,7 +158,7 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
         ActorContext.current.captures = running["captures"]
         ActorContext.current.resources = running["resources"]
         grace = running.get("exit_grace")
-        _leave.exit_grace_s = _leave.EXIT_GRACE_S if grace is None else float(grace)
+        _leave.exit_grace_s = EXIT_GRACE_S if grace is None else float(grace)
         loop = None
         if traits.is_async:
             import asyncio

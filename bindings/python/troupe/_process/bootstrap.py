@@ -140,7 +140,11 @@ def become(channel, kind: str) -> NoReturn:
         first, fields, attachment = channel.first()
         _identity.placed_on(fields["boot_id"])
         channel.read_on()
-        if first == "RankBegin":
+        if first == "RankBegin" and fields["mode"] == "driver" and fields["rank"] == 0:
+            from troupe._process import driver
+
+            driver.run(channel, fields, attachment)
+        elif first == "RankBegin":
             from troupe._process import rank
 
             rank.run(channel, fields, attachment)

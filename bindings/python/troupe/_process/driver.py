@@ -12,8 +12,8 @@ import threading
 import time
 from typing import NoReturn
 
-from troupe import _status, exceptions
-from troupe._cluster import session as _session
+from troupe import exceptions
+from troupe._cluster import session as _session, status_lines
 from troupe._code import failures
 from troupe._process import exit as _leave, finish, rank
 from troupe._identity import new_id
@@ -27,8 +27,9 @@ ANNOUNCE_GRACE_S = 0.15  # the worker's patience after ProcessEnd is 0.2 s
 _RETRIED = (exceptions.ConnectionError, exceptions.GetTimeoutError, exceptions.UnknownOutcomeError)
 
 
-def run(channel: ProcessChannel, begin: dict, attachment: bytes, context) -> NoReturn:
+def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     """Lives the driver's life; leaves by os._exit with the marker's exit code."""
+    context = rank.enter(begin)
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     loaded = rank.prepare(channel, begin, attachment, session)
     rank.start(channel, context)
@@ -78,7 +79,7 @@ def _renew(session: _session.Session, begin: dict, ttl_ms: int) -> None:
 def announce(marker: dict) -> None:
     """Says what the marker is: outcome, exit code, epoch, duration."""
     cause = f" · {marker['cause']}" if marker["cause"] else ""
-    _status.say(f"marker: {marker['outcome']}, exit {marker['exit_code']}, epoch {marker['epoch']}, "
+    status_lines.say(f"marker: {marker['outcome']}, exit {marker['exit_code']}, epoch {marker['epoch']}, "
           f"{marker['duration_ms'] / 1000:.1f} s{cause}")
 
 

@@ -13,19 +13,12 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn
 
-EXIT_GRACE_S = 60.0
-GRACE_MAX_S = 86_400.0
+from troupe._checks import EXIT_GRACE_S
+
 exit_grace_s = EXIT_GRACE_S  # here: of the launch for ranks, of the actor for actors
 WATCH_DEADLINE_S = 1.0  # for the thread that watches the exit handlers to begin
 _leaving = threading.Lock()
 last_word: Callable[[], None] | None = None  # said when all else is done
-
-
-def check_grace(what: str, seconds: object) -> None:
-    """Raises ValueError, which calls these seconds `what`, where they are no grace."""
-    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not number or not 0 <= seconds <= GRACE_MAX_S:
-        raise ValueError(f"{what} must be 0 to {GRACE_MAX_S:.0f} seconds, not {seconds!r}")
 
 
 def leave(code: int) -> NoReturn:

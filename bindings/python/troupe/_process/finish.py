@@ -16,7 +16,7 @@ import threading
 import types
 from typing import Any
 
-from troupe._code import variables
+from troupe._code import sources
 
 FILES_NAMED_MAX = 5
 _let_go: list[types.FunctionType] = []
@@ -80,7 +80,7 @@ def _release() -> None:
         held.clear()
     spaces = [function.__globals__ for function in _let_go if id(function.__globals__) not in modules]
     _let_go.clear()
-    for names in [*spaces, *map(vars, variables.modules_of_the_program())]:
+    for names in [*spaces, *map(vars, sources.modules_of_the_program())]:
         for name in [name for name, value in names.items() if not name.startswith("__") and not isinstance(value, _PLAIN)]:
             names.pop(name, None)
     gc.collect()

@@ -14,10 +14,10 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
-from troupe._process import rendezvous
+from troupe import _rendezvous
+from troupe._after_import import after_import
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
@@ -27,19 +27,8 @@ _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many gro
 
 
 def prepare() -> None:
-    """Changes torch's modules as said above, and where its groups meet (`_process.rendezvous`), now or when they are imported. Once a process."""
-    after_import({_MODULE: _wrap, _PARALLEL: _wrap_parallel, rendezvous.MODULE: rendezvous.wrap})
-
-
-def after_import(changes: dict[str, Callable[[Any], None]]) -> "_AfterImport":
-    """Changes these modules, now or when they are imported, unless what is returned is told to forget it."""
-    for name, change in changes.items():
-        if name in sys.modules:
-            change(sys.modules[name])
-    later = _AfterImport({name: change for name, change in changes.items() if name not in sys.modules})
-    if later.waits():
-        sys.meta_path.insert(0, later)
-    return later
+    """Changes torch's modules as said above, and where its groups meet (`_rendezvous`), now or when they are imported. Once a process."""
+    after_import({_MODULE: _wrap, _PARALLEL: _wrap_parallel, _rendezvous.MODULE: _rendezvous.wrap})
 
 
 def _wrap(module: Any) -> None:
@@ -97,40 +86,3 @@ def _wrap_parallel(module: Any) -> None:
 
 def _let_go(group: Any) -> None:
     """The Reducer is gone."""
-
-
-class _AfterImport:
-    """Meta-path finder that changes modules right after they have been executed."""
-
-    def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
-        self._changes = changes
-
-    def waits(self) -> bool:
-        """Whether a module is still to come."""
-        return bool(self._changes)
-
-    def forget(self) -> None:
-        """Changes nothing any more."""
-        self._changes.clear()
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        change = self._changes.pop(name, None)
-        if change is None:
-            return None
-        if not self._changes:
-            self.forget()
-        import importlib.util
-
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return None
-        run = spec.loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            run(module)
-            change(module)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec

@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from troupe import _rendezvous
 from troupe._cluster import session as _session
 from troupe._code import failures
-from troupe._process import exit as _leave, finish, process_groups, rendezvous, stopping
+from troupe._process import exit as _leave, finish, process_groups, stopping
 from troupe._process.channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
@@ -39,18 +40,9 @@ def load_function(begin: dict, attachment: bytes, session: _session.Session) -> 
 
 
 def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
-    """Lives the rank's life; leaves by os._exit."""
-    from troupe.launch import _context
-
-    process_groups.prepare()
-    _leave.exit_grace_s = begin["exit_grace_ms"] / 1000
-    stopping.install()
-    context = _context.enter(begin)
+    """Lives the rank's life, unless it is the driver's (`_process.driver`); leaves by os._exit."""
+    context = enter(begin)
     if begin["mode"] == "driver":
-        if begin["rank"] == 0:
-            from troupe._process import driver
-
-            driver.run(channel, begin, attachment, context)
         _serve(channel, begin, context)
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
@@ -60,6 +52,16 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     outcome = call(begin, *loaded)
     del loaded
     send_result(channel, begin, outcome)
+
+
+def enter(begin: dict) -> Any:
+    """First steps of every rank; its context."""
+    from troupe.launch import _context
+
+    process_groups.prepare()
+    _leave.exit_grace_s = begin["exit_grace_ms"] / 1000
+    stopping.install()
+    return _context.enter(begin)
 
 
 def prepare(channel: ProcessChannel, begin: dict, attachment: bytes,
@@ -88,7 +90,7 @@ def start(channel: ProcessChannel, context) -> dict:
     """Waits until all ranks are there; sets the variables known only now."""
     roster = channel.wait_run()
     os.environ.update({item["name"]: item["value"] for item in roster["env"]})
-    rendezvous.enter_rank(alone=context.world_size == 1 or context.is_driver)
+    _rendezvous.enter_rank(alone=context.world_size == 1 or context.is_driver)
     context.published(roster)
     return roster
 

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 OMP = "OMP_NUM_THREADS"
 MKL = "MKL_NUM_THREADS"
-WANTED = "TROUPE_THREADS"
-"""In an actor's environment as its maker gives it: the threads it has where nobody says OMP_NUM_THREADS."""
 _OPENBLAS_PREFIXES = ("", "scipy_")
 _OPENBLAS_SUFFIXES = ("", "64_", "_64", "_64_", "_")
 

@@ -45,8 +45,8 @@ REASON_CHARACTERS_MAX = 300  # it travels with each heartbeat of a node that was
 PREIMPORT = ("numpy", "numpy.random", "cloudpickle", "torch", "torch.distributed", "torch._dynamo",
              "torch.nn.parallel.distributed")
 OWN_MODULES = ("troupe._bridge", "troupe._calls", "troupe._process.channel", "troupe._process.rank", "troupe._process.actor",
-               "troupe._process.store_host", "troupe._process.driver", "troupe.launch", "troupe._api", "troupe._code.cloudpickle", "traceback",
-               "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
+               "troupe._process.store_host", "troupe._process.driver", "troupe.launch", "troupe._api", "troupe._code.capture", "troupe._code.cloudpickle",
+               "troupe._code.environment", "traceback", "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
 
 
 def preimport(names: tuple[str, ...]) -> list[str]:

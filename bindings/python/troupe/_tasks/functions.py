@@ -6,19 +6,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from troupe import _pickled, _waiting, exceptions
+from troupe import _pickled, _waiting, _words, exceptions
 from troupe._actors import options as _actor_options, parameters
+from troupe._actors.method_options import Remote
 from troupe._cluster import blobs, selectors, session as _session
 from troupe._code import capture
 from troupe._tasks import options as _task_options
 from troupe._tasks.pool import note_bound
 from troupe._bridge import native
-from troupe.ray_compat import _words
 
 INLINE_BYTES_MAX = 4 << 20
 
 
-class RemoteFunction:
+class RemoteFunction(Remote):
     """What `@troupe.remote` makes of a function. `remote(...)` starts a task: a ref of what it returns, a list of
     refs with `num_returns`, or an ObjectRefGenerator of a function that yields.
 
@@ -91,12 +91,12 @@ class RemoteFunction:
         """What starts the tasks of this function in a pool."""
         if self._payload is None:
             refs = native.TakenRefs()
-            limit = _words.function_bytes_max(capture.LIMIT_BYTES)
+            limit = _words.current.function_bytes_max(capture.LIMIT_BYTES)
             try:
                 self._payload = refs.take(lambda: capture.dumps(self._function, (), {}, self._checked.name,
                                                                  what=f"the function {self.__name__}", limit=limit))
             except exceptions.TooLargeError as error:
-                raise _words.of_oversized("remote function", self._full_name, error) from None
+                raise _words.current.of_oversized("remote function", self._full_name, error) from None
             self._refs = refs if len(refs) else None
         key = hashlib.sha256(self._payload).hexdigest()[:32]
         definition = self._payload

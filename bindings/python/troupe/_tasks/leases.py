@@ -15,18 +15,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from troupe import _callbacks, _calls, exceptions
+from troupe._context import ActorContext
 from troupe._actors import classes, options as _actor_options
 from troupe._cluster import infeasible, resources, session as _session
 from troupe._code import environment as _environment, runtime_env
 from troupe._tasks import host as _task_host, lease_policy, lists
 from troupe._actors.link import death_of
 from troupe._bridge import native
-from troupe._identity import new_id
+from troupe._identity import TASKS_CLASS, new_id
 from troupe._tasks.host import LENT, LENT_AND_OVER, TaskHost
 from troupe._tasks.interrupts import Reminders
 from troupe._tasks.pool import STAGES, Lease, Listed, Pool, unbind
-from troupe.state import TASKS_CLASS
-from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from troupe._strategies import NodeAffinitySchedulingStrategy
 
 STARTS_LOST_MAX = 3
 BLOCKING_S = 5.0
@@ -412,16 +412,12 @@ class Leases:
 
 def _lender() -> str:
     """Who holds the CPUs that this process lends to processes for its tasks."""
-    from troupe._process.actor import ActorContext
-
     host, context = TaskHost.current, ActorContext.current
     return (host.lending.lender if host is not None else "") or (context.actor if context is not None else "")
 
 
 def _on_our_cpu(spec: dict[str, Any]) -> None:
     """A process here, which needs no CPU of the cluster's."""
-    from troupe._process.actor import ActorContext
-
     for field in ("resources", "run_resources"):
         spec[field] = [each for each in spec[field] if each["name"] != "CPU"]
     if ActorContext.current is not None and not spec.get("group"):

@@ -99,6 +99,9 @@ def hear(session: _session.Session, kind: str, fields: dict, attachment: bytes) 
         leases.told.ask(fields)
 
 
+_session.hearers.update(TellTasks=hear, TasksTold=hear)
+
+
 class Told:
     """What a process with tasks tells the head: that it has some, and which when it is asked; and where its latest tasks ran."""
 

@@ -6,11 +6,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from troupe import _checks, _words
 from troupe._actors import method_options
 from troupe._cluster import infeasible, resources, selectors
-from troupe._code import environment
 from troupe._actors.method_options import STREAMING, MethodOptions
-from troupe.ray_compat import _words
 
 RETRIES = 3
 _PLACING = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "accelerator_type",
@@ -53,7 +52,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     for name in ("num_cpus", "num_gpus", "memory"):
         _amount(name, options.get(name))
     _named(options.get("resources"))
-    environment.check_preimport(options.get("preimport") or ())
+    _checks.check_preimport(options.get("preimport") or ())
     selectors.where(options.get("label_selector"), options.get("fallback_strategy"))
     resources.check_priority(options.get("priority") or 0)
     infeasible.check(options.get("infeasible"))
@@ -63,7 +62,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     returns = options.get("num_returns")
     if returns is None and inspect.isgeneratorfunction(function):
         returns = STREAMING
-    _words.check_yields(function, returns)
+    _words.current.check_yields(function, returns)
     given = {"num_returns": returns,
              "_generator_backpressure_num_objects": options.get("_generator_backpressure_num_objects")}
     calls = 1 if options.get("num_gpus") else 0  # what the task leaves on the GPU, and a context of CUDA that it broke, go with the process
@@ -101,7 +100,7 @@ def _amount(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a number of at least 0, not {value!r}")
     if not value >= 0:
         raise ValueError(f"{name} must be a number of at least 0, not {value!r}")
-    if name == "num_gpus" and not _words.late_checks():
+    if name == "num_gpus" and not _words.current.late_checks():
         resources.check_gpus(value)
 
 

@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from troupe import _pickled
+from troupe import _checks, _pickled, _strategies
 from troupe._cluster import infeasible as _infeasible, resources, selectors
-from troupe._code import environment, runtime_env as _runtime_env
-from troupe._process import exit as _leave
+from troupe._code import runtime_env as _runtime_env
 from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
-_STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class LaunchOptions:
     where: dict[str, Any] = field(default_factory=dict)
     api: str | None = None
     stop_grace: float = STOP_GRACE_S
-    exit_grace: float = _leave.EXIT_GRACE_S
+    exit_grace: float = _checks.EXIT_GRACE_S
     detach: bool = False
     quiet: bool = False
     infeasible: str | None = None
@@ -76,9 +74,8 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
         raise ValueError(f"timeout must be more than 0 seconds, not {timeout!r}")
     for what, seconds in (("stop_grace", stop_grace), ("exit_grace", exit_grace)):
-        _leave.check_grace(what, seconds)
-    if strategy not in _STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}, not {strategy!r}")
+        _checks.check_grace(what, seconds)
+    _strategies.check(strategy)
     if api not in (None, "troupe"):
         raise ValueError(f"api must be 'troupe' or None, not {api!r}")
     return LaunchOptions(
@@ -89,7 +86,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=resources.check_priority(priority), where=selectors.where(**where), api=api,
         stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet), infeasible=_infeasible.check(infeasible),
-        preimport=environment.check_preimport(preimport))
+        preimport=_checks.check_preimport(preimport))
 
 
 def _option_names(mode: str) -> dict[str, Any]:
@@ -202,7 +199,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
-                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
+                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
                 quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = ()) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
@@ -239,7 +236,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                runtime_env: Mapping[str, Any] | None = None, inherit_env: Iterable[str] = (),
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
-               near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _leave.EXIT_GRACE_S,
+               near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
                api: str | None = None, quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = ()) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe import exceptions
+from troupe import _rendezvous, exceptions
 from troupe._code import user_main
-from troupe._process import rendezvous
 from troupe._code.capture import cloudpickled
 from troupe.launch import _arguments, _shares
 
@@ -145,7 +144,7 @@ class Gang:
         """Rank 0's own part, in the calling thread."""
         self._inside.part = True
         try:
-            with rendezvous.with_all_ranks():
+            with _rendezvous.with_all_ranks():
                 return run_part(self.context, payload, in_group=in_group)
         finally:
             self._inside.part = False

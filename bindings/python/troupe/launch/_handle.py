@@ -7,9 +7,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from troupe import _visible, exceptions
+from troupe import _checks, _visible, exceptions
 from troupe._cluster import session as _session
-from troupe._process import exit as _leave
 from troupe._identity import short
 from troupe.launch._kept import KeptValue
 
@@ -100,7 +99,7 @@ class LaunchHandle:
         if grace is not None and (isinstance(grace, bool) or not isinstance(grace, (int, float)) or not grace >= 0):
             raise ValueError(f"grace must be at least 0 seconds, not {grace!r}")
         self.session.request("CancelLaunch", {"launch": self.id, "hard": True, "reason": reason, "signal": int(by),
-                                              "grace_ms": -1 if grace is None else round(min(grace, _leave.GRACE_MAX_S) * 1000)})
+                                              "grace_ms": -1 if grace is None else round(min(grace, _checks.GRACE_MAX_S) * 1000)})
 
     def status(self) -> dict[str, Any]:
         """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.

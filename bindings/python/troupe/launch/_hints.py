@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from troupe._cluster import resources, selectors, workers
+
 _Decorator = TypeVar("_Decorator", bound=Callable[..., Any])
 _COUNT = "gpus=N for N ranks with a GPU each, or processes=N for ranks without"
 _MEANT = {
@@ -83,12 +85,10 @@ RAY = 'api="troupe" in @ray_launch makes `import ray` mean Troupe there, with th
 
 def of_gpus(session: Any) -> str:
     """Which GPUs the nodes of a cluster have."""
-    from troupe import state
-
     types_: Counter[str] = Counter()
-    for node in state.list_nodes(session):
-        if count := int(node["resources"].get("GPU", 0)):
-            types_[node["labels"].get("gpu_type", "")] += count
+    for node in workers.node_infos(session):
+        if count := int(resources.from_wire(node["resources"]).get("GPU", 0)):
+            types_[next((label["value"] for label in node["labels"] if label["key"] == selectors.GPU_TYPE), "")] += count
     if not types_:
         return "no node of the cluster has a GPU: processes= is for ranks without"
     there = ", ".join(f"{count} x {kind or 'without a gpu_type'}" for kind, count in sorted(types_.items()))

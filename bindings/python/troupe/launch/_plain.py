@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe._process import rendezvous
+from troupe import _rendezvous
 
 _TAKEN_BY_OTHERS = ("RANK", "WORLD_SIZE", "MASTER_PORT")
 _VARIABLES = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "NODE_RANK": "0", "GROUP_RANK": "0"}
@@ -24,7 +24,7 @@ def call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> A
     if any(name in os.environ for name in _TAKEN_BY_OTHERS) or not _running.acquire(blocking=False):
         return function(*args, **kwargs)
     try:
-        with rendezvous.of_plain_call() as own:
+        with _rendezvous.of_plain_call() as own:
             variables = {**_VARIABLES, **own.variables()}
             before = {name: os.environ.get(name) for name in variables}
             had_group = _has_group()
@@ -34,7 +34,7 @@ def call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> A
             finally:
                 if not had_group and _has_group():
                     sys.modules["torch.distributed"].destroy_process_group()
-                rendezvous.restore(before)
+                _rendezvous.restore(before)
     finally:
         _running.release()
 

@@ -5,9 +5,9 @@ import signal
 import threading
 from typing import Any
 
-from troupe import _status, _visible, exceptions
-from troupe._cluster import live_output
-from troupe._code import variables as _variables
+from troupe import _visible, exceptions
+from troupe._cluster import live_output, status_lines
+from troupe._code import sources
 from troupe._identity import short
 from troupe._cluster.logs import Follower
 from troupe.launch import _errors, _logs
@@ -119,7 +119,7 @@ class Display:
             self._say(f"{entry[0]['outcome']} · {entry[0]['duration_ms'] / 1000:.1f} s")
 
     def _say(self, text: str) -> None:
-        _status.say(f"{self._label} · {text}", quiet=self._quiet)
+        status_lines.say(f"{self._label} · {text}", quiet=self._quiet)
 
 
 def variables_text(info: dict) -> str:
@@ -127,7 +127,7 @@ def variables_text(info: dict) -> str:
     parts = []
     if info["travelled"]:
         parts.append("taken along: " + _some(info["travelled"]))
-    left = _variables.named_in_sources(info["not_taken"])
+    left = sources.named_in_sources(info["not_taken"])
     if left:
         parts.append(f"not taken along: {_some(left)} (inherit_env=)")
     return "variables " + " · ".join(parts) if parts else ""

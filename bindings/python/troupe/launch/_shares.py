@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from troupe import _status, exceptions
-from troupe._cluster import session as _session
+from troupe import exceptions
+from troupe._cluster import session as _session, status_lines
 from troupe._identity import new_id
 
 NOTICE_AFTER_S = 2.0
@@ -84,7 +84,7 @@ def _wait(session: _session.Session, context: Any, group: str, rank: int | None,
                     f"{_what(rank)} waited {timeout:g} s for {_whose(rank, context)}: {why or 'no node answered'}\n"
                     "  end the actors or remove the placement group that hold it, or give them less") from None
             noticed = True
-            _status.say(f"troupe: {_what(rank)} waits for {_whose(rank, context)}: {why}")
+            status_lines.say(f"troupe: {_what(rank)} waits for {_whose(rank, context)}: {why}")
             continue
         if state["state"] == "created":
             return

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _job, _status, exceptions
-from troupe._cluster import infeasible, resources, session as _session
+from troupe import _job, _strategies, exceptions
+from troupe._cluster import infeasible, resources, session as _session, status_lines
 from troupe._code import capture, environment
 from troupe._identity import new_id
 from troupe.launch import _context, _hints
@@ -46,7 +46,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHand
     _refuse_inside_a_rank()
     session = session_for(options.remote)
     if options.mode == "driver" and options.api != "troupe" and not _job.follows_ray() and _hints.imports_ray(function):
-        _status.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
+        status_lines.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
                     quiet=options.quiet)
     payload = capture.dumps(function, args, kwargs, what="the function")
     spec = {
@@ -55,15 +55,15 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHand
         "mode": options.mode, "ranks": options.ranks, "gpu_type": options.gpu_type,
         "per_rank": resources.to_wire({"CPU": options.cpus_per_rank, "GPU": 1 if options.gpus else 0,
                                        "memory": options.memory}),
-        "strategy": _STRATEGY_NAMES[options.strategy], "attempts_max": options.max_attempts,
+        "strategy": _strategies.BY_NAME[options.strategy], "attempts_max": options.max_attempts,
         "priority": options.priority, "where": options.where,
         "timeout_ms": round((options.timeout or 0) * 1000), "detached": options.detach,
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": environment.build(options.runtime_env, options.inherit_env, session=session,
                                           ray_compat=options.api == "troupe", preimport=options.preimport),
     }
-    if _status.is_quiet(options.quiet):  # rank 0's marker line too
-        spec["environment"]["env"].append({"name": _status.QUIET, "value": "1"})
+    if status_lines.is_quiet(options.quiet):  # rank 0's marker line too
+        spec["environment"]["env"].append({"name": status_lines.QUIET, "value": "1"})
     if len(payload) > INLINE_BYTES_MAX:
         from troupe._cluster import blobs
 
@@ -77,7 +77,3 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHand
         raise exceptions.PlacementError(f"{error}{hint}") from None
     return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
                         stop_grace=options.stop_grace)
-
-
-_STRATEGY_NAMES = {"PACK": "pack", "SPREAD": "spread", "STRICT_PACK": "strict_pack",
-                   "STRICT_SPREAD": "strict_spread"}

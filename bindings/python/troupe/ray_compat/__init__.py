@@ -28,14 +28,17 @@ def install(*, starts: bool = True) -> None:
     `starts`: a call that finds no cluster starts one, as with Ray; not in processes of a cluster, which are in it.
     Raises RuntimeError where the real Ray was imported before: its objects are in use already.
     """
-    from troupe.ray_compat._finder import Finder
-
     if is_installed():
         return
+    from troupe import _words
+    from troupe.ray_compat._finder import Finder
+    from troupe.ray_compat._words import RaysWords
+
     if "ray" in sys.modules:
         raise RuntimeError("ray was imported before troupe.ray_compat.install(), from "
                            f"{getattr(sys.modules['ray'], '__file__', 'somewhere')}: call install() first")
     sys.meta_path.insert(0, Finder())
+    _words.current = RaysWords()
     if starts and os.environ.get("RAY_ENABLE_AUTO_CONNECT") != "0":
         from troupe._cluster import session
         from troupe.ray_compat import _starting

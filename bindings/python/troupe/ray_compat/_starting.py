@@ -18,14 +18,13 @@ _lock = threading.RLock()
 def start() -> None:
     """A session for a call that finds none: in a forked child with the cluster of its parent, else as `ray.init()` makes one. Says so on stderr, once;
     blocks. Raises what init() does."""
-    from troupe import _api
-
+    troupe = importlib.import_module("troupe")
     with _lock:
         if session.current_or_none() is not None or sys.is_finalizing():
             return
-        context = _api.init(session.address_before_fork() or None)
+        context = troupe.init(session.address_before_fork() or None)
         embedded = session.started().embedded is not None
-        cpus = f" ({_api.cluster_resources().get('CPU', 0):g} CPUs); it ends with this program" if embedded else ""
+        cpus = f" ({troupe.cluster_resources().get('CPU', 0):g} CPUs); it ends with this program" if embedded else ""
         print(f"troupe: no ray.init() before this call: {'started a cluster of this machine' if embedded else 'joined the cluster at ' + context.address}"
               f"{cpus}", file=sys.stderr, flush=True)
 

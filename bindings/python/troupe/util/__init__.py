@@ -36,19 +36,9 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
 def get_node_ip_address() -> str:
     """Where other hosts reach this one: the address of this process's node, or, where its host has none, the one that
     reaches the head. Blocks for a request. ConnectionError outside of a session."""
-    import socket
+    from troupe import _runtime_context
 
-    from troupe import get_runtime_context, state
-    from troupe._cluster import session as _session
-
-    session, here = _session.current(), get_runtime_context().get_node_id()
-    for node in state.list_nodes(session) if here else []:
-        if node["node_id"] == here:
-            return str(node["address"].rpartition(":")[0].strip("[]"))
-    head = get_runtime_context().gcs_address.rpartition(":")[0].strip("[]")
-    with socket.socket(socket.AF_INET6 if ":" in head else socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((head, 1))  # sends nothing
-        return str(probe.getsockname()[0])
+    return _runtime_context.node_ip_address()
 
 
 def __getattr__(name: str) -> Any:

@@ -172,7 +172,7 @@ def _object(each: dict[str, Any]) -> StateRecord:
 
 
 def _is_driver() -> bool:
-    from troupe._process.actor import ActorContext
+    from troupe._context import ActorContext
 
     return ActorContext.current is None
 

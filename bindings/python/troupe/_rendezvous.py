@@ -16,6 +16,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from troupe._after_import import after_import
+
 MODULE = "torch.distributed.rendezvous"
 HOST = "127.0.0.1"
 CLIENT_ONLY = "TORCHELASTIC_USE_AGENT_STORE"
@@ -108,10 +110,8 @@ def with_all_ranks() -> Iterator[None]:
 def of_plain_call() -> Iterator[OwnAddress]:
     """An address of this process's own while a plain call runs."""
     global _own
-    from troupe._process import process_groups
-
     own = _own = OwnAddress()
-    finder = process_groups.after_import({MODULE: wrap})
+    finder = after_import({MODULE: wrap})
     try:
         yield own
     finally:

@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import functools
 import os
-import re
-import sys
-import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
-
 PREFIXES = (
     "ACCELERATE_", "ANTHROPIC_", "AWS_", "AZURE_", "BITSANDBYTES_", "CLEARML_", "CLOUDSDK_", "COMET_", "CUBLAS_", "CUDA_", "CUDNN_",
     "DATABRICKS_", "DATASETS_", "DEEPSPEED_", "DIFFUSERS_", "DS_", "FI_", "FLASH_ATTENTION_", "FSDP_", "FSSPEC_", "GCLOUD_", "GCS_", "GLOO_",
@@ -40,9 +35,6 @@ NEVER = (
     "XAUTHORITY", "DBUS_*", "SSH_*", "GPG_*", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "CONDA_*", "LS_COLORS", "LESS*", "PS1", "PAGER", "EDITOR",
     "COLUMNS", "LINES", "NOTIFY_SOCKET", "WATCHDOG_*", "INVOCATION_ID", "JOURNAL_STREAM", "JPY_*", "_",
 )
-_SOURCE_BYTES_MAX = 1 << 20
-_MODULES_MAX = 2000
-_QUOTED = re.compile(r"""["']([A-Za-z_][A-Za-z0-9_]{0,127})["']""")
 
 began_with: dict[str, str] | None = None
 """Of a process of the runtime: its environment when it began."""
@@ -136,45 +128,3 @@ def of_a_node() -> dict[str, str]:
     now = dict(os.environ)
     return {**{name: value for name, value in at_start().items() if not never(name)},
             **{name: value for name, value in now.items() if never(name)}}
-
-
-def named_in_sources(names: Iterable[str]) -> list[str]:
-    """Of these, what the program's script, or a module of its own that it has imported, names in its source."""
-    wanted = set(names)
-    found: set[str] = set()
-    if wanted:
-        for text in _sources():
-            found |= wanted.intersection(_QUOTED.findall(text))
-    return sorted(found)
-
-
-def _sources() -> Iterable[str]:
-    main = sys.modules.get("__main__")
-    cells = vars(main).get("In") if main is not None else None  # what a notebook's kernel has run
-    if isinstance(cells, list):
-        yield "\n".join(each for each in cells if isinstance(each, str))
-    for module in modules_of_the_program()[:_MODULES_MAX]:
-        file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or not file.endswith(".py"):
-            continue
-        try:
-            with open(file, encoding="utf-8", errors="replace") as source:
-                yield source.read(_SOURCE_BYTES_MAX)
-        except OSError:
-            continue
-
-
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-
-
-def modules_of_the_program() -> list[types.ModuleType]:
-    """The loaded ones that belong to no library, of Python's or an installed one; the script's is among them, whether or not it has a file."""
-    from troupe._code import user_main
-
-    modules = [each for each in list(sys.modules.values()) if isinstance(each, types.ModuleType)]
-    return [each for each in modules if isinstance(each, user_main.Main) or not _of_a_library(getattr(each, "__file__", None))]
-
-
-def _of_a_library(file: Any) -> bool:
-    return not isinstance(file, str) or file.startswith((_HERE, _STANDARD)) or "site-packages" in file or "dist-packages" in file

@@ -1,0 +1,54 @@
+"""Modules of others that are changed right after they are imported, whenever that is."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+class AfterImport:
+    """Meta-path finder that changes modules right after they have been executed."""
+
+    def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
+        self._changes = changes
+
+    def waits(self) -> bool:
+        """Whether a module is still to come."""
+        return bool(self._changes)
+
+    def forget(self) -> None:
+        """Changes nothing any more."""
+        self._changes.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        change = self._changes.pop(name, None)
+        if change is None:
+            return None
+        if not self._changes:
+            self.forget()
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return None
+        run = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            run(module)
+            change(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def after_import(changes: dict[str, Callable[[Any], None]]) -> AfterImport:
+    """Changes these modules, now or when they are imported, unless what is returned is told to forget it."""
+    for name, change in changes.items():
+        if name in sys.modules:
+            change(sys.modules[name])
+    later = AfterImport({name: change for name, change in changes.items() if name not in sys.modules})
+    if later.waits():
+        sys.meta_path.insert(0, later)
+    return later

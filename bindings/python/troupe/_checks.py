@@ -1,0 +1,26 @@
+"""Options that several things have, checked: how long an end may take, what is imported ahead. Pure."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+EXIT_GRACE_S = 60.0
+"""How long a rank's or an actor's end may take, where nobody says so."""
+GRACE_MAX_S = 86_400.0
+
+
+def check_grace(what: str, seconds: object) -> None:
+    """Raises ValueError, which calls these seconds `what`, where they are no grace."""
+    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not number or not 0 <= seconds <= GRACE_MAX_S:
+        raise ValueError(f"{what} must be 0 to {GRACE_MAX_S:.0f} seconds, not {seconds!r}")
+
+
+def check_preimport(modules: Iterable[str]) -> tuple[str, ...]:
+    """The names of modules that are to be imported ahead. Raises TypeError or ValueError for what is no list of such names."""
+    if isinstance(modules, str):
+        raise TypeError(f"preimport must be a list of modules' names, not a text: preimport=[{modules!r}]")
+    names = tuple(modules)
+    for name in names:
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+            raise ValueError(f"preimport: {name!r} is no name of a module")
+    return names

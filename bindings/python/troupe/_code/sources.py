@@ -1,0 +1,53 @@
+"""The program's own modules, and what their sources name."""
+from __future__ import annotations
+
+import os
+import re
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from troupe._code import user_main
+
+_SOURCE_BYTES_MAX = 1 << 20
+_MODULES_MAX = 2000
+_QUOTED = re.compile(r"""["']([A-Za-z_][A-Za-z0-9_]{0,127})["']""")
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+
+
+def named_in_sources(names: Iterable[str]) -> list[str]:
+    """Of these, what the program's script, or a module of its own that it has imported, names in its source."""
+    wanted = set(names)
+    found: set[str] = set()
+    if wanted:
+        for text in _sources():
+            found |= wanted.intersection(_QUOTED.findall(text))
+    return sorted(found)
+
+
+def _sources() -> Iterable[str]:
+    main = sys.modules.get("__main__")
+    cells = vars(main).get("In") if main is not None else None  # what a notebook's kernel has run
+    if isinstance(cells, list):
+        yield "\n".join(each for each in cells if isinstance(each, str))
+    for module in modules_of_the_program()[:_MODULES_MAX]:
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not file.endswith(".py"):
+            continue
+        try:
+            with open(file, encoding="utf-8", errors="replace") as source:
+                yield source.read(_SOURCE_BYTES_MAX)
+        except OSError:
+            continue
+
+
+def modules_of_the_program() -> list[types.ModuleType]:
+    """The loaded ones that belong to no library, of Python's or an installed one; the script's is among them, whether or not it has a file."""
+    modules = [each for each in list(sys.modules.values()) if isinstance(each, types.ModuleType)]
+    return [each for each in modules if isinstance(each, user_main.Main) or not _of_a_library(getattr(each, "__file__", None))]
+
+
+def _of_a_library(file: Any) -> bool:
+    return not isinstance(file, str) or file.startswith((_HERE, _STANDARD)) or "site-packages" in file or "dist-packages" in file
