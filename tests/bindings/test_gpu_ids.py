@@ -7,7 +7,7 @@ import pytest
 
 import troupe
 from troupe._code import variables
-from troupe._process import actor
+from troupe._context import ActorContext
 
 CASES = [  # what the process began with, what the node has given its actor (None: it is a rank or a driver), the ids
     ({"CUDA_VISIBLE_DEVICES": "0,1"}, None, [0, 1]),
@@ -24,6 +24,6 @@ CASES = [  # what the process began with, what the node has given its actor (Non
 @pytest.mark.parametrize(("began", "given", "ids"), CASES)
 def test_ids_are_as_the_nodes_mask_names_them(monkeypatch: pytest.MonkeyPatch, began: dict, given: list | None, ids: list) -> None:
     monkeypatch.setattr(variables, "began_with", began)
-    monkeypatch.setattr(actor.ActorContext, "current", None if given is None else SimpleNamespace(gpu_ids=given))
+    monkeypatch.setattr(ActorContext, "current", None if given is None else SimpleNamespace(gpu_ids=given))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")  # what the program has made of it since
     assert troupe.get_gpu_ids() == ids
