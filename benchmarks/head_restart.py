@@ -17,8 +17,9 @@ import tempfile
 import time
 
 import report
-from troupe._cluster import executables
+
 from troupe._bridge import native
+from troupe._cluster import executables
 
 
 def nodes_program() -> str:

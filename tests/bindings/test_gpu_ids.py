@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 import troupe
-from troupe._code import variables
+from troupe._cluster import variables
 from troupe._context import ActorContext
 
 CASES = [  # what the process began with, what the node has given its actor (None: it is a rank or a driver), the ids

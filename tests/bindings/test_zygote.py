@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 
 from troupe import _native
-from troupe._process import os_calls, prefork
 from troupe._identity import new_id
+from troupe._process import os_calls, prefork
 
 LIMIT_S = 60.0
 NOBODY = ""

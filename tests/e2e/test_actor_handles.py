@@ -21,8 +21,8 @@ from handles import Watched, all_looked_at
 
 import troupe
 from troupe import exceptions
-from troupe._cluster import session
 from troupe._bridge import native
+from troupe._cluster import session
 from troupe.util.queue import Queue
 
 

@@ -51,8 +51,8 @@ def test_the_journal_of_a_running_head_is_left_alone(home: Home) -> None:
 
 
 def test_snapshots_bound_the_journal(home: Home) -> None:
-    from troupe._cluster import executables
     from troupe._bridge import native
+    from troupe._cluster import executables
 
     args = [f"--state-dir={home.path / 'cluster'}", "--snapshot-every=200"]
     log = home.path / "head.log"
@@ -90,8 +90,8 @@ FAULTS = pytest.mark.skipif(b"TROUPE_FAULTS" not in Path(os.environ.get("TROUPE_
 def test_a_full_disk_stops_nothing_that_was_promised(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes find no room for a while: what was asked waits or is refused by name, and goes on afterwards."""
     from troupe import exceptions
-    from troupe._cluster import executables
     from troupe._bridge import native
+    from troupe._cluster import executables
 
     monkeypatch.setenv("TROUPE_FAULTS", "journal.write=full@200-212")
     head = executables.start("troupe-head", [f"--state-dir={home.path / 'cluster'}"], log=home.path / "head.log")
@@ -125,8 +125,8 @@ def test_a_full_disk_stops_nothing_that_was_promised(home: Home, monkeypatch: py
 @FAULTS
 def test_an_error_of_the_disk_ends_the_head_by_name(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     from troupe import exceptions
-    from troupe._cluster import executables
     from troupe._bridge import native
+    from troupe._cluster import executables
 
     monkeypatch.setenv("TROUPE_FAULTS", "journal.sync.after=fail@20-")
     log = home.path / "head.log"

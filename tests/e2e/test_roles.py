@@ -14,8 +14,8 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe._cluster import session
 from troupe._bridge import native
+from troupe._cluster import session
 from troupe.launch import ray_launch
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors would not find this file

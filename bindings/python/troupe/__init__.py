@@ -35,8 +35,9 @@ __all__ = sorted([*_WHERE, *_MODULES, "__version__"])
 
 if TYPE_CHECKING:
     from troupe import actor, cluster_utils, dag, exceptions, launch, ray_compat, state, util  # noqa: F401
-    from troupe._actors.handle import ActorHandle  # noqa: F401
     from troupe._actors.classes import ActorClass, get_actor, kill  # noqa: F401
+    from troupe._actors.handle import ActorHandle  # noqa: F401
+    from troupe._actors.method_options import method  # noqa: F401
     from troupe._api import (  # noqa: F401
         ClusterContext,
         available_resources,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
         shutdown,
         wait,
     )
-    from troupe._actors.method_options import method  # noqa: F401
     from troupe._gpu_ids import get_gpu_ids  # noqa: F401
     from troupe._runtime_context import get_runtime_context  # noqa: F401
     from troupe._timeline import timeline  # noqa: F401

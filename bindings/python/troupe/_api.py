@@ -205,8 +205,8 @@ def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = Fa
     current = _session.current_or_none()
     if current is None or current.in_process:
         return
-    from troupe._cluster import connect
     from troupe._bridge import native
+    from troupe._cluster import connect
 
     _session.set_current(None)
     native._let_go_of_pickled_refs()

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 
-from troupe._code import variables
+from troupe._cluster import variables
 from troupe._context import ActorContext
 
 

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from troupe import _pickled
-from troupe._actors.handle import ActorHandle, ActorMethod
 from troupe._actors.classes import ActorClass
+from troupe._actors.handle import ActorHandle, ActorMethod
 from troupe._api import exit_actor
 
 _pickled.named_in(__name__, ActorClass, ActorHandle, ActorMethod, exit_actor)

@@ -6,8 +6,8 @@ from typing import Any
 from troupe import exceptions
 from troupe._cluster import resources, session as _session, topology, view as _view
 from troupe._code import environment
-from troupe._tasks import lists
 from troupe._identity import TASKS_CLASS, short
+from troupe._tasks import lists
 
 
 def available_resources_per_node() -> dict[str, dict[str, float]]:

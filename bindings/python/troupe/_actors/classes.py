@@ -12,13 +12,13 @@ from typing import Any
 
 from troupe import _job, _pickled, _words, exceptions
 from troupe._actors import handle_counts, options as _actor_options, parameters
+from troupe._actors.handle import ActorHandle, watched
+from troupe._actors.handle_counts import Life
+from troupe._actors.link import ActorLink
+from troupe._actors.method_options import Remote, Traits
 from troupe._cluster import infeasible, selectors, session as _session
 from troupe._code import environment as _environment
-from troupe._actors.handle import ActorHandle, watched
-from troupe._actors.link import ActorLink
 from troupe._identity import new_id
-from troupe._actors.handle_counts import Life
-from troupe._actors.method_options import Remote, Traits
 
 INLINE_BYTES_MAX = 64 << 10
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from troupe import _callbacks, _calls, _pickled, _words, exceptions
+from troupe._bridge import native
 from troupe._cluster import signals
 from troupe._code import capture, user_main
-from troupe._bridge import native
 from troupe._identity import boot_id
 
 BRINGING_S = 60.0  # from when the actor's process waits for what its maker is to bring

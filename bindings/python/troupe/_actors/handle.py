@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from troupe import _pickled, _waiting, exceptions
-from troupe._cluster import session as _session
-from troupe._actors.link import ActorLink, Caller
-from troupe._identity import HexID
 from troupe._actors.handle_counts import Life
+from troupe._actors.link import ActorLink, Caller
 from troupe._actors.method_options import STREAMING, MethodOptions, Traits
 from troupe._actors.parameters import check_of
+from troupe._cluster import session as _session
+from troupe._identity import HexID
 
 
 class ActorMethod(Caller):

@@ -15,8 +15,8 @@ from typing import Any
 
 from troupe import _background, _calls, _job, _words, exceptions
 from troupe._actors import handle_counts
-from troupe._cluster import session as _session
 from troupe._actors.parameters import Check
+from troupe._cluster import session as _session
 
 Bound = Callable[..., Any]
 

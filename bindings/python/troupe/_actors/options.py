@@ -94,8 +94,8 @@ def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of what is made here: unless they say where, in the placement group of the actor or task that makes
     it, if that one captures its children; these do so in turn."""
-    from troupe._context import ActorContext
     from troupe._cluster.groups import PlacementGroup
+    from troupe._context import ActorContext
     from troupe._strategies import PlacementGroupSchedulingStrategy
 
     here = ActorContext.current

@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from troupe import _calls, exceptions
 from troupe._actors.link import ActorLink, Caller
-from troupe._bridge import native
 from troupe._actors.method_options import MethodOptions
+from troupe._bridge import native
 
 _KEPT = (type(None), bool, int, float, complex, str, bytes, _calls.Ref)  # types of values that nobody can change
 LOST = (exceptions.ActorUnavailableError, exceptions.ResultLostError)

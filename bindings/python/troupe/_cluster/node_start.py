@@ -14,7 +14,6 @@ from typing import Any
 from troupe import _checks, exceptions
 from troupe._cluster import executables, home, resources as _resources, selectors
 
-
 PREIMPORTS_MAX = 4
 _TOKEN_BYTES_MAX = 4096
 _AMOUNT_MAX = 1e9

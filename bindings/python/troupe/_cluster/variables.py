@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
 PREFIXES = (
     "ACCELERATE_", "ANTHROPIC_", "AWS_", "AZURE_", "BITSANDBYTES_", "CLEARML_", "CLOUDSDK_", "COMET_", "CUBLAS_", "CUDA_", "CUDNN_",
     "DATABRICKS_", "DATASETS_", "DEEPSPEED_", "DIFFUSERS_", "DS_", "FI_", "FLASH_ATTENTION_", "FSDP_", "FSSPEC_", "GCLOUD_", "GCS_", "GLOO_",

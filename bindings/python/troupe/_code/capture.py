@@ -42,8 +42,8 @@ def _pickle_into(value: Any, sink: _Sink) -> None:
 
 def cloudpickled(value: Any) -> bytes:
     """The pickle of what the runtime carries where refs cannot go: TypeError for one inside it."""
-    from troupe._code import cloudpickle
     from troupe._bridge import native
+    from troupe._code import cloudpickle
 
     return native.pickling(lambda: cloudpickle.dumps(value))
 

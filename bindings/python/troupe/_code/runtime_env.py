@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import _identity, exceptions
-from troupe._cluster import workers
-from troupe._cluster import variables as _variables
+from troupe._cluster import variables as _variables, workers
 from troupe._code import packages, user_main
 
 VARIABLE = "TROUPE_RUNTIME_ENV"

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from troupe import _callbacks, exceptions
+from troupe._actors.method_options import Traits
 from troupe._checks import EXIT_GRACE_S
-from troupe._context import ActorContext
 from troupe._cluster import session as _session
 from troupe._code import failures
+from troupe._context import ActorContext
 from troupe._process import exit as _leave, finish, process_groups, stopping
-from troupe._actors.method_options import Traits
 from troupe._process.channel import ProcessChannel
 
 ASYNC_CONCURRENCY = 1000

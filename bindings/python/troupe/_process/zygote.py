@@ -35,8 +35,8 @@ from collections.abc import Callable
 
 from troupe import exceptions
 from troupe._code import runtime_env
-from troupe._process import bootstrap, os_calls, prefork, threads as _threads
 from troupe._identity import PYTHON_VERSION
+from troupe._process import bootstrap, os_calls, prefork, threads as _threads
 
 START_S = 1.0            # from its request on, a rank's start counts as under way for this long at most
 LOST_IN_A_ROW_MAX = 3

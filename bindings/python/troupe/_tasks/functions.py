@@ -9,11 +9,11 @@ from typing import Any
 from troupe import _pickled, _waiting, _words, exceptions
 from troupe._actors import options as _actor_options, parameters
 from troupe._actors.method_options import Remote
+from troupe._bridge import native
 from troupe._cluster import blobs, selectors, session as _session
 from troupe._code import capture
 from troupe._tasks import options as _task_options
 from troupe._tasks.pool import note_bound
-from troupe._bridge import native
 
 INLINE_BYTES_MAX = 4 << 20
 

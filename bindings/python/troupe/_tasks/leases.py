@@ -15,18 +15,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from troupe import _callbacks, _calls, exceptions
-from troupe._context import ActorContext
 from troupe._actors import classes, options as _actor_options
-from troupe._cluster import infeasible, resources, session as _session
-from troupe._code import environment as _environment, runtime_env
-from troupe._tasks import host as _task_host, lease_policy, lists
 from troupe._actors.link import death_of
 from troupe._bridge import native
+from troupe._cluster import infeasible, resources, session as _session
+from troupe._code import environment as _environment, runtime_env
+from troupe._context import ActorContext
 from troupe._identity import TASKS_CLASS, new_id
+from troupe._strategies import NodeAffinitySchedulingStrategy
+from troupe._tasks import host as _task_host, lease_policy, lists
 from troupe._tasks.host import LENT, LENT_AND_OVER, TaskHost
 from troupe._tasks.interrupts import Reminders
 from troupe._tasks.pool import STAGES, Lease, Listed, Pool, unbind
-from troupe._strategies import NodeAffinitySchedulingStrategy
 
 STARTS_LOST_MAX = 3
 BLOCKING_S = 5.0
@@ -401,8 +401,8 @@ class Leases:
 
     def _host_payload(self, pool: Pool, borrows: bool) -> bytes:
         if borrows not in pool.payloads:
-            from troupe._code import capture
             from troupe._actors.method_options import Traits
+            from troupe._code import capture
 
             given = (pool.cpus, _lender()) if borrows else (pool.cpus,)
             pool.payloads[borrows] = capture.dumps(TaskHost, given, {}, Traits(), _actor_options.running_of(pool.options),

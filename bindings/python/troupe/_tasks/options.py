@@ -8,8 +8,8 @@ from typing import Any
 
 from troupe import _checks, _words
 from troupe._actors import method_options
-from troupe._cluster import infeasible, resources, selectors
 from troupe._actors.method_options import STREAMING, MethodOptions
+from troupe._cluster import infeasible, resources, selectors
 
 RETRIES = 3
 _PLACING = {"num_cpus", "num_gpus", "memory", "resources", "runtime_env", "scheduling_strategy", "accelerator_type",

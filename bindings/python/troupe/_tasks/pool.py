@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from troupe import exceptions
+from troupe._bridge import native
 from troupe._cluster import session as _session
 from troupe._tasks import lease_policy
-from troupe._bridge import native
 
 
 class Lease:

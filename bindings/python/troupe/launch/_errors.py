@@ -8,8 +8,8 @@ from typing import Any
 
 from troupe import exceptions
 from troupe._cluster.logs import last_lines
-from troupe._tracebacks import with_source
 from troupe._identity import short
+from troupe._tracebacks import with_source
 from troupe.launch import _hints
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from troupe import _visible, exceptions
 from troupe._cluster import live_output, status_lines
+from troupe._cluster.logs import Follower
 from troupe._code import sources
 from troupe._identity import short
-from troupe._cluster.logs import Follower
 from troupe.launch import _errors, _logs
 
 DRAIN_DEADLINE_S = 2.0

@@ -45,8 +45,8 @@ def _install() -> None:
 
     import cloudpickle
 
-    from troupe._code import cloudpickle as _cloudpickle
     from troupe._bridge import native
+    from troupe._code import cloudpickle as _cloudpickle
 
     native.pickler_type().dispatch_table = ChainMap(_own, copyreg.dispatch_table)  # type: ignore[arg-type]
     for pickler in (cloudpickle.Pickler, _cloudpickle.Pickler):
