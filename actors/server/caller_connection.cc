@@ -242,6 +242,7 @@ void CallerConnection::TellSession(const CallControl& control) {
 
 CallerConnection::Looked CallerConnection::LookAhead(const CallLimits& limits, WaitHost* host) {
   IoResult got;
+  const std::uint64_t heard = heard_;
   while ((got = Read(limits)).outcome == IoOutcome::kWouldBlock && host != nullptr) {
     Flush();
     pollfd watched{stream_.fd(), POLLIN, 0};
@@ -253,9 +254,13 @@ CallerConnection::Looked CallerConnection::LookAhead(const CallLimits& limits, W
     ::poll(&watched, 1, host->HandlesSignals() ? kPeerSignalSliceMs : -1);
     host->Resume();
     if (host->Interrupted()) return Looked::kInterrupted;
+    if (heard_ != heard) return Looked::kOn;  // it has looked itself, and nothing may come after what it read
   }
   if (got.outcome == IoOutcome::kEnded || in_.size() > kLookAheadMax) return Looked::kEnded;
-  if (got.outcome == IoOutcome::kProgress) ScanControls(limits);
+  if (got.outcome == IoOutcome::kProgress) {
+    ++heard_;
+    ScanControls(limits);
+  }
   return Looked::kOn;
 }
 

@@ -116,6 +116,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   const bool away_;
   const std::string identity_;
   ByteBuffer in_;
+  std::uint64_t heard_ = 0;  // how often LookAhead has read something
   std::atomic<std::size_t> running_{0};
   std::atomic<bool> paused_{false};
   std::atomic<bool> parked_{false};

@@ -139,6 +139,13 @@ def test_a_dropped_generator_ends_its_method(maker) -> None:
     assert closed and made <= 12
 
 
+def test_each_word_of_what_is_taken_is_heard(idle: Home) -> None:
+    """Each is all that the waiting maker gets: one that is read and not looked at would be waited for for ever."""
+    made = troupe.remote(Maker).remote()
+    generator = made.count.options(_generator_backpressure_num_objects=1).remote(300)
+    assert [troupe.get(ref, timeout=60) for ref in generator] == list(range(300))
+
+
 def test_backpressure_bounds_what_is_made(idle: Home) -> None:
     made = troupe.remote(AsyncMaker).remote()
     generator = made.count.options(_generator_backpressure_num_objects=5).remote(1000)

@@ -66,7 +66,7 @@ MODULES: dict[str, dict[str, str]] = {
         "method", "nodes", "put", "remote", "shutdown", "timeline", "wait"), ""), "LoggingConfig": "ray_compat._logging",
         "ObjectID": "_calls:Ref", **_IDS},
     "ray._private": {},
-    "ray._private.ray_constants": {"RESOURCE_CONSTRAINT_PREFIX": "_selectors:TYPE_PREFIX"},
+    "ray._private.ray_constants": {"RESOURCE_CONSTRAINT_PREFIX": "_cluster.selectors:TYPE_PREFIX"},
     "ray._private.services": {"get_node_ip_address": "util"},
     "ray._private.state": _PER_NODE,
     "ray._raylet": {**dict.fromkeys(("DynamicObjectRefGenerator", "ObjectRef", "ObjectRefGenerator"), ""), **_IDS},
