@@ -53,14 +53,14 @@ class ActorLink:
         self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
         self._callers: weakref.WeakSet[Caller] = weakref.WeakSet()
         self._lock = threading.RLock()
-        self.retried: Any = None  # of _retries
-        self.late: Any = None     # while it is not asked for: _constructor.LateStart
+        self.retried: Any = None  # of `retries`
+        self.late: Any = None     # while it is not asked for: constructor.LateStart
         self._given: Any = None   # what its constructor is given lives while this does
         self._restarts = False
         self._bringing: Any = None  # the channel over which its process, on another host, was given that
         self._brought = ("", 0)     # the process that was, of which incarnation
         self.is_maker = False     # of an actor whose handles are counted: this process made it
-        self.lives = 0            # that are not over, of an actor that this process made: under _lives.naming
+        self.lives = 0            # that are not over, of an actor that this process made: under handle_counts.naming
         self._uncounted = False   # some handle is where it is not counted
         self._unwanted = False    # nobody has a handle: it is to end
         session.board.subscribe("actor", actor, self._on_state, self._on_silence)

@@ -39,7 +39,7 @@ def of_actor(actor: dict, *, stderr: bool | None = None) -> list[Source]:
 
 def lines(session: Any, source: Source, *, follow: bool) -> Iterator[str]:
     """Lines of one stream, kept by the worker of its node; of a row that was written again and again, as a progress bar is, the last
-    state; a line of more than _rows.LINE_CHARS_MAX characters in pieces.
+    state; a line of more than output_rows.LINE_CHARS_MAX characters in pieces.
 
     With `follow` it ends when the process has ended and all was read. What a size cap dropped is a line
     that says how much. Raises ConnectionError when the worker cannot be reached.

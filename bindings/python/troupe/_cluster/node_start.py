@@ -114,7 +114,7 @@ def check_name(name: str) -> str:
 
 def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: str | None = None,
           lifeline: int | None = None) -> executables.Started:
-    """Starts troupe-worker and returns when it has joined; see `_executables.start` for errors.
+    """Starts troupe-worker and returns when it has joined; see `executables.start` for errors.
 
     `head`: host:port or unix:/path. A node that joined before keeps its certificate in `node_dir` and
     needs no token.

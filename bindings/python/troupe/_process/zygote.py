@@ -7,7 +7,7 @@ socket is its own end.
 
 `--module NAME`, any number of times, adds modules that its processes have loaded, from `--path FOLDER`s before its own and
 with `--directory FOLDER` as its directory: one that cannot be imported makes it unusable. `--setup JSON` comes before all that: what
-a runtime_env puts on the import path (`_runtime_env.enter_paths`), so that nothing is loaded but from there.
+a runtime_env puts on the import path (`_code.runtime_env.enter_paths`), so that nothing is loaded but from there.
 
 Messages are control frames, one per datagram. Each child is announced by a ForkReply without a process's
 id, with a pidfd of it, before the worker is its parent. ForkRequest with three descriptors (control,
