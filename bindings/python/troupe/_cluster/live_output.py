@@ -43,10 +43,11 @@ class Live:
         """Prints finished lines of a stream, `key`, and has its bars drawn instead of the former ones."""
         label = f"{label} " if label else ""
         text = "".join(f"{label}{_visible.output(line)}\n" for line in lines)
+        bars = [bar for bar in map(_visible.output, bars) if _SGR.sub("", bar).strip()]  # an escape for the cursor alone is none
         with self._lock:
             had = self._bars.pop(key, None) if not bars else self._bars.get(key)
             if bars and self._place() is not None:
-                self._bars[key] = [f"{label}{_visible.output(bar).strip()}" for bar in bars]
+                self._bars[key] = [f"{label}{bar.strip()}" for bar in bars]
             if text:
                 self._print(text, sys.stderr if is_error else sys.stdout)
             if not self._bars and self._drawn:
