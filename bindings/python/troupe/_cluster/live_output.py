@@ -52,6 +52,8 @@ class Live:
                 self._print(text, sys.stderr if is_error else sys.stdout)
             if not self._bars and self._drawn:
                 self._erase()
+            if not self._bars and had is not None and _is_notebook(self._place()):
+                self._draw()  # at once: the cell may be over before the next look
             if had is None and key not in self._bars:
                 return
             self._changed.set()
