@@ -23,7 +23,7 @@ _FATAL = (
     (r"(ERROR|SUMMARY|WARNING): \w*Sanitizer", "a sanitizer's report"),
     (r": runtime error: ", "a sanitizer's report"),
     (r"\binvariant broken: ", "a broken invariant"),
-    (r"\bcore dumped\b|terminate called ", "a crash"),
+    (r"\bcore dumped\b|terminate called |\bworker 'gw\d+' crashed while running ", "a crash"),
 )
 _CRASHED = re.compile("SEGFAULT|abort|Exception|ILLEGAL|NUMERICAL|Not Run|OTHER_FAULT", re.IGNORECASE)
 _FAILED_CODE = {"pytest": 1, "ctest": 8}  # how these end when tests have failed, and nothing else is wrong

@@ -54,7 +54,8 @@ def test_of_ctest_only_tests_with_a_label_for_it_get_a_second_run_and_crashes_ne
 
 @pytest.mark.parametrize("words", [
     "==1==ERROR: AddressSanitizer: heap-use-after-free", "x.cc:3:5: runtime error: signed integer overflow",
-    "head.cc:7: invariant broken: epoch > 0", "WARNING: ThreadSanitizer: data race", "Aborted (core dumped)"])
+    "head.cc:7: invariant broken: epoch > 0", "WARNING: ThreadSanitizer: data race", "Aborted (core dumped)",
+    "worker 'gw1' crashed while running 'tests/e2e/test_launch.py::test_results'"])
 def test_what_is_no_slow_moment_fails_at_once(words: str) -> None:
     xml = f'<testsuite><testcase file="t.py" classname="t" name="test_a"><failure>{words}</failure></testcase></testsuite>'
     found, = rules.of_pytest("pytest", xml)
