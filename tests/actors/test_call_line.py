@@ -138,7 +138,7 @@ def test_a_call_that_waits_can_be_cancelled_and_those_behind_it_go(start):
     c = start(Log).connect()
     ref, resolver = native.pending_ref()
     made, behind = c.call("note", ref), c.call("note", 2)
-    made._cancel()
+    made._cancel(False)
     code, text = code_of(made)
     assert code == CANCELLED and text == "note() was cancelled by its caller before it began"
     assert get(behind, 20) == [2]
