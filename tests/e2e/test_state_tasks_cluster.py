@@ -110,14 +110,19 @@ def test_a_program_that_stands_still_is_missing_and_one_that_is_gone_is_not(idle
 
 
 def test_the_timeline_has_what_is_over(idle: Home, tmp_path: Path) -> None:
-    assert troupe.get(troupe.remote(lambda: 1).options(name="mine").remote(), timeout=TIMEOUT_S) == 1
+    gate = str(tmp_path / "gate")
+    os.mkfifo(gate)
+    ref = troupe.remote(lambda: Path(gate).read_text()).options(name="mine").remote()
+    with open(gate, "w"):  # returns once the task reads
+        there = {each.worker_id for each in state.list_workers(limit=10_000)}
+    assert troupe.get(ref, timeout=TIMEOUT_S) == ""
     with other_program():
         troupe.timeline(str(tmp_path / "trace.json"))
     trace = json.loads((tmp_path / "trace.json").read_text())
     (mine,) = [each for each in trace if each["name"] == "mine"]
     (fails,) = [each for each in trace if each["name"] == "fails"]
     assert (mine["ph"], fails["ph"]) == ("X", "X") and (mine["args"]["state"], fails["args"]["state"]) == ("finished", "failed")
-    assert mine["dur"] > 0 and mine["tid"] in {each.worker_id for each in state.list_workers(limit=10_000)}
+    assert mine["dur"] > 0 and mine["tid"] in there
     assert mine["ts"] + mine["dur"] <= fails["ts"] + fails["dur"] and mine["pid"] == "one"
     assert [each["ph"] for each in trace if each["name"] == "of_another_program"] == ["i", "i"]
 
