@@ -53,7 +53,7 @@ class Host : public WaitHost {
 /// Answers with what it was called with.
 class Echo : public CallRunner {
  public:
-  StatusOr<Ran> Run(const Frame& frame, Peer&, ByteBuffer& reply, std::uint16_t*) override {
+  StatusOr<Ran> Run(const Frame& frame, CallerConnection&, ByteBuffer& reply, std::uint16_t*) override {
     CallPrefix call;
     TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
     reply.Append(call.values.data(), call.values.size());
