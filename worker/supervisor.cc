@@ -160,13 +160,11 @@ void Supervisor::OnForked(ProcessId id, int pid, UniqueFd pidfd) {
 }
 
 void Supervisor::OnMessage(ProcessId id, wire::Message message) {
-  if (const auto found = running_.find(id); found != running_.end() && !std::exchange(found->second.spoke, true)) {
-    found->second.plan.begin = wire::Message();  // what was kept for another start
-  }
-  if (wire::Holds<wire::RankPrepared>(message.body) || wire::Holds<wire::ActorReady>(message.body)) {
-    if (const auto found = running_.find(id); found != running_.end() && !found->second.plan.zygote.IsDefault()) {
-      zygotes_.OnSetUp(found->second.plan.zygote);
-    }
+  if (const auto found = running_.find(id); found != running_.end()) {
+    Running& running = found->second;
+    if (!std::exchange(running.spoke, true)) running.plan.begin = wire::Message();  // what was kept for another start
+    const bool set_up = wire::Holds<wire::RankPrepared>(message.body) || wire::Holds<wire::ActorReady>(message.body);
+    if (set_up && !running.plan.zygote.IsDefault()) zygotes_.OnSetUp(running.plan.zygote);
   }
   events_.message(id, std::move(message));
 }

@@ -99,10 +99,7 @@ void Zygotes::StartAhead() {
       SayAhead(key, found->second.imports.empty() ? kBeingMade : "ready, " + found->second.imports);
       continue;
     }
-    const ZygoteTable::Choice choice = table_.Choose(each.key, {});
-    if (!choice.end.empty()) EndKeyed(choice.end);
-    if (!choice.start) continue;
-    StartKeyed(each.key);
+    MakeChoice(each.key, {});
   }
 }
 
@@ -129,14 +126,19 @@ Zygotes::Choice Zygotes::Choose(const StartProcess& plan) {
   return {own_.get(), ""};
 }
 
+ZygoteTable::Choice Zygotes::MakeChoice(const ZygoteKey& key, const std::vector<std::string>& waited_for) {
+  ZygoteTable::Choice choice = table_.Choose(key, waited_for);
+  if (!choice.end.empty()) EndKeyed(choice.end);
+  if (choice.start) StartKeyed(key);
+  return choice;
+}
+
 Zygotes::Choice Zygotes::ChooseKeyed(const StartProcess& plan) {
   std::vector<std::string> waited_for;
   for (const auto& [key, keyed] : keyed_) {
     if (!keyed.zygote->idle()) waited_for.push_back(key);
   }
-  const ZygoteTable::Choice choice = table_.Choose(plan.zygote, waited_for);
-  if (!choice.end.empty()) EndKeyed(choice.end);
-  if (choice.start) StartKeyed(plan.zygote);
+  const ZygoteTable::Choice choice = MakeChoice(plan.zygote, waited_for);
   const auto found = keyed_.find(plan.zygote.Text());
   if (choice.how != ZygoteTable::How::kExecute && found != keyed_.end()) {
     if (choice.how == ZygoteTable::How::kWait) found->second.waited.insert(plan.request.process);

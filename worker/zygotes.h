@@ -77,6 +77,8 @@ class Zygotes {
   Zygote::Events KeyedEvents(const std::string& key);
   void StartAhead();
   void SayAhead(const std::string& key, const std::string& how);
+  /// What the table chooses, with the end and the start that it orders done.
+  ZygoteTable::Choice MakeChoice(const ZygoteKey& key, const std::vector<std::string>& waited_for);
   Choice ChooseKeyed(const StartProcess& plan);
   void OnKeyedReady(const std::string& key, const wire::ZygoteReady& ready);
   void OnKeyedForked(const std::string& key, ProcessId id, int pid, UniqueFd pidfd);

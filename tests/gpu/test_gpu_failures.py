@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Home
+from waiting import waiting_launch
 
 import troupe
 from troupe import exceptions
@@ -115,15 +116,7 @@ def test_of_an_actor_and_of_a_task(next_computes: None) -> None:
 
 def test_a_launch_that_is_cancelled_while_the_device_works(next_computes: None) -> None:
     """Its main thread waits for the device, where no signal's handler runs: it is killed when its time is over."""
-    def waits() -> None:
-        import torch
-
-        torch.cuda._sleep(1 << 50)
-        print("waits", flush=True)
-        torch.cuda.synchronize()
-
-    handle = distributed(gpus=1, remote=True, timeout=LIMIT_S, quiet=True)(waits).submit()
-    assert next(iter(handle.logs(follow=True))).endswith("waits")
+    handle = waiting_launch(LIMIT_S)
     handle.cancel(grace=0.5)
     assert handle.status()["outcome"] == "cancelled"
 

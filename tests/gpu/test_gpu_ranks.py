@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Home, eventually
+from waiting import waiting_launch
 
 import troupe
 from troupe.launch import distributed
@@ -240,15 +241,7 @@ def test_launches_of_threads_take_turns(idle: Home) -> None:
 
 def test_where_a_rank_is_that_waits_for_the_device(idle: Home) -> None:
     """Its stack is read from outside while its main thread is in the driver of the card."""
-    def waits() -> None:
-        import torch
-
-        torch.cuda._sleep(1 << 50)
-        print("waits", flush=True)
-        torch.cuda.synchronize()
-
-    handle = distributed(gpus=1, remote=True, timeout=LIMIT_S, quiet=True)(waits).submit()
-    assert next(iter(handle.logs(follow=True))).endswith("waits")
+    handle = waiting_launch(LIMIT_S)
     eventually(lambda: "synchronize" in idle.run("stack", handle.id).stdout, what="its stack")
     assert "waits" in idle.run("stack", handle.id).stdout
     handle.cancel(grace=0)

@@ -73,9 +73,9 @@ class _Older:
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         if not name.startswith("troupe._"):
             return None
-        from troupe._pickled import OlderModule
+        from troupe._pickled import older_module
 
-        return OlderModule.find_spec(name)
+        return older_module(name.removeprefix("troupe."))
 
 
 sys.meta_path.append(_Older)

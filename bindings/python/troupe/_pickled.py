@@ -24,15 +24,13 @@ OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.
 """Modules that pickles of 0.1.0 name, and where what they name is today; `_actors` and `_tasks` are packages that know theirs."""
 
 
-class OlderModule:
-    """Finds and loads one of OLDER_MODULES: a module whose names are looked up in today's when they are asked for."""
+def older_module(name: str) -> importlib.machinery.ModuleSpec | None:
+    """How one of OLDER_MODULES is loaded, `name` as it stands in the package; None for all other names."""
+    return importlib.machinery.ModuleSpec(f"troupe.{name}", _OlderModule) if name in OLDER_MODULES else None
 
-    @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        """For `sys.meta_path`, last: None for all other modules."""
-        if name.startswith("troupe._") and name[7:] in OLDER_MODULES:
-            return importlib.machinery.ModuleSpec(name, OlderModule)
-        return None
+
+class _OlderModule:
+    """Loads a module whose names are looked up in today's when they are asked for."""
 
     @staticmethod
     def create_module(spec: Any) -> Any:
@@ -42,7 +40,7 @@ class OlderModule:
     @staticmethod
     def exec_module(module: Any) -> None:
         """Gives it the names of today's."""
-        today = f"troupe.{OLDER_MODULES[module.__name__[7:]]}"
+        today = f"troupe.{OLDER_MODULES[module.__name__.removeprefix('troupe.')]}"
         module.__getattr__ = lambda name: getattr(importlib.import_module(today), name)
 
 

@@ -180,7 +180,6 @@ class Leases:
             self._signal.wait(None if due is None else max(due - time.monotonic(), 0))
             self._signal.clear()
             _callbacks.run("what watches processes for tasks", self._take_news)
-            _callbacks.run("what tells of tasks", self.told.answer)
             with self._lock:
                 again = self._reminders.take(time.monotonic())
             for lane in again:
@@ -195,6 +194,7 @@ class Leases:
                     _callbacks.report("what gets processes for tasks", error)
                     pool.fail_waiting(exceptions.SystemError_(f"the runtime could not get processes for tasks: {error}"))
             self._drop_unused()
+            _callbacks.run("what tells of tasks", self.told.answer)  # last: processes for tasks do not wait for it
             if TaskHost.current is not None:
                 _callbacks.run("what says how much of its CPUs a task lends", self._look_at_lent, TaskHost.current)
 

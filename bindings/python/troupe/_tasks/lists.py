@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import exceptions
+from troupe._bridge import native
 from troupe._cluster import session as _session, signals
 from troupe._identity import new_id
 
@@ -81,7 +82,7 @@ def of_process(session: _session.Session, *, limit: int, ended: bool) -> list[di
         return []
     tasks = [_listed(each) for each in leases.tasks(limit)]
     if ended:
-        tasks += [_ended(leases, *each) for each in _latest(limit)]
+        tasks += [_ended(leases, *each) for each in native.ended_tasks(limit)]
     for each in tasks:
         each.update(job_id=session.job, owner_pid=os.getpid())
     return tasks
@@ -136,12 +137,6 @@ class Told:
     def where(self, lane: int) -> dict[str, Any]:
         """Node, process and actor of a lane, also of one that is gone; nothing where that is not known any more."""
         return self._lanes.get(lane, {})
-
-
-def _latest(limit: int) -> list[tuple]:
-    from troupe._bridge import native
-
-    return list(native.ended_tasks(limit))
 
 
 def _listed(task: Any) -> dict[str, Any]:
