@@ -34,6 +34,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 inlines one of the pair by which Asio allocates coroutine frames, and not the other.
   add_compile_options(-Wno-mismatched-new-delete)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options(-Wthread-safety -Werror=thread-safety)  # what runtime/base/mutex.h promises
+endif()
 if(TROUPE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)  # what is fuzzed tells which of its branches an input reached
 endif()
