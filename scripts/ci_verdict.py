@@ -86,6 +86,8 @@ def main() -> int:
             print(f"\n{part}, the end of its log:", *(folder / f"{part}.log").read_text(errors="replace").splitlines()[-40:], sep="\n")
     seconds = {part: float(each) for part, _, each, _ in lines} | {"second runs": time.monotonic() - began}
     print("", *rules.minutes(seconds, {part: share for part, share, _, _ in lines} | {"second runs": "core"}), sep="\n")
+    # Last of all the names: whoever is shown only the end of this has them.
+    print("", *(f"flaky: {failure.test}" for failure in found.flaky), *(f"FAILED: {why}" for why, _ in found.failed), sep="\n")
     flaky = f", {len(found.flaky)} flaky" if found.flaky else ""
     print(f"continuous integration: {'passed' if found.ok else 'FAILED'}{flaky}")
     return 0 if found.ok else 1

@@ -5,13 +5,13 @@ sends; what the cell holds at the end is what a reader of the notebook sees. Nee
 """
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import TIMEOUT_S, Home
+from gate import Gate
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
@@ -27,8 +27,7 @@ def train(gate):
     from tqdm import tqdm
     for i in tqdm(range({steps}), desc=f"rank {{os.environ['RANK']}}", mininterval=0, miniters=1, ncols=60):
         if i == {steps} // 2:
-            with open(gate) as file:
-                file.read()
+            open(gate, "rb", buffering=0).read(1)
 train.distributed({gate!r})
 """
 RICH = """
@@ -44,8 +43,7 @@ def train(gate):
             progress.update(task, advance=1)
             if i == {steps} // 2:
                 progress.refresh()
-                with open(gate) as file:
-                    file.read()
+                open(gate, "rb", buffering=0).read(1)
 train.distributed({gate!r})
 """
 ACTORS = """
@@ -57,8 +55,7 @@ class A:
         from tqdm import tqdm
         for i in tqdm(range({steps}), desc=f"rank {{number}}", mininterval=0, miniters=1, ncols=60):
             if i == {steps} // 2:
-                with open(gate) as file:
-                    file.read()
+                open(gate, "rb", buffering=0).read(1)
 actors = [A.remote() for _ in range(4)]
 troupe.get([each.train.remote(i, {gate!r}) for i, each in enumerate(actors)])
 troupe.shutdown()
@@ -68,7 +65,7 @@ troupe.shutdown()
 class Client(nbclient.NotebookClient):
     """Opens the gate once all four bars are seen half way in one message; counts messages."""
 
-    def watch(self, gate: Path) -> "Client":
+    def watch(self, gate: Gate) -> "Client":
         self.gate, self.seen, self.messages = gate, False, 0
         return self
 
@@ -79,19 +76,19 @@ class Client(nbclient.NotebookClient):
         half = re.findall(r"rank ([0-3])\b.*\b50%", shown)
         if not self.seen and sorted(half) == ["0", "1", "2", "3"]:
             self.seen = True
-            os.close(os.open(self.gate, os.O_WRONLY))
+            self.gate.open()
         return super().process_message(msg, cell, cell_index)
 
 
 @pytest.mark.parametrize("code", [RANKS, RICH, ACTORS], ids=["ranks, tqdm", "ranks, rich", "actors, tqdm"])
 def test_bars_move_in_their_cell_and_are_there_once_at_the_end(home: Home, tmp_path: Path, code: str) -> None:
     pytest.importorskip("rich" if code is RICH else "tqdm")
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    source = code.format(gate=str(gate), steps=STEPS)
+    gate = Gate(tmp_path / "gate")
+    source = code.format(gate=gate.path, steps=STEPS)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source), nbformat.v4.new_code_cell("print('next')")])
     client = Client(notebook, timeout=int(TIMEOUT_S), kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
     client.watch(gate).execute()
+    gate.close()
     assert client.seen and client.messages < MESSAGES_MAX, client.messages
     outputs = notebook.cells[0].outputs
     said = "".join(each["text"] for each in outputs if each["output_type"] == "stream")

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from conftest import TIMEOUT_S, Home
+from gate import Gate
 
 import troupe
 from troupe.launch import distributed
@@ -31,8 +32,7 @@ def bar(steps, gate=None):
     import os, sys, time
     for i in range(steps + 1):
         if gate and i == steps // 2:
-            with open(gate) as file:
-                file.read()
+            open(gate, "rb", buffering=0).read(1)
         sys.stderr.write(f"\\r{i * 100 // steps}% of {os.environ.get('RANK', 'an actor')}")
         sys.stderr.flush()
 """
@@ -80,8 +80,7 @@ def train(gate):
     from rich.progress import track
     for i in track(range(20), description="training"):
         if i == 10:
-            with open(gate) as file:
-                file.read()
+            open(gate, "rb", buffering=0).read(1)
 train.distributed({gate!r})
 """
 
@@ -163,16 +162,12 @@ class Terminal:
         return self.screen.text()
 
 
-def open_gate(path: Path) -> None:
-    """Lets all go on that wait to read there: each is told of the end once no one has it open to write."""
-    os.close(os.open(path, os.O_WRONLY))
-
-
 @pytest.fixture
-def gate(home: Home, tmp_path: Path) -> Iterator[Path]:
+def gate(home: Home, tmp_path: Path) -> Iterator[Gate]:
     """Where bars wait half way."""
-    os.mkfifo(tmp_path / "gate")
-    yield tmp_path / "gate"
+    made = Gate(tmp_path / "gate")
+    yield made
+    made.close()
 
 
 def started(text: str, kind: str) -> bool:
@@ -184,10 +179,10 @@ def started(text: str, kind: str) -> bool:
 
 
 @pytest.mark.parametrize("kind, code", [("ranks", RANKS), ("actor", ACTOR), ("driver's actors", DRIVER)])
-def test_in_a_terminal_bars_are_seen_moving(home: Home, gate: Path, kind: str, code: str) -> None:
-    terminal = Terminal(code.replace("{gate!r}", repr(str(gate))))
+def test_in_a_terminal_bars_are_seen_moving(home: Home, gate: Gate, kind: str, code: str) -> None:
+    terminal = Terminal(code.replace("{gate!r}", repr(gate.path)))
     assert terminal.until(lambda text: started(text, kind)), terminal.screen.text()
-    open_gate(gate)
+    gate.open()
     shown = terminal.end()
     assert "45%" not in shown and "own words" in shown.splitlines(), shown
     for rank in range(4) if kind == "ranks" else ():
@@ -199,21 +194,21 @@ def test_in_a_terminal_bars_are_seen_moving(home: Home, gate: Path, kind: str, c
 
 
 @pytest.mark.parametrize("kind", ["actor", "launch"])
-def test_logs_that_are_followed_show_bars_moving(home: Home, gate: Path, kind: str) -> None:
+def test_logs_that_are_followed_show_bars_moving(home: Home, gate: Gate, kind: str) -> None:
     troupe.init(home.json("start", "--head", "--port", "0", "--num-cpus", "4")["address"])
     space: dict[str, Any] = {}
     exec(BAR, space)  # noqa: S102  (as the programs have it)
     bar = space["bar"]
     if kind == "actor":
         actor = troupe.remote(type("A", (), {"train": lambda self, gate: bar(20, gate)})).remote()
-        ref, identity = actor.train.remote(str(gate)), actor._actor_id.hex()
+        ref, identity = actor.train.remote(gate.path), actor._actor_id.hex()
     else:
-        handle = distributed(processes=1, remote=True, quiet=True)(lambda gate: bar(20, gate)).submit(str(gate))
+        handle = distributed(processes=1, remote=True, quiet=True)(lambda gate: bar(20, gate)).submit(gate.path)
         identity = handle.id
     terminal = Terminal(f"import sys; sys.argv = ['troupe', 'logs', {identity!r}, '--follow']\nfrom troupe.cli import main\nmain()")
     words = "45% of an actor" if kind == "actor" else "[0] 45% of 0"
     assert terminal.until(lambda text: words in text), terminal.screen.text()
-    open_gate(gate)
+    gate.open()
     if kind == "actor":
         troupe.get(ref, timeout=TIMEOUT_S)
         troupe.kill(actor)
@@ -233,12 +228,12 @@ def test_in_a_file_a_bar_is_one_line(home: Home, kind: str, code: str) -> None:
     assert "own words" in done.stdout.splitlines()
 
 
-def test_bars_of_rich_are_readable_in_a_terminal(home: Home, gate: Path) -> None:
+def test_bars_of_rich_are_readable_in_a_terminal(home: Home, gate: Gate) -> None:
     pytest.importorskip("rich")
-    terminal = Terminal(RICH.replace("{gate!r}", repr(str(gate))).replace(
+    terminal = Terminal(RICH.replace("{gate!r}", repr(gate.path)).replace(
         "def train(gate):", "def train(gate):\n    import os\n    os.environ['FORCE_COLOR'] = '1'"))
     assert terminal.until(lambda text: all(re.search(rf"^\[{rank}\] training .* 50%", text, re.M) for rank in range(4)))
-    open_gate(gate)
+    gate.open()
     shown = terminal.end()
     for rank in range(4):
         assert len(re.findall(rf"^\[{rank}\] training", shown, re.M)) == 1, shown
