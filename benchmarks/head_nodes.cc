@@ -2,7 +2,7 @@
 // sends heartbeats and comes back with a worker's pauses when the head is gone.
 //
 //   head_nodes --nodes=1000 --address=unix:/path                       as the same user, or
-//   head_nodes --nodes=1000 --address=127.0.0.1:6400 --token=FILE      over TLS, by certificate afterwards
+//   head_nodes --nodes=1000 --address=127.0.0.1:6400 --token=FILE      over TLS
 // Prints one line of JSON whenever all nodes are registered: {"registered": 1000, "at_s": MONOTONIC}.
 #include <boost/asio/io_context.hpp>
 

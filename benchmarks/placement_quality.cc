@@ -4,9 +4,11 @@
 // GPU, a few for many nodes, and these few take most of the GPU time; durations are log-normal with a long tail,
 // longer for larger jobs; arrivals are a Poisson process at 90 % of the cluster's GPU time. A job is that many
 // ranks of one GPU each, PACK, all or nothing.
-//   troupe    placement::Pass: packer, a place kept for the first that has waited for so long (the head: 8 h), backfill
+//   troupe    placement::Pass: packer, backfill, a place kept for the first that has waited for so
+//             long (the head: 8 h)
 //   best-fit  each rank on the node with least free GPUs; whoever fits goes
-//   hybrid    Ray's policy for each rank: nodes under half use in their order, then the least used; whoever fits goes
+//   hybrid    Ray's policy for each rank: nodes under half use in their order, then the least used;
+//             whoever fits goes
 // Of the optimum: jobs come one by one to 4 nodes of 4 GPUs in 2 racks, none leaves; how many come before one
 // finds no place on one node (STRICT_PACK), against the most that any placement could have taken.
 //   placement_quality [--jobs=10000] [--seed=1]      prints one line of JSON per row

@@ -16,8 +16,8 @@ std::string TopOf(const std::string& folder) { return folder.substr(0, folder.fi
 }  // namespace
 
 LogKeeper::LogKeeper(async::Executor executor, async::Executor helper, const Clock& clock,
-                     LogFiles& logs, ShelfLimits limits)
-    : executor_(executor), helper_(helper), clock_(clock), logs_(logs), shelf_(limits) {}
+                     LogFiles& logs, RetentionLimits limits)
+    : executor_(executor), helper_(helper), clock_(clock), logs_(logs), retention_(limits) {}
 
 void LogKeeper::Start() {
   async::asio::post(helper_, [this, executor = executor_, folder = logs_.folder()] {
@@ -30,7 +30,7 @@ void LogKeeper::Start() {
 
 void LogKeeper::Found(std::vector<LogFolder> folders) {
   for (const LogFolder& each : folders) {
-    if (!shelf_.keeps(each.name)) shelf_.Put(each.name, each.changed_us, each.bytes);
+    if (!retention_.keeps(each.name)) retention_.Put(each.name, each.changed_us, each.bytes);
   }
   Tidy();
 }
@@ -38,7 +38,7 @@ void LogKeeper::Found(std::vector<LogFolder> folders) {
 void LogKeeper::Began(ProcessId process, const LogPlace& place) {
   const std::string folder = TopOf(place.folder);
   if (folder.empty() || !writing_.emplace(process, folder).second) return;
-  shelf_.Take(folder);
+  retention_.Take(folder);
 }
 
 void LogKeeper::Ended(ProcessId process) {
@@ -46,13 +46,13 @@ void LogKeeper::Ended(ProcessId process) {
   if (found == writing_.end()) return;
   const std::string folder = std::move(found->second);
   writing_.erase(found);
-  if (!shelf_.Release(folder)) return;
-  shelf_.Put(folder, clock_.WallTimeUs(), BytesOfLogFolder(logs_.Path(folder)));
+  if (!retention_.Release(folder)) return;
+  retention_.Put(folder, clock_.WallTimeUs(), BytesOfLogFolder(logs_.Path(folder)));
   Tidy();
 }
 
 void LogKeeper::Tidy() {
-  for (const std::string& folder : shelf_.Overdue(clock_.WallTimeUs())) {
+  for (const std::string& folder : retention_.Overdue(clock_.WallTimeUs())) {
     const StatusOr<std::string> gone = logs_.Detach(folder);
     if (!gone.ok()) {
       if (ErrorCodeOf(gone.status()) == ErrorCode::kNotFound) continue;  // removed while Start looked

@@ -1,6 +1,6 @@
 // Removes the log folders of ended launches and actors when they are too old, too large or too many.
 //
-// View: one node; on the worker's loop, what blocks on disk on the helper's. LogShelf decides. Folders
+// View: one node; on the worker's loop, what blocks on disk on the helper's. LogRetention decides. Folders
 // of earlier lives of the worker are found at Start and count from their last change. A folder leaves
 // by a rename to a name nothing reads, then its files go: a crash between the two is finished at the
 // next start.
@@ -14,7 +14,7 @@
 #include "runtime/async/task.h"
 #include "runtime/base/time.h"
 #include "worker/core/effects.h"
-#include "worker/core/log_shelf.h"
+#include "worker/core/log_retention.h"
 #include "worker/log_files.h"
 
 namespace troupe::worker {
@@ -23,7 +23,7 @@ class LogKeeper {
  public:
   /// References must outlive the keeper; `executor` runs nothing once it is destroyed.
   LogKeeper(async::Executor executor, async::Executor helper, const Clock& clock, LogFiles& logs,
-            ShelfLimits limits);
+            RetentionLimits limits);
 
   /// Looks for what earlier lives left; returns at once.
   void Start();
@@ -34,7 +34,7 @@ class LogKeeper {
   /// Removes what is overdue.
   void Tidy();
 
-  const LogShelf& shelf() const { return shelf_; }
+  const LogRetention& retention() const { return retention_; }
 
  private:
   void Found(std::vector<LogFolder> folders);
@@ -43,7 +43,7 @@ class LogKeeper {
   const async::Executor helper_;
   const Clock& clock_;
   LogFiles& logs_;
-  LogShelf shelf_;
+  LogRetention retention_;
   std::map<ProcessId, std::string> writing_;
 };
 

@@ -13,7 +13,7 @@
 #include "runtime/net/address.h"
 #include "runtime/wire/messages.h"
 #include "worker/core/amounts.h"
-#include "worker/core/log_shelf.h"
+#include "worker/core/log_retention.h"
 
 namespace troupe::worker {
 
@@ -60,7 +60,7 @@ struct WorkerOptions {
   int lifeline_fd = -1;
   bool force_tcp = false;
   std::uint64_t log_bytes_max = 0;
-  ShelfLimits ended_logs;
+  RetentionLimits ended_logs;
   std::uint64_t blob_bytes_max = 0;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "placement/packer.h"
 
 namespace troupe::head {

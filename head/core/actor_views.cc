@@ -6,7 +6,7 @@
 #include "head/core/actors.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
-#include "head/core/room.h"
+#include "head/core/room_notices.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
 

@@ -4,12 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "head/core/actor_lives.h"
 #include "head/core/actor_places.h"
 #include "head/core/actor_views.h"
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
-#include "head/core/outputs.h"
+#include "head/core/output_routes.h"
 #include "head/core/owners.h"
 #include "head/core/roles.h"
 #include "head/core/task_lists.h"
@@ -65,92 +66,6 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
   return ErrorCode::kInfeasible;
 }
 
-// So much of the CPUs of a process for tasks is its node's to give, while its task waits.
-void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus) {
-  actor.lends = cpus;
-  const Group* own = turn.FindGroup(actor.own_group);
-  if (own == nullptr) return;  // it is in a bundle, which only the head shares out
-  Resources lent;
-  lent.Set("CPU", cpus);
-  node.holdings.Lend({actor.own_group, own->attempt}, lent);
-}
-
-// Journals the death, tells who watches, and what follows from it. Not `ended`: it may still run where it was.
-void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception = {}, bool ended = true) {
-  const ActorId id = actor.spec.actor;
-  TellOutput(turn, actor, true, failure.pid);
-  Node* node = actor.lends > 0 ? turn.FindNode(actor.place.node) : nullptr;
-  if (node != nullptr) Lend(turn, *node, actor, 0);
-  wire::ActorDied died;
-  died.actor = id;
-  died.incarnation = actor.incarnation;
-  died.failure = std::move(failure);
-  died.restart = restart;
-  died.ended = ended;
-  turn.Append(std::move(died), std::move(exception));
-  actor.missing = false;
-  actor.former_gone = false;
-  actor.lends = 0;
-  turn.state.dirty = true;
-  PushActor(turn, actor);
-  if (!restart && !actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
-  // What the process made goes with the process: the next one knows nothing of it.
-  EndOwner(turn, OwnerId(id.hi, id.lo), restart ? "the process that made it ended" : "the actor that made it ended");
-  if (restart) return;
-  auto& dead = turn.state.dead_actors;
-  if (dead.size() <= turn.options.dead_actors_max) return;
-  wire::ActorForgotten forgotten;
-  forgotten.actor = dead.front();
-  turn.Append(forgotten);
-}
-
-void SendStart(Turn& turn, const Actor& actor) {
-  wire::StartActor start;
-  start.actor = actor.spec.actor;
-  start.incarnation = actor.incarnation;
-  start.name = actor.spec.name;
-  start.class_name = actor.spec.class_name;
-  start.namespace_ = actor.spec.namespace_;
-  start.group = actor.place.group;
-  start.attempt = actor.place.attempt;
-  start.bundle = actor.place.bundle;
-  start.gpu_ids = actor.place.gpu_ids;
-  start.environment = actor.spec.environment;
-  start.launch = actor.launch;
-  start.epoch = actor.epoch;
-  start.max_concurrency = actor.spec.max_concurrency;
-  start.payload = actor.spec.payload;
-  start.recreatable = actor.launch.IsNil() && (!actor.spec.name.empty() || actor.spec.detached ||
-                                               actor.spec.max_restarts != 0);
-  start.lends = actor.spec.leased && !actor.own_group.IsNil();
-  if (const Node* holder = turn.SeeNode(start.payload.holder)) {
-    start.payload.host = holder->info.listen_host;
-    start.payload.port = holder->info.listen_port;
-    start.payload.unix_path = holder->info.unix_path;
-    start.payload.boot_id = holder->info.boot_id;
-  }
-  turn.ToNode(actor.place.node, std::move(start), actor.payload);
-}
-
-void Start(Turn& turn, Actor& actor, wire::ActorPlaced place) {
-  place.actor = actor.spec.actor;
-  place.incarnation = actor.incarnation;
-  turn.Append(std::move(place));
-  actor.missing = false;
-  SendStart(turn, actor);
-  TellOutput(turn, actor, false);
-  if (actor.spec.leased) PushActor(turn, actor);  // who leases withdraws what has no room, and lets come what has
-}
-
-std::vector<ActorId> Where(const State& state, bool (*wanted)(const Actor&, const Id128&),
-                           const Id128& key) {
-  std::vector<ActorId> found;
-  for (const auto& [id, actor] : state.actors) {
-    if (actor.live() && wanted(actor, key)) found.push_back(id);
-  }
-  return found;
-}
-
 void NoteUnwanted(Turn& turn, const Actor& actor) {
   if (!actor.live() || actor.uncounted || actor.unwanted || actor.spec.detached) return;
   wire::ActorHandles handles;
@@ -159,18 +74,7 @@ void NoteUnwanted(Turn& turn, const Actor& actor) {
   turn.Append(handles);
 }
 
-bool OnThatNode(const Actor& actor, const Id128& node) { return Id128(actor.place.node) == node; }
-bool InThatGroup(const Actor& actor, const Id128& group) {
-  return Id128(actor.place.group) == group || Id128(actor.spec.group) == group;
-}
-bool OfThatLaunch(const Actor& actor, const Id128& launch) { return Id128(actor.launch) == launch; }
-
 }  // namespace
-
-bool MayRestart(const Actor& actor) {
-  return !actor.doomed && !actor.unwanted && (actor.spec.max_restarts < 0 ||
-                           actor.restarts < static_cast<std::uint32_t>(actor.spec.max_restarts));
-}
 
 void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& message,
                    const std::string& payload) {
@@ -337,7 +241,7 @@ void PlaceActors(Turn& turn) {
   for (const ActorId& id : pending) {
     Actor* actor = turn.FindActor(id);
     if (actor == nullptr || MayStillRun(turn, *actor)) continue;
-    if (auto place = placer.Choose(*actor)) Start(turn, *actor, std::move(*place));
+    if (auto place = placer.Choose(*actor)) StartActor(turn, *actor, std::move(*place));
   }
 }
 
@@ -350,120 +254,7 @@ void StartActorIn(Turn& turn, const Group& group) {
   place.attempt = group.attempt;
   place.bundle = static_cast<std::int32_t>(group.places[0].index);
   place.gpu_ids = group.places[0].gpu_ids;
-  Start(turn, *actor, std::move(place));
-}
-
-void EndActorNow(Turn& turn, Actor& actor, const std::string& why) {
-  if (!actor.live()) return;
-  if (!actor.place.node.IsNil()) {
-    TellActorEnded(turn, actor.place.node, actor.spec.actor, actor.incarnation);
-  }
-  Die(turn, actor, FailureAt(turn, actor, why), false);
-}
-
-void EndActorsOf(Turn& turn, const LaunchId& launch, const std::string& why) {
-  // The nodes end the processes with the epoch: no message of its own for each.
-  for (const ActorId& id : Where(turn.state, OfThatLaunch, launch)) {
-    Actor* actor = turn.FindActor(id);
-    if (actor != nullptr && actor->live()) Die(turn, *actor, FailureAt(turn, *actor, why), false);
-  }
-}
-
-void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
-  for (const ActorId& id : Where(turn.state, InThatGroup, group)) {
-    Actor* actor = turn.FindActor(id);
-    if (actor != nullptr) EndActorNow(turn, *actor, "its placement group ended: " + why);
-  }
-}
-
-void LoseActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
-  for (const ActorId& id : Where(turn.state, InThatGroup, group)) {
-    Actor* actor = turn.FindActor(id);
-    if (actor == nullptr || actor->place.node.IsNil() || OutOfReach(turn, *actor)) continue;
-    TellActorEnded(turn, actor->place.node, id, actor->incarnation);
-    Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor), {}, false);
-  }
-}
-
-void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why) {
-  Actor* actor = turn.FindActor(id);
-  if (actor == nullptr || !actor->live() || actor->place.node.IsNil()) return;
-  TellActorEnded(turn, actor->place.node, id, actor->incarnation);
-  Die(turn, *actor, FailureAt(turn, *actor, why), MayRestart(*actor), {}, false);
-}
-
-void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {
-  for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
-    Actor* actor = turn.FindActor(id);
-    if (actor == nullptr || !actor->live()) continue;
-    const bool restart = MayRestart(*actor);
-    if (verdict || restart) {
-      Die(turn, *actor, FailureAt(turn, *actor, why), restart, {}, verdict);
-    } else {
-      PushActor(turn, *actor);
-    }
-  }
-  const Node* lost = turn.SeeNode(node);
-  if (!verdict && lost != nullptr) AwaitFence(turn, *lost);
-}
-
-void ActorsAreBack(Turn& turn, const NodeId& node) {
-  for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
-    Actor* actor = turn.FindActor(id);
-    if (actor == nullptr || !actor->live()) continue;
-    if (actor->place.group.IsNil() && !actor->doomed) {
-      PushActor(turn, *actor);
-    } else {
-      EndActorNow(turn, *actor, "its node was lost for longer than its lease, and what it had reserved given back");
-    }
-  }
-}
-
-void LoseMissingActors(Turn& turn, const NodeId& node) {
-  for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
-    Actor* actor = turn.FindActor(id);
-    if (actor == nullptr || !actor->missing || actor->state != wire::ActorState::kAlive) continue;
-    const bool restart = MayRestart(*actor);
-    Die(turn, *actor, FailureAt(turn, *actor, "its node came back and no longer runs it"), restart);
-    if (!restart || actor->own_group.IsNil()) continue;
-    const Group* group = turn.FindGroup(actor->own_group);
-    if (group != nullptr && group->state == wire::GroupState::kCreated) StartActorIn(turn, *group);
-  }
-}
-
-void ResumeActorsOn(Turn& turn, const NodeId& node) {
-  for (const ActorId& id : Where(turn.state, OnThatNode, node)) {
-    Actor* actor = turn.FindActor(id);
-    if (actor->doomed) {
-      TellActorEnded(turn, node, id, actor->incarnation);
-    } else if (actor->state == wire::ActorState::kStarting) {
-      SendStart(turn, *actor);
-    }
-  }
-}
-
-void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::uint64_t incarnation) {
-  wire::EndActor end;
-  end.actor = actor;
-  end.incarnation = incarnation;
-  end.reason = "its time is over";
-  turn.ToNode(node, std::move(end));
-}
-
-void OnRecreateTimer(Turn& turn, const ActorId& id) {
-  Actor* actor = turn.FindActor(id);
-  if (actor == nullptr) return;
-  const Node* node = turn.SeeNode(actor->place.node);
-  if (OutOfReach(turn, *actor) && FencedAt(turn, *node) <= turn.now) {
-    Die(turn, *actor, FailureAt(turn, *actor, turn.LossOf(actor->place.node) + ", and has not come back"), false);
-  }
-  turn.state.dirty = true;
-}
-
-void ResumeActorTimers(Turn& turn) {
-  for (const auto& [id, node] : turn.state.nodes) {
-    if (node.dead && !node.ended) AwaitFence(turn, node);
-  }
+  StartActor(turn, *actor, std::move(place));
 }
 
 }  // namespace troupe::head

@@ -26,8 +26,6 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
 void NoteUncounted(Turn& turn, const Actor& actor);
 void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message);
 void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message);
-/// Its next end is not its last.
-bool MayRestart(const Actor& actor);
 void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
                   const std::string& exception);
 
@@ -39,20 +37,5 @@ void ForgetLent(Turn& turn, Node& node);
 void PlaceActors(Turn& turn);
 /// The actor whose own reservation was just made.
 void StartActorIn(Turn& turn, const Group& group);
-/// Dead for good, its process told to end.
-void EndActorNow(Turn& turn, Actor& actor, const std::string& why);
-void EndActorsOf(Turn& turn, const LaunchId& launch, const std::string& why);
-void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why);
-void LoseActorsIn(Turn& turn, const GroupId& group, const std::string& why);
-void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why);
-/// Of a node that was lost without a verdict and is heard again: those that reserved nothing go on.
-void ActorsAreBack(Turn& turn, const NodeId& node);
-void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict);
-void LoseMissingActors(Turn& turn, const NodeId& node);
-void ResumeActorsOn(Turn& turn, const NodeId& node);
-void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::uint64_t incarnation);
-void OnRecreateTimer(Turn& turn, const ActorId& id);
-/// After replay: who may only be re-created once its lost node has fenced it waits for the rest of that.
-void ResumeActorTimers(Turn& turn);
 
 }  // namespace troupe::head

@@ -11,7 +11,4 @@ namespace troupe::head {
 
 void Apply(State& state, const wire::Event& event);
 
-/// The durable state as text, line by line, for tests that compare replay with the original.
-std::string DurableText(const State& state);
-
 }  // namespace troupe::head

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "head/core/actor_views.h"
+#include "head/core/actor_losses.h"
 #include "head/core/actors.h"
 #include "head/core/certificates.h"
 #include "head/core/ending.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "head/core/epochs.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"

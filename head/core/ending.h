@@ -1,7 +1,7 @@
 // How an epoch that runs comes to its end when a rank failed, or when somebody wants it to.
 //
 //   a rank failed ──> FAILING: the verdict is open ──> closed ──┐
-//   cancel, timeout, the caller's end ──────────────────────────┴──> STOPPING: StopRanks to all nodes
+//   cancel, timeout, the caller's end ──────────────────────────┴──> STOPPING: StopRanks
 //   every rank has ended, or the grace is over ──> the marker; or EpochFailed, and another epoch
 //
 // E1 From the first durable failure of a rank on, the epoch does not succeed.

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/actors.h"
-#include "head/core/convert.h"
+#include "head/core/actor_losses.h"
+#include "head/core/wire_convert.h"
 #include "head/core/ending.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"

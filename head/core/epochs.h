@@ -3,8 +3,9 @@
 //   reserved --EpochBegun journaled--> STARTING: StartRanks to all nodes at once
 //   STARTING --RanksReady of all; RosterPublished journaled--> RUNNING: PublishRoster to all
 //   RUNNING --RankDone of all / the driver's Complete--> marker (markers.h)
-//   STARTING, RUNNING --a rank or node lost--> how it ends: ending.h; attempts left --> EpochFailed: EndEpoch and
-//                                             Release to all, back to the queue; else marker FAILED
+//   STARTING, RUNNING --a rank or node lost--> how it ends: ending.h
+//     attempts left --> EpochFailed: EndEpoch and Release to all, back to the queue
+//     else          --> marker FAILED
 // What was sent and not answered is sent again when its node registers anew.
 #pragma once
 

@@ -1,9 +1,11 @@
 // What may still run of actors whose node was lost without a verdict, or that were told to end, and until when.
 //
-//   its node is lost, and nobody knows what runs there --> until `recreate_after` its last sign of life (it has fenced itself
-//   by then), its worker's end, or its return: what it then holds is told to end, and has when the node says so; what it does
-//   not hold has ended.
-//   it is told to end, to make room or since its group has lost a part --> until its node says that it has ended.
+//   its node is lost, and nobody knows what runs there --> until the first of
+//     `recreate_after` the node's last sign of life: it has fenced itself by then;
+//     its worker's end;
+//     its return: what it then holds is told to end, and has when the node says so; what it does not
+//     hold has ended.
+//   it is told to end, to make room or since its group lost a part --> until its node says it has.
 // What is known to have ended is waited for no longer. The time counts on over restarts of the head, by the clock of the
 // host's boot: a node that is not heard cannot have its fence put off, whether or not a head is there.
 #pragma once

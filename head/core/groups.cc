@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "head/core/actor_views.h"
+#include "head/core/actor_losses.h"
 #include "head/core/actors.h"
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "head/core/epochs.h"
 #include "head/core/schedule.h"
-#include "head/core/shares.h"
+#include "head/core/rank_shares.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
 #include "placement/packer.h"

@@ -1,8 +1,10 @@
 // Placement groups: reservations of bundles, fenced by attempts (spec: placement-groups).
 //
 //   PENDING --plan: attempt a journaled, Reserve to its nodes--> (attempting a)
-//   (attempting a) --all OK--> CREATED           --a NO or a lost node--> PENDING, Release(a), back-off
-//   CREATED --node lost--> RESCHEDULING (like PENDING)      any --removed--> REMOVED, Release(a)
+//   (attempting a) --all OK--> CREATED
+//   (attempting a) --a NO or a lost node--> PENDING, Release(a), back-off
+//   CREATED --node lost--> RESCHEDULING (like PENDING)
+//   any --removed--> REMOVED, Release(a)
 // A gang (the ranks of a launch) and an actor's own resources are groups too. What was released is
 // free again when the node says Released: its processes are gone.
 #pragma once

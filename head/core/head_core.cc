@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "head/core/actors.h"
+#include "head/core/actor_losses.h"
 #include "head/core/apply.h"
 #include "head/core/dispatch.h"
 #include "head/core/ending.h"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"

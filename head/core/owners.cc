@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "head/core/actor_views.h"
-#include "head/core/actors.h"
+#include "head/core/actor_lives.h"
 #include "head/core/ending.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
-#include "head/core/outputs.h"
+#include "head/core/output_routes.h"
 #include "head/core/roles.h"
 #include "head/core/roster.h"
 #include "head/core/runs.h"

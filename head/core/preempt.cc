@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "head/core/actors.h"
-#include "head/core/convert.h"
+#include "head/core/actor_lives.h"
+#include "head/core/wire_convert.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 

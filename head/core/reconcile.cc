@@ -4,8 +4,10 @@
 #include <tuple>
 #include <utility>
 
+#include "head/core/actor_lives.h"
+#include "head/core/actor_losses.h"
 #include "head/core/actors.h"
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/former_lives.h"

@@ -66,7 +66,7 @@ constexpr RoleRow NotToTheHead() {
 }
 
 inline constexpr RoleRow kRoles[] = {
-    //                             client         worker          relayed        process        observer       join
+    // client, worker, relayed, process, observer, join
     Row<wire::Hello>(no, no, no, no, no, any),
     Row<wire::Goodbye>(any, any, no, any, any, no),
     Row<wire::DrainNode>(any, own, no, no, no, no),

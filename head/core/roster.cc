@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/actors.h"
-#include "head/core/convert.h"
+#include "head/core/actor_losses.h"
+#include "head/core/wire_convert.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/owners.h"
@@ -163,7 +163,7 @@ std::string Silence(Turn& turn, const Node& node, Duration silent) {
 void Answered(Turn& turn, Node& node, std::uint64_t question, const NodeId& by, bool reached) {
   node.inquiry.Answer(question, by, reached);
   const bool due = turn.now - node.last_heard >= turn.options.dead_after;
-  if (due && node.inquiry.At(turn.now, turn.options.peers_answer) == Inquiry::Verdict::kUnreached) {
+  if (due && node.inquiry.At(turn.now, turn.options.peers_answer) == PeerInquiry::Verdict::kUnreached) {
     OnNodeTimer(turn, node.id);
   }
 }
@@ -280,13 +280,13 @@ void OnNodeTimer(Turn& turn, const NodeId& id) {
     const Instant last = node->last_heard + options.recreate_after;
     if (MayComeBack(turn, *node)) return again(std::min(turn.now + options.suspect_after, last));
     switch (node->inquiry.At(turn.now, options.peers_answer)) {
-      case Inquiry::Verdict::kWaiting:
+      case PeerInquiry::Verdict::kWaiting:
         return again(node->inquiry.asked_at() + options.peers_answer);
-      case Inquiry::Verdict::kReached:
+      case PeerInquiry::Verdict::kReached:
         AskPeers(turn, *node);
         return again(std::min(turn.now + options.suspect_after, last));
-      case Inquiry::Verdict::kNobodyAsked:
-      case Inquiry::Verdict::kUnreached:
+      case PeerInquiry::Verdict::kNobodyAsked:
+      case PeerInquiry::Verdict::kUnreached:
         break;
     }
   }

@@ -1,7 +1,7 @@
 // The roster: nodes that joined, their leases, names and incarnations.
 //
-//   (absent) --register--> alive <--heard-- suspect --silence 5 s / verdict--> dead --register--> alive
-//                            \--silence 2 s--^                                  (incarnation + 1)
+//   (absent) --register--> alive --silence 2 s--> suspect --silence 5 s, or a verdict--> dead
+//   suspect --heard--> alive        dead --register--> alive (incarnation + 1)
 // At the suspicion three peers are asked whether the node answers them. While one says so, or the head's own
 // network may be what ended, the node stays suspect, for 75 s of silence at most; so does one of the head's own host
 // whose process wants a processor or waits for a disk: the machine is slow, and no other would do better there.

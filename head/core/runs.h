@@ -2,7 +2,8 @@
 // themselves and are waited for; its driver is the program that runs the command, a client on the head's
 // host, which completes it; the other nodes' programs watch it and follow its marker.
 //
-//   submitted: epoch 1 begins, STARTING --as many nodes are there as it names--> RUNNING --Complete--> TERMINAL
+//   submitted: epoch 1 begins, STARTING --as many nodes are there as it names--> RUNNING
+//   RUNNING --Complete--> TERMINAL
 // A run may complete while it is STARTING: a node that does not come is its driver's to give up on.
 #pragma once
 

@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "head/core/actors.h"
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/preempt.h"
-#include "head/core/room.h"
+#include "head/core/room_notices.h"
 #include "head/core/runs.h"
-#include "head/core/shares.h"
+#include "head/core/rank_shares.h"
 #include "head/core/views.h"
 #include "placement/queue.h"
 

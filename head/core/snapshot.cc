@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 namespace {

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/chronicle.h"
+#include "head/core/event_history.h"
 #include "head/core/holdings.h"
-#include "head/core/inquiry.h"
+#include "head/core/peer_inquiry.h"
 #include "head/core/io.h"
-#include "head/core/recent.h"
+#include "head/core/recent_writes.h"
 #include "head/core/timers.h"
 #include "head/core/waits.h"
 #include "placement/cluster_index.h"
@@ -53,7 +53,7 @@ struct Node {
   bool leaving = false;  // its worker ends what it has, and starts nothing more
   bool local = false;  // on the head's host: no network lies between
   Instant last_heard{};
-  Inquiry inquiry;  // of its peers, while it is silent
+  PeerInquiry inquiry;  // of its peers, while it is silent
   char worker_state = 0;  // what its process was seen to do then, on this host: a letter of proc_pid_stat(5)
   bool zygote_ready = false;
   std::vector<std::string> preimports;  // as in Heartbeat
@@ -294,7 +294,7 @@ struct State {
   std::map<SessionId, Session> sessions;
   std::map<OwnerId, Owner> owners;
   std::map<ProcessId, std::pair<LaunchId, std::uint32_t>> rank_processes;  // of open launches: Rank::process
-  Chronicle chronicle;  // for who asks what has happened
+  EventHistory history;  // for who asks what has happened
   std::map<OwnerId, Route> output_routes;  // of programs that show output, while they are reached (outputs.h)
   std::set<Route> task_owners;  // who has said that it has tasks, while it is reached (task_lists.h)
   std::deque<TaskListing> task_listings;  // under way, the oldest first

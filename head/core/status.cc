@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/views.h"
@@ -70,7 +70,7 @@ void OnListGroups(Turn& turn, const Request& request) {
 void OnListEvents(Turn& turn, const Request& request) {
   wire::EventList list;
   list.head_incarnation = turn.state.incarnation;
-  const auto& notes = turn.state.chronicle.notes();
+  const auto& notes = turn.state.history.notes();
   list.events.assign(notes.begin(), notes.end());
   turn.Reply(request, std::move(list));
 }

@@ -5,7 +5,7 @@
 namespace troupe::head {
 
 void Turn::Append(wire::EventBody body, std::string attachment) {
-  Chronicle::Note(state, body, wall_us);  // before it is applied: what ends is known until then
+  EventHistory::Note(state, body, wall_us);  // before it is applied: what ends is known until then
   events.push_back({std::move(body), std::move(attachment)});
   Apply(state, events.back());
 }

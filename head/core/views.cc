@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "head/core/roster.h"
-#include "head/core/shares.h"
+#include "head/core/rank_shares.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
 

@@ -42,7 +42,7 @@ class LivedTime : public HeadFixture {
     }
   }
   bool Said(const std::string& words) const {
-    for (const auto& note : core_->state().chronicle.notes()) {
+    for (const auto& note : core_->state().history.notes()) {
       if (note.message.find(words) != std::string::npos) return true;
     }
     return false;

@@ -1,5 +1,6 @@
 // Method: a launch is brought to the moment in question by words of its peers; then the operation of
 // the marker specification is played, its repeats and its rivals too. Names carry the invariants.
+#include "head/core/durable_text.h"
 #include "head/core/markers.h"
 
 #include "tests/head/head_fixture.h"

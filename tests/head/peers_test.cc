@@ -147,22 +147,22 @@ TEST_F(Peers, NodesOfOtherHostsAreAskedFirst) {
 }
 
 TEST(InquiryTest, OneThatReachesItIsEnough) {
-  Inquiry inquiry;
+  PeerInquiry inquiry;
   const Instant now{};
-  EXPECT_EQ(inquiry.At(now, seconds(3)), Inquiry::Verdict::kNobodyAsked);
+  EXPECT_EQ(inquiry.At(now, seconds(3)), PeerInquiry::Verdict::kNobodyAsked);
   inquiry.Ask(1, {NodeId(1, 1), NodeId(1, 2)}, now);
-  EXPECT_EQ(inquiry.At(now, seconds(3)), Inquiry::Verdict::kWaiting);
+  EXPECT_EQ(inquiry.At(now, seconds(3)), PeerInquiry::Verdict::kWaiting);
   inquiry.Answer(1, NodeId(1, 1), false);
   inquiry.Answer(1, NodeId(1, 1), true);  // a second answer of one peer
-  EXPECT_EQ(inquiry.At(now + seconds(2), seconds(3)), Inquiry::Verdict::kWaiting);
-  EXPECT_EQ(inquiry.At(now + seconds(3), seconds(3)), Inquiry::Verdict::kUnreached);
+  EXPECT_EQ(inquiry.At(now + seconds(2), seconds(3)), PeerInquiry::Verdict::kWaiting);
+  EXPECT_EQ(inquiry.At(now + seconds(3), seconds(3)), PeerInquiry::Verdict::kUnreached);
   inquiry.Extend(seconds(2));
-  EXPECT_EQ(inquiry.At(now + seconds(3), seconds(3)), Inquiry::Verdict::kWaiting);
+  EXPECT_EQ(inquiry.At(now + seconds(3), seconds(3)), PeerInquiry::Verdict::kWaiting);
   inquiry.Answer(1, NodeId(1, 2), true);
-  EXPECT_EQ(inquiry.At(now + seconds(9), seconds(3)), Inquiry::Verdict::kReached);
+  EXPECT_EQ(inquiry.At(now + seconds(9), seconds(3)), PeerInquiry::Verdict::kReached);
   inquiry.Ask(2, {NodeId(1, 1)}, now);
   inquiry.Answer(1, NodeId(1, 1), true);  // of the earlier round
-  EXPECT_EQ(inquiry.At(now, seconds(3)), Inquiry::Verdict::kWaiting);
+  EXPECT_EQ(inquiry.At(now, seconds(3)), PeerInquiry::Verdict::kWaiting);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "head/core/durable_text.h"
 #include "tests/sim/cluster.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/base/random.h"
-#include "worker/core/lease_table.h"
+#include "worker/core/reservation_table.h"
 #include "worker/core/node_facts.h"
 #include "worker/core/outbox.h"
 #include "worker/core/process_table.h"
@@ -21,7 +21,7 @@ struct CoreContext {
   NodeFacts facts;
   const CoreLimits limits;
   Random& random;
-  LeaseTable leases;
+  ReservationTable leases;
   ProcessTable processes;
   Outbox outbox;
   NodeId node;            // nil until the head has named it

@@ -21,7 +21,7 @@ std::string Launches::Problem(const wire::StartRanks& start) const {
     return "the caller runs Python " + wanted + ", node " + facts.name + " runs Python " +
            facts.python_version + ": a pickled function does not travel between them";
   }
-  const LeaseKey lease{start.group, start.attempt};
+  const ReservationKey lease{start.group, start.attempt};
   if (!context_.leases.Usable(lease)) {
     return "node " + facts.name + " does not hold the reservation of this launch";
   }
@@ -144,7 +144,7 @@ void Launches::Fork(Run& run, const std::string& payload, const std::string& pay
 bool Launches::ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects* out) {
   const wire::StartRanks& start = run.start;
   const ProcessId id = ProcessId::Random(context_.random);
-  if (!context_.leases.Attach(LeaseKey{start.group, start.attempt}, id)) return false;
+  if (!context_.leases.Attach(ReservationKey{start.group, start.attempt}, id)) return false;
   rank.process = id;
   Process process;
   process.id = id;
@@ -187,7 +187,7 @@ bool Launches::ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects
 void Launches::ForkStore(Run& run, Effects* out) {
   const wire::StartRanks& start = run.start;
   const ProcessId id = ProcessId::Random(context_.random);
-  if (!context_.leases.Attach(LeaseKey{start.group, start.attempt}, id)) return;
+  if (!context_.leases.Attach(ReservationKey{start.group, start.attempt}, id)) return;
   run.store = id;
   Process process;
   process.id = id;

@@ -3,8 +3,10 @@
 // Pure; view: one node. A process can be brought to its end in three ways, each of which closes with SIGKILL to the
 // group and descendants, repeated until the exit is seen:
 //   End    it is to go now: ProcessEnd -> ask_grace -> SIGTERM -> term_grace -> SIGKILL
-//   Stop   its code may say its last word: ProcessStop, upon which it raises the signal -> the grace it is given -> SIGKILL
-//   Leave  it has said its last word and ends as a program does: ProcessEnd(ownTime) -> its exit grace -> SIGKILL
+//   Stop   its code may say its last word: ProcessStop, upon which it raises the signal
+//          -> the grace it is given -> SIGKILL
+//   Leave  it has said its last word and ends as a program does: ProcessEnd(ownTime)
+//          -> its exit grace -> SIGKILL
 // A process whose fork was not answered yet is killed as soon as it is.
 //
 // Life: added -> forked (pid) -> exited and drained, in either order -> gone (nothing of its family
@@ -18,7 +20,7 @@
 
 #include "worker/core/effects.h"
 #include "worker/core/exit_info.h"
-#include "worker/core/lease_table.h"
+#include "worker/core/reservation_table.h"
 
 namespace troupe::worker {
 

@@ -208,7 +208,7 @@ void WorkerCore::OnReserve(std::uint64_t id, const wire::Reserve& reserve, Insta
   } else {
     answer = context_.leases.Reserve(reserve);
   }
-  for (const LeaseKey& key : answer.superseded) EndLease(key, now, out);
+  for (const ReservationKey& key : answer.superseded) EndLease(key, now, out);
   wire::ReserveReply reply;
   reply.group = reserve.group;
   reply.attempt = reserve.attempt;
@@ -226,9 +226,9 @@ void WorkerCore::OnReserve(std::uint64_t id, const wire::Reserve& reserve, Insta
 
 void WorkerCore::OnRelease(std::uint64_t id, const wire::Release& release, Instant now,
                            Effects* out) {
-  const LeaseKey key{release.group, release.attempt};
+  const ReservationKey key{release.group, release.attempt};
   const bool held = context_.leases.Held(key);
-  for (const LeaseKey& each : context_.leases.Release(key)) EndLease(each, now, out);
+  for (const ReservationKey& each : context_.leases.Release(key)) EndLease(each, now, out);
   PostFreed(out);
   if (held) return;  // Released follows, or has just been posted
   wire::Released released;
@@ -241,7 +241,7 @@ void WorkerCore::OnRelease(std::uint64_t id, const wire::Release& release, Insta
   context_.outbox.Post(std::move(message), out);
 }
 
-void WorkerCore::EndLease(const LeaseKey& key, Instant now, Effects* out) {
+void WorkerCore::EndLease(const ReservationKey& key, Instant now, Effects* out) {
   wire::ProcessEnd end;
   end.outcome = wire::Outcome::kCancelled;
   end.exit_code = 1;
@@ -258,7 +258,7 @@ void WorkerCore::EndLease(const LeaseKey& key, Instant now, Effects* out) {
 }
 
 void WorkerCore::PostFreed(Effects* out) {
-  for (const LeaseKey& key : context_.leases.TakeFreed()) {
+  for (const ReservationKey& key : context_.leases.TakeFreed()) {
     wire::Released released;
     released.group = key.group;
     released.attempt = key.attempt;

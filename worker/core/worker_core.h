@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/core/actors_here.h"
+#include "worker/core/actors.h"
 #include "worker/core/launches.h"
 #include "worker/core/relay_table.h"
 
@@ -72,7 +72,7 @@ class WorkerCore {
   /// Where a living process of this node serves calls, or "".
   std::string CallSocketOf(ProcessId id) const;
 
-  const LeaseTable& leases() const { return context_.leases; }
+  const ReservationTable& leases() const { return context_.leases; }
   const ProcessTable& processes() const { return context_.processes; }
   const NodeFacts& facts() const { return context_.facts; }
   NodeId node() const { return context_.node; }
@@ -84,7 +84,7 @@ class WorkerCore {
   void OnNodeRegistered(const wire::NodeRegistered& message, Instant now, Effects* out);
   void OnReserve(std::uint64_t id, const wire::Reserve& reserve, Instant now, Effects* out);
   void OnRelease(std::uint64_t id, const wire::Release& release, Instant now, Effects* out);
-  void EndLease(const LeaseKey& key, Instant now, Effects* out);
+  void EndLease(const ReservationKey& key, Instant now, Effects* out);
   void PostFreed(Effects* out);
   void DispatchToParts(wire::Message& message, Instant now, Effects* out);
   void RemoveIfOver(Process& process, Instant now, Effects* out);
@@ -96,7 +96,7 @@ class WorkerCore {
 
   CoreContext context_;
   Launches launches_;
-  ActorsHere actors_;
+  Actors actors_;
   RelayTable relays_;
   std::uint64_t incarnation_ = 0;
   std::uint64_t head_incarnation_ = 0;

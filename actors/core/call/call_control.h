@@ -2,8 +2,9 @@
 //
 // A control frame has kFlagControl and sequence 0, counts as no frame of either direction, and carries in
 // its head how many frames of the other direction its sender has received. Body, 24 bytes:
-//   u32 kind   u32 resumes (of a hello: 1, else 0)   u64 u64 session id (of a hello), process id (of kWho), or the sequence and the
-//   count (of kTaken and kCancel), else 0
+//   u32 kind   u32 resumes (of a hello: 1, else 0)
+//   u64 u64 session id (of a hello), process id (of kWho), sequence and count (of kTaken, kCancel)
+// What a kind does not use is 0.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,8 @@
 //
 //   offset 0  u16 magic 'TR'   u8 version   u8 kind (1 = call)   u16 flags   u16 extension words
 //          8  u32 body bytes (a multiple of 8)   u32 attachment bytes (always 0 here)
-//         16  u64 sequence of the call     24  u64 acknowledgement: frames received from the other side
+//         16  u64 sequence of the call
+//         24  u64 acknowledgement: frames received from the other side
 //         32  extension words (8 bytes each, skipped by a receiver that does not know them), body
 //
 // A call's body starts with CallHead; a kNamed call carries its method and keyword names in band

@@ -1,7 +1,8 @@
 // What two processes of one host say on their object link besides the control frames of
 // runtime/store: who they are, and which segments' descriptors go over. Pure.
 //
-//   offset 0  u16 magic 'TR'   u8 version   u8 kind (5)   u16 type   u16 0   u32 body bytes (48)   u32 0
+//   offset 0  u16 magic 'TR'   u8 version   u8 kind (5)   u16 type   u16 0
+//          8  u32 body bytes (48)   u32 0
 //         16  a process id   32  another   48  u64   56  u64
 //
 // All numbers little endian. A link carries these and control frames (kind 4) in any order.

@@ -1,7 +1,8 @@
 // What the two ends of a call session say on its bulk link: the connection beside a call connection between
 // hosts that carries the bytes of large values (bulk_mover.h). Pure.
 //
-//   offset 0  u16 magic 'TR'   u8 version   u8 kind (6)   u16 type   u16 0   u32 body bytes (48)   u32 0
+//   offset 0  u16 magic 'TR'   u8 version   u8 kind (6)   u16 type   u16 0
+//          8  u32 body bytes (48)   u32 0
 //         16  an object's owner, or a session id   32  u64 an object's number
 //         40  u64 offset   48  u64 bytes   56  u64 the bytes of the whole value
 //

@@ -20,7 +20,8 @@ _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in va
 _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
-                 "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host"}
+                 "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host",
+                 "launch._kept": "launch._large_result"}
 """Modules that pickles of 0.1.0 name, and where what they name is today; `_actors` and `_tasks` are packages that know theirs."""
 
 
@@ -158,7 +159,7 @@ def launch_options(fields: Mapping[str, Any]) -> Any:
 
 def kept_value(node: str, sha256: bytes, size_bytes: int) -> Any:
     """Stands for a driver's value that its worker keeps."""
-    from troupe.launch._kept import KeptValue
+    from troupe.launch._large_result import KeptValue
 
     return KeptValue(node, sha256, size_bytes)
 

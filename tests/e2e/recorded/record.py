@@ -109,9 +109,9 @@ def give(value):
 
 def give_large():
     """More than travels with the marker, by a limit that is lowered here: its worker keeps it."""
-    from troupe.launch import _kept
+    from troupe.launch import _large_result
 
-    _kept.INLINE_BYTES_MAX = 1 << 10
+    _large_result.INLINE_BYTES_MAX = 1 << 10
     return "kept " * 1000
 
 

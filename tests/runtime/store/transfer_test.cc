@@ -2,7 +2,7 @@
 // is played with a table as the owner.
 #include <gtest/gtest.h>
 
-#include "runtime/store/core/keeper.h"
+#include "tests/sim/objects/keeper.h"
 #include "runtime/store/core/references.h"
 #include "runtime/store/core/slots.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/store/core/keeper.h"
+#include "tests/sim/objects/keeper.h"
 #include "tests/sim/objects/link.h"
 #include "tests/sim/objects/process.h"
 

@@ -18,7 +18,7 @@ from troupe._code import failures
 from troupe._identity import new_id
 from troupe._process import exit as _leave, finish, rank
 from troupe._process.channel import ProcessChannel
-from troupe.launch import _kept
+from troupe.launch import _large_result
 
 EXIT_UNKNOWN, EXIT_FENCED, EXIT_BUSY = 75, 76, 77
 COMPLETE_DEADLINE_S = 600.0
@@ -109,8 +109,8 @@ class Completion:
         if not self._first.acquire(blocking=False):
             threading.Event().wait()  # the other one ends the process
         _leave.flush()
-        if len(ended.value) > _kept.INLINE_BYTES_MAX:
-            ended.value = _kept.keep(self._session, self._begin["node"], ended.value)
+        if len(ended.value) > _large_result.INLINE_BYTES_MAX:
+            ended.value = _large_result.keep(self._session, self._begin["node"], ended.value)
         marker = self._complete(ended)
         if marker is None:
             print("troupe: the head could not be reached; the outcome is unknown", file=sys.stderr, flush=True)

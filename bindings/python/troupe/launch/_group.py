@@ -92,11 +92,11 @@ class RankHandle:
         payload = cloudpickled((fn, args, kwargs))
         gang, started = self._gang, time.monotonic()
         gang.refuse_inside("a rank's run")
-        with _shares.leased(gang.context, self.rank, timeout) as lease:
+        with _shares.leased(gang.context, self.rank, timeout) as hold:
             if self.rank == 0:
                 return gang.run_here(payload, in_group=False)
-            lease.parts = [self.send(payload, False)]
-            return gang.receive(self, lease.parts[0], _left(started, timeout), timeout)
+            hold.parts = [self.send(payload, False)]
+            return gang.receive(self, hold.parts[0], _left(started, timeout), timeout)
 
 
 def _left(started: float, timeout: float | None) -> float | None:
@@ -124,12 +124,12 @@ class Gang:
                     f"an earlier current().run failed ({self._broken}), so the process group is not usable "
                     "any more") from self._broken
             payload = cloudpickled((fn, args, kwargs))
-            with _shares.leased(self.context, None, timeout) as lease:
+            with _shares.leased(self.context, None, timeout) as hold:
                 try:
-                    lease.parts = [handle.send(payload, True) for handle in self.ranks[1:]]
-                    own = self._own_part(payload, lease.parts)
+                    hold.parts = [handle.send(payload, True) for handle in self.ranks[1:]]
+                    own = self._own_part(payload, hold.parts)
                     return [own] + [self.receive(handle, ref, _left(started, timeout), timeout)
-                                    for handle, ref in zip(self.ranks[1:], lease.parts)]
+                                    for handle, ref in zip(self.ranks[1:], hold.parts)]
                 except BaseException as error:
                     self._broken = error
                     raise

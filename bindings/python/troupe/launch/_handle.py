@@ -10,7 +10,7 @@ from typing import Any
 from troupe import _checks, _visible, exceptions
 from troupe._cluster import session as _session
 from troupe._identity import short
-from troupe.launch._kept import KeptValue
+from troupe.launch._large_result import KeptValue
 
 
 class LaunchHandle:

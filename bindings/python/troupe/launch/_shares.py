@@ -1,7 +1,7 @@
 """What the ranks use while the driver runs a function on them: leased from the launch, given back after.
 
 A rank process holds nothing of the launch's resources while it waits, so that the driver's actors may use
-them. While `current().run` runs, they are the ranks'. The head decides: a lease is a group of its own.
+them. While `current().run` runs, they are the ranks'. The head decides: what is held is a group of its own.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from troupe._identity import new_id
 NOTICE_AFTER_S = 2.0
 
 
-class Lease:
+class ShareHold:
     """What a run holds. `parts`: refs of what runs on other ranks, which may outlast the run's timeout."""
 
     def __init__(self, session: _session.Session) -> None:
@@ -49,21 +49,21 @@ class Lease:
 
 
 @contextlib.contextmanager
-def leased(context: Any, rank: int | None, timeout: float | None) -> Iterator[Lease]:
+def leased(context: Any, rank: int | None, timeout: float | None) -> Iterator[ShareHold]:
     """Holds the share of `rank`, of all ranks for None, for the length of the block.
 
     Waits until it is free, and says on stderr whom it waits for. Raises GetTimeoutError naming the
     holders after `timeout` seconds.
     """
-    lease = Lease(_session.current())
+    hold = ShareHold(_session.current())
     if not context.resources_per_rank:
-        yield lease
+        yield hold
         return
     try:
-        _wait(lease.session, context, lease.group, rank, timeout)
-        yield lease
+        _wait(hold.session, context, hold.group, rank, timeout)
+        yield hold
     finally:
-        lease.end()
+        hold.end()
 
 
 def _wait(session: _session.Session, context: Any, group: str, rank: int | None, timeout: float | None) -> None:

@@ -1,6 +1,6 @@
-// Method: the pure shelf with limits that are reached; the keeper over real files, both its loops driven by
+// Method: the pure retention with limits that are reached; the keeper over real files, both its loops driven by
 // hand, so that every order of scan, start and end is chosen.
-#include "worker/core/log_shelf.h"
+#include "worker/core/log_retention.h"
 
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
@@ -21,45 +21,45 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-TEST(LogShelf, WhatIsTooOldGoesTheOldestFirst) {
-  LogShelf shelf(ShelfLimits{.age_us = 100});
-  shelf.Put("b", 20, 1);
-  shelf.Put("a", 10, 1);
-  shelf.Put("c", 90, 1);
-  EXPECT_EQ(shelf.Overdue(110), Names{});
-  EXPECT_EQ(shelf.Overdue(121), (Names{"a", "b"}));
-  EXPECT_EQ(shelf.kept(), 1u);
-  EXPECT_EQ(shelf.Overdue(5), Names{}) << "a clock that went back removes nothing";
+TEST(LogRetention, WhatIsTooOldGoesTheOldestFirst) {
+  LogRetention retention(RetentionLimits{.age_us = 100});
+  retention.Put("b", 20, 1);
+  retention.Put("a", 10, 1);
+  retention.Put("c", 90, 1);
+  EXPECT_EQ(retention.Overdue(110), Names{});
+  EXPECT_EQ(retention.Overdue(121), (Names{"a", "b"}));
+  EXPECT_EQ(retention.kept(), 1u);
+  EXPECT_EQ(retention.Overdue(5), Names{}) << "a clock that went back removes nothing";
 }
 
-TEST(LogShelf, OverSizeOrNumberTheOldestGoButNeverWhatEndedLast) {
-  LogShelf shelf(ShelfLimits{.age_us = 1000, .bytes = 10, .folders = 2});
-  shelf.Put("a", 1, 6);
-  shelf.Put("b", 2, 5);
-  EXPECT_EQ(shelf.Overdue(3), Names{"a"});
-  EXPECT_EQ(shelf.kept_bytes(), 5u);
-  shelf.Put("c", 3, 1);
-  shelf.Put("d", 4, 1);
-  EXPECT_EQ(shelf.Overdue(5), Names{"b"}) << "three folders where two are allowed";
-  shelf.Put("e", 5, 1000);
-  EXPECT_EQ(shelf.Overdue(6), (Names{"c", "d"})) << "e alone is over the limit and stays";
-  EXPECT_EQ(shelf.Overdue(2000), Names{"e"});
+TEST(LogRetention, OverSizeOrNumberTheOldestGoButNeverWhatEndedLast) {
+  LogRetention retention(RetentionLimits{.age_us = 1000, .bytes = 10, .folders = 2});
+  retention.Put("a", 1, 6);
+  retention.Put("b", 2, 5);
+  EXPECT_EQ(retention.Overdue(3), Names{"a"});
+  EXPECT_EQ(retention.kept_bytes(), 5u);
+  retention.Put("c", 3, 1);
+  retention.Put("d", 4, 1);
+  EXPECT_EQ(retention.Overdue(5), Names{"b"}) << "three folders where two are allowed";
+  retention.Put("e", 5, 1000);
+  EXPECT_EQ(retention.Overdue(6), (Names{"c", "d"})) << "e alone is over the limit and stays";
+  EXPECT_EQ(retention.Overdue(2000), Names{"e"});
 }
 
-TEST(LogShelf, WhatIsInUseNeverGoesAndCountsFromItsLastEnd) {
-  LogShelf shelf(ShelfLimits{.age_us = 10});
-  shelf.Put("a", 0, 1);
-  shelf.Take("a");
-  shelf.Take("a");
-  EXPECT_EQ(shelf.Overdue(1000), Names{});
-  shelf.Put("a", 0, 1);
-  EXPECT_EQ(shelf.Overdue(1000), Names{}) << "found on disk while in use";
-  EXPECT_FALSE(shelf.Release("a"));
-  EXPECT_TRUE(shelf.Release("a"));
-  EXPECT_FALSE(shelf.Release("a")) << "once";
-  shelf.Put("a", 1000, 1);
-  EXPECT_EQ(shelf.Overdue(1010), Names{});
-  EXPECT_EQ(shelf.Overdue(1011), Names{"a"});
+TEST(LogRetention, WhatIsInUseNeverGoesAndCountsFromItsLastEnd) {
+  LogRetention retention(RetentionLimits{.age_us = 10});
+  retention.Put("a", 0, 1);
+  retention.Take("a");
+  retention.Take("a");
+  EXPECT_EQ(retention.Overdue(1000), Names{});
+  retention.Put("a", 0, 1);
+  EXPECT_EQ(retention.Overdue(1000), Names{}) << "found on disk while in use";
+  EXPECT_FALSE(retention.Release("a"));
+  EXPECT_TRUE(retention.Release("a"));
+  EXPECT_FALSE(retention.Release("a")) << "once";
+  retention.Put("a", 1000, 1);
+  EXPECT_EQ(retention.Overdue(1010), Names{});
+  EXPECT_EQ(retention.Overdue(1011), Names{"a"});
 }
 
 class WallClock final : public Clock {
@@ -104,16 +104,16 @@ class Keeper : public ::testing::Test {
 
 TEST_F(Keeper, WhenALaunchHasEndedOlderOnesMakeRoom) {
   auto logs = *LogFiles::Open(folder_, 1u << 20);
-  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs, ShelfLimits{.bytes = 100});
+  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs, RetentionLimits{.bytes = 100});
   const LogPlace a{"aa/epoch-1", "rank-0"};
   const LogPlace again{"aa/epoch-2", "rank-0"};
   keeper.Began(Process(1), a);
   Write(logs, a.folder, 80);
   keeper.Began(Process(2), again);
   keeper.Ended(Process(1));
-  EXPECT_EQ(keeper.shelf().kept(), 0u) << "its second epoch writes there";
+  EXPECT_EQ(keeper.retention().kept(), 0u) << "its second epoch writes there";
   keeper.Ended(Process(2));
-  EXPECT_EQ(keeper.shelf().kept_bytes(), 80u);
+  EXPECT_EQ(keeper.retention().kept_bytes(), 80u);
   keeper.Ended(Process(2));
   ++clock_.now_us;
   keeper.Began(Process(3), LogPlace{"bb", "actor"});
@@ -135,7 +135,7 @@ TEST_F(Keeper, WhatEarlierLivesLeftIsFoundAndWhatTheyDetachedIsRemoved) {
   Write(logs, "ee/epoch-1", 10);
   ASSERT_TRUE(logs.Detach("ee").ok());
   EXPECT_EQ(Entries(), 3u);
-  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs, ShelfLimits());
+  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs, RetentionLimits());
   keeper.Start();
   keeper.Began(Process(1), LogPlace{"dd/epoch-2", "rank-0"});
   RunAll(helper_);
@@ -148,7 +148,7 @@ TEST_F(Keeper, WhatEarlierLivesLeftIsFoundAndWhatTheyDetachedIsRemoved) {
 
 TEST_F(Keeper, ATickRemovesWhatHasBecomeTooOld) {
   auto logs = *LogFiles::Open(folder_, 1u << 20);
-  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs, ShelfLimits{.age_us = 1000});
+  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs, RetentionLimits{.age_us = 1000});
   keeper.Began(Process(1), LogPlace{"aa", "actor"});
   Write(logs, "aa", 1);
   keeper.Ended(Process(1));

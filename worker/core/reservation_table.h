@@ -25,13 +25,13 @@
 
 namespace troupe::worker {
 
-struct LeaseKey {
+struct ReservationKey {
   GroupId group;
   std::uint64_t attempt = 0;
-  friend bool operator<(const LeaseKey& a, const LeaseKey& b) {
+  friend bool operator<(const ReservationKey& a, const ReservationKey& b) {
     return a.group != b.group ? a.group < b.group : a.attempt < b.attempt;
   }
-  friend bool operator==(const LeaseKey& a, const LeaseKey& b) {
+  friend bool operator==(const ReservationKey& a, const ReservationKey& b) {
     return a.group == b.group && a.attempt == b.attempt;
   }
 };
@@ -40,37 +40,37 @@ struct ReserveAnswer {
   bool granted = false;
   std::vector<wire::BundleGrant> grants;
   std::string reason;                  // when refused, for a person
-  std::vector<LeaseKey> superseded;    // older attempts that are DRAINING now: end their processes
+  std::vector<ReservationKey> superseded;    // older attempts that are DRAINING now: end their processes
 };
 
-class LeaseTable {
+class ReservationTable {
  public:
   /// `devices` say where the GPUs are; none is needed.
-  LeaseTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids,
+  ReservationTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids,
              const std::vector<wire::Device>& devices = {});
 
   ReserveAnswer Reserve(const wire::Reserve& request);
   /// Begins the release of (group, attempt) and of its child leases; idempotent, and a tombstone
   /// when nothing is held. Returns the leases that are DRAINING now: end their processes.
-  std::vector<LeaseKey> Release(const LeaseKey& key);
+  std::vector<ReservationKey> Release(const ReservationKey& key);
 
   /// A process lives in a lease. False when the lease is not held (or DRAINING): do not start it.
-  bool Attach(const LeaseKey& key, ProcessId process);
+  bool Attach(const ReservationKey& key, ProcessId process);
   void Detach(ProcessId process);
 
   /// So much of the CPUs of a lease is not needed: it is free until the lease needs it again. False: nothing changes.
-  bool Lend(const LeaseKey& key, std::uint64_t cpus);
+  bool Lend(const ReservationKey& key, std::uint64_t cpus);
 
   /// Leases that became free since the last call, in the order in which they did.
-  std::vector<LeaseKey> TakeFreed();
+  std::vector<ReservationKey> TakeFreed();
 
-  bool Held(const LeaseKey& key) const;
+  bool Held(const ReservationKey& key) const;
   /// Held and not DRAINING.
-  bool Usable(const LeaseKey& key) const;
+  bool Usable(const ReservationKey& key) const;
   std::vector<wire::Holding> Holdings() const;
-  std::vector<ProcessId> ProcessesOf(const LeaseKey& key) const;
+  std::vector<ProcessId> ProcessesOf(const ReservationKey& key) const;
   /// Bytes of memory that this bundle of it has been given, or all of them for -1; 0 where none were asked for.
-  std::uint64_t MemoryOf(const LeaseKey& key, std::int32_t bundle) const;
+  std::uint64_t MemoryOf(const ReservationKey& key, std::int32_t bundle) const;
   Amounts Free() const { return node_.Free(); }
   /// Grows with every change of Free().
   std::uint64_t version() const { return version_; }
@@ -82,17 +82,17 @@ class LeaseTable {
     std::map<std::uint32_t, Take> bundles;
     ResourcePool inside;  // what child leases may take
     std::set<ProcessId> processes;
-    std::set<LeaseKey> children;
+    std::set<ReservationKey> children;
     bool has_parent = false;
-    LeaseKey parent;
+    ReservationKey parent;
     bool draining = false;
     std::uint64_t lent = 0;  // of its CPUs
   };
 
   void Remember(const GroupId& group, std::uint64_t attempt);
-  const LeaseKey* Newest(const GroupId& group) const;
-  void BeginRelease(const LeaseKey& key, std::vector<LeaseKey>* draining);
-  void FreeIfDrained(LeaseKey key);
+  const ReservationKey* Newest(const GroupId& group) const;
+  void BeginRelease(const ReservationKey& key, std::vector<ReservationKey>* draining);
+  void FreeIfDrained(ReservationKey key);
   ResourcePool& PoolOf(const Lease& lease);
   bool TakeAll(const wire::Reserve& request, ResourcePool& pool, Lease* lease,
                std::string* reason) const;
@@ -100,11 +100,11 @@ class LeaseTable {
 
   const Amounts capacity_;
   ResourcePool node_;
-  std::map<LeaseKey, Lease> leases_;
-  std::map<ProcessId, LeaseKey> lease_of_;
+  std::map<ReservationKey, Lease> leases_;
+  std::map<ProcessId, ReservationKey> lease_of_;
   std::map<GroupId, std::uint64_t> seen_;
   std::deque<GroupId> seen_order_;
-  std::vector<LeaseKey> freed_;
+  std::vector<ReservationKey> freed_;
   std::uint64_t version_ = 1;
 };
 

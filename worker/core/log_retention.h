@@ -17,15 +17,15 @@
 
 namespace troupe::worker {
 
-struct ShelfLimits {
+struct RetentionLimits {
   std::uint64_t age_us = 7ull * 24 * 3600 * 1'000'000;
   std::uint64_t bytes = 4ull << 30;
   std::size_t folders = 10'000;
 };
 
-class LogShelf {
+class LogRetention {
  public:
-  explicit LogShelf(ShelfLimits limits) : limits_(limits) {}
+  explicit LogRetention(RetentionLimits limits) : limits_(limits) {}
 
   /// One more process writes there.
   void Take(const std::string& folder);
@@ -48,7 +48,7 @@ class LogShelf {
   };
   void Drop(const std::string& folder);
 
-  const ShelfLimits limits_;
+  const RetentionLimits limits_;
   std::map<std::string, int> in_use_;  // folder -> processes
   std::map<std::string, Kept> kept_;
   std::set<std::pair<std::uint64_t, std::string>> by_age_;

@@ -1,8 +1,8 @@
-#include "worker/core/log_shelf.h"
+#include "worker/core/log_retention.h"
 
 namespace troupe::worker {
 
-void LogShelf::Drop(const std::string& folder) {
+void LogRetention::Drop(const std::string& folder) {
   const auto found = kept_.find(folder);
   if (found == kept_.end()) return;
   bytes_ -= found->second.bytes;
@@ -10,12 +10,12 @@ void LogShelf::Drop(const std::string& folder) {
   kept_.erase(found);
 }
 
-void LogShelf::Take(const std::string& folder) {
+void LogRetention::Take(const std::string& folder) {
   Drop(folder);
   ++in_use_[folder];
 }
 
-bool LogShelf::Release(const std::string& folder) {
+bool LogRetention::Release(const std::string& folder) {
   const auto found = in_use_.find(folder);
   if (found == in_use_.end()) return false;
   if (--found->second > 0) return false;
@@ -23,7 +23,7 @@ bool LogShelf::Release(const std::string& folder) {
   return true;
 }
 
-void LogShelf::Put(const std::string& folder, std::uint64_t ended_us, std::uint64_t bytes) {
+void LogRetention::Put(const std::string& folder, std::uint64_t ended_us, std::uint64_t bytes) {
   if (in_use(folder)) return;
   Drop(folder);
   kept_[folder] = Kept{ended_us, bytes};
@@ -31,7 +31,7 @@ void LogShelf::Put(const std::string& folder, std::uint64_t ended_us, std::uint6
   bytes_ += bytes;
 }
 
-std::vector<std::string> LogShelf::Overdue(std::uint64_t now_us) {
+std::vector<std::string> LogRetention::Overdue(std::uint64_t now_us) {
   std::vector<std::string> overdue;
   while (!by_age_.empty()) {
     const auto& [ended_us, folder] = *by_age_.begin();

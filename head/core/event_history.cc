@@ -1,4 +1,4 @@
-#include "head/core/chronicle.h"
+#include "head/core/event_history.h"
 
 #include <cstdio>
 #include <string>
@@ -90,7 +90,7 @@ class Notes {
     note_.severity = severity;
     note_.source = source;
     note_.message = std::move(message);
-    s_.chronicle.Add(std::move(note_));
+    s_.history.Add(std::move(note_));
   }
 
   State& s_;
@@ -99,11 +99,11 @@ class Notes {
 
 }  // namespace
 
-void Chronicle::Note(State& state, const wire::EventBody& event, std::uint64_t wall_us) {
+void EventHistory::Note(State& state, const wire::EventBody& event, std::uint64_t wall_us) {
   wire::Visit(Notes(state, wall_us), event);
 }
 
-void Chronicle::Add(wire::ClusterEvent note) {
+void EventHistory::Add(wire::ClusterEvent note) {
   note.number = next_++;
   if (note.message.size() > kTextMax) {
     std::size_t end = kTextMax;

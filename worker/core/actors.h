@@ -20,9 +20,9 @@
 
 namespace troupe::worker {
 
-class ActorsHere {
+class Actors {
  public:
-  explicit ActorsHere(CoreContext& context) : context_(context) {}
+  explicit Actors(CoreContext& context) : context_(context) {}
 
   /// `refusal`: why nothing is started here any more, for it or at all; empty: something is.
   void Start(const wire::StartActor& start, const std::string& payload, const std::string& refusal, Instant now,

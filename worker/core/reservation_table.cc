@@ -1,4 +1,4 @@
-#include "worker/core/lease_table.h"
+#include "worker/core/reservation_table.h"
 
 #include <algorithm>
 
@@ -24,13 +24,13 @@ std::vector<placement::GpuPlace> PlacesOf(const std::vector<std::uint32_t>& gpu_
 
 }  // namespace
 
-LeaseTable::LeaseTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids,
+ReservationTable::ReservationTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids,
                        const std::vector<wire::Device>& devices)
     : capacity_(capacity), node_(std::move(capacity), PlacesOf(gpu_ids, devices)) {}
 
-ReserveAnswer LeaseTable::Reserve(const wire::Reserve& request) {
+ReserveAnswer ReservationTable::Reserve(const wire::Reserve& request) {
   ReserveAnswer answer;
-  const LeaseKey key{request.group, request.attempt};
+  const ReservationKey key{request.group, request.attempt};
   const auto held = leases_.find(key);
   if (held != leases_.end() && !held->second.draining) {
     answer.granted = true;
@@ -43,13 +43,13 @@ ReserveAnswer LeaseTable::Reserve(const wire::Reserve& request) {
                     std::to_string(seen->second) + " was seen";
     return answer;
   }
-  if (const LeaseKey* older = Newest(request.group)) BeginRelease(*older, &answer.superseded);
+  if (const ReservationKey* older = Newest(request.group)) BeginRelease(*older, &answer.superseded);
   Remember(request.group, request.attempt);
 
   ResourcePool* pool = &node_;
   Lease lease;
   if (!request.parent.IsNil()) {
-    const LeaseKey* parent = Newest(request.parent);
+    const ReservationKey* parent = Newest(request.parent);
     if (parent == nullptr) {
       answer.reason = "the reservation it should be part of is not held here";
       return answer;
@@ -70,7 +70,7 @@ ReserveAnswer LeaseTable::Reserve(const wire::Reserve& request) {
   return answer;
 }
 
-bool LeaseTable::TakeAll(const wire::Reserve& request, ResourcePool& pool, Lease* lease,
+bool ReservationTable::TakeAll(const wire::Reserve& request, ResourcePool& pool, Lease* lease,
                          std::string* reason) const {
   Take sum;
   for (const wire::Bundle& bundle : request.bundles) {
@@ -93,7 +93,7 @@ bool LeaseTable::TakeAll(const wire::Reserve& request, ResourcePool& pool, Lease
   return true;
 }
 
-std::uint64_t LeaseTable::MemoryOf(const LeaseKey& key, std::int32_t bundle) const {
+std::uint64_t ReservationTable::MemoryOf(const ReservationKey& key, std::int32_t bundle) const {
   const auto found = leases_.find(key);
   if (found == leases_.end()) return 0;
   std::uint64_t amount = 0;
@@ -103,7 +103,7 @@ std::uint64_t LeaseTable::MemoryOf(const LeaseKey& key, std::int32_t bundle) con
   return amount / kWhole;
 }
 
-std::vector<wire::BundleGrant> LeaseTable::GrantsOf(const Lease& lease) {
+std::vector<wire::BundleGrant> ReservationTable::GrantsOf(const Lease& lease) {
   std::vector<wire::BundleGrant> grants;
   for (const auto& [index, take] : lease.bundles) {
     wire::BundleGrant grant;
@@ -114,30 +114,30 @@ std::vector<wire::BundleGrant> LeaseTable::GrantsOf(const Lease& lease) {
   return grants;
 }
 
-std::vector<LeaseKey> LeaseTable::Release(const LeaseKey& key) {
+std::vector<ReservationKey> ReservationTable::Release(const ReservationKey& key) {
   Remember(key.group, key.attempt);
-  std::vector<LeaseKey> draining;
+  std::vector<ReservationKey> draining;
   // Lower attempts are over too: the head never returns to one.
-  std::vector<LeaseKey> over;
+  std::vector<ReservationKey> over;
   for (const auto& [held, lease] : leases_) {
     if (held.group == key.group && held.attempt <= key.attempt) over.push_back(held);
   }
-  for (const LeaseKey& each : over) BeginRelease(each, &draining);
+  for (const ReservationKey& each : over) BeginRelease(each, &draining);
   return draining;
 }
 
-void LeaseTable::BeginRelease(const LeaseKey& key, std::vector<LeaseKey>* draining) {
-  const LeaseKey copy = key;  // `key` may live in a node that is erased below
+void ReservationTable::BeginRelease(const ReservationKey& key, std::vector<ReservationKey>* draining) {
+  const ReservationKey copy = key;  // `key` may live in a node that is erased below
   const auto found = leases_.find(copy);
   if (found == leases_.end()) return;
-  const std::set<LeaseKey> children = found->second.children;
+  const std::set<ReservationKey> children = found->second.children;
   found->second.draining = true;
-  for (const LeaseKey& child : children) BeginRelease(child, draining);
+  for (const ReservationKey& child : children) BeginRelease(child, draining);
   FreeIfDrained(copy);
   if (Held(copy)) draining->push_back(copy);
 }
 
-void LeaseTable::FreeIfDrained(LeaseKey key) {
+void ReservationTable::FreeIfDrained(ReservationKey key) {
   for (;;) {
     const auto found = leases_.find(key);
     if (found == leases_.end()) return;
@@ -148,7 +148,7 @@ void LeaseTable::FreeIfDrained(LeaseKey key) {
     for (const auto& [index, take] : lease.bundles) pool.PutBack(take);
     if (!lease.has_parent) ++version_;
     const bool has_parent = lease.has_parent;
-    const LeaseKey parent = lease.parent;
+    const ReservationKey parent = lease.parent;
     leases_.erase(found);
     freed_.push_back(key);
     if (!has_parent) return;
@@ -157,23 +157,23 @@ void LeaseTable::FreeIfDrained(LeaseKey key) {
   }
 }
 
-bool LeaseTable::Attach(const LeaseKey& key, ProcessId process) {
+bool ReservationTable::Attach(const ReservationKey& key, ProcessId process) {
   if (!Usable(key)) return false;
   leases_.at(key).processes.insert(process);
   lease_of_[process] = key;
   return true;
 }
 
-void LeaseTable::Detach(ProcessId process) {
+void ReservationTable::Detach(ProcessId process) {
   const auto found = lease_of_.find(process);
   if (found == lease_of_.end()) return;
-  const LeaseKey key = found->second;
+  const ReservationKey key = found->second;
   lease_of_.erase(found);
   leases_.at(key).processes.erase(process);
   FreeIfDrained(key);
 }
 
-bool LeaseTable::Lend(const LeaseKey& key, std::uint64_t cpus) {
+bool ReservationTable::Lend(const ReservationKey& key, std::uint64_t cpus) {
   const auto found = leases_.find(key);
   if (found == leases_.end()) return false;
   Lease& lease = found->second;
@@ -192,18 +192,18 @@ bool LeaseTable::Lend(const LeaseKey& key, std::uint64_t cpus) {
   return true;
 }
 
-ResourcePool& LeaseTable::PoolOf(const Lease& lease) { return lease.has_parent ? leases_.at(lease.parent).inside : node_; }
+ResourcePool& ReservationTable::PoolOf(const Lease& lease) { return lease.has_parent ? leases_.at(lease.parent).inside : node_; }
 
-std::vector<LeaseKey> LeaseTable::TakeFreed() { return std::exchange(freed_, {}); }
+std::vector<ReservationKey> ReservationTable::TakeFreed() { return std::exchange(freed_, {}); }
 
-bool LeaseTable::Held(const LeaseKey& key) const { return leases_.count(key) > 0; }
+bool ReservationTable::Held(const ReservationKey& key) const { return leases_.count(key) > 0; }
 
-bool LeaseTable::Usable(const LeaseKey& key) const {
+bool ReservationTable::Usable(const ReservationKey& key) const {
   const auto found = leases_.find(key);
   return found != leases_.end() && !found->second.draining;
 }
 
-std::vector<wire::Holding> LeaseTable::Holdings() const {
+std::vector<wire::Holding> ReservationTable::Holdings() const {
   std::vector<wire::Holding> holdings;
   for (const auto& [key, lease] : leases_) {
     wire::Holding holding;
@@ -215,20 +215,20 @@ std::vector<wire::Holding> LeaseTable::Holdings() const {
   return holdings;
 }
 
-std::vector<ProcessId> LeaseTable::ProcessesOf(const LeaseKey& key) const {
+std::vector<ProcessId> ReservationTable::ProcessesOf(const ReservationKey& key) const {
   const auto found = leases_.find(key);
   if (found == leases_.end()) return {};
   return {found->second.processes.begin(), found->second.processes.end()};
 }
 
-const LeaseKey* LeaseTable::Newest(const GroupId& group) const {
-  auto after = leases_.upper_bound(LeaseKey{group, UINT64_MAX});
+const ReservationKey* ReservationTable::Newest(const GroupId& group) const {
+  auto after = leases_.upper_bound(ReservationKey{group, UINT64_MAX});
   if (after == leases_.begin()) return nullptr;
   --after;
   return after->first.group == group && !after->second.draining ? &after->first : nullptr;
 }
 
-void LeaseTable::Remember(const GroupId& group, std::uint64_t attempt) {
+void ReservationTable::Remember(const GroupId& group, std::uint64_t attempt) {
   const auto [entry, fresh] = seen_.emplace(group, attempt);
   if (!fresh) {
     entry->second = std::max(entry->second, attempt);
@@ -245,7 +245,7 @@ void LeaseTable::Remember(const GroupId& group, std::uint64_t attempt) {
   }
 }
 
-bool LeaseTable::Conserves() const {
+bool ReservationTable::Conserves() const {
   Amounts sum = node_.Free();
   Amounts twice = node_.owed();  // what is in use twice, or is held by one and another's to use
   for (const auto& [key, lease] : leases_) {

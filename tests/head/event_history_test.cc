@@ -1,6 +1,6 @@
 // Method: HeadCore with a client and nodes made of words; what ListEvents answers after each happening.
-//   CH-1, CH-2: head/core/chronicle.h.
-#include "head/core/chronicle.h"
+//   CH-1, CH-2: head/core/event_history.h.
+#include "head/core/event_history.h"
 
 #include <gmock/gmock.h>
 
@@ -92,21 +92,21 @@ TEST_F(Chronicles, CH1_ItBeginsAnewWithTheHead) {
   EXPECT_THAT(events[0].message, HasSubstr("the head started (incarnation 2"));
 }
 
-TEST(Chronicle, CH1_TheLatestAreKeptNumberedWithoutGaps) {
-  Chronicle chronicle;
-  for (std::size_t i = 0; i < Chronicle::kNotesMax + 5; ++i) chronicle.Add({});
-  ASSERT_EQ(chronicle.notes().size(), Chronicle::kNotesMax);
-  EXPECT_EQ(chronicle.notes().front().number, 6u);
-  EXPECT_EQ(chronicle.notes().back().number, Chronicle::kNotesMax + 5);
+TEST(EventHistory, CH1_TheLatestAreKeptNumberedWithoutGaps) {
+  EventHistory history;
+  for (std::size_t i = 0; i < EventHistory::kNotesMax + 5; ++i) history.Add({});
+  ASSERT_EQ(history.notes().size(), EventHistory::kNotesMax);
+  EXPECT_EQ(history.notes().front().number, 6u);
+  EXPECT_EQ(history.notes().back().number, EventHistory::kNotesMax + 5);
 }
 
-TEST(Chronicle, CH1_LongTextsAreCutAtACharacter) {
-  Chronicle chronicle;
+TEST(EventHistory, CH1_LongTextsAreCutAtACharacter) {
+  EventHistory history;
   wire::ClusterEvent note;
-  for (std::size_t i = 0; i < Chronicle::kTextMax; ++i) note.message += "\xC3\xA9";  // two bytes each
+  for (std::size_t i = 0; i < EventHistory::kTextMax; ++i) note.message += "\xC3\xA9";  // two bytes each
   note.message.insert(0, "x");
-  chronicle.Add(note);
-  EXPECT_EQ(chronicle.notes().front().message.size(), Chronicle::kTextMax - 1);
+  history.Add(note);
+  EXPECT_EQ(history.notes().front().message.size(), EventHistory::kTextMax - 1);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "worker/core/actors_here.h"
+#include "worker/core/actors.h"
 
 #include <algorithm>
 #include <utility>
@@ -19,7 +19,7 @@ std::string ActorText(const wire::StartActor& start) {
 
 }  // namespace
 
-bool ActorsHere::Seen(const ActorId& actor, std::uint64_t incarnation) {
+bool Actors::Seen(const ActorId& actor, std::uint64_t incarnation) {
   const auto [entry, fresh] = seen_.emplace(actor, incarnation);
   if (!fresh) {
     if (incarnation <= entry->second) return true;
@@ -34,7 +34,7 @@ bool ActorsHere::Seen(const ActorId& actor, std::uint64_t incarnation) {
   return false;
 }
 
-void ActorsHere::Start(const wire::StartActor& start, const std::string& payload, const std::string& refusal,
+void Actors::Start(const wire::StartActor& start, const std::string& payload, const std::string& refusal,
                        Instant now, Effects* out) {
   const auto known = actors_.find(start.actor);
   if (known != actors_.end() && known->second.start.incarnation == start.incarnation) {
@@ -59,7 +59,7 @@ void ActorsHere::Start(const wire::StartActor& start, const std::string& payload
     refused.cause = "the caller runs Python " + wanted + ", node " + context_.facts.name +
                     " runs Python " + here;
   } else if (!start.group.IsNil() &&
-             !context_.leases.Usable(LeaseKey{start.group, start.attempt})) {
+             !context_.leases.Usable(ReservationKey{start.group, start.attempt})) {
     refused.cause = "node " + context_.facts.name + " does not hold its reservation";
   }
   if (!refused.cause.empty()) {
@@ -76,7 +76,7 @@ void ActorsHere::Start(const wire::StartActor& start, const std::string& payload
   out->push_back(FetchBlob{kept.ticket, start.payload});
 }
 
-bool ActorsHere::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Effects* out) {
+bool Actors::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Effects* out) {
   for (auto& [id, actor] : actors_) {
     if (actor.ticket != ticket || !actor.fetching) continue;
     actor.fetching = false;
@@ -93,11 +93,11 @@ bool ActorsHere::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path,
   return false;
 }
 
-void ActorsHere::Spawn(Actor& actor, const std::string& payload, const std::string& payload_path,
+void Actors::Spawn(Actor& actor, const std::string& payload, const std::string& payload_path,
                        Effects* out) {
   const wire::StartActor start = actor.start;
   const ProcessId id = ProcessId::Random(context_.random);
-  const LeaseKey lease{start.group, start.attempt};
+  const ReservationKey lease{start.group, start.attempt};
   if (!start.group.IsNil() && !context_.leases.Attach(lease, id)) {
     wire::Failure failure;
     failure.cause = "its reservation was released while it started";
@@ -153,7 +153,7 @@ void ActorsHere::Spawn(Actor& actor, const std::string& payload, const std::stri
   SendLease(actor, out);
 }
 
-void ActorsHere::End(const wire::EndActor& end, Instant now, Effects* out) {
+void Actors::End(const wire::EndActor& end, Instant now, Effects* out) {
   const auto found = actors_.find(end.actor);
   if (found == actors_.end()) {
     Seen(end.actor, end.incarnation);  // a start that comes later is refused
@@ -180,7 +180,7 @@ void ActorsHere::End(const wire::EndActor& end, Instant now, Effects* out) {
   }
 }
 
-bool ActorsHere::OnMessage(Process& process, wire::Message message, Instant now, Effects* out) {
+bool Actors::OnMessage(Process& process, wire::Message message, Instant now, Effects* out) {
   if (const auto* lent = wire::GetIf<wire::CpuLent>(&message.body)) {
     OnLent(process, *lent, out);
     return true;
@@ -216,7 +216,7 @@ bool ActorsHere::OnMessage(Process& process, wire::Message message, Instant now,
   return true;
 }
 
-void ActorsHere::OnStartFailed(Process& process, const std::string& error, Effects* out) {
+void Actors::OnStartFailed(Process& process, const std::string& error, Effects* out) {
   Actor* actor = Of(process);
   if (actor == nullptr) return;
   wire::Failure failure;
@@ -225,7 +225,7 @@ void ActorsHere::OnStartFailed(Process& process, const std::string& error, Effec
   Forget(process.actor, out);
 }
 
-void ActorsHere::OnEnding(Process& process, Effects* out) {
+void Actors::OnEnding(Process& process, Effects* out) {
   if (!process.exited || !process.drained) return;
   OnLent(process, wire::CpuLent(), out);
   Actor* actor = Of(process);
@@ -240,7 +240,7 @@ void ActorsHere::OnEnding(Process& process, Effects* out) {
   Forget(process.actor, out);
 }
 
-void ActorsHere::OnLent(const Process& process, const wire::CpuLent& lent, Effects* out) {
+void Actors::OnLent(const Process& process, const wire::CpuLent& lent, Effects* out) {
   const auto before = lenders_.find(process.id);
   const ActorId lender = before != lenders_.end() ? before->second : lent.lender.IsNil() ? process.actor : lent.lender;
   if (before != lenders_.end() && !lent.waits) lenders_.erase(before);
@@ -256,7 +256,7 @@ void ActorsHere::OnLent(const Process& process, const wire::CpuLent& lent, Effec
 }
 
 // Nothing while its own process goes on: that uses what others do not.
-void ActorsHere::LendNow(Actor& actor, Effects* out) {
+void Actors::LendNow(Actor& actor, Effects* out) {
   std::uint64_t sum = 0;
   for (const auto& [process, amount] : actor.unused) sum += amount;
   if (actor.unused.count(actor.process) == 0) sum = 0;
@@ -265,7 +265,7 @@ void ActorsHere::LendNow(Actor& actor, Effects* out) {
   SayLent(actor, out);
 }
 
-void ActorsHere::SayLent(const Actor& actor, Effects* out) const {
+void Actors::SayLent(const Actor& actor, Effects* out) const {
   wire::ActorLends lends;
   lends.actor = actor.start.actor;
   lends.incarnation = actor.start.incarnation;
@@ -277,13 +277,13 @@ void ActorsHere::SayLent(const Actor& actor, Effects* out) const {
   context_.outbox.SendNow(std::move(message), out);
 }
 
-void ActorsHere::OnRegistered(Effects* out) const {
+void Actors::OnRegistered(Effects* out) const {
   for (const auto& [id, actor] : actors_) {
     if (actor.lends > 0) SayLent(actor, out);
   }
 }
 
-void ActorsHere::PostStarted(const Actor& actor, Effects* out) {
+void Actors::PostStarted(const Actor& actor, Effects* out) {
   const Process* process = context_.processes.Find(actor.process);
   wire::ActorStarted started;
   started.actor = actor.start.actor;
@@ -307,7 +307,7 @@ void ActorsHere::PostStarted(const Actor& actor, Effects* out) {
   context_.outbox.Post(std::move(message), out);
 }
 
-void ActorsHere::PostEnded(const Actor& actor, wire::Failure failure, Effects* out) {
+void Actors::PostEnded(const Actor& actor, wire::Failure failure, Effects* out) {
   failure.node = context_.node;
   failure.node_name = context_.facts.name;
   failure.host = context_.facts.host;
@@ -322,7 +322,7 @@ void ActorsHere::PostEnded(const Actor& actor, wire::Failure failure, Effects* o
   context_.outbox.Post(std::move(message), out);
 }
 
-void ActorsHere::Forget(const ActorId& id, Effects* out) {
+void Actors::Forget(const ActorId& id, Effects* out) {
   const ActorId copy = id;  // may live in what is erased
   const auto found = actors_.find(copy);
   if (found == actors_.end()) return;
@@ -330,12 +330,12 @@ void ActorsHere::Forget(const ActorId& id, Effects* out) {
   actors_.erase(found);
 }
 
-ActorsHere::Actor* ActorsHere::Of(const Process& process) {
+Actors::Actor* Actors::Of(const Process& process) {
   const auto found = actors_.find(process.actor);
   return found == actors_.end() || found->second.process != process.id ? nullptr : &found->second;
 }
 
-void ActorsHere::Fence(Instant now, Effects* out) {
+void Actors::Fence(Instant now, Effects* out) {
   for (auto& [id, actor] : actors_) {
     if (!actor.start.recreatable) continue;
     if (Process* process = context_.processes.Find(actor.process)) {
@@ -347,13 +347,13 @@ void ActorsHere::Fence(Instant now, Effects* out) {
   }
 }
 
-void ActorsHere::Renew(Instant renewed, Effects* out) {
+void Actors::Renew(Instant renewed, Effects* out) {
   if (renewed - renewed_ < context_.limits.fence_after / kLeasesPerFence) return;
   renewed_ = renewed;
   for (const auto& [id, actor] : actors_) SendLease(actor, out);
 }
 
-void ActorsHere::SendLease(const Actor& actor, Effects* out) const {
+void Actors::SendLease(const Actor& actor, Effects* out) const {
   if (!actor.start.recreatable || context_.processes.Find(actor.process) == nullptr) return;
   const Duration fence = context_.limits.fence_after;
   wire::ActorLease lease;
@@ -363,12 +363,12 @@ void ActorsHere::SendLease(const Actor& actor, Effects* out) const {
   out->push_back(ToProcess{actor.process, std::move(message)});
 }
 
-bool ActorsHere::AnyRecreatable() const {
+bool Actors::AnyRecreatable() const {
   return std::any_of(actors_.begin(), actors_.end(),
                      [](const auto& each) { return each.second.start.recreatable; });
 }
 
-std::vector<wire::HeldActor> ActorsHere::Held() const {
+std::vector<wire::HeldActor> Actors::Held() const {
   std::vector<wire::HeldActor> held;
   for (const auto& [id, actor] : actors_) held.push_back({id, actor.start.incarnation});
   return held;

@@ -17,7 +17,7 @@ namespace troupe::head {
 
 struct State;
 
-class Chronicle {
+class EventHistory {
  public:
   static constexpr std::size_t kNotesMax = 1000;
   static constexpr std::size_t kTextMax = 500;

@@ -1,4 +1,4 @@
-#include "runtime/store/core/keeper.h"
+#include "tests/sim/objects/keeper.h"
 
 #include "runtime/store/core/mutant.h"
 

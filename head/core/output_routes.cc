@@ -1,4 +1,4 @@
-#include "head/core/outputs.h"
+#include "head/core/output_routes.h"
 
 #include <utility>
 

@@ -1,9 +1,9 @@
-#include "head/core/shares.h"
+#include "head/core/rank_shares.h"
 
 #include <set>
 #include <utility>
 
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 #include "head/core/groups.h"
 #include "head/core/views.h"
 

@@ -1,5 +1,5 @@
 // Method: processes for tasks of one client fill the cluster, others come; whose maker is told of it, how often, of whom.
-#include "head/core/room.h"
+#include "head/core/room_notices.h"
 
 #include "head/core/snapshot.h"
 #include "tests/head/head_fixture.h"

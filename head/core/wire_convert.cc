@@ -1,4 +1,4 @@
-#include "head/core/convert.h"
+#include "head/core/wire_convert.h"
 
 #include <algorithm>
 #include <cstddef>

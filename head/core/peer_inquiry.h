@@ -14,7 +14,7 @@
 
 namespace troupe::head {
 
-class Inquiry {
+class PeerInquiry {
  public:
   enum class Verdict : std::uint8_t {
     kNobodyAsked,
@@ -26,7 +26,7 @@ class Inquiry {
   /// Another round. `question` tells its answers from those of earlier ones; never 0.
   void Ask(std::uint64_t question, std::set<NodeId> peers, Instant now);
   /// The node was heard: nothing is asked any more.
-  void Close() { *this = Inquiry(); }
+  void Close() { *this = PeerInquiry(); }
   bool open() const { return question_ != 0; }
   bool Awaits(std::uint64_t question, const NodeId& peer) const {
     return question == question_ && awaited_.count(peer) > 0;

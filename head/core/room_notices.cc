@@ -1,4 +1,4 @@
-#include "head/core/room.h"
+#include "head/core/room_notices.h"
 
 #include <algorithm>
 #include <utility>

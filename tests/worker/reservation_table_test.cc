@@ -1,6 +1,6 @@
 // Method: single steps by hand, then random reserve, release, attach and detach against the
 // invariants after every step.
-#include "worker/core/lease_table.h"
+#include "worker/core/reservation_table.h"
 
 #include <gtest/gtest.h>
 
@@ -25,11 +25,11 @@ wire::Reserve MakeReserve(std::uint64_t group, std::uint64_t attempt, std::uint6
   reserve.bundles = {MakeBundle(0, cpu, gpu)};
   return reserve;
 }
-LeaseKey Key(std::uint64_t group, std::uint64_t attempt) { return {GroupId(0, group), attempt}; }
-LeaseTable Node() { return LeaseTable({{kCpu, 4 * kWhole}, {kGpu, 2 * kWhole}}, {0, 1}); }
+ReservationKey Key(std::uint64_t group, std::uint64_t attempt) { return {GroupId(0, group), attempt}; }
+ReservationTable Node() { return ReservationTable({{kCpu, 4 * kWhole}, {kGpu, 2 * kWhole}}, {0, 1}); }
 
-TEST(LeaseTable, P1_RefusesWhatDoesNotFitAndSaysWhy) {
-  LeaseTable table = Node();
+TEST(ReservationTable, P1_RefusesWhatDoesNotFitAndSaysWhy) {
+  ReservationTable table = Node();
   EXPECT_TRUE(table.Reserve(MakeReserve(1, 1, 3 * kWhole)).granted);
   const ReserveAnswer refused = table.Reserve(MakeReserve(2, 1, 2 * kWhole));
   EXPECT_FALSE(refused.granted);
@@ -37,8 +37,8 @@ TEST(LeaseTable, P1_RefusesWhatDoesNotFitAndSaysWhy) {
   EXPECT_TRUE(table.Conserves());
 }
 
-TEST(LeaseTable, WhatIsLentIsFreeUntilItIsWantedBackAndMadeGoodByWhoHadIt) {
-  LeaseTable table = Node();
+TEST(ReservationTable, WhatIsLentIsFreeUntilItIsWantedBackAndMadeGoodByWhoHadIt) {
+  ReservationTable table = Node();
   ASSERT_TRUE(table.Reserve(MakeReserve(1, 1, 4 * kWhole)).granted);
   EXPECT_TRUE(table.Lend(Key(1, 1), 9 * kWhole)) << "no more than it has";
   EXPECT_EQ(AmountOf(table.Free(), kCpu), 4 * kWhole);
@@ -57,21 +57,21 @@ TEST(LeaseTable, WhatIsLentIsFreeUntilItIsWantedBackAndMadeGoodByWhoHadIt) {
   EXPECT_TRUE(table.Conserves());
 }
 
-TEST(LeaseTable, P1_PartlyTakenBundlesAreGivenBack) {
-  LeaseTable table = Node();
+TEST(ReservationTable, P1_PartlyTakenBundlesAreGivenBack) {
+  ReservationTable table = Node();
   wire::Reserve reserve = MakeReserve(1, 1, 3 * kWhole);
   reserve.bundles.push_back(MakeBundle(1, 3 * kWhole, 0));
   EXPECT_FALSE(table.Reserve(reserve).granted);
   EXPECT_EQ(table.Free(), (Amounts{{kCpu, 4 * kWhole}, {kGpu, 2 * kWhole}}));
 }
 
-TEST(LeaseTable, GpusOfABundleAreOnOneNumaNodeIfTheyCanBe) {
+TEST(ReservationTable, GpusOfABundleAreOnOneNumaNodeIfTheyCanBe) {
   std::vector<wire::Device> devices(4);
   for (std::uint32_t i = 0; i < 4; ++i) {
     devices[i].index = i;
     devices[i].numa_node = i < 2 ? 0 : 1;
   }
-  LeaseTable table({{kCpu, 4 * kWhole}, {kGpu, 4 * kWhole}}, {0, 1, 2, 3}, devices);
+  ReservationTable table({{kCpu, 4 * kWhole}, {kGpu, 4 * kWhole}}, {0, 1, 2, 3}, devices);
   EXPECT_EQ(table.Reserve(MakeReserve(1, 1, kWhole, kWhole)).grants[0].gpu_ids,
             (std::vector<std::uint32_t>{0}));
   EXPECT_EQ(table.Reserve(MakeReserve(2, 1, kWhole, 2 * kWhole)).grants[0].gpu_ids,
@@ -80,8 +80,8 @@ TEST(LeaseTable, GpusOfABundleAreOnOneNumaNodeIfTheyCanBe) {
             (std::vector<std::uint32_t>{1}));
 }
 
-TEST(LeaseTable, RepeatedReserveIsAnsweredAlike) {
-  LeaseTable table = Node();
+TEST(ReservationTable, RepeatedReserveIsAnsweredAlike) {
+  ReservationTable table = Node();
   const ReserveAnswer first = table.Reserve(MakeReserve(1, 1, kWhole, kWhole));
   const ReserveAnswer again = table.Reserve(MakeReserve(1, 1, kWhole, kWhole));
   EXPECT_TRUE(again.granted);
@@ -89,8 +89,8 @@ TEST(LeaseTable, RepeatedReserveIsAnsweredAlike) {
   EXPECT_TRUE(table.Conserves());
 }
 
-TEST(LeaseTable, TombstoneRefusesAReleasedAttemptAndALowerOne) {
-  LeaseTable table = Node();
+TEST(ReservationTable, TombstoneRefusesAReleasedAttemptAndALowerOne) {
+  ReservationTable table = Node();
   ASSERT_TRUE(table.Reserve(MakeReserve(1, 2, kWhole)).granted);
   table.Release(Key(1, 2));
   EXPECT_FALSE(table.Reserve(MakeReserve(1, 2, kWhole)).granted);
@@ -98,35 +98,35 @@ TEST(LeaseTable, TombstoneRefusesAReleasedAttemptAndALowerOne) {
   EXPECT_TRUE(table.Reserve(MakeReserve(1, 3, kWhole)).granted);
 }
 
-TEST(LeaseTable, ReleaseOfAnUnknownAttemptIsATombstone) {
-  LeaseTable table = Node();
+TEST(ReservationTable, ReleaseOfAnUnknownAttemptIsATombstone) {
+  ReservationTable table = Node();
   table.Release(Key(9, 4));
   EXPECT_FALSE(table.Reserve(MakeReserve(9, 4, kWhole)).granted);
 }
 
-TEST(LeaseTable, DrainingHoldsUntilItsProcessesAreGone) {
-  LeaseTable table = Node();
+TEST(ReservationTable, DrainingHoldsUntilItsProcessesAreGone) {
+  ReservationTable table = Node();
   ASSERT_TRUE(table.Reserve(MakeReserve(1, 1, 4 * kWhole)).granted);
   const ProcessId process(1, 1);
   ASSERT_TRUE(table.Attach(Key(1, 1), process));
-  EXPECT_EQ(table.Release(Key(1, 1)), std::vector<LeaseKey>{Key(1, 1)});
+  EXPECT_EQ(table.Release(Key(1, 1)), std::vector<ReservationKey>{Key(1, 1)});
   EXPECT_FALSE(table.Reserve(MakeReserve(2, 1, kWhole)).granted);
   EXPECT_FALSE(table.Attach(Key(1, 1), ProcessId(1, 2))) << "nothing starts in a draining lease";
   EXPECT_TRUE(table.Holdings()[0].draining);
   table.Detach(process);
-  EXPECT_EQ(table.TakeFreed(), std::vector<LeaseKey>{Key(1, 1)});
+  EXPECT_EQ(table.TakeFreed(), std::vector<ReservationKey>{Key(1, 1)});
   EXPECT_TRUE(table.Reserve(MakeReserve(2, 2, 4 * kWhole)).granted);
 }
 
-TEST(LeaseTable, AHigherAttemptReplacesALowerOne) {
-  LeaseTable table = Node();
+TEST(ReservationTable, AHigherAttemptReplacesALowerOne) {
+  ReservationTable table = Node();
   ASSERT_TRUE(table.Reserve(MakeReserve(1, 1, 4 * kWhole)).granted);
   EXPECT_TRUE(table.Reserve(MakeReserve(1, 2, 4 * kWhole)).granted);
-  EXPECT_EQ(table.TakeFreed(), std::vector<LeaseKey>{Key(1, 1)});
+  EXPECT_EQ(table.TakeFreed(), std::vector<ReservationKey>{Key(1, 1)});
 }
 
-TEST(LeaseTable, ChildLeasesComeOutOfTheParentAndEndWithIt) {
-  LeaseTable table = Node();
+TEST(ReservationTable, ChildLeasesComeOutOfTheParentAndEndWithIt) {
+  ReservationTable table = Node();
   ASSERT_TRUE(table.Reserve(MakeReserve(1, 1, 2 * kWhole, kWhole)).granted);
   const ReserveAnswer child = table.Reserve(MakeReserve(2, 1, kWhole, kWhole, 1));
   ASSERT_TRUE(child.granted);
@@ -137,12 +137,12 @@ TEST(LeaseTable, ChildLeasesComeOutOfTheParentAndEndWithIt) {
   EXPECT_EQ(table.Release(Key(1, 1)).size(), 2u);
   EXPECT_TRUE(table.TakeFreed().empty()) << "the child still drains";
   table.Detach(ProcessId(5, 5));
-  EXPECT_EQ(table.TakeFreed(), (std::vector<LeaseKey>{Key(2, 1), Key(1, 1)}));
+  EXPECT_EQ(table.TakeFreed(), (std::vector<ReservationKey>{Key(2, 1), Key(1, 1)}));
   EXPECT_TRUE(table.Holdings().empty());
 }
 
-TEST(LeaseTable, P7_GpusAreDisjointAndFractionsShareOneDevice) {
-  LeaseTable table = Node();
+TEST(ReservationTable, P7_GpusAreDisjointAndFractionsShareOneDevice) {
+  ReservationTable table = Node();
   const auto half = table.Reserve(MakeReserve(1, 1, 0, kWhole / 2));
   const auto whole = table.Reserve(MakeReserve(2, 1, 0, kWhole));
   const auto other_half = table.Reserve(MakeReserve(3, 1, 0, kWhole / 2));
@@ -153,10 +153,10 @@ TEST(LeaseTable, P7_GpusAreDisjointAndFractionsShareOneDevice) {
             "bundle 0: 1.5 GPU: more than one must be a whole number");
 }
 
-TEST(LeaseTable, P1_P7_HoldUnderRandomSteps) {
+TEST(ReservationTable, P1_P7_HoldUnderRandomSteps) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Prng random(seed);
-    LeaseTable table = Node();
+    ReservationTable table = Node();
     std::vector<ProcessId> processes;
     for (int step = 0; step < 150; ++step) {
       const std::uint64_t group = 1 + random.Below(6);

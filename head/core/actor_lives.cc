@@ -1,0 +1,110 @@
+#include "head/core/actor_lives.h"
+
+#include <utility>
+
+#include "head/core/actor_places.h"
+#include "head/core/actor_views.h"
+#include "head/core/groups.h"
+#include "head/core/output_routes.h"
+#include "head/core/owners.h"
+#include "head/core/views.h"
+
+namespace troupe::head {
+
+bool MayRestart(const Actor& actor) {
+  return !actor.doomed && !actor.unwanted && (actor.spec.max_restarts < 0 ||
+                           actor.restarts < static_cast<std::uint32_t>(actor.spec.max_restarts));
+}
+
+void SendStart(Turn& turn, const Actor& actor) {
+  wire::StartActor start;
+  start.actor = actor.spec.actor;
+  start.incarnation = actor.incarnation;
+  start.name = actor.spec.name;
+  start.class_name = actor.spec.class_name;
+  start.namespace_ = actor.spec.namespace_;
+  start.group = actor.place.group;
+  start.attempt = actor.place.attempt;
+  start.bundle = actor.place.bundle;
+  start.gpu_ids = actor.place.gpu_ids;
+  start.environment = actor.spec.environment;
+  start.launch = actor.launch;
+  start.epoch = actor.epoch;
+  start.max_concurrency = actor.spec.max_concurrency;
+  start.payload = actor.spec.payload;
+  start.recreatable = actor.launch.IsNil() && (!actor.spec.name.empty() || actor.spec.detached ||
+                                               actor.spec.max_restarts != 0);
+  start.lends = actor.spec.leased && !actor.own_group.IsNil();
+  if (const Node* holder = turn.SeeNode(start.payload.holder)) {
+    start.payload.host = holder->info.listen_host;
+    start.payload.port = holder->info.listen_port;
+    start.payload.unix_path = holder->info.unix_path;
+    start.payload.boot_id = holder->info.boot_id;
+  }
+  turn.ToNode(actor.place.node, std::move(start), actor.payload);
+}
+
+void StartActor(Turn& turn, Actor& actor, wire::ActorPlaced place) {
+  place.actor = actor.spec.actor;
+  place.incarnation = actor.incarnation;
+  turn.Append(std::move(place));
+  actor.missing = false;
+  SendStart(turn, actor);
+  TellOutput(turn, actor, false);
+  if (actor.spec.leased) PushActor(turn, actor);  // who leases withdraws what has no room, and lets come what has
+}
+
+void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus) {
+  actor.lends = cpus;
+  const Group* own = turn.FindGroup(actor.own_group);
+  if (own == nullptr) return;  // it is in a bundle, which only the head shares out
+  Resources lent;
+  lent.Set("CPU", cpus);
+  node.holdings.Lend({actor.own_group, own->attempt}, lent);
+}
+
+void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception, bool ended) {
+  const ActorId id = actor.spec.actor;
+  TellOutput(turn, actor, true, failure.pid);
+  Node* node = actor.lends > 0 ? turn.FindNode(actor.place.node) : nullptr;
+  if (node != nullptr) Lend(turn, *node, actor, 0);
+  wire::ActorDied died;
+  died.actor = id;
+  died.incarnation = actor.incarnation;
+  died.failure = std::move(failure);
+  died.restart = restart;
+  died.ended = ended;
+  turn.Append(std::move(died), std::move(exception));
+  actor.missing = false;
+  actor.former_gone = false;
+  actor.lends = 0;
+  turn.state.dirty = true;
+  PushActor(turn, actor);
+  if (!restart && !actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
+  // What the process made goes with the process: the next one knows nothing of it.
+  EndOwner(turn, OwnerId(id.hi, id.lo), restart ? "the process that made it ended" : "the actor that made it ended");
+  if (restart) return;
+  auto& dead = turn.state.dead_actors;
+  if (dead.size() <= turn.options.dead_actors_max) return;
+  wire::ActorForgotten forgotten;
+  forgotten.actor = dead.front();
+  turn.Append(forgotten);
+}
+
+void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::uint64_t incarnation) {
+  wire::EndActor end;
+  end.actor = actor;
+  end.incarnation = incarnation;
+  end.reason = "its time is over";
+  turn.ToNode(node, std::move(end));
+}
+
+void EndActorNow(Turn& turn, Actor& actor, const std::string& why) {
+  if (!actor.live()) return;
+  if (!actor.place.node.IsNil()) {
+    TellActorEnded(turn, actor.place.node, actor.spec.actor, actor.incarnation);
+  }
+  Die(turn, actor, FailureAt(turn, actor, why), false);
+}
+
+}  // namespace troupe::head
