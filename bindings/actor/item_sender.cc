@@ -41,10 +41,10 @@ void ItemSender::Stop() {
 
 void ItemSender::Tell() {
   {
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++changes_;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   PyObject* callable = std::exchange(on_room_, nullptr);
   if (callable == nullptr) return;
   PyObject* told = PyObject_CallNoArgs(callable);
@@ -55,11 +55,16 @@ void ItemSender::Tell() {
 
 void ItemSender::AwaitRoom() {
   while (!may_send() && !stopped_) {
-    const std::uint64_t seen = changes_;
+    const std::uint64_t seen = Changes();
     const GilReleased released;
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this, seen] { return changes_ != seen; });
+    MutexLock lock(mutex_);
+    while (changes_ == seen) changed_.Wait(mutex_);
   }
+}
+
+std::uint64_t ItemSender::Changes() {
+  MutexLock lock(mutex_);
+  return changes_;
 }
 
 void ItemSender::OnRoom(PyObject* callable) {

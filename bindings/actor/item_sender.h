@@ -4,14 +4,13 @@
 
 #include <Python.h>
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 
 #include "actors/core/call/item_window.h"
 #include "actors/server/caller_connection.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe::bindings {
 
@@ -39,6 +38,7 @@ class ItemSender {
 
  private:
   void Tell();
+  std::uint64_t Changes();
 
   const std::shared_ptr<actors::CallerConnection> peer_;
   const std::uint64_t sequence_;
@@ -46,9 +46,9 @@ class ItemSender {
   actors::ItemWindow window_;
   bool stopped_ = false;
   PyObject* on_room_ = nullptr;
-  std::mutex mutex_;  // never held while the GIL is taken
-  std::condition_variable changed_;
-  std::uint64_t changes_ = 0;
+  Mutex mutex_;  // never held while the GIL is taken
+  CondVar changed_;
+  std::uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 /// Sends what `result` gives (steals it), waiting by `wait` when it is too far ahead. A new reference to None,

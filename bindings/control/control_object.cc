@@ -117,12 +117,12 @@ std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options, Duration
 class ControlObject::InWait {
  public:
   explicit InWait(ControlObject& owner) : owner_(owner) {
-    const std::lock_guard lock(owner_.waits_mutex_);
+    MutexLock lock(owner_.waits_mutex_);
     ++owner_.waits_;
   }
   ~InWait() {
-    const std::lock_guard lock(owner_.waits_mutex_);
-    if (--owner_.waits_ == 0) owner_.waits_over_.notify_all();
+    MutexLock lock(owner_.waits_mutex_);
+    if (--owner_.waits_ == 0) owner_.waits_over_.NotifyAll();
   }
 
  private:
@@ -250,8 +250,10 @@ nb::list ControlObject::NextPushes() {
 void ControlObject::Close() {
   const GilReleased released;
   client_->Close();
-  std::unique_lock lock(waits_mutex_);
-  waits_over_.wait_for(lock, kLeaveLimit, [this] { return waits_ == 0; });
+  const auto until = std::chrono::steady_clock::now() + kLeaveLimit;
+  MutexLock lock(waits_mutex_);
+  while (waits_ != 0 && waits_over_.WaitUntil(waits_mutex_, until)) {
+  }
 }
 
 }  // namespace troupe::bindings

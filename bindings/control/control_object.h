@@ -4,14 +4,13 @@
 // ends it. Errors leave as exceptions of the package's error factory.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "actors/net/call_tls.h"
 #include "bindings/support/nanobind.h"
+#include "runtime/base/mutex.h"
 #include "runtime/client/control_client.h"
 #include "runtime/client/process_identity.h"
 
@@ -62,9 +61,9 @@ class ControlObject {
 
   std::shared_ptr<client::ControlClient> client_;
   std::shared_ptr<client::ProcessIdentity> identity_;
-  std::mutex waits_mutex_;
-  std::condition_variable waits_over_;
-  int waits_ = 0;
+  Mutex waits_mutex_;
+  CondVar waits_over_;
+  int waits_ ABSL_GUARDED_BY(waits_mutex_) = 0;
 };
 
 }  // namespace troupe::bindings
