@@ -47,8 +47,8 @@ class Patient:
 
 @troupe.remote
 def hang(marks: str, name: str) -> None:
-    mark(marks, f"begun {name}")
     try:
+        mark(marks, f"begun {name}")  # in here: who has seen it may cancel before the next line
         threading.Event().wait()
     except KeyboardInterrupt:
         mark(marks, f"cancelled {name}")

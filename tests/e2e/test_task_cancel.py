@@ -19,8 +19,8 @@ WAIT_S = 30
 @troupe.remote
 def hang(marks: str) -> None:
     """Says that it runs, then that it was interrupted."""
-    mark(marks, f"begun {os.getpid()}")
     try:
+        mark(marks, f"begun {os.getpid()}")  # in here: who has seen it may cancel before the next line
         threading.Event().wait()
     except KeyboardInterrupt:
         mark(marks, "interrupted")
@@ -30,8 +30,8 @@ def hang(marks: str) -> None:
 @troupe.remote
 def stubborn(marks: str) -> str:
     """Answers although it is interrupted."""
-    mark(marks, f"begun {os.getpid()}")
     try:
+        mark(marks, f"begun {os.getpid()}")  # in here: who has seen it may cancel before the next line
         threading.Event().wait()
     except KeyboardInterrupt:
         return "answered"
@@ -41,10 +41,11 @@ def stubborn(marks: str) -> str:
 @troupe.remote
 def cleans_up(marks: str, go_on: str) -> str:
     """Hears of its cancellation, and takes its time; answers how often it heard."""
-    mark(marks, f"begun {os.getpid()}")
     heard = 0
     while not os.path.exists(go_on):
         try:
+            if not heard:
+                mark(marks, f"begun {os.getpid()}")
             threading.Event().wait(0.01 if heard else None)
         except KeyboardInterrupt:
             heard += 1
@@ -184,8 +185,8 @@ def test_what_it_started_stays_if_that_is_asked_for(idle: Home, tmp_path: Path) 
 
     @troupe.remote
     def starts() -> None:
-        ref = child.remote(str(marks), str(go))
         try:
+            ref = child.remote(str(marks), str(go))
             threading.Event().wait()
         except KeyboardInterrupt:
             mark(str(marks), "interrupted")
