@@ -219,7 +219,7 @@ struct EventList { headIncarnation @0 :UInt64; events @1 :List(ClusterEvent); }
 # most. Answer: TellTasks, whose `owners` says how many were asked. Each of these answers once, by TasksTold, which is passed on.
 struct ListTasks { ask @0 :RequestId; limit @1 :UInt32; ended @2 :Bool; }
 struct TellTasks { ask @0 :RequestId; limit @1 :UInt32; ended @2 :Bool; owners @3 :UInt32; }
-# Attachment: the tasks, as troupe._task_lists writes them; empty: their process is gone. Without `ask`: this process has tasks,
+# Attachment: the tasks, as troupe._tasks.lists writes them; empty: their process is gone. Without `ask`: this process has tasks,
 # and is to be asked from now on. Answer: Ok.
 struct TasksTold { ask @0 :RequestId; }
 

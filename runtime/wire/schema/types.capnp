@@ -71,7 +71,7 @@ struct RuntimeEnvironment {
   travelled @5 :List(Text);    # names of the caller's variables that were taken along
   notTaken @6 :List(Text);     # names of those that the program set and that were not
   preimport @7 :List(Text);    # modules that a process has imported when it is forked
-  setup @8 :Text;              # with these: what else is on its import path, as JSON (`_runtime_env.SETUP`); empty: nothing
+  setup @8 :Text;              # with these: what else is on its import path, as JSON (`_code.runtime_env.SETUP`); empty: nothing
   preimportInstalled @9 :Bool; # the interpreter's own packages have them all, whatever `importPath` is
 }
 
