@@ -71,7 +71,7 @@ class ClusterIndex {
   void Rebuild();
 
   Levels levels_;
-  std::vector<std::string> names_;      // of the dimensions
+  std::vector<std::string> names_;      // the resource that each dimension stands for
   std::set<std::string> known_labels_;  // those a selector named
   std::vector<Labels> kinds_;
   std::map<Labels, std::uint32_t> kind_ids_;

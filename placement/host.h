@@ -44,9 +44,9 @@ inline void AddTo(Amounts& left, const Amounts& amount) {
 struct Pool;
 
 struct Host {
-  /// Its pool by what is free (null: closed) and by its totals: index with Using.
+  /// The pool it is in by what is free (null: closed) and the one by its totals: index with Using.
   std::array<Pool*, 2> pools{};
-  /// Of each level, widest first; 0: it lacks the label.
+  /// The domain it is in at each level, widest first; 0: it lacks the level's label.
   std::array<std::uint32_t, kLevelsMax> domains{};
   /// Orders hosts by domain, then name.
   std::uint64_t place = 0;

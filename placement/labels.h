@@ -21,7 +21,7 @@ using Selector = std::map<std::string, std::string>;
 /// Whether `term` holds for a label's value; null: the node has no such label. A malformed term holds
 /// for none.
 bool TermHolds(std::string_view term, const std::string* value);
-/// Of a term that does not hold, why: "has no label gpu_type", "gpu_type is A10, not H100".
+/// Says why a term does not hold: "has no label gpu_type", "gpu_type is A10, not H100".
 std::string MismatchText(const std::string& key, const std::string& term, const std::string* value);
 bool Holds(const Selector& selector, const Labels& labels);
 /// kInvalid, naming the key, for a term that can never be meant: "", "!", "in()", "in(a", "in(a,)".

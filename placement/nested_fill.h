@@ -13,7 +13,8 @@ namespace troupe::placement {
 
 struct FillRow {
   std::uint64_t room = 0;
-  /// Of each level, widest first: equal numbers stand next to each other.
+  /// The domain it is in at each level, widest first; rows of equal numbers stand next to each
+  /// other.
   const std::uint32_t* domains = nullptr;
 };
 

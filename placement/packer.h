@@ -26,8 +26,10 @@ bool EverFits(ClusterIndex& cluster, const Request& request);
 /// A plan on free amounts or on totals.
 std::optional<Plan> PackOn(ClusterIndex& cluster, const Request& request, Using what);
 
-/// The same for a cluster that is planned on once.
+/// A plan on what is free on these nodes, for a cluster that is planned on once; nullopt: there is
+/// none.
 std::optional<Plan> Pack(const std::vector<NodeView>& nodes, const Request& request);
+/// Whether these nodes, closed ones included, could hold the request if they were empty.
 bool EverFits(const std::vector<NodeView>& nodes, const Request& request);
 
 /// The gang form of a plan for equal ranks.

@@ -19,7 +19,7 @@ namespace troupe::placement {
 struct Running {
   GroupId group;
   int priority = 0;
-  std::uint64_t order = 0;  // of submission
+  std::uint64_t order = 0;  // its place among all that were submitted
   bool may_be_ended = true;
   bool ending = false;  // its processes are being ended: whatever its priority, its room comes
   std::vector<std::pair<NodeId, Resources>> holds;

@@ -24,7 +24,7 @@ inline constexpr std::size_t kBlobChunkBytes = 4u << 20;
 
 struct BlobPiece {
   bool found = false;
-  std::uint64_t size = 0;  // of the whole
+  std::uint64_t size = 0;  // the whole blob's
   std::string bytes;
 };
 
@@ -52,10 +52,12 @@ class BlobStore {
   void Unpin(const std::string& sha256);
   std::uint64_t total_bytes() const { return total_; }
 
-  /// Unfinished ones, each of which has a descriptor: of one uploader, and of all.
+  /// How many uploads may be unfinished, each of which has a descriptor: of one uploader, and of
+  /// all.
   static constexpr std::size_t kUploadsOfOneMax = 64;
   static constexpr std::size_t kUploadsMax = 512;
-  /// One that an earlier life left is hashed when the store is opened: later, the worker's loop would stand still for it.
+  /// A blob of this size that an earlier life left is hashed when the store is opened: later, the
+  /// worker's loop would stand still for it.
   static constexpr std::uint64_t kLargeBytes = 256u << 20;
 
  private:
@@ -83,7 +85,8 @@ class BlobStore {
   Blob& Insert(const std::string& sha256, std::uint64_t size);
   static Traits TraitsOf(int fd);
   bool IsIntact(const std::string& sha256, Blob& blob, int fd);
-  /// Its file, with the content of its name; else none, and it is given up.
+  /// Opens a blob's file, if it has the content of its name; else returns none, and gives the blob
+  /// up.
   UniqueFd OpenIntact(const std::string& sha256);
   void Drop(Blobs::iterator blob);
   void MakeRoom(std::uint64_t bytes);

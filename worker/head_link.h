@@ -21,7 +21,7 @@ class HeadLink {
  public:
   struct Options {
     net::Address address;
-    std::string folder;               // of node.key, node.crt, ca.crt
+    std::string folder;               // where node.key, node.crt and ca.crt lie
     std::optional<net::Token> token;
     wire::Hello hello;
   };

@@ -19,7 +19,7 @@
 namespace troupe::worker {
 
 struct LogPiece {
-  std::uint64_t offset = 0;   // of the first byte in `text`
+  std::uint64_t offset = 0;   // where the first byte of `text` stands
   std::uint64_t next = 0;     // where to go on
   std::uint64_t dropped = 0;  // bytes between what was asked for and `offset`
   std::string text;

@@ -29,7 +29,7 @@ class LogKeeper {
   void Start();
   /// A process is about to write to `place`.
   void Began(ProcessId process, const LogPlace& place);
-  /// It writes no more (or never began).
+  /// A process writes no more (or never began).
   void Ended(ProcessId process);
   /// Removes what is overdue.
   void Tidy();

@@ -40,9 +40,9 @@ class PeerServer {
   ~PeerServer();
 
   Status Open(const Options& options, const net::Credentials& credentials);
-  /// The certificate was renewed.
+  /// Shows a renewed certificate to connections from now on.
   Status Renew(const net::Credentials& credentials);
-  /// Of all tokens that are revoked.
+  /// Takes in which tokens are revoked, all of them, and closes the connections that came by them.
   void Revoke(const std::vector<TokenId>& tokens);
   void Stop();
   const net::Address& tcp_address() const { return tcp_->address(); }

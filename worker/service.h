@@ -35,7 +35,7 @@ class Service {
   static bool Handles(const wire::Body& body);
   /// The answer to `request`, an ErrorReply if need be. `asker` tells those who ask apart.
   async::Task<wire::Message> Answer(std::uint64_t asker, wire::Message request);
-  /// That one is gone: what waits for it need not.
+  /// Forgets an asker that is gone: what waits for it need not.
   void Forget(std::uint64_t asker);
 
  private:

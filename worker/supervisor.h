@@ -32,7 +32,8 @@ class Supervisor {
  public:
   struct Events {
     std::function<void(bool ready, const std::string& python_version)> zygote;
-    std::function<void(const std::vector<std::string>& each)> ahead;  // of zygotes that were asked for ahead, for people
+    /// News of the zygotes that ZygoteOptions::ahead asks for, for people.
+    std::function<void(const std::vector<std::string>& each)> ahead;
     std::function<void(ProcessId, int pid, const std::string& from)> forked;  // `from` what, for people; "": the node's own zygote
     std::function<void(ProcessId, const std::string& error)> failed;
     std::function<void(ProcessId, wire::Message)> message;

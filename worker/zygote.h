@@ -74,9 +74,9 @@ class Zygote {
   /// Takes in what it has said by now. Whoever reaps or lists this process's children calls this next: each of them that a
   /// zygote forked has been announced then.
   void Drain();
-  /// It was reaped by whoever reaps this process's children; `how` it ended.
+  /// The zygote was reaped by whoever reaps this process's children; `how` it ended.
   void OnEnded(const std::string& how);
-  /// The same of any child: true when it was a parked one.
+  /// A child of this process was reaped. True: this zygote had parked it.
   bool OnParkedEnded(int pid) { return parked_.erase(pid) > 0; }
   /// Kills it, and so what it has parked; it is not started again.
   void Stop();

@@ -63,7 +63,7 @@ class Zygotes {
   struct Keyed {
     std::unique_ptr<Zygote> zygote;
     std::string what;                       // for people
-    std::string imports;                    // the same: how long they took
+    std::string imports;                    // how long they took, for people
     std::set<ProcessId> waited;             // for it to be made
     bool later = false;                     // see ZygoteReady
   };

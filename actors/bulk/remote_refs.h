@@ -106,10 +106,10 @@ class RemoteRefs {
   RemoteHeld held_;
   std::multimap<store::ObjectId, std::shared_ptr<Taking>> taking_;  // by what the other end has not answered
   RemoteLent lent_;
-  std::map<store::ObjectId, SlotHold> slots_;  // of what is lent
+  std::map<store::ObjectId, SlotHold> slots_;  // by reference lent: what holds its object
   std::map<store::ObjectId, std::shared_ptr<const std::string>> renamed_;  // values that name references, as the other end knows them
   std::deque<BulkFrame> asked_;
-  Doubt doubt_;  // of the first of them
+  Doubt doubt_;  // about the first of `asked_`
   std::deque<store::ObjectId> ready_;
 };
 

@@ -10,7 +10,7 @@
 namespace troupe::actors {
 
 struct ObservedAnswer {
-  /// Of a call that was not answered by its process.
+  /// What became of a call that its process did not answer; kNo: it did.
   enum class Lost : std::uint8_t { kNo, kNotSent, kMaybeExecuted };
 
   Slot* slot;  // filled, not finished; one reference goes with it

@@ -30,7 +30,7 @@ class FailureWatch {
   bool UnhangSome(std::size_t most, SlotList* loose);
   /// The thread that waits just now; nullptr: none does.
   void Attach(Waiter* waiter) { waiter_ = waiter; }
-  /// One of the slots is an error: whom to wake, nullptr: nobody.
+  /// Notes that one of the slots is an error. Returns whom to wake; nullptr: nobody.
   Waiter* Meet() {
     met_.store(true, std::memory_order_release);
     return waiter_;

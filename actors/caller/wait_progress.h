@@ -21,7 +21,7 @@ namespace troupe::actors {
 
 class WaitProgress {
  public:
-  /// Until `needed` of the slots are done; borrows them, and `failures`.
+  /// Begins a wait until `needed` of the slots are done; borrows them, and `failures`.
   WaitProgress(Slot* const* slots, std::size_t count, std::size_t needed, FailureWatch* failures = nullptr)
       : slots_(slots), last_(count), count_(count), needed_(needed), failures_(failures) {}
   WaitProgress(const WaitProgress&) = delete;
@@ -32,7 +32,7 @@ class WaitProgress {
   void Unhang();
   /// What it hangs on is done, or it hangs on nothing: it is to hang anew before it sleeps.
   bool Loose() const { return all() && (hung_ == nullptr || hung_->done()); }
-  /// Those that were not done when it was last asked.
+  /// Calls `each` with the slots that were not done when Satisfied was last asked.
   template <typename Each>
   void ForPending(Each each) const {
     for (std::size_t i = first_; i < last_; ++i) each(slots_[i]);
@@ -48,9 +48,9 @@ class WaitProgress {
   const std::size_t count_;
   const std::size_t needed_;
   FailureWatch* const failures_;
-  Slot* hung_ = nullptr;  // of a wait for all
+  Slot* hung_ = nullptr;  // what a wait for all hangs on
   WaitNode node_;
-  std::vector<WaitNode> nodes_;  // of a wait for some: one for each slot
+  std::vector<WaitNode> nodes_;  // one for each slot, in a wait for some
 };
 
 }  // namespace troupe::actors

@@ -43,7 +43,7 @@ class CallStream {
   /// Bytes that TryWrite took are still here: call it again when the socket is writable.
   bool HasUnsent() const { return tls_ != nullptr && tls_->HasUnsent(); }
   int fd() const { return socket_.fd(); }
-  /// To another host.
+  /// Whether the other end is on another host.
   bool away() const { return tls_ != nullptr; }
   void Shutdown() { socket_.Shutdown(); }
   /// "pid 12", or the address and identity of a peer on another host.
@@ -57,7 +57,7 @@ class CallStream {
   std::string WhyEnded(const IoResult& ended) const;
 
  private:
-  std::shared_ptr<void> watch_;  // of its certificate's token
+  std::shared_ptr<void> watch_;  // ends the connection when its certificate's token is revoked
   UnixStream socket_;
   std::unique_ptr<TlsPipe> tls_;
   std::string peer_;

@@ -34,7 +34,7 @@ class TlsLoop {
  private:
   TlsLoop();
   static async::Task<void> Tick(TlsLoop* loop);
-  ~TlsLoop() = default;  // of one that lost a race only: a loop lives as long as its process
+  ~TlsLoop() = default;  // only one that lost a race ends: a loop lives as long as its process
   const std::uint32_t generation_;
   async::LoopThread thread_;
   async::Scope scope_;

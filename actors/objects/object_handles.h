@@ -20,7 +20,7 @@ class Handles {
 
   bool empty() const { return ids_.empty(); }
   const std::vector<store::ObjectId>& ids() const { return ids_; }
-  /// One handle, which is taken over.
+  /// Takes over one handle of `id`.
   void Add(const store::ObjectId& id) { ids_.push_back(id); }
   void Add(Handles more) {
     ids_.insert(ids_.end(), more.ids_.begin(), more.ids_.end());

@@ -52,7 +52,8 @@ class Slot {
   }
   /// A wait node was hung on the slot. False: it is done, and nobody will be told.
   bool Watch() { return (state_.fetch_or(kWaited, std::memory_order_acq_rel) & kDone) == 0; }
-  /// The same of a node that only an error concerns (FailureWatch).
+  /// A wait node that only an error wakes (FailureWatch) was hung on the slot. False: it is done,
+  /// and nobody will be told.
   bool WatchFailure() { return (state_.fetch_or(kFailureWaited, std::memory_order_acq_rel) & kDone) == 0; }
 
   /// For who found it without a reference, in a table that its end takes it out of. False: it is ending.
@@ -73,10 +74,11 @@ class Slot {
   std::uint32_t object_generation() const { return object_generation_; }
   bool stands_for_object() const { return (state_.load(std::memory_order_relaxed) & kObject) != 0; }
   static void SetReleaseHook(void (*released)(const Slot*)) { release_hook_.store(released); }
-  /// Its answer is made when somebody asks for it: `asked` of SetAskHook is told of the first.
+  /// Leaves the answer to be made when somebody asks for it: `asked` of SetAskHook is told of the
+  /// first.
   void AnswerWhenAsked() { state_.fetch_or(kAsleep, std::memory_order_relaxed); }
   static void SetAskHook(void (*asked)(const Slot*)) { ask_hook_.store(asked); }
-  /// The answer is needed: before it is waited for, with no lock held that a hook may take.
+  /// Asks for the answer: before it is waited for, with no lock held that a hook may take.
   void Ask() {
     if ((state_.load(std::memory_order_relaxed) & kAsleep) != 0) Rouse();
   }
@@ -95,7 +97,7 @@ class Slot {
   std::uint64_t started_by() const { return started_by_.load(std::memory_order_relaxed); }
   void set_started_by(std::uint64_t call) { started_by_.store(call, std::memory_order_relaxed); }
 
-  /// Its channel's observer's own; nullptr: not of a call that it knows.
+  /// What the observer of the slot's channel keeps here; nullptr: it does not know the call.
   void* observed = nullptr;
   /// Bytes the channel had been given when this call's frame ended: what was handed to the socket
   /// tells whether the call was sent. Guarded by the channel's mutex.
@@ -144,7 +146,7 @@ inline void FinishInto(Slot* slot, SlotList* waited) {
   }
 }
 
-/// One reference, given back at the end of the scope.
+/// Holds one reference to a slot, and gives it back at its own end.
 class SlotHold {
  public:
   explicit SlotHold(Slot* slot) : slot_(slot) {}

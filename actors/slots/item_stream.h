@@ -38,13 +38,15 @@ class ItemStream {
   ItemStream& operator=(const ItemStream&) = delete;
   ~ItemStream();
 
+  /// The next item came: fills its slot with a copy of it.
   void Put(std::uint16_t flags, std::string_view bytes, SlotList* finished);
-  /// The same of an item that takes so many bytes wherever it is, and which `fill` fills in; false from it: the slot
-  /// is answered later. False: nobody wants the item, and `fill` was not called.
+  /// The next item came: `fill` fills its slot, and it takes `bytes` wherever they lie. Where
+  /// `fill` returns false the slot is answered later. False: nobody wants the item; `fill` was not
+  /// called.
   bool PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished);
   /// An item whose `fill` returned false is here: its slot is filled.
   void Arrived(Slot* slot, SlotList* finished);
-  /// It never will be: its slot is filled with why.
+  /// An item whose `fill` returned false will never be here: its slot is filled with why.
   void Lost(Slot* slot, SlotList* finished);
   /// The call is made again, from its beginning; not after End.
   void Again();
@@ -53,9 +55,9 @@ class ItemStream {
   /// `flags` and `bytes` of the call's last frame, which are an error's or mean nothing.
   void End(std::uint16_t flags, std::string_view bytes, SlotList* finished);
 
-  /// Of a fixed number: the slot of value `i`. One reference for the caller.
+  /// Returns the slot of value `i` of a fixed number, with one reference for the caller.
   Slot* At(std::size_t i);
-  /// Of a stream: the slot of the next item, done or not. One reference for the caller.
+  /// Returns the slot of a stream's next item, done or not, with one reference for the caller.
   Slot* Front();
   /// The front's item was taken. False: it is not there yet, or the end is.
   bool Pop();
@@ -64,7 +66,7 @@ class ItemStream {
     std::uint64_t items = 0;
     std::uint64_t bytes = 0;
   };
-  /// Of all that was popped.
+  /// What was popped in all.
   Taken taken() const;
 
  private:
@@ -82,8 +84,8 @@ class ItemStream {
   const std::uint32_t count_;
   const NextId next_id_;
   mutable std::mutex mutex_;
-  std::deque<Item> slots_;   // of a stream: the last one is pending, or the end
-  std::size_t filled_ = 0;   // of a fixed number
+  std::deque<Item> slots_;   // a stream's: the last one is pending, or the end
+  std::size_t filled_ = 0;   // so many of a fixed number
   bool ended_ = false;
   std::size_t given_ = 0;     // by this making of the call
   std::size_t given_max_ = 0;  // by those before it

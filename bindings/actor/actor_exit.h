@@ -18,12 +18,13 @@ class ActorExit {
   ActorExit(const ActorExit&) = delete;
   ActorExit& operator=(const ActorExit&) = delete;
 
-  /// Of the error that is set, which stays set.
+  /// What the error that is set means for the actor whose method raised it.
   enum class How {
     kStays,    // it ends no actor
     kAnswers,  // exit_actor(), sys.exit(0): the error is the call's answer
     kCrashes,  // sys.exit() of another code: the call has no answer, like one whose process was killed
   };
+  /// Judges the error that is set, which stays set.
   static How HowRaised();
   /// Keeps the error that is set, which stays set, to be raised by serve().
   void KeepRaised();

@@ -36,12 +36,14 @@ struct AnswerTo {
 std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,
                          std::uint16_t* flags);
 
-/// One of several values as a frame, into an empty one; steals it. An error with it is that value's alone.
-/// Returns the same; sets the frame's flags.
+/// Writes one of several values into an empty frame; steals it. An error with it is that value's
+/// alone. Returns the bytes that it takes, wherever they are, with its frame; sets the frame's
+/// flags.
 std::uint64_t WriteItem(const AnswerTo& to, PyObject* value, actors::ByteBuffer& frame,
                         std::uint16_t* flags);
 
-/// The same as WriteReply for the call's last frame, after queueing those of its values where there are several.
+/// Appends the body of a call's last frame to `reply`; steals `result`, nullptr: an error is set.
+/// Where the caller wants several values, queues a frame for each of them first.
 void WriteAnswer(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,
                  std::uint16_t* flags);
 

@@ -17,7 +17,7 @@ namespace troupe::bindings {
 class LoopCalls;
 struct CallCoroutine;
 
-/// Those of one loop that are not over; not owned.
+/// The coroutines of one loop that are not over; not owned.
 struct CoroutineList {
   CallCoroutine* first = nullptr;
 };

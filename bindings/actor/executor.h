@@ -1,7 +1,7 @@
 // Runs calls on a Python object: the bindings' half of actors/server/call_server.h. Used with the GIL.
 //
-// Of itself an executor runs plain methods on the serving thread, one after the other. Those derived from it
-// take calls as DeferredCall: on threads (pool.h), on an event loop (loop.h).
+// By itself an executor runs plain methods on the serving thread, one after the other. Those
+// derived from it take calls as DeferredCall: on threads (pool.h), on an event loop (loop.h).
 #pragma once
 
 #include <Python.h>

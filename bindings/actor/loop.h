@@ -34,8 +34,8 @@ class LoopExecutor : public PyExecutor {
   void EndTurn();
 
  private:
-  const std::shared_ptr<LoopCalls> calls_;  // of no group
-  std::vector<std::shared_ptr<LoopApart>> apart_;  // of the others, in their order
+  const std::shared_ptr<LoopCalls> calls_;  // calls of methods in no group
+  std::vector<std::shared_ptr<LoopApart>> apart_;  // one for each group, in their order
 };
 
 }  // namespace troupe::bindings

@@ -23,7 +23,8 @@ class LoopApart : public std::enable_shared_from_this<LoopApart> {
   LoopApart& operator=(const LoopApart&) = delete;
 
   void Submit(DeferredCallPtr call);
-  /// One that has not begun is answered so; the others are asked on their thread. True: it was one that has not begun.
+  /// Cancels a call: one that has not begun is answered so, any other is asked on its thread. True:
+  /// it had not begun.
   bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive);
   /// No more calls are begun; the loop ends, unless a coroutine blocks it.
   void End();

@@ -18,14 +18,15 @@ namespace troupe::bindings {
 
 class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
  public:
-  /// `limit`: how many of them run at a time.
+  /// `limit`: how many calls run at a time.
   LoopCalls(int limit, PyObject* loop, std::shared_ptr<ActorExit> exit);
   ~LoopCalls();
   LoopCalls(const LoopCalls&) = delete;
   LoopCalls& operator=(const LoopCalls&) = delete;
 
   void Submit(DeferredCallPtr call);
-  /// One that waits is answered so; one that runs gets asyncio's cancellation. False: it is not here.
+  /// Cancels a call: one that waits is answered so, one that runs gets asyncio's cancellation.
+  /// False: it is not here.
   bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive);
   void BeginTurn() { in_turn_ = true; }
   void EndTurn();
@@ -50,7 +51,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
   void Hold(actors::CallerConnection& peer, bool first_step);
   bool CallFlushSoon();
 
-  actors::ConcurrencyGroups<DeferredCallPtr> group_;  // of one alone
+  actors::ConcurrencyGroups<DeferredCallPtr> group_;  // one group alone
   const std::shared_ptr<ActorExit> exit_;
   PyObject* create_task_ = nullptr;
   PyObject* call_soon_ = nullptr;

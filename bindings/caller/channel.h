@@ -21,7 +21,7 @@ struct CallKind {
   PyObject* method;           // str: its method, for people
   std::uint32_t returns = 1;  // how many values
   bool streams = false;
-  std::uint32_t ahead = 0;  // of a stream
+  std::uint32_t ahead = 0;  // most items of a stream not taken yet; 0: the limits'
 };
 
 /// Issues a call: `args` are `positional` values, then one for each of `keywords` (a tuple or

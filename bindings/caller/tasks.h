@@ -21,7 +21,7 @@ class PyTaskPool {
   PyTaskPool& operator=(const PyTaskPool&) = delete;
 
   const std::shared_ptr<actors::TaskPool>& pool() const { return pool_; }
-  /// Of that lane, nullptr: it is closed. Borrowed.
+  /// Returns the channel of a lane, borrowed; nullptr: the lane is closed.
   CallChannelObject* ChannelOf(actors::LaneId lane) const;
 
   actors::LaneId Open(nanobind::handle channel);

@@ -45,10 +45,11 @@ class ControlObject {
   bool Ask(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   void Send(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   nanobind::object NextPush(std::optional<double> timeout_s);
-  /// All that have come, a hundred at most; waits for the first.
+  /// Returns all pushes that have come, a hundred at most; waits for the first.
   nanobind::list NextPushes();
-  /// Also waits (a second at most) until every other thread has left its wait with the GIL in hand: one
-  /// that asked for the GIL while the interpreter ends would be unwound through C++ and end the process.
+  /// Closes the connection, and waits (a second at most) until every other thread has left its wait
+  /// with the GIL in hand: one that asked for the GIL while the interpreter ends would be unwound
+  /// through C++ and end the process.
   void Close();
 
   const client::ControlClient& client() const { return *client_; }

@@ -15,7 +15,8 @@ struct CallableCell {
   PyObject* callable = nullptr;
 };
 
-/// Calls it without arguments, if it is still there then; what it raises is reported as unraisable.
+/// Calls a cell's callable without arguments, if it is still there then; what it raises is reported
+/// as unraisable.
 class CallCallable : public actors::Completion {
  public:
   explicit CallCallable(std::shared_ptr<CallableCell> cell) : cell_(std::move(cell)) {}
@@ -25,13 +26,13 @@ class CallCallable : public actors::Completion {
   const std::shared_ptr<CallableCell> cell_;
 };
 
-/// Calls it without arguments, once; what it raises is reported as unraisable. Made and dropped with the GIL. Neither run nor
-/// dropped: only when the process ends, and then without the GIL; the callable goes with it.
+/// Calls a callable without arguments, once; what it raises is reported as unraisable. Made and
+/// dropped with the GIL; destroyed without being run or dropped only when the process ends.
 class CallOnce : public actors::Completion {
  public:
   explicit CallOnce(PyObject* callable) : callable_(Py_NewRef(callable)) {}
   void Run() override;
-  /// It is not wanted after all.
+  /// Lets go of the callable: the call is not wanted after all.
   void Drop() { Py_CLEAR(callable_); }
 
  private:

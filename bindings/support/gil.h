@@ -15,8 +15,9 @@ namespace troupe::bindings {
 void RetakeGil(PyThreadState* state);
 /// PyGILState_Ensure, for threads that are not Python's; does not return while the interpreter ends.
 PyGILState_STATE EnsureGil();
-/// The same for a thread that comes back inside Python code which C++ has called: first of nanobind's translators of
-/// exceptions, which gets that thread's unwinding as an empty one and would rethrow it.
+/// Waits for the end of the process on a thread that came back, while the interpreter ends, inside
+/// Python code that C++ had called. It is the first of nanobind's translators of exceptions: they
+/// get that thread's unwinding as an empty exception, and the next would rethrow it.
 void AwaitTheEndWhereUnwound(const std::exception_ptr& caught, void* payload);
 
 /// Without the GIL while it lives. On the thread that holds it.

@@ -34,7 +34,7 @@ class Running {
   RunningCall* const before_;
 };
 
-/// Of a call that begins: RunningCall::number.
+/// Returns the RunningCall::number of a call that begins.
 std::uint64_t NextCallNumber();
 /// Cancels what the call of that number has started and is not over: calls of actors, and tasks, with what those started.
 void CancelStartedBy(std::uint64_t number);

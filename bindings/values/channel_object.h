@@ -19,7 +19,7 @@ struct CallChannelObject {
   std::shared_ptr<CallableCell>* on_disconnect;  // what runs when the connection ends
   ShapeTable* shapes;
   PyObject* description;     // str
-  std::uint32_t generation;  // of forks: inert in a child
+  std::uint32_t generation;  // ForkGuard's when it was made: inert in a child
 };
 
 }  // namespace troupe::bindings

@@ -17,7 +17,7 @@ inline constexpr ErrorCode kTooManyPending{100};
 /// (TimeoutError, ConnectionError, ValueError, RuntimeError). nullptr with an error set if that
 /// fails.
 PyObject* NewRuntimeError(ErrorCode code, std::string_view text);
-/// Raises it.
+/// Sets the exception that NewRuntimeError makes as the Python error.
 void RaiseRuntimeError(ErrorCode code, std::string_view text);
 void RaiseStatus(const Status& status);
 
@@ -27,10 +27,11 @@ PyObject* TakeRaised();
 /// pickled exception (or None), type name, text, traceback. Never fails; an exception or traceback
 /// too large to send is cut. Returns the exception (a new reference).
 PyObject* AppendRaised(actors::ByteBuffer& out, std::size_t bytes_max);
-/// The same for `exception`.
+/// Appends `exception` as the body of a kFlagTaskError reply, cut if it is too large to send. Never
+/// fails.
 void AppendException(actors::ByteBuffer& out, PyObject* exception, std::size_t bytes_max);
-/// The exception to raise for such a body; a new reference, or nullptr with an error set. `of_argument`: the call was not
-/// made, since what makes one of its arguments raised that.
+/// Makes the exception to raise for the body of a kFlagTaskError reply; nullptr: an error is set.
+/// `of_argument`: the call was not made, since what makes one of its arguments raised that.
 PyObject* NewTaskError(std::string_view body, PyObject* method, PyObject* description, bool of_argument);
 
 void BindCallErrors(nanobind::module_& m);

@@ -17,7 +17,8 @@ struct Incoming {
   /// Registers all with their owners and maps the memory of `values`; waits for that at most kFetchMax. What can
   /// never be read raises where its value is made. False: an error is set.
   bool Fetch(const ProcessId& lender);
-  /// The same of a caller on another host, whose objects came here before (CallRunner::Prepare).
+  /// Takes over the objects of a caller on another host, which `came` here before the call runs
+  /// (CallRunner::Prepare). False: an error is set.
   bool FetchRemote(std::shared_ptr<actors::RemoteArguments> came);
   /// The next argument's value, where it is an object of another host; false: it is none. nullptr: an error is set.
   bool TakeRemote(std::string_view* bytes, PyObject** value) const;
@@ -26,7 +27,7 @@ struct Incoming {
   std::vector<store::ObjectId> refs;    // references inside arguments
 
  private:
-  /// They cannot be held here, and handles are good without.
+  /// Forgets which references came: they cannot be held here, and handles are good without.
   void LeaveLives();
 
   actors::Handles received_;

@@ -71,17 +71,19 @@ class Buffers {
   std::size_t bytes_ = 0;
 };
 
-/// The encoded size of such a value; its head comes in two pieces.
+/// The encoded size of a large value; its head comes in two pieces.
 std::size_t LargeSize(std::size_t head_bytes, const Buffers& buffers);
-/// Writes it to `at`, LargeSize bytes. Lets go of the GIL where that takes time.
+/// Writes a large value to `at`, LargeSize bytes. Lets go of the GIL where that takes time.
 void WriteLarge(char* at, std::string_view head, std::string_view more, const Buffers& buffers);
-/// As an object of this process, or as outgoing->writing; `refs`: what lies inside. False: an error is set.
+/// Stores a large value as an object of this process, or as outgoing->writing; `refs`: what lies
+/// inside. False: an error is set.
 bool StoreLarge(Outgoing* outgoing, actors::ByteBuffer& out, std::string_view head,
                 std::string_view more, const Buffers& buffers, actors::Handles refs);
 
 /// The value of an object. A new reference, or nullptr with an error set.
 PyObject* ValueOfObject(const store::ObjectId& id);
-/// The same of bytes in a frame. nullptr without an error: malformed.
+/// Makes a large value of its bytes in a frame. A new reference; nullptr: an error is set, or none
+/// is and the bytes are malformed.
 PyObject* ValueOfLargeBytes(std::string_view bytes);
 /// An object's bytes, copied into a frame if they are fewer than `below`. False: an error is set.
 bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::size_t below, bool* appended);

@@ -19,8 +19,8 @@ class Buffers;
 /// A new bytes object, protocol 5; nullptr with a Python error set. With `buffers`, large arrays are left out
 /// of it and put there; without `refs`, where Refs inside the value are put, there may be none.
 PyObject* Dumps(PyObject* value, Buffers* buffers = nullptr, actors::Handles* refs = nullptr);
-/// The inverse; `buffers`: a list of what was left out, or nullptr. Runs what the pickle says: only for bytes of
-/// an authenticated peer.
+/// Loads what Dumps wrote; `buffers`: a list of what was left out, or nullptr. Runs what the pickle
+/// says: only for bytes of an authenticated peer.
 PyObject* Loads(std::string_view pickle, PyObject* buffers = nullptr);
 
 /// The class that pickles (a new reference), nullptr with a Python error set: troupe.util.register_serializer
@@ -33,9 +33,11 @@ void MakeSmallArraysReadOnly();
 /// For troupe/_code/tensors.py: the buffer it gives next is one whose reader may write, to a copy of its own.
 void TakeWritable(PyObject* buffer);
 
-/// Calls it; Refs that it pickles are put into `refs`. A new reference, nullptr with a Python error set.
+/// Calls `callable`; Refs that it pickles are put into `refs`. A new reference, nullptr with a
+/// Python error set.
 PyObject* CallTakingRefs(PyObject* callable, actors::Handles* refs);
-/// Calls it; what it pickles is the runtime's to carry, and has no Refs but where CallTakingRefs is under way.
+/// Calls `callable`; what it pickles is the runtime's to carry, and has no Refs but where
+/// CallTakingRefs is under way.
 PyObject* CallPickling(PyObject* callable);
 /// Whether the runtime pickles in this thread, rather than the program by itself.
 bool RuntimePickles();
@@ -43,8 +45,10 @@ bool RuntimePickles();
 /// For Ref.__reduce__: where the pickling under way puts Refs. nullptr: it may have none, which TakeNestedRef then
 /// tells, once, as why the last Dumps failed.
 actors::Handles* TakingRefs();
-/// The same for what can do without.
+/// For what can do without Refs: where the pickling under way puts them. nullptr: it may have none,
+/// and does not fail for that.
 actors::Handles* TakingRefsIfAny();
+/// Whether TakingRefs returned nullptr since this was last asked.
 bool TakeNestedRef();
 
 }  // namespace troupe::bindings

@@ -18,7 +18,7 @@ struct RefObject {
   actors::Slot* slot;          // one reference
   CallChannelObject* channel;  // whose answer it is (a reference); nullptr: a local one
   PyObject* method;            // str, or nullptr for a local one
-  std::uint32_t generation;    // of forks: an inherited pending Ref is inert
+  std::uint32_t generation;    // ForkGuard's when it was made: an inherited pending Ref is inert
   bool listed;                 // wait() has met it in the list it looks through
 };
 

@@ -18,7 +18,8 @@ PyObject* ReduceRef(PyObject* ref, PyObject*);
 /// What stands in a pickle for an object, as a tuple: its name between hosts, which it is of those that `refs` holds, and
 /// what this process calls it, if that is another name. `refs` takes the caller's handle over. nullptr: an error is set.
 PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs);
-/// The inverse: a slot with one reference for the caller. nullptr: it is not known here, or an error is set.
+/// Borrows the object that a tuple of TakeNamed stands for: a slot with one reference for the
+/// caller. nullptr: it is not known here, or an error is set.
 actors::Slot* BorrowNamed(actors::ObjectStore& store, PyObject* names);
 
 /// While this lives, in this thread: what the n-th Ref that was taken out of the value that is being loaded stands for
@@ -30,9 +31,10 @@ class NamedRefs {
   ~NamedRefs();
   NamedRefs(const NamedRefs&) = delete;
   NamedRefs& operator=(const NamedRefs&) = delete;
-  /// That of this thread's innermost one, nullptr: it has none.
+  /// What this thread's innermost NamedRefs has for that Ref; nullptr: nothing.
   static const store::ObjectId* At(Py_ssize_t index);
-  /// Its slot, with a reference for the caller, where many are borrowed at once: the first time they all are. nullptr.
+  /// The slot of what At returns, with a reference for the caller; nullptr: there is none. Where
+  /// there are many, the first call borrows them all at once.
   static actors::Slot* TakeSlot(actors::ObjectStore& store, Py_ssize_t index);
 
  private:

@@ -21,14 +21,16 @@ struct Outgoing;
 /// Appends `value`, or where it is large what `outgoing` says instead. False: a Python error is set, and `out`
 /// is as long as before.
 bool EncodeValue(actors::ByteBuffer& out, PyObject* value, Outgoing* outgoing = nullptr);
-/// The same of one whose references were taken out of it already, named before it.
+/// Appends the names of `refs`, the references that were taken out of `value` already, and then
+/// `value`. False: a Python error is set.
 bool EncodeWithRefs(actors::ByteBuffer& out, PyObject* value, const actors::Handles& refs);
-/// An object of the store, by name.
+/// Appends the name of an object of the store.
 void AppendObjectName(actors::ByteBuffer& out, const store::ObjectId& id);
-/// The same, before it the references inside it. False: an error is set.
+/// Appends the names of `refs`, the references inside an object of the store, and then its own
+/// name. False: an error is set.
 bool AppendObjectWithRefs(actors::ByteBuffer& out, const store::ObjectId& id, const std::vector<store::ObjectId>& refs,
                           bool names_remote);
-/// The bytes of a large value (object_values.h). False: an error is set.
+/// Appends the bytes of a large value (object_values.h). False: an error is set.
 bool AppendLargeBytes(actors::ByteBuffer& out, std::string_view bytes);
 
 enum class Decoded {
@@ -38,7 +40,8 @@ enum class Decoded {
 };
 /// Reads the value at the front of `*bytes` and moves past it. `*value` is a new reference.
 Decoded DecodeValue(std::string_view* bytes, PyObject** value);
-/// The same of a value whose arrays lie in `buffers`, a list, and that names no objects.
+/// Reads a value whose arrays lie in `buffers`, a list, and that names no objects, from the front
+/// of `*bytes`, and moves past it. `*value` is a new reference.
 Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** value);
 /// What the first `count` of these values name: values that are objects, references inside values. False: malformed.
 bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::ObjectId>* values,

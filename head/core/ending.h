@@ -10,7 +10,7 @@
 //    verdict.h, whoever was heard first.
 // E3 The marker of an epoch that was told to stop is written when its last rank has ended, or the grace is
 //    over; another epoch begins only after that.
-//    Of a launch that timed out it also waits until every rank has said where it was (RankWhere), 2 s at most.
+//    After a timeout it also waits until every rank has said where it was (RankWhere), 2 s at most.
 // E4 A head that was started again and finds a failed rank, or a cancel, without a marker goes on from there:
 //    it asks anew, or tells to stop anew.
 #pragma once
@@ -34,7 +34,7 @@ Duration StopGrace(const Launch& launch);
 
 /// A rank of the current epoch has ended, and that is in the journal.
 void OnRankEnded(Turn& turn, Launch& launch);
-/// It failed for a reason that is not a rank's word.
+/// The current epoch failed for a reason that is not a rank's word.
 void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure);
 /// CANCELLED: at once where nothing runs, else when its ranks have ended; a second order only takes time away.
 void StopLaunch(Turn& turn, Launch& launch, const StopOrder& order);
@@ -45,7 +45,7 @@ void LoseReservation(Turn& turn, Launch& launch, const Node& node, const std::st
 void OnRanksSeen(Turn& turn, Node& node, const wire::RanksSeen& message);
 /// Where a rank of a launch that timed out was.
 void OnRankWhere(Turn& turn, Node& node, const wire::RankWhere& message);
-/// Its word is not waited for any more.
+/// No ending waits any more for the word of this node.
 void ForgetNodeInEndings(Turn& turn, const NodeId& node);
 /// A node is back: what it was told or asked and may not have heard.
 void ResumeEndingOn(Turn& turn, const Launch& launch, const NodeId& node);

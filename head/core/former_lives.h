@@ -21,7 +21,7 @@ namespace troupe::head {
 Instant FencedAt(const Turn& turn, const Node& lost);
 /// Whether an actor that waits for its next life may still run in the one before.
 bool MayStillRun(const Turn& turn, const Actor& actor);
-/// Of one that may: what is waited for.
+/// Says, for people, what an actor waits for whose former life may still run.
 std::string FormerLifeText(const Turn& turn, const Actor& actor);
 /// The node was lost without a verdict, or is when the head starts: who waits for its fence looks again then.
 void AwaitFence(Turn& turn, const Node& lost);

@@ -32,11 +32,12 @@ class HeadCore {
   HeadCore(const HeadCore&) = delete;
   HeadCore& operator=(const HeadCore&) = delete;
 
-  /// One row of the journal, in order, before Start.
+  /// Takes in one row of the journal, in order, before Start.
   void Replay(const Row& row);
   /// A new incarnation begins: everything journaled gets a full lease.
   Effects Start(Instant now, std::uint64_t wall_us);
-  /// One input. Never blocks; cost is that of the reducer it reaches.
+  /// Takes in one input and returns what follows from it. Never blocks; cost is that of the reducer
+  /// it reaches.
   Effects Handle(const Input& input, Instant now, std::uint64_t wall_us);
 
   /// For the shell's authentication and for checkers; changes only in Handle.

@@ -21,7 +21,8 @@ struct Holding {
   placement::Resources amount;
   GroupId parent;  // nil: taken from the node itself
   HoldingState state = HoldingState::kAsked;
-  placement::Resources lent;  // of it, to whoever the node gives it, until it is wanted back
+  /// How much of `amount` is lent to whoever the node gives it, until it is wanted back.
+  placement::Resources lent;
 
   placement::Resources takes() const {
     placement::Resources rest = amount;
@@ -41,15 +42,15 @@ class Holdings {
   std::size_t count(const Lease& lease) const { return map_.count(lease); }
   std::size_t size() const { return map_.size(); }
   bool empty() const { return map_.empty(); }
-  /// Of all that is taken from the node itself, less what is lent. More than the node has where a lender is back and
-  /// somebody still uses what it had lent.
+  /// The sum of what is taken from the node itself, less what is lent: more than the node has where
+  /// a lender is back and somebody still uses what it had lent.
   const placement::Resources& taken() const { return taken_; }
   bool HasInside(const GroupId& parent) const { return inside_.count(parent) > 0; }
 
   /// A reservation that is asked for, or more of one.
   void Add(const Lease& lease, const GroupId& parent, const placement::Resources& amount);
   void SetState(const Lease& lease, HoldingState state);
-  /// So much of it is free until its node says otherwise; of no more than it is.
+  /// So much of a reservation, at most all, is free until its node says otherwise.
   void Lend(const Lease& lease, const placement::Resources& lent);
   const_iterator erase(const_iterator at);
   bool erase(const Lease& lease);

@@ -36,7 +36,8 @@ struct SessionOpened {
   std::string host;
   bool local = false;  // same host and user, by Unix socket
   TokenId token;  // by which it, or the certificate it showed, came; nil: none
-  std::string issued_key_hash;  // of the certificate this session was given; empty: none was
+  /// SHA-256 of the key that this session was given a certificate for; empty: it was given none.
+  std::string issued_key_hash;
 };
 struct SessionClosed {
   SessionId session;

@@ -43,7 +43,7 @@ struct CoreOptions {
   Duration cancel_grace = std::chrono::seconds(5);
   /// How long a remote client may be away before what it owns ends; local ones have none.
   Duration client_grace = std::chrono::seconds(5);
-  /// The same after the head itself was away.
+  /// How long any owner may be away after the head itself was, before what it owns ends.
   Duration restart_grace = std::chrono::seconds(30);
   Duration retry_first = std::chrono::milliseconds(50);
   Duration retry_max = std::chrono::seconds(2);

@@ -24,8 +24,8 @@ inline constexpr std::size_t kSpeakers = 6;
 
 enum class May : std::uint8_t {
   kNever,
-  kOwn,  // of what is its own (roles.h: Owns)
-  kAny,  // of what is another's too
+  kOwn,  // with what is its own (roles.h: Owns)
+  kAny,  // with what is another's, too
 };
 
 struct RoleRow {

@@ -17,10 +17,10 @@ namespace troupe::head {
 
 void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode& message);
 void OnHeartbeat(Turn& turn, Node& node, const wire::Heartbeat& message);
-/// Of nodes that are gone, and of keys of nodes: so many are remembered, the latest.
+/// How many nodes that are gone, and how many keys of nodes, are remembered: the latest.
 inline constexpr std::size_t kDeadNodesMax = 1000;
 inline constexpr std::size_t kNodeKeysMax = 20'000;
-/// A node that is gone, or one that never came, with its key.
+/// Forgets a node that is gone, or one that never came, with its key.
 void ForgetNode(Turn& turn, const NodeId& id);
 /// Any word of a node's session renews its lease.
 void Heard(Turn& turn, Node& node);

@@ -13,7 +13,8 @@
 
 namespace troupe::head {
 
-/// Of a SubmitLaunch that was found acceptable; the caller answers. The launch lives in the state.
+/// Begins the run of a SubmitLaunch that was found acceptable; the caller answers. The launch lives
+/// in the state.
 Launch& BeginRun(Turn& turn, const Request& request, const wire::SubmitLaunch& message);
 /// Something changed about the nodes: runs that have theirs go on, the others' watchers hear how many.
 void CountNodesOfRuns(Turn& turn);

@@ -40,7 +40,7 @@ struct Node {
   Resources total;
   bool dead = false;
   bool draining = false;
-  std::string why;  // of death or draining
+  std::string why;  // it is dead, or draining
   bool ended = false;      // it is dead, and all that it ran with it
   Instant heard_at{};      // before it was lost, by the clock of ...
   std::string heard_boot;  // ... this boot of the head's host
@@ -53,7 +53,7 @@ struct Node {
   bool leaving = false;  // its worker ends what it has, and starts nothing more
   bool local = false;  // on the head's host: no network lies between
   Instant last_heard{};
-  PeerInquiry inquiry;  // of its peers, while it is silent
+  PeerInquiry inquiry;  // what its peers are asked, while it is silent
   char worker_state = 0;  // what its process was seen to do then, on this host: a letter of proc_pid_stat(5)
   bool zygote_ready = false;
   std::vector<std::string> preimports;  // as in Heartbeat
@@ -67,7 +67,7 @@ using QueueKey = std::tuple<std::int64_t, std::uint64_t, GroupId>;  // less the 
 struct Group {
   // durable
   wire::GroupSubmitted spec;
-  std::uint64_t order = 0;  // of submission
+  std::uint64_t order = 0;  // its place among all that were submitted
   wire::GroupState state = wire::GroupState::kPending;
   std::uint64_t attempt = 0;
   bool attempting = false;
@@ -135,7 +135,7 @@ struct Launch {
   std::uint64_t order = 0;
   wire::LaunchState phase = wire::LaunchState::kQueued;
   std::uint64_t epoch = 0;
-  std::uint64_t attempt = 0;  // of the group, for this epoch
+  std::uint64_t attempt = 0;  // the group's, for this epoch
   std::vector<Rank> ranks;
   std::vector<NodeId> nodes;  // by node rank
   wire::RosterPublished roster;
@@ -156,7 +156,7 @@ struct Launch {
   std::set<Route> watchers;
   Instant started{};
   Ending ending;
-  std::uint32_t nodes_there = 0;  // of a run, last time they were counted
+  std::uint32_t nodes_there = 0;  // how many of a run's, when last counted
 
   bool open() const { return !marker.has_value(); }
   bool on_nodes() const {
@@ -194,13 +194,14 @@ struct Actor {
   bool former_ended = false;  // the life before the one it waits for
   // volatile
   std::set<Route> watchers;
-  std::uint64_t lends = 0;  // of its CPUs, while its tasks wait
+  std::uint64_t lends = 0;  // how many of its CPUs, while its tasks wait
   bool missing = false;  // its re-joined node did not report it
   bool former_gone = false;  // as former_ended, learnt since it died
   wire::ActorAddress awaits_at;  // where the process of that incarnation waits for what its maker is to bring
 
   bool live() const { return state != wire::ActorState::kDead; }
-  /// It may still run, but its end is decided: its name is free (AN-1), and it is not started again.
+  /// Whether an actor may still run, but its end is decided: its name is free (AN-1), and it is not
+  /// started again.
   bool ending() const { return doomed || unwanted; }
 };
 /// (scope, namespace, name); scope nil: the cluster's. Of actors that live and are not ending.
@@ -209,7 +210,7 @@ using ActorName = std::tuple<LaunchId, std::string, std::string>;
 struct Value {
   std::uint64_t version = 0;
   std::string bytes;
-  OwnerId line;  // of who wrote it first
+  OwnerId line;  // whose it is: who wrote it first
 };
 using ValueKey = std::pair<std::string, std::string>;  // scope, key
 inline std::size_t BytesOf(const ValueKey& key, const std::string& bytes) {
@@ -223,7 +224,7 @@ struct Session {
   bool local = false;
   bool left = false;  // said Goodbye
   TokenId token;  // by which it, or the certificate it showed, came; nil: none
-  NodeId node;        // of a registered worker
+  NodeId node;        // a registered worker's
 };
 struct Owner {
   SessionId session;  // nil: away
@@ -233,11 +234,11 @@ struct Owner {
 /// What a pass over the queue leaves for the next one (schedule.cc).
 struct QueueMemory {
   std::uint64_t round = 1;   // within one, who found no room finds none
-  std::uint64_t growth = 0;  // of the cluster's index, when it began
+  std::uint64_t growth = 0;  // the cluster index's, when the last pass began
   GroupId keeper;            // who waits first and keeps a place
   placement::Plan kept;
   Instant kept_at{};
-  std::set<QueueKey> open;  // of State::waiting_groups: all but those that only another round has news for
+  std::set<QueueKey> open;  // State::waiting_groups but those that only another round has news for
   std::uint64_t gone_over = 0;  // the round in which a pass looked at all of them
   Instant keep_due = Instant::max();  // when one of the others may keep a place
 };
@@ -266,7 +267,7 @@ struct State {
   std::uint64_t incarnation = 0;
   std::uint64_t orders = 0;
   std::map<NodeId, Node> nodes;
-  std::map<std::string, NodeId> node_names;  // of the living
+  std::map<std::string, NodeId> node_names;  // the living alone
   std::map<NodeId, std::string> node_keys;  // SHA-256 of the key of a node's newest certificate
   std::deque<NodeId> dead_nodes;  // in the order of their deaths
   std::map<GroupId, Group> groups;
@@ -285,17 +286,19 @@ struct State {
   std::set<QueueKey> waiting_inside;  // for one in another group
   std::set<LaunchId> waiting_runs;  // STARTING, of mode command
   std::map<ValueKey, Value> values;
-  std::size_t values_bytes = 0;  // of them all, with their keys
-  RecentWrites recent_writes;  // of values
+  std::size_t values_bytes = 0;  // what all `values` take, with their keys
+  RecentWrites recent_writes;  // the requests that wrote to `values`
   std::map<TokenId, wire::TokenWritten> tokens;
   std::uint64_t lived_us = 0;      // that heads of this state have run, when that was last noted (TimePassed)
   std::uint64_t seen_wall_us = 0;  // what the host's clock said then; 0: never noted
   // volatile
   std::map<SessionId, Session> sessions;
   std::map<OwnerId, Owner> owners;
-  std::map<ProcessId, std::pair<LaunchId, std::uint32_t>> rank_processes;  // of open launches: Rank::process
+  /// Ranks of open launches by Rank::process.
+  std::map<ProcessId, std::pair<LaunchId, std::uint32_t>> rank_processes;
   EventHistory history;  // for who asks what has happened
-  std::map<OwnerId, Route> output_routes;  // of programs that show output, while they are reached (outputs.h)
+  /// Ways to programs that show output, while they are reached (output_routes.h).
+  std::map<OwnerId, Route> output_routes;
   std::set<Route> task_owners;  // who has said that it has tasks, while it is reached (task_lists.h)
   std::deque<TaskListing> task_listings;  // under way, the oldest first
   Timers timers;
@@ -308,14 +311,17 @@ struct State {
   Instant heard_again{};  // when that ended
   std::uint64_t questions = 0;  // rounds of peers asked, since this head started
   bool dirty = false;  // something changed that may let a waiting request be placed
-  placement::ClusterIndex cluster;  // of living nodes, but for those in `changed_nodes`: ask ClusterOf
+  /// The living nodes, but for those in `changed_nodes`: ask ClusterOf.
+  placement::ClusterIndex cluster;
   std::set<NodeId> changed_nodes;
   QueueMemory queue;
   std::set<std::pair<OwnerId, ActorId>> leased_actors;  // that live, by who made them
   RoomWanted room_wanted;
 
-  /// It waits now, or no longer.
+  /// Lists a group that waits from now on, in the cluster's queue or among those inside another
+  /// group.
   void Enqueue(const Group& group);
+  /// Takes a group that waits no longer from those lists.
   void Dequeue(const Group& group);
 };
 

@@ -13,7 +13,7 @@
 
 namespace troupe::head {
 
-/// Of an actor or a placement group: "called 'name' in namespace 'space'".
+/// Says what an actor or a placement group is called: "called 'name' in namespace 'space'".
 std::string Called(const std::string& name, const std::string& space);
 /// Why a node is dead, or takes nothing new: in a clause, without its state. Empty: nothing is wrong with it.
 std::string WhatIsWrong(const Turn& turn, const Node& node);
@@ -36,7 +36,7 @@ class Scope {
   std::unique_ptr<placement::ClusterIndex> own_;
   placement::ClusterIndex* nodes_;
 };
-/// Of what is inside `parent`; null: of the cluster.
+/// The nodes that a request inside `parent` may use; null: the cluster's.
 Scope ScopeIn(Turn& turn, const Group* parent);
 /// Whether what no node can hold now waits for one that joins; `asked` for by who makes it, or the cluster's policy. Never inside a
 /// launch: no node joins what it has reserved.
@@ -50,7 +50,8 @@ placement::Request RequestOf(const wire::LaunchSpec& spec);
 
 /// Why a waiting group waits, in one line; empty when it does not.
 std::string WaitingFor(Turn& turn, const Group& group);
-/// The same in full: a line per group of equal nodes, who is before it, what its last attempt met.
+/// Why a waiting group waits, in full: a line per group of equal nodes, who is before it, what its
+/// last attempt met; empty when it does not wait.
 std::string WhyWaiting(Turn& turn, const Group& group);
 /// How many top-level requests are before it in the queue.
 std::uint32_t QueuePlace(const Turn& turn, const Group& group);

@@ -28,12 +28,14 @@ class Waits {
  public:
   static constexpr std::size_t kWaitsMax = 10'000;
 
-  /// Its number, by which Take ends it; nullopt: this peer leaves too many waiting.
+  /// Adds one that waits, and returns its number, by which Take ends it; nullopt: this peer leaves
+  /// too many waiting.
   std::optional<std::uint64_t> Add(const Waiter& waiter);
   std::optional<Waiter> Take(std::uint64_t number);
-  /// All that wait for this launch, in the order in which they came.
+  /// Takes out all that wait for this launch, in the order in which they came.
   std::vector<Waiter> TakeOf(const LaunchId& launch);
-  /// Those of a process behind a session; of the whole session where `process` is null.
+  /// Drops the waits of a process behind a session; those of the whole session where `process` is
+  /// null.
   void Drop(const SessionId& session, const ProcessId* process);
   std::size_t size() const { return waiters_.size(); }
 

@@ -18,14 +18,14 @@ namespace troupe::head {
 
 struct WalVerdict {
   std::uint64_t good_frames = 0;   // before the first bad one
-  std::uint64_t good_bytes = 0;    // of the file, up to there
+  std::uint64_t good_bytes = 0;    // the file's, up to there
   std::uint64_t stranded = 0;      // good frames behind a bad one, up to the last that commits
   bool sound() const { return stranded == 0; }
 };
 
 /// Pure: the verdict on a log's bytes. Too short for a header, or none of ours: no frames.
 WalVerdict ScanWal(std::string_view bytes);
-/// The file's; no file: no frames.
+/// The verdict on a log file; no file: no frames.
 StatusOr<WalVerdict> ScanWalFile(const std::string& path);
 
 }  // namespace troupe::head

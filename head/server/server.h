@@ -83,12 +83,12 @@ class Server {
   std::map<SessionId, std::shared_ptr<net::Connection>> sessions_;
   async::Scope scope_;
   async::Timer timer_;
-  net::Validity shown_;   // of the certificate that new connections see
+  net::Validity shown_;   // how long the certificate that new connections see is good
   Instant next_renewal_;  // after one that failed
   Seldom refused_;
   bool ended_ = false;
   bool low_space_ = false;
-  std::vector<Row> rows_;     // of this batch
+  std::vector<Row> rows_;     // this batch's
   bool plan_wanted_ = false;  // at its end
   bool end_posted_ = false;
   std::uint64_t since_snapshot_ = 0;  // rows that a start would read besides one

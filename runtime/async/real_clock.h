@@ -9,7 +9,7 @@ namespace troupe::async {
 
 class RealClock final : public Clock {
  public:
-  /// One for whoever needs a reference; it lives as long as the process.
+  /// Returns a clock for whoever needs a reference; it lives as long as the process.
   static const RealClock& Shared();
 
   Instant Now() const override;

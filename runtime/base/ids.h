@@ -30,7 +30,7 @@ struct Id128 {
 
 /// 32 lower-case hex digits.
 std::string IdToHex(const Id128& id);
-/// The inverse; nullopt for any other length or digit (upper case is refused too).
+/// Reads what IdToHex writes; nullopt for any other length or digit (upper case is refused too).
 std::optional<Id128> IdFromHex(std::string_view text);
 
 template <class Tag>

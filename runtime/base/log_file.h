@@ -15,7 +15,8 @@ inline constexpr std::uint64_t kLogBytesLeast = 16u << 10;
 /// Halves the regular file `fd`, open for writing, when it is over `bytes_max` (at least
 /// kLogBytesLeast). Returns how many bytes went; 0 also when the system refused.
 std::uint64_t HalveLogFile(int fd, std::uint64_t bytes_max);
-/// The same for a file that others append to, and a line in this process's own log that says so.
+/// Halves the file at `path`, to which others append, when it is over `bytes_max`, and says so in
+/// this process's own log. Does nothing where there is none.
 void HalveLogFile(const std::string& path, std::uint64_t bytes_max);
 
 }  // namespace troupe

@@ -1,8 +1,8 @@
 // The id under which a rank of a launch is called as an actor.
 //
-// The same for every asker and different for every epoch, so that a worker, which names its ranks in
-// addresses, and the head, which says in their certificates who they are, agree without a message.
-// Pure.
+// Every asker gets an equal one, and every epoch has another, so that a worker, which names its
+// ranks in addresses, and the head, which says in their certificates who they are, agree without a
+// message. Pure.
 #pragma once
 
 #include <cstdint>

@@ -64,13 +64,14 @@ std::string MessageOf(const Status& status);
     ::troupe::Status troupe_status = (expr);       \
     if (!troupe_status.ok()) return troupe_status; \
   } while (false)
-/// The same inside a coroutine.
+/// Returns from the enclosing coroutine when `expr` (a Status) is an error.
 #define TROUPE_CO_TRY(expr)                           \
   do {                                                \
     ::troupe::Status troupe_status = (expr);          \
     if (!troupe_status.ok()) co_return troupe_status; \
   } while (false)
-/// Assigns the value of `expr` (a StatusOr) to `lhs`, or returns its error.
+/// Assigns the value of `expr` (a StatusOr) to `lhs`, or returns its error; in a coroutine it is
+/// TROUPE_CO_ASSIGN.
 #define TROUPE_ASSIGN(lhs, expr) \
   TROUPE_ASSIGN_IMPL(TROUPE_CONCAT(troupe_result_, __LINE__), lhs, expr, return)
 #define TROUPE_CO_ASSIGN(lhs, expr) \

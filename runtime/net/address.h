@@ -17,7 +17,7 @@ inline constexpr std::size_t kUnixPathBytesMax = 107;
 struct Address {
   std::string host;  // name or number, without brackets; empty for a Unix socket
   std::uint16_t port = 0;
-  std::string path;  // of a Unix socket
+  std::string path;  // a Unix socket's; empty for TCP
 
   bool is_unix() const { return !path.empty(); }
   /// The text form that ParseAddress takes.

@@ -40,7 +40,7 @@ class Authority {
   /// malformed, is not signed by its own key, or its key is not Ed25519. `token` let that one in; nil: none did.
   StatusOr<std::string> Issue(std::string_view signing_request, wire::Role role, const Id128& id,
                               std::uint64_t now_us, const TokenId& token = TokenId()) const;
-  /// The same for a key at hand (the head's own certificate), with a chosen life.
+  /// Makes a certificate for a key at hand (the head's own), with a chosen life, in PEM.
   StatusOr<std::string> IssueFor(const PrivateKey& subject, wire::Role role, const Id128& id,
                                  std::uint64_t now_us, std::uint64_t lifetime_us) const;
 

@@ -30,7 +30,7 @@ struct ServerNamePeek {
 /// What the first bytes of a connection, `bytes`, say.
 ServerNamePeek ParseClientHello(std::string_view bytes);
 
-/// The same for what is waiting in `socket` now (MSG_PEEK; never blocks). kConnection when the peer
+/// What the bytes that wait in `socket` now say (MSG_PEEK; never blocks). kConnection when the peer
 /// is gone. `available` receives the number of bytes looked at.
 StatusOr<ServerNamePeek> PeekServerName(int socket, std::size_t* available = nullptr);
 

@@ -15,9 +15,10 @@ namespace troupe::net {
 
 inline constexpr std::size_t kSmallFileBytesMax = 64 * 1024;
 
-/// kNotFound when there is none; kTooLarge over 64 KiB.
+/// Reads a file whole. kNotFound when there is none; kTooLarge over 64 KiB.
 StatusOr<std::string> ReadSmallFile(const std::string& path);
-/// The same for a key or a token; kInvalid when group or others can read the file.
+/// Reads the file of a key or a token whole. kNotFound when there is none; kTooLarge over 64 KiB;
+/// kInvalid when group or others can read it.
 StatusOr<Secret> ReadSecretFile(const std::string& path);
 /// Makes a new file, mode 0600, synced; kAlreadyExists when the path is taken.
 Status CreateSecretFile(const std::string& path, const Secret& bytes);

@@ -64,7 +64,7 @@ struct Admitted {
   TokenId token;  // that was shown, now or for the certificate; nil: none
   SessionId session;
   std::string issued_key_hash;  // SHA-256 of the key a certificate was issued for; empty: none was
-  std::uint16_t version = 0;  // of the protocol, for this session
+  std::uint16_t version = 0;  // the protocol's, for this session
 };
 
 /// Whether the sender of `hello` is let in, and as whom. Pure but for the new ids it draws.

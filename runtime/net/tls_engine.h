@@ -63,8 +63,10 @@ class TlsEngine {
   void Shutdown();
 
   bool HasOutgoing() const;
+  /// Takes out all ciphertext that is for the peer.
   std::string TakeOutgoing();
-  /// The same into a buffer, for a path that must not allocate; how much of it was filled.
+  /// Moves ciphertext that is for the peer into a buffer, for a path that must not allocate;
+  /// returns how much of it was filled.
   std::size_t TakeOutgoing(char* into, std::size_t size);
 
   /// Valid once established.

@@ -13,7 +13,7 @@ namespace troupe::os {
 /// What becomes of a folder that is there already and that others may enter.
 enum class IfOpen {
   kClose,     // closed to others, but refused where they may write to it and it has something in it
-  kLeave,     // the same, but one that they may only read, and that has something in it, stays as it is
+  kLeave,     // as kClose, but one that they only may read, with something in it, stays as it is
   kCloseAny,  // closed to others: it lies in a private folder, so that nobody else can have written to it
 };
 
@@ -22,7 +22,8 @@ enum class IfOpen {
 /// write to need the sticky bit: else others could put one of theirs in its place (`troupe/_cluster/folders.py` is
 /// the same for Python). Errors say what is wrong with which folder, and what to do.
 Status MakePrivateDirectory(const std::string& path, IfOpen if_open = IfOpen::kClose);
-/// The same for the folder of Unix sockets: its errors name the variable that chooses it, too.
+/// Makes the folder of Unix sockets by MakePrivateDirectory; errors also name the variable that
+/// chooses it.
 Status MakeSocketDirectory(const std::string& path);
 /// Makes `path` and its missing parents with mode 0700; looks at nothing that is there.
 Status MakeDirectories(const std::string& path);

@@ -19,7 +19,7 @@ Memory ReadMemory();
 std::uint64_t ResidentBytes(pid_t pid);
 
 /// Whom the kernel ends first when memory runs out: a process with +500 as if it used a half of all memory more than it does.
-/// One inherits its parent's. 0 where it cannot be read.
+/// A process inherits its parent's. 0 where it cannot be read.
 int OomScore(pid_t pid);
 /// False where the system refuses: for a process of somebody else, or to go below what a privileged one has set.
 bool SetOomScore(pid_t pid, int score);

@@ -78,12 +78,13 @@ class Pool {
   /// What the worker and the readers are to be told, in this order.
   std::vector<CloseSegment> TakeClosed();
 
-  /// Of a segment that is open: a duplicate that the caller sends and closes; and its bytes.
+  /// Duplicates the descriptor of an open segment, for the caller to send and close; `*bytes` gets
+  /// the segment's size.
   StatusOr<UniqueFd> DescriptorOf(std::uint32_t segment, std::uint64_t* bytes) const;
 
   struct Figures {
-    std::uint64_t bytes = 0;       // of segments in memory
-    std::uint64_t disk_bytes = 0;  // of those on a disk
+    std::uint64_t bytes = 0;       // all segments' in memory
+    std::uint64_t disk_bytes = 0;  // all segments' on a disk
     std::size_t segments = 0;
     std::size_t in_use = 0;        // slots
     std::uint64_t made = 0;        // segments ever, spares included

@@ -23,11 +23,11 @@ namespace troupe::store {
 
 class Segment {
  public:
-  /// `bytes`: a multiple of 2 MiB. kTooLarge when the system has no memory, descriptors or
-  /// addresses left.
+  /// Makes one in memory. `bytes`: a multiple of 2 MiB. kTooLarge when the system has no memory,
+  /// descriptors or addresses left.
   static StatusOr<Segment> Create(std::uint64_t bytes);
-  /// The same on a disk: the file has no name, and whoever gets its descriptor can only read. The kernel keeps in memory
-  /// what is used of it, and has room for the rest.
+  /// Makes one on a disk: its file has no name, and whoever gets its descriptor can only read. The
+  /// kernel keeps in memory what is used of it, and has room for the rest.
   static StatusOr<Segment> CreateOnDisk(const std::string& folder, std::uint64_t bytes);
 
   Segment(Segment&& other) noexcept;

@@ -15,12 +15,13 @@ namespace troupe::store {
 /// The folder that holds them where nothing else is said: the first of /var/tmp and /tmp that lies on a disk; empty: none
 /// does.
 std::string DefaultSpillFolder();
-/// Room for so many bytes, reserved: writing there does not fail for want of it. kTooLarge: a twentieth of the disk would
-/// not stay free, or it, or a limit of this user or process, has no room; kInvalid: the folder is of no use.
+/// Makes a file with room for so many bytes, reserved: writing there does not fail for want of it.
+/// kTooLarge: a twentieth of the disk would not stay free, or it, or a limit of this user or
+/// process, has no room; kInvalid: the folder is of no use.
 StatusOr<UniqueFd> MakeSpillFile(const std::string& folder, std::uint64_t bytes);
-/// The same file once more, for reading only. kInternal: there is no /proc.
+/// Opens a spill file once more, for reading only. kInternal: there is no /proc.
 StatusOr<UniqueFd> ReadingOf(const UniqueFd& file);
-/// Whether `fd` is such a file, of this user, as ReadingOf gives it.
+/// Whether `fd` is a spill file of this user's, opened for reading only by ReadingOf.
 bool IsSpillFile(int fd);
 
 }  // namespace troupe::store

@@ -18,12 +18,14 @@ namespace troupe::wire {
 /// Errors: kTooLarge when it would exceed kBodyBytesMax or a list kListMax. `before` and `behind`: so many zeros around it.
 StatusOr<std::string> EncodeBody(const Message& message, std::size_t before = 0, std::size_t behind = 0);
 
-/// The inverse. `bytes` may have any alignment (an unaligned body is copied once). Errors: kInvalid
-/// naming the defect. The result's attachment is empty.
+/// Reads what EncodeBody wrote. `bytes` may have any alignment (an unaligned body is copied once).
+/// Errors: kInvalid naming the defect. The result's attachment is empty.
 StatusOr<Message> DecodeBody(std::string_view bytes);
 
-/// The same for an event of the head's journal: everything but its attachment.
+/// The bytes of an event of the head's journal without its attachment. kTooLarge: over
+/// kBodyBytesMax, or a list over kListMax.
 StatusOr<std::string> EncodeEvent(const Event& event);
+/// Reads what EncodeEvent wrote; the attachment is empty. kInvalid, naming the defect.
 StatusOr<Event> DecodeEvent(std::string_view bytes);
 
 }  // namespace troupe::wire

@@ -265,7 +265,7 @@ class HeadFixture : public ::testing::Test {
   std::uint64_t wall_at_zero_us_ = 100'000'000'000;  // changed by a clock that jumps
   Prng random_{42};
   CountingMint mint_;
-  CoreOptions options_;  // of the next Boot
+  CoreOptions options_;  // the next Boot's
   std::unique_ptr<HeadCore> core_;
   std::vector<wire::Event> durable_;
   std::vector<Row> pending_;
@@ -276,7 +276,7 @@ class HeadFixture : public ::testing::Test {
   std::optional<Instant> wake_at_;
   bool auto_commit_ = true;
   std::uint64_t sessions_ = 0;
-  std::uint64_t timeout_ms_ = 0;  // of what is submitted
+  std::uint64_t timeout_ms_ = 0;  // what is submitted has it
   std::uint64_t requests_ = 0;
 };
 

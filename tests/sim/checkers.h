@@ -52,7 +52,7 @@ class Checker {
   /// The journal of a head that starts is what was durable.
   void OnReplay(std::uint64_t rows);
 
-  /// One line of the trace, when it is wanted.
+  /// Prints one line of the trace, when it is wanted.
   void Note(std::string_view what, std::string_view detail);
   void set_verbose(bool verbose) { verbose_ = verbose; }
   /// Whether the head's policy lets it end launches for others.

@@ -28,7 +28,8 @@ class ClientHost {
   void KillActors();
   /// Nothing of its actors is left, as it is told.
   bool killed() const { return ended_ || actors_.empty(); }
-  /// Of an actor's process that waits with its constructor for what its maker is to bring.
+  /// Brings an actor's process, which waits with its constructor for that, what its maker is to
+  /// bring.
   std::function<void(const ProcessId&)> bring;
   void End();
   void ResetLink() {

@@ -37,12 +37,12 @@ struct FaultPlan {
   unsigned duplicate_permille = 0;
   unsigned process_crash_permille = 0;
   unsigned fork_failure_permille = 0;
-  unsigned snapshot_permille = 0;  // of commits
+  unsigned snapshot_permille = 0;  // commits with one
   Duration join_most{};            // the last of the workers joins then
   unsigned stubborn_permille = 0;  // processes that only SIGKILL ends
   bool preempts = false;           // the head, by priority
   Duration constructor_most{};     // slowest start of a caller's actor
-  unsigned actor_crash_permille = 0;  // of those that are alive
+  unsigned actor_crash_permille = 0;  // actors that are alive
   Duration commit_most{};          // slowest commit
   Duration latency_most{};
 };
@@ -51,9 +51,9 @@ struct Workload {
   std::size_t workers = 2;
   std::size_t clients = 2;
   std::size_t launches = 4;
-  std::size_t writes = 0;  // of values, by every client
-  std::uint64_t priorities = 1;  // of launches: so many different ones
-  std::size_t actors = 0;        // of each client, that are started again
+  std::size_t writes = 0;  // how many values every client writes
+  std::uint64_t priorities = 1;  // how many different ones launches have
+  std::size_t actors = 0;        // how many each client has, that are started again
   Duration chaos{};  // no fault begins after it
 };
 

@@ -3,8 +3,9 @@
 // Pure; view: one node. StartActor -> process -> ActorReady -> ActorStarted; its end, whatever the
 // cause, is one ActorEnded after exit and drained channel. Both are kept until the head has them
 // (outbox). A lower or equal incarnation than seen starts nothing (equal repeats ActorStarted).
-// Of what a process for tasks holds, the CPUs that nobody uses while its task waits are the node's to give (CpuLent): its own, less
-// what it lends to processes for tasks of its own, and what those do not need in turn.
+// CPUs of a process for tasks that nobody uses while its task waits are the node's to give
+// (CpuLent): its own, less what it lends to processes for tasks of its own, and what those do not
+// need in turn.
 // An actor that the head may re-create elsewhere is killed `fence_after` the sending of the last
 // acknowledged heartbeat (decision 19); every other keeps running without a head.
 #pragma once
@@ -52,12 +53,13 @@ class Actors {
     bool graceful = false;
     std::string end_reason;
     std::string repr_name;      // once it is ready
-    wire::Failure failure;      // of the constructor
+    wire::Failure failure;      // why the constructor failed
     std::string attachment;
     std::uint64_t ticket = 0;
     bool fetching = false;
-    std::map<ProcessId, std::uint64_t> unused;  // of its CPUs, by its process, if that waits, and by those that it lent some
-    std::uint64_t lends = 0;                    // of them all, to the node
+    /// CPUs that are not needed: by its process, if that waits, and by those that it lent some.
+    std::map<ProcessId, std::uint64_t> unused;
+    std::uint64_t lends = 0;                    // the sum of `unused`: what it lends the node
   };
   void Spawn(Actor& actor, const std::string& payload, const std::string& payload_path,
              Effects* out);
@@ -73,7 +75,7 @@ class Actors {
 
   CoreContext& context_;
   std::map<ActorId, Actor> actors_;
-  std::map<ProcessId, ActorId> lenders_;  // of processes that need less than they have
+  std::map<ProcessId, ActorId> lenders_;  // the actor of each process that needs less than it has
   std::map<ActorId, std::uint64_t> seen_;
   std::deque<ActorId> seen_order_;
   Instant renewed_{};  // as the actors know it

@@ -30,7 +30,7 @@ struct ToProcess {
   ProcessId process;
   wire::Message message;
 };
-/// The same, a whole frame that is passed on as it came.
+/// Send a whole frame on a process's control channel, as it came.
 struct FrameToProcess {
   ProcessId process;
   std::string frame;

@@ -13,8 +13,8 @@
 
 namespace troupe::worker {
 
-/// Of the worker's own environment, what processes inherit: all but secrets, rendezvous variables
-/// of a launcher that started the worker, and what the runtime sets itself.
+/// What processes inherit of the worker's own environment: all but secrets, rendezvous variables of
+/// a launcher that started the worker, and what the runtime sets itself.
 std::vector<wire::EnvVar> BaseEnvironment(const std::vector<std::string>& entries);
 
 /// `interface` is the one that reaches the other nodes.
@@ -27,7 +27,8 @@ std::vector<wire::EnvVar> ActorEnvironment(const NodeFacts& facts, const wire::S
                                            ProcessId process);
 /// How many threads libraries have in a process with these resources: its whole CPUs, at least one.
 std::uint32_t ThreadsFor(const std::vector<wire::Resource>& resources);
-/// The same of an actor or a process for tasks: its maker says it, for its reservation may be a bundle that others share.
+/// How many threads libraries have in an actor or a process for tasks: its maker says it, for its
+/// reservation may be a bundle that others share.
 std::uint32_t ActorThreads(const wire::StartActor& start);
 /// "0,3" from device ids.
 std::string VisibleDevices(const NodeFacts& facts, const std::vector<std::uint32_t>& gpu_ids);

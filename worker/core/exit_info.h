@@ -16,7 +16,9 @@ struct ExitInfo {
   int signal = 0;
   std::uint64_t peak_rss_kib = 0;
   std::string out_of_memory;  // the kernel's evidence, e.g. "cgroup memory.events oom_kill"; or empty
-  std::string child_out_of_memory;  // the same, where this one was not killed itself: a process that it started may have been
+  /// The kernel's evidence where this process was not killed itself: one that it started may have
+  /// been.
+  std::string child_out_of_memory;
   std::string log_tail;       // last lines of its stderr
   std::string unknown;        // why neither code nor signal is known; usually empty
 

@@ -51,7 +51,8 @@ class Launches {
   void End(const wire::EndEpoch& end, Instant now, Effects* out);
   void Stop(const wire::StopRanks& stop, Instant now, Effects* out);
   void Ask(const wire::AskRanks& ask, Effects* out);
-  /// Its node leaves: code of a rank that still runs is told to stop, and has drain_grace. False: there is none to tell.
+  /// The node leaves: code of a rank that still runs is told to stop, and has drain_grace. False:
+  /// there is none to tell.
   bool Drain(Process& process, const std::string& reason, Instant now, Effects* out);
   void OnSwept(std::uint64_t ticket, const std::vector<ProcessId>& exiting, Effects* out);
   void Acknowledge(const wire::RankDoneAck& ack, Instant now, Effects* out);

@@ -27,9 +27,10 @@ class LogRetention {
  public:
   explicit LogRetention(RetentionLimits limits) : limits_(limits) {}
 
-  /// One more process writes there.
+  /// Notes that one more process writes to a folder.
   void Take(const std::string& folder);
-  /// One process fewer; true when it was the last and the folder may be Put.
+  /// Notes that one process fewer writes to a folder; true: it was the last, and the folder may be
+  /// Put.
   bool Release(const std::string& folder);
   /// Keeps a folder; nothing when it is in use.
   void Put(const std::string& folder, std::uint64_t ended_us, std::uint64_t bytes);

@@ -12,8 +12,8 @@ namespace troupe::worker {
 /// How much of the end of a log LastLines() wants: the fault handler's stacks of a hundred threads.
 inline constexpr std::size_t kLogTailBytes = 128u << 10;
 
-/// Of the end of a log, which begins at a whole line only if `whole`: the last 20 lines and 4 KiB at most. Where those are of
-/// the fault handler, the lines before `Fatal Python error` first, and then it and the thread that crashed.
+/// The last 20 lines, 4 KiB at most, of the end of a log, which begins at a whole line only if
+/// `whole`. Of a fault handler's: those before `Fatal Python error`, it, and the crashed thread.
 std::string LastLines(std::string_view text, bool whole);
 
 }  // namespace troupe::worker

@@ -64,9 +64,10 @@ class ProcessTable {
   void End(Process& process, const wire::ProcessEnd& end, Instant now, Effects* effects);
   /// Asks its code to stop by a signal; again: only with less time. No effect when another end has begun.
   void Stop(Process& process, const wire::ProcessStop& stop, Instant now, Effects* effects);
-  /// It is not needed any more, and has `grace` to leave by itself. No effect when its end has begun.
+  /// A process is not needed any more, and has `grace` to leave by itself. No effect when its end
+  /// has begun.
   void Leave(Process& process, wire::ProcessEnd end, Duration grace, Instant now, Effects* effects);
-  /// SIGKILL at once.
+  /// Ends a process by SIGKILL at once.
   void Kill(Process& process, Instant now, Effects* effects);
   void OnForked(Process& process, int pid, Instant now, Effects* effects);
   void OnTimer(Instant now, Effects* effects);

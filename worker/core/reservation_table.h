@@ -86,7 +86,7 @@ class ReservationTable {
     bool has_parent = false;
     ReservationKey parent;
     bool draining = false;
-    std::uint64_t lent = 0;  // of its CPUs
+    std::uint64_t lent = 0;  // how many of its CPUs
   };
 
   void Remember(const GroupId& group, std::uint64_t attempt);

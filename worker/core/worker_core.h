@@ -53,9 +53,9 @@ class WorkerCore {
   /// A message of a process; requests for the head (id != 0) are relayed.
   Effects OnProcessMessage(ProcessId id, wire::Message message, Instant now);
   Effects OnExited(ProcessId id, ExitInfo exit, Instant now);
-  /// Its channel has been read to the end.
+  /// A process's channel has been read to the end.
   Effects OnDrained(ProcessId id, Instant now);
-  /// Nothing of its family runs any more; after OnExited and OnDrained.
+  /// Nothing of a process's family runs any more; after OnExited and OnDrained.
   Effects OnGone(ProcessId id, Instant now);
 
   /// What SweepProcesses found: these have begun to exit.
@@ -108,7 +108,7 @@ class WorkerCore {
   Instant renewed_;   // sending of the last acknowledged heartbeat or registration
   Instant heard_;     // last word of the head
   wire::Revoked revoked_;  // as the head said last
-  std::size_t probes_ = 0;  // of peers, under way
+  std::size_t probes_ = 0;  // how many peers are being probed
   bool zygote_ready_ = false;
   std::vector<std::string> preimports_;
   bool leaving_ = false;

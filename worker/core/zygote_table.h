@@ -26,7 +26,7 @@ struct ZygoteKey {
 
   /// The node's own zygote has it all.
   bool IsDefault() const { return preimport.empty() && variables.empty(); }
-  /// One text for each key.
+  /// Writes the key as a text that no other key has.
   std::string Text() const;
   /// For people: "lightning and TORCH_LOGS". Without values, some of which are secrets.
   std::string Describe() const;

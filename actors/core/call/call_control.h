@@ -30,13 +30,13 @@ struct CallControl {
   ControlKind kind = ControlKind::kAck;
   bool resumes = false;
   SessionId session;
-  std::uint64_t sequence = 0;  // of a call
+  std::uint64_t sequence = 0;  // the call's, in kTaken and kCancel
   std::uint64_t count = 0;
 };
 
-/// A whole frame.
+/// Returns a whole frame; `ack`: how many frames of the other direction its sender has received.
 std::string ControlFrame(ControlKind kind, const CallControl& control, std::uint64_t ack);
-/// Of a frame with kFlagControl. An error names the broken rule.
+/// Reads a frame with kFlagControl. An error names the broken rule.
 StatusOr<CallControl> ParseControl(const Frame& frame);
 
 }  // namespace troupe::actors

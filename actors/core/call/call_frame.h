@@ -60,9 +60,9 @@ struct CallLimits {
   std::uint16_t extension_words_max = 64;
 };
 
-/// Of a call's frame, beside arguments that are copied into it.
+/// Bytes of a call's frame that are kept free of arguments copied into it: room for all else.
 inline constexpr std::size_t kOtherArguments = 64u << 10;
-/// Bytes of a value that a frame has room for, beside so many of others.
+/// How many bytes of a value a call's frame has room for, where other values in it take `used`.
 inline std::size_t RoomBeside(std::size_t used) {
   const std::size_t most = CallLimits().frame_bytes_max - kOtherArguments;
   return most - std::min(most, used);
@@ -145,7 +145,8 @@ struct RuntimeErrorView {
   ErrorCode code = ErrorCode::kInternal;
   std::string_view text;
 };
-/// The inverse; a malformed body reads as kInternal with a text that says so.
+/// Reads the body of a reply with kFlagRuntimeError; a malformed one reads as kInternal with a text
+/// that says so.
 RuntimeErrorView ReadRuntimeError(std::string_view body);
 
 }  // namespace troupe::actors

@@ -18,7 +18,7 @@ struct CallTarget {
   std::string_view method;   // into the name
   std::uint32_t returns = 1;
   bool streams = false;      // then `returns` means nothing
-  std::uint32_t ahead = 0;   // of a stream; 0: as many as the limits allow
+  std::uint32_t ahead = 0;   // most items of a stream not taken yet; 0: the limits'
   std::string_view group;    // empty: the method's own
 };
 

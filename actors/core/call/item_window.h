@@ -26,7 +26,8 @@ class ItemWindow {
     sizes_.push_back(bytes);
     bytes_ += bytes;
   }
-  /// `items` in all; what was said before, or of items never sent, changes nothing.
+  /// The taker has taken `items` in all; what was said before, or of items never sent, changes
+  /// nothing.
   void Taken(std::uint64_t items) {
     for (; taken_ < items && !sizes_.empty(); ++taken_) {
       bytes_ -= sizes_.front();
@@ -37,7 +38,7 @@ class ItemWindow {
 
  private:
   const std::uint64_t ahead_;
-  std::deque<std::size_t> sizes_;  // of items that are not taken
+  std::deque<std::size_t> sizes_;  // those of the items sent and not taken
   std::uint64_t bytes_ = 0;
   std::uint64_t taken_ = 0;
 };

@@ -10,7 +10,7 @@
 
 namespace troupe::actors {
 
-/// Of a name: the owner's two words and the number, in this machine's byte order.
+/// The bytes of a name: the owner's two words and the number, in this machine's byte order.
 inline constexpr std::size_t kObjectIdBytes = 24;
 
 /// The name as bytes; ReadObjectId is the inverse.

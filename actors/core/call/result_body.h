@@ -7,14 +7,14 @@
 
 namespace troupe::actors {
 
-/// `contained` loans and, kInFrame, the value's bytes follow; from another host names of references, no loans. Little
-/// endian.
+/// Little endian. Behind it follow `contained` loans (from another host: names of references) and,
+/// where the kind says so, the value's bytes.
 struct ResultBody {
   enum : std::uint32_t {
-    kInMemory = 1,  // of the maker, on this host
-    kInFrame = 2,
-    kRemote = 3,  // of the maker, on another host: its object `generation`, of `bytes`, is pulled
-    kRemoteInFrame = 4,  // likewise, with references, which `generation` keeps
+    kInMemory = 1,  // the value lies in the maker's memory, on this host
+    kInFrame = 2,   // the value follows; its maker is on this host
+    kRemote = 3,    // from another host: the maker's object `generation`, of `bytes`, is pulled
+    kRemoteInFrame = 4,  // from another host: it follows; object `generation` keeps its references
   };
   std::uint32_t kind = kInMemory;
   std::uint32_t contained = 0;

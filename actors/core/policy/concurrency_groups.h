@@ -20,7 +20,7 @@ namespace troupe::actors {
 template <class Job>
 class ConcurrencyGroups {
  public:
-  /// One group per limit, each 1 or more.
+  /// Makes one group per limit, each 1 or more.
   explicit ConcurrencyGroups(const std::vector<int>& limits) {
     for (const int limit : limits) groups_.emplace_back().limit = limit;
   }

@@ -63,7 +63,7 @@ class TaskDispatch {
   Duration Answered(LaneId lane, const std::vector<Task*>& tasks, Instant now, bool lost);
   /// A task that was answered goes again, behind those of its kind that came back before it.
   void Again(Task& task);
-  /// It did not leave after all: it waits before all others.
+  /// A task that was chosen did not leave after all: it waits before all others.
   void Undo(Task& task);
   /// A task that waits is not wanted any more.
   void Drop(Task& task);
@@ -73,7 +73,7 @@ class TaskDispatch {
   void Open(LaneId lane, Instant now);
   void Close(LaneId lane);
   void Pause(LaneId lane, bool paused);
-  /// Closed, and nothing is with it: it is forgotten.
+  /// Forgets a lane that is closed, and that nothing is with. False: it is not that far.
   bool Forget(LaneId lane);
 
   struct LaneView {
@@ -83,10 +83,10 @@ class TaskDispatch {
     Instant since{};  // when it became idle, or when its oldest task went to it or became the oldest
   };
   std::vector<LaneView> Lanes() const;
-  /// It takes tasks, and none is with it.
+  /// Whether a lane takes tasks, and none is with it.
   bool Idle(LaneId lane) const;
   std::size_t waiting() const { return waiting_; }
-  /// Those that wait, if all were run by one lane; of functions not known: kUnknown each.
+  /// How long all tasks that wait would take one lane; one of a function not known counts kUnknown.
   Duration Work() const;
 
  private:

@@ -7,8 +7,7 @@
 //   WP-1  While callers keep using the gate it only ticks: a thread in poll would be woken by every
 //         reply that a caller is about to read itself.
 //   WP-2  It watches the sockets once the gate was vacant for a whole tick, or at once when a
-//   future
-//         waits for a reply.
+//         future waits for a reply.
 //   WP-3  While one thread leads for long (it blocks in get), it parks: no ticks, no idle CPU. Who
 //         leaves the gate vacant, or gives it work, wakes it.
 //   WP-4  Work given while it watches or parks must wake it; while it ticks it need not, unless the
@@ -28,7 +27,7 @@ class WatchPolicy {
 
   enum class Step { kTick, kPark, kWatch };
   struct View {
-    std::uint64_t turns = 0;    // of the leader gate
+    std::uint64_t turns = 0;    // the leader gate's count
     bool vacant = true;         // the gate
     bool futures_wait = false;  // a future waits for a reply
     bool stranded = false;      // frames that nobody flushed yet

@@ -46,7 +46,7 @@ enum class BulkWord : std::uint16_t {
 
 struct BulkFrame {
   BulkWord word = BulkWord::kHello;
-  SessionId session;  // of kHello alone
+  SessionId session;  // in kHello alone
   store::ObjectId id;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;

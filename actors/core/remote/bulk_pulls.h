@@ -29,7 +29,7 @@ class BulkPulls {
   static constexpr std::size_t kPartsMax = 16;
 
   PullId Begin(const store::ObjectId& id);
-  /// Not wanted any more.
+  /// Gives a pull up: its bytes are not wanted any more.
   void Cancel(PullId pull) { pulls_.erase(pull); }
   bool empty() const { return pulls_.empty(); }
   std::vector<PullId> all() const;
@@ -50,11 +50,11 @@ class BulkPulls {
   };
   /// A kPart begins: where its bytes are to go.
   StatusOr<Part> Begins(const BulkFrame& part);
-  /// Of that part so many bytes came. True: with them the pull is over, and forgotten here.
+  /// So many bytes of the part that began last came. True: its pull is over, and forgotten here.
   bool Came(std::uint64_t bytes);
-  /// Of a part, how much is still to come.
+  /// Bytes of the part that began last that are still to come.
   std::uint64_t coming() const { return coming_; }
-  /// Whose part it is; 0: nobody's.
+  /// Whose part began last; 0: nobody's.
   PullId into() const { return into_; }
   /// A kGone came: whose pull is over, 0: nobody's.
   StatusOr<PullId> Gone(const BulkFrame& gone);

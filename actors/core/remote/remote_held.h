@@ -34,10 +34,10 @@ class RemoteHeld {
   static constexpr std::size_t kAskedMax = 1024;
   static constexpr std::size_t kInsideMax = 65536;
 
-  /// It is held from now on. False: there are too many.
+  /// Holds a reference from now on. False: there are too many.
   bool Take(const store::ObjectId& name, Local local);
   void LetGo(const store::ObjectId& name, Local local);
-  /// Its value is needed.
+  /// Asks for the value of a reference that is held.
   void Want(const store::ObjectId& name, Local local);
   /// Others have it from this process, or do no more.
   void LentOn(const store::ObjectId& name, Local local, bool lent);
@@ -49,19 +49,22 @@ class RemoteHeld {
   /// Only such are left as were let go of: a process that ends need not hear of them.
   bool OnlyLeaving() const { return entries_.size() == leaving_; }
 
-  // What the other end says. Nothing: it was of an earlier word.
+  // -- what the other end says --
+  /// The other end says that a reference is known to be held. Returns what stands for it here;
+  /// nullopt: the answer was to an earlier word.
   std::optional<Local> Held(const BulkFrame& frame);
-  /// It is not held any more.
+  /// The other end refuses a reference, which is held no more. Returns what stood for it here;
+  /// nullopt: the answer was to an earlier word.
   std::optional<Local> Refused(const BulkFrame& frame);
   void Dropped(const BulkFrame& frame);
   struct Value {
     Local local = 0;
     store::ObjectId name;
-    std::uint16_t flags = 0;   // of an answer (call_frame.h)
+    std::uint16_t flags = 0;   // an answer's frame flags (call_frame.h)
     std::uint64_t bytes = 0;   // to be pulled under that name
     std::vector<store::ObjectId> inside;
   };
-  /// One of the references inside a value, which a kReady follows.
+  /// Notes one of the references inside the value that the next kReady tells of.
   Status Inside(const BulkFrame& frame);
   StatusOr<std::optional<Value>> Ready(const BulkFrame& frame);
 
@@ -85,9 +88,9 @@ class RemoteHeld {
     State state = State::kAsking;
     std::uint64_t number = 0;
     Local local = 0;
-    bool said = false;       // on any link
-    bool told = false;       // on this one
-    bool confirmed = false;  // likewise
+    bool said = false;       // the other end was told on some link
+    bool told = false;       // it was told on this link
+    bool confirmed = false;  // it has answered on this link
     bool wanted = false;
     bool want_told = false;
     bool lent_on = false;

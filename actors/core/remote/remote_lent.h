@@ -25,7 +25,7 @@ class RemoteLent {
   static constexpr std::size_t kMost = 1u << 20;
 
   bool Lends(const store::ObjectId& name) const { return lent_.count(name) != 0; }
-  /// It lies inside a value that the other end was told of.
+  /// Whether a reference lies inside a value that the other end was told of.
   bool GivesInside(const store::ObjectId& name) const { return inside_.count(name) != 0; }
   bool full() const { return lent_.size() >= kMost; }
   bool empty() const { return lent_.empty(); }
@@ -41,7 +41,8 @@ class RemoteLent {
   bool TakeBack(const store::ObjectId& name);
   /// The other end asks for its value. True: it is to be told of, once it is there.
   bool Want(const store::ObjectId& name);
-  /// Its value is there: what is said of it. False: nobody asked.
+  /// The value of a reference that is lent is there: appends what is said of it. False: nobody
+  /// asked.
   bool Tell(const store::ObjectId& name, std::uint16_t flags, std::uint64_t bytes, std::vector<store::ObjectId> inside,
             std::string& out);
   void Clear();

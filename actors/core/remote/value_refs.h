@@ -14,9 +14,10 @@ namespace troupe::actors {
 
 inline constexpr unsigned char kRefsTag = 10;
 
-/// Puts other names in the place of those at the front of `value`; does nothing where it is no such value.
+/// Puts other names in the place of those of the references at the front of an encoded value; does
+/// nothing where it holds none.
 void RenameRefs(std::string* value, const std::function<store::ObjectId(const store::ObjectId&)>& rename);
-/// The same of bytes that lie elsewhere.
+/// Renames, in place, the references of an encoded value that lies at `value`.
 void RenameRefs(char* value, std::size_t bytes, const std::function<store::ObjectId(const store::ObjectId&)>& rename);
 
 }  // namespace troupe::actors

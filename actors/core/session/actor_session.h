@@ -74,7 +74,7 @@ class ActorSession {
  private:
   std::atomic<std::uint64_t> received_{0};      // calls
   std::atomic<std::uint64_t> acknowledged_{0};  // replies, as the last call said
-  std::size_t bytes_since_ack_ = 0;             // of calls; the reading thread's
+  std::size_t bytes_since_ack_ = 0;             // the calls'; the reading thread's
   SendWindow window_;
   bool connected_ = true;
 };

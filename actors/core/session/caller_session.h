@@ -28,14 +28,15 @@ class CallerSession {
 
   /// `waits`: nothing is sent before the first welcome.
   explicit CallerSession(bool waits) : waits_(waits) {}
-  /// Before the first connection: the same, of a session that was begun before its actor was known. What
-  /// was queued since must come after the hello, and so waits as well.
+  /// Sets, before the first connection, whether nothing is sent before the first welcome, for a
+  /// session begun before its actor was known. What was queued since must come after the hello: it
+  /// waits too.
   void Waits(bool waits) { waits_ = waits || window_.end_offset() != 0; }
 
   /// A connection is there. `fresh` becomes the id unless there is a session to resume.
   /// `self`, unless nil, is told to the actor with the first hello.
   void Connected(const SessionId& fresh, const ProcessId& self = {});
-  /// It is gone.
+  /// The connection is gone.
   void Disconnected();
   /// After the end of a connection: whether another one can go on where it stopped.
   bool MayResume() const {

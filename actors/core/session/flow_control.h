@@ -29,10 +29,11 @@ struct CallerFlow {
   static constexpr std::size_t kBytesPerFlush = 64u << 10;
   static constexpr std::size_t kDrainFrom = 2048;
 
+  /// Whether a caller has to wait for room before it issues a call (FC-1).
   static bool Full(std::size_t unsent, std::size_t kept, std::size_t outstanding) {
     return unsent >= kUnsentMax || kept >= kKeptMax || outstanding >= kOutstandingMax;
   }
-  /// The same while it is not known where the actor is: nothing can be sent yet.
+  /// Whether a caller that does not know yet where its actor is, and can send nothing, has to wait.
   static bool FullAimless(std::size_t kept, std::size_t outstanding) {
     return kept >= kAimlessMax || outstanding >= kOutstandingMax;
   }

@@ -34,7 +34,7 @@ struct ReceivedFrame {
   std::uint64_t acknowledged = 0;
   bool alone = false;  // an acknowledgement without a frame
   ControlFrame frame;
-  std::size_t bytes = 0;  // of the whole frame
+  std::size_t bytes = 0;  // the whole frame's
 };
 
 void AppendFrame(std::string& out, const ControlFrame& frame, std::uint64_t acknowledged);

@@ -20,7 +20,7 @@ struct SendFrame {
 struct SendAck {
   ProcessId peer;
 };
-/// There is something for this peer and no connection to it.
+/// Connect to this peer: there is something for it and no connection.
 struct Connect {
   ProcessId peer;
 };

@@ -58,7 +58,7 @@ struct Location {
   NodeId node;
   SlotId slot;
   std::uint64_t generation = 0;
-  std::uint64_t offset = 0;  // of the value in the segment's file
+  std::uint64_t offset = 0;  // where the value begins in the segment's file
   std::uint64_t bytes = 0;
 
   friend bool operator==(const Location& a, const Location& b) {

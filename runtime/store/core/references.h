@@ -51,13 +51,16 @@ class References {
   explicit References(ProcessId self, Options options = {});
 
   // -- objects of this process --
-  /// A value; the caller has its one handle. `contained`: the references inside, each held here.
+  /// Takes in a value; the caller has its one handle. `contained`: the references inside, each held
+  /// here.
   ObjectId Put(Value value, std::vector<ObjectId> contained, Instant now);
-  /// The same under a number of the caller's choice, which it never uses twice (and Put not at all).
+  /// Takes in a value under a number that the caller chooses, never twice, and that Put never uses.
+  /// The caller has its one handle. `contained`: the references inside, each held here.
   ObjectId PutAs(std::uint64_t sequence, Value value, std::vector<ObjectId> contained, Instant now);
-  /// The result of a call that is under way; one handle.
+  /// Makes the object that a call under way will answer; the caller has its one handle.
   ObjectId Expect(Instant now);
-  /// Its reply, from `maker`. False: answered before, or wanted no more; what came is freed.
+  /// The reply to a call, from `maker`, has the value of its object. False: answered before, or
+  /// wanted no more; what came is freed.
   bool Fulfil(const ObjectId& id, const Answer& answer, const ProcessId& maker, Instant now);
   bool Fail(const ObjectId& id, std::string error, Instant now);
   void AddLocation(const ObjectId& id, const Location& location, Instant now);
@@ -79,8 +82,10 @@ class References {
   void Forked();
 
   // -- references that travel --
+  /// Lends an object to `receiver`; the answer goes with it where this process owns it.
   Lent Lend(const ObjectId& id, const ProcessId& receiver, Instant now);
-  /// The same for a reference inside a value of another owner's: without its own value.
+  /// Lends `receiver` a reference that lies inside a value of another owner's: without its own
+  /// value.
   Handed LendInside(const ObjectId& id, const ProcessId& receiver, Instant now);
   /// What carried these loans will not be sent again: those that did not arrive end.
   void Recall(const ProcessId& receiver, const std::vector<std::uint64_t>& loans, Instant now);
@@ -113,7 +118,7 @@ class References {
   void Refused(const ProcessId& peer, Instant now);
   /// The worker's verdict.
   void Dead(const ProcessId& peer, std::string_view cause, Instant now);
-  /// Its end matters: it is to own what is made here. False: it is gone already; make nothing for
+  /// Watches a peer, which is to own what is made here. False: it is gone already; make nothing for
   /// it.
   bool Mind(const ProcessId& peer, Instant now);
   void Expire(Instant now);

@@ -74,7 +74,7 @@ class Slots {
   std::optional<Taken> Take(std::uint64_t value_bytes);
   /// The value was not finished.
   void GiveUp(const SlotAt& at);
-  /// It is written and goes to its owner.
+  /// A value is written and goes to its owner.
   void Lend(const SlotAt& at, const ProcessId& owner);
   void Free(const ProcessId& owner, const SlotAt& at, std::uint64_t generation, bool clean);
   void OwnerLost(const ProcessId& owner, bool dead);

@@ -32,7 +32,7 @@ class ObjectsProcess {
  public:
   ObjectsProcess(ObjectsWorld& world, ProcessId id, NodeId node);
 
-  /// One random act of the user.
+  /// Does one random act of the user.
   void Act();
   /// Lets go of everything; calls that run end first.
   void LetGo();
