@@ -177,7 +177,7 @@ struct Actor {
   OwnerId owner;
   OwnerId line;   // whose it is for who may act on it (roles.h)
   TokenId token;  // by which that client came; nil: none
-  OwnerId root;  // who shows its output (outputs.h); nil: nobody
+  OwnerId root;  // who shows its output (output_routes.h); nil: nobody
   LaunchId launch;
   std::uint64_t epoch = 0;
   GroupId own_group;  // the reservation made for it alone
