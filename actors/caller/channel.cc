@@ -3,7 +3,6 @@
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "actors/caller/pending_calls.h"
@@ -16,7 +15,6 @@ namespace {
 
 constexpr std::size_t kReadBytes = 256u << 10;
 constexpr std::size_t kReadSpaceMin = 32u << 10;
-constexpr std::uint64_t kNeverSent = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
@@ -56,20 +54,19 @@ bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
 
 /// A call with this slot, whatever there is room for. True: replies should be read.
 bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
-  if (state_ == State::kOpen) return QueueLocked(frame, flags, slot);
-  if (state_ == State::kEnded && ring_.size() < CallerFlow::kOutstandingMax) {
-    slot->AddReference();
-    ring_.Put(slot);
-    slot->end_offset = kNeverSent;
-    return false;
+  switch (fates_.Arrives(ring_.size() < CallerFlow::kOutstandingMax)) {
+    case CallFates::Arrival::kSend:
+      return QueueLocked(frame, flags, slot);
+    case CallFates::Arrival::kWait:
+      slot->AddReference();
+      ring_.Put(slot);
+      slot->end_offset = CallFates::kNeverSent;
+      return false;
+    case CallFates::Arrival::kTell:
+      break;
   }
-  if (state_ == State::kFailed) {
-    slot->Fill(verdict_flags_, verdict_.view());
-  } else {
-    ByteBuffer body;
-    AppendRuntimeError(body, ErrorCode::kNotSent, options_.description + ": " + end_reason_);
-    slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
-  }
+  const CallFates::Fate fate = fates_.OfNewCall();
+  slot->Fill(fate.flags, fate.body);
   EndItemsLocked(SequenceOf(slot), slot->flags(), slot->bytes());
   slot->AddReference();
   FinishInto(slot, &finished_);
@@ -80,7 +77,7 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
                                std::shared_ptr<ItemStream> items) {
   std::unique_lock lock(mutex_);
   if (OutstandingLocked() >= options_.outstanding_max) return Issued::kTooMany;
-  if (state_ == State::kOpen && FullLocked()) return Issued::kFull;
+  if (fates_.open() && FullLocked()) return Issued::kFull;
   *answer = NewSlotLocked(std::move(items));
   const bool drain = IssueLocked(frame, flags, *answer);
   if (!finished_.empty()) {
@@ -95,7 +92,7 @@ Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** an
 Channel::Issued Channel::IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
                                    std::shared_ptr<ItemStream> items) {
   const std::lock_guard lock(mutex_);
-  if (state_ != State::kOpen) return Issued::kEnded;
+  if (!fates_.open()) return Issued::kEnded;
   if (FullLocked()) return Issued::kFull;
   const std::uint64_t sequence = ring_.next_sequence();
   answer->set_call(id_ << 40 | sequence);
@@ -140,7 +137,7 @@ void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
   {
     const std::lock_guard lock(mutex_);
     const bool ours = answer->call() >> 40 == id_;  // not an item's
-    if (state_ != State::kOpen || !ours || !ring_.Holds(SequenceOf(answer))) return;
+    if (!fates_.open() || !ours || !ring_.Holds(SequenceOf(answer))) return;
     session_.AppendOfCall(kind, SequenceOf(answer), count);
     FlushLocked();
     finished.swap(finished_);
@@ -150,12 +147,12 @@ void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
 
 Slot* Channel::WhenRoom() {
   std::lock_guard lock(mutex_);
-  return state_ != State::kOpen || HasRoomLocked() ? nullptr : AwaitRoomLocked(/*idle=*/false);
+  return !fates_.open() || HasRoomLocked() ? nullptr : AwaitRoomLocked(/*idle=*/false);
 }
 
 Slot* Channel::WhenIdle() {
   std::lock_guard lock(mutex_);
-  return state_ != State::kOpen || OutstandingLocked() == 0 ? nullptr : AwaitRoomLocked(/*idle=*/true);
+  return !fates_.open() || OutstandingLocked() == 0 ? nullptr : AwaitRoomLocked(/*idle=*/true);
 }
 
 Slot* Channel::AwaitRoomLocked(bool idle) {
@@ -172,7 +169,7 @@ bool Channel::HasRoomLocked() const {
 
 void Channel::OpenRoomLocked() {
   if (room_waiters_.empty()) return;
-  const bool over = state_ != State::kOpen;
+  const bool over = !fates_.open();
   const bool room = over || HasRoomLocked();
   const bool idle = over || OutstandingLocked() == 0;
   std::erase_if(room_waiters_, [&](const RoomWaiter& waiter) {
@@ -201,7 +198,7 @@ void Channel::Flush() {
   {
     std::lock_guard lock(mutex_);
     stranded_ = false;
-    if (state_ != State::kOpen) return;
+    if (!fates_.open()) return;
     FlushLocked();
     OpenRoomLocked();  // a call of the line may have ended without going
     finished.swap(finished_);
@@ -268,7 +265,7 @@ bool Channel::Read() {
     std::lock_guard lock(mutex_);
     if (!good || !LoseLocked(why)) {
       EndLocked(why);
-      if (!good) FailLocked(end_reason_);
+      if (!good) FailLocked(fates_.end_reason());
     }
     finished.swap(finished_);
   }
@@ -282,7 +279,7 @@ bool Channel::TakeReplies(std::string* why) {
   bool good = true;
   {
     std::lock_guard lock(mutex_);
-    if (state_ != State::kOpen) {
+    if (!fates_.open()) {
       in_.Clear();
       return true;
     }
@@ -385,7 +382,7 @@ bool Channel::TakeControl(const Frame& frame, std::string* why) {
 
 bool Channel::Usable() {
   std::lock_guard lock(mutex_);
-  return state_ == State::kOpen;
+  return fates_.open();
 }
 
 std::size_t Channel::Outstanding() {

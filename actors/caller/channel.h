@@ -6,7 +6,8 @@
 // anew and the session goes on (caller_session.h), calls waiting meanwhile. Where it cannot,
 // outstanding calls stay pending, because an ended connection alone is not death: Fail (the control
 // plane's verdict) or the end of the grace period answers them. Every call ends in exactly one of: the
-// reply, the verdict's error, kNotSent (its frame never left whole) or kMaybeExecuted.
+// reply, the verdict's error, kNotSent (its frame never left whole) or kMaybeExecuted; which of the last
+// three it is, CallFates decides (call_fates.h).
 //
 // Lock order: a channel's mutex, then the reactor's. Neither is held while the GIL is taken or a
 // thread blocks.
@@ -18,10 +19,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "actors/core/call/byte_buffer.h"
+#include "actors/core/call/call_fates.h"
 #include "actors/core/call/call_frame.h"
 #include "actors/caller/call_observer.h"
 #include "actors/caller/pending_target.h"
@@ -149,8 +152,6 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
  private:
   friend class CallReactor;
   static constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << 40) - 1;
-  enum class State { kOpen, kEnded, kFailed };
-
   /// Where the actor is: a socket on this host, or a process on another one.
   struct Way {
     std::string unix_path;
@@ -171,8 +172,9 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   BulkSession* BulkSessionLocked();
   void BeginBulkSessionLocked();
   void FlushLocked();
-  void EndLocked(std::string reason);
-  void FailLocked(const std::string& text);
+  void EndLocked(std::string_view reason);
+  /// Tells every call that is left. `text` says why, where there is no verdict.
+  void FailLocked(std::string_view text);
   void OpenRoomLocked();
   bool HasRoomLocked() const;
   Slot* AwaitRoomLocked(bool idle);
@@ -200,7 +202,6 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   void EndLineLocked();
   static void Answer(Slot* slot, ErrorCode code, std::string_view text);
   void Tell(ControlKind kind, const Slot* answer, std::uint64_t count);
-  void SetVerdictLocked(ErrorCode code, std::string_view text);
   /// Tells those who wait for slots finished under the lock; after it is released.
   void NotifyFinished(const SlotList& finished, bool as_leader);
   /// Where answers are made or read, and nowhere else: the observer may hold a lock of its own when it flushes.
@@ -217,14 +218,13 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   std::atomic<Place> place_{Place::kUnknown};
 
   std::mutex mutex_;
-  State state_ = State::kOpen;
+  CallFates fates_;
   SlotRing<Slot*> ring_;
   std::unordered_map<std::uint64_t, std::shared_ptr<ItemStream>> items_;  // by sequence
   std::unordered_map<std::uint64_t, std::shared_ptr<ItemsArriving>> items_arriving_;  // by sequence, of observed calls
   CallerSession session_;
   RedialPolicy redial_;
   std::size_t unflushed_frames_ = 0;
-  std::uint64_t written_ = 0;   // once ended: bytes of the session that a socket took
   bool broken_ = false;         // nothing more can be written to this connection
   std::shared_ptr<BulkSession> bulk_session_;  // once a large value came up
   bool expecting_ = false;      // the reactor knows that a welcome is awaited
@@ -241,9 +241,6 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   SlotList finished_;  // done, with waiters to notify once the lock is released
   std::vector<ObservedAnswer> observed_;  // likewise, for the observer
   std::unique_ptr<Completion> on_disconnect_;
-  std::string end_reason_;
-  std::uint16_t verdict_flags_ = 0;  // 0: none
-  ByteBuffer verdict_;
 
   ByteBuffer in_;  // the leader's alone
 };

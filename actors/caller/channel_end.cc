@@ -18,13 +18,11 @@ void Channel::Answer(Slot* slot, ErrorCode code, std::string_view text) {
   slot->Finish();
 }
 
-void Channel::EndLocked(std::string reason) {
-  if (state_ != State::kOpen) return;
-  state_ = State::kEnded;
-  end_reason_ = absl::StrFormat("the connection ended (%s)", reason);
-  written_ = session_.window().sent_offset();
+void Channel::EndLocked(std::string_view reason) {
+  // What sockets took is asked for before the window is cleared: nothing is left to ask after that.
+  if (!fates_.End(reason, session_.window().sent_offset())) return;
   session_.window().Clear();
-  if (bulk_session_ != nullptr) bulk_session_->End(end_reason_);
+  if (bulk_session_ != nullptr) bulk_session_->End(fates_.end_reason());
   ExpectLocked(false);
   if (attached_.load(std::memory_order_relaxed)) reactor_.Unwatch(*this);
   aimless_ = false;
@@ -35,32 +33,14 @@ void Channel::EndLocked(std::string reason) {
   OpenRoomLocked();
 }
 
-void Channel::SetVerdictLocked(ErrorCode code, std::string_view text) {
-  if (verdict_flags_ != 0) return;
-  AppendRuntimeError(verdict_, code, absl::StrFormat("%s: %s", options_.description, text));
-  verdict_flags_ = kFlagReply | kFlagRuntimeError;
-}
-
-/// Without a verdict, a call's own fate is its error.
-void Channel::FailLocked(const std::string& text) {
-  if (state_ == State::kFailed) return;
-  state_ = State::kFailed;
+void Channel::FailLocked(std::string_view text) {
+  if (!fates_.Finish(text)) return;
   while (Slot* slot = ring_.TakeFront()) {
-    const bool sent = slot->end_offset <= written_;
-    ByteBuffer body;
-    if (verdict_flags_ == 0) {
-      AppendRuntimeError(body, sent ? ErrorCode::kMaybeExecuted : ErrorCode::kNotSent,
-                         options_.description + ": " + text +
-                             (sent ? "; the call had been sent and may have run"
-                                   : "; the call had not been sent"));
-    }
-    const std::string_view bytes = verdict_flags_ == 0 ? body.view() : verdict_.view();
-    slot->Fill(verdict_flags_ == 0 ? kFlagReply | kFlagRuntimeError : verdict_flags_, bytes);
+    const CallFates::Fate fate = fates_.OfCall(slot->end_offset);
+    slot->Fill(fate.flags, fate.body);
     FinishLocked(slot, SequenceOf(slot),
-                 sent ? ObservedAnswer::Lost::kMaybeExecuted : ObservedAnswer::Lost::kNotSent);
+                 fate.sent ? ObservedAnswer::Lost::kMaybeExecuted : ObservedAnswer::Lost::kNotSent);
   }
-  // Of calls that come before their caller has seen the end of this channel.
-  SetVerdictLocked(ErrorCode::kNotSent, text + "; the call had not been sent");
   OpenRoomLocked();
 }
 
@@ -77,10 +57,8 @@ void Channel::FailWith(std::uint16_t flags, std::string_view body) {
     std::lock_guard lock(mutex_);
     EndLocked("the actor is gone");
     if (bulk_session_ != nullptr) bulk_session_->Dead("its actor has died");
-    verdict_flags_ = flags;
-    verdict_.Clear();
-    verdict_.Append(body.data(), body.size());
-    FailLocked("");
+    fates_.Judge(flags, body);
+    FailLocked({});
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
@@ -103,7 +81,7 @@ void Channel::Lose(const std::string& why) {
 
 void Channel::OnDisconnect(std::unique_ptr<Completion> completion) {
   std::lock_guard lock(mutex_);
-  if (state_ == State::kOpen) {
+  if (fates_.open()) {
     on_disconnect_.swap(completion);  // the one before is destroyed after the lock is released
   } else if (completion != nullptr) {
     reactor_.Post(std::move(completion));
@@ -117,7 +95,7 @@ void Channel::Close() {
   {
     std::lock_guard lock(mutex_);
     unused.swap(on_disconnect_);
-    if (state_ == State::kOpen && session_.window().sent_offset() != 0 && !session_.greeting()) {
+    if (fates_.open() && session_.window().sent_offset() != 0 && !session_.greeting()) {
       session_.AppendEnd();
       FlushLocked();
     }
@@ -134,8 +112,8 @@ void Channel::GraceExpired() {
   SlotList finished;
   {
     std::lock_guard lock(mutex_);
-    if (state_ != State::kEnded) return;
-    FailLocked(absl::StrFormat("%s and no word on the actor came within %g s", end_reason_,
+    if (!fates_.undecided()) return;
+    FailLocked(absl::StrFormat("%s and no word on the actor came within %g s", fates_.end_reason(),
                                Seconds(options_.grace)));
     finished.swap(finished_);
   }

@@ -12,7 +12,7 @@ std::shared_ptr<BulkSession> Channel::Bulk() {
 }
 
 BulkSession* Channel::BulkSessionLocked() {
-  if (way_.here() || state_ != State::kOpen) return bulk_session_.get();
+  if (way_.here() || !fates_.open()) return bulk_session_.get();
   if (bulk_session_ == nullptr) {
     bulk_session_ = BulkSession::Caller(options_.grace);
     BeginBulkSessionLocked();

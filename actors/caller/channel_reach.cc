@@ -41,6 +41,7 @@ Channel::Channel(CallReactor& reactor, ChannelOptions options, Way way)
       options_(std::move(options)),
       id_(reactor.NextChannelId()),
       way_(std::move(way)),
+      fates_(options_.description),
       session_(/*waits=*/!way_.here()),
       redial_(options_.grace, /*once=*/way_.here()) {}
 
@@ -115,7 +116,7 @@ async::Task<void> Channel::Reach(std::weak_ptr<Channel> weak, RedialPolicy::Step
     const std::shared_ptr<Channel> channel = weak.lock();
     if (channel == nullptr) return false;
     const std::lock_guard lock(channel->mutex_);
-    return channel->state_ == State::kOpen;
+    return channel->fates_.open();
   };
   std::shared_ptr<Channel> channel = weak.lock();
   if (channel == nullptr) co_return;
@@ -163,7 +164,7 @@ void Channel::Attach(CallStream stream) {
   Status watched;
   {
     std::lock_guard lock(mutex_);
-    if (state_ != State::kOpen) return;
+    if (!fates_.open()) return;
     BeginLocked(std::move(stream));
     watched = reactor_.Watch(*this);
     if (watched.ok()) {
@@ -178,7 +179,7 @@ void Channel::Attach(CallStream stream) {
 
 /// The connection is gone. True: another one is being made, on which the session may go on.
 bool Channel::LoseLocked(const std::string& reason) {
-  if (state_ != State::kOpen || !session_.MayResume()) return false;
+  if (!fates_.open() || !session_.MayResume()) return false;
   const std::optional<RedialPolicy::Step> step = redial_.Lost(Now());
   if (!step) return false;
   lost_reason_ = reason;
@@ -201,10 +202,10 @@ void Channel::GiveUp(const Status& why) {
   SlotList finished;
   {
     std::lock_guard lock(mutex_);
-    if (state_ != State::kOpen) return;
+    if (!fates_.open()) return;
     const std::string text = MessageOf(why);
     EndLocked(lost_reason_.empty() ? text : absl::StrFormat("%s; then %s", lost_reason_, text));
-    FailLocked(lost_reason_.empty() ? text : end_reason_);
+    FailLocked(lost_reason_.empty() ? text : fates_.end_reason());
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);

@@ -1,13 +1,20 @@
-// Method: the two pure halves of a call session, joined by byte streams that are cut at any byte, again and
-// again, with bytes of old connections still arriving; random calls, answers in and out of order, small
-// and large. After every step the invariants RS-1 to RS-5, at the end that nothing is missing.
+// Method: the two pure halves of a call session, joined by byte streams that are cut at any byte,
+// again and again, with bytes of old connections still arriving; random calls, answers in and out
+// of order, small and large. After every step the invariants RS-1 to RS-5, at the end that nothing
+// is missing. Where the session ends for good, CallFates says what each call that is left is told,
+// while bytes that are still on their way run more calls: CF-4, what was told NOT_SENT never ran,
+// none ends twice, and every call ends.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "actors/core/call/call_fates.h"
 #include "actors/core/session/actor_session.h"
 #include "actors/core/session/caller_session.h"
 #include "runtime/base/random.h"
@@ -83,10 +90,45 @@ class Pair {
   std::size_t caller_kept() const { return caller_.window().kept_bytes(); }
   std::size_t actor_kept() const { return actor_->window().kept_bytes(); }
   int resumed() const { return resumed_; }
+  std::size_t under_way() const { return under_way_.size(); }
 
   void Call() {
     const std::size_t body = random_.Chance(50) ? 3000 : random_.Below(64);
-    caller_.window().Append(CallFrame(++issued_, caller_.TakeAck(), body));
+    const std::uint64_t call = ++issued_;
+    switch (fates_.Arrives(/*room=*/under_way_.size() < 1000)) {
+      case CallFates::Arrival::kSend:
+        caller_.window().Append(CallFrame(call, caller_.TakeAck(), body));
+        under_way_[call] = caller_.window().end_offset();
+        return;
+      case CallFates::Arrival::kWait:
+        under_way_[call] = CallFates::kNeverSent;
+        return;
+      case CallFates::Arrival::kTell:
+        return Tell(call, fates_.OfNewCall());
+    }
+  }
+  /// The session ends for good wherever it stands; what is on its way still arrives.
+  void GiveUp() {
+    if (fates_.End("cut for good", caller_.window().sent_offset())) caller_.window().Clear();
+    ended_ = true;
+    connected_ = false;
+    if (random_.Chance(300)) Call();
+    const bool judged = random_.Chance(300);
+    if (judged) fates_.Judge(kFlagReply | kFlagTaskError, "dead");
+    ASSERT_TRUE(fates_.Finish("no word came"));
+    for (const auto& [call, end_offset] : under_way_) Tell(call, fates_.OfCall(end_offset));
+    under_way_.clear();
+    Call();
+    if (!actor_knows_) Receive(&stale_, 1u << 30);
+    Receive(&up_, 1u << 30);
+  }
+  void CheckFates() const {
+    const std::set<std::uint64_t> ran(ran_.begin(), ran_.end());
+    for (const auto& [call, sent] : told_) {
+      ASSERT_TRUE(sent || !ran.contains(call)) << "call " << call << " was not sent, and ran";
+    }
+    for (const std::uint64_t call : answered_) ASSERT_FALSE(told_.contains(call)) << "CF-6";
+    ASSERT_EQ(told_.size() + answered_.size() + under_way_.size(), issued_);
   }
   void Connect() {
     if (ended_) return;
@@ -98,9 +140,10 @@ class Pair {
   void Cut() {
     if (!connected_) return;
     connected_ = false;
-    if (actor_knows_) stale_ = up_;  // bytes the actor may still find on the connection before
+    // Bytes the actor may still find on the connection before.
+    if (actor_knows_) stale_ = std::exchange(up_, Pipe());
     actor_knows_ = false;
-    if (!caller_.MayResume()) ended_ = true;
+    if (!caller_.MayResume()) return GiveUp();
     caller_.Disconnected();
   }
   void CallerWrites(std::size_t most) { Write(caller_.window(), &up_, most, connected_); }
@@ -138,6 +181,7 @@ class Pair {
       } else {
         ASSERT_TRUE(caller_.Reply(frame.bytes));
         ASSERT_TRUE(caller_.Acknowledge(frame.head.ack));
+        ASSERT_EQ(under_way_.erase(frame.head.sequence), 1u) << "an answer to a call that ended";
         answered_.push_back(frame.head.sequence);
       }
       down_.read.erase(0, frame.bytes);
@@ -186,6 +230,12 @@ class Pair {
       pipe->read.erase(0, frame.bytes);
     }
   }
+  void Tell(std::uint64_t call, const CallFates::Fate& fate) {
+    ASSERT_TRUE(told_.emplace(call, fate.sent).second) << "call " << call << " ends twice";
+    if ((fate.flags & kFlagRuntimeError) == 0) return;  // the verdict
+    const ErrorCode code = ReadRuntimeError(fate.body).code;
+    ASSERT_EQ(code, fate.sent ? ErrorCode::kMaybeExecuted : ErrorCode::kNotSent);
+  }
   void Greet(const CallControl& hello, std::uint64_t replies) {
     stale_ = Pipe();  // RS-5
     actor_knows_ = true;
@@ -204,6 +254,9 @@ class Pair {
 
   Prng random_;
   CallerSession caller_;
+  CallFates fates_{"actor A(1)"};
+  std::map<std::uint64_t, std::uint64_t> under_way_;  // call -> where its frame ends
+  std::map<std::uint64_t, bool> told_;                // without an answer; whether it was sent
   std::unique_ptr<ActorSession> actor_ = std::make_unique<ActorSession>();
   Pipe up_, down_, stale_;
   bool connected_ = false;
@@ -224,15 +277,17 @@ std::vector<std::uint64_t> UpTo(std::uint64_t n) {
 
 void RunMany(bool waits, bool out_of_order) {
   int resumed = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE(seed);
     Pair pair(seed, waits);
     pair.out_of_order_ = out_of_order;
     for (int i = 0; i < 600; ++i) {
       pair.Step();
       ASSERT_NO_FATAL_FAILURE(pair.Check());
+      ASSERT_NO_FATAL_FAILURE(pair.CheckFates());
       if (::testing::Test::HasFatalFailure()) return;
     }
+    if (!pair.ended() && seed % 3 == 0) pair.GiveUp();
     if (!pair.ended()) {
       pair.Settle();
       if (::testing::Test::HasFatalFailure()) return;
@@ -241,14 +296,19 @@ void RunMany(bool waits, bool out_of_order) {
       ASSERT_LE(pair.caller_kept(), 64u);                       // all is acknowledged, but an
     }                                                           // acknowledgement itself
     ASSERT_EQ(pair.ran(), UpTo(pair.ran().size()));             // RS-1
+    ASSERT_NO_FATAL_FAILURE(pair.CheckFates());
+    if (::testing::Test::HasFatalFailure()) return;
+    ASSERT_EQ(pair.under_way(), 0u) << "every call ends";
     resumed += pair.resumed();
   }
   EXPECT_GT(resumed, 400);
 }
 
-TEST(CallRunner, RS1_RS2_RS3_OverConnectionsThatAreCutAnywhere) { RunMany(true, false); }
-TEST(CallRunner, RS1_RS2_RS3_WhenTheActorAnswersInAnyOrder) { RunMany(true, true); }
-TEST(CallRunner, RS1_RS2_RS3_OnThisHostWithoutWaitingForTheFirstWelcome) { RunMany(false, false); }
+TEST(CallRunner, RS1_RS2_RS3_CF4_OverConnectionsThatAreCutAnywhere) { RunMany(true, false); }
+TEST(CallRunner, RS1_RS2_RS3_CF4_WhenTheActorAnswersInAnyOrder) { RunMany(true, true); }
+TEST(CallRunner, RS1_RS2_RS3_CF4_OnThisHostWithoutWaitingForTheFirstWelcome) {
+  RunMany(false, false);
+}
 
 TEST(CallRunner, RS4_ACallerThatAcknowledgesNothingLosesTheOldestRepliesOnly) {
   ActorSession actor;
