@@ -106,13 +106,12 @@ Slot* Call(Channel& channel) {
     frame.AppendValue(static_cast<std::uint16_t>(kMethod.size()));
     frame.Append(kMethod.data(), kMethod.size());
     frame.Append(kValue.data(), kValue.size());
-    Slot* slot = nullptr;
-    const Channel::Issued issued = channel.Issue(frame, kFlagNamed, &slot);
-    if (issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
-    if (issued != Channel::Issued::kFull) return slot;
-    if (Slot* const room = channel.WhenRoom()) {
-      Await(&room, 1, channel);
-      room->Release();
+    Channel::Call call = channel.Issue(frame, kFlagNamed);
+    if (call.issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
+    if (call.issued != Channel::Issued::kFull) return call.answer.Take();
+    if (const SlotHold room = channel.WhenRoom()) {
+      Slot* const slot = room.get();
+      Await(&slot, 1, channel);
     }
   }
 }

@@ -13,7 +13,7 @@ struct ObservedAnswer {
   /// What became of a call that its process did not answer; kNo: it did.
   enum class Lost : std::uint8_t { kNo, kNotSent, kMaybeExecuted };
 
-  Slot* slot;  // filled, not finished; one reference goes with it
+  SlotHold slot;  // filled, not finished
   Lost lost;
 };
 
@@ -21,7 +21,7 @@ class CallObserver {
  public:
   virtual ~CallObserver() = default;
   /// In the order of arrival; no lock of the channel is held. `as_leader`: see CallReactor::Notify.
-  virtual void Answered(std::uint64_t channel_id, const std::vector<ObservedAnswer>& answers,
+  virtual void Answered(std::uint64_t channel_id, std::vector<ObservedAnswer> answers,
                         bool as_leader) = 0;
 };
 

@@ -18,11 +18,10 @@ constexpr std::size_t kReadSpaceMin = 32u << 10;
 
 }  // namespace
 
-Slot* Channel::NewSlotLocked(std::shared_ptr<ItemStream> items) {
+SlotHold Channel::NewSlotLocked(std::shared_ptr<ItemStream> items) {
   const std::uint64_t sequence = ring_.next_sequence();
-  Slot* slot = Slot::New(id_ << 40 | sequence);
-  if (items != nullptr) items_[sequence] = std::move(items);
-  return slot;
+  items_.Add(sequence, std::move(items));
+  return SlotHold(Slot::New(id_ << 40 | sequence));
 }
 
 bool Channel::FullLocked() const {
@@ -34,8 +33,7 @@ bool Channel::FullLocked() const {
 bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
   SendWindow& window = session_.window();
   const std::size_t outstanding = ring_.size();
-  slot->AddReference();
-  const std::uint64_t sequence = ring_.Put(slot);
+  const std::uint64_t sequence = ring_.Put(SlotHold::Of(slot));
   SealFrame(frame, flags, sequence, session_.TakeAck());
   window.Append(frame.view());
   slot->end_offset = window.end_offset();
@@ -58,8 +56,7 @@ bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
     case CallFates::Arrival::kSend:
       return QueueLocked(frame, flags, slot);
     case CallFates::Arrival::kWait:
-      slot->AddReference();
-      ring_.Put(slot);
+      ring_.Put(SlotHold::Of(slot));
       slot->end_offset = CallFates::kNeverSent;
       return false;
     case CallFates::Arrival::kTell:
@@ -67,26 +64,25 @@ bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
   }
   const CallFates::Fate fate = fates_.OfNewCall();
   slot->Fill(fate.flags, fate.body);
-  EndItemsLocked(SequenceOf(slot), slot->flags(), slot->bytes());
-  slot->AddReference();
-  FinishInto(slot, &finished_);
+  items_.End(SequenceOf(slot), slot->flags(), slot->bytes(), &finished_);
+  FinishInto(SlotHold::Of(slot), &finished_);
   return false;
 }
 
-Channel::Issued Channel::Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
-                               std::shared_ptr<ItemStream> items) {
+Channel::Call Channel::Issue(ByteBuffer& frame, std::uint16_t flags,
+                             std::shared_ptr<ItemStream> items) {
   std::unique_lock lock(mutex_);
-  if (OutstandingLocked() >= options_.outstanding_max) return Issued::kTooMany;
-  if (fates_.open() && FullLocked()) return Issued::kFull;
-  *answer = NewSlotLocked(std::move(items));
-  const bool drain = IssueLocked(frame, flags, *answer);
+  if (OutstandingLocked() >= options_.outstanding_max) return {Issued::kTooMany, {}};
+  if (fates_.open() && FullLocked()) return {Issued::kFull, {}};
+  SlotHold answer = NewSlotLocked(std::move(items));
+  const bool drain = IssueLocked(frame, flags, answer.get());
   if (!finished_.empty()) {
     SlotList finished;
     finished.swap(finished_);
     lock.unlock();
     NotifyFinished(finished, false);
   }
-  return drain ? Issued::kOkDrain : Issued::kOk;
+  return {drain ? Issued::kOkDrain : Issued::kOk, std::move(answer)};
 }
 
 Channel::Issued Channel::IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
@@ -96,7 +92,7 @@ Channel::Issued Channel::IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot*
   if (FullLocked()) return Issued::kFull;
   const std::uint64_t sequence = ring_.next_sequence();
   answer->set_call(id_ << 40 | sequence);
-  if (items != nullptr) items_[sequence] = std::move(items);
+  items_.Add(sequence, std::move(items));
   QueueLocked(frame, flags, answer);
   return Issued::kOk;
 }
@@ -114,22 +110,17 @@ void Channel::Cancel(const Slot* answer, bool recursive) {
 void Channel::CancelStartedBy(std::uint64_t call) {
   SlotList made;
   const auto look = [&](Slot* slot) {
-    if (slot->started_by() != call) return;
-    slot->AddReference();
-    made.push_back(slot);
+    if (slot->started_by() == call) made.push_back(SlotHold::Of(slot));
   };
   if (PendingCalls* const waiting = line()) waiting->ForEach(look);
   const auto unsent = static_cast<std::ptrdiff_t>(made.size());
   {
     const std::lock_guard lock(mutex_);
-    ring_.ForEach(look);
+    ring_.ForEach([&](const SlotHold& slot) { look(slot.get()); });
   }
   // The newest first: what runs hears of it last, so that nothing behind it begins because it is over.
   std::reverse(made.begin() + unsent, made.end());
-  for (Slot* const slot : made) {
-    Cancel(slot, /*recursive=*/true);
-    slot->Release();
-  }
+  for (const SlotHold& slot : made) Cancel(slot.get(), /*recursive=*/true);
 }
 
 void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
@@ -145,20 +136,21 @@ void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
   NotifyFinished(finished, false);
 }
 
-Slot* Channel::WhenRoom() {
+SlotHold Channel::WhenRoom() {
   std::lock_guard lock(mutex_);
-  return !fates_.open() || HasRoomLocked() ? nullptr : AwaitRoomLocked(/*idle=*/false);
+  if (!fates_.open() || HasRoomLocked()) return {};
+  return AwaitRoomLocked(/*idle=*/false);
 }
 
-Slot* Channel::WhenIdle() {
+SlotHold Channel::WhenIdle() {
   std::lock_guard lock(mutex_);
-  return !fates_.open() || OutstandingLocked() == 0 ? nullptr : AwaitRoomLocked(/*idle=*/true);
+  if (!fates_.open() || OutstandingLocked() == 0) return {};
+  return AwaitRoomLocked(/*idle=*/true);
 }
 
-Slot* Channel::AwaitRoomLocked(bool idle) {
-  Slot* slot = Slot::New(0);
-  slot->AddReference();
-  room_waiters_.push_back({slot, idle});
+SlotHold Channel::AwaitRoomLocked(bool idle) {
+  SlotHold slot(Slot::New(0));
+  room_waiters_.push_back({SlotHold::Of(slot.get()), idle});
   return slot;
 }
 
@@ -172,11 +164,15 @@ void Channel::OpenRoomLocked() {
   const bool over = !fates_.open();
   const bool room = over || HasRoomLocked();
   const bool idle = over || OutstandingLocked() == 0;
-  std::erase_if(room_waiters_, [&](const RoomWaiter& waiter) {
-    const bool opened = waiter.idle ? idle : room;
-    if (opened) FinishInto(waiter.slot, &finished_);
-    return opened;
-  });
+  std::vector<RoomWaiter> waiters;
+  waiters.swap(room_waiters_);
+  for (RoomWaiter& waiter : waiters) {
+    if (waiter.idle ? idle : room) {
+      FinishInto(std::move(waiter.slot), &finished_);
+    } else {
+      room_waiters_.push_back(std::move(waiter));
+    }
+  }
 }
 
 void Channel::NotifyFinished(const SlotList& finished, bool as_leader) {
@@ -190,7 +186,7 @@ void Channel::TellObserver(bool as_leader) {
     const std::lock_guard lock(mutex_);
     answers.swap(observed_);
   }
-  if (!answers.empty()) options_.observer->Answered(id_, answers, as_leader);
+  if (!answers.empty()) options_.observer->Answered(id_, std::move(answers), as_leader);
 }
 
 void Channel::Flush() {
@@ -290,7 +286,7 @@ bool Channel::TakeReplies(std::string* why) {
     while (good) {
       const ParseOutcome outcome = ParseFrame(bytes.substr(used), options_.limits, &frame, why);
       if (outcome == ParseOutcome::kNeedMore) break;
-      good = outcome == ParseOutcome::kFrame && TakeReply(frame, &calls_received, why);
+      good = outcome == ParseOutcome::kFrame && TakeReplyLocked(frame, &calls_received, why);
       if (good) used += frame.bytes;
     }
     in_.Consume(used);
@@ -311,9 +307,9 @@ bool Channel::TakeReplies(std::string* why) {
   return good;
 }
 
-bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why) {
+bool Channel::TakeReplyLocked(const Frame& frame, std::uint64_t* calls_received, std::string* why) {
   const std::uint16_t flags = frame.head.flags;
-  if ((flags & kFlagControl) != 0) return TakeControl(frame, why);
+  if ((flags & kFlagControl) != 0) return TakeControlLocked(frame, why);
   if ((flags & kFlagGoodbye) != 0) {
     *why = absl::StrFormat("'%s' and closed", ReadRuntimeError(frame.body).text);
     return false;
@@ -327,41 +323,44 @@ bool Channel::TakeReply(const Frame& frame, std::uint64_t* calls_received, std::
     return false;
   }
   *calls_received = std::max(*calls_received, frame.head.ack);
-  if ((flags & kFlagItem) != 0) return TakeItem(frame, why);
-  Slot* slot = ring_.Take(frame.head.sequence);
+  if ((flags & kFlagItem) != 0) return TakeItemLocked(frame, why);
+  SlotHold slot = ring_.Take(frame.head.sequence);
   if (slot == nullptr) {
     *why = absl::StrFormat("a reply to call %u, which is not outstanding", frame.head.sequence);
     return false;
   }
   if ((flags & kFlagObjects) != 0) {
-    if (options_.observer != nullptr) return TakeObservedResult(slot, frame, why);
-    if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
-    return TakeResult(slot, frame, why);
+    if (options_.observer != nullptr) return TakeObservedResultLocked(std::move(slot), frame, why);
+    if (!items_.empty()) items_.End(frame.head.sequence, flags, frame.body, &finished_);
+    return TakeResultLocked(std::move(slot), frame, why);
   }
   if (slot->Abandoned() && options_.observer == nullptr) {
-    if (!items_.empty()) EndItemsLocked(frame.head.sequence, flags, frame.body);
-    slot->Release();
+    if (!items_.empty()) items_.End(frame.head.sequence, flags, frame.body, &finished_);
     return true;
   }
   slot->Fill(flags, frame.body);
-  if (!items_arriving_.empty() && FinishBehindItems(slot, frame)) return true;
-  FinishLocked(slot, frame.head.sequence, ObservedAnswer::Lost::kNo);
+  ObservedAnswer::Lost lost = ObservedAnswer::Lost::kNo;
+  if (items_.arriving()) {
+    const auto seen = items_.AfterItems(frame.head.sequence, slot);
+    if (!seen) return true;
+    lost = *seen;
+  }
+  FinishLocked(std::move(slot), frame.head.sequence, lost);
   return true;
 }
 
 /// It is filled: those who wait for it, or the observer, are to hear of it.
-void Channel::FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::Lost lost) {
+void Channel::FinishLocked(SlotHold slot, std::uint64_t sequence, ObservedAnswer::Lost lost) {
   if (options_.observer != nullptr) {
-    items_.erase(sequence);
-    items_arriving_.erase(sequence);
-    observed_.push_back({slot, lost});
+    items_.Forget(sequence);
+    observed_.push_back({std::move(slot), lost});
     return;
   }
-  if (!items_.empty()) EndItemsLocked(sequence, slot->flags(), slot->bytes());
-  FinishInto(slot, &finished_);
+  if (!items_.empty()) items_.End(sequence, slot->flags(), slot->bytes(), &finished_);
+  FinishInto(std::move(slot), &finished_);
 }
 
-bool Channel::TakeControl(const Frame& frame, std::string* why) {
+bool Channel::TakeControlLocked(const Frame& frame, std::string* why) {
   const StatusOr<CallControl> control = ParseControl(frame);
   const Status taken =
       control.ok() ? session_.Control(*control, frame.head.ack) : control.status();
@@ -373,9 +372,10 @@ bool Channel::TakeControl(const Frame& frame, std::string* why) {
   redial_.Welcomed();
   ExpectLocked(false);
   BeginBulkSessionLocked();
-  for (const auto& [sequence, items] : items_) {  // control frames are not sent again
-    session_.AppendOfCall(ControlKind::kTaken, sequence, items->taken().items);
-  }
+  items_.ForEach([&](std::uint64_t sequence, const ItemStream& items) {
+    // Control frames are not sent again.
+    session_.AppendOfCall(ControlKind::kTaken, sequence, items.taken().items);
+  });
   FlushLocked();
   return true;
 }

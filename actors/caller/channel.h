@@ -1,7 +1,7 @@
 // One connection from this process to one actor, on this host or another: frames out, answers in.
 // Shared by all threads.
 //
-// Issue returns at once with a Slot that is answered later; nothing here blocks. Whoever leads the
+// Issue returns at once with an answer that is answered later; nothing here blocks. Whoever leads the
 // process's reactor calls Read; any thread may Flush. When the connection ends, the actor is reached
 // anew and the session goes on (caller_session.h), calls waiting meanwhile. Where it cannot,
 // outstanding calls stay pending, because an ended connection alone is not death: Fail (the control
@@ -20,13 +20,13 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "actors/core/call/byte_buffer.h"
 #include "actors/core/call/call_fates.h"
 #include "actors/core/call/call_frame.h"
 #include "actors/caller/call_observer.h"
+#include "actors/caller/item_table.h"
 #include "actors/caller/pending_target.h"
 #include "actors/net/call_stream.h"
 #include "actors/net/call_tls.h"
@@ -80,32 +80,33 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   Channel& operator=(const Channel&) = delete;
 
   enum class Issued {
-    kOk,       // `*answer` is set
-    kOkDrain,  // the same, and the issuer should let replies be read (CallReactor::Drain)
+    kOk,       // the answer is to come
+    kOkDrain,  // it is too, and the issuer should let replies be read (CallReactor::Drain)
     kFull,     // over the limits of CallerFlow: wait for WhenRoom, then try again
     kTooMany,  // outstanding_max calls have no answer
     kEnded,    // IssueInto alone: the connection is over
   };
+  struct Call {
+    Issued issued;
+    SlotHold answer;  // of kOk and kOkDrain
+  };
   /// Queues a call. `frame` starts with kFrameHeadBytes of room, then the body; it is sealed here.
-  /// `*answer` comes with one reference for the caller. `items` gets what comes before the answer.
-  Issued Issue(ByteBuffer& frame, std::uint16_t flags, Slot** answer,
-               std::shared_ptr<ItemStream> items = nullptr);
-  /// The same with a slot that is there, to which one reference is added; of a channel with an observer.
+  /// `items` gets what comes before the answer.
+  Call Issue(ByteBuffer& frame, std::uint16_t flags, std::shared_ptr<ItemStream> items = nullptr);
+  /// Queues a call whose answer its caller has made; for a channel with an observer.
   Issued IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
                    std::shared_ptr<ItemStream> items = nullptr);
-  /// A call of the channel's line, with the slot that its caller has, to which one reference is added. It is taken
-  /// whatever there is room for, and answered at once where the channel is over.
+  /// A call of the channel's line, with the answer that its caller has. It is taken whatever there is room for, and
+  /// answered at once where the channel is over.
   void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items) override;
   /// Where calls wait for their arguments; made when the first one does. `values` outlives the channel.
   PendingCalls& Line(const ArgumentCodec& values);
-  /// The same if there is one, else nullptr.
+  /// What Line made; nullptr: no call had to wait.
   PendingCalls* line() const { return line_seen_.load(std::memory_order_acquire); }
-  /// A slot that is done when the channel has room, or can never have; nullptr: it has now. One
-  /// reference for the caller.
-  Slot* WhenRoom() override;
-  /// A slot that is done when every call has its answer, or the connection has ended; nullptr: none is outstanding now. One
-  /// reference for the caller.
-  Slot* WhenIdle();
+  /// An answer that is done when the channel has room, or can never have; none: it has now.
+  SlotHold WhenRoom() override;
+  /// An answer that is done when every call has its own, or the connection has ended; none: no call is outstanding now.
+  SlotHold WhenIdle();
   /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
   /// descriptor left. Whether there is one is known before the call is issued.
   std::shared_ptr<BulkSession> Bulk() override;
@@ -177,30 +178,25 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   void FailLocked(std::string_view text);
   void OpenRoomLocked();
   bool HasRoomLocked() const;
-  Slot* AwaitRoomLocked(bool idle);
+  SlotHold AwaitRoomLocked(bool idle);
   bool TakeReplies(std::string* why);
-  bool TakeReply(const Frame& frame, std::uint64_t* calls_received, std::string* why);
-  class AnswerArrived;
-  struct ItemsArriving;
-  class ItemArrived;
-  bool TakeResult(Slot* slot, const Frame& frame, std::string* why);
-  bool FinishBehindItems(Slot* slot, const Frame& frame);
-  bool TakeObservedResult(Slot* slot, const Frame& frame, std::string* why);
-  bool TakeItem(const Frame& frame, std::string* why);
-  ObjectStore::Took TakeObject(Slot* slot, std::string_view body, bool wanted, ObjectStore::Then then = {});
-  bool TakeControl(const Frame& frame, std::string* why);
+  bool TakeReplyLocked(const Frame& frame, std::uint64_t* calls_received, std::string* why);
+  void FillBadResult(Slot& slot, std::string* why);
+  bool TakeResultLocked(SlotHold slot, const Frame& frame, std::string* why);
+  bool TakeObservedResultLocked(SlotHold slot, const Frame& frame, std::string* why);
+  bool TakeItemLocked(const Frame& frame, std::string* why);
+  ObjectStore::Took TakeObjectLocked(Slot* slot, std::string_view body, bool wanted, ObjectStore::Then then);
+  bool TakeControlLocked(const Frame& frame, std::string* why);
   std::uint64_t SequenceOf(const Slot* slot) const { return slot->call() & kSequenceMask; }
   bool FullLocked() const;
   /// Seals and queues the frame of the call that `slot` answers. True: replies should be read.
   bool QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot);
-  void FinishLocked(Slot* slot, std::uint64_t sequence, ObservedAnswer::Lost lost);
-  void EndItemsLocked(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes);
-  Slot* NewSlotLocked(std::shared_ptr<ItemStream> items);
+  void FinishLocked(SlotHold slot, std::uint64_t sequence, ObservedAnswer::Lost lost);
+  SlotHold NewSlotLocked(std::shared_ptr<ItemStream> items);
   bool IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot);
   std::size_t OutstandingLocked() const;
   class LineEnds;
   void EndLineLocked();
-  static void Answer(Slot* slot, ErrorCode code, std::string_view text);
   void Tell(ControlKind kind, const Slot* answer, std::uint64_t count);
   /// Tells those who wait for slots finished under the lock; after it is released.
   void NotifyFinished(const SlotList& finished, bool as_leader);
@@ -219,9 +215,8 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
 
   std::mutex mutex_;
   CallFates fates_;
-  SlotRing<Slot*> ring_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<ItemStream>> items_;  // by sequence
-  std::unordered_map<std::uint64_t, std::shared_ptr<ItemsArriving>> items_arriving_;  // by sequence, of observed calls
+  SlotRing<SlotHold> ring_;
+  ItemTable items_;
   CallerSession session_;
   RedialPolicy redial_;
   std::size_t unflushed_frames_ = 0;
@@ -234,8 +229,8 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   std::shared_ptr<PendingCalls> line_;  // once a call had to wait; set once
   std::atomic<PendingCalls*> line_seen_{nullptr};
   struct RoomWaiter {
-    Slot* slot;  // one reference
-    bool idle;   // of WhenIdle
+    SlotHold slot;
+    bool idle;  // of WhenIdle
   };
   std::vector<RoomWaiter> room_waiters_;
   SlotList finished_;  // done, with waiters to notify once the lock is released

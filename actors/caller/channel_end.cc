@@ -11,13 +11,6 @@
 
 namespace troupe::actors {
 
-void Channel::Answer(Slot* slot, ErrorCode code, std::string_view text) {
-  ByteBuffer body;
-  AppendRuntimeError(body, code, text);
-  slot->Fill(kFlagReply | kFlagRuntimeError, body.view());
-  slot->Finish();
-}
-
 void Channel::EndLocked(std::string_view reason) {
   // What sockets took is asked for before the window is cleared: nothing is left to ask after that.
   if (!fates_.End(reason, session_.window().sent_offset())) return;
@@ -35,10 +28,11 @@ void Channel::EndLocked(std::string_view reason) {
 
 void Channel::FailLocked(std::string_view text) {
   if (!fates_.Finish(text)) return;
-  while (Slot* slot = ring_.TakeFront()) {
+  while (SlotHold slot = ring_.TakeFront()) {
     const CallFates::Fate fate = fates_.OfCall(slot->end_offset);
     slot->Fill(fate.flags, fate.body);
-    FinishLocked(slot, SequenceOf(slot),
+    const std::uint64_t sequence = SequenceOf(slot.get());
+    FinishLocked(std::move(slot), sequence,
                  fate.sent ? ObservedAnswer::Lost::kMaybeExecuted : ObservedAnswer::Lost::kNotSent);
   }
   OpenRoomLocked();

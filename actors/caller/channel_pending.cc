@@ -32,7 +32,7 @@ void Channel::IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, st
     line_->Taken();
     const std::uint64_t sequence = ring_.next_sequence();
     answer->set_call(id_ << 40 | sequence);
-    if (items != nullptr) items_[sequence] = std::move(items);
+    items_.Add(sequence, std::move(items));
     IssueLocked(frame, flags, answer);
     finished.swap(finished_);
   }

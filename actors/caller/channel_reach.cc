@@ -42,6 +42,7 @@ Channel::Channel(CallReactor& reactor, ChannelOptions options, Way way)
       id_(reactor.NextChannelId()),
       way_(std::move(way)),
       fates_(options_.description),
+      items_(id_, options_.observer),
       session_(/*waits=*/!way_.here()),
       redial_(options_.grace, /*once=*/way_.here()) {}
 

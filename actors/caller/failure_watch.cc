@@ -1,5 +1,7 @@
 #include "actors/caller/failure_watch.h"
 
+#include <utility>
+
 #include "runtime/base/check.h"
 
 namespace troupe::actors {
@@ -7,9 +9,8 @@ namespace troupe::actors {
 void FailureWatch::Hang(Slot* slot) {
   TROUPE_CHECK(hung_.size() < hung_.capacity(), "a FailureWatch hangs on more slots than it has room for");
   if (!slot->done()) {
-    slot->AddReference();
     Hung& hung = hung_.emplace_back();
-    hung.slot = slot;
+    hung.slot = SlotHold::Of(slot);
     hung.node.failures = this;
     LinkNode(slot, hung.node);
     if (slot->WatchFailure()) return;
@@ -19,8 +20,8 @@ void FailureWatch::Hang(Slot* slot) {
 
 bool FailureWatch::UnhangSome(std::size_t most, SlotList* loose) {
   for (; most > 0 && !hung_.empty(); --most) {
-    UnlinkNode(hung_.back().slot, hung_.back().node);
-    loose->push_back(hung_.back().slot);
+    UnlinkNode(hung_.back().slot.get(), hung_.back().node);
+    loose->push_back(std::move(hung_.back().slot));
     hung_.pop_back();
   }
   return !hung_.empty();

@@ -26,7 +26,7 @@ class FailureWatch {
   /// Makes room for so many slots: before the first Hang.
   void Reserve(std::size_t count) { hung_.reserve(count); }
   void Hang(Slot* slot);
-  /// Takes back up to `most` slots, whose references are to be given back without the mutex. False: nothing is left.
+  /// Takes back up to `most` slots into `loose`, which is to end without the mutex. False: nothing is left.
   bool UnhangSome(std::size_t most, SlotList* loose);
   /// The thread that waits just now; nullptr: none does.
   void Attach(Waiter* waiter) { waiter_ = waiter; }
@@ -39,7 +39,7 @@ class FailureWatch {
 
  private:
   struct Hung {
-    Slot* slot;
+    SlotHold slot;
     WaitNode node;
   };
   std::vector<Hung> hung_;  // never grows beyond what was reserved: nodes stay where they are

@@ -248,10 +248,7 @@ void CallReactor::PollOnce(int timeout_ms) {
 // ---- who waits for what ----------------------------------------------------------------------
 
 void CallReactor::NotifyAll(const SlotList& finished, bool as_leader) {
-  for (Slot* slot : finished) {
-    Notify(slot, as_leader);
-    slot->Release();
-  }
+  for (const SlotHold& slot : finished) Notify(slot.get(), as_leader);
 }
 
 void CallReactor::Notify(Slot* slot, bool as_leader) {
@@ -297,11 +294,8 @@ void CallReactor::WatchFailures(Slot* const* slots, std::size_t count, FailureWa
 void CallReactor::UnwatchFailures(FailureWatch& failures) {
   for (bool more = true; more;) {
     SlotList loose;
-    {
-      std::lock_guard lock(mutex_);
-      more = failures.UnhangSome(kSlotsPerLock, &loose);
-    }
-    for (Slot* slot : loose) slot->Release();
+    std::lock_guard lock(mutex_);
+    more = failures.UnhangSome(kSlotsPerLock, &loose);
   }
 }
 

@@ -94,7 +94,7 @@ class CallReactor final : public Completions {
   void Expect(bool more);
   /// After Slot::Finish returned true.
   void Notify(Slot* slot, bool as_leader);
-  /// The same for what FinishInto collected; gives their references back.
+  /// After FinishInto, for all that it collected.
   void NotifyAll(const SlotList& finished, bool as_leader);
 
  private:

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "actors/core/call/call_frame.h"
 #include "runtime/base/ids.h"
@@ -133,29 +134,32 @@ class Slot {
 void LinkNode(Slot* slot, WaitNode& node);
 void UnlinkNode(Slot* slot, const WaitNode& node);
 
-/// Usually one: what a blocked thread waits for.
-using SlotList = absl::InlinedVector<Slot*, 8>;
-
-/// Publishes the answer. Where somebody waits, the slot goes to `waited` (for CallReactor::NotifyAll) with the
-/// reference that was held; else that is given back.
-inline void FinishInto(Slot* slot, SlotList* waited) {
-  if (slot->Finish()) {
-    waited->push_back(slot);
-  } else {
-    slot->Release();
-  }
-}
-
-/// Holds one reference to a slot, and gives it back at its own end.
+/// Owns one reference to an answer, or none; given back when it ends. Who is given one by value owns it.
 class SlotHold {
  public:
+  SlotHold() = default;
+  /// Takes over a reference that is there.
   explicit SlotHold(Slot* slot) : slot_(slot) {}
+  /// Adds one to those that are there.
+  static SlotHold Of(Slot* slot) {
+    slot->AddReference();
+    return SlotHold(slot);
+  }
   SlotHold(SlotHold&& other) noexcept : slot_(other.slot_) { other.slot_ = nullptr; }
-  SlotHold& operator=(SlotHold&&) = delete;
+  SlotHold& operator=(SlotHold&& other) noexcept {
+    SlotHold moved(std::move(other));
+    std::swap(slot_, moved.slot_);
+    return *this;
+  }
   ~SlotHold() {
     if (slot_ != nullptr) slot_->Release();
   }
   Slot* get() const { return slot_; }
+  Slot* operator->() const { return slot_; }
+  Slot& operator*() const { return *slot_; }
+  explicit operator bool() const { return slot_ != nullptr; }
+  friend bool operator==(const SlotHold& hold, std::nullptr_t) { return hold.slot_ == nullptr; }
+  /// The reference is the caller's from now on.
   Slot* Take() {
     Slot* slot = slot_;
     slot_ = nullptr;
@@ -163,7 +167,17 @@ class SlotHold {
   }
 
  private:
-  Slot* slot_;
+  Slot* slot_ = nullptr;
 };
+
+/// Usually one: what a blocked thread waits for.
+using SlotList = absl::InlinedVector<SlotHold, 8>;
+
+/// Publishes the answer. Where somebody waits, the slot goes to `waited` (for CallReactor::NotifyAll) with the
+/// reference that was held; else that is given back.
+inline void FinishInto(SlotHold slot, SlotList* waited) {
+  if (slot->Finish()) waited->push_back(std::move(slot));
+}
+inline void FinishInto(Slot* slot, SlotList* waited) { FinishInto(SlotHold(slot), waited); }
 
 }  // namespace troupe::actors

@@ -169,7 +169,7 @@ std::size_t TaskPool::waiting() const {
 
 // ---- from the processes ----------------------------------------------------------------------
 
-void TaskPool::Answered(std::uint64_t channel_id, const std::vector<ObservedAnswer>& answers,
+void TaskPool::Answered(std::uint64_t channel_id, std::vector<ObservedAnswer> answers,
                         bool as_leader) {
   const std::shared_ptr<TaskPool> self = shared_from_this();
   SlotList finished;
@@ -192,13 +192,13 @@ void TaskPool::Answered(std::uint64_t channel_id, const std::vector<ObservedAnsw
       line_.Close(lane);
       wake_due_ = true;
     }
-    for (const ObservedAnswer& answer : answers) {
+    for (ObservedAnswer& answer : answers) {
       auto* task = static_cast<Task*>(answer.slot->observed);
       if (task == nullptr) {
-        FinishInto(answer.slot, &finished);  // of Ask, or a definition's
+        FinishInto(std::move(answer.slot), &finished);  // of Ask, or a definition's
         continue;
       }
-      answer.slot->Release();  // the channel's; the task has another
+      answer.slot = SlotHold();  // the channel's; the task has another
       SettleLocked(*task, answer.lost, &finished);
     }
     if (lost) {

@@ -150,7 +150,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
   std::vector<Doubtful> TakeDoubtful();
   void Judge(Slot* slot, bool again);
 
-  void Answered(std::uint64_t channel_id, const std::vector<ObservedAnswer>& answers,
+  void Answered(std::uint64_t channel_id, std::vector<ObservedAnswer> answers,
                 bool as_leader) override;
 
  private:

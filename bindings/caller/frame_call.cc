@@ -182,28 +182,28 @@ bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* a
   return AppendCallValues(frame, args, positional, kind.method, keywords, outgoing);
 }
 
-actors::Slot* RaiseTooMany(Channel& channel) {
+actors::SlotHold RaiseTooMany(Channel& channel) {
   RaiseRuntimeError(kTooManyPending,
                     absl::StrFormat("%s: %d calls wait for an answer, max_pending_calls allows no more\n"
                                     "  get some of them first, or create the actor with a higher limit",
                                     channel.description(), channel.Outstanding()));
-  return nullptr;
+  return {};
 }
 
-/// Queues the frame, waiting for room. nullptr: an error is set.
-actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, std::uint16_t flags,
-                    const std::shared_ptr<actors::ItemStream>& items) {
-  actors::Slot* slot = nullptr;
+/// Queues the frame, waiting for room. None: an error is set.
+actors::SlotHold Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, std::uint16_t flags,
+                       const std::shared_ptr<actors::ItemStream>& items) {
   bool drained = false;
   while (true) {
-    switch (channel.Issue(frame, flags, &slot, items)) {
+    Channel::Call call = channel.Issue(frame, flags, items);
+    switch (call.issued) {
       case Channel::Issued::kOkDrain:
         CallReactor::Current().Drain(channel);
         [[fallthrough]];
       case Channel::Issued::kOk:
-        return slot;
+        return std::move(call.answer);
       case Channel::Issued::kFull:
-        if (!AwaitRoom(channel.WhenRoom(), &channel)) return nullptr;
+        if (!AwaitRoom(channel.WhenRoom(), &channel)) return {};
         break;
       case Channel::Issued::kTooMany:
         if (std::exchange(drained, true)) {
@@ -226,16 +226,16 @@ std::size_t LargeFrom(Channel::Place place) {
   return actors::RoomBeside(0);
 }
 
-/// Keeps the call until its arguments are there, and the calls before it have gone. nullptr: an error is set.
-actors::Slot* KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind, Outgoing& outgoing,
-                       ShapeTable::Shape* shape, const std::shared_ptr<actors::ItemStream>& items) {
+/// Keeps the call until its arguments are there, and the calls before it have gone. None: an error is set.
+actors::SlotHold KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind, Outgoing& outgoing,
+                          ShapeTable::Shape* shape, const std::shared_ptr<actors::ItemStream>& items) {
   if (channel.TooMany()) {
     channel.Flush();
     CallReactor::Current().Drain(channel);  // answers that are here count
     if (channel.TooMany()) return RaiseTooMany(channel);
   }
   actors::PendingCalls& line = channel.Line(TaskArguments());
-  if (!AwaitRoom(line.WhenRoom())) return nullptr;
+  if (!AwaitRoom(actors::SlotHold(line.WhenRoom()))) return {};
   if (shape->named) {  // it may never be sent: later calls cannot count on the names that it carries
     shape->id = actors::kNoShape;
     std::memcpy(frame.data() + actors::kFrameHeadBytes + offsetof(actors::CallHead, shape), &shape->id, sizeof shape->id);
@@ -248,13 +248,13 @@ actors::Slot* KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind
   call.items = items;
   const char* name = PyUnicode_AsUTF8(kind.method);
   call.method = name != nullptr ? name : "?";
-  return line.Keep(std::move(call));
+  return actors::SlotHold(line.Keep(std::move(call)));
 }
 
-/// Sends the call. nullptr: an error is set.
-actors::Slot* Send(CallChannelObject* self, ByteBuffer& frame, const CallKind& kind, PyObject* keywords,
-                   Outgoing& outgoing, const ShapeTable::Shape& shape, bool here,
-                   const std::shared_ptr<actors::ItemStream>& items) {
+/// Sends the call. None: an error is set.
+actors::SlotHold Send(CallChannelObject* self, ByteBuffer& frame, const CallKind& kind, PyObject* keywords,
+                      Outgoing& outgoing, const ShapeTable::Shape& shape, bool here,
+                      const std::shared_ptr<actors::ItemStream>& items) {
   Channel& channel = **self->channel;
   std::uint16_t flags = shape.named ? actors::kFlagNamed : actors::kFlagNone;
   std::unique_ptr<actors::CallHolds> held;
@@ -262,9 +262,9 @@ actors::Slot* Send(CallChannelObject* self, ByteBuffer& frame, const CallKind& k
     flags |= actors::kFlagObjects;
     held = std::make_unique<actors::CallHolds>(std::move(outgoing.held), here ? nullptr : channel.Bulk());
   }
-  actors::Slot* slot = Queue(channel, frame, kind, flags, items);
-  if (slot == nullptr) return nullptr;
-  if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(slot, std::move(held)));
+  actors::SlotHold slot = Queue(channel, frame, kind, flags, items);
+  if (slot == nullptr) return {};
+  if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(slot.get(), std::move(held)));
   if (shape.named) self->shapes->Defined(kind.target, keywords, shape);
   return slot;
 }
@@ -309,13 +309,13 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
   const actors::PendingCalls* const line = channel.line();
   const bool waits = !to_come.empty() || (line != nullptr && line->Holds());
-  actors::Slot* slot = waits ? KeepBack(channel, frame, kind, outgoing, &shape, items)
-                             : Send(self, frame, kind, keywords, outgoing, shape, place == Channel::Place::kHere, items);
+  actors::SlotHold slot =
+      waits ? KeepBack(channel, frame, kind, outgoing, &shape, items)
+            : Send(self, frame, kind, keywords, outgoing, shape, place == Channel::Place::kHere, items);
   if (slot == nullptr) return nullptr;
   if (const RunningCall* const made_by = Running::current()) slot->set_started_by(made_by->number);
-  if (kind.returns == 1 && !kind.streams) return NewRef(slot, self, kind.method);
-  if (kind.streams) return NewRefStream(slot, items, self, kind);
-  const actors::SlotHold hold(slot);
+  if (kind.returns == 1 && !kind.streams) return NewRef(slot.Take(), self, kind.method);
+  if (kind.streams) return NewRefStream(slot.Take(), items, self, kind);
   if (kind.returns == 0) Py_RETURN_NONE;
   return RefsOf(self, kind, *items);
 }

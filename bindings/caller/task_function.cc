@@ -118,7 +118,7 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   outgoing.to_come = &call.to_come;
   if (!AppendCallValues(values, args, positional, self->kind.method, keywords, &outgoing)) return nullptr;
   TaskPool& pool = *self->pool->pool();
-  if (pool.Full() && !AwaitRoom(pool.WhenRoom())) return nullptr;
+  if (pool.Full() && !AwaitRoom(actors::SlotHold(pool.WhenRoom()))) return nullptr;
   call.function = *self->function;
   call.shape = shape;
   call.own_shape = std::move(own_shape);

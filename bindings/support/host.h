@@ -47,11 +47,11 @@ class GilHostOf : public Base {
 };
 using GilHost = GilHostOf<>;
 
-/// Waits, reading all channels, for what a WhenRoom() gave, whose reference is taken over; nullptr: there is room.
+/// Waits, reading all channels, for what a WhenRoom() gave; none: there is room.
 /// `polled`: where the room comes from, if that is one channel. False: an error is set.
-inline bool AwaitRoom(actors::Slot* room, actors::Channel* polled = nullptr) {
-  if (room == nullptr) return true;
-  const actors::SlotHold hold(room);
+inline bool AwaitRoom(actors::SlotHold hold, actors::Channel* polled = nullptr) {
+  if (hold == nullptr) return true;
+  actors::Slot* const room = hold.get();
   actors::WaitRequest request;
   request.slots = &room;
   request.slot_count = 1;

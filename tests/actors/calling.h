@@ -31,13 +31,11 @@ inline Slot* Call(Channel& channel, std::string_view method, std::string_view va
     frame.AppendValue(static_cast<std::uint16_t>(method.size()));
     frame.Append(method.data(), method.size());
     frame.Append(values.data(), values.size());
-    Slot* slot = nullptr;
-    const Channel::Issued issued = channel.Issue(frame, kFlagNamed, &slot);
-    if (issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
-    if (issued != Channel::Issued::kFull) return slot;
-    if (Slot* room = channel.WhenRoom()) {
-      EXPECT_EQ(Await(room, &channel), WaitResult::kDone);
-      room->Release();
+    Channel::Call call = channel.Issue(frame, kFlagNamed);
+    if (call.issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
+    if (call.issued != Channel::Issued::kFull) return call.answer.Take();
+    if (const SlotHold room = channel.WhenRoom()) {
+      EXPECT_EQ(Await(room.get(), &channel), WaitResult::kDone);
     }
   }
 }

@@ -133,14 +133,13 @@ inline Slot* Issue(Channel& channel, const std::string& values) {
   frame.Append(values.data(), values.size());
   PlainHost host;
   while (true) {
-    Slot* answer = nullptr;
-    const Channel::Issued issued = channel.Issue(frame, kFlagNamed, &answer);
-    if (issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
-    if (issued != Channel::Issued::kFull) return answer;
-    if (Slot* room = channel.WhenRoom()) {
+    Channel::Call call = channel.Issue(frame, kFlagNamed);
+    if (call.issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
+    if (call.issued != Channel::Issued::kFull) return call.answer.Take();
+    if (const SlotHold hold = channel.WhenRoom()) {
+      Slot* const room = hold.get();
       Channel* where = &channel;
       CallReactor::Current().Wait({&room, 1, 1, &where, 1, Instant::max()}, host);
-      room->Release();
     }
   }
 }

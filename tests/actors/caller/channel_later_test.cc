@@ -40,7 +40,9 @@ Channel::Issued Issue(Channel& channel, std::string_view values, Slot** slot,
   frame.AppendValue(std::uint16_t{1});
   frame.Append("f", 1);
   frame.Append(values.data(), values.size());
-  return channel.Issue(frame, kFlagNamed, slot, std::move(items));
+  Channel::Call call = channel.Issue(frame, kFlagNamed, std::move(items));
+  *slot = call.answer.Take();
+  return call.issued;
 }
 
 class LaterActor {
@@ -130,15 +132,15 @@ TEST(ChannelLater, IsIdleWhenItsLastCallHasAnAnswer) {
   EXPECT_EQ(channel->WhenIdle(), nullptr) << "it has no calls";
   Slot* slots[2] = {nullptr, nullptr};
   for (Slot*& slot : slots) ASSERT_EQ(Issue(*channel, "x", &slot), Channel::Issued::kOk);
-  Slot* const waits = channel->WhenIdle();
+  const SlotHold waits = channel->WhenIdle();
   ASSERT_NE(waits, nullptr);
-  const SlotHold idle(waits), first(slots[0]), second(slots[1]);
+  const SlotHold first(slots[0]), second(slots[1]);
   EXPECT_EQ(channel->WhenRoom(), nullptr) << "room is another matter";
   EXPECT_FALSE(waits->done());
   const std::string path = NewPath();
   LaterActor actor(path);
   ASSERT_TRUE(channel->Aim(path).ok());
-  ASSERT_EQ(Await(waits, channel.get()), WaitResult::kDone);
+  ASSERT_EQ(Await(waits.get(), channel.get()), WaitResult::kDone);
   EXPECT_TRUE(slots[0]->done() && slots[1]->done());
   EXPECT_EQ(channel->WhenIdle(), nullptr);
   channel->Close();
@@ -148,9 +150,9 @@ TEST(ChannelLater, IsIdleWhenItIsOver) {
   const std::shared_ptr<Channel> channel = Later();
   Slot* slot = nullptr;
   ASSERT_EQ(Issue(*channel, "x", &slot), Channel::Issued::kOk);
-  Slot* const waits = channel->WhenIdle();
+  const SlotHold waits = channel->WhenIdle();
   ASSERT_NE(waits, nullptr);
-  const SlotHold idle(waits), call(slot);
+  const SlotHold call(slot);
   channel->Lose("its process is gone");
   EXPECT_TRUE(waits->done());
   EXPECT_EQ(channel->WhenIdle(), nullptr);

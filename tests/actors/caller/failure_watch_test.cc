@@ -33,7 +33,6 @@ class Watched {
     SlotList loose;
     while (failures.UnhangSome(1, &loose)) {
     }
-    for (Slot* slot : loose) slot->Release();
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include <iterator>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "runtime/base/random.h"
@@ -57,6 +58,19 @@ TEST(SlotRing, SR2_NeverGivenIsNull) {
   EXPECT_EQ(ring.Take(0), nullptr);
   EXPECT_EQ(ring.Take(2), nullptr);
   EXPECT_EQ(ring.Take(~std::uint64_t{0}), nullptr);
+}
+
+TEST(SlotRing, SR2_AnOwningPointerIsMovedInAndOutAndEndsWithTheRing) {
+  const auto value = std::make_shared<int>(7);
+  {
+    SlotRing<std::shared_ptr<int>> ring;
+    for (int i = 0; i < 200; ++i) ring.Put(value);  // it grows
+    EXPECT_EQ(value.use_count(), 201);
+    EXPECT_EQ(ring.Take(5), value);
+    EXPECT_EQ(ring.Take(5), nullptr);
+    EXPECT_EQ(value.use_count(), 200);
+  }
+  EXPECT_EQ(value.use_count(), 1);
 }
 
 TEST(SlotRing, SR3_SpanFollowsTheOldest) {

@@ -146,8 +146,7 @@ TEST(ItemStream, IS3_AStreamsFrontIsThereBeforeItsItem) {
   ASSERT_TRUE(front.get()->Watch());  // somebody waits
   items.Put(kItem, "one", &finished);
   ASSERT_EQ(finished.size(), 1u);
-  EXPECT_EQ(finished[0], front.get());
-  const SlotHold told(finished[0]);
+  EXPECT_EQ(finished[0].get(), front.get());
   items.Put(kItem, "two", &finished);
   EXPECT_TRUE(items.Pop());
   EXPECT_EQ(SlotHold(items.Front()).get()->bytes(), "two");
