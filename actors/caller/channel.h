@@ -1,42 +1,44 @@
 // One connection from this process to one actor, on this host or another: frames out, answers in.
 // Shared by all threads.
 //
-// Issue returns at once with an answer that is answered later; nothing here blocks. Whoever leads the
-// process's reactor calls Read; any thread may Flush. When the connection ends, the actor is reached
-// anew and the session goes on (caller_session.h), calls waiting meanwhile. Where it cannot,
-// outstanding calls stay pending, because an ended connection alone is not death: Fail (the control
-// plane's verdict) or the end of the grace period answers them. Every call ends in exactly one of: the
-// reply, the verdict's error, kNotSent (its frame never left whole) or kMaybeExecuted; which of the last
-// three it is, CallFates decides (call_fates.h).
+// Issue returns at once with an answer to come; nothing here blocks. Whoever leads the process's
+// reactor calls Read; any thread may Flush. When the connection ends, the actor is reached anew and
+// the session goes on (caller_session.h), calls waiting meanwhile. Where it cannot, outstanding
+// calls stay pending, because an ended connection alone is not death: Fail (the control plane's
+// verdict) or the end of the grace period answers them. Every call ends in exactly one of: the
+// reply, the verdict's error, kNotSent (its frame never left whole) or kMaybeExecuted; which of the
+// last three it is, CallFates decides (call_fates.h).
 //
-// Lock order: a channel's mutex, then the reactor's. Neither is held while the GIL is taken or a
-// thread blocks.
+// Its parts hold no lock: what mutex_ guards says so, and stream_ says who may touch it. Lock
+// order: a channel's mutex, then the reactor's. Neither is held while the GIL is taken or a thread
+// blocks.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "actors/caller/actor_route.h"
+#include "actors/caller/call_observer.h"
+#include "actors/caller/channel_stream.h"
+#include "actors/caller/item_table.h"
+#include "actors/caller/pending_target.h"
 #include "actors/core/call/byte_buffer.h"
 #include "actors/core/call/call_fates.h"
 #include "actors/core/call/call_frame.h"
-#include "actors/caller/call_observer.h"
-#include "actors/caller/item_table.h"
-#include "actors/caller/pending_target.h"
+#include "actors/core/session/caller_session.h"
+#include "actors/core/session/slot_ring.h"
 #include "actors/net/call_stream.h"
 #include "actors/net/call_tls.h"
-#include "actors/core/session/caller_session.h"
-#include "actors/slots/item_stream.h"
 #include "actors/objects/object_store.h"
-#include "actors/core/session/redial_policy.h"
 #include "actors/slots/answer.h"
-#include "actors/core/session/slot_ring.h"
+#include "actors/slots/item_stream.h"
 #include "actors/slots/waiter.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 
@@ -54,13 +56,16 @@ struct ChannelOptions {
   CallLimits limits;
   /// A call beyond this many without an answer is refused (kTooMany).
   std::size_t outstanding_max = std::numeric_limits<std::size_t>::max();
-  /// Whether the actor runs calls in the order they were made: then none overtakes one that waits for arguments.
+  /// Whether the actor runs calls in the order they were made: then none overtakes one that waits
+  /// for arguments.
   bool ordered = true;
   /// Set: all answers are given to it, not to those who wait.
   std::shared_ptr<CallObserver> observer;
 };
 
-class Channel final : public PendingTarget, public std::enable_shared_from_this<Channel> {
+class Channel final : public PendingTarget,
+                      public RouteUser,
+                      public std::enable_shared_from_this<Channel> {
  public:
   /// Connects (see UnixStream::Connect) and starts being read by `reactor`, which outlives it.
   static StatusOr<std::shared_ptr<Channel>> Connect(CallReactor& reactor, const std::string& path,
@@ -70,7 +75,8 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   /// kNotSent.
   static StatusOr<std::shared_ptr<Channel>> Dial(CallReactor& reactor, RemoteActor target,
                                                  IdentitySource identity, ChannelOptions options);
-  /// The channel to an actor that is not there yet: calls wait in it until Aim or AimRemote, once, or Fail.
+  /// The channel to an actor that is not there yet: calls wait in it until Aim or AimRemote, once,
+  /// or Fail.
   static StatusOr<std::shared_ptr<Channel>> Later(CallReactor& reactor, ChannelOptions options);
   /// It is there, on this host. An error: it cannot be reached, and all calls have ended with that.
   Status Aim(const std::string& path);
@@ -96,27 +102,31 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   /// Queues a call whose answer its caller has made; for a channel with an observer.
   Issued IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
                    std::shared_ptr<ItemStream> items = nullptr);
-  /// A call of the channel's line, with the answer that its caller has. It is taken whatever there is room for, and
-  /// answered at once where the channel is over.
-  void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items) override;
-  /// Where calls wait for their arguments; made when the first one does. `values` outlives the channel.
+  /// A call of the channel's line, with the answer that its caller has. It is taken whatever there
+  /// is room for, and answered at once where the channel is over.
+  void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+                 std::shared_ptr<ItemStream> items) override;
+  /// Where calls wait for their arguments; made when the first one does. `values` outlives the
+  /// channel.
   PendingCalls& Line(const ArgumentCodec& values);
   /// What Line made; nullptr: no call had to wait.
   PendingCalls* line() const { return line_seen_.load(std::memory_order_acquire); }
   /// An answer that is done when the channel has room, or can never have; none: it has now.
   SlotHold WhenRoom() override;
-  /// An answer that is done when every call has its own, or the connection has ended; none: no call is outstanding now.
+  /// An answer that is done when every call has its own, or the connection has ended; none: no call
+  /// is outstanding now.
   SlotHold WhenIdle();
-  /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
-  /// descriptor left. Whether there is one is known before the call is issued.
+  /// What large values that a call names go over, unless the actor is on this host; nullptr: it is,
+  /// or there is no descriptor left. Whether there is one is known before the call is issued.
   std::shared_ptr<BulkSession> Bulk() override;
 
   /// Of the call with this answer: how many of its items are taken, in all.
   void Taken(const Slot* answer, std::uint64_t items) override;
-  /// It is not wanted any more, nor (`recursive`) what it started. Nothing is promised: its answer comes in any case, if
-  /// only to say that it was cancelled.
+  /// It is not wanted any more, nor (`recursive`) what it started. Nothing is promised: its answer
+  /// comes in any case, if only to say that it was cancelled.
   void Cancel(const Slot* answer, bool recursive = false);
-  /// The same, recursive, of all without an answer that the call of that number made (Slot::started_by).
+  /// Cancels, recursively, all calls without an answer that the call of that number made
+  /// (Slot::started_by).
   void CancelStartedBy(std::uint64_t call);
   /// Writes what the socket takes. Any thread.
   void Flush() override;
@@ -126,10 +136,10 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
 
   /// The verdict: all outstanding and all later calls end with this error.
   void Fail(ErrorCode code, const std::string& text);
-  /// The same with another answer: its flags and its body.
+  /// The verdict as an answer of any kind: its flags and its body.
   void FailWith(std::uint16_t flags, std::string_view body);
-  /// The actor's process is gone, the actor may not be: what was sent ends as kMaybeExecuted, all else as
-  /// kNotSent.
+  /// The actor's process is gone, the actor may not be: what was sent ends as kMaybeExecuted, all
+  /// else as kNotSent.
   void Lose(const std::string& why);
   /// Run once on the background thread when the connection ends for good; at once if it has.
   void OnDisconnect(std::unique_ptr<Completion> completion);
@@ -151,93 +161,105 @@ class Channel final : public PendingTarget, public std::enable_shared_from_this<
   Place place() const override { return place_.load(std::memory_order_relaxed); }
 
  private:
-  friend class CallReactor;
   static constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << 40) - 1;
-  /// Where the actor is: a socket on this host, or a process on another one.
-  struct Way {
-    std::string unix_path;
-    RemoteActor target;
-    IdentitySource identity;
-    bool here() const { return !unix_path.empty(); }
-  };
-  class Redial;
+  static std::uint64_t SequenceOf(const Slot* slot) { return slot->call() & kSequenceMask; }
 
-  Channel(CallReactor& reactor, ChannelOptions options, Way way);
-  static async::Task<void> Reach(std::weak_ptr<Channel> channel, RedialPolicy::Step step);
-  void ReachHere();
-  void Attach(CallStream stream);
-  void BeginLocked(CallStream stream);
-  void GiveUp(const Status& why);
-  bool LoseLocked(const std::string& reason);
-  void ExpectLocked(bool expect);
-  BulkSession* BulkSessionLocked();
-  void BeginBulkSessionLocked();
-  void FlushLocked();
-  void EndLocked(std::string_view reason);
-  /// Tells every call that is left. `text` says why, where there is no verdict.
-  void FailLocked(std::string_view text);
-  void OpenRoomLocked();
-  bool HasRoomLocked() const;
-  SlotHold AwaitRoomLocked(bool idle);
-  bool TakeReplies(std::string* why);
-  bool TakeReplyLocked(const Frame& frame, std::uint64_t* calls_received, std::string* why);
-  void FillBadResult(Slot& slot, std::string* why);
-  bool TakeResultLocked(SlotHold slot, const Frame& frame, std::string* why);
-  bool TakeObservedResultLocked(SlotHold slot, const Frame& frame, std::string* why);
-  bool TakeItemLocked(const Frame& frame, std::string* why);
-  ObjectStore::Took TakeObjectLocked(Slot* slot, std::string_view body, bool wanted, ObjectStore::Then then);
-  bool TakeControlLocked(const Frame& frame, std::string* why);
-  std::uint64_t SequenceOf(const Slot* slot) const { return slot->call() & kSequenceMask; }
-  bool FullLocked() const;
+  Channel(CallReactor& reactor, ChannelOptions options);
+
+  // How it comes to its connection, and to another one (channel_reach.cc).
+  bool WantsConnection() override;
+  void Attach(CallStream stream) override;
+  void GiveUp(const Status& why) override;
+  void LoseActor() override;
+  void Begin(const std::string& path, CallStream stream);
+  void BeginLocked(CallStream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool LoseLocked(const std::string& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExpectLocked(bool expect) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Calls out (channel.cc).
+  SlotHold NewSlotLocked(std::shared_ptr<ItemStream> items) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// A call with this slot, whatever there is room for. True: replies should be read.
+  bool IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Seals and queues the frame of the call that `slot` answers. True: replies should be read.
-  bool QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot);
-  void FinishLocked(SlotHold slot, std::uint64_t sequence, ObservedAnswer::Lost lost);
-  SlotHold NewSlotLocked(std::shared_ptr<ItemStream> items);
-  bool IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot);
-  std::size_t OutstandingLocked() const;
-  class LineEnds;
-  void EndLineLocked();
+  bool QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(ControlKind kind, const Slot* answer, std::uint64_t count);
-  /// Tells those who wait for slots finished under the lock; after it is released.
-  void NotifyFinished(const SlotList& finished, bool as_leader);
-  /// Where answers are made or read, and nowhere else: the observer may hold a lock of its own when it flushes.
-  void TellObserver(bool as_leader);
+  void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ArmWritesLocked(bool on) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool FullLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoomLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::size_t OutstandingLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  SlotHold AwaitRoomLocked(bool idle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OpenRoomLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  CallReactor& reactor_;
-  const ChannelOptions options_;
-  const std::uint64_t id_;
-  Way way_;  // set with `mutex_` held, once, before there is a connection
-  bool aimless_ = false;
-  /// Set with `mutex_` held and before attached_; then the leader's to read, the mutex's to write.
-  CallStream stream_;
-  std::atomic<bool> attached_{false};
-  std::atomic<Place> place_{Place::kUnknown};
+  // Answers in; of who leads the reactor (channel.cc, channel_results.cc).
+  bool TakeReplies(std::string* why);
+  bool TakeRepliesLocked(std::string* why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TakeReplyLocked(const Frame& frame, std::uint64_t* calls_received, std::string* why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TakeControlLocked(const Frame& frame, std::string* why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TakeItemLocked(const Frame& frame, std::string* why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TakeResultLocked(SlotHold slot, const Frame& frame, std::string* why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TakeObservedResultLocked(SlotHold slot, const Frame& frame, std::string* why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillBadResult(Slot& slot, std::string* why);
+  /// It is filled: those who wait for it, or the observer, are to hear of it.
+  void FinishLocked(SlotHold slot, std::uint64_t sequence, ObservedAnswer::Lost lost)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::mutex mutex_;
-  CallFates fates_;
-  SlotRing<SlotHold> ring_;
-  ItemTable items_;
-  CallerSession session_;
-  RedialPolicy redial_;
-  std::size_t unflushed_frames_ = 0;
-  bool broken_ = false;         // nothing more can be written to this connection
-  std::shared_ptr<BulkSession> bulk_session_;  // once a large value came up
-  bool expecting_ = false;      // the reactor knows that a welcome is awaited
-  std::string lost_reason_;     // why the last connection ended
-  bool stranded_ = false;       // the reactor knows of unflushed frames
-  bool write_armed_ = false;
-  std::shared_ptr<PendingCalls> line_;  // once a call had to wait; set once
-  std::atomic<PendingCalls*> line_seen_{nullptr};
+  // Values in memory (channel_objects.cc).
+  ObjectStore::Took TakeObjectLocked(Slot* slot, std::string_view body, bool wanted,
+                                     ObjectStore::Then then) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  BulkSession* BulkSessionLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginBulkSessionLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // How it ends (channel_end.cc).
+  void EndLocked(std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Tells every call that is left. `text` says why, where there is no verdict.
+  void FailLocked(std::string_view text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  class LineEnds;
+  void EndLineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Tells those who wait for what was finished under the lock.
+  void NotifyFinished(const SlotList& finished, bool as_leader) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Where answers are made or read, and nowhere else: the observer may hold a lock of its own when
+  /// it flushes.
+  void TellObserver(bool as_leader) ABSL_LOCKS_EXCLUDED(mutex_);
+
   struct RoomWaiter {
     SlotHold slot;
     bool idle;  // of WhenIdle
   };
-  std::vector<RoomWaiter> room_waiters_;
-  SlotList finished_;  // done, with waiters to notify once the lock is released
-  std::vector<ObservedAnswer> observed_;  // likewise, for the observer
-  std::unique_ptr<Completion> on_disconnect_;
+  struct ReactorKnows {
+    bool stranded = false;   // that frames are unflushed
+    bool expecting = false;  // that a welcome is awaited
+    bool writes = false;     // that the socket is to become writable
+  };
 
-  ByteBuffer in_;  // the leader's alone
+  CallReactor& reactor_;
+  const ChannelOptions options_;
+  const std::uint64_t id_;
+  std::atomic<Place> place_{Place::kUnknown};
+  std::atomic<PendingCalls*> line_seen_{nullptr};
+  ChannelStream stream_;  // says itself who may do what
+
+  Mutex mutex_;
+  ActorRoute route_ ABSL_GUARDED_BY(mutex_);
+  CallFates fates_ ABSL_GUARDED_BY(mutex_);
+  SlotRing<SlotHold> ring_ ABSL_GUARDED_BY(mutex_);  // calls without an answer
+  ItemTable items_ ABSL_GUARDED_BY(mutex_);
+  CallerSession session_ ABSL_GUARDED_BY(mutex_);
+  std::size_t unflushed_frames_ ABSL_GUARDED_BY(mutex_) = 0;
+  ReactorKnows reactor_knows_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<BulkSession> bulk_session_ ABSL_GUARDED_BY(mutex_);  // once a large value came up
+  std::shared_ptr<PendingCalls> line_ ABSL_GUARDED_BY(mutex_);  // once a call had to wait; set once
+  std::vector<RoomWaiter> room_waiters_ ABSL_GUARDED_BY(mutex_);
+  SlotList finished_ ABSL_GUARDED_BY(mutex_);  // done, with waiters to notify
+  std::vector<ObservedAnswer> observed_ ABSL_GUARDED_BY(mutex_);  // for the observer
+  std::unique_ptr<Completion> on_disconnect_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::actors

@@ -17,9 +17,9 @@ void Channel::EndLocked(std::string_view reason) {
   session_.window().Clear();
   if (bulk_session_ != nullptr) bulk_session_->End(fates_.end_reason());
   ExpectLocked(false);
-  if (attached_.load(std::memory_order_relaxed)) reactor_.Unwatch(*this);
-  aimless_ = false;
-  stream_.Shutdown();  // closed by the destructor: the leader may be reading it just now
+  if (stream_.attached()) reactor_.Unwatch(*this);
+  route_.Close();
+  stream_.Shutdown();
   if (on_disconnect_ != nullptr) reactor_.Post(std::move(on_disconnect_));
   EndLineLocked();
   reactor_.SetGrace(id_, options_.grace);
@@ -48,7 +48,7 @@ void Channel::FailWith(std::uint16_t flags, std::string_view body) {
   reactor_.Drain(*this);  // answers that arrived before the verdict still count
   SlotList finished;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     EndLocked("the actor is gone");
     if (bulk_session_ != nullptr) bulk_session_->Dead("its actor has died");
     fates_.Judge(flags, body);
@@ -63,7 +63,7 @@ void Channel::Lose(const std::string& why) {
   reactor_.Drain(*this);
   SlotList finished;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     EndLocked(why);
     if (bulk_session_ != nullptr) bulk_session_->Dead(why);
     FailLocked(why);
@@ -74,7 +74,7 @@ void Channel::Lose(const std::string& why) {
 }
 
 void Channel::OnDisconnect(std::unique_ptr<Completion> completion) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (fates_.open()) {
     on_disconnect_.swap(completion);  // the one before is destroyed after the lock is released
   } else if (completion != nullptr) {
@@ -87,7 +87,7 @@ void Channel::Close() {
   std::unique_ptr<Completion> unused;
   SlotList finished;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     unused.swap(on_disconnect_);
     if (fates_.open() && session_.window().sent_offset() != 0 && !session_.greeting()) {
       session_.AppendEnd();
@@ -105,7 +105,7 @@ void Channel::Close() {
 void Channel::GraceExpired() {
   SlotList finished;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!fates_.undecided()) return;
     FailLocked(absl::StrFormat("%s and no word on the actor came within %g s", fates_.end_reason(),
                                Seconds(options_.grace)));

@@ -1,4 +1,5 @@
-// A channel's part in large values: whether they lie in the actor's memory, or come from another host.
+// A channel's part in large values: whether they lie in the actor's memory, or come from another
+// host.
 #include "actors/caller/channel.h"
 #include "actors/bulk/bulk_session.h"
 #include "actors/objects/object_store.h"
@@ -6,13 +7,13 @@
 namespace troupe::actors {
 
 std::shared_ptr<BulkSession> Channel::Bulk() {
-  const std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   BulkSessionLocked();
   return bulk_session_;
 }
 
 BulkSession* Channel::BulkSessionLocked() {
-  if (way_.here() || !fates_.open()) return bulk_session_.get();
+  if (route_.here() || !fates_.open()) return bulk_session_.get();
   if (bulk_session_ == nullptr) {
     bulk_session_ = BulkSession::Caller(options_.grace);
     BeginBulkSessionLocked();
@@ -22,16 +23,17 @@ BulkSession* Channel::BulkSessionLocked() {
 
 /// The session is known to both ends: its link may be made.
 void Channel::BeginBulkSessionLocked() {
-  if (bulk_session_ == nullptr || way_.here() || session_.established().IsNil()) return;
-  bulk_session_->Begun(session_.established(), way_.target, way_.identity);
+  if (bulk_session_ == nullptr || route_.here() || session_.established().IsNil()) return;
+  bulk_session_->Begun(session_.established(), route_.target(), route_.identity());
 }
 
-/// A result that is not in its frame comes for this slot. `wanted`: somebody may read it. `then`: see ObjectStore.
+/// A result that is not in its frame comes for this slot. `wanted`: somebody may read it. `then`:
+/// see ObjectStore.
 ObjectStore::Took Channel::TakeObjectLocked(Slot* slot, std::string_view body, bool wanted,
                                             ObjectStore::Then then) {
   ObjectStore* const objects = ObjectStore::Existing();
   if (objects == nullptr) return ObjectStore::Took::kBad;
-  if (way_.here()) return objects->TakeResult(slot, body, std::move(then));
+  if (route_.here()) return objects->TakeResult(slot, body, std::move(then));
   BulkSessionLocked();  // from another host memory of this one cannot be named
   return objects->TakeRemoteResult(slot, body, bulk_session_, wanted, std::move(then));
 }

@@ -17,18 +17,20 @@ class Channel::LineEnds : public Completion {
 };
 
 PendingCalls& Channel::Line(const ArgumentCodec& values) {
-  const std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (line_ == nullptr) {
-    line_ = std::make_shared<PendingCalls>(weak_from_this(), options_.description, options_.ordered, values);
+    line_ = std::make_shared<PendingCalls>(weak_from_this(), options_.description,
+                                           options_.ordered, values);
     line_seen_.store(line_.get(), std::memory_order_release);
   }
   return *line_;
 }
 
-void Channel::IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items) {
+void Channel::IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+                        std::shared_ptr<ItemStream> items) {
   SlotList finished;
   {
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     line_->Taken();
     const std::uint64_t sequence = ring_.next_sequence();
     answer->set_call(id_ << 40 | sequence);
@@ -39,7 +41,9 @@ void Channel::IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, st
   NotifyFinished(finished, false);
 }
 
-std::size_t Channel::OutstandingLocked() const { return ring_.size() + (line_ != nullptr ? line_->untaken() : 0); }
+std::size_t Channel::OutstandingLocked() const {
+  return ring_.size() + (line_ != nullptr ? line_->untaken() : 0);
+}
 
 /// What waits there has no way any more.
 void Channel::EndLineLocked() {

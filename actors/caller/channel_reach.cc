@@ -1,16 +1,14 @@
 // How a channel comes to its connection, and to another one when that is lost.
 #include <absl/strings/str_format.h>
 
-#include <functional>
+#include <optional>
 #include <utility>
 
-#include "actors/net/call_dial.h"
 #include "actors/caller/channel.h"
-#include "actors/net/now.h"
-#include "actors/objects/object_store.h"
 #include "actors/caller/reactor.h"
-#include "actors/net/tls_loop.h"
-#include "runtime/async/deadline.h"
+#include "actors/net/now.h"
+#include "actors/net/unix_stream.h"
+#include "actors/objects/object_store.h"
 #include "runtime/async/os_random.h"
 
 namespace troupe::actors {
@@ -23,60 +21,34 @@ SessionId NewSessionId() {
 
 }  // namespace
 
-/// On the background thread: another connection to an actor of this host.
-class Channel::Redial : public Completion {
- public:
-  explicit Redial(std::weak_ptr<Channel> channel) : channel_(std::move(channel)) {}
-  void Run() override {
-    const std::shared_ptr<Channel> channel = channel_.lock();
-    if (channel != nullptr) channel->ReachHere();
-  }
-
- private:
-  const std::weak_ptr<Channel> channel_;
-};
-
-Channel::Channel(CallReactor& reactor, ChannelOptions options, Way way)
+Channel::Channel(CallReactor& reactor, ChannelOptions options)
     : reactor_(reactor),
       options_(std::move(options)),
       id_(reactor.NextChannelId()),
-      way_(std::move(way)),
+      route_(options_.grace),
       fates_(options_.description),
       items_(id_, options_.observer),
-      session_(/*waits=*/!way_.here()),
-      redial_(options_.grace, /*once=*/way_.here()) {}
+      session_(/*waits=*/true) {}
 
 StatusOr<std::shared_ptr<Channel>> Channel::Connect(CallReactor& reactor, const std::string& path,
                                                     ChannelOptions options) {
   TROUPE_ASSIGN(UnixStream stream, UnixStream::Connect(path));
-  Way way;
-  way.unix_path = path;
-  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options), std::move(way)));
-  {
-    const std::lock_guard lock(channel->mutex_);
-    channel->BeginLocked(CallStream(std::move(stream)));
-  }
+  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options)));
+  channel->Begin(path, CallStream(std::move(stream)));
   TROUPE_TRY(reactor.Add(channel));
   return channel;
 }
 
 StatusOr<std::shared_ptr<Channel>> Channel::Dial(CallReactor& reactor, RemoteActor target,
                                                  IdentitySource identity, ChannelOptions options) {
-  Way way;
-  way.target = std::move(target);
-  way.identity = std::move(identity);
-  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options), std::move(way)));
-  channel->place_.store(Place::kRemote, std::memory_order_relaxed);
+  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options)));
   TROUPE_TRY(reactor.Add(channel));
-  RedialPolicy::Step step;
-  step.limit = channel->options_.grace;
-  TlsLoop::Current().Spawn("dial", Reach(channel, step));
+  channel->AimRemote(std::move(target), std::move(identity));
   return channel;
 }
 
 StatusOr<std::shared_ptr<Channel>> Channel::Later(CallReactor& reactor, ChannelOptions options) {
-  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options), Way()));
-  channel->aimless_ = true;
+  std::shared_ptr<Channel> channel(new Channel(reactor, std::move(options)));
   TROUPE_TRY(reactor.Add(channel));
   return channel;
 }
@@ -88,83 +60,59 @@ Status Channel::Aim(const std::string& path) {
     return stream.status();
   }
   {
-    const std::lock_guard lock(mutex_);
-    if (!std::exchange(aimless_, false)) return absl::OkStatus();  // it ended meanwhile
-    way_.unix_path = path;
+    MutexLock lock(mutex_);
+    if (!route_.AimHere(path)) return absl::OkStatus();  // it ended meanwhile
     session_.Waits(false);
-    redial_ = RedialPolicy(options_.grace, /*once=*/true);
   }
   Attach(CallStream(*std::move(stream)));
   return absl::OkStatus();
 }
 
 void Channel::AimRemote(RemoteActor target, IdentitySource identity) {
-  RedialPolicy::Step step;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!std::exchange(aimless_, false)) return;
-    place_.store(Place::kRemote, std::memory_order_relaxed);
-    way_.target = std::move(target);
-    way_.identity = std::move(identity);
-    step.limit = options_.grace;
-  }
-  TlsLoop::Current().Spawn("dial", Reach(weak_from_this(), step));
+  MutexLock lock(mutex_);
+  if (!route_.AimRemote(std::move(target), std::move(identity))) return;
+  place_.store(Place::kRemote, std::memory_order_relaxed);
+  route_.Dial(weak_from_this());
 }
 
-async::Task<void> Channel::Reach(std::weak_ptr<Channel> weak, RedialPolicy::Step step) {
-  if (step.pause > Duration::zero()) co_await async::SleepFor(step.pause);
-  std::function<bool()> wanted = [weak] {
-    const std::shared_ptr<Channel> channel = weak.lock();
-    if (channel == nullptr) return false;
-    const std::lock_guard lock(channel->mutex_);
-    return channel->fates_.open();
-  };
-  std::shared_ptr<Channel> channel = weak.lock();
-  if (channel == nullptr) co_return;
-  RemoteActor target = channel->way_.target;
-  IdentitySource identity = channel->way_.identity;
-  channel.reset();  // nobody but its users keeps it
-  auto dialling =
-      DialActor(std::move(target), std::move(identity), step.limit, std::move(wanted));
-  StatusOr<CallStream> stream = co_await std::move(dialling);
-  channel = weak.lock();
-  if (channel == nullptr) co_return;
-  if (stream.ok()) {
-    channel->Attach(*std::move(stream));
-  } else {
-    channel->GiveUp(stream.status());
-  }
+bool Channel::WantsConnection() {
+  MutexLock lock(mutex_);
+  return fates_.open();
 }
 
-void Channel::ReachHere() {
-  StatusOr<UnixStream> stream = UnixStream::Connect(way_.unix_path, UnixStream::Wait::kNo);
-  if (stream.ok()) return Attach(CallStream(*std::move(stream)));
+void Channel::LoseActor() {
   SlotList finished;
   {
-    std::lock_guard lock(mutex_);
-    EndLocked(lost_reason_);  // its process is gone, or going: the verdict says more
+    MutexLock lock(mutex_);
+    EndLocked(route_.lost_reason());
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
 }
 
+/// The first connection, to an actor of this host, before the reactor knows the channel.
+void Channel::Begin(const std::string& path, CallStream stream) {
+  MutexLock lock(mutex_);
+  route_.AimHere(path);
+  session_.Waits(false);
+  BeginLocked(std::move(stream));
+}
+
 void Channel::BeginLocked(CallStream stream) {
-  stream_ = std::move(stream);
-  broken_ = false;
   ProcessId self;
   // Large results are lent to this process by name.
   if (const ObjectStore* objects = ObjectStore::Current()) self = objects->self();
-  if (!self.IsNil() && way_.here()) place_.store(Place::kHere, std::memory_order_relaxed);
+  if (!self.IsNil() && route_.here()) place_.store(Place::kHere, std::memory_order_relaxed);
   session_.Connected(NewSessionId(), self);
-  redial_.Connected(Now());
-  attached_.store(true, std::memory_order_release);
+  route_.Connected(Now());
+  stream_.Begin(std::move(stream));
 }
 
 void Channel::Attach(CallStream stream) {
   SlotList finished;
   Status watched;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!fates_.open()) return;
     BeginLocked(std::move(stream));
     watched = reactor_.Watch(*this);
@@ -181,32 +129,26 @@ void Channel::Attach(CallStream stream) {
 /// The connection is gone. True: another one is being made, on which the session may go on.
 bool Channel::LoseLocked(const std::string& reason) {
   if (!fates_.open() || !session_.MayResume()) return false;
-  const std::optional<RedialPolicy::Step> step = redial_.Lost(Now());
+  const std::optional<RedialPolicy::Step> step = route_.Lost(Now(), reason);
   if (!step) return false;
-  lost_reason_ = reason;
-  attached_.store(false);
   reactor_.Unwatch(*this);
-  stream_ = CallStream();
-  in_.Clear();
-  write_armed_ = false;
+  stream_.Lose();
+  reactor_knows_.writes = false;
   session_.Disconnected();
   ExpectLocked(false);
-  if (way_.here()) {
-    reactor_.Post(std::make_unique<Redial>(weak_from_this()));
-  } else {
-    TlsLoop::Current().Spawn("dial again", Reach(weak_from_this(), *step));
-  }
+  route_.Redial(weak_from_this(), *step, reactor_);
   return true;
 }
 
 void Channel::GiveUp(const Status& why) {
   SlotList finished;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!fates_.open()) return;
     const std::string text = MessageOf(why);
-    EndLocked(lost_reason_.empty() ? text : absl::StrFormat("%s; then %s", lost_reason_, text));
-    FailLocked(lost_reason_.empty() ? text : fates_.end_reason());
+    const std::string& before = route_.lost_reason();
+    EndLocked(before.empty() ? text : absl::StrFormat("%s; then %s", before, text));
+    FailLocked(before.empty() ? text : fates_.end_reason());
     finished.swap(finished_);
   }
   NotifyFinished(finished, false);
@@ -215,9 +157,7 @@ void Channel::GiveUp(const Status& why) {
 
 /// Somebody must read the welcome, though nobody waits for an answer.
 void Channel::ExpectLocked(bool expect) {
-  if (expecting_ == expect) return;
-  expecting_ = expect;
-  reactor_.Expect(expect);
+  if (std::exchange(reactor_knows_.expecting, expect) != expect) reactor_.Expect(expect);
 }
 
 }  // namespace troupe::actors
