@@ -15,35 +15,35 @@
 namespace troupe::actors {
 
 void CallReactor::StartBackgroundLocked() {
-  if (background_state_ != BackgroundState::kAbsent || stopping_) return;
-  background_state_ = BackgroundState::kBusy;
+  if (background_.state != BackgroundState::kAbsent || background_.stopping) return;
+  background_.state = BackgroundState::kBusy;
   const SignalsBlocked blocked;
-  background_ = std::thread([this] { BackgroundMain(); });
+  background_thread_ = std::thread([this] { BackgroundMain(); });
 }
 
 void CallReactor::StopCurrent() {
   CallReactor* reactor = Existing();
   if (reactor == nullptr) return;
   {
-    std::lock_guard lock(reactor->mutex_);
-    reactor->stopping_ = true;
+    MutexLock lock(reactor->mutex_);
+    reactor->background_.stopping = true;
     reactor->WakeBackgroundLocked(true);
   }
-  if (reactor->background_.joinable()) reactor->background_.join();
+  if (reactor->background_thread_.joinable()) reactor->background_thread_.join();
 }
 
 void CallReactor::WakeBackgroundLocked(bool even_if_ticking) {
-  switch (background_state_) {
+  switch (background_.state) {
     case BackgroundState::kWatching: {
       const std::uint64_t one = 1;
       (void)!::write(background_wake_.get(), &one, sizeof one);
       break;
     }
     case BackgroundState::kTicking:
-      if (even_if_ticking) background_idle_.notify_one();
+      if (even_if_ticking) background_.idle.NotifyOne();
       break;
     case BackgroundState::kParked:
-      background_idle_.notify_one();
+      background_.idle.NotifyOne();
       break;
     case BackgroundState::kAbsent:
     case BackgroundState::kBusy:
@@ -53,7 +53,7 @@ void CallReactor::WakeBackgroundLocked(bool even_if_ticking) {
 }
 
 /// Runs completions and ends grace periods that are due. True: the lock was released for it.
-bool CallReactor::RunDue(std::unique_lock<std::mutex>& lock) {
+bool CallReactor::RunDueLocked() {
   std::vector<std::unique_ptr<Completion>> completions;
   completions.swap(completions_);
   std::vector<std::shared_ptr<Channel>> expired;
@@ -66,64 +66,65 @@ bool CallReactor::RunDue(std::unique_lock<std::mutex>& lock) {
     }
   }
   if (completions.empty() && expired.empty()) return false;
-  background_state_ = BackgroundState::kBusy;
-  lock.unlock();
+  background_.state = BackgroundState::kBusy;
+  mutex_.Unlock();
   for (const std::unique_ptr<Completion>& completion : completions) completion->Run();
   completions.clear();
   for (const std::shared_ptr<Channel>& channel : expired) channel->GraceExpired();
   expired.clear();
-  lock.lock();
+  mutex_.Lock();
   return true;
 }
 
 void CallReactor::BackgroundMain() {
   pthread_setname_np(pthread_self(), "troupe-calls");
   GateMember self;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   bool tail_seen = false;  // stranded frames were there a tick ago
-  while (!stopping_) {
-    if (RunDue(lock)) continue;
-    if (stranded_.empty()) {
+  while (!background_.stopping) {
+    if (RunDueLocked()) continue;
+    if (!stranded_.empty() && tail_seen) {
       tail_seen = false;
-    } else if (tail_seen) {
-      tail_seen = false;
-      background_state_ = BackgroundState::kBusy;
-      lock.unlock();
+      background_.state = BackgroundState::kBusy;
+      lock.Unlock();
       FlushStranded();
-      lock.lock();
+      lock.Lock();
       continue;
-    } else {
-      tail_seen = true;
     }
-    WatchPolicy::View view;
-    view.turns = gate_.turns();
-    view.vacant = gate_.vacant();
-    view.futures_wait = futures_waiting_ != 0;
-    view.stranded = tail_seen;
-    switch (watch_.Next(view)) {
-      case WatchPolicy::Step::kTick:
-        background_state_ = BackgroundState::kTicking;
-        background_idle_.wait_for(lock, WatchPolicy::kTick);
-        break;
-      case WatchPolicy::Step::kPark:
-        background_state_ = BackgroundState::kParked;
-        if (graces_.empty()) {
-          background_idle_.wait(lock);
-        } else {
-          background_idle_.wait_for(
-              lock, std::max<Duration>(graces_.begin()->first - Now(), WatchPolicy::kTick));
-        }
-        break;
-      case WatchPolicy::Step::kWatch:
-        WatchSockets(lock, self);
-        break;
-    }
-    background_state_ = BackgroundState::kBusy;
+    tail_seen = !stranded_.empty();
+    PauseLocked(self, tail_seen);
+    background_.state = BackgroundState::kBusy;
   }
-  background_state_ = BackgroundState::kStopped;
+  background_.state = BackgroundState::kStopped;
 }
 
-void CallReactor::WatchSockets(std::unique_lock<std::mutex>& lock, GateMember& self) {
+/// Until there is something to do, or to look for (watch_policy.h).
+void CallReactor::PauseLocked(GateMember& self, bool tail_seen) {
+  WatchPolicy::View view;
+  view.turns = gate_.turns();
+  view.vacant = gate_.vacant();
+  view.futures_wait = futures_waiting_ != 0;
+  view.stranded = tail_seen;
+  switch (background_.watch.Next(view)) {
+    case WatchPolicy::Step::kTick:
+      background_.state = BackgroundState::kTicking;
+      background_.idle.WaitFor(mutex_, WatchPolicy::kTick);
+      return;
+    case WatchPolicy::Step::kPark:
+      background_.state = BackgroundState::kParked;
+      if (graces_.empty()) {
+        background_.idle.Wait(mutex_);
+      } else {
+        const Duration left = graces_.begin()->first - Now();
+        background_.idle.WaitFor(mutex_, std::max<Duration>(left, WatchPolicy::kTick));
+      }
+      return;
+    case WatchPolicy::Step::kWatch:
+      return WatchSocketsLocked(self);
+  }
+}
+
+void CallReactor::WatchSocketsLocked(GateMember& self) {
   int timeout_ms = -1;
   if (!stranded_.empty()) {
     timeout_ms = static_cast<int>(WatchPolicy::kTick / std::chrono::milliseconds(1));
@@ -131,26 +132,26 @@ void CallReactor::WatchSockets(std::unique_lock<std::mutex>& lock, GateMember& s
     const Duration left = std::max<Duration>(graces_.begin()->first - Now(), Duration::zero());
     timeout_ms = static_cast<int>(std::min<std::int64_t>(Millis(left) + 1, INT_MAX));
   }
-  background_state_ = BackgroundState::kWatching;
-  lock.unlock();
+  background_.state = BackgroundState::kWatching;
+  mutex_.Unlock();
   pollfd watched[2] = {{epoll_.get(), POLLIN, 0}, {background_wake_.get(), POLLIN, 0}};
   const int ready = ::poll(watched, 2, timeout_ms);
   if (ready > 0 && watched[1].revents != 0) {
     std::uint64_t ignored;
     (void)!::read(background_wake_.get(), &ignored, sizeof ignored);
   }
-  lock.lock();
-  background_state_ = BackgroundState::kBusy;
+  mutex_.Lock();
+  background_.state = BackgroundState::kBusy;
   if (ready <= 0 || watched[0].revents == 0) return;
   if (!gate_.TryLead(self)) return;  // a caller came first and reads it
-  lock.unlock();
+  mutex_.Unlock();
   PollOnce(0);
-  lock.lock();
+  mutex_.Lock();
   gate_.Leave(self, *this);
 }
 
 void CallReactor::SetGrace(std::uint64_t channel_id, Duration grace) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   graces_.emplace(Now() + grace, channel_id);
   WakeBackgroundLocked(true);
 }

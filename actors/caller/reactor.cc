@@ -107,7 +107,7 @@ CallReactor::CallReactor()
       leader_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       background_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       incarnation_(RandomHex16()),
-      spin_(SpinningAllowed()) {
+      polling_{SpinPolicy(SpinningAllowed())} {
   TROUPE_CHECK(epoll_.get() >= 0 && leader_wake_.get() >= 0 && background_wake_.get() >= 0,
                std::string("no descriptor left for the call reactor: ") + strerror(errno));
   epoll_event event{};
@@ -126,7 +126,7 @@ WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
   Waiter self;
   bool leading;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     leading = gate_.TryLead(self);
   }
   if (leading) {
@@ -134,13 +134,13 @@ WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
     if (poll_only) PollOnce(0);
     const bool done = poll_only ? progress.Satisfied() : SpinRead(request, progress);
     if (done || poll_only) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       LeaveLocked(self);
       return done ? WaitResult::kDone : WaitResult::kTimeout;
     }
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     progress.Hang(self);
     if (!leading) leading = gate_.TryLead(self);
     if (!leading) gate_.Follow(self);
@@ -148,7 +148,7 @@ WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
   host.Suspend();
   const WaitResult result = Block(request.deadline, progress, self, leading, host);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     progress.Unhang();
     LeaveLocked(self);
   }
@@ -164,7 +164,7 @@ WaitResult CallReactor::Block(Instant deadline, WaitProgress& progress, Waiter& 
   Instant slice_end = sliced ? Now() + kSignalSlice : Instant::max();
   while (!progress.Satisfied()) {
     if (progress.Loose()) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       progress.Unhang();
       progress.Hang(self);
       continue;
@@ -188,7 +188,7 @@ WaitResult CallReactor::Block(Instant deadline, WaitProgress& progress, Waiter& 
       errno = 0;
       Follow(self, most);
       if (errno == EINTR && sliced) slice_end = Instant::min();
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       self.word.store(0, std::memory_order_relaxed);
       leading = gate_.Leads(self);
     }
@@ -199,28 +199,29 @@ WaitResult CallReactor::Block(Instant deadline, WaitProgress& progress, Waiter& 
 void CallReactor::Follow(Waiter& self, Duration most) { FutexWait(self.word, most); }
 
 bool CallReactor::SpinRead(const WaitRequest& request, WaitProgress& progress) {
-  if (++waits_to_recheck_ >= kWaitsPerCpuCheck) {
-    waits_to_recheck_ = 0;
+  SpinPolicy& spin = polling_.spin;
+  if (++polling_.waits_to_recheck >= kWaitsPerCpuCheck) {
+    polling_.waits_to_recheck = 0;
     const bool allowed = SpinningAllowed();
-    if (allowed != spin_.allowed()) spin_ = SpinPolicy(allowed);
+    if (allowed != spin.allowed()) spin = SpinPolicy(allowed);
   }
-  spin_.BlockingIsCostly(costly_return_.load(std::memory_order_relaxed));
-  if (request.channel_count == 0 || !spin_.ShouldSpin()) return false;
+  spin.BlockingIsCostly(costly_return_.load(std::memory_order_relaxed));
+  if (request.channel_count == 0 || !spin.ShouldSpin()) return false;
   const Instant start = Now();
   Instant last = start;
   while (true) {
     for (int i = 0; i < 4; ++i) {
-      Channel* channel = request.channels[spin_turn_++ % request.channel_count];
+      Channel* channel = request.channels[polling_.turn++ % request.channel_count];
       if (channel->Read() && progress.Satisfied()) {
-        spin_.Hit();
+        spin.Hit();
         return true;
       }
     }
     ::sched_yield();
     const Instant now = Now();
-    if (spin_.Contended(now - last)) return progress.Satisfied();
-    if (now - start >= spin_.budget()) {
-      spin_.Miss();
+    if (spin.Contended(now - last)) return progress.Satisfied();
+    if (now - start >= spin.budget()) {
+      spin.Miss();
       return false;
     }
     last = now;
@@ -252,7 +253,7 @@ void CallReactor::NotifyAll(const SlotList& finished, bool as_leader) {
 }
 
 void CallReactor::Notify(Slot* slot, bool as_leader) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   WaitNode** at = &slot->waiters;
   while (WaitNode* node = *at) {
     if (node->failures != nullptr) {
@@ -286,7 +287,7 @@ void CallReactor::WakeLocked(Waiter& waiter, bool as_leader) {
 void CallReactor::WatchFailures(Slot* const* slots, std::size_t count, FailureWatch& failures) {
   failures.Reserve(count);
   for (std::size_t next = 0; next < count && !failures.met();) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const std::size_t end = std::min(count, next + kSlotsPerLock); next < end; ++next) failures.Hang(slots[next]);
   }
 }
@@ -294,20 +295,20 @@ void CallReactor::WatchFailures(Slot* const* slots, std::size_t count, FailureWa
 void CallReactor::UnwatchFailures(FailureWatch& failures) {
   for (bool more = true; more;) {
     SlotList loose;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     more = failures.UnhangSome(kSlotsPerLock, &loose);
   }
 }
 
 void CallReactor::LeaveLocked(GateMember& member) {
   const bool vacant = gate_.Leave(member, *this);
-  if (vacant && background_state_ == BackgroundState::kParked) WakeBackgroundLocked(true);
+  if (vacant && background_.state == BackgroundState::kParked) WakeBackgroundLocked(true);
 }
 
 bool CallReactor::OnDone(Slot* slot, std::unique_ptr<Completion> completion) {
   slot->Ask();
-  std::lock_guard lock(mutex_);
-  if (stopping_) return false;
+  MutexLock lock(mutex_);
+  if (background_.stopping) return false;
   StartBackgroundLocked();
   auto* node = new WaitNode;
   node->completion = std::move(completion);
@@ -332,8 +333,8 @@ bool CallReactor::Answer(Slot* slot, std::uint16_t flags, std::string_view bytes
 }
 
 void CallReactor::Post(std::unique_ptr<Completion> completion) {
-  std::lock_guard lock(mutex_);
-  if (stopping_) {
+  MutexLock lock(mutex_);
+  if (background_.stopping) {
     (void)
         completion.release();  // left alone: its destructor may need the interpreter that is going
     return;

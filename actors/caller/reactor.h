@@ -11,11 +11,9 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -28,6 +26,7 @@
 #include "actors/core/policy/spin_policy.h"
 #include "actors/slots/waiter.h"
 #include "actors/core/policy/watch_policy.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 
@@ -108,17 +107,33 @@ class CallReactor final : public Completions {
   WaitResult Block(Instant deadline, WaitProgress& progress, Waiter& self, bool leading, WaitHost& host);
   void PollOnce(int timeout_ms);
   void Follow(Waiter& self, Duration most);
-  void LeaveLocked(GateMember& member);
-  void WakeLocked(Waiter& waiter, bool as_leader);
+  void LeaveLocked(GateMember& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeLocked(Waiter& waiter, bool as_leader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Channel> Find(std::uint64_t channel_id);
   std::vector<std::shared_ptr<Channel>> TakeStranded();
 
   // background.cc
-  void StartBackgroundLocked();
+  void StartBackgroundLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BackgroundMain();
-  bool RunDue(std::unique_lock<std::mutex>& lock);
-  void WatchSockets(std::unique_lock<std::mutex>& lock, GateMember& self);
-  void WakeBackgroundLocked(bool even_if_ticking);
+  /// These let go of the mutex in between.
+  bool RunDueLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WatchSocketsLocked(GateMember& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PauseLocked(GateMember& self, bool tail_seen) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeBackgroundLocked(bool even_if_ticking) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// How the leader polls; touched by no other thread.
+  struct Polling {
+    SpinPolicy spin;
+    std::uint64_t turn = 0;
+    std::uint32_t waits_to_recheck = 0;
+  };
+  enum class BackgroundState { kAbsent, kBusy, kTicking, kParked, kWatching, kStopped };
+  struct Background {
+    BackgroundState state = BackgroundState::kAbsent;
+    bool stopping = false;
+    WatchPolicy watch;
+    CondVar idle;  // ends its sleep
+  };
 
   GuardedFd epoll_;
   GuardedFd leader_wake_;      // ends the leader's epoll_wait
@@ -127,25 +142,18 @@ class CallReactor final : public Completions {
   std::atomic<std::uint64_t> next_channel_{1};
   std::atomic<std::uint64_t> next_local_{1};
   std::atomic<std::size_t> stranded_count_{0};
-
-  SpinPolicy spin_;                     // the leader's
   std::atomic<bool> costly_return_{false};
-  std::uint64_t spin_turn_ = 0;         // the leader's
-  std::uint32_t waits_to_recheck_ = 0;  // the leader's
+  Polling polling_;
+  std::thread background_thread_;  // started once, with the mutex held; StopCurrent joins it
 
-  std::mutex mutex_;
-  LeaderGate gate_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Channel>> channels_;
-  std::vector<std::uint64_t> stranded_;
-  std::multimap<Instant, std::uint64_t> graces_;
-  std::vector<std::unique_ptr<Completion>> completions_;
-  std::size_t futures_waiting_ = 0;  // and channels by Expect
-  WatchPolicy watch_;
-  std::condition_variable background_idle_;
-  std::thread background_;
-  enum class BackgroundState { kAbsent, kBusy, kTicking, kParked, kWatching, kStopped };
-  BackgroundState background_state_ = BackgroundState::kAbsent;
-  bool stopping_ = false;
+  Mutex mutex_;
+  LeaderGate gate_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, std::shared_ptr<Channel>> channels_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::uint64_t> stranded_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<Instant, std::uint64_t> graces_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Completion>> completions_ ABSL_GUARDED_BY(mutex_);
+  std::size_t futures_waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // and channels by Expect
+  Background background_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::actors

@@ -10,7 +10,7 @@
 namespace troupe::actors {
 
 Status CallReactor::Add(const std::shared_ptr<Channel>& channel) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (channel->fd() >= 0) TROUPE_TRY(Watch(*channel));  // else once it has a connection
   channels_.emplace(channel->id(), channel);
   StartBackgroundLocked();
@@ -28,7 +28,7 @@ Status CallReactor::Watch(Channel& channel) {
 }
 
 void CallReactor::Expect(bool more) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (more) {
     ++futures_waiting_;
     WakeBackgroundLocked(true);
@@ -39,7 +39,7 @@ void CallReactor::Expect(bool more) {
 
 void CallReactor::Remove(std::uint64_t channel_id) {
   std::shared_ptr<Channel> last;  // its destructor runs after the lock is released
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = channels_.find(channel_id);
   if (found == channels_.end()) return;
   last = std::move(found->second);
@@ -59,7 +59,7 @@ void CallReactor::WatchWrites(Channel& channel, bool on) {
 }
 
 std::shared_ptr<Channel> CallReactor::Find(std::uint64_t channel_id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = channels_.find(channel_id);
   return found == channels_.end() ? nullptr : found->second;
 }
@@ -68,14 +68,14 @@ void CallReactor::CancelStartedBy(std::uint64_t call) {
   if (call == 0) return;
   std::vector<std::shared_ptr<Channel>> channels;
   {
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [id, channel] : channels_) channels.push_back(channel);
   }
   for (const std::shared_ptr<Channel>& channel : channels) channel->CancelStartedBy(call);
 }
 
 void CallReactor::MarkStranded(std::uint64_t channel_id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stranded_.push_back(channel_id);
   stranded_count_.store(stranded_.size(), std::memory_order_relaxed);
   WakeBackgroundLocked(false);
@@ -83,7 +83,7 @@ void CallReactor::MarkStranded(std::uint64_t channel_id) {
 
 std::vector<std::shared_ptr<Channel>> CallReactor::TakeStranded() {
   std::vector<std::shared_ptr<Channel>> channels;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const std::uint64_t id : stranded_) {
     const auto found = channels_.find(id);
     if (found != channels_.end()) channels.push_back(found->second);
@@ -101,12 +101,12 @@ void CallReactor::FlushStranded() {
 void CallReactor::Drain(Channel& channel) {
   GateMember self;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!gate_.TryLead(self)) return;
   }
   for (int i = 0; i < 16 && channel.Read(); ++i) {
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   LeaveLocked(self);
 }
 
