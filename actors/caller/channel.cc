@@ -24,7 +24,7 @@ bool Channel::FullLocked() const {
 bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
   SendWindow& window = session_.window();
   const std::size_t outstanding = ring_.size();
-  const std::uint64_t sequence = ring_.Put(SlotHold::Of(slot));
+  const std::uint64_t sequence = ring_.Put(SlotHold::Another(slot));
   SealFrame(frame, flags, sequence, session_.TakeAck());
   window.Append(frame.view());
   slot->end_offset = window.end_offset();
@@ -44,7 +44,7 @@ bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
     case CallFates::Arrival::kSend:
       return QueueLocked(frame, flags, slot);
     case CallFates::Arrival::kWait:
-      ring_.Put(SlotHold::Of(slot));
+      ring_.Put(SlotHold::Another(slot));
       slot->end_offset = CallFates::kNeverSent;
       return false;
     case CallFates::Arrival::kTell:
@@ -53,7 +53,7 @@ bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
   const CallFates::Fate fate = fates_.OfNewCall();
   slot->Fill(fate.flags, fate.body);
   items_.End(SequenceOf(slot), slot->flags(), slot->bytes(), &finished_);
-  FinishInto(SlotHold::Of(slot), &finished_);
+  FinishInto(SlotHold::Another(slot), &finished_);
   return false;
 }
 
@@ -98,7 +98,7 @@ void Channel::Cancel(const Slot* answer, bool recursive) {
 void Channel::CancelStartedBy(std::uint64_t call) {
   SlotList made;
   const auto look = [&](Slot* slot) {
-    if (slot->started_by() == call) made.push_back(SlotHold::Of(slot));
+    if (slot->started_by() == call) made.push_back(SlotHold::Another(slot));
   };
   if (PendingCalls* const waiting = line()) waiting->ForEach(look);
   const auto unsent = static_cast<std::ptrdiff_t>(made.size());
@@ -139,7 +139,7 @@ SlotHold Channel::WhenIdle() {
 
 SlotHold Channel::AwaitRoomLocked(bool idle) {
   SlotHold slot(Slot::New(0));
-  room_waiters_.push_back({SlotHold::Of(slot.get()), idle});
+  room_waiters_.push_back({SlotHold::Another(slot.get()), idle});
   return slot;
 }
 

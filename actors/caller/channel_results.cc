@@ -180,7 +180,7 @@ bool Channel::TakeObservedResultLocked(SlotHold slot, const Frame& frame, std::s
   ObjectStore::Took took = ObjectStore::Took::kBad;
   if (frame.head.flags == (kFlagReply | kFlagObjects)) {
     Slot* const filled = slot.get();
-    auto arrived = std::make_unique<AnswerArrived>(options_.observer, id_, SlotHold::Of(filled));
+    auto arrived = std::make_unique<AnswerArrived>(options_.observer, id_, SlotHold::Another(filled));
     took = TakeObjectLocked(filled, frame.body, /*wanted=*/true,
                             {std::move(arrived), /*fills_only=*/true});
   }

@@ -10,7 +10,7 @@ void FailureWatch::Hang(Slot* slot) {
   TROUPE_CHECK(hung_.size() < hung_.capacity(), "a FailureWatch hangs on more slots than it has room for");
   if (!slot->done()) {
     Hung& hung = hung_.emplace_back();
-    hung.slot = SlotHold::Of(slot);
+    hung.slot = SlotHold::Another(slot);
     hung.node.failures = this;
     LinkNode(slot, hung.node);
     if (slot->WatchFailure()) return;

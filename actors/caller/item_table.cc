@@ -113,7 +113,7 @@ bool ItemTable::Take(const Frame& frame, bool under_way, TakeObject take_object,
   const auto fill = [&](Slot* slot) {
     ObjectStore::Then then;
     if (arriving != nullptr) {
-      SlotHold told = wanted ? SlotHold::Of(slot) : SlotHold();
+      SlotHold told = wanted ? SlotHold::Another(slot) : SlotHold();
       auto arrived = std::make_unique<ItemArrived>(arriving, std::move(told));
       then = {std::move(arrived), /*fills_only=*/wanted};
     }

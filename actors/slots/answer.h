@@ -141,7 +141,7 @@ class SlotHold {
   /// Takes over a reference that is there.
   explicit SlotHold(Slot* slot) : slot_(slot) {}
   /// Adds one to those that are there.
-  static SlotHold Of(Slot* slot) {
+  static SlotHold Another(Slot* slot) {
     slot->AddReference();
     return SlotHold(slot);
   }
