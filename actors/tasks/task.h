@@ -16,7 +16,6 @@ struct TaskPool::Task : TaskDispatch::Task {
   bool cancelled = false;
   TaskHistory::Ended ended;  // as far as it is known
   std::uint64_t later = 0;  // its number while arguments are to come; then it is not in the line
-  std::size_t missing = 0;  // of those
   Task* older = nullptr;    // of its pool's tasks
   Task* newer = nullptr;
 };

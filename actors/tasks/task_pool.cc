@@ -42,24 +42,25 @@ TaskPool::Begun TaskPool::Begin(Call call) {
   SlotList finished;
   LaneId lane = 0;
   bool wake;
-  std::vector<Slot*> to_come;
+  std::vector<SlotHold> to_come = task->call.to_come.Answers();
   std::uint64_t later = 0;
   {
     const std::lock_guard lock(mutex_);
     ObserveItems(*task, true);
     NoteParent(*task, true);
     LinkLocked(*task);
-    if (task->call.to_come.empty()) {
+    if (to_come.empty()) {
       lane = StartLocked(*task);
     } else {
-      later = KeepBackLocked(*task, &to_come);
+      later = task->later = next_later_++;
+      later_.emplace(later, task);
     }
     NoteWaitingLocked(&finished);
     wake = TakeWake();
   }
   Tell(finished, false);
   if (wake) wake_();
-  AwaitArguments(later, to_come);
+  if (!to_come.empty()) AwaitArguments(shared_from_this(), later, std::move(to_come));
   return {slot, lane};
 }
 

@@ -25,15 +25,13 @@
 #include "actors/objects/object_handles.h"
 #include "actors/core/policy/task_history.h"
 #include "actors/core/policy/task_dispatch.h"
-#include "actors/caller/argument_codec.h"
+#include "actors/caller/pending_arguments.h"
 
 namespace troupe::actors {
 
-template <class Keeper>
-class ArgumentDone;
 class CallHolds;
 
-class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPool> {
+class TaskPool : public CallObserver, public ArgumentKeeper, public std::enable_shared_from_this<TaskPool> {
  public:
   static constexpr std::size_t kWaitingMax = 1u << 20;
   static constexpr std::size_t kWaitingBytesMax = 256u << 20;
@@ -68,7 +66,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
     std::uint16_t argument_count = 0;
     std::string values;
     Handles held;                        // what `values` names
-    std::vector<ArgumentToCome> to_come;  // in their order
+    PendingArguments to_come;            // into `values`
     std::shared_ptr<ItemStream> items;
     std::uint64_t parent = 0;  // the task that starts this one; 0: none
   };
@@ -170,10 +168,7 @@ class TaskPool : public CallObserver, public std::enable_shared_from_this<TaskPo
                    std::shared_ptr<ItemStream> items);
   void FillLaneLocked(LaneId lane, Instant now);
   void FillAllLocked();
-  friend class ArgumentDone<TaskPool>;
-  std::uint64_t KeepBackLocked(Task& task, std::vector<Slot*>* to_come);
-  void AwaitArguments(std::uint64_t later, const std::vector<Slot*>& to_come);
-  void ArgumentHere(std::uint64_t later, const Slot& answer);
+  void ArgumentHere(std::uint64_t later, const Slot& answer) override;
   bool FillInLocked(Task& task, SlotList* finished);
   LaneId StartLocked(Task& task);
   void SettleLocked(Task& task, ObservedAnswer::Lost lost, SlotList* finished);

@@ -203,7 +203,7 @@ actors::Slot* Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, s
       case Channel::Issued::kOk:
         return slot;
       case Channel::Issued::kFull:
-        if (!AwaitRoom(channel.WhenRoom(), &channel)) return nullptr;
+        if (!AwaitRoom(actors::SlotHold(channel.WhenRoom()), &channel)) return nullptr;
         break;
       case Channel::Issued::kTooMany:
         if (std::exchange(drained, true)) {
@@ -244,11 +244,11 @@ actors::Slot* KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind
   call.frame.assign(frame.data(), frame.size());
   call.flags = shape->named ? actors::kFlagNamed : actors::kFlagNone;
   call.held = std::move(outgoing.held);
-  call.to_come = std::move(*outgoing.to_come);
+  call.to_come = actors::PendingArguments(std::move(*outgoing.to_come));
   call.items = items;
   const char* name = PyUnicode_AsUTF8(kind.method);
   call.method = name != nullptr ? name : "?";
-  return line.Keep(std::move(call));
+  return line.Keep(std::move(call)).Take();
 }
 
 /// Sends the call. nullptr: an error is set.

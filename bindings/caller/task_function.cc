@@ -115,17 +115,19 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   values.Extend(before);  // so that the whole frame's size is checked
   Outgoing outgoing(Outgoing::Way::kObjects, actors::kLargeBytes, /*with_refs=*/true);
   TaskPool::Call call;
-  outgoing.to_come = &call.to_come;
+  std::vector<actors::ArgumentToCome> to_come;
+  outgoing.to_come = &to_come;
   if (!AppendCallValues(values, args, positional, self->kind.method, keywords, &outgoing)) return nullptr;
   TaskPool& pool = *self->pool->pool();
-  if (pool.Full() && !AwaitRoom(pool.WhenRoom())) return nullptr;
+  if (pool.Full() && !AwaitRoom(actors::SlotHold(pool.WhenRoom()))) return nullptr;
   call.function = *self->function;
   call.shape = shape;
   call.own_shape = std::move(own_shape);
   call.argument_count = static_cast<std::uint16_t>(positional + shape->keyword_count);
   call.values.assign(values.data() + before, values.size() - before);
   call.held = std::move(outgoing.held);
-  for (actors::ArgumentToCome& each : call.to_come) each.at -= before;
+  for (actors::ArgumentToCome& each : to_come) each.at -= before;
+  call.to_come = actors::PendingArguments(std::move(to_come));
   const RunningCall* const running = Running::current();
   call.parent = running != nullptr ? running->number : 0;
   call.items = NewItems(self->kind);
