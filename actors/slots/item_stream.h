@@ -19,11 +19,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string_view>
 
 #include "actors/core/call/call_frame.h"
 #include "actors/slots/answer.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe::actors {
 
@@ -36,11 +36,10 @@ class ItemStream {
   ItemStream(std::uint32_t count, NextId next_id);
   ItemStream(const ItemStream&) = delete;
   ItemStream& operator=(const ItemStream&) = delete;
-  ~ItemStream();
 
   void Put(std::uint16_t flags, std::string_view bytes, SlotList* finished);
-  /// The same of an item that takes so many bytes wherever it is, and which `fill` fills in; false from it: the slot
-  /// is answered later. False: nobody wants the item, and `fill` was not called.
+  /// Puts an item that takes so many bytes wherever it is, and which `fill` fills in; false from it: the
+  /// slot is answered later. False: nobody wants the item, and `fill` was not called.
   bool PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished);
   /// An item whose `fill` returned false is here: its slot is filled.
   void Arrived(Slot* slot, SlotList* finished);
@@ -53,10 +52,10 @@ class ItemStream {
   /// `flags` and `bytes` of the call's last frame, which are an error's or mean nothing.
   void End(std::uint16_t flags, std::string_view bytes, SlotList* finished);
 
-  /// Of a fixed number: the slot of value `i`. One reference for the caller.
-  Slot* At(std::size_t i);
-  /// Of a stream: the slot of the next item, done or not. One reference for the caller.
-  Slot* Front();
+  /// The slot of value `i` of a fixed number.
+  SlotHold At(std::size_t i);
+  /// The slot of a stream's next item, done or not.
+  SlotHold Front();
   /// The front's item was taken. False: it is not there yet, or the end is.
   bool Pop();
 
@@ -64,30 +63,31 @@ class ItemStream {
     std::uint64_t items = 0;
     std::uint64_t bytes = 0;
   };
-  /// Of all that was popped.
+  /// How much was popped, in all.
   Taken taken() const;
 
  private:
   struct Item {
-    Slot* slot;
+    SlotHold slot;
     std::uint64_t bytes = 0;
     bool lost = false;
   };
-  Item New() { return {Slot::New(next_id_())}; }
+  Item New() { return {SlotHold(Slot::New(next_id_()))}; }
   /// The item that the call has just given once more, if it was lost; nullptr.
-  Item* LostLocked();
-  void EndLostLocked(SlotList* finished);
-  void FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes, SlotList* finished);
+  Item* LostLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndLostLocked(SlotList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes, SlotList* finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::uint32_t count_;
   const NextId next_id_;
-  mutable std::mutex mutex_;
-  std::deque<Item> slots_;   // of a stream: the last one is pending, or the end
-  std::size_t filled_ = 0;   // of a fixed number
-  bool ended_ = false;
-  std::size_t given_ = 0;     // by this making of the call
-  std::size_t given_max_ = 0;  // by those before it
-  Taken taken_;
+  mutable Mutex mutex_;
+  std::deque<Item> slots_ ABSL_GUARDED_BY(mutex_);  // of a stream: the last one is pending, or the end
+  std::size_t filled_ ABSL_GUARDED_BY(mutex_) = 0;  // of a fixed number
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::size_t given_ ABSL_GUARDED_BY(mutex_) = 0;      // by this making of the call
+  std::size_t given_max_ ABSL_GUARDED_BY(mutex_) = 0;  // by those before it
+  Taken taken_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::actors

@@ -282,7 +282,7 @@ std::shared_ptr<actors::ItemStream> NewItems(const CallKind& kind) {
 PyObject* RefsOf(CallChannelObject* channel, const CallKind& kind, actors::ItemStream& items) {
   PyObject* refs = PyList_New(static_cast<Py_ssize_t>(kind.returns));
   for (std::uint32_t i = 0; refs != nullptr && i < kind.returns; ++i) {
-    PyObject* ref = NewRef(items.At(i), channel, kind.method);
+    PyObject* ref = NewRef(items.At(i).Take(), channel, kind.method);
     if (ref == nullptr) {
       Py_CLEAR(refs);
     } else {
