@@ -1,40 +1,31 @@
 // Tasks whose arguments are to come: they begin when the last one is there, and end with the first that failed.
-#include <mutex>
 #include <utility>
 
 #include "actors/caller/pending_arguments.h"
-#include "actors/tasks/task.h"
+#include "actors/tasks/task_pool.h"
 
 namespace troupe::actors {
 
 std::size_t TaskPool::held_back() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return later_.size();
 }
 
 void TaskPool::ArgumentHere(std::uint64_t later, const Slot& answer) {
-  SlotList finished;
-  bool wake;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = later_.find(later);
-    if (found == later_.end()) return;  // cancelled, or another argument failed
-    Task& task = *found->second;
-    const PendingArguments::Came came = task.call.to_come.Note(answer);
-    if (came == PendingArguments::Came::kOthersMissing) return;
-    later_.erase(found);
-    task.later = 0;
-    if (came == PendingArguments::Came::kFailed) {
-      AnswerLocked(task, FlagsOfFailedArgument(answer), answer.bytes(), &finished);
-    } else if (FillInLocked(task, &finished)) {
-      const LaneId lane = StartLocked(task);
-      if (lane != 0) lanes_.at(lane).channel->Flush();
-    }
-    NoteWaitingLocked(&finished);
-    wake = TakeWake();
+  Step step(*this);
+  const auto found = later_.find(later);
+  if (found == later_.end()) return;  // cancelled, or another argument failed
+  Task& task = *found->second;
+  const PendingArguments::Came came = task.call.to_come.Note(answer);
+  if (came == PendingArguments::Came::kOthersMissing) return;
+  later_.erase(found);
+  task.later = 0;
+  if (came == PendingArguments::Came::kFailed) {
+    AnswerLocked(task, FlagsOfFailedArgument(answer), answer.bytes(), &step.finished);
+  } else if (FillInLocked(task, &step.finished)) {
+    const LaneId lane = StartLocked(task);
+    if (lane != 0) lanes_.At(lane).channel().Flush();
   }
-  Tell(finished, false);
-  if (wake) wake_();
 }
 
 /// All its arguments are there: named, for who runs it may be on this host. False: it was answered,

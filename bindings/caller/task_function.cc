@@ -84,13 +84,12 @@ const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords, std::shar
   return self->shapes->back().second;
 }
 
-PyObject* Answer(TaskFunction* self, const TaskPool::Begun& begun,
+PyObject* Answer(TaskFunction* self, TaskPool::Begun begun,
                  const std::shared_ptr<actors::ItemStream>& items) {
   CallChannelObject* channel = begun.lane != 0 ? self->pool->ChannelOf(begun.lane) : nullptr;
   const CallKind& kind = self->kind;
-  if (kind.streams) return NewRefStream(begun.slot, items, channel, kind, /*of_task=*/true);
-  if (kind.returns == 1) return NewRef(begun.slot, channel, kind.method);
-  const actors::SlotHold hold(begun.slot);
+  if (kind.streams) return NewRefStream(begun.slot.Take(), items, channel, kind, /*of_task=*/true);
+  if (kind.returns == 1) return NewRef(begun.slot.Take(), channel, kind.method);
   if (kind.returns == 0) Py_RETURN_NONE;
   return RefsOf(channel, kind, *items);
 }
@@ -119,7 +118,7 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   outgoing.to_come = &to_come;
   if (!AppendCallValues(values, args, positional, self->kind.method, keywords, &outgoing)) return nullptr;
   TaskPool& pool = *self->pool->pool();
-  if (pool.Full() && !AwaitRoom(actors::SlotHold(pool.WhenRoom()))) return nullptr;
+  if (pool.Full() && !AwaitRoom(pool.WhenRoom())) return nullptr;
   call.function = *self->function;
   call.shape = shape;
   call.own_shape = std::move(own_shape);
