@@ -65,8 +65,9 @@ bool PendingCalls::Cancel(const Slot* answer) {
   SlotList finished;
   {
     const MutexLock lock(mutex_);
-    const auto found = std::find_if(calls_.begin(), calls_.end(),
-                                    [&](const auto& each) { return each.second.slot.get() == answer; });
+    const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& each) {
+      return each.second.slot.get() == answer;
+    });
     if (found == calls_.end()) return false;
     ByteBuffer body;
     AppendRuntimeError(body, ErrorCode::kCancelled,
@@ -155,7 +156,8 @@ PendingCalls::Sent PendingCalls::SendLocked(PendingTarget& target, Kept& kept, S
     held = std::make_unique<CallHolds>(std::move(kept.call.held), here ? nullptr : target.Bulk());
   }
   target.IssueKept(frame, flags, kept.slot.get(), kept.call.items);
-  if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(kept.slot.get(), std::move(held)));
+  if (held != nullptr)
+    static_cast<void>(CallReactor::Current().OnDone(kept.slot.get(), std::move(held)));
   const std::uint64_t taken = kept.call.items != nullptr ? kept.call.items->taken().items : 0;
   if (taken != 0) target.Taken(kept.slot.get(), taken);
   return Sent::kGone;

@@ -1,12 +1,12 @@
 // The actor's half: lets callers in (CallListener), and runs their calls on the thread that serves.
 //
 // Per connection calls run in the order of arrival. The serving thread reads what is there, runs
-// all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us (without
-// the GIL while calls run on other threads), then blocks. It never blocks on one peer: replies that do
-// not fit wait in memory, and a peer over the limits of ActorFlow is read no further until it drains. A
-// frame that breaks a rule ends its connection with a named error; other callers notice nothing. A caller
-// whose connection is lost may come back with another one and go on (SessionTable says for how long it is
-// remembered).
+// all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us
+// (without the GIL while calls run on other threads), then blocks. It never blocks on one peer:
+// replies that do not fit wait in memory, and a peer over the limits of ActorFlow is read no
+// further until it drains. A frame that breaks a rule ends its connection with a named error; other
+// callers notice nothing. A caller whose connection is lost may come back with another one and go
+// on (SessionTable says for how long it is remembered).
 //
 // A second thread, made when first needed and asleep otherwise, writes replies that are held back
 // by a long call of the same batch.
@@ -48,8 +48,8 @@ class CallRunner {
   /// Before Run, of a call that names objects of another host: false if they are to come first. CallerConnection::Unpark says
   /// when to ask again.
   virtual bool Prepare(const Frame& frame, CallerConnection& peer) { return true; }
-  /// The caller of a call that was run has taken this many of its items. Said more than once, also while
-  /// another call runs (CallerConnection::LookAhead).
+  /// The caller of a call that was run has taken this many of its items. Said more than once, also
+  /// while another call runs (CallerConnection::LookAhead).
   virtual void Taken(std::uint64_t sequence, std::uint64_t items) {}
   /// A call, run or still to come, is not wanted any more, nor (`recursive`) what it started. Said
   /// more than once, also while another call runs.
@@ -83,8 +83,8 @@ class CallServer {
   /// NextTurnMs() (-1: not before). Never blocks. Something: that is how it ended, and serving is over.
   std::optional<Ended> Turn(CallExecutor& executor);
   /// When the thread that calls Turn is about to wait: polls the last caller as Serve does
-  /// (spin_policy.h). True: something came and was run, and it is to look at all its sockets, without
-  /// waiting, and to ask again before it waits; or to call Turn where serving IsOver().
+  /// (spin_policy.h). True: something came and was run, and it is to look at all its sockets,
+  /// without waiting, and to ask again before it waits; or to call Turn where serving IsOver().
   bool Poll();
   bool IsOver() const { return CheckEnded().has_value(); }
   int fd() const { return epoll_.get(); }

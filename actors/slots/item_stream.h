@@ -38,8 +38,8 @@ class ItemStream {
   ItemStream& operator=(const ItemStream&) = delete;
 
   void Put(std::uint16_t flags, std::string_view bytes, SlotList* finished);
-  /// Puts an item that takes so many bytes wherever it is, and which `fill` fills in; false from it: the
-  /// slot is answered later. False: nobody wants the item, and `fill` was not called.
+  /// Puts an item that takes so many bytes wherever it is, and which `fill` fills in; false from
+  /// it: the slot is answered later. False: nobody wants the item, and `fill` was not called.
   bool PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished);
   /// An item whose `fill` returned false is here: its slot is filled.
   void Arrived(Slot* slot, SlotList* finished);
@@ -82,7 +82,8 @@ class ItemStream {
   const std::uint32_t count_;
   const NextId next_id_;
   mutable Mutex mutex_;
-  std::deque<Item> slots_ ABSL_GUARDED_BY(mutex_);  // of a stream: the last one is pending, or the end
+  std::deque<Item> slots_
+      ABSL_GUARDED_BY(mutex_);  // of a stream: the last one is pending, or the end
   std::size_t filled_ ABSL_GUARDED_BY(mutex_) = 0;  // of a fixed number
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::size_t given_ ABSL_GUARDED_BY(mutex_) = 0;      // by this making of the call

@@ -55,10 +55,12 @@ std::vector<TaskPool::Listed> TaskPool::List(std::size_t most) const {
     call = std::min(call, task->slot->call());
   }
   std::vector<Listed> listed;
-  for (const Task* task = tasks_.oldest(); task != nullptr && listed.size() < most; task = task->newer) {
+  for (const Task* task = tasks_.oldest(); task != nullptr && listed.size() < most;
+       task = task->newer) {
     Stage stage = task->later != 0 ? Stage::kArguments : Stage::kWaits;
     if (task->lane != 0) stage = first.at(task->lane) == task->slot->call() ? Stage::kRuns : Stage::kGiven;
-    listed.push_back({SlotHold::Another(task->slot.get()), *task->call.function->name, stage, task->lane});
+    listed.push_back(
+        {SlotHold::Another(task->slot.get()), *task->call.function->name, stage, task->lane});
   }
   return listed;
 }

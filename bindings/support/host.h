@@ -47,8 +47,8 @@ class GilHostOf : public Base {
 };
 using GilHost = GilHostOf<>;
 
-/// Waits, reading all channels, for what a WhenRoom() gave; empty: there is room. `polled`: where the
-/// room comes from, if that is one channel. False: an error is set.
+/// Waits, reading all channels, for what a WhenRoom() gave; empty: there is room. `polled`: where
+/// the room comes from, if that is one channel. False: an error is set.
 inline bool AwaitRoom(actors::SlotHold room, actors::Channel* polled = nullptr) {
   if (!room) return true;
   actors::Slot* const slot = room.get();
