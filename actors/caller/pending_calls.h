@@ -15,23 +15,21 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "actors/caller/argument_codec.h"
+#include "actors/caller/pending_arguments.h"
 #include "actors/caller/pending_target.h"
-#include "actors/slots/item_stream.h"
 #include "actors/objects/object_handles.h"
 #include "actors/slots/answer.h"
-#include "actors/caller/argument_codec.h"
+#include "actors/slots/item_stream.h"
+#include "actors/slots/room_waiters.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe::actors {
 
-template <class Keeper>
-class ArgumentDone;
-
-class PendingCalls : public std::enable_shared_from_this<PendingCalls> {
+class PendingCalls : public ArgumentKeeper, public std::enable_shared_from_this<PendingCalls> {
  public:
   static constexpr std::size_t kCallsMax = 256u << 10;
   static constexpr std::size_t kBytesMax = 128u << 20;
@@ -39,15 +37,15 @@ class PendingCalls : public std::enable_shared_from_this<PendingCalls> {
   struct Call {
     std::string frame;  // kFrameHeadBytes of room, then the body without the arguments that are to come
     std::uint16_t flags = 0;
-    Handles held;                         // what the frame names
-    std::vector<ArgumentToCome> to_come;  // where in the frame; in their order
+    Handles held;              // what the frame names
+    PendingArguments to_come;  // into the frame
     std::shared_ptr<ItemStream> items;
     std::string method;  // for people
   };
 
   /// `values` outlives the line.
   PendingCalls(std::weak_ptr<PendingTarget> target, std::string description, bool ordered, const ArgumentCodec& values);
-  ~PendingCalls();
+  ~PendingCalls() override;
   PendingCalls(const PendingCalls&) = delete;
   PendingCalls& operator=(const PendingCalls&) = delete;
 
@@ -60,10 +58,10 @@ class PendingCalls : public std::enable_shared_from_this<PendingCalls> {
   void Taken() { untaken_.fetch_sub(1, std::memory_order_release); }
   /// Whether a call made now waits behind others.
   bool Holds() const { return ordered_ && size() != 0; }
-  /// Keeps a call until it can go. Its answer, with one reference for the caller.
-  Slot* Keep(Call call);
-  /// A slot that is done when there is room for another call; nullptr: there is now. One reference for the caller.
-  Slot* WhenRoom();
+  /// Keeps a call until it can go. The answer it will have.
+  SlotHold Keep(Call call);
+  /// An answer that is done when there is room for another call; empty: there is now.
+  SlotHold WhenRoom();
   /// Takes a call out of the line, and answers it as cancelled. False: it is not here.
   bool Cancel(const Slot* answer);
   /// Calls `look` with the answer of each that waits, with the line's lock held.
@@ -74,21 +72,24 @@ class PendingCalls : public std::enable_shared_from_this<PendingCalls> {
  private:
   struct Kept {
     Call call;
-    Slot* slot;           // one reference
-    std::size_t missing;  // arguments
+    SlotHold slot;
     std::size_t bytes;
   };
   using Calls = std::map<std::uint64_t, Kept>;
-  friend class ArgumentDone<PendingCalls>;
   class RoomOpen;
 
-  void ArgumentHere(std::uint64_t number, const Slot& answer);
+  void ArgumentHere(std::uint64_t number, const Slot& answer) override;
+  void RoomCame();
   void Go();
   enum class Sent { kGone, kStays, kFull };
-  Sent SendLocked(PendingTarget& target, Kept& kept, SlotList* finished);
-  bool FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* finished);
-  void AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished);
-  Calls::iterator EraseLocked(Calls::iterator at, SlotList* finished);
+  Sent SendLocked(PendingTarget& target, Kept& kept, SlotList* finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Calls::iterator EraseLocked(Calls::iterator at, SlotList* finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::weak_ptr<PendingTarget> target_;
   const std::string description_;
@@ -97,12 +98,12 @@ class PendingCalls : public std::enable_shared_from_this<PendingCalls> {
   std::atomic<std::size_t> size_{0};
   std::atomic<std::size_t> untaken_{0};
 
-  std::mutex mutex_;
-  Calls calls_;  // by number, in the order they were made
-  std::uint64_t next_ = 1;
-  std::size_t bytes_ = 0;
-  bool awaits_room_ = false;  // of the channel
-  std::vector<Slot*> room_waiters_;
+  Mutex mutex_;
+  Calls calls_ ABSL_GUARDED_BY(mutex_);  // by number, in the order they were made
+  std::uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool awaits_room_ ABSL_GUARDED_BY(mutex_) = false;  // of the channel
+  RoomWaiters room_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::actors

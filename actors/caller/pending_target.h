@@ -30,7 +30,7 @@ class PendingTarget {
   /// Takes a call whatever there is room for, with the answer that its caller has. It is answered at once where the
   /// target is over.
   virtual void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer, std::shared_ptr<ItemStream> items) = 0;
-  /// Of the call with this answer so many items are taken, in all.
+  /// So many items of the call with this answer are taken, in all.
   virtual void Taken(const Slot* answer, std::uint64_t items) = 0;
   /// Writes what the socket takes.
   virtual void Flush() = 0;

@@ -3,13 +3,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <utility>
 
 #include "actors/net/now.h"
 #include "actors/net/process_revocations.h"
 #include "runtime/async/deadline.h"
 #include "runtime/base/log.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/seldom.h"
 #include "runtime/net/address.h"
 #include "runtime/net/admission.h"
@@ -45,7 +45,7 @@ struct CallDoor::State {
         wake_fd(wake) {}
 
   void Deliver(CallStream stream) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (closed || waiting.size() >= kWaitingMax) return;
     waiting.push_back(std::move(stream));
     const std::uint64_t one = 1;
@@ -60,10 +60,10 @@ struct CallDoor::State {
   Seldom refused;
   LoopSocket listener;  // the loop's
 
-  std::mutex mutex;
-  bool closed = false;
   const int wake_fd;
-  std::vector<CallStream> waiting;
+  Mutex mutex;
+  bool closed ABSL_GUARDED_BY(mutex) = false;
+  std::vector<CallStream> waiting ABSL_GUARDED_BY(mutex);
 };
 
 StatusOr<std::unique_ptr<CallDoor>> CallDoor::Open(const std::string& call_socket,
@@ -82,7 +82,7 @@ CallDoor::~CallDoor() {
   ::unlink(state_->path.c_str());
   std::vector<CallStream> unused;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->closed = true;
     unused.swap(state_->waiting);
   }
@@ -90,7 +90,7 @@ CallDoor::~CallDoor() {
 }
 
 std::vector<CallStream> CallDoor::Take() {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return std::exchange(state_->waiting, {});
 }
 
@@ -99,7 +99,7 @@ Task<void> CallDoor::Accept(std::shared_ptr<State> state) {
   for (;;) {
     auto [error] = co_await state->listener.get().async_wait(Socket::wait_read, kTuple);
     {
-      const std::lock_guard lock(state->mutex);
+      const MutexLock lock(state->mutex);
       if (error || state->closed) co_return;
     }
     bool more = true;

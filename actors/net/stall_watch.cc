@@ -18,17 +18,17 @@ std::shared_ptr<StallWatch> StallWatch::Begin(int fd) {
 
 void StallWatch::End() {
   if (generation_ != ForkGuard::generation()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   fd_ = -1;
 }
 
 bool StallWatch::lost() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return lost_;
 }
 
 bool StallWatch::Look(Instant now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (fd_ < 0) return false;
   tcp_info info{};
   socklen_t size = sizeof info;

@@ -7,10 +7,10 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 
 #include "actors/net/fork_guard.h"
 #include "actors/core/policy/stall_policy.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/time.h"
 
 namespace troupe::actors {
@@ -31,10 +31,10 @@ class StallWatch {
   explicit StallWatch(int fd) : fd_(fd) {}
 
   const std::uint32_t generation_ = ForkGuard::generation();
-  std::mutex mutex_;
-  int fd_;
-  bool lost_ = false;
-  StallPolicy rule_;
+  Mutex mutex_;
+  int fd_ ABSL_GUARDED_BY(mutex_);
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;
+  StallPolicy rule_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::actors

@@ -30,7 +30,7 @@ IoResult TlsPipe::Read(int fd, char* into, std::size_t bytes) {
   std::size_t got = 0;
   if (maybe_buffered_) {
     maybe_buffered_ = false;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const StatusOr<std::size_t> plain = engine_->Read(into, bytes);
     if (!plain.ok()) return Broken(plain.status());
     if (*plain != 0) {
@@ -44,7 +44,7 @@ IoResult TlsPipe::Read(int fd, char* into, std::size_t bytes) {
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return {};
   if (n < 0) return {IoOutcome::kEnded, 0, errno};
   if (n == 0) return {IoOutcome::kEnded, 0, 0};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Status fed = engine_->Feed(std::string_view(scratch, static_cast<std::size_t>(n)));
   if (!fed.ok()) return Broken(fed);
   while (got < bytes) {
@@ -60,7 +60,7 @@ IoResult TlsPipe::Read(int fd, char* into, std::size_t bytes) {
 }
 
 IoResult TlsPipe::Write(int fd, const char* from, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!unsent_.empty()) {
     const IoResult sent = Send(fd);
     if (sent.outcome != IoOutcome::kProgress || !unsent_.empty()) return sent;
@@ -99,7 +99,7 @@ IoResult TlsPipe::Send(int fd) {
 }
 
 bool TlsPipe::HasUnsent() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !unsent_.empty() || engine_->HasOutgoing();
 }
 
@@ -107,7 +107,7 @@ std::string TlsPipe::WhyEnded(int error) {
   if (watch_->lost()) return "what was sent there has not been answered for 5 s";
   if (error > 0) return strerror(error);
   if (error == 0) return "the other side closed it";
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return problem_;
 }
 

@@ -8,11 +8,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "actors/core/call/io_result.h"
 #include "actors/net/stall_watch.h"
+#include "runtime/base/mutex.h"
 #include "runtime/net/tls_engine.h"
 
 namespace troupe::actors {
@@ -40,15 +40,16 @@ class TlsPipe {
   std::string WhyEnded(int error);
 
  private:
-  IoResult Send(int fd);
-  IoResult Broken(const Status& why);
+  IoResult Send(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  IoResult Broken(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<StallWatch> watch_;
-  std::mutex mutex_;
-  std::unique_ptr<net::TlsEngine> engine_;
-  std::string unsent_;          // ciphertext that the socket did not take
-  bool maybe_buffered_ = true;  // the handshake's last read may have brought more
-  std::string problem_;
+  Mutex mutex_;
+  std::unique_ptr<net::TlsEngine> engine_ ABSL_GUARDED_BY(mutex_);
+  std::string unsent_ ABSL_GUARDED_BY(mutex_);  // ciphertext that the socket did not take
+  std::string problem_ ABSL_GUARDED_BY(mutex_);
+  /// The reading thread's: the handshake's last read may have brought more.
+  bool maybe_buffered_ = true;
 };
 
 }  // namespace troupe::actors

@@ -1,11 +1,8 @@
 #include "actors/server/call_server.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +15,7 @@
 #include "actors/core/session/flow_control.h"
 #include "actors/net/now.h"
 #include "actors/bulk/bulk_mover.h"
+#include "actors/server/call_listener.h"
 #include "actors/server/reply_flusher.h"
 #include "runtime/base/log.h"
 
@@ -34,19 +32,12 @@ constexpr Duration kResultsMost = std::chrono::seconds(60);  // from the end of 
 constexpr int kPollsAlone = 32;
 constexpr int kPollsAmongMany = 1;
 
-/// A link for large values came in at the door.
-void AdmitLink(CallStream stream) {
-  if (BulkMover* const mover = BulkMover::Current()) mover->Admit(std::move(stream));
-}
-
 }  // namespace
 
 class CallServer::Flusher : public ReplyFlusher {};
 
-CallServer::CallServer(std::string path, GuardedFd listener)
-    : path_(std::move(path)),
-      generation_(ForkGuard::generation()),
-      listener_(std::move(listener)),
+CallServer::CallServer()
+    : generation_(ForkGuard::generation()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       spin_(SpinningAllowed()) {}
@@ -54,30 +45,25 @@ CallServer::CallServer(std::string path, GuardedFd listener)
 StatusOr<std::unique_ptr<CallServer>> CallServer::Listen(const std::string& path,
                                                          IdentitySource identity) {
   ForkGuard::Install();
-  TROUPE_ASSIGN(GuardedFd listener, ListenUnix(path));
-  std::unique_ptr<CallServer> server(new CallServer(path, std::move(listener)));
+  std::unique_ptr<CallServer> server(new CallServer);
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.u64 = kListenerId;
-  const bool listening =
-      ::epoll_ctl(server->epoll_.get(), EPOLL_CTL_ADD, server->listener_.get(), &event) == 0;
   event.data.u64 = kWakeId;
-  if (!listening ||
-      ::epoll_ctl(server->epoll_.get(), EPOLL_CTL_ADD, server->wake_.get(), &event) != 0) {
+  const int epoll = server->epoll_.get();
+  const int wake = server->wake_.get();
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, wake, &event) != 0) {
     return MakeError(ErrorCode::kConnection, "cannot serve at " + path + ": out of descriptors");
   }
-  if (identity) {
-    TROUPE_ASSIGN(server->door_, CallDoor::Open(path, std::move(identity), server->wake_.get(), AdmitLink));
-  }
+  TROUPE_ASSIGN(server->listener_,
+                CallListener::Open(path, std::move(identity), epoll, kListenerId, wake));
   return server;
 }
 
 CallServer::~CallServer() {
   if (generation_ != ForkGuard::generation()) return;  // the parent's: its threads are not here
-  door_.reset();
+  if (listener_ != nullptr) listener_->CloseDoor();
   delete flusher_;
   for (const auto& [id, peer] : peers_) peer->Close();
-  ::unlink(path_.c_str());
 }
 
 CallServer::Flusher& CallServer::flusher() {
@@ -157,7 +143,8 @@ std::optional<CallServer::Ended> CallServer::Handle(CallExecutor& executor, int 
     if (generation_ != ForkGuard::generation()) return Ended::kForked;
   }
   if (sessions_.detached() != 0) ExpireSessions();
-  if (accept_again_ && Now() >= *accept_again_) Accept(executor);
+  const std::optional<Instant> paused_until = listener_->paused_until();
+  if (paused_until && Now() >= *paused_until) Accept(executor);
   if (executor.Interrupted()) return Ended::kInterrupted;
   for (int i = 0; i < count && !stop_by_call_; ++i) {
     const std::uint64_t id = events[i].data.u64;
@@ -200,7 +187,8 @@ void CallServer::EndAll(CallExecutor& executor, Ended ended) {
 int CallServer::BlockLimitMs(bool handles_signals) const {
   const int signals_ms = handles_signals ? kSignalSliceMs : -1;
   std::optional<Instant> expiry = sessions_.next_expiry();
-  if (accept_again_) expiry = std::min(expiry.value_or(Instant::max()), *accept_again_);
+  const std::optional<Instant> paused_until = listener_->paused_until();
+  if (paused_until) expiry = std::min(expiry.value_or(Instant::max()), *paused_until);
   if (!expiry) return signals_ms;
   const std::int64_t left_ms = std::max<std::int64_t>(Millis(*expiry - Now()) + 1, 0);
   const auto expiry_ms = static_cast<int>(std::min<std::int64_t>(left_ms, INT_MAX));
@@ -231,54 +219,14 @@ std::optional<IoResult> CallServer::SpinFor(CallerConnection& peer) {
 }
 
 void CallServer::Accept(CallExecutor& executor) {
-  while (true) {
-    const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-      return PauseAccepting();
-    }
-    ResumeAccepting();  // also where nobody waits: the system looks for a descriptor first
-    if (fd < 0) return;
-    CallStream stream{UnixStream(fd)};
-    const Status same_user = CheckPeerIsSameUser(fd);
-    if (!same_user.ok()) {
-      Log(LogLevel::kWarning, "caller refused", {{"socket", path_}, {"why", MessageOf(same_user)}});
-      continue;
-    }
-    Admit(std::move(stream), executor);
-  }
-}
-
-/// The listener stays readable: watched on, this thread would spin.
-void CallServer::PauseAccepting() {
-  const int error = errno;
-  const Instant now = Now();
-  if (!accept_again_) WatchListener(false);
-  accept_again_ = now + net::Shortage::kPause;
-  if (!shortage_.Ran(now)) return;
-  Log(LogLevel::kError, "callers wait: no descriptor is left for their connections (raise `ulimit -n`)",
-      {{"socket", path_}, {"why", strerror(error)}});
-}
-
-void CallServer::ResumeAccepting() {
-  if (accept_again_) WatchListener(true);
-  accept_again_.reset();
-  if (shortage_.lasts() && shortage_.Over(Now())) {
-    Log(LogLevel::kInfo, "callers are let in again", {{"socket", path_}});
-  }
-}
-
-void CallServer::WatchListener(bool watch) {
-  epoll_event event{};
-  event.events = watch ? static_cast<unsigned>(EPOLLIN) : 0u;
-  event.data.u64 = kListenerId;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
+  listener_->Accept([&](CallStream stream) { Admit(std::move(stream), executor); });
 }
 
 /// nullptr: there are too many.
 std::shared_ptr<CallerConnection> CallServer::Admit(CallStream stream, CallExecutor& executor) {
   if (peers_.size() >= kPeersMax) {
     Log(LogLevel::kWarning, "caller refused",
-        {{"socket", path_}, {"who", stream.Peer()}, {"why", "4096 callers are connected"}});
+        {{"socket", path()}, {"who", stream.Peer()}, {"why", "4096 callers are connected"}});
     return nullptr;
   }
   auto peer = std::make_shared<CallerConnection>(std::move(stream), next_peer_, epoll_.get(), wake_.get());
@@ -288,8 +236,7 @@ std::shared_ptr<CallerConnection> CallServer::Admit(CallStream stream, CallExecu
 }
 
 void CallServer::TakeFromDoor(CallExecutor& executor) {
-  if (door_ == nullptr) return;
-  for (CallStream& stream : door_->Take()) {
+  for (CallStream& stream : listener_->TakeFromDoor()) {
     const std::shared_ptr<CallerConnection> peer = Admit(std::move(stream), executor);
     // Its first calls may have come with the end of the handshake: the socket does not tell of them.
     if (peer != nullptr) ReadAndRun(*peer);

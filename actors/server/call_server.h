@@ -1,13 +1,12 @@
-// The actor's half: accepts callers on a Unix socket, takes those of other hosts from its CallDoor,
-// and runs their calls on the thread that serves.
+// The actor's half: lets callers in (CallListener), and runs their calls on the thread that serves.
 //
 // Per connection calls run in the order of arrival. The serving thread reads what is there, runs
-// all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us (without
-// the GIL while calls run on other threads), then blocks. It never blocks on one peer: replies that do
-// not fit wait in memory, and a peer over the limits of ActorFlow is read no further until it drains. A
-// frame that breaks a rule ends its connection with a named error; other callers notice nothing. With no
-// descriptor left new callers wait. A caller whose connection is lost may come back with another one and
-// go on (SessionTable says for how long it is remembered).
+// all whole calls (with the GIL taken once), answers, polls the last caller for at most 30 us
+// (without the GIL while calls run on other threads), then blocks. It never blocks on one peer:
+// replies that do not fit wait in memory, and a peer over the limits of ActorFlow is read no
+// further until it drains. A frame that breaks a rule ends its connection with a named error; other
+// callers notice nothing. A caller whose connection is lost may come back with another one and go
+// on (SessionTable says for how long it is remembered).
 //
 // A second thread, made when first needed and asleep otherwise, writes replies that are held back
 // by a long call of the same batch.
@@ -20,14 +19,13 @@
 #include <optional>
 #include <string>
 
-#include "actors/net/call_door.h"
 #include "actors/core/call/call_frame.h"
 #include "actors/net/fork_guard.h"
+#include "actors/server/call_listener.h"
 #include "actors/server/caller_connection.h"
 #include "actors/core/session/session_table.h"
 #include "actors/core/policy/spin_policy.h"
 #include "actors/slots/waiter.h"
-#include "runtime/net/shortage.h"
 #include "runtime/base/status.h"
 
 namespace troupe::actors {
@@ -50,10 +48,11 @@ class CallRunner {
   /// Before Run, of a call that names objects of another host: false if they are to come first. CallerConnection::Unpark says
   /// when to ask again.
   virtual bool Prepare(const Frame& frame, CallerConnection& peer) { return true; }
-  /// Of a call that was run: its caller has taken this many of its items. Said more than once, also while
-  /// another call runs (CallerConnection::LookAhead).
+  /// The caller of a call that was run has taken this many of its items. Said more than once, also
+  /// while another call runs (CallerConnection::LookAhead).
   virtual void Taken(std::uint64_t sequence, std::uint64_t items) {}
-  /// A call, run or still to come, is not wanted any more, nor (`recursive`) what it started. Likewise.
+  /// A call, run or still to come, is not wanted any more, nor (`recursive`) what it started. Said
+  /// more than once, also while another call runs.
   virtual void Cancel(std::uint64_t sequence, bool recursive) {}
 };
 
@@ -80,32 +79,29 @@ class CallServer {
   /// Serves until Stop, an interruption, or a call that says so. Blocks the calling thread; called
   /// with the host resumed, and returns so.
   Ended Serve(CallExecutor& executor);
-  /// The same for a thread with a loop of its own: it calls Turn when fd() is readable, and after
+  /// Serves on a thread that has a loop of its own: it calls Turn when fd() is readable, and after
   /// NextTurnMs() (-1: not before). Never blocks. Something: that is how it ended, and serving is over.
   std::optional<Ended> Turn(CallExecutor& executor);
-  /// The same for that thread when it is about to wait: polls the last caller as Serve does (spin_policy.h). True:
-  /// something came and was run, and it is to look at all its sockets, without waiting, and to ask again before it
-  /// waits; or to call Turn where serving IsOver().
+  /// When the thread that calls Turn is about to wait: polls the last caller as Serve does
+  /// (spin_policy.h). True: something came and was run, and it is to look at all its sockets,
+  /// without waiting, and to ask again before it waits; or to call Turn where serving IsOver().
   bool Poll();
   bool IsOver() const { return CheckEnded().has_value(); }
   int fd() const { return epoll_.get(); }
   int NextTurnMs() const { return BlockLimitMs(false); }
   /// Any thread, also before Serve.
   void Stop();
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return listener_->path(); }
   const CallLimits& limits() const { return limits_; }
 
  private:
   class Flusher;
-  CallServer(std::string path, GuardedFd listener);
+  CallServer();
   std::optional<Ended> CheckEnded() const;
   std::optional<Ended> Handle(CallExecutor& executor, int most_ms, bool blocks);
   bool MustLook() const;
   std::optional<IoResult> SpinFor(CallerConnection& peer);
   void Accept(CallExecutor& executor);
-  void PauseAccepting();
-  void ResumeAccepting();
-  void WatchListener(bool watch);
   std::shared_ptr<CallerConnection> Admit(CallStream stream, CallExecutor& executor);
   void TakeFromDoor(CallExecutor& executor);
   void OnEvent(CallerConnection& peer, std::uint32_t events);
@@ -126,15 +122,11 @@ class CallServer {
   void ResumePaused();
   Flusher& flusher();
 
-  const std::string path_;
   const CallLimits limits_;
   const std::uint32_t generation_;
-  GuardedFd listener_;
   GuardedFd epoll_;
   GuardedFd wake_;
-  std::unique_ptr<CallDoor> door_;
-  net::Shortage shortage_;               // of descriptors: callers wait in the listener's queue
-  std::optional<Instant> accept_again_;  // set: the listener is not watched until then
+  std::unique_ptr<CallListener> listener_;
   std::atomic<bool> stop_{false};
   bool stop_by_call_ = false;
   std::uint64_t next_peer_ = 16;

@@ -24,15 +24,14 @@ constexpr int kPeerSignalSliceMs = 1000;              // EINTR is the rule
 
 CallerConnection::CallerConnection(CallStream stream, std::uint64_t id, int epoll_fd, int wake_fd)
     : stream_(std::move(stream)),
-      id_(id),
-      epoll_fd_(epoll_fd),
-      wake_fd_(wake_fd),
+      watched_{id, epoll_fd, wake_fd},
       away_(stream_.away()),
       identity_(stream_.identity()) {
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.u64 = id_;
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, stream_.fd(), &event) != 0) state_ = State::kClosed;
+  event.data.u64 = watched_.id;
+  if (::epoll_ctl(watched_.epoll_fd, EPOLL_CTL_ADD, stream_.fd(), &event) != 0)
+    state_ = State::kClosed;
 }
 
 CallerConnection::~CallerConnection() = default;
@@ -41,19 +40,19 @@ void CallerConnection::WatchLocked() {
   epoll_event event{};
   event.events = (paused() ? 0u : static_cast<unsigned>(EPOLLIN)) |
                  (write_armed_ ? static_cast<unsigned>(EPOLLOUT) : 0u);
-  event.data.u64 = id_;
-  ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, stream_.fd(), &event);
+  event.data.u64 = watched_.id;
+  ::epoll_ctl(watched_.epoll_fd, EPOLL_CTL_MOD, stream_.fd(), &event);
 }
 
 void CallerConnection::Pause(bool paused) {
   if (paused_.load(std::memory_order_relaxed) == paused) return;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   paused_.store(paused);
   if (state_ == State::kOpen) WatchLocked();
 }
 
 std::size_t CallerConnection::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::kClosed) return 0;
   calls_.Reply(frame, flags, sequence);
   if ((flags & kFlagObjects) != 0) NoteResultLocked(sequence);
@@ -61,7 +60,7 @@ std::size_t CallerConnection::Reply(std::uint64_t sequence, std::uint16_t flags,
 }
 
 void CallerConnection::Keep(std::uint64_t sequence, std::shared_ptr<ResultHold> hold) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ != State::kClosed) kept_results_.push_back({sequence, 0, std::move(hold)});
 }
 
@@ -83,17 +82,17 @@ void CallerConnection::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags
   if (flush) Flush();
   running_.fetch_sub(1);
   if (!paused()) return;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::kOpen) WakeLocked();
 }
 
 void CallerConnection::WakeLocked() {
   const std::uint64_t one = 1;
-  (void)!::write(wake_fd_, &one, sizeof one);
+  (void)!::write(watched_.wake_fd, &one, sizeof one);
 }
 
 void CallerConnection::Flush() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::kOpen) FlushLocked();
 }
 
@@ -119,12 +118,12 @@ void CallerConnection::FlushLocked() {
 }
 
 std::size_t CallerConnection::Unsent() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return broken_ ? 0 : calls_.window().unsent_bytes();
 }
 
 std::size_t CallerConnection::KeptBytes() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return calls_.window().kept_bytes();
 }
 
@@ -132,7 +131,7 @@ bool CallerConnection::TakeCall(const Frame& frame) {
   if (!calls_.TakeCall(frame.head.sequence, frame.head.ack, frame.bytes)) return false;
   if (calls_.AckDue()) {
     calls_.Told();
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     calls_.AppendControl(ControlKind::kAck);
     if (state_ == State::kOpen) FlushLocked();
   }
@@ -140,12 +139,12 @@ bool CallerConnection::TakeCall(const Frame& frame) {
 }
 
 bool CallerConnection::Acknowledge(std::uint64_t replies) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return calls_.Acknowledge(replies);
 }
 
 std::shared_ptr<BulkSession> CallerConnection::Bulk() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (bulk_session_ == nullptr && crosses_ && away_ && !process.IsNil() && state_ != State::kClosed) {
     bulk_session_ = BulkSession::Actor(*crosses_, identity_);
   }
@@ -154,13 +153,13 @@ std::shared_ptr<BulkSession> CallerConnection::Bulk() {
 
 void CallerConnection::Unpark() {
   parked_.store(false);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::kOpen) WakeLocked();
 }
 
 void CallerConnection::Welcome(const SessionId& id) {
   session_id = id;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   crosses_ = id;
   calls_.AppendControl(ControlKind::kWelcome);
 }
@@ -168,7 +167,7 @@ void CallerConnection::Welcome(const SessionId& id) {
 void CallerConnection::Detach() {
   in_.Clear();  // what was not taken yet will be sent again
   in_.Shrink(0);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ != State::kOpen) return;
   state_ = State::kDetached;
   paused_.store(false);
@@ -176,20 +175,21 @@ void CallerConnection::Detach() {
   if (bulk_session_ != nullptr) bulk_session_->Attached(false);
   write_armed_ = false;
   calls_.Disconnected();
-  ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, stream_.fd(), nullptr);
+  ::epoll_ctl(watched_.epoll_fd, EPOLL_CTL_DEL, stream_.fd(), nullptr);
   stream_.Shutdown();
   stream_ = CallStream();  // its descriptor is not kept for a caller that may never come
 }
 
 bool CallerConnection::Resume(CallerConnection& other, std::uint64_t replies) {
   Detach();
-  std::scoped_lock lock(mutex_, other.mutex_);
+  const MutexLock lock(mutex_);  // only this thread ever takes two of them
+  const MutexLock other_lock(other.mutex_);
   if (state_ != State::kDetached || other.state_ != State::kOpen) return false;
   if (calls_.Resume(replies) != SendWindow::Rewound::kOk) return false;
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.u64 = id_;
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, other.stream_.fd(), &event) != 0) return false;
+  event.data.u64 = watched_.id;
+  if (::epoll_ctl(watched_.epoll_fd, EPOLL_CTL_MOD, other.stream_.fd(), &event) != 0) return false;
   stream_ = std::move(other.stream_);
   other.state_ = State::kClosed;
   state_ = State::kOpen;
@@ -247,7 +247,7 @@ CallerConnection::Looked CallerConnection::LookAhead(const CallLimits& limits, W
     Flush();
     pollfd watched{stream_.fd(), POLLIN, 0};
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (write_armed_) watched.events |= POLLOUT;
     }
     host->Suspend();
@@ -275,7 +275,7 @@ void CallerConnection::Goodbye(std::string_view why) {
 
 void CallerConnection::EndSession() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (session_id && state_ == State::kOpen) calls_.AppendControl(ControlKind::kEnd);
   }
   Flush();
@@ -283,10 +283,10 @@ void CallerConnection::EndSession() {
 }
 
 void CallerConnection::Close() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::kClosed) return;
   if (state_ == State::kOpen) {
-    ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, stream_.fd(), nullptr);
+    ::epoll_ctl(watched_.epoll_fd, EPOLL_CTL_DEL, stream_.fd(), nullptr);
     stream_.Shutdown();
   }
   state_ = State::kClosed;

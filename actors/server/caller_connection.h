@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +21,7 @@
 #include "actors/net/call_stream.h"
 #include "actors/objects/object_store.h"
 #include "actors/slots/waiter.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe::actors {
 
@@ -39,7 +39,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   /// Queues the reply to `sequence`; `frame` is kFrameHeadBytes of room, then the body. Returns the
   /// unsent bytes.
   std::size_t Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame);
-  /// The same for a call that was counted by Defer.
+  /// Queues the reply to a call that was counted by Defer, and writes it if it is to (`flush`).
   void ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame, bool flush);
   /// Before a reply with kFlagObjects: what is held until it is known to be received.
   void Keep(std::uint64_t sequence, std::shared_ptr<ResultHold> hold);
@@ -64,10 +64,10 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   Looked LookAhead(const CallLimits& limits, WaitHost* host);
   /// A last frame that says why, then the end.
   void Goodbye(std::string_view why);
-  /// The same without a fault: serving ends.
+  /// Ends the connection without a fault: serving ends.
   void EndSession();
   void Close();
-  std::uint64_t id() const { return id_; }
+  std::uint64_t id() const { return watched_.id; }
   std::string who() const { return stream_.Peer(); }
   /// The caller is on another host.
   bool away() const { return away_; }
@@ -95,7 +95,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   /// It did, on the connection of `other`, which is closed with it, and has received `replies`. False:
   /// what it misses is no longer kept; nothing has changed.
   bool Resume(CallerConnection& other, std::uint64_t replies);
-  /// Of what is kept for the caller.
+  /// How much is kept for the caller: replies that it has not said it received.
   std::size_t KeptBytes();
 
   std::unique_ptr<CallRunner> session;
@@ -104,15 +104,23 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
 
  private:
   void TellOf(std::string_view bytes, const CallLimits& limits);
-  void NoteResultLocked(std::uint64_t sequence);
-  void FlushLocked();
-  void WatchLocked();
-  void WakeLocked();
+  void NoteResultLocked(std::uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WatchLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// How the socket is known to the serving thread.
+  struct Watched {
+    std::uint64_t id;
+    int epoll_fd;
+    int wake_fd;
+  };
 
+  /// The serving thread reads it without the mutex, and exchanges it under that; others write to it
+  /// under the mutex. TLS has a lock of its own.
   CallStream stream_;
-  const std::uint64_t id_;
-  const int epoll_fd_;
-  const int wake_fd_;
+  /// What it has read is the serving thread's, what it sends is under the mutex.
+  ActorSession calls_;
+  const Watched watched_;
   const bool away_;
   const std::string identity_;
   ByteBuffer in_;
@@ -121,19 +129,19 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   std::atomic<bool> paused_{false};
   std::atomic<bool> parked_{false};
 
-  std::mutex mutex_;
-  ActorSession calls_;
+  Mutex mutex_;
   struct KeptResult {
     std::uint64_t sequence = 0;
     std::uint64_t frame = 0;  // 0: the reply is not made yet
     std::shared_ptr<ResultHold> hold;
   };
-  std::vector<KeptResult> kept_results_;
-  std::optional<SessionId> crosses_;  // the session that may have a link
-  std::shared_ptr<BulkSession> bulk_session_;
-  enum class State { kOpen, kDetached, kClosed } state_ = State::kOpen;
-  bool broken_ = false;  // nothing more can be written to this connection
-  bool write_armed_ = false;
+  enum class State { kOpen, kDetached, kClosed };
+  std::vector<KeptResult> kept_results_ ABSL_GUARDED_BY(mutex_);
+  std::optional<SessionId> crosses_ ABSL_GUARDED_BY(mutex_);  // the session that may have a link
+  std::shared_ptr<BulkSession> bulk_session_ ABSL_GUARDED_BY(mutex_);
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kOpen;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // nothing more can be written to this connection
+  bool write_armed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace troupe::actors

@@ -13,9 +13,9 @@ ReplyFlusher::ReplyFlusher() {
 
 ReplyFlusher::~ReplyFlusher() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
-    wake_.notify_one();
+    wake_.NotifyOne();
   }
   thread_.join();
 }
@@ -23,21 +23,21 @@ ReplyFlusher::~ReplyFlusher() {
 void ReplyFlusher::Main() {
   pthread_setname_np(pthread_self(), "troupe-replies");
   int idle_ticks = 0;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     if (exposed_ == nullptr && ++idle_ticks >= kIdleTicksToSleep) {
       asleep_ = true;
-      wake_.wait(lock, [this] { return stopping_ || !asleep_; });
+      while (!stopping_ && asleep_) wake_.Wait(mutex_);
       idle_ticks = 0;
     }
     const CallerConnection* const before = exposed_.get();
-    wake_.wait_for(lock, kTick, [this] { return stopping_; });
+    if (!stopping_) wake_.WaitFor(mutex_, kTick);  // woken early: flushed early
     if (before == nullptr || exposed_.get() != before) continue;
     idle_ticks = 0;
     std::shared_ptr<CallerConnection> peer = exposed_;
-    lock.unlock();
+    lock.Unlock();
     peer->Flush();
-    lock.lock();
+    lock.Lock();
     if (exposed_ != peer) left_ = std::move(peer);
   }
 }

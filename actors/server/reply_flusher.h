@@ -6,13 +6,12 @@
 // was over before it ran: short batches, one after the other, do not wake it each.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "actors/server/caller_connection.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/time.h"
 
 namespace troupe::actors {
@@ -27,14 +26,14 @@ class ReplyFlusher {
 
   void Expose(std::shared_ptr<CallerConnection> peer) {
     std::shared_ptr<CallerConnection> over;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     over.swap(left_);
     exposed_ = std::move(peer);
-    if (std::exchange(asleep_, false)) wake_.notify_one();
+    if (std::exchange(asleep_, false)) wake_.NotifyOne();
   }
   void Cover() {
     std::shared_ptr<CallerConnection> over;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     over.swap(left_);
     exposed_.reset();
   }
@@ -42,13 +41,13 @@ class ReplyFlusher {
  private:
   void Main();
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::shared_ptr<CallerConnection> exposed_;
+  Mutex mutex_;
+  CondVar wake_;
+  std::shared_ptr<CallerConnection> exposed_ ABSL_GUARDED_BY(mutex_);
   // Covered while it was flushed: ended by the serving thread, as what a peer keeps for calls may be its language's.
-  std::shared_ptr<CallerConnection> left_;
-  bool asleep_ = false;
-  bool stopping_ = false;
+  std::shared_ptr<CallerConnection> left_ ABSL_GUARDED_BY(mutex_);
+  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -154,13 +154,13 @@ class SlotHold {
   ~SlotHold() {
     if (slot_ != nullptr) slot_->Release();
   }
+  explicit operator bool() const { return slot_ != nullptr; }
   Slot* get() const { return slot_; }
   Slot* operator->() const { return slot_; }
   Slot& operator*() const { return *slot_; }
-  explicit operator bool() const { return slot_ != nullptr; }
   friend bool operator==(const SlotHold& hold, std::nullptr_t) { return hold.slot_ == nullptr; }
-  /// The reference is the caller's from now on.
-  Slot* Take() {
+  /// Gives the reference away: the caller owns it now.
+  [[nodiscard]] Slot* Take() {
     Slot* slot = slot_;
     slot_ = nullptr;
     return slot;

@@ -10,8 +10,7 @@ namespace {
 
 /// The stream keeps its reference.
 void FinishSlot(Slot* slot, SlotList* finished) {
-  slot->AddReference();
-  FinishInto(slot, finished);
+  FinishInto(SlotHold::Another(slot), finished);
 }
 
 }  // namespace
@@ -19,10 +18,6 @@ void FinishSlot(Slot* slot, SlotList* finished) {
 ItemStream::ItemStream(std::uint32_t count, NextId next_id)
     : count_(count), next_id_(std::move(next_id)) {
   for (std::uint32_t i = 0; i < (count_ == kOpen ? 1 : count_); ++i) slots_.push_back(New());
-}
-
-ItemStream::~ItemStream() {
-  for (const Item& item : slots_) item.slot->Release();
 }
 
 void ItemStream::FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes,
@@ -39,21 +34,21 @@ void ItemStream::Put(std::uint16_t flags, std::string_view bytes, SlotList* fini
 }
 
 bool ItemStream::PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ended_) return false;
   if (++given_ <= given_max_) {
     Item* const lost = LostLocked();
     if (lost == nullptr) return false;
     lost->lost = false;
     lost->slot->Unfill();
-    if (fill(lost->slot)) FinishSlot(lost->slot, finished);
+    if (fill(lost->slot.get())) FinishSlot(lost->slot.get(), finished);
     return true;
   }
   if (count_ != kOpen && filled_ >= count_) return false;
   if (count_ == kOpen) slots_.push_back(New());  // before it is done: who takes it finds what follows
   Item& item = count_ == kOpen ? slots_[slots_.size() - 2] : slots_[filled_++];
   item.bytes = bytes;
-  if (fill(item.slot)) FinishSlot(item.slot, finished);
+  if (fill(item.slot.get())) FinishSlot(item.slot.get(), finished);
   return true;
 }
 
@@ -65,20 +60,20 @@ ItemStream::Item* ItemStream::LostLocked() {
 }
 
 void ItemStream::Arrived(Slot* slot, SlotList* finished) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   FinishSlot(slot, finished);
 }
 
 void ItemStream::Lost(Slot* slot, SlotList* finished) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ended_) return FinishSlot(slot, finished);
   for (Item& item : slots_) {
-    if (item.slot == slot) item.lost = true;
+    if (item.slot.get() == slot) item.lost = true;
   }
 }
 
 void ItemStream::Again() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   given_max_ = std::max(given_max_, given_);
   given_ = 0;
 }
@@ -87,12 +82,12 @@ void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* fini
   const bool failed = (flags & (kFlagTaskError | kFlagRuntimeError)) != 0;
   if (count_ == kOpen) {
     if (failed) Put(flags, bytes, finished);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(ended_, true)) return;
     EndLostLocked(finished);
-    return FillLocked(slots_.back().slot, kFlagReply | kFlagEnd, {}, finished);
+    return FillLocked(slots_.back().slot.get(), kFlagReply | kFlagEnd, {}, finished);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::exchange(ended_, true)) return;
   EndLostLocked(finished);
   ByteBuffer missing;
@@ -101,36 +96,34 @@ void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* fini
     flags = kFlagReply | kFlagRuntimeError;
     bytes = missing.view();
   }
-  while (filled_ < count_) FillLocked(slots_[filled_++].slot, flags, bytes, finished);
+  while (filled_ < count_) FillLocked(slots_[filled_++].slot.get(), flags, bytes, finished);
 }
 
 void ItemStream::EndLostLocked(SlotList* finished) {
   for (Item& item : slots_) {
-    if (std::exchange(item.lost, false)) FinishSlot(item.slot, finished);
+    if (std::exchange(item.lost, false)) FinishSlot(item.slot.get(), finished);
   }
 }
 
-Slot* ItemStream::At(std::size_t i) {
-  const std::lock_guard lock(mutex_);
-  slots_[i].slot->AddReference();
-  return slots_[i].slot;
+SlotHold ItemStream::At(std::size_t i) {
+  const MutexLock lock(mutex_);
+  return SlotHold::Another(slots_[i].slot.get());
 }
 
-Slot* ItemStream::Front() { return At(0); }
+SlotHold ItemStream::Front() { return At(0); }
 
 bool ItemStream::Pop() {
-  const std::lock_guard lock(mutex_);
-  Slot* const front = slots_.front().slot;
+  const MutexLock lock(mutex_);
+  const Slot* const front = slots_.front().slot.get();
   if (!front->done() || (front->flags() & kFlagEnd) != 0) return false;
   ++taken_.items;
   taken_.bytes += slots_.front().bytes;
   slots_.pop_front();
-  front->Release();
   return true;
 }
 
 ItemStream::Taken ItemStream::taken() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return taken_;
 }
 

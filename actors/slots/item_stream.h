@@ -19,11 +19,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string_view>
 
 #include "actors/core/call/call_frame.h"
 #include "actors/slots/answer.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe::actors {
 
@@ -36,7 +36,6 @@ class ItemStream {
   ItemStream(std::uint32_t count, NextId next_id);
   ItemStream(const ItemStream&) = delete;
   ItemStream& operator=(const ItemStream&) = delete;
-  ~ItemStream();
 
   /// The next item came: fills its slot with a copy of it.
   void Put(std::uint16_t flags, std::string_view bytes, SlotList* finished);
@@ -55,10 +54,10 @@ class ItemStream {
   /// `flags` and `bytes` of the call's last frame, which are an error's or mean nothing.
   void End(std::uint16_t flags, std::string_view bytes, SlotList* finished);
 
-  /// Returns the slot of value `i` of a fixed number, with one reference for the caller.
-  Slot* At(std::size_t i);
-  /// Returns the slot of a stream's next item, done or not, with one reference for the caller.
-  Slot* Front();
+  /// The slot of value `i` of a fixed number.
+  SlotHold At(std::size_t i);
+  /// The slot of a stream's next item, done or not.
+  SlotHold Front();
   /// The front's item was taken. False: it is not there yet, or the end is.
   bool Pop();
 
@@ -71,25 +70,27 @@ class ItemStream {
 
  private:
   struct Item {
-    Slot* slot;
+    SlotHold slot;
     std::uint64_t bytes = 0;
     bool lost = false;
   };
-  Item New() { return {Slot::New(next_id_())}; }
+  Item New() { return {SlotHold(Slot::New(next_id_()))}; }
   /// The item that the call has just given once more, if it was lost; nullptr.
-  Item* LostLocked();
-  void EndLostLocked(SlotList* finished);
-  void FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes, SlotList* finished);
+  Item* LostLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndLostLocked(SlotList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes, SlotList* finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::uint32_t count_;
   const NextId next_id_;
-  mutable std::mutex mutex_;
-  std::deque<Item> slots_;   // a stream's: the last one is pending, or the end
-  std::size_t filled_ = 0;   // so many of a fixed number
-  bool ended_ = false;
-  std::size_t given_ = 0;     // by this making of the call
-  std::size_t given_max_ = 0;  // by those before it
-  Taken taken_;
+  mutable Mutex mutex_;
+  std::deque<Item> slots_
+      ABSL_GUARDED_BY(mutex_);  // of a stream: the last one is pending, or the end
+  std::size_t filled_ ABSL_GUARDED_BY(mutex_) = 0;  // of a fixed number
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::size_t given_ ABSL_GUARDED_BY(mutex_) = 0;      // by this making of the call
+  std::size_t given_max_ ABSL_GUARDED_BY(mutex_) = 0;  // by those before it
+  Taken taken_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::actors

@@ -1,170 +1,173 @@
 #include "actors/tasks/task_pool.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <utility>
 
-#include "actors/net/now.h"
 #include "actors/caller/reactor.h"
-#include "actors/tasks/task.h"
+#include "actors/net/now.h"
 
 namespace troupe::actors {
-namespace {
 
-LaneId next_lane = 1;
-
-}  // namespace
-
-std::mutex TaskPool::mutex_;
-
-std::uint64_t TaskPool::NewId() {
-  static std::atomic<std::uint64_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
-}
+Mutex TaskPool::mutex_;
 
 TaskPool::TaskPool(std::function<void()> wake, const ArgumentCodec& values)
     : wake_(std::move(wake)), values_(values) {}
 
 TaskPool::~TaskPool() = default;  // a task keeps its pool
 
+TaskPool::Step::~Step() {
+  pool_.NoteWaitingLocked(&finished);
+  const bool wake = pool_.backlog_.TakeWake();
+  mutex_.Unlock();
+  CallReactor::Current().NotifyAll(finished, as_leader_);
+  if (wake) pool_.wake_();
+}
+
+Task* TaskPool::TaskOf(const Slot& slot) { return static_cast<Task*>(slot.observed); }
+
+namespace {
+
+/// The slots of several values lead to their task as the call's does.
+void ObserveItems(Task& task, bool on) {
+  if (task.call.items == nullptr) return;
+  for (std::uint32_t i = 0; i < task.call.items->count(); ++i) {
+    const SlotHold slot = task.call.items->At(i);
+    slot->observed = on ? &task : nullptr;
+  }
+}
+
+}  // namespace
+
 TaskPool::Begun TaskPool::Begin(Call call) {
-  CallReactor& reactor = CallReactor::Current();
-  auto* task = new Task;
-  task->pool = shared_from_this();
-  task->slot = Slot::New(reactor.NextLocalId());
-  Slot* const slot = task->slot;
-  slot->AddReference();
-  slot->observed = task;
-  task->kind = &call.function->kind;
-  task->retries = call.function->retries;
-  task->call = std::move(call);
-  SlotList finished;
+  auto made = std::make_unique<Task>();
+  SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
+  slot->observed = made.get();
+  made->pool = shared_from_this();
+  made->slot = SlotHold::Another(slot.get());
+  made->kind = &call.function->kind;
+  made->retries = call.function->retries;
+  made->call = std::move(call);
+  std::vector<SlotHold> to_come = made->call.to_come.Answers();
   LaneId lane = 0;
-  bool wake;
-  std::vector<Slot*> to_come;
   std::uint64_t later = 0;
   {
-    const std::lock_guard lock(mutex_);
-    ObserveItems(*task, true);
-    NoteParent(*task, true);
-    LinkLocked(*task);
-    if (task->call.to_come.empty()) {
-      lane = StartLocked(*task);
+    const Step step(*this);
+    Task& task = tasks_.Add(std::move(made));
+    ObserveItems(task, true);
+    ChildrenLocked().Add(task.call.parent, slot.get());
+    if (to_come.empty()) {
+      lane = StartLocked(task);
     } else {
-      later = KeepBackLocked(*task, &to_come);
+      later = task.later = next_later_++;
+      later_.emplace(later, &task);
     }
-    NoteWaitingLocked(&finished);
-    wake = TakeWake();
   }
-  Tell(finished, false);
-  if (wake) wake_();
-  AwaitArguments(later, to_come);
-  return {slot, lane};
+  if (!to_come.empty()) AwaitArguments(shared_from_this(), later, std::move(to_come));
+  return {std::move(slot), lane};
 }
 
 /// The lane that it is with; 0: it waits.
 LaneId TaskPool::StartLocked(Task& task) {
-  const LaneId lane = line_.Begin(task, Now());
-  if (lane != 0 && SendLocked(task) == Sent::kYes) return lane;
-  waiting_bytes_ += task.call.values.size();
+  const LaneId lane = dispatch_.Begin(task, Now());
+  if (lane != 0 && SendLocked(task)) return lane;
+  backlog_.Add(task.call.values.size());
   return 0;
 }
 
 bool TaskPool::Full() const {
-  const std::lock_guard lock(mutex_);
-  return KeptBack() >= kWaitingMax || waiting_bytes_ >= kWaitingBytesMax;
+  const MutexLock lock(mutex_);
+  return backlog_.Full(KeptLocked());
 }
 
-Slot* TaskPool::WhenRoom() {
-  const std::lock_guard lock(mutex_);
-  if (KeptBack() < kWaitingMax && waiting_bytes_ < kWaitingBytesMax) return nullptr;
-  Slot* slot = Slot::New(0);
-  slot->AddReference();
-  room_waiters_.push_back(slot);
-  return slot;
+SlotHold TaskPool::WhenRoom() {
+  const MutexLock lock(mutex_);
+  return backlog_.Full(KeptLocked()) ? room_.Wait() : SlotHold();
 }
 
 /// What waits has changed.
 void TaskPool::NoteWaitingLocked(SlotList* finished) {
-  const std::size_t waiting = line_.waiting();
-  if (waiting == 0) waiting_bytes_ = 0;
-  if ((waiting != 0) != expecting_) {
-    expecting_ = waiting != 0;  // answers must be read although nobody waits for one
-    CallReactor::Current().Expect(expecting_);
-  }
-  if (wake_above_ >= 0 && waiting > static_cast<std::size_t>(wake_above_)) {
-    wake_above_ = -1;
-    wake_due_ = true;
-  }
-  if (room_waiters_.empty() || KeptBack() > kWaitingMax / 2 || waiting_bytes_ > kWaitingBytesMax / 2) return;
-  for (Slot* slot : room_waiters_) FinishInto(slot, finished);
-  room_waiters_.clear();
-}
-
-bool TaskPool::TakeWake() { return std::exchange(wake_due_, false); }
-
-void TaskPool::Tell(const SlotList& finished, bool as_leader) {
-  CallReactor::Current().NotifyAll(finished, as_leader);
+  const TaskBacklog::Change change = backlog_.Note(dispatch_.waiting(), later_.size());
+  if (change.expects) CallReactor::Current().Expect(*change.expects);
+  if (change.room) room_.Open(finished);
 }
 
 // ---- to the processes ------------------------------------------------------------------------
 
+LaneId TaskPool::NextLaneLocked() {
+  static LaneId next_lane = 1;
+  return next_lane++;
+}
+
 LaneId TaskPool::Open(std::shared_ptr<Channel> channel) {
-  SlotList finished;
-  LaneId id;
-  bool wake;
-  {
-    const std::lock_guard lock(mutex_);
-    id = next_lane++;
-    by_channel_[channel->id()] = id;
-    lanes_[id].channel = std::move(channel);
-    const Instant now = Now();
-    line_.Open(id, now);
-    FillLaneLocked(id, now);
-    NoteWaitingLocked(&finished);
-    wake = TakeWake();
-  }
-  Tell(finished, false);
-  if (wake) wake_();
+  const Step step(*this);
+  const LaneId id = NextLaneLocked();
+  lanes_.Add(id, std::move(channel));
+  const Instant now = Now();
+  dispatch_.Open(id, now);
+  FillLaneLocked(id, now);
   return id;
 }
 
 bool TaskPool::Close(LaneId id) {
   std::shared_ptr<Channel> last;  // released without the lock
-  const std::lock_guard lock(mutex_);
-  const auto found = lanes_.find(id);
-  if (found == lanes_.end()) return true;
-  line_.Close(id);
-  if (!line_.Forget(id)) return false;
-  by_channel_.erase(found->second.channel->id());
-  last = std::move(found->second.channel);
-  lanes_.erase(found);
+  const MutexLock lock(mutex_);
+  if (lanes_.Find(id) == nullptr) return true;
+  dispatch_.Close(id);
+  if (!dispatch_.Forget(id)) return false;
+  last = lanes_.Remove(id);
   return true;
 }
 
 void TaskPool::Stop(LaneId lane) {
-  const std::lock_guard lock(mutex_);
-  line_.Close(lane);
+  const MutexLock lock(mutex_);
+  dispatch_.Close(lane);
+}
+
+SlotHold TaskPool::Ask(LaneId id, std::string_view method) {
+  const MutexLock lock(mutex_);
+  TaskLane* const lane = lanes_.Find(id);
+  return lane != nullptr ? lane->Ask(method) : SlotHold();
 }
 
 void TaskPool::Pause(LaneId lane, bool paused) {
-  SlotList finished;
-  bool wake;
-  {
-    const std::lock_guard lock(mutex_);
-    line_.Pause(lane, paused);
-    if (!paused) FillLaneLocked(lane, Now());
-    NoteWaitingLocked(&finished);
-    wake = TakeWake();
-  }
-  Tell(finished, false);
-  if (wake) wake_();
+  const Step step(*this);
+  dispatch_.Pause(lane, paused);
+  if (!paused) FillLaneLocked(lane, Now());
 }
 
 std::size_t TaskPool::waiting() const {
-  const std::lock_guard lock(mutex_);
-  return line_.waiting();
+  const MutexLock lock(mutex_);
+  return dispatch_.waiting();
+}
+
+/// To the lane that it is with. False: it waits again.
+bool TaskPool::SendLocked(Task& task) {
+  using Sent = TaskLane::Sent;
+  const LaneId id = task.lane;
+  const Sent sent = lanes_.At(id).Send(task.call, task.slot.get(), values_, &task.over);
+  const bool went = sent == Sent::kYes || sent == Sent::kLast;
+  if (!went) dispatch_.Undo(task);
+  if (sent == Sent::kLast || sent == Sent::kNever) {
+    dispatch_.Close(id);
+    backlog_.Wake();
+  }
+  return went;
+}
+
+void TaskPool::FillLaneLocked(LaneId id, Instant now) {
+  bool any = false;
+  while (TaskDispatch::Task* next = dispatch_.Next(id, now)) {
+    Task& task = static_cast<Task&>(*next);
+    if (!SendLocked(task)) break;
+    backlog_.Remove(task.call.values.size());
+    any = true;
+  }
+  if (any) lanes_.At(id).channel().Flush();
+}
+
+void TaskPool::FillAllLocked() {
+  const Instant now = Now();
+  for (const LaneId lane : dispatch_.Willing()) FillLaneLocked(lane, now);
 }
 
 // ---- from the processes ----------------------------------------------------------------------
@@ -172,46 +175,39 @@ std::size_t TaskPool::waiting() const {
 void TaskPool::Answered(std::uint64_t channel_id, std::vector<ObservedAnswer> answers,
                         bool as_leader) {
   const std::shared_ptr<TaskPool> self = shared_from_this();
-  SlotList finished;
-  bool wake;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = by_channel_.find(channel_id);
-    const LaneId lane = found != by_channel_.end() ? found->second : 0;
-    const Instant now = Now();
-    answered_.clear();
-    bool lost = false;
-    for (const ObservedAnswer& answer : answers) {
-      lost = lost || answer.lost != ObservedAnswer::Lost::kNo;
-      if (answer.slot->observed != nullptr) answered_.push_back(static_cast<Task*>(answer.slot->observed));
-    }
-    const Duration each = line_.Answered(lane, answered_, now, lost);
-    Instant at = now - each * static_cast<std::int64_t>(answered_.size());
-    for (TaskDispatch::Task* answered : answered_) static_cast<Task*>(answered)->ended = {0, nullptr, lane, at += each, each, false};
-    if (lost) {
-      line_.Close(lane);
-      wake_due_ = true;
-    }
-    for (ObservedAnswer& answer : answers) {
-      auto* task = static_cast<Task*>(answer.slot->observed);
-      if (task == nullptr) {
-        FinishInto(std::move(answer.slot), &finished);  // of Ask, or a definition's
-        continue;
-      }
-      answer.slot = SlotHold();  // the channel's; the task has another
-      SettleLocked(*task, answer.lost, &finished);
-    }
-    if (lost) {
-      FillAllLocked();
-    } else {
-      FillLaneLocked(lane, now);
-    }
-    if (line_.Idle(lane) && TooIdleLocked()) wake_due_ = true;
-    NoteWaitingLocked(&finished);
-    wake = TakeWake();
+  Step step(*this, as_leader);
+  const LaneId lane = lanes_.OfChannel(channel_id);
+  const Instant now = Now();
+  answered_.clear();
+  bool lost = false;
+  for (const ObservedAnswer& answer : answers) {
+    lost = lost || answer.lost != ObservedAnswer::Lost::kNo;
+    if (Task* const task = TaskOf(*answer.slot)) answered_.push_back(task);
   }
-  Tell(finished, as_leader);
-  if (wake) wake_();
+  const Duration each = dispatch_.Answered(lane, answered_, now, lost);
+  Instant at = now - each * static_cast<std::int64_t>(answered_.size());
+  for (TaskDispatch::Task* answered : answered_) {
+    static_cast<Task*>(answered)->ended = {0, nullptr, lane, at += each, each, false};
+  }
+  if (lost) {
+    dispatch_.Close(lane);
+    backlog_.Wake();
+  }
+  for (ObservedAnswer& answer : answers) {
+    Task* const task = TaskOf(*answer.slot);
+    if (task == nullptr) {
+      FinishInto(std::move(answer.slot), &step.finished);  // of Ask, or a definition's
+    } else {
+      answer.slot = SlotHold();  // the channel's reference; the task has another
+      SettleLocked(*task, answer.lost, &step.finished);
+    }
+  }
+  if (lost) {
+    FillAllLocked();
+  } else {
+    FillLaneLocked(lane, now);
+  }
+  if (dispatch_.Idle(lane)) NoteIdleLocked();
 }
 
 /// Its slot is filled: that is the task's answer, or it goes again.
@@ -231,9 +227,8 @@ void TaskPool::SettleLocked(Task& task, ObservedAnswer::Lost lost, SlotList* fin
     const Retried retried = task.call.function->retried;
     if (retried == Retried::kAll && TryAgainLocked(task)) return;
     if (retried == Retried::kSome) {
-      task.slot->AddReference();
-      doubtful_.push_back({task.slot, task.call.function->number});
-      wake_due_ = true;
+      doubtful_.push_back({SlotHold::Another(task.slot.get()), task.call.function->number});
+      backlog_.Wake();
       return;
     }
   }
@@ -247,13 +242,13 @@ bool TaskPool::TryAgainLocked(Task& task) {
   task.slot->Unfill();
   task.ended = {};
   if (task.call.items != nullptr) task.call.items->Again();
-  line_.Again(task);
-  waiting_bytes_ += task.call.values.size();
+  dispatch_.Again(task);
+  backlog_.Add(task.call.values.size());
   return true;
 }
 
 void TaskPool::DeliverLocked(Task& task, SlotList* finished) {
-  Slot* const slot = task.slot;
+  Slot* const slot = task.slot.get();
   if (task.cancelled && (slot->flags() & kErrorFlags) != 0) {
     ByteBuffer body;
     AppendRuntimeError(body, ErrorCode::kCancelled, "the task was cancelled");
@@ -263,11 +258,10 @@ void TaskPool::DeliverLocked(Task& task, SlotList* finished) {
   NoteEndedLocked(task);
   if (task.call.items != nullptr) task.call.items->End(slot->flags(), slot->bytes(), finished);
   ObserveItems(task, false);
-  NoteParent(task, false);
-  UnlinkLocked(task);
+  ChildrenLocked().Remove(task.call.parent, slot);
   slot->observed = nullptr;
-  FinishInto(slot, finished);
-  delete &task;
+  FinishInto(std::move(task.slot), finished);
+  tasks_.Remove(task);
 }
 
 void TaskPool::NoteEndedLocked(Task& task) {
@@ -279,54 +273,27 @@ void TaskPool::NoteEndedLocked(Task& task) {
   HistoryLocked().Add(std::move(ended));
 }
 
-void TaskPool::AnswerLocked(Task& task, std::uint16_t flags, std::string_view body, SlotList* finished) {
+void TaskPool::AnswerLocked(Task& task, std::uint16_t flags, std::string_view body,
+                            SlotList* finished) {
   task.slot->Unfill();
   task.slot->Fill(flags, body);
   DeliverLocked(task, finished);
 }
 
-void TaskPool::LinkLocked(Task& task) {
-  task.older = newest_;
-  (newest_ != nullptr ? newest_->newer : oldest_) = &task;
-  newest_ = &task;
-}
-
-void TaskPool::UnlinkLocked(Task& task) {
-  (task.older != nullptr ? task.older->newer : oldest_) = task.newer;
-  (task.newer != nullptr ? task.newer->older : newest_) = task.older;
-}
-
-/// The slots of several values lead to their task as the call's does.
-void TaskPool::ObserveItems(Task& task, bool on) {
-  if (task.call.items == nullptr) return;
-  for (std::uint32_t i = 0; i < task.call.items->count(); ++i) {
-    const SlotHold slot(task.call.items->At(i));
-    slot.get()->observed = on ? &task : nullptr;
-  }
-}
-
 std::vector<TaskPool::Doubtful> TaskPool::TakeDoubtful() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(doubtful_, {});
 }
 
 void TaskPool::Judge(Slot* slot, bool again) {
-  SlotList finished;
-  bool wake;
-  {
-    const std::lock_guard lock(mutex_);
-    auto* task = static_cast<Task*>(slot->observed);
-    if (task == nullptr) return;
-    if (again && TryAgainLocked(*task)) {
-      FillAllLocked();
-    } else {
-      DeliverLocked(*task, &finished);
-    }
-    NoteWaitingLocked(&finished);
-    wake = TakeWake();
+  Step step(*this);
+  Task* const task = TaskOf(*slot);
+  if (task == nullptr) return;
+  if (again && TryAgainLocked(*task)) {
+    FillAllLocked();
+  } else {
+    DeliverLocked(*task, &step.finished);
   }
-  Tell(finished, false);
-  if (wake) wake_();
 }
 
 }  // namespace troupe::actors

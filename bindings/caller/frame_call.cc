@@ -244,11 +244,11 @@ actors::SlotHold KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& k
   call.frame.assign(frame.data(), frame.size());
   call.flags = shape->named ? actors::kFlagNamed : actors::kFlagNone;
   call.held = std::move(outgoing.held);
-  call.to_come = std::move(*outgoing.to_come);
+  call.to_come = actors::PendingArguments(std::move(*outgoing.to_come));
   call.items = items;
   const char* name = PyUnicode_AsUTF8(kind.method);
   call.method = name != nullptr ? name : "?";
-  return actors::SlotHold(line.Keep(std::move(call)));
+  return line.Keep(std::move(call));
 }
 
 /// Sends the call. None: an error is set.
@@ -282,7 +282,7 @@ std::shared_ptr<actors::ItemStream> NewItems(const CallKind& kind) {
 PyObject* RefsOf(CallChannelObject* channel, const CallKind& kind, actors::ItemStream& items) {
   PyObject* refs = PyList_New(static_cast<Py_ssize_t>(kind.returns));
   for (std::uint32_t i = 0; refs != nullptr && i < kind.returns; ++i) {
-    PyObject* ref = NewRef(items.At(i), channel, kind.method);
+    PyObject* ref = NewRef(items.At(i).Take(), channel, kind.method);
     if (ref == nullptr) {
       Py_CLEAR(refs);
     } else {

@@ -33,7 +33,7 @@ PyObject* Answer(PyObject* object, PyObject*) {
 /// The next item's Ref, or the end's; nullptr with an error set.
 PyObject* Front(PyObject* object, PyObject*) {
   RefStream* self = As(object);
-  return NewRef((*self->items)->Front(), self->answer->channel, self->answer->method);
+  return NewRef((*self->items)->Front().Take(), self->answer->channel, self->answer->method);
 }
 
 bool IsEnd(const RefObject* ref) { return (ref->slot->flags() & actors::kFlagEnd) != 0; }

@@ -84,13 +84,12 @@ const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords, std::shar
   return self->shapes->back().second;
 }
 
-PyObject* Answer(TaskFunction* self, const TaskPool::Begun& begun,
+PyObject* Answer(TaskFunction* self, TaskPool::Begun begun,
                  const std::shared_ptr<actors::ItemStream>& items) {
   CallChannelObject* channel = begun.lane != 0 ? self->pool->ChannelOf(begun.lane) : nullptr;
   const CallKind& kind = self->kind;
-  if (kind.streams) return NewRefStream(begun.slot, items, channel, kind, /*of_task=*/true);
-  if (kind.returns == 1) return NewRef(begun.slot, channel, kind.method);
-  const actors::SlotHold hold(begun.slot);
+  if (kind.streams) return NewRefStream(begun.slot.Take(), items, channel, kind, /*of_task=*/true);
+  if (kind.returns == 1) return NewRef(begun.slot.Take(), channel, kind.method);
   if (kind.returns == 0) Py_RETURN_NONE;
   return RefsOf(channel, kind, *items);
 }
@@ -115,7 +114,8 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   values.Extend(before);  // so that the whole frame's size is checked
   Outgoing outgoing(Outgoing::Way::kObjects, actors::kLargeBytes, /*with_refs=*/true);
   TaskPool::Call call;
-  outgoing.to_come = &call.to_come;
+  std::vector<actors::ArgumentToCome> to_come;
+  outgoing.to_come = &to_come;
   if (!AppendCallValues(values, args, positional, self->kind.method, keywords, &outgoing)) return nullptr;
   TaskPool& pool = *self->pool->pool();
   if (pool.Full() && !AwaitRoom(actors::SlotHold(pool.WhenRoom()))) return nullptr;
@@ -125,7 +125,8 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   call.argument_count = static_cast<std::uint16_t>(positional + shape->keyword_count);
   call.values.assign(values.data() + before, values.size() - before);
   call.held = std::move(outgoing.held);
-  for (actors::ArgumentToCome& each : call.to_come) each.at -= before;
+  for (actors::ArgumentToCome& each : to_come) each.at -= before;
+  call.to_come = actors::PendingArguments(std::move(to_come));
   const RunningCall* const running = Running::current();
   call.parent = running != nullptr ? running->number : 0;
   call.items = NewItems(self->kind);

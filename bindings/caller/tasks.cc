@@ -68,8 +68,8 @@ nb::tuple PyTaskPool::Look() {
 
 nb::list PyTaskPool::Tasks(std::size_t most) const {
   nb::list tasks;
-  for (const TaskPool::Listed& each : pool_->List(most)) {
-    PyObject* const ref = NewRef(each.slot, nullptr, nullptr);
+  for (TaskPool::Listed& each : pool_->List(most)) {
+    PyObject* const ref = NewRef(each.slot.Take(), nullptr, nullptr);
     if (ref == nullptr) throw nb::python_error();
     tasks.append(nb::make_tuple(nb::steal(ref), each.name, static_cast<int>(each.stage), each.lane));
   }
@@ -87,8 +87,8 @@ void PyTaskPool::FailWaiting(nb::handle exception) {
 
 nb::list PyTaskPool::TakeDoubtful() {
   nb::list doubtful;
-  for (const TaskPool::Doubtful& each : pool_->TakeDoubtful()) {
-    PyObject* ref = NewRef(each.slot, nullptr, nullptr);
+  for (TaskPool::Doubtful& each : pool_->TakeDoubtful()) {
+    PyObject* ref = NewRef(each.slot.Take(), nullptr, nullptr);
     PyObject* exception = ref != nullptr ? ExceptionOf(AsRef(ref)) : nullptr;
     if (exception == nullptr) {
       PyErr_Clear();
@@ -125,8 +125,8 @@ nb::tuple CancelTask(nb::handle ref, bool force, bool recursive) {
 
 nb::list TasksOf(std::uint64_t number) {
   nb::list refs;
-  for (actors::Slot* slot : TaskPool::Children(number)) {
-    PyObject* ref = NewRef(slot, nullptr, nullptr);
+  for (actors::SlotHold& slot : TaskPool::Children(number)) {
+    PyObject* ref = NewRef(slot.Take(), nullptr, nullptr);
     if (ref == nullptr) throw nb::python_error();
     refs.append(nb::steal(ref));
   }
@@ -157,9 +157,9 @@ void BindTasks(nb::module_& m) {
       .def("stop", [](PyTaskPool& self, LaneId lane) { self.pool()->Stop(lane); }, nb::arg("lane"),
            "It gets no more tasks, and is there until it is closed.")
       .def("ask", [](PyTaskPool& self, LaneId lane, const std::string& method) -> nb::object {
-             actors::Slot* const slot = self.pool()->Ask(lane, method);
-             if (slot == nullptr) return nb::none();
-             PyObject* const ref = NewRef(slot, nullptr, nullptr);
+             actors::SlotHold slot = self.pool()->Ask(lane, method);
+             if (!slot) return nb::none();
+             PyObject* const ref = NewRef(slot.Take(), nullptr, nullptr);
              if (ref == nullptr) throw nb::python_error();
              return nb::steal(ref);
            }, nb::arg("lane"), nb::arg("method"), "A Ref of what that method of the process's own gives; None: it is gone.")

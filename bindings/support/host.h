@@ -47,13 +47,13 @@ class GilHostOf : public Base {
 };
 using GilHost = GilHostOf<>;
 
-/// Waits, reading all channels, for what a WhenRoom() gave; none: there is room.
-/// `polled`: where the room comes from, if that is one channel. False: an error is set.
-inline bool AwaitRoom(actors::SlotHold hold, actors::Channel* polled = nullptr) {
-  if (hold == nullptr) return true;
-  actors::Slot* const room = hold.get();
+/// Waits, reading all channels, for what a WhenRoom() gave; empty: there is room. `polled`: where
+/// the room comes from, if that is one channel. False: an error is set.
+inline bool AwaitRoom(actors::SlotHold room, actors::Channel* polled = nullptr) {
+  if (!room) return true;
+  actors::Slot* const slot = room.get();
   actors::WaitRequest request;
-  request.slots = &room;
+  request.slots = &slot;
   request.slot_count = 1;
   request.channels = &polled;
   request.channel_count = polled != nullptr ? 1 : 0;

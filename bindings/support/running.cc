@@ -23,9 +23,7 @@ void LookAhead(const RunningCall& call) {
 }
 
 bool StartedTasks(std::uint64_t number) {
-  const std::vector<actors::Slot*> tasks = actors::TaskPool::Children(number);
-  for (actors::Slot* task : tasks) task->Release();
-  return !tasks.empty();
+  return !actors::TaskPool::Children(number).empty();
 }
 
 /// On the background thread: Python that ran here could be interrupted by the signal that tells a task of its cancellation.

@@ -22,50 +22,60 @@ JournalThread::JournalThread(Journal& journal, OnDurable on_durable, OnFailure o
 
 JournalThread::~JournalThread() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
+  ends_.NotifyOne();
   thread_.join();
 }
 
 void JournalThread::Submit(std::vector<Row> rows) {
   if (rows.empty()) return;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_.insert(waiting_.end(), std::make_move_iterator(rows.begin()),
                     std::make_move_iterator(rows.end()));
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 void JournalThread::SubmitSnapshot(std::uint64_t sequence, std::vector<wire::Event> events) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     snapshot_ = PendingSnapshot{sequence, std::move(events)};
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
+}
+
+JournalThread::Woke JournalThread::AwaitWork(std::vector<Row>* batch,
+                                             std::optional<PendingSnapshot>* snapshot) {
+  const bool short_of_room = journal_.low_space();
+  const MutexLock lock(mutex_);
+  while (!ending_ && waiting_.empty() && !snapshot_) {
+    if (!short_of_room) {
+      wake_.Wait(mutex_);
+    } else if (!wake_.WaitFor(mutex_, kRoomPause)) {
+      break;
+    }
+  }
+  if (!ending_ && waiting_.empty() && !snapshot_) return Woke::kNeither;
+  if (waiting_.empty() && (ending_ || !snapshot_)) return Woke::kEnd;
+  batch->swap(waiting_);
+  snapshot->swap(snapshot_);
+  return Woke::kWork;
 }
 
 void JournalThread::Run() {
   std::vector<Row> batch;
   std::optional<PendingSnapshot> snapshot;
   for (;;) {
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      const auto work = [this] { return ending_ || !waiting_.empty() || snapshot_; };
-      // Low on space: look now and then whether there is room again.
-      if (!journal_.low_space()) {
-        wake_.wait(lock, work);
-      } else if (!wake_.wait_for(lock, kRoomPause, work)) {
-        lock.unlock();
-        journal_.Reclaim();
-        if (!journal_.low_space()) on_durable_(0, false);
-        continue;
-      }
-      if (waiting_.empty() && (ending_ || !snapshot_)) return;
-      batch.swap(waiting_);
-      snapshot.swap(snapshot_);
+    const Woke woke = AwaitWork(&batch, &snapshot);
+    if (woke == Woke::kEnd) return;
+    if (woke == Woke::kNeither) {  // whether there is room again
+      journal_.Reclaim();
+      if (!journal_.low_space()) on_durable_(0, false);
+      continue;
     }
     if (!batch.empty() && !Append(batch)) return;
     batch.clear();
@@ -83,8 +93,9 @@ bool JournalThread::Append(const std::vector<Row>& batch) {
       return false;
     }
     Log(LogLevel::kError, "the disk is full: nothing is acknowledged until there is room", {{"why", MessageOf(status)}});
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (wake_.wait_for(lock, kRoomPause, [this] { return ending_; })) return false;
+    const MutexLock lock(mutex_);
+    if (!ending_) ends_.WaitFor(mutex_, kRoomPause);  // rows that come meanwhile do not end it
+    if (ending_) return false;
   }
   on_durable_(batch.back().sequence, journal_.low_space());
   return true;

@@ -8,14 +8,13 @@
 // The destructor finishes what was submitted, then joins.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "head/journal/journal.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe::head {
 
@@ -41,6 +40,10 @@ class JournalThread {
     std::vector<wire::Event> events;
   };
   void Run();
+  enum class Woke { kWork, kEnd, kNeither };
+  /// Waits for work or the end; while the disk is short of room half a second at the most, and then
+  /// gives kNeither.
+  Woke AwaitWork(std::vector<Row>* batch, std::optional<PendingSnapshot>* snapshot);
   /// False when it failed, or when the end came while it waited for room.
   bool Append(const std::vector<Row>& batch);
   void Take(const PendingSnapshot& snapshot);
@@ -48,11 +51,12 @@ class JournalThread {
   Journal& journal_;
   const OnDurable on_durable_;
   const OnFailure on_failure_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Row> waiting_;
-  std::optional<PendingSnapshot> snapshot_;
-  bool ending_ = false;
+  Mutex mutex_;
+  CondVar wake_;  // work has come, or the end
+  CondVar ends_;  // the end alone
+  std::vector<Row> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::optional<PendingSnapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

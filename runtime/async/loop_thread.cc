@@ -19,7 +19,7 @@ LoopThread::LoopThread(const std::string& name) : work_(context_.get_executor())
 LoopThread::~LoopThread() { Stop(); }
 
 void LoopThread::Stop() {
-  const std::lock_guard lock(stopping_);
+  const MutexLock lock(stopping_);
   if (!thread_.joinable()) return;
   work_.reset();
   context_.stop();

@@ -9,11 +9,11 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "runtime/async/task.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe::async {
 
@@ -35,8 +35,8 @@ class LoopThread {
  private:
   asio::io_context context_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
-  std::mutex stopping_;
-  std::thread thread_;
+  Mutex stopping_;
+  std::thread thread_ ABSL_GUARDED_BY(stopping_);
   std::thread::id thread_id_;
 };
 

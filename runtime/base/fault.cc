@@ -7,9 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "runtime/base/mutex.h"
 
 namespace troupe {
 namespace {
@@ -62,10 +63,11 @@ class Rules {
       rules_.push_back(ParseRule(text.substr(0, comma)));
       text = comma == std::string::npos ? "" : text.substr(comma + 1);
     }
+    none_ = rules_.empty();
   }
-  bool empty() const { return rules_.empty(); }
+  bool empty() const { return none_; }
   Fault Pass(std::string_view name) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Fault due = Fault::kNone;
     for (Rule& rule : rules_) {
       if (rule.name != "*" && rule.name != name) continue;
@@ -89,8 +91,9 @@ class Rules {
     return Fault::kNone;
   }
 
-  std::mutex mutex_;
-  std::vector<Rule> rules_;
+  bool none_ = true;
+  Mutex mutex_;
+  std::vector<Rule> rules_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

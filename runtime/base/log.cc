@@ -6,9 +6,9 @@
 
 #include <atomic>
 #include <cstdio>
-#include <mutex>
 
 #include "runtime/base/log_file.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe {
 namespace {
@@ -16,10 +16,10 @@ namespace {
 std::atomic<LogLevel> least_level{LogLevel::kInfo};
 
 struct LogState {
-  std::mutex mutex;
-  std::string source = "troupe";
-  std::function<void(LogLevel, const std::string&)> sink;
-  std::uint64_t bytes_max = 0;
+  Mutex mutex;
+  std::string source ABSL_GUARDED_BY(mutex) = "troupe";
+  std::function<void(LogLevel, const std::string&)> sink ABSL_GUARDED_BY(mutex);
+  std::uint64_t bytes_max ABSL_GUARDED_BY(mutex) = 0;
 };
 LogState& State() {
   static LogState* state = new LogState;  // never destroyed: threads may log during exit
@@ -67,15 +67,17 @@ void WriteLine(const std::string& line) {
 }  // namespace
 
 void SetLogSink(std::function<void(LogLevel, const std::string&)> sink) {
-  std::lock_guard lock(State().mutex);
-  State().sink = std::move(sink);
+  LogState& state = State();
+  const MutexLock lock(state.mutex);
+  state.sink = std::move(sink);
 }
 
 void SetLogLevel(LogLevel least) { least_level = least; }
 
 void SetLogSource(std::string source) {
-  std::lock_guard lock(State().mutex);
-  State().source = std::move(source);
+  LogState& state = State();
+  const MutexLock lock(state.mutex);
+  state.source = std::move(source);
 }
 
 std::string JsonEscape(std::string_view text) {
@@ -100,14 +102,15 @@ std::string JsonEscape(std::string_view text) {
 }
 
 void SetLogBytesMax(std::uint64_t bytes_max) {
-  std::lock_guard lock(State().mutex);
-  State().bytes_max = bytes_max;
+  LogState& state = State();
+  const MutexLock lock(state.mutex);
+  state.bytes_max = bytes_max;
 }
 
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (level < least_level.load(std::memory_order_relaxed)) return;
   LogState& state = State();
-  std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   const std::string line = LineOf(state.source, level, event, fields);
   if (state.sink) {
     state.sink(level, line);

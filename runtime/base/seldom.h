@@ -7,10 +7,10 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/time.h"
 
 namespace troupe {
@@ -21,7 +21,7 @@ class Seldom {
 
   /// Given: say it, and how many were not said since the last one.
   std::optional<std::uint64_t> Due(Instant now) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (said_ && now - *said_ < kEvery) {
       ++left_out_;
       return std::nullopt;
@@ -31,9 +31,9 @@ class Seldom {
   }
 
  private:
-  std::mutex mutex_;
-  std::optional<Instant> said_;
-  std::uint64_t left_out_ = 0;
+  Mutex mutex_;
+  std::optional<Instant> said_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace troupe

@@ -9,9 +9,9 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/unique_fd.h"
 
 namespace troupe::net {
@@ -44,15 +44,18 @@ struct Admission::Counts {
     UniqueFd socket;  // a duplicate: the connection may end at any moment
   };
 
-  std::mutex mutex;
-  std::size_t per_host_max;
-  std::size_t total_max;
-  std::map<std::string, std::size_t> by_host;
-  std::map<std::uint64_t, Open> open;  // by a running number
-  std::uint64_t last = 0;
+  Counts(std::size_t most_per_host, std::size_t most)
+      : per_host_max(most_per_host), total_max(most) {}
+
+  const std::size_t per_host_max;
+  const std::size_t total_max;
+  Mutex mutex;
+  std::map<std::string, std::size_t> by_host ABSL_GUARDED_BY(mutex);
+  std::map<std::uint64_t, Open> open ABSL_GUARDED_BY(mutex);  // by a running number
+  std::uint64_t last ABSL_GUARDED_BY(mutex) = 0;
 
   /// Again for one that was sent away, when its holder notices: that counts no more.
-  void Forget(std::uint64_t number) {
+  void Forget(std::uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const auto gone = open.find(number);
     if (gone == open.end()) return;
     const auto of_host = by_host.find(gone->second.host);
@@ -61,7 +64,7 @@ struct Admission::Counts {
   }
 
   /// AD-1, for one more from `host`, or (null) at all.
-  bool MakeRoom(const std::string* host) {
+  bool MakeRoom(const std::string* host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     auto longest = open.end();
     Duration silence{-1};
     for (auto each = open.begin(); each != open.end(); ++each) {
@@ -80,32 +83,32 @@ struct Admission::Counts {
 };
 
 Admission::Admission(std::size_t per_host_max, std::size_t total_max)
-    : counts_(std::make_shared<Counts>()) {
-  counts_->per_host_max = per_host_max;
-  counts_->total_max = total_max;
-}
+    : counts_(std::make_shared<Counts>(per_host_max, total_max)) {}
 
 std::shared_ptr<void> Admission::Admit(const std::string& host, int fd) {
-  const std::lock_guard lock(counts_->mutex);
-  const auto of_host = counts_->by_host.find(host);
-  const bool share_taken = of_host != counts_->by_host.end() && of_host->second >= counts_->per_host_max;
-  if (share_taken && !counts_->MakeRoom(&host)) return nullptr;
-  if (counts_->open.size() >= counts_->total_max && !counts_->MakeRoom(nullptr)) return nullptr;
-  if (!host.empty()) ++counts_->by_host[host];
-  const std::uint64_t number = ++counts_->last;
-  Counts::Open& mine = counts_->open[number];
+  Counts& all = *counts_;
+  const MutexLock lock(all.mutex);
+  const auto of_host = all.by_host.find(host);
+  const bool share_taken = of_host != all.by_host.end() && of_host->second >= all.per_host_max;
+  if (share_taken && !all.MakeRoom(&host)) return nullptr;
+  if (all.open.size() >= all.total_max && !all.MakeRoom(nullptr)) return nullptr;
+  if (!host.empty()) ++all.by_host[host];
+  const std::uint64_t number = ++all.last;
+  Counts::Open& mine = all.open[number];
   mine.host = host;
   if (!host.empty() && fd >= 0) mine.socket.Reset(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   auto give_back = [counts = counts_, number](void*) {
-    const std::lock_guard inner(counts->mutex);
-    counts->Forget(number);
+    Counts& held = *counts;
+    const MutexLock inner(held.mutex);
+    held.Forget(number);
   };
   return std::shared_ptr<void>(counts_.get(), std::move(give_back));
 }
 
 std::size_t Admission::open() const {
-  const std::lock_guard lock(counts_->mutex);
-  return counts_->open.size();
+  Counts& all = *counts_;
+  const MutexLock lock(all.mutex);
+  return all.open.size();
 }
 
 }  // namespace troupe::net

@@ -35,10 +35,10 @@ Pool::~Pool() {
     return;
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     closing_ = true;
   }
-  spare_wanted_.notify_all();
+  spare_wanted_.NotifyAll();
   if (spare_maker_.joinable()) spare_maker_.join();
 }
 
@@ -49,15 +49,15 @@ StatusOr<Writing> Pool::Begin(std::uint64_t bytes) {
   const auto shape = ShapeFor(bytes);
   if (!shape)
     return MakeError(ErrorCode::kTooLarge, "an object of " + std::to_string(bytes) + " bytes");
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   auto taken = slots_.Take(bytes);
   if (!taken && making_spare_ && spare_ && *spare_ == *shape) {  // it is on its way: no second one
-    spare_made_.wait(lock, [this] { return !making_spare_; });
+    while (making_spare_) spare_made_.Wait(mutex_);
     taken = slots_.Take(bytes);
   }
   if (!taken) {
     ++waited_for_;
-    TROUPE_TRY(Make(*shape, lock, Place::kAnywhere));
+    TROUPE_TRY(Make(*shape, Place::kAnywhere));
     taken = slots_.Take(bytes);
     if (!taken) return MakeError(ErrorCode::kInternal, "a new segment has no room for its value");
     if (++misses_[shape->slot_bytes] >= 2) WantSpare(*shape);
@@ -69,7 +69,7 @@ StatusOr<Writing> Pool::Begin(std::uint64_t bytes) {
   writing.slot = *taken;
   writing.offset = taken->at.slot * has.slot_bytes + kSlotHeaderBytes;
   writing.data = segments_.at(taken->at.segment).data() + writing.offset;
-  lock.unlock();
+  lock.Unlock();
   SlotHeader header;
   header.generation = taken->generation;
   header.bytes = bytes;
@@ -81,20 +81,20 @@ Status Pool::Reserve(std::uint64_t bytes) {
   const auto shape = ShapeFor(bytes);
   if (!shape)
     return MakeError(ErrorCode::kTooLarge, "an object of " + std::to_string(bytes) + " bytes");
-  std::unique_lock<std::mutex> lock(mutex_);
-  return slots_.HasFree(*shape) ? Status() : Make(*shape, lock, Place::kAnywhere);
+  MutexLock lock(mutex_);
+  return slots_.HasFree(*shape) ? Status() : Make(*shape, Place::kAnywhere);
 }
 
-// Unlocks while the kernel clears pages.
-Status Pool::Make(const SegmentShape& shape, std::unique_lock<std::mutex>& lock, Place place) {
+Status Pool::Make(const SegmentShape& shape, Place place) {
   const std::uint64_t bytes = shape.bytes();
   const Status room = RoomInMemory(bytes, shape);
   if (!room.ok() && place == Place::kMemory) return room;
   std::uint64_t& held = room.ok() ? bytes_ : disk_bytes_;
   held += bytes;
-  lock.unlock();
-  auto segment = room.ok() ? Segment::Create(bytes) : Segment::CreateOnDisk(options_.spill_folder, bytes);
-  lock.lock();
+  const std::string folder = options_.spill_folder;
+  mutex_.Unlock();
+  auto segment = room.ok() ? Segment::Create(bytes) : Segment::CreateOnDisk(folder, bytes);
+  mutex_.Lock();
   if (!segment.ok()) {
     held -= bytes;
     if (room.ok()) return segment.status();
@@ -142,14 +142,14 @@ bool Pool::MakeRoom(std::uint64_t bytes, const SegmentShape& keep) {
 
 void Pool::GiveUp(const Writing& writing) {
   if (Inherited()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   slots_.GiveUp(writing.slot.at);
   CloseOnDisk(writing.slot.at.segment);
   DropClosed();
 }
 
 Location Pool::Lend(const Writing& writing, const ProcessId& owner) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   slots_.Lend(writing.slot.at, owner);
   Location location;
   location.node = node_;
@@ -162,7 +162,7 @@ Location Pool::Lend(const Writing& writing, const ProcessId& owner) {
 
 void Pool::Free(const ProcessId& owner, const SlotId& slot, std::uint64_t generation, bool clean) {
   if (slot.maker != self_ || Inherited()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   slots_.Free(owner, {slot.segment, slot.slot}, generation, clean);
   CloseOnDisk(slot.segment);
   DropClosed();
@@ -170,14 +170,14 @@ void Pool::Free(const ProcessId& owner, const SlotId& slot, std::uint64_t genera
 
 void Pool::OwnerLost(const ProcessId& owner, bool dead) {
   if (Inherited()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   slots_.OwnerLost(owner, dead);
   DropClosed();
 }
 
 void Pool::Trim(Instant now) {
   if (Inherited()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::uint32_t> idle;
   for (const auto& [number, shape] : shapes_) {
     if (!slots_.Idle(number)) {
@@ -199,7 +199,7 @@ void Pool::CloseOnDisk(std::uint32_t segment) {
 }
 
 bool Pool::OverHalf() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_ > options_.bytes_max / 2;
 }
 
@@ -214,12 +214,12 @@ void Pool::DropClosed() {
 }
 
 std::vector<CloseSegment> Pool::TakeClosed() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(closed_, {});
 }
 
 StatusOr<UniqueFd> Pool::DescriptorOf(std::uint32_t number, std::uint64_t* bytes) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = segments_.find(number);
   if (found == segments_.end()) {
     return MakeError(ErrorCode::kFenced, "the memory of the object is closed: it is lost");
@@ -234,7 +234,7 @@ StatusOr<UniqueFd> Pool::DescriptorOf(std::uint32_t number, std::uint64_t* bytes
 }
 
 Pool::Figures Pool::figures() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return {bytes_, disk_bytes_, segments_.size(), slots_.InUse(), made_, waited_for_};
 }
 
@@ -244,7 +244,7 @@ void Pool::WantSpare(const SegmentShape& shape) {
   spare_ = shape;
   making_spare_ = true;
   if (!spare_maker_.joinable()) StartSpareMaker();
-  spare_wanted_.notify_one();
+  spare_wanted_.NotifyOne();
 }
 
 // Signals are for the program's own threads.
@@ -256,20 +256,20 @@ void Pool::StartSpareMaker() {
 bool Pool::Inherited() const { return getpid() != pid_; }
 
 void Pool::MakeSpares() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    spare_wanted_.wait(lock, [this] { return making_spare_ || closing_; });
+    while (!making_spare_ && !closing_) spare_wanted_.Wait(mutex_);
     if (closing_) return;
-    static_cast<void>(Make(*spare_, lock, Place::kMemory));  // who needs it finds out, and says why
+    static_cast<void>(Make(*spare_, Place::kMemory));  // who needs it finds out, and says why
     making_spare_ = false;
     spare_.reset();
-    spare_made_.notify_all();
+    spare_made_.NotifyAll();
   }
 }
 
 void Pool::WaitForSpares() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  spare_made_.wait(lock, [this] { return !making_spare_; });
+  MutexLock lock(mutex_);
+  while (making_spare_) spare_made_.Wait(mutex_);
 }
 
 }  // namespace troupe::store

@@ -19,16 +19,15 @@
 //   Location location = pool.Lend(writing, owner);
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 #include "runtime/store/core/object_id.h"
@@ -96,41 +95,44 @@ class Pool {
 
  private:
   enum class Place { kMemory, kAnywhere };
-  Status Make(const SegmentShape& shape, std::unique_lock<std::mutex>& lock, Place place);
-  Status RoomInMemory(std::uint64_t bytes, const SegmentShape& shape);
-  void CloseOnDisk(std::uint32_t segment);
-  bool MakeRoom(std::uint64_t bytes, const SegmentShape& keep);
-  void DropClosed();
-  void WantSpare(const SegmentShape& shape);
-  void StartSpareMaker();
+  /// Lets go of the lock while the kernel clears pages.
+  Status Make(const SegmentShape& shape, Place place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status RoomInMemory(std::uint64_t bytes, const SegmentShape& shape)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseOnDisk(std::uint32_t segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MakeRoom(std::uint64_t bytes, const SegmentShape& keep)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WantSpare(const SegmentShape& shape) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartSpareMaker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeSpares();
   bool Inherited() const;
 
   const ProcessId self_;
   const NodeId node_;
-  PoolOptions options_;
+  PoolOptions options_ ABSL_GUARDED_BY(mutex_);
   const int pid_;
 
-  mutable std::mutex mutex_;
-  Slots slots_;
-  std::map<std::uint32_t, Segment> segments_;
-  std::map<std::uint32_t, SegmentShape> shapes_;
-  std::map<std::uint32_t, Instant> idle_since_;
-  std::vector<CloseSegment> closed_;
-  std::uint64_t bytes_ = 0;
-  std::uint64_t disk_bytes_ = 0;
-  std::set<std::uint32_t> on_disk_;
-  bool told_of_disk_ = false;
-  std::uint64_t made_ = 0;
-  std::uint64_t waited_for_ = 0;
-  std::map<std::uint64_t, std::uint64_t> misses_;  // by slot bytes
+  mutable Mutex mutex_;
+  Slots slots_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, Segment> segments_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, SegmentShape> shapes_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, Instant> idle_since_ ABSL_GUARDED_BY(mutex_);
+  std::vector<CloseSegment> closed_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t disk_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<std::uint32_t> on_disk_ ABSL_GUARDED_BY(mutex_);
+  bool told_of_disk_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint64_t made_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t waited_for_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, std::uint64_t> misses_ ABSL_GUARDED_BY(mutex_);  // by slot bytes
 
-  std::condition_variable spare_wanted_;
-  std::condition_variable spare_made_;
-  std::optional<SegmentShape> spare_;
-  bool making_spare_ = false;
-  bool closing_ = false;
-  std::thread spare_maker_;
+  CondVar spare_wanted_;
+  CondVar spare_made_;
+  std::optional<SegmentShape> spare_ ABSL_GUARDED_BY(mutex_);
+  bool making_spare_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread spare_maker_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::store

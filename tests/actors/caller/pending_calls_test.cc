@@ -61,14 +61,15 @@ class PendingCallsTest : public ::testing::Test {
     call.frame.assign(frame.data(), frame.size());
     call.flags = kFlagNamed;
     call.method = "f";
+    std::vector<ArgumentToCome> to_come;
     for (Slot* argument : arguments) {
       call.frame += "before ";
-      argument->AddReference();
-      call.to_come.push_back({call.frame.size(), SlotHold(argument)});
+      to_come.push_back({call.frame.size(), SlotHold::Another(argument)});
       call.frame += " after;";
     }
+    call.to_come = PendingArguments(std::move(to_come));
     if (arguments.empty()) call.frame += "nothing to wait for";
-    return SlotHold(channel.Line(values_).Keep(std::move(call)));
+    return channel.Line(values_).Keep(std::move(call));
   }
   std::string Text(const SlotHold& answer) {
     EXPECT_EQ(Await(answer.get(), nullptr), WaitResult::kDone);
