@@ -11,7 +11,6 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kBulkReadBytes = 256u << 10;
-constexpr std::size_t kWordsMax = 8u << 20;  // more than a value's references take
 constexpr std::size_t kBytesPerTurn = 1u << 20;  // of one link, either way, before others have theirs
 
 char* Scratch() {
@@ -28,26 +27,14 @@ BulkLink::BulkLink(ObjectStore& store)
 
 // ---- what is given, what is pulled -------------------------------------------------------------------
 
-void BulkLink::TakeBack(const store::ObjectId& id) {
-  const auto found = given_.find(id);
-  if (found != given_.end() && --found->second == 0) given_.erase(found);
-}
-
-void BulkLink::Took(const store::ObjectId& id) {
-  took_.insert(id);
-  if (linked()) AppendBulkFrame(words_, WordOf(BulkWord::kTaken, id));
-}
-
 void BulkLink::GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside) {
-  for (const store::ObjectId& each : inside) Give(each);
-  results_[id] = GivenResult{std::move(handles), std::move(inside)};
+  exchange_.GiveResult(id, std::move(inside));
+  results_[id] = std::move(handles);
 }
 
 void BulkLink::WithdrawResult(const store::ObjectId& id) {
-  const auto found = results_.find(id);
-  if (found == results_.end()) return;
-  for (const store::ObjectId& each : found->second.inside) TakeBack(each);
-  results_.erase(found);
+  exchange_.WithdrawResult(id);
+  results_.erase(id);
 }
 
 void BulkLink::Pull(const store::ObjectId& id, Done done, Instant now) {
@@ -55,17 +42,17 @@ void BulkLink::Pull(const store::ObjectId& id, Done done, Instant now) {
 }
 
 void BulkLink::BeginPull(const store::ObjectId& id, bool of_ref, Done done, Instant now) {
-  if (!Waits()) progress_ = now;
-  pulling_.emplace(pulls_.Begin(id), Pulling{std::move(done), of_ref, std::nullopt});
+  const PullId pull = exchange_.BeginPull(id, of_ref, RefsNow(), now);
+  pulling_.emplace(pull, Pulling{std::move(done), std::nullopt});
 }
 
 void BulkLink::TakeRefs(const std::vector<store::ObjectId>& names, RemoteRefs::Then then, Instant now) {
-  if (!Waits()) progress_ = now;
+  exchange_.BeginAwaiting(RefsNow(), now);
   refs_.Take(names, std::move(then));
 }
 
-/// The pull is over, and pulls_ knows it.
-void BulkLink::EndPull(BulkPulls::PullId pull, StatusOr<store::Writing> result) {
+/// The pull is over, and the exchange knows it.
+void BulkLink::EndPull(PullId pull, StatusOr<store::Writing> result) {
   const auto found = pulling_.find(pull);
   if (found == pulling_.end()) return;
   Pulling over = std::move(found->second);
@@ -75,11 +62,8 @@ void BulkLink::EndPull(BulkPulls::PullId pull, StatusOr<store::Writing> result) 
 }
 
 void BulkLink::FailPulls(const Status& why, bool refs) {
-  for (const BulkPulls::PullId pull : pulls_.all()) {
-    const auto found = pulling_.find(pull);
-    if (found == pulling_.end() || (found->second.of_ref && !refs)) continue;
-    if (pulls_.into() == pull) place_ = nullptr;
-    pulls_.Cancel(pull);
+  for (const PullId pull : exchange_.CancelPulls(refs)) {
+    if (exchange_.into() == pull) place_ = nullptr;
     EndPull(pull, why);
   }
   if (refs) refs_.GiveUpAsked("the process that the ref came from does not answer: " + MessageOf(why));
@@ -87,10 +71,8 @@ void BulkLink::FailPulls(const Status& why, bool refs) {
 
 bool BulkLink::EndCalls(const Status& why, Instant now) {
   FailPulls(why, /*refs=*/false);
-  given_.clear();
+  exchange_.EndCalls(now);
   results_.clear();
-  took_.clear();
-  Attached(false, now);
   return Over();
 }
 
@@ -98,32 +80,17 @@ void BulkLink::GiveUp(const Status& why) {
   static_cast<void>(EndCalls(why, Now()));
   refs_.End(kOwnerDied, MessageOf(why));
   FailPulls(why);
-  giving_.reset();
-  stream_.reset();
+  Unlink(Now());
 }
 
 // ---- time --------------------------------------------------------------------------------------------
 
-void BulkLink::Attached(bool attached, Instant now) {
-  attached_ = attached;
-  if (!attached && !linked()) lonely_since_ = now;
-}
-
-std::optional<Instant> BulkLink::Deadline() const {
-  std::optional<Instant> next;
-  if (Waits()) next = progress_ + kSilence;
-  const Instant kept = lonely_since_ + kKept;
-  const bool keeps = !results_.empty() || !refs_.idle();
-  if (keeps && !attached_ && !linked() && (!next || kept < *next)) next = kept;
-  return next;
-}
-
 bool BulkLink::Expire(Instant now) {
-  if (Deserted(now)) {
-    while (!results_.empty()) WithdrawResult(store::ObjectId(results_.begin()->first));
+  if (exchange_.GiveUpDeserted(now)) {
+    results_.clear();
     EndRefs("there was no connection to it for 30 s: it ended, or its host cannot be reached");
   }
-  if (!Waits() || now - progress_ < kSilence) return false;
+  if (!exchange_.Silent(RefsNow(), now)) return false;
   FailPulls(MakeError(ErrorCode::kTimeout, linked() ? "nothing of it came for 30 s: the process that has it is stopped"
                                                     : "there was no connection to the process that has it for 30 s"));
   return linked();
@@ -134,28 +101,19 @@ bool BulkLink::Expire(Instant now) {
 bool BulkLink::Link(CallStream stream, std::string_view came, const std::string& hello, Instant now) {
   Unlink(now);
   stream_ = std::move(stream);
-  words_ = hello;
-  progress_ = now;
-  heard_ = false;
-  for (const store::ObjectId& id : took_) AppendBulkFrame(words_, WordOf(BulkWord::kTaken, id));
+  exchange_.Linked(hello, now);
   return Take(came);
 }
 
 void BulkLink::Unlink(Instant now) {
   stream_.reset();
-  pulls_.Unlinked();
+  exchange_.Unlinked(now);
   refs_.Unlinked();
   place_ = nullptr;
   head_.clear();
-  reads_.clear();
-  read_doubt_.Clear();
-  taken_.clear();
-  taken_doubt_.Clear();
-  words_.clear();
   out_.clear();
   sent_ = 0;
   giving_.reset();
-  if (!attached_) lonely_since_ = now;
 }
 
 BulkLink::Went BulkLink::Run(Instant now, std::uint64_t round) {
@@ -174,8 +132,7 @@ BulkLink::Went BulkLink::ReadSome(Instant now) {
       why_ = stream_->WhyEnded(got);
       return Went::kOver;
     }
-    progress_ = now;
-    heard_ = true;
+    exchange_.Heard(now);
     read += got.bytes;
     if (!Take({Scratch(), got.bytes})) return Went::kOver;
   }
@@ -185,15 +142,15 @@ BulkLink::Went BulkLink::ReadSome(Instant now) {
 /// What came. False: it breaks the rules.
 bool BulkLink::Take(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (pulls_.coming() > 0) {
-      const std::size_t some = std::min<std::uint64_t>(bytes.size(), pulls_.coming());
+    if (exchange_.coming() > 0) {
+      const std::size_t some = std::min<std::uint64_t>(bytes.size(), exchange_.coming());
       if (place_ != nullptr) {
         std::memcpy(place_, bytes.data(), some);
         place_ += some;
       }
       bytes.remove_prefix(some);
-      const BulkPulls::PullId pull = pulls_.into();
-      if (pulls_.Came(some)) EndPull(pull, *pulling_.at(pull).writing);
+      const PullId pull = exchange_.into();
+      if (exchange_.Came(some)) EndPull(pull, *pulling_.at(pull).writing);
       continue;
     }
     const std::size_t some = std::min(bytes.size(), kBulkFrameBytes - head_.size());
@@ -211,43 +168,31 @@ bool BulkLink::Take(std::string_view bytes) {
 }
 
 Status BulkLink::TakeFrame(const BulkFrame& frame) {
-  switch (frame.word) {
-    case BulkWord::kHello:
-      return MakeError(ErrorCode::kInvalid, "a second hello");
-    case BulkWord::kRead:
-      if (reads_.size() >= kReadsMax) return MakeError(ErrorCode::kInvalid, "requests for more than 64 parts at once");
-      reads_.push_back(frame);
+  TROUPE_ASSIGN(const BulkExchange::Order order, exchange_.Take(frame));
+  using What = BulkExchange::Order::What;
+  switch (order.what) {
+    case What::kNothing:
       return absl::OkStatus();
-    case BulkWord::kPart:
-      return BeginPart(frame);
-    case BulkWord::kGone: {
-      TROUPE_ASSIGN(const BulkPulls::PullId pull, pulls_.Gone(frame));
-      EndPull(pull, MakeError(ErrorCode::kNotFound, "the process that had it has let go of it"));
+    case What::kPart:
+      return BeginPart(order.part);
+    case What::kGone:
+      EndPull(order.part.pull,
+              MakeError(ErrorCode::kNotFound, "the process that had it has let go of it"));
       return absl::OkStatus();
-    }
-    case BulkWord::kTaken:
-      if (words_.size() + taken_.size() * kBulkFrameBytes >= kWordsMax) {
-        return MakeError(ErrorCode::kInvalid, "word of results, and read no answer");
-      }
-      taken_.push_back(frame.id);
-      return absl::OkStatus();
-    case BulkWord::kDropped:
-      took_.erase(frame.id);
-      return absl::OkStatus();
-    default:
+    case What::kRefWord:
       return refs_.TakeWord(frame);
   }
+  return absl::OkStatus();
 }
 
-Status BulkLink::BeginPart(const BulkFrame& frame) {
-  TROUPE_ASSIGN(const BulkPulls::Part part, pulls_.Begins(frame));
+Status BulkLink::BeginPart(const BulkPulls::Part& part) {
   place_ = nullptr;
   if (part.pull == 0) return absl::OkStatus();
   Pulling& pulling = pulling_.at(part.pull);
   if (!pulling.writing) {
     StatusOr<store::Writing> writing = store_.pool().Begin(part.total);
     if (!writing.ok()) {
-      pulls_.Cancel(part.pull);
+      exchange_.Cancel(part.pull);
       EndPull(part.pull, writing.status());
       return absl::OkStatus();
     }
@@ -257,31 +202,23 @@ Status BulkLink::BeginPart(const BulkFrame& frame) {
   return absl::OkStatus();
 }
 
-/// Lets go of results that the other end has taken. False: one of them may still be given.
-bool BulkLink::DropTaken(std::uint64_t round) {
-  while (!taken_.empty()) {
-    const store::ObjectId id = taken_.front();
-    if (!taken_doubt_.Settled(results_.count(id) != 0, round)) return false;
-    taken_.pop_front();
-    WithdrawResult(id);
-    AppendBulkFrame(words_, WordOf(BulkWord::kDropped, id));
-  }
-  return true;
-}
-
 /// Puts what is to be sent next into out_ or giving_.
 BulkLink::Filled BulkLink::Fill(std::uint64_t round) {
-  const bool told = refs_.Answer(round, words_, [this](const store::ObjectId& id) { return Gives(id); });
-  const bool answered = DropTaken(round) && told;
-  refs_.AppendWords(words_);
-  out_ = std::exchange(words_, {});
+  out_.clear();
   sent_ = 0;
-  while (const std::optional<BulkFrame> ask = pulls_.NextAsk()) AppendBulkFrame(out_, *ask);
+  exchange_.AppendWords(out_);
+  const auto given = [this](const store::ObjectId& id) { return exchange_.Gives(id); };
+  const bool told = refs_.Answer(round, out_, given);
+  std::vector<store::ObjectId> released;
+  const bool dropped = exchange_.AppendDropped(round, out_, released);
+  for (const store::ObjectId& id : released) results_.erase(id);
+  refs_.AppendWords(out_);
+  exchange_.AppendAsks(out_);
   if (!out_.empty()) return Filled::kYes;
-  if (reads_.empty()) return answered ? Filled::kNothing : Filled::kInDoubt;
-  const BulkFrame read = reads_.front();
-  if (!read_doubt_.Settled(Gives(read.id) || refs_.Gives(read.id), round)) return Filled::kInDoubt;
-  reads_.pop_front();
+  const BulkFrame* const first = exchange_.first_read();
+  if (first == nullptr) return told && dropped ? Filled::kNothing : Filled::kInDoubt;
+  const BulkFrame read = *first;
+  if (!exchange_.SettleRead(refs_.Gives(read.id), round)) return Filled::kInDoubt;
   BeginGiving(read);
   return Filled::kYes;
 }
@@ -291,21 +228,14 @@ void BulkLink::BeginGiving(const BulkFrame& read) {
   store::ObjectId object = read.id;
   giving.kept = refs_.ValueOf(read.id, &giving.bytes, &object);
   if (giving.kept == nullptr) {
-    StatusOr<ObjectView> view =
-        Gives(read.id) || refs_.Gives(read.id) ? store_.View(object) : MakeError(ErrorCode::kNotFound, "");
+    const bool given = exchange_.Gives(read.id) || refs_.Gives(read.id);
+    StatusOr<ObjectView> view = given ? store_.View(object) : MakeError(ErrorCode::kNotFound, "");
     if (view.ok()) giving.view = *std::move(view);
     giving.bytes = giving.view.bytes();
   }
-  if (read.offset >= giving.bytes.size()) {
-    return AppendBulkFrame(out_, WordOf(BulkWord::kGone, read.id, read.offset));
-  }
-  BulkFrame part = WordOf(BulkWord::kPart, read.id, read.offset);
-  part.total = giving.bytes.size();
-  part.bytes = std::min(read.bytes, part.total - read.offset);
-  AppendBulkFrame(out_, part);
   giving.offset = read.offset;
-  giving.left = part.bytes;
-  giving_.emplace(std::move(giving));
+  giving.left = BulkExchange::AppendPart(read, giving.bytes.size(), out_);
+  if (giving.left != 0) giving_.emplace(std::move(giving));
 }
 
 BulkLink::Went BulkLink::WriteSome(std::uint64_t round) {

@@ -25,7 +25,7 @@ constexpr std::uint32_t kReads = EPOLLIN;
 constexpr int kLongestWaitMs = 60000;
 
 std::atomic<BulkMover*> the_mover{nullptr};
-std::mutex making_mover;
+Mutex making_mover;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ BulkMover* BulkMover::Current() {
   BulkMover* mover = the_mover.load(std::memory_order_acquire);
   if (usable(mover)) return mover;
   ForkGuard::Install();
-  const std::lock_guard lock(making_mover);
+  const MutexLock lock(making_mover);
   mover = the_mover.load(std::memory_order_acquire);
   if (usable(mover)) return mover;
   auto* made = new BulkMover;
@@ -56,7 +56,7 @@ BulkMover::BulkMover()
 void BulkMover::Post(std::function<void()> work) {
   bool first = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     first = posted_.empty();
     posted_.push_back(std::move(work));
   }
@@ -68,7 +68,7 @@ void BulkMover::StopCurrent() {
   BulkMover* const mover = the_mover.load(std::memory_order_acquire);
   if (mover == nullptr || mover->generation_ != ForkGuard::generation() || !mover->thread_.joinable()) return;
   mover->Post([mover] {
-    const std::lock_guard lock(mover->mutex_);
+    const MutexLock lock(mover->mutex_);
     mover->stopping_ = true;
   });
   mover->thread_.join();
@@ -79,12 +79,12 @@ bool BulkMover::RunPosted() {
   (void)!::read(wake_.get(), &ignored, sizeof ignored);  // before the look: who posts after it writes again
   std::vector<std::function<void()>> posted;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     posted.swap(posted_);
   }
   for (const std::function<void()>& work : posted) work();  // which may serve a link before the next one is done
   ++round_;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !stopping_;
 }
 
@@ -308,23 +308,31 @@ void BulkMover::AwaitTaken(Duration quiet, Duration most) {
   if (mover == nullptr || mover->generation_ != ForkGuard::generation()) return;
   const Instant until = Now() + most;
   {
-    const std::lock_guard lock(mover->mutex_);
+    const MutexLock lock(mover->mutex_);
     mover->awaited_ = true;
     mover->all_taken_ = false;
   }
   mover->Post([] {});
-  std::unique_lock lock(mover->mutex_);
+  MutexLock lock(mover->mutex_);
   while (!mover->all_taken_ && Now() < until) {
-    const std::uint64_t given = mover->given_;
-    const bool told = mover->told_.wait_for(lock, std::min(quiet, until - Now()),
-                                            [&] { return mover->all_taken_ || mover->given_ != given; });
-    if (!told) break;
+    if (!mover->AwaitNewsLocked(std::min(Now() + quiet, until))) break;
   }
   mover->awaited_ = false;
 }
 
+/// Whether more bytes went, or all was taken, by then.
+bool BulkMover::AwaitNewsLocked(Instant until) {
+  const std::uint64_t given = given_;
+  while (!all_taken_ && given_ == given) {
+    const Instant now = Now();
+    if (now >= until) return false;
+    static_cast<void>(told_.WaitFor(mutex_, until - now));
+  }
+  return true;
+}
+
 void BulkMover::TellAwaiting() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!awaited_) return;
   bool all = true;
   std::uint64_t given = 0;
@@ -335,7 +343,7 @@ void BulkMover::TellAwaiting() {
   if (all == all_taken_ && given == given_) return;
   all_taken_ = all;
   given_ = given;
-  told_.notify_all();
+  told_.NotifyAll();
 }
 
 void BulkMover::OnEvent(std::uint64_t id, std::uint32_t events) {

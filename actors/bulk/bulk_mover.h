@@ -13,12 +13,10 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +30,7 @@
 #include "actors/core/session/redial_policy.h"
 #include "runtime/async/task.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/time.h"
 
 namespace troupe::actors {
@@ -114,17 +113,18 @@ class BulkMover {
   int NextTimeoutMs();
   void Expire();
   void TellAwaiting();
+  bool AwaitNewsLocked(Instant until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::uint32_t generation_ = ForkGuard::generation();
   GuardedFd epoll_;
   GuardedFd wake_;
-  std::mutex mutex_;
-  std::vector<std::function<void()>> posted_;
-  std::condition_variable told_;
-  bool stopping_ = false;
-  bool awaited_ = false;
-  bool all_taken_ = false;
-  std::uint64_t given_ = 0;  // bytes
+  Mutex mutex_;
+  std::vector<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);
+  CondVar told_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool awaited_ ABSL_GUARDED_BY(mutex_) = false;
+  bool all_taken_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint64_t given_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes
 
   // The thread's:
   std::uint64_t round_ = 0;     // of what was posted

@@ -9,9 +9,8 @@ std::shared_ptr<RemoteArguments> RemoteArguments::Begin(BulkSession& bulk_sessio
                                                     const std::vector<store::ObjectId>& refs,
                                                     std::function<void()> ready) {
   const std::set<store::ObjectId> each(ids.begin(), ids.end());
-  std::shared_ptr<RemoteArguments> made(new RemoteArguments);
-  made->missing_ = each.size() + (refs.empty() ? 0 : 1);
-  made->ready_ = std::move(ready);
+  const std::size_t missing = each.size() + (refs.empty() ? 0 : 1);
+  std::shared_ptr<RemoteArguments> made(new RemoteArguments(missing, std::move(ready)));
   for (const store::ObjectId& id : each) {
     bulk_session.Copy(id, [made, id](StatusOr<store::ObjectId> copy) { made->Came(id, std::move(copy)); });
   }
@@ -23,32 +22,33 @@ std::shared_ptr<RemoteArguments> RemoteArguments::Begin(BulkSession& bulk_sessio
 }
 
 void RemoteArguments::Came(const store::ObjectId& id, StatusOr<store::ObjectId> copy) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (copy.ok()) handles_.Add(*copy);
   copies_.emplace(id, std::move(copy));
-  OneLess(std::move(lock));
-}
-
-void RemoteArguments::CameRefs(Handles refs) {
-  std::unique_lock lock(mutex_);
-  handles_.Add(std::move(refs));
-  OneLess(std::move(lock));
-}
-
-void RemoteArguments::OneLess(std::unique_lock<std::mutex> lock) {
-  std::function<void()> ready;
-  if (--missing_ == 0) ready = std::exchange(ready_, nullptr);
-  lock.unlock();
+  const std::function<void()> ready = OneLessLocked();
+  lock.Unlock();
   if (ready) ready();
 }
 
+void RemoteArguments::CameRefs(Handles refs) {
+  MutexLock lock(mutex_);
+  handles_.Add(std::move(refs));
+  const std::function<void()> ready = OneLessLocked();
+  lock.Unlock();
+  if (ready) ready();
+}
+
+std::function<void()> RemoteArguments::OneLessLocked() {
+  return --missing_ == 0 ? std::exchange(ready_, nullptr) : nullptr;
+}
+
 bool RemoteArguments::ready() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return missing_ == 0;
 }
 
 StatusOr<store::ObjectId> RemoteArguments::CopyOf(const store::ObjectId& id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = copies_.find(id);
   if (found == copies_.end()) return MakeError(ErrorCode::kInternal, "it was not asked for");
   return found->second;

@@ -6,11 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "actors/bulk/bulk_session.h"
 #include "actors/objects/object_handles.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe::actors {
 
@@ -25,16 +26,19 @@ class RemoteArguments {
   StatusOr<store::ObjectId> CopyOf(const store::ObjectId& id) const;
 
  private:
-  RemoteArguments() = default;
+  /// `missing`: how often something is to come.
+  RemoteArguments(std::size_t missing, std::function<void()> ready)
+      : missing_(missing), ready_(std::move(ready)) {}
   void Came(const store::ObjectId& id, StatusOr<store::ObjectId> copy);
   void CameRefs(Handles refs);
-  void OneLess(std::unique_lock<std::mutex> lock);
+  /// With the last one, what is to be called without the lock; else nothing.
+  std::function<void()> OneLessLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;
-  std::size_t missing_ = 0;
-  std::function<void()> ready_;
-  std::map<store::ObjectId, StatusOr<store::ObjectId>> copies_;
-  Handles handles_;
+  mutable Mutex mutex_;
+  std::size_t missing_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::function<void()> ready_ ABSL_GUARDED_BY(mutex_);
+  std::map<store::ObjectId, StatusOr<store::ObjectId>> copies_ ABSL_GUARDED_BY(mutex_);
+  Handles handles_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::actors

@@ -27,22 +27,13 @@
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 #include "runtime/base/unique_fd.h"
+#include "runtime/client/polled_wait.h"
+#include "runtime/client/push_queue.h"
 #include "runtime/net/open_session.h"
 #include "runtime/wire/messages.h"
 
 namespace troupe::client {
 
-inline constexpr std::size_t kPushBytesMax = 64u << 20;
-inline constexpr std::size_t kAskedMax = 1000;
-inline constexpr std::chrono::milliseconds kPollSlice{50};
-
-/// What the peer sent unasked, or the refusal (ErrorReply) of what Ask sent.
-struct Push : wire::Message {
-  std::shared_ptr<const wire::Message> asked;  // what was refused; nullptr: nothing
-};
-
-/// Called by a waiting thread, without any lock held; an error ends the wait with it.
-using PollHook = std::function<Status()>;
 /// Runs on the client's thread: short, and without calling back into the client's waits.
 using PushCallback = std::function<void(const wire::Message&)>;
 /// By kind, a name of wire::kBodyNames.
@@ -66,8 +57,9 @@ class ControlClient {
   /// ErrorReply becomes its Status. After kTimeout a late answer is dropped.
   StatusOr<wire::Message> Request(wire::Message message, std::optional<Duration> limit,
                                   const PollHook& poll = {});
-  /// Sends `message` as Request does, sent again after a return like it, and does not wait. An answer is dropped; what
-  /// went wrong comes as a push, an ErrorReply with `asked`. False: kAskedMax are not answered yet, and it is not sent.
+  /// Sends `message` as Request does, sent again after a return like it, and does not wait. An
+  /// answer is dropped; what went wrong comes as a push, an ErrorReply with `asked`. False:
+  /// kAskedMax (request_table.h) are not answered yet, and it is not sent.
   StatusOr<bool> Ask(wire::Message message);
   /// Queues `message` as it is (one-way, or an answer with reply_to); does not wait. While the peer is
   /// away it is dropped.

@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <mutex>
 #include <set>
+
+#include "runtime/base/mutex.h"
 
 namespace troupe::client {
 namespace {
@@ -13,23 +14,24 @@ namespace {
 std::atomic<std::uint32_t> generation{0};
 
 struct Registry {
-  std::mutex mutex;
-  std::set<int> fds;
+  Mutex mutex;
+  std::set<int> fds ABSL_GUARDED_BY(mutex);
 };
 Registry& TheRegistry() {
   static Registry* registry = new Registry;  // never destroyed: threads may outlive static objects
   return *registry;
 }
 
-// Held across fork(), so that the child finds the set whole.
-void BeforeFork() { TheRegistry().mutex.lock(); }
-void InParent() { TheRegistry().mutex.unlock(); }
-void InChild() {
+// Held across fork(), so that the child finds the set whole: locked in one function, let go of in
+// two others.
+void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { TheRegistry().mutex.Lock(); }
+void InParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { TheRegistry().mutex.Unlock(); }
+void InChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Registry& registry = TheRegistry();
   for (const int fd : registry.fds) close(fd);
   registry.fds.clear();
   ++generation;
-  registry.mutex.unlock();
+  registry.mutex.Unlock();
 }
 
 }  // namespace
@@ -40,13 +42,15 @@ void ForkRegistry::Add(int fd) {
   static const int installed = pthread_atfork(BeforeFork, InParent, InChild);
   (void)installed;
   if (fd < 0) return;
-  const std::lock_guard lock(TheRegistry().mutex);
-  TheRegistry().fds.insert(fd);
+  Registry& registry = TheRegistry();
+  const MutexLock lock(registry.mutex);
+  registry.fds.insert(fd);
 }
 
 void ForkRegistry::Remove(int fd) {
-  const std::lock_guard lock(TheRegistry().mutex);
-  TheRegistry().fds.erase(fd);
+  Registry& registry = TheRegistry();
+  const MutexLock lock(registry.mutex);
+  registry.fds.erase(fd);
 }
 
 }  // namespace troupe::client

@@ -23,7 +23,7 @@ ProcessIdentity::ProcessIdentity(std::shared_ptr<ControlClient> control,
     : control_(std::move(control)), joined_with_(std::move(credentials)) {}
 
 StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Get() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!shown_ && joined_with_) {
     TROUPE_ASSIGN(shown_, Show(*std::exchange(joined_with_, std::nullopt)));
   }

@@ -8,9 +8,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 #include "runtime/client/control_client.h"
@@ -42,10 +42,10 @@ class ProcessIdentity {
   StatusOr<std::shared_ptr<const IdentityShown>> Ask();
 
   const std::shared_ptr<ControlClient> control_;
-  std::mutex mutex_;
-  std::shared_ptr<const IdentityShown> shown_;
-  std::optional<net::Credentials> joined_with_;
-  Instant renew_after_{};
+  Mutex mutex_;
+  std::shared_ptr<const IdentityShown> shown_ ABSL_GUARDED_BY(mutex_);
+  std::optional<net::Credentials> joined_with_ ABSL_GUARDED_BY(mutex_);
+  Instant renew_after_ ABSL_GUARDED_BY(mutex_){};
 };
 
 }  // namespace troupe::client

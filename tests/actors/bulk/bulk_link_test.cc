@@ -39,7 +39,7 @@ class Told : public RemoteSource {
   std::vector<bool> lent_on;
 };
 
-class BulkEndTest : public testing::Test {
+class BulkLinkTest : public testing::Test {
  protected:
   /// A life with one handle.
   static store::ObjectId NewLife() {
@@ -138,7 +138,7 @@ class BulkEndTest : public testing::Test {
   BulkLink taker_{Store()};
 };
 
-TEST_F(BulkEndTest, ValuesOfEverySizeArrive) {
+TEST_F(BulkLinkTest, ValuesOfEverySizeArrive) {
   for (const std::size_t size : {1u, 63u, 70'000u, (1u << 20) - 1, 1u << 20, (1u << 20) + 1, 40u << 20}) {
     const store::ObjectId id = Put(size);
     giver_.Give(id);
@@ -152,7 +152,7 @@ TEST_F(BulkEndTest, ValuesOfEverySizeArrive) {
   EXPECT_EQ(Store().figures().pool.in_use, 0u);
 }
 
-TEST_F(BulkEndTest, WhatIsNotGivenIsNotRead) {
+TEST_F(BulkLinkTest, WhatIsNotGivenIsNotRead) {
   const store::ObjectId id = Put(1000);
   const auto never = Pull(id);
   Turn();
@@ -170,7 +170,7 @@ TEST_F(BulkEndTest, WhatIsNotGivenIsNotRead) {
   Store().DropHandles({id});
 }
 
-TEST_F(BulkEndTest, WhatIsGivenInTheNextRoundIsGivenInTime) {
+TEST_F(BulkLinkTest, WhatIsGivenInTheNextRoundIsGivenInTime) {
   const store::ObjectId id = Put(1000);
   const auto result = Pull(id);
   taker_.Run(now_, round_);
@@ -184,7 +184,7 @@ TEST_F(BulkEndTest, WhatIsGivenInTheNextRoundIsGivenInTime) {
   Store().DropHandles({id});
 }
 
-TEST_F(BulkEndTest, ALostLinkIsMadeUpForByAnother) {
+TEST_F(BulkLinkTest, ALostLinkIsMadeUpForByAnother) {
   const store::ObjectId id = Put(30u << 20);
   giver_.Give(id);
   const auto result = Pull(id);
@@ -199,7 +199,7 @@ TEST_F(BulkEndTest, ALostLinkIsMadeUpForByAnother) {
   EXPECT_EQ(Store().figures().pool.in_use, 0u);
 }
 
-TEST_F(BulkEndTest, AResultIsKeptUntilItIsTaken) {
+TEST_F(BulkLinkTest, AResultIsKeptUntilItIsTaken) {
   const store::ObjectId id = Put(2000);
   Handles handle;
   handle.Add(id);
@@ -217,7 +217,7 @@ TEST_F(BulkEndTest, AResultIsKeptUntilItIsTaken) {
   EXPECT_FALSE(taker_.WantsLink());
 }
 
-TEST_F(BulkEndTest, AResultThatIsTakenBeforeTheWordOfItWasRunIsLetGoOf) {
+TEST_F(BulkLinkTest, AResultThatIsTakenBeforeTheWordOfItWasRunIsLetGoOf) {
   const store::ObjectId id = Put(2000);
   Handles handle;
   handle.Add(id);
@@ -230,13 +230,13 @@ TEST_F(BulkEndTest, AResultThatIsTakenBeforeTheWordOfItWasRunIsLetGoOf) {
   EXPECT_FALSE(taker_.WantsLink());
 }
 
-TEST_F(BulkEndTest, AResultOfNoRoundIsNotAwaitedForEver) {
+TEST_F(BulkLinkTest, AResultOfNoRoundIsNotAwaitedForEver) {
   taker_.Took({ProcessId(9, 9), 1});
   Turn();
   EXPECT_FALSE(taker_.WantsLink());
 }
 
-TEST_F(BulkEndTest, AResultThatNobodyComesForIsGivenUp) {
+TEST_F(BulkLinkTest, AResultThatNobodyComesForIsGivenUp) {
   const store::ObjectId id = Put(2000);
   Handles handle;
   handle.Add(id);
@@ -245,31 +245,31 @@ TEST_F(BulkEndTest, AResultThatNobodyComesForIsGivenUp) {
   giver_.Unlink(now_);
   EXPECT_FALSE(giver_.Deadline()) << "the call connection is there";
   giver_.Attached(false, now_);
-  EXPECT_EQ(giver_.Deadline(), now_ + BulkLink::kKept);
-  giver_.Expire(now_ + BulkLink::kKept - std::chrono::milliseconds(1));
+  EXPECT_EQ(giver_.Deadline(), now_ + BulkExchange::kKept);
+  giver_.Expire(now_ + BulkExchange::kKept - std::chrono::milliseconds(1));
   EXPECT_TRUE(Store().Knows(id));
-  giver_.Expire(now_ + BulkLink::kKept);
+  giver_.Expire(now_ + BulkExchange::kKept);
   EXPECT_FALSE(Store().Knows(id));
 }
 
-TEST_F(BulkEndTest, SilenceEndsAPull) {
+TEST_F(BulkLinkTest, SilenceEndsAPull) {
   const store::ObjectId id = Put(8u << 20);
   giver_.Give(id);
   const auto result = Pull(id);
   taker_.Run(now_, ++round_);
-  EXPECT_EQ(taker_.Deadline(), now_ + BulkLink::kSilence);
+  EXPECT_EQ(taker_.Deadline(), now_ + BulkExchange::kSilence);
   now_ += std::chrono::seconds(29);
   giver_.Run(now_, ++round_);
   taker_.Run(now_, ++round_);  // something came
-  EXPECT_EQ(taker_.Deadline(), now_ + BulkLink::kSilence);
-  EXPECT_TRUE(taker_.Expire(now_ + BulkLink::kSilence));
+  EXPECT_EQ(taker_.Deadline(), now_ + BulkExchange::kSilence);
+  EXPECT_TRUE(taker_.Expire(now_ + BulkExchange::kSilence));
   EXPECT_EQ(ErrorCodeOf(result->status), ErrorCode::kTimeout);
   EXPECT_EQ(Store().figures().pool.in_use, 1u) << "what it was read from alone";
   Turn();  // what still comes goes nowhere
   Store().DropHandles({id});
 }
 
-TEST_F(BulkEndTest, AReferenceIsKeptFromTheHoldToTheLettingGo) {
+TEST_F(BulkLinkTest, AReferenceIsKeptFromTheHoldToTheLettingGo) {
   LinkRaw();
   const store::ObjectId id = Put(5000);
   EXPECT_EQ(Answers(Word(BulkWord::kHold, id, 1)).at(0).word, BulkWord::kRefused) << "it was not given";
@@ -300,7 +300,7 @@ TEST_F(BulkEndTest, AReferenceIsKeptFromTheHoldToTheLettingGo) {
   EXPECT_EQ(Answers(Word(BulkWord::kLetGo, id, 4)).at(0).word, BulkWord::kLeft) << "whoever says it twice";
 }
 
-TEST_F(BulkEndTest, WhoIsThereHearsOfWhatWasLetGoOverAnotherLink) {
+TEST_F(BulkLinkTest, WhoIsThereHearsOfWhatWasLetGoOverAnotherLink) {
   const store::ObjectId name{ProcessId(7, 7), 1};
   giver_.refs().Begin(std::make_shared<Deaf>(), [](const store::ObjectId&) {});
   store::ObjectId here;
@@ -316,7 +316,7 @@ TEST_F(BulkEndTest, WhoIsThereHearsOfWhatWasLetGoOverAnotherLink) {
   EXPECT_FALSE(giver_.WantsLink()) << "it hears that this process has ended";
 }
 
-TEST_F(BulkEndTest, WhatNobodyCanBeAskedForIsGivenUp) {
+TEST_F(BulkLinkTest, WhatNobodyCanBeAskedForIsGivenUp) {
   LinkRaw();
   const store::ObjectId id = Put(100);
   giver_.Give(id);
@@ -324,15 +324,15 @@ TEST_F(BulkEndTest, WhatNobodyCanBeAskedForIsGivenUp) {
   Store().DropHandles({id});
   EXPECT_FALSE(giver_.EndCalls(MakeError(ErrorCode::kConnection, "over"), now_)) << "a reference is held";
   giver_.Unlink(now_);
-  EXPECT_EQ(giver_.Deadline(), now_ + BulkLink::kKept);
-  giver_.Expire(now_ + BulkLink::kKept - std::chrono::milliseconds(1));
+  EXPECT_EQ(giver_.Deadline(), now_ + BulkExchange::kKept);
+  giver_.Expire(now_ + BulkExchange::kKept - std::chrono::milliseconds(1));
   EXPECT_TRUE(Store().Knows(id));
-  giver_.Expire(now_ + BulkLink::kKept);
+  giver_.Expire(now_ + BulkExchange::kKept);
   EXPECT_FALSE(Store().Knows(id));
   EXPECT_TRUE(giver_.Over());
 }
 
-TEST_F(BulkEndTest, ALifeThatOthersHaveFromTheOtherEndOutlivesIt) {
+TEST_F(BulkLinkTest, ALifeThatOthersHaveFromTheOtherEndOutlivesIt) {
   for (const std::vector<std::uint64_t>& said : {std::vector<std::uint64_t>{0}, {1}, {1, 0}, {0, 1}}) {
     LinkRaw();
     const store::ObjectId life = NewLife();
@@ -354,7 +354,7 @@ TEST_F(BulkEndTest, ALifeThatOthersHaveFromTheOtherEndOutlivesIt) {
   }
 }
 
-TEST_F(BulkEndTest, WhatStandsForALifeIsOneAndIsNeverAskedFor) {
+TEST_F(BulkLinkTest, WhatStandsForALifeIsOneAndIsNeverAskedFor) {
   const auto source = std::make_shared<Told>();
   const store::ObjectId name{ProcessId(8, 8), 5 | store::kLifeBit};
   bool fresh = false;
@@ -384,7 +384,7 @@ TEST_F(BulkEndTest, WhatStandsForALifeIsOneAndIsNeverAskedFor) {
   EXPECT_EQ(source->wanted, 0);
 }
 
-TEST_F(BulkEndTest, WhoBreaksTheRulesLosesItsLink) {
+TEST_F(BulkLinkTest, WhoBreaksTheRulesLosesItsLink) {
   BulkFrame read;
   read.word = BulkWord::kRead;
   read.id = {ProcessId(1, 1), 1};
@@ -395,7 +395,7 @@ TEST_F(BulkEndTest, WhoBreaksTheRulesLosesItsLink) {
   BulkFrame hello;
   hello.session = SessionId(1, 1);
   std::string reads;
-  for (std::size_t i = 0; i <= BulkLink::kReadsMax; ++i) AppendBulkFrame(reads, read);
+  for (std::size_t i = 0; i <= BulkExchange::kReadsMax; ++i) AppendBulkFrame(reads, read);
   std::string parts;
   AppendBulkFrame(parts, part);
   std::string hellos;

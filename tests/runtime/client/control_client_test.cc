@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "runtime/async/loop_thread.h"
+#include "runtime/client/request_table.h"
 #include "tests/runtime/client/paired_client.h"
 #include "tests/runtime/net/test_cluster.h"
 

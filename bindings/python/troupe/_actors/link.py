@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import _background, _calls, _job, _words, exceptions
-from troupe._actors import handle_counts
+from troupe._actors import handle_counts, link_state
 from troupe._actors.parameters import Check
 from troupe._cluster import session as _session
 
@@ -42,12 +42,10 @@ class ActorLink:
         self.class_name = class_name
         self.pending_max = pending_max
         self.ordered = ordered
-        self.incarnation = 0
-        self._restarts_seen = 0             # of the life that is alive, or was
+        self._state = link_state.LinkState()
         self._channel: Any = None           # None until the next call, which makes one
         self._alive: dict | None = None     # the head's last word, while that is "alive"
         self._error: exceptions.TroupeError | None = None
-        self._out_of_reach = False          # the error may pass: its node is lost without a verdict
         self._silence: exceptions.TroupeError | None = None  # the session has ended: of what is not alive there is no word
         self._refusing: Any = None          # while its process is being started again: where calls end that do not wait for that
         self._ended: list[Any] = []         # channels that lost their connection, with calls that wait for a verdict
@@ -58,7 +56,6 @@ class ActorLink:
         self._given: Any = None   # what its constructor is given lives while this does
         self._restarts = False
         self._bringing: Any = None  # the channel over which its process, on another host, was given that
-        self._brought = ("", 0)     # the process that was, of which incarnation
         self.is_maker = False     # of an actor whose handles are counted: this process made it
         self.lives = 0            # that are not over, of an actor that this process made: under handle_counts.naming
         self._uncounted = False   # some handle is where it is not counted
@@ -105,10 +102,12 @@ class ActorLink:
             self._drop()
             if here:
                 self._alive = None
+                self._state.suspect()
 
     def fail(self, error: exceptions.TroupeError) -> None:
         """The actor is dead: what waits and what comes ends with `error`."""
         with self._lock:
+            self._state.fail()
             self._error = error
             self._alive = None
             self._admit()
@@ -121,6 +120,7 @@ class ActorLink:
         if self._channel is None:
             self._channel = _calls.channel_later(self.label, self.pending_max, self.ordered)
             if self._error is None and self._alive is None and self._silence is not None:
+                self._state.fail()
                 self._error = self._silence
             if self._error is not None:
                 _calls.fail(self._channel, self._error)
@@ -134,39 +134,42 @@ class ActorLink:
         _calls.aim(channel, info["address"], self.session.control)
 
     def _on_state(self, info: dict, attachment: bytes) -> None:
-        if info["state"] == "dead" or (info["state"] == "alive" and not self._restarts):
-            self._given = self.late = None
-        if info["state"] == "dead":
-            self._out_of_reach = False
-            return self.end(death_of(info, attachment, self.label))
-        if info["state"] == "unavailable":
-            return self._lose_sight(info["failure"]["cause"])
+        address = info["address"]
         with self._lock:
-            if self._out_of_reach:
-                self._out_of_reach, self._error = False, None
-                self._drop()
-                if self._unwanted:
-                    _background.later(self._terminate)
-            if self._error is not None:
-                return None
-            if info["state"] == "starting" and info["address"]["pid"]:
-                self._bring(info["address"])
-            incarnation = info["address"]["incarnation"]
-            if info["state"] != "alive" and info["restarts"] > self._restarts_seen:
-                self._refuse(info["restarts"])
-            if info["state"] != "alive":  # being started again; or what came before, overtaken by the news that it is alive
-                again = self._alive is not None and incarnation > self.incarnation
-                return self._retire("its process is gone; it is being started again") if again else None
-            if self._alive is not None and incarnation <= self.incarnation:
-                return None
-            if self._alive is not None:
-                self._retire("its process is gone; it was started again")
-            self.incarnation, self._alive = incarnation, info
-            self._restarts_seen = info["restarts"]
+            orders = self._state.told(
+                info["state"], incarnation=address["incarnation"], restarts=info["restarts"],
+                process=address["process"] if address["pid"] else "",
+                gives=self._given is not None, restartable=self._restarts)
+            for order in orders:
+                self._obey(order, info)
+        # What is let go of, or hears of an end, may run what it likes: without the lock.
+        if link_state.FREE in orders:
+            self._given = self.late = None
+        if link_state.END in orders:
+            self.end(death_of(info, attachment, self.label))
+
+    def _obey(self, order: str, info: dict) -> None:
+        if order == link_state.LOSE_SIGHT:
+            self.fail(exceptions.ActorUnavailableError(
+                f"{self.label} is out of reach: {info['failure']['cause']}; it may be back, and "
+                "what was called may have run"))
+        elif order == link_state.RENEW:
+            self._error = None
+            self._drop()
+            if self._unwanted:
+                _background.later(self._terminate)
+        elif order == link_state.BRING:
+            self._bring(info["address"])
+        elif order == link_state.REFUSE:
+            self._refuse(info["restarts"])
+        elif order == link_state.RETIRE:
+            now = "was" if info["state"] == "alive" else "is being"
+            self._retire(f"its process is gone; it {now} started again")
+        elif order == link_state.AIM:
+            self._alive = info
             self._admit()
             if self._channel is not None:
                 self._aim(info)
-        return None
 
     def _on_silence(self, error: BaseException) -> None:
         """The session has ended: calls that wait for word of the actor would wait for ever. Those to where it is go on."""
@@ -195,16 +198,14 @@ class ActorLink:
         """Its process, on another host than who made it, waits for the refs inside its constructor's arguments."""
         from troupe._actors import constructor
 
-        # A worker that was started anew begins the same incarnation once more, in another process.
-        process, incarnation = address["process"], address["incarnation"]
-        if self._given is None or incarnation < self._brought[1] or process == self._brought[0]:
+        given = self._given
+        if given is None:  # it ended just now
             return
         if self._bringing is not None:
             self._bringing.lose("its process is gone; it is being started again")
             self._bringing = None
-        self._brought = process, incarnation
         try:
-            self._bringing = constructor.bring(self._given, address, self.label, self.session.control)
+            self._bringing = constructor.bring(given, address, self.label, self.session.control)
         except exceptions.ActorUnavailableError:
             return  # its process has ended meanwhile, of which the head will tell
 
@@ -279,7 +280,7 @@ class ActorLink:
 
     def _terminate(self) -> None:
         """It ends as one that ends itself, when it is alive and what it was asked before is done."""
-        if self.dead or self._out_of_reach or self.session.closed:
+        if self.dead or self._state.out_of_reach or self.session.closed:
             return
         try:
             with self._lock:
@@ -298,16 +299,7 @@ class ActorLink:
     @property
     def dead(self) -> bool:
         """Whether its end is known."""
-        return self._error is not None and not self._out_of_reach
-
-    def _lose_sight(self, why: str) -> None:
-        """Its node is lost, and nobody knows what runs there: calls end at once, until there is word of it."""
-        with self._lock:
-            if self._error is not None:
-                return
-            self.fail(exceptions.ActorUnavailableError(f"{self.label} is out of reach: {why}; it may be back, and "
-                                                       "what was called may have run"))
-            self._out_of_reach = True
+        return self._error is not None and not self._state.out_of_reach
 
     def _retire(self, why: str) -> None:
         """The process is gone: calls under way end, later ones take another channel."""
