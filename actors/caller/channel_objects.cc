@@ -1,6 +1,7 @@
 // A channel's part in large values: whether they lie in the actor's memory, or come from another host.
 #include "actors/caller/channel.h"
 #include "actors/bulk/bulk_session.h"
+#include "actors/bulk/remote_results.h"
 #include "actors/objects/object_store.h"
 
 namespace troupe::actors {
@@ -32,7 +33,7 @@ ObjectStore::Took Channel::TakeObject(Slot* slot, std::string_view body, bool wa
   if (objects == nullptr) return ObjectStore::Took::kBad;
   if (way_.here()) return objects->TakeResult(slot, body, std::move(then));
   BulkSessionLocked();  // from another host memory of this one cannot be named
-  return objects->TakeRemoteResult(slot, body, bulk_session_, wanted, std::move(then));
+  return TakeRemoteResult(*objects, slot, body, bulk_session_, wanted, std::move(then));
 }
 
 }  // namespace troupe::actors

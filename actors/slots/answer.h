@@ -144,24 +144,42 @@ inline void FinishInto(Slot* slot, SlotList* waited) {
   }
 }
 
-/// One reference, given back at the end of the scope.
+/// Owns one reference to an answer, or none; given back when it ends.
 class SlotHold {
  public:
+  SlotHold() = default;
+  /// Takes over a reference that the caller has.
   explicit SlotHold(Slot* slot) : slot_(slot) {}
+  /// Adds one.
+  static SlotHold Another(Slot* slot) {
+    slot->AddReference();
+    return SlotHold(slot);
+  }
   SlotHold(SlotHold&& other) noexcept : slot_(other.slot_) { other.slot_ = nullptr; }
-  SlotHold& operator=(SlotHold&&) = delete;
+  SlotHold& operator=(SlotHold&& other) noexcept {
+    if (this != &other) {
+      Slot* const before = slot_;
+      slot_ = other.Take();
+      if (before != nullptr) before->Release();
+    }
+    return *this;
+  }
   ~SlotHold() {
     if (slot_ != nullptr) slot_->Release();
   }
+  explicit operator bool() const { return slot_ != nullptr; }
   Slot* get() const { return slot_; }
-  Slot* Take() {
+  Slot& operator*() const { return *slot_; }
+  Slot* operator->() const { return slot_; }
+  /// Gives the reference away: the caller owns it now.
+  [[nodiscard]] Slot* Take() {
     Slot* slot = slot_;
     slot_ = nullptr;
     return slot;
   }
 
  private:
-  Slot* slot_;
+  Slot* slot_ = nullptr;
 };
 
 }  // namespace troupe::actors
