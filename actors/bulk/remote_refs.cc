@@ -214,10 +214,10 @@ void RemoteRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
     return AppendBulkFrame(out, WordOf(BulkWord::kLeft, ask.id, ask.offset));
   }
   if (known && !lent_.Lends(ask.id)) {
-    Slot* const slot = lent_.full() ? nullptr : store_.Borrow(ask.id);
-    known = slot != nullptr;
+    SlotHold slot = lent_.full() ? SlotHold() : store_.Borrow(ask.id);
+    known = static_cast<bool>(slot);
     if (known) {
-      slots_.emplace(ask.id, SlotHold(slot));
+      slots_.emplace(ask.id, std::move(slot));
       lent_.Lend(ask.id);
       store_.NoteLentRemote(1);
       store_.NoteLentOn(ask.id, true);

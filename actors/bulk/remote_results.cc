@@ -1,63 +1,56 @@
-// Results that go to another host: as their maker offers them, as their caller pulls them.
+#include "actors/bulk/remote_results.h"
+
 #include <absl/strings/str_format.h>
 
-#include <algorithm>
-#include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/core/call/call_frame.h"
-#include "actors/bulk/bulk_session.h"
-#include "actors/objects/object_turn.h"
-#include "actors/slots/completions.h"
-#include "actors/core/remote/value_refs.h"
+#include "actors/core/call/object_name.h"
 #include "actors/core/call/result_body.h"
+#include "actors/core/remote/remote_held.h"
+#include "actors/slots/completions.h"
 
 namespace troupe::actors {
 namespace {
 
 /// What an answer that does not come becomes; memory that is short keeps its own error.
-void AnswerMissing(Completions& completions, Slot* slot, std::uint64_t bytes, const Status& why, ObjectStore::Then& then) {
+void AnswerMissing(Completions& completions, Slot* slot, std::uint64_t bytes, const Status& why,
+                   ResultThen& then) {
   ByteBuffer body;
-  const ErrorCode code = ErrorCodeOf(why) == ErrorCode::kTooLarge ? ErrorCode::kTooLarge : kResultLost;
-  AppendRuntimeError(body, code,
-                     absl::StrFormat("the result, of %u bytes, could not be fetched from its actor's host: %s", bytes,
-                                     MessageOf(why)));
+  const bool short_of_memory = ErrorCodeOf(why) == ErrorCode::kTooLarge;
+  AppendRuntimeError(
+      body, short_of_memory ? ErrorCode::kTooLarge : kResultLost,
+      absl::StrFormat("the result, of %u bytes, could not be fetched from its actor's host: %s",
+                      bytes, MessageOf(why)));
   Conclude(completions, slot, kFlagReply | kFlagRuntimeError, body.view(), then);
 }
 
 }  // namespace
 
-bool ObjectStore::TryAddHandle(const store::ObjectId& id) {
-  Turn turn(*this);
-  return table_.AddHandle(id);
-}
-
-bool ObjectStore::Knows(const store::ObjectId& id) {
-  Turn turn(*this);
-  return table_.Knows(id);
-}
-
-std::shared_ptr<ResultHold> ObjectStore::OfferResult(const store::Writing* writing, std::string_view bytes,
-                                                     Handles contained, const std::shared_ptr<BulkSession>& bulk_session,
-                                                     std::string* body) {
+std::shared_ptr<ResultHold> OfferResult(ObjectStore& store, const store::Writing* writing,
+                                        std::string_view bytes, Handles contained,
+                                        const std::shared_ptr<BulkSession>& bulk_session,
+                                        std::string* body) {
   std::vector<store::ObjectId> names;
-  for (const store::ObjectId& each : contained.ids()) names.push_back(RemoteNameOf(each));
-  const std::uint64_t number = completions_.NextLocalId();
+  for (const store::ObjectId& each : contained.ids()) names.push_back(store.RemoteNameOf(each));
+  const std::uint64_t number = store.completions().NextLocalId();
   ResultBody result;
   result.kind = writing != nullptr ? ResultBody::kRemote : ResultBody::kRemoteInFrame;
   result.contained = static_cast<std::uint32_t>(names.size());
-  result.maker[0] = self_.hi;
-  result.maker[1] = self_.lo;
+  result.maker[0] = store.self().hi;
+  result.maker[1] = store.self().lo;
   result.generation = number;
   result.bytes = writing != nullptr ? writing->bytes : bytes.size();
   body->assign(reinterpret_cast<const char*>(&result), sizeof result);
   for (const store::ObjectId& name : names) body->append(NameBytes(name));
   body->append(bytes);
-  const store::ObjectId id{self_, number};
+  const store::ObjectId id{store.self(), number};
   Handles held;
   if (writing != nullptr) {
-    held.Add(Put(*writing, number, contained.ids()));
+    held.Add(store.Put(*writing, number, contained.ids()));
   } else {
     held = std::move(contained);
   }
@@ -80,7 +73,8 @@ bool Parse(std::string_view body, RemoteResult* result) {
   ResultBody read;
   if (!TakeResultBody(&body, &read)) return false;
   if (read.kind != ResultBody::kRemote && read.kind != ResultBody::kRemoteInFrame) return false;
-  if (read.contained > RemoteHeld::kInsideMax || read.contained > body.size() / kObjectIdBytes) return false;
+  if (read.contained > RemoteHeld::kInsideMax) return false;
+  if (read.contained > body.size() / kObjectIdBytes) return false;
   result->id = {ProcessId(read.maker[0], read.maker[1]), read.generation};
   result->in_frame = read.kind == ResultBody::kRemoteInFrame;
   result->bytes = read.bytes;
@@ -97,43 +91,55 @@ bool Parse(std::string_view body, RemoteResult* result) {
   return !result->id.owner.IsNil() && body.size() < result->value.size() + sizeof(std::uint64_t);
 }
 
-}  // namespace
+/// A reply that was taken apart, and whose value is awaited.
+struct Awaited {
+  SlotHold slot;
+  ResultThen then;
+  std::uint64_t bytes = 0;
+  std::string value;  // of one that came in the frame
+};
 
 /// It, and what lies inside it, is here.
-void ObjectStore::FinishRemote(Slot* slot, const store::Writing* writing, std::string value,
-                             const std::vector<store::ObjectId>& contained, Then& then) {
-  if (writing == nullptr) {
-    Turn turn(*this);
-    RenameRefs(&value, [this](const store::ObjectId& name) { return Here(name); });
-  }
-  const store::ObjectId here = Provide(slot, writing, value, contained);
+void FinishRemote(ObjectStore& store, Awaited& awaited, const store::Writing* writing,
+                  const std::vector<store::ObjectId>& contained) {
+  if (writing == nullptr) store.NameAsHere(&awaited.value);
+  Slot* const slot = awaited.slot.get();
+  const store::ObjectId here = store.Provide(slot, writing, awaited.value, contained);
   const std::uint16_t flags = writing != nullptr ? kFlagReply | kFlagObjects : kFlagReply;
-  Conclude(completions_, slot, flags, writing != nullptr ? NameBytes(here) : value, then);
+  Conclude(store.completions(), slot, flags, writing != nullptr ? NameBytes(here) : awaited.value,
+           awaited.then);
 }
 
-ObjectStore::Took ObjectStore::TakeRemoteResult(Slot* slot, std::string_view body,
-                                              const std::shared_ptr<BulkSession>& bulk_session, bool wanted, Then then) {
+}  // namespace
+
+ObjectStore::Took TakeRemoteResult(ObjectStore& store, Slot* slot, std::string_view body,
+                                   const std::shared_ptr<BulkSession>& bulk_session, bool wanted,
+                                   ResultThen then) {
   RemoteResult result;
-  if (bulk_session == nullptr || !Parse(body, &result)) return Took::kBad;
+  if (bulk_session == nullptr || !Parse(body, &result)) return ObjectStore::Took::kBad;
   if (!wanted) {
     bulk_session->Decline(result.id);
-    if (then.run != nullptr) completions_.Post(std::move(then.run));
-    return Took::kLater;
+    if (then.run != nullptr) store.completions().Post(std::move(then.run));
+    return ObjectStore::Took::kLater;
   }
-  slot->AddReference();
-  const auto last = std::make_shared<Then>(std::move(then));  // what is posted is copied
-  auto done = [this, slot, last, bytes = result.bytes, value = std::move(result.value)](
-                  StatusOr<store::Writing> writing, const std::vector<store::ObjectId>& inside) {
-    const SlotHold hold(slot);
-    if (!writing.ok()) return AnswerMissing(completions_, slot, bytes, writing.status(), *last);
-    FinishRemote(slot, value.empty() ? &*writing : nullptr, value, inside, *last);
+  // What is posted is copied; the answer is given once.
+  const auto shared = std::make_shared<Awaited>(
+      Awaited{SlotHold::Another(slot), std::move(then), result.bytes, std::move(result.value)});
+  auto done = [&store, shared](StatusOr<store::Writing> writing,
+                               const std::vector<store::ObjectId>& inside) {
+    Awaited awaited = std::move(*shared);  // the slot is given back here
+    if (!writing.ok()) {
+      return AnswerMissing(store.completions(), awaited.slot.get(), awaited.bytes,
+                           writing.status(), awaited.then);
+    }
+    FinishRemote(store, awaited, awaited.value.empty() ? &*writing : nullptr, inside);
   };
   if (result.in_frame) {
     bulk_session->TakeResult(result.id, std::move(result.names), std::move(done));
   } else {
     bulk_session->PullResult(result.id, std::move(result.names), std::move(done));
   }
-  return Took::kLater;
+  return ObjectStore::Took::kLater;
 }
 
 }  // namespace troupe::actors

@@ -2,6 +2,7 @@
 // host.
 #include "actors/caller/channel.h"
 #include "actors/bulk/bulk_session.h"
+#include "actors/bulk/remote_results.h"
 #include "actors/objects/object_store.h"
 
 namespace troupe::actors {
@@ -35,7 +36,7 @@ ObjectStore::Took Channel::TakeObjectLocked(Slot* slot, std::string_view body, b
   if (objects == nullptr) return ObjectStore::Took::kBad;
   if (route_.here()) return objects->TakeResult(slot, body, std::move(then));
   BulkSessionLocked();  // from another host memory of this one cannot be named
-  return objects->TakeRemoteResult(slot, body, bulk_session_, wanted, std::move(then));
+  return TakeRemoteResult(*objects, slot, body, bulk_session_, wanted, std::move(then));
 }
 
 }  // namespace troupe::actors

@@ -1,9 +1,10 @@
 // One connection between the object stores of two processes of this host: bytes and descriptors.
 //
-// A Unix socket in the abstract namespace, named by the process it belongs to, so that nothing is left
-// behind whoever ends how; both sides are of the same user (SO_PEERCRED), or it is refused before a byte
-// is read. Non-blocking, not thread-safe: the store's mutex guards it. Limits: kUnsentMax bytes that the
-// peer does not take, kDescriptorsMax descriptors that no frame has claimed.
+// A Unix socket in the abstract namespace, named by the process it belongs to, so that nothing is
+// left behind whoever ends how; both sides are of the same user (SO_PEERCRED), or it is refused
+// before a byte is read. Non-blocking, not thread-safe: the store's mutex guards it. Limits:
+// kUnsentMax bytes that the peer does not take, kDescriptorsMax descriptors that no frame has
+// claimed.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "actors/net/fork_guard.h"
+#include "actors/objects/segment_map.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/status.h"
 
@@ -50,10 +52,10 @@ class ObjectLink {
 
   ProcessId peer;              // once it has greeted
   bool up = false;             // both have
-  std::uint64_t stamp = 0;     // when it was dialled, by the dialler's clock; the later link of a pair counts
+  std::uint64_t stamp = 0;     // when it was dialled, by the dialler's clock
   bool ack_due = false;
   bool watches_writes = false;
-  std::set<std::pair<ProcessId, std::uint32_t>> given;  // segments whose descriptor the peer got here
+  std::set<SegmentKey> given;  // whose descriptors the peer got here
 
  private:
   struct Chunk {

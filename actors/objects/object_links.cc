@@ -1,214 +1,170 @@
-// The object store's other half: what its table asks for, the links to other processes, its thread.
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/epoll.h>
+#include "actors/objects/object_links.h"
+
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
+#include <utility>
 
-#include "actors/objects/object_turn.h"
+#include "actors/net/now.h"
 #include "actors/net/unix_stream.h"
-#include "runtime/store/core/control_frame.h"
 
 namespace troupe::actors {
 namespace {
 
-constexpr std::uint64_t kLinksListenerId = 1;
-constexpr std::uint64_t kLinksWakeId = 2;
 constexpr std::size_t kLinksMax = 8192;
-constexpr int kTrimEveryMs = 10000;
-/// From the loss of a link, or a refused one, until the next is dialled: tells a process that ended from
-/// one that lives, and is not a loop where a peer closes every link.
+/// From the loss of a link, or a refused one, until the next is dialled: tells a process that ended
+/// from one that lives, and is not a loop where a peer closes every link.
 constexpr Duration kDialAgain = std::chrono::milliseconds(5);
 
 const char kGone[] = "its process has ended";
 
-}  // namespace
-
-// ---- what the table asks for -----------------------------------------------------------------------
-
-void ObjectStore::Apply() {
-  while (true) {
-    const store::Effects effects = table_.TakeEffects();
-    for (const store::Effect& effect : effects) ApplyOne(effect);
-    CloseSegments();
-    FlushAll();
-    if (effects.empty() && over_.empty()) return;
-    for (const std::uint64_t id : std::exchange(over_, {})) CloseLink(id);
-  }
-}
-
-void ObjectStore::ApplyOne(const store::Effect& effect) {
-  if (const auto* send = std::get_if<store::SendFrame>(&effect)) {
-    ObjectLink* link = LinkTo(send->peer);
-    if (link == nullptr || !link->up) return;  // it is sent again on the next
-    std::string bytes;
-    store::AppendFrame(bytes, send->frame, table_.AppliedOf(send->peer));
-    link->Append(bytes);
-    link->ack_due = false;
-    unflushed_.insert(link->id());
-  } else if (const auto* ack = std::get_if<store::SendAck>(&effect)) {
-    ObjectLink* link = LinkTo(ack->peer);
-    if (link == nullptr || !link->up) return;
-    link->ack_due = true;
-    unflushed_.insert(link->id());
-  } else if (const auto* connect = std::get_if<store::Connect>(&effect)) {
-    deadline_moved_ = true;
-    EnsureLink(connect->peer);
-  } else if (const auto* watch = std::get_if<store::Watch>(&effect)) {
-    EnsureLink(watch->process);
-  } else if (const auto* refuse = std::get_if<store::Refuse>(&effect)) {
-    MissAllFrom(refuse->peer, refuse->why);
-    dial_again_.erase(refuse->peer);
-    if (ObjectLink* link = LinkTo(refuse->peer)) over_.push_back(link->id());
-  } else if (const auto* unwatch = std::get_if<store::Unwatch>(&effect)) {
-    dial_again_.erase(unwatch->process);
-    connections_of_.erase(unwatch->process);
-  } else if (const auto* wake = std::get_if<store::Wake>(&effect)) {
-    woken_ = true;
-    AnswerBorrowed(wake->object);
-  } else if (const auto* forgotten = std::get_if<store::Forgotten>(&effect)) {
-    pinned_.erase(forgotten->object);
-    ForgetRemote(forgotten->object);
-    const auto waits = when_forgotten_.find(forgotten->object);
-    if (waits == when_forgotten_.end()) return;
-    posts_.push_back(std::move(waits->second));
-    when_forgotten_.erase(waits);
-  } else if (const auto* free = std::get_if<store::FreeSlot>(&effect)) {
-    pool_.Free(free->owner, free->slot, free->generation, free->clean);
-  } else if (const auto* lost = std::get_if<store::OwnerLost>(&effect)) {
-    deadline_moved_ = true;
-    pool_.OwnerLost(lost->owner, lost->dead);
-    ForgetMaker(lost->owner);
-    MissAllFrom(lost->owner, kGone);
-  }
-  // FreeAtKeeper: the maker is gone, and its memory goes with the last mapping.
-}
-
-/// Of segments that the pool closed: views live on, nothing else does.
-void ObjectStore::CloseSegments() {
-  for (const store::CloseSegment& closed : pool_.TakeClosed()) Retire({self_, closed.segment});
-}
-
-void ObjectStore::Retire(const Key& key) {
-  mapped_.erase(key);
-  const auto known = known_.find(key);
-  if (known != known_.end() && known->second.expired()) known_.erase(known);
-  for (const auto& [id, link] : links_) {
-    if (link->given.erase(key) == 0) continue;
-    std::string bytes;
-    AppendObjectFrame(bytes, {ObjectWord::kRetire, key.first, {}, key.second, 0});
-    link->Append(bytes);
-    unflushed_.insert(id);
-  }
-}
-
-void ObjectStore::ForgetMaker(const ProcessId& maker) {
-  std::vector<Key> keys;
-  for (auto at = mapped_.lower_bound({maker, 0}); at != mapped_.end() && at->first.first == maker; ++at) {
-    keys.push_back(at->first);
-  }
-  for (const Key& key : keys) Retire(key);
-  const auto known = known_.lower_bound({maker, 0});
-  for (auto at = known; at != known_.end() && at->first.first == maker;) {
-    at = at->second.expired() ? known_.erase(at) : std::next(at);
-  }
-}
-
-// ---- descriptors -----------------------------------------------------------------------------------
-
-void ObjectStore::Want(const Key& key, const ProcessId& from) {
-  if (!wanted_.emplace(key, from).second) return;
-  ObjectLink* link = LinkTo(from);
-  if (link == nullptr) return EnsureLink(from);
-  if (!link->up) return;  // asked once it is
+std::string BytesOf(const ObjectFrame& frame) {
   std::string bytes;
-  AppendObjectFrame(bytes, {ObjectWord::kWant, key.first, {}, key.second, 0});
-  link->Append(bytes);
-  unflushed_.insert(link->id());
-}
-
-void ObjectStore::MissAllFrom(const ProcessId& peer, const std::string& why) {
-  std::vector<Key> keys;
-  for (const auto& [key, from] : wanted_) {
-    if (from == peer) keys.push_back(key);
-  }
-  for (const Key& key : keys) Missing(key, why);
-}
-
-void ObjectStore::Give(ObjectLink& link, const ObjectFrame& want) {
-  const Key key{want.a, static_cast<std::uint32_t>(want.x)};
-  GuardedFd copy;
-  std::uint64_t bytes = 0;
-  const auto known = known_.find(key);
-  const std::shared_ptr<ObjectMapping> mapping = known == known_.end() ? nullptr : known->second.lock();
-  if (mapping != nullptr) {
-    copy = GuardedFd(::fcntl(mapping->descriptor.get(), F_DUPFD_CLOEXEC, 0));
-    bytes = mapping->bytes;
-  } else if (key.first == self_) {
-    StatusOr<UniqueFd> fd = pool_.DescriptorOf(key.second, &bytes);
-    if (fd.ok()) copy = GuardedFd(fd->Release());
-  }
-  std::string frame;
-  if (copy.get() < 0) {
-    AppendObjectFrame(frame, {ObjectWord::kGone, key.first, {}, key.second, 0});
-    link.Append(frame);
-  } else {
-    AppendObjectFrame(frame, {ObjectWord::kHere, key.first, {}, key.second, bytes});
-    link.AppendWith(frame, std::move(copy));
-    link.given.insert(key);
-  }
-  unflushed_.insert(link.id());
-}
-
-// ---- links -----------------------------------------------------------------------------------------
-
-ObjectLink* ObjectStore::LinkTo(const ProcessId& peer) {
-  const auto found = link_of_.find(peer);
-  if (found == link_of_.end()) return nullptr;
-  return links_.at(found->second).get();
-}
-
-std::string ObjectStore::HelloTo(const ProcessId& peer, std::uint64_t stamp) const {
-  std::string bytes;
-  AppendObjectFrame(bytes, {ObjectWord::kHello, self_, peer, table_.AppliedOf(peer), stamp});
+  AppendObjectFrame(bytes, frame);
   return bytes;
 }
 
-void ObjectStore::EnsureLink(const ProcessId& peer) {
+ObjectFrame OfSegment(ObjectWord word, const SegmentKey& key, std::uint64_t bytes = 0) {
+  return {word, key.first, {}, key.second, bytes};
+}
+
+}  // namespace
+
+ObjectLinks::ObjectLinks(const ProcessId& self, GuardedFd listener, ObjectPoll& poll,
+                         store::References& table, Events& events)
+    : self_(self), listener_(std::move(listener)), poll_(poll), table_(table), events_(events) {
+  static_cast<void>(poll_.Watch(listener_.get(), ObjectPoll::kListenerId));
+}
+
+ObjectLink* ObjectLinks::LinkTo(const ProcessId& peer) {
+  const auto found = link_of_.find(peer);
+  return found != link_of_.end() ? links_.at(found->second).get() : nullptr;
+}
+
+ObjectLink* ObjectLinks::UpTo(const ProcessId& peer) {
+  ObjectLink* const link = LinkTo(peer);
+  return link != nullptr && link->up ? link : nullptr;
+}
+
+void ObjectLinks::Append(ObjectLink& link, const std::string& bytes) {
+  link.Append(bytes);
+  unflushed_.insert(link.id());
+}
+
+// ---- what is sent ----------------------------------------------------------------------------
+
+void ObjectLinks::SendFrame(const store::SendFrame& send) {
+  ObjectLink* const link = UpTo(send.peer);
+  if (link == nullptr) return;
+  std::string bytes;
+  store::AppendFrame(bytes, send.frame, table_.AppliedOf(send.peer));
+  Append(*link, bytes);
+  link->ack_due = false;
+}
+
+void ObjectLinks::SendAck(const ProcessId& peer) {
+  ObjectLink* const link = UpTo(peer);
+  if (link == nullptr) return;
+  link->ack_due = true;
+  unflushed_.insert(link->id());
+}
+
+void ObjectLinks::Say(const ProcessId& peer, const ObjectFrame& frame) {
+  if (ObjectLink* const link = UpTo(peer)) Append(*link, BytesOf(frame));
+}
+
+void ObjectLinks::Want(const SegmentKey& key, const ProcessId& from) {
+  ObjectLink* const link = LinkTo(from);
+  if (link == nullptr) return Ensure(from);
+  if (link->up) Append(*link, BytesOf(OfSegment(ObjectWord::kWant, key)));
+}
+
+void ObjectLinks::Give(ObjectLink& link, const SegmentKey& key, GuardedFd descriptor,
+                       std::uint64_t bytes) {
+  if (descriptor.get() < 0) return Append(link, BytesOf(OfSegment(ObjectWord::kGone, key)));
+  link.AppendWith(BytesOf(OfSegment(ObjectWord::kHere, key, bytes)), std::move(descriptor));
+  link.given.insert(key);
+  unflushed_.insert(link.id());
+}
+
+void ObjectLinks::Retire(const SegmentKey& key) {
+  for (const auto& [id, link] : links_) {
+    if (link->given.erase(key) != 0) Append(*link, BytesOf(OfSegment(ObjectWord::kRetire, key)));
+  }
+}
+
+void ObjectLinks::Flush() {
+  for (const std::uint64_t id : std::exchange(unflushed_, {})) {
+    const auto found = links_.find(id);
+    if (found != links_.end()) FlushLink(*found->second);
+  }
+}
+
+void ObjectLinks::FlushLink(ObjectLink& link) {
+  if (std::exchange(link.ack_due, false)) {
+    std::string bytes;
+    store::AppendAck(bytes, table_.AppliedOf(link.peer));
+    link.Append(bytes);
+  }
+  const ObjectLink::Flushed flushed = link.Flush();
+  if (flushed == ObjectLink::Flushed::kOver) ended_.push_back(link.id());
+  const bool watch = flushed == ObjectLink::Flushed::kLater;
+  if (std::exchange(link.watches_writes, watch) == watch) return;
+  poll_.WatchWrites(link.fd(), link.id(), watch);
+}
+
+// ---- links that begin and end ----------------------------------------------------------------
+
+void ObjectLinks::Ensure(const ProcessId& peer) {
   if (peer == self_ || LinkTo(peer) != nullptr) return;
   GuardedFd fd;
-  switch (links_.size() < kLinksMax ? ObjectLink::Dial(peer, &fd) : ObjectLink::Dialled::kBusy) {
+  const bool room = links_.size() < kLinksMax;
+  switch (room ? ObjectLink::Dial(peer, &fd) : ObjectLink::Dialled::kBusy) {
     case ObjectLink::Dialled::kNobody:
       dial_again_.erase(peer);
-      MissAllFrom(peer, kGone);
+      events_.OnNothingFrom(peer, kGone);
       table_.Dead(peer, kGone, Now());
       return;
     case ObjectLink::Dialled::kBusy:
-      dial_again_[peer] = Now() + kDialAgain;
-      deadline_moved_ = true;
+      DialAgain(peer);
+      moved_ = true;
       return;
     case ObjectLink::Dialled::kOk:
       break;
   }
   dial_again_.erase(peer);
-  const auto stamp = static_cast<std::uint64_t>(Now().time_since_epoch() / std::chrono::nanoseconds(1));
-  AddLink(std::move(fd), /*dialled=*/true, peer, stamp);
-  ObjectLink* link = LinkTo(peer);
-  if (link == nullptr) return;
-  link->Append(HelloTo(peer, stamp));
-  unflushed_.insert(link->id());
+  const auto stamp =
+      static_cast<std::uint64_t>(Now().time_since_epoch() / std::chrono::nanoseconds(1));
+  Add(std::move(fd), /*dialled=*/true, peer, stamp);
+  if (ObjectLink* const link = LinkTo(peer)) Append(*link, HelloTo(peer, stamp));
 }
 
-void ObjectStore::AddLink(GuardedFd fd, bool dialled, const ProcessId& peer, std::uint64_t stamp) {
+void ObjectLinks::Refuse(const ProcessId& peer) {
+  dial_again_.erase(peer);
+  if (const ObjectLink* const link = LinkTo(peer)) ended_.push_back(link->id());
+}
+
+void ObjectLinks::Unwatch(const ProcessId& peer) {
+  dial_again_.erase(peer);
+  connections_of_.erase(peer);
+}
+
+std::string ObjectLinks::HelloTo(const ProcessId& peer, std::uint64_t stamp) const {
+  return BytesOf({ObjectWord::kHello, self_, peer, table_.AppliedOf(peer), stamp});
+}
+
+void ObjectLinks::Accept() {
+  while (true) {
+    GuardedFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd.get() < 0) return;
+    if (links_.size() >= kLinksMax || !CheckPeerIsSameUser(fd.get()).ok()) continue;
+    Add(std::move(fd), /*dialled=*/false, ProcessId(), 0);
+  }
+}
+
+void ObjectLinks::Add(GuardedFd fd, bool dialled, const ProcessId& peer, std::uint64_t stamp) {
   const std::uint64_t id = next_link_++;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = id;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) {
-    if (dialled) dial_again_[peer] = Now() + kDialAgain;
+  if (!poll_.Watch(fd.get(), id)) {
+    if (dialled) DialAgain(peer);
     return;
   }
   auto link = std::make_unique<ObjectLink>(std::move(fd), id, dialled);
@@ -220,39 +176,15 @@ void ObjectStore::AddLink(GuardedFd fd, bool dialled, const ProcessId& peer, std
   links_.emplace(id, std::move(link));
 }
 
-void ObjectStore::Accept() {
-  while (true) {
-    GuardedFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd.get() < 0) return;
-    if (links_.size() >= kLinksMax || !CheckPeerIsSameUser(fd.get()).ok()) continue;
-    AddLink(std::move(fd), /*dialled=*/false, ProcessId(), 0);
-  }
+void ObjectLinks::DialAgain(const ProcessId& peer) { dial_again_[peer] = Now() + kDialAgain; }
+
+bool ObjectLinks::CloseEnded() {
+  if (ended_.empty()) return false;
+  for (const std::uint64_t id : std::exchange(ended_, {})) Close(id);
+  return true;
 }
 
-void ObjectStore::FlushAll() {
-  for (const std::uint64_t id : std::exchange(unflushed_, {})) {
-    const auto found = links_.find(id);
-    if (found != links_.end()) FlushLink(*found->second);
-  }
-}
-
-void ObjectStore::FlushLink(ObjectLink& link) {
-  if (std::exchange(link.ack_due, false)) {
-    std::string bytes;
-    store::AppendAck(bytes, table_.AppliedOf(link.peer));
-    link.Append(bytes);
-  }
-  const ObjectLink::Flushed flushed = link.Flush();
-  if (flushed == ObjectLink::Flushed::kOver) over_.push_back(link.id());
-  const bool watch = flushed == ObjectLink::Flushed::kLater;
-  if (std::exchange(link.watches_writes, watch) == watch) return;
-  epoll_event event{};
-  event.events = EPOLLIN | (watch ? static_cast<unsigned>(EPOLLOUT) : 0u);
-  event.data.u64 = link.id();
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, link.fd(), &event);
-}
-
-void ObjectStore::CloseLink(std::uint64_t id) {
+void ObjectLinks::Close(std::uint64_t id) {
   const auto found = links_.find(id);
   if (found == links_.end()) return;
   const std::unique_ptr<ObjectLink> link = std::move(found->second);
@@ -261,74 +193,159 @@ void ObjectStore::CloseLink(std::uint64_t id) {
   if (link->peer.IsNil() || current == link_of_.end() || current->second != id) return;
   link_of_.erase(current);
   if (link->up) {
-    ForgetMaker(link->peer);  // it cannot tell of its segments any more
+    events_.OnDown(link->peer);
     table_.Disconnected(link->peer, connections_of_[link->peer], Now());
   }
   const auto known = table_.state().peers.find(link->peer);
-  if (known != table_.state().peers.end() && known->second.Reachable() &&
-      LinkTo(link->peer) == nullptr) {
-    dial_again_[link->peer] = Now() + kDialAgain;
-  } else if (known == table_.state().peers.end()) {
-    MissAllFrom(link->peer, "the link to its process was lost");
+  const bool minded = known != table_.state().peers.end();
+  if (minded && known->second.Reachable() && LinkTo(link->peer) == nullptr) {
+    DialAgain(link->peer);
+  } else if (!minded) {
+    events_.OnNothingFrom(link->peer, "the link to its process was lost");
   }
-  deadline_moved_ = true;
+  moved_ = true;
 }
 
-// ---- the thread ------------------------------------------------------------------------------------
-
-int ObjectStore::NextTimeoutMs() {
-  const Turn turn(*this);
-  std::optional<Instant> next = table_.NextDeadline();
+std::optional<Instant> ObjectLinks::NextDial() const {
+  std::optional<Instant> next;
   for (const auto& [peer, when] : dial_again_) {
     if (!next || when < *next) next = when;
   }
-  const bool trims = pool_.OverHalf();
-  if (!next) return trims ? kTrimEveryMs : -1;
-  const std::int64_t left = Millis(*next - Instant(turn.now)) + 1;
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, kTrimEveryMs));
+  return next;
 }
 
-void ObjectStore::RunDue(Instant now) {
-  const std::optional<Instant> deadline = table_.NextDeadline();
-  if (deadline && *deadline <= now) table_.Expire(now);
+void ObjectLinks::DialDue(Instant now) {
   std::vector<ProcessId> due;
   for (const auto& [peer, when] : dial_again_) {
     if (when <= now) due.push_back(peer);
   }
   for (const ProcessId& peer : due) {
     dial_again_.erase(peer);
-    EnsureLink(peer);
+    Ensure(peer);
   }
-  pool_.Trim(now);
 }
 
-void ObjectStore::Run() {
-  pthread_setname_np(pthread_self(), "troupe-objects");
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kLinksListenerId;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event);
-  event.data.u64 = kLinksWakeId;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
-  epoll_event events[64];
-  while (true) {
-    const int count = ::epoll_wait(epoll_.get(), events, 64, NextTimeoutMs());
-    if (count < 0 && errno != EINTR) return;
-    const Turn turn(*this);
-    for (int i = 0; i < count; ++i) {
-      const std::uint64_t id = events[i].data.u64;
-      if (id == kLinksListenerId) {
-        Accept();
-      } else if (id == kLinksWakeId) {
-        std::uint64_t ignored;
-        (void)!::read(wake_.get(), &ignored, sizeof ignored);
-      } else if (const auto link = links_.find(id); link != links_.end()) {
-        if ((events[i].events & EPOLLOUT) != 0) unflushed_.insert(id);
-        if ((events[i].events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) OnReadable(*link->second);
-      }
+bool ObjectLinks::TakeMoved() { return std::exchange(moved_, false); }
+
+// ---- what comes ------------------------------------------------------------------------------
+
+void ObjectLinks::OnEvent(const epoll_event& event) {
+  const std::uint64_t id = event.data.u64;
+  if (id == ObjectPoll::kListenerId) return Accept();
+  if (id == ObjectPoll::kWakeId) return poll_.Woken();
+  const auto link = links_.find(id);
+  if (link == links_.end()) return;
+  constexpr auto kRoom = static_cast<std::uint32_t>(EPOLLOUT);
+  if ((event.events & kRoom) != 0) unflushed_.insert(id);
+  if ((event.events & ~kRoom) != 0) Read(*link->second);
+}
+
+void ObjectLinks::Read(ObjectLink& link) {
+  const bool open = link.Read();
+  const bool good = TakeFrames(link);
+  if (!open || !good) ended_.push_back(link.id());
+}
+
+/// False: the link is over.
+bool ObjectLinks::TakeFrames(ObjectLink& link) {
+  std::size_t used = 0;
+  bool good = true;
+  std::string why;
+  while (good) {
+    const std::string_view bytes = std::string_view(link.in()).substr(used);
+    ObjectFrame frame;
+    const ObjectParse parsed = ReadObjectFrame(bytes, &frame, &why);
+    if (parsed == ObjectParse::kNeedMore) break;
+    if (parsed == ObjectParse::kFrame) {
+      used += kObjectFrameBytes;
+      good = TakeFrame(link, frame);
+    } else if (parsed == ObjectParse::kBad || !link.up) {
+      if (link.up) table_.Refused(link.peer, Now());
+      good = false;
+    } else if (!TakeControl(link, bytes, &used, &good)) {
+      break;
     }
-    RunDue(turn.now);
   }
+  link.in().erase(0, used);
+  return good;
+}
+
+/// The frame of a reference table at the front of `bytes`. False: it is not all there yet.
+bool ObjectLinks::TakeControl(ObjectLink& link, std::string_view bytes, std::size_t* used,
+                              bool* good) {
+  store::ReceivedFrame received;
+  std::string why;
+  switch (store::ReadFrame(bytes, store::ControlLimits(), &received, &why)) {
+    case store::FrameOutcome::kNeedMore:
+      return false;
+    case store::FrameOutcome::kBad:
+      table_.Refused(link.peer, Now());
+      *good = false;
+      return true;
+    default:
+      break;
+  }
+  *used += received.bytes;
+  *good = events_.OnControl(link.peer, connections_of_[link.peer], received);
+  return true;
+}
+
+bool ObjectLinks::TakeFrame(ObjectLink& link, const ObjectFrame& frame) {
+  if (frame.word == ObjectWord::kHello) return Greet(link, frame);
+  if (frame.word == ObjectWord::kRefused) {
+    if (!link.dialled()) return false;
+    table_.Refused(link.peer, Now());
+    events_.OnNothingFrom(link.peer, "its process refuses this one");
+    return false;
+  }
+  return link.up && events_.OnFrame(link, frame);
+}
+
+/// Who it is, and whether this link becomes the pair's. False: it does not.
+bool ObjectLinks::Greet(ObjectLink& link, const ObjectFrame& hello) {
+  if (link.up || hello.b != self_ || hello.a.IsNil() || hello.a == self_) return false;
+  if (link.dialled() && hello.a != link.peer) return false;
+  if (!link.dialled()) {
+    if (!Precede(link, hello)) return false;
+    link.peer = hello.a;
+    link_of_[hello.a] = link.id();
+    Append(link, HelloTo(hello.a, hello.y));
+  }
+  const auto known = table_.state().peers.find(hello.a);
+  // Said before frames that were acknowledged since on another link: that one counts.
+  const bool minded = known != table_.state().peers.end();
+  if (minded && hello.x < known->second.stream.acknowledged()) return false;
+  connections_of_[hello.a] = ++connections_;
+  if (table_.Connected(hello.a, connections_, hello.x, Now()) != store::Greeting::kResumed) {
+    link.Append(BytesOf({ObjectWord::kRefused, self_, hello.a, 0, 0}));
+    static_cast<void>(link.Flush());
+    return false;
+  }
+  link.up = true;
+  std::string bytes;
+  for (const SegmentKey& key : events_.WantedFrom(hello.a)) {
+    AppendObjectFrame(bytes, OfSegment(ObjectWord::kWant, key));
+  }
+  if (!bytes.empty()) link.Append(bytes);
+  unflushed_.insert(link.id());
+  return true;
+}
+
+/// Ends the link that the pair has, if it was dialled before this one. False: it was dialled later,
+/// and counts, at both ends.
+bool ObjectLinks::Precede(ObjectLink& link, const ObjectFrame& hello) {
+  link.stamp = hello.y;
+  ObjectLink* const other = LinkTo(hello.a);
+  if (other == nullptr) return true;
+  const std::uint64_t stamp = other->stamp;
+  const bool older = stamp != hello.y ? hello.y < stamp : other->dialled() == (hello.a < self_);
+  if (older) return false;
+  ended_.push_back(other->id());
+  if (other->up) {
+    events_.OnDown(hello.a);
+    table_.Disconnected(hello.a, connections_of_[hello.a], Now());
+  }
+  return true;
 }
 
 }  // namespace troupe::actors

@@ -32,7 +32,7 @@ std::vector<ListedObject> ObjectStore::List(std::size_t most) {
     const store::ObjectId id{self_, sequence};
     if (found.size() == most) return found;
     if (store::IsLife(id)) continue;
-    ListedObject& each = found.emplace_back(Described(RemoteName(id), object));
+    ListedObject& each = found.emplace_back(Described(names_.NameOf(id), object));
     each.owned = each.name.owner == self_;
     each.lent = object.borrowers.size() + object.loans.size();
   }
@@ -41,7 +41,7 @@ std::vector<ListedObject> ObjectStore::List(std::size_t most) {
       const store::ObjectId id{owner, sequence};
       if (found.size() == most) return found;
       if (store::IsLife(id)) continue;
-      ListedObject& each = found.emplace_back(Described(RemoteName(id), ref));
+      ListedObject& each = found.emplace_back(Described(names_.NameOf(id), ref));
       each.gone = ref.state == store::RefState::kDead;
       each.lent = ref.lent.size();
     }

@@ -1,5 +1,5 @@
-// References between processes: a slot that becomes an object others may hold, an object of others that gets a
-// slot here.
+// References between processes: a slot that becomes an object others may hold, an object of others
+// that gets a slot here.
 #include <absl/strings/str_format.h>
 
 #include <cstring>
@@ -24,10 +24,8 @@ bool Unpack(const store::Value& value, std::uint16_t* flags, std::string* bytes)
 class ExportedEnds : public Completion {
  public:
   ExportedEnds(ObjectStore& store, Slot* slot, const store::ObjectId& id)
-      : store_(store), slot_(slot), id_(id) {
-    slot->AddReference();
-  }
-  void Run() override { store_.EndExported(id_, slot_.get()->flags(), slot_.get()->bytes()); }
+      : store_(store), slot_(SlotHold::Another(slot)), id_(id) {}
+  void Run() override { store_.EndExported(id_, slot_->flags(), slot_->bytes()); }
 
  private:
   ObjectStore& store_;
@@ -48,13 +46,13 @@ store::Value InlineOf(std::uint16_t flags, std::string_view bytes) {
 }
 
 /// `id` has the number of the slot.
-void ObjectStore::Note(Slot* slot, const store::ObjectId& id) {
+void ObjectStore::NoteLocked(Slot* slot, const store::ObjectId& id) {
   slot->StandForObject(id.owner, generation_);
-  slot_of_.insert_or_assign(id, slot);
+  waits_.Live(id, slot);
 }
 
 /// Nothing: it is none, or was one in the process that this one was forked from.
-std::optional<store::ObjectId> ObjectStore::ObjectOf(const Slot* slot) const {
+std::optional<store::ObjectId> ObjectStore::ObjectOfLocked(const Slot* slot) const {
   if (!slot->stands_for_object() || slot->object_generation() != generation_) return std::nullopt;
   return store::ObjectId{slot->object_owner(), slot->id()};
 }
@@ -63,28 +61,22 @@ void ObjectStore::Released(const Slot* slot) {
   ObjectStore* store = Existing();
   if (store == nullptr) return;  // inherited by a forked child
   Turn turn(*store);
-  const std::optional<store::ObjectId> id = store->ObjectOf(slot);
+  const std::optional<store::ObjectId> id = store->ObjectOfLocked(slot);
   if (!id) return;
-  const auto here = store->slot_of_.find(*id);
-  if (here != store->slot_of_.end() && here->second == slot) store->slot_of_.erase(here);
-  const auto [first, last] = store->borrowing_.equal_range(*id);
-  for (auto each = first; each != last; ++each) {
-    if (each->second != slot) continue;
-    store->borrowing_.erase(each);
-    break;
-  }
+  store->waits_.Ended(*id, slot);
   if (!store->table_.DropOneOfMore(*id)) store->table_.DropHandle(*id, turn.now);
 }
 
-store::ObjectId ObjectStore::Provide(Slot* slot, const store::Writing* writing, std::string_view bytes,
+store::ObjectId ObjectStore::Provide(Slot* slot, const store::Writing* writing,
+                                     std::string_view bytes,
                                      const std::vector<store::ObjectId>& contained) {
   Turn turn(*this);
   store::Value value = writing != nullptr ? store::Value::At(pool_.Lend(*writing, self_))
                                           : InlineOf(kFlagReply, bytes);
-  const std::optional<store::ObjectId> known = ObjectOf(slot);
+  const std::optional<store::ObjectId> known = ObjectOfLocked(slot);
   if (!known) {
     const store::ObjectId id = table_.PutAs(slot->id(), std::move(value), contained, turn.now);
-    Note(slot, id);
+    NoteLocked(slot, id);
     return id;
   }
   store::Answer answer{std::move(value), {}};
@@ -97,7 +89,7 @@ std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
   store::ObjectId id;
   {
     Turn turn(*this);
-    const std::optional<store::ObjectId> known = ObjectOf(slot);
+    const std::optional<store::ObjectId> known = ObjectOfLocked(slot);
     if (known) {
       table_.AddHandle(*known);
       return known;
@@ -109,7 +101,7 @@ std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
     }
     const bool pending = !value.Ended();
     id = table_.PutAs(slot->id(), std::move(value), {}, turn.now);
-    Note(slot, id);  // the first handle is the slot's
+    NoteLocked(slot, id);  // the first handle is the slot's
     table_.AddHandle(id);
     if (!pending) return id;
   }
@@ -119,63 +111,65 @@ std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
 
 bool ObjectStore::WhenForgotten(const Slot* slot, std::unique_ptr<Completion>* then) {
   Turn turn(*this);
-  const std::optional<store::ObjectId> known = ObjectOf(slot);
+  const std::optional<store::ObjectId> known = ObjectOfLocked(slot);
   if (!known) return false;
-  std::unique_ptr<Completion>& waits = when_forgotten_[*known];
-  if (waits == nullptr) waits = std::move(*then);
+  waits_.WhenForgotten(*known, then);
   return true;
 }
 
 std::optional<store::ObjectId> ObjectStore::NameOf(const Slot* slot) {
   Turn turn(*this);
-  return ObjectOf(slot);
+  return ObjectOfLocked(slot);
 }
 
-void ObjectStore::EndExported(const store::ObjectId& id, std::uint16_t flags, std::string_view bytes) {
+void ObjectStore::EndExported(const store::ObjectId& id, std::uint16_t flags,
+                              std::string_view bytes) {
   if ((flags & kFlagObjects) != 0) return;  // TakeResult has said so
   Turn turn(*this);
   table_.Fulfil(id, {InlineOf(flags, bytes), {}}, self_, turn.now);
 }
 
-Slot* ObjectStore::Borrow(const store::ObjectId& name, const store::ObjectId* known_as) {
+SlotHold ObjectStore::Borrow(const store::ObjectId& name, const store::ObjectId* known_as) {
   Turn turn(*this);
-  return BorrowOne(name, known_as, turn.now);
+  return BorrowLocked(name, known_as, turn.now);
 }
 
-std::vector<Slot*> ObjectStore::BorrowAll(const std::vector<store::ObjectId>& names) {
+std::vector<SlotHold> ObjectStore::BorrowAll(const std::vector<store::ObjectId>& names) {
   Turn turn(*this);
-  std::vector<Slot*> slots;
+  std::vector<SlotHold> slots;
   slots.reserve(names.size());
-  for (const store::ObjectId& name : names) slots.push_back(BorrowOne(name, nullptr, turn.now));
+  for (const store::ObjectId& name : names) {
+    slots.push_back(BorrowLocked(name, nullptr, turn.now));
+  }
   return slots;
 }
 
-Slot* ObjectStore::BorrowOne(const store::ObjectId& name, const store::ObjectId* known_as, Instant now) {
-  const store::ObjectId id = Here(name);
-  const auto here = slot_of_.find(id);
-  Slot* const known = here != slot_of_.end() && here->second->TryAddReference() ? here->second : nullptr;
-  if (known == nullptr && !table_.AddHandle(id)) return nullptr;
-  if (known_as != nullptr && !(*known_as == id) && known_as_.emplace(id, *known_as).second) here_[*known_as] = id;
-  if (known != nullptr) return known;
+SlotHold ObjectStore::BorrowLocked(const store::ObjectId& name, const store::ObjectId* known_as,
+                                   Instant now) {
+  const store::ObjectId id = HereLocked(name);
+  SlotHold slot = waits_.SlotOf(id);
+  if (!slot && !table_.AddHandle(id)) return slot;
+  if (known_as != nullptr) names_.Call(id, *known_as);
+  if (slot) return slot;
   table_.Want(id, now);
-  Slot* slot = Slot::New(id.sequence);
-  Note(slot, id);
+  slot = SlotHold(Slot::New(id.sequence));
+  NoteLocked(slot.get(), id);
   std::uint16_t flags = 0;
   std::string body;
-  if (Sighted(id, &flags, &body)) {
+  if (SightedLocked(id, &flags, &body)) {
     slot->Claim();
     slot->Fill(flags, body);
     slot->Finish();
   } else {
-    const auto proxy = proxies_.find(id);
-    if (proxy != proxies_.end() && proxy->second.asleep) slot->AnswerWhenAsked();
-    borrowing_.emplace(id, slot);
+    if (names_.Asleep(id)) slot->AnswerWhenAsked();
+    waits_.AwaitValue(id, slot.get());
   }
   return slot;
 }
 
 /// The answer that a slot of the object has, if there is one yet.
-bool ObjectStore::Sighted(const store::ObjectId& id, std::uint16_t* flags, std::string* body) {
+bool ObjectStore::SightedLocked(const store::ObjectId& id, std::uint16_t* flags,
+                                std::string* body) {
   ByteBuffer error;
   const auto fail = [&](ErrorCode code, const std::string& text) {
     AppendRuntimeError(error, code, text);
@@ -197,41 +191,36 @@ bool ObjectStore::Sighted(const store::ObjectId& id, std::uint16_t* flags, std::
       break;
   }
   if (sight.value.locations.empty()) {
-    return Unpack(sight.value, flags, body) || fail(kObjectLost, "the object is lost: its owner sent no value");
+    return Unpack(sight.value, flags, body) ||
+           fail(kObjectLost, "the object is lost: its owner sent no value");
   }
   const store::Location& location = sight.value.locations.front();
-  const Key key{location.slot.maker, location.slot.segment};
-  if (MappingOf(id, location) != nullptr) {
+  if (MappingLocked(id, location) != nullptr) {
     *flags = kFlagReply | kFlagObjects;
     *body = NameBytes(id);
     return true;
   }
-  const auto missing = missing_.find(key);
-  if (missing != missing_.end()) return fail(kObjectLost, "the object is lost: " + missing->second);
-  borrowing_of_.emplace(key, id);
-  Want(key, id.owner);
+  const SegmentKey key = SegmentOf(location);
+  const std::string* const missing = segments_.WhyMissing(key);
+  if (missing != nullptr) return fail(kObjectLost, "the object is lost: " + *missing);
+  waits_.AwaitMemory(key, id);
+  WantLocked(key, id.owner);
   return false;
 }
 
-void ObjectStore::AnswerBorrowed(const store::ObjectId& id) {
-  if (borrowing_.count(id) == 0) return;
+void ObjectStore::AnswerBorrowedLocked(const store::ObjectId& id) {
+  if (!waits_.ValueAwaited(id)) return;
   std::uint16_t flags = 0;
   std::string body;
-  if (!Sighted(id, &flags, &body)) return;
-  const auto [first, last] = borrowing_.equal_range(id);
-  for (auto each = first; each != last; ++each) {
-    if (each->second->TryAddReference()) answers_.push_back({each->second, flags, body, nullptr});
+  if (!SightedLocked(id, &flags, &body)) return;
+  for (SlotHold& slot : waits_.TakeAwaiting(id)) {
+    afterwards_.answers.push_back({std::move(slot), flags, body, {}, std::nullopt});
   }
-  borrowing_.erase(first, last);
 }
 
 /// This memory is mapped, or lost.
-void ObjectStore::AnswerBorrowedOf(const Key& key) {
-  const auto [first, last] = borrowing_of_.equal_range(key);
-  std::vector<store::ObjectId> ids;
-  for (auto each = first; each != last; ++each) ids.push_back(each->second);
-  borrowing_of_.erase(first, last);
-  for (const store::ObjectId& id : ids) AnswerBorrowed(id);
+void ObjectStore::AnswerBorrowedOfLocked(const SegmentKey& key) {
+  for (const store::ObjectId& id : waits_.TakeAwaitingMemory(key)) AnswerBorrowedLocked(id);
 }
 
 }  // namespace troupe::actors

@@ -1,4 +1,5 @@
-// Results that lie in their maker's memory, or name objects: as their maker lends them, as their caller takes them.
+// Results that lie in their maker's memory, or name objects: as their maker lends them, as their
+// caller takes them.
 #include <cstring>
 #include <optional>
 #include <string>
@@ -6,8 +7,8 @@
 #include <vector>
 
 #include "actors/core/call/call_frame.h"
-#include "actors/objects/object_turn.h"
 #include "actors/core/call/result_body.h"
+#include "actors/objects/object_turn.h"
 
 namespace troupe::actors {
 namespace {
@@ -101,87 +102,71 @@ ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body, The
   const ProcessId maker = result.location.slot.maker;
   Turn turn(*this);
   store::ObjectId id{self_, slot->id()};
-  if (!ObjectOf(slot)) {  // not given to others yet
+  if (!ObjectOfLocked(slot)) {  // not given to others yet
     id = table_.PutAs(slot->id(), store::Value(), {}, turn.now);
-    Note(slot, id);
+    NoteLocked(slot, id);
   }
   table_.Mind(maker, turn.now);
   if (!result.in_memory) {
-    table_.Fulfil(id, {InlineOf(kFlagReply, result.bytes), std::move(result.contained)}, maker, turn.now);
+    table_.Fulfil(id, {InlineOf(kFlagReply, result.bytes), std::move(result.contained)}, maker,
+                  turn.now);
     slot->Fill(kFlagReply, result.bytes);
     return Took::kDone;
   }
-  if (MappingOf(id, result.location) != nullptr) {
-    table_.Fulfil(id, {store::Value::At(result.location), std::move(result.contained)}, maker, turn.now);
+  if (MappingLocked(id, result.location) != nullptr) {
+    table_.Fulfil(id, {store::Value::At(result.location), std::move(result.contained)}, maker,
+                  turn.now);
     slot->Fill(kFlagReply | kFlagObjects, NameBytes(id));
     return Took::kDone;
   }
-  slot->AddReference();
-  const Key key{maker, result.location.slot.segment};
-  arriving_.emplace(key, Arriving{slot, result.location, std::move(result.contained), std::move(then)});
-  Want(key, maker);
+  const SegmentKey key = SegmentOf(result.location);
+  waits_.Arrive(key, {SlotHold::Another(slot), result.location, std::move(result.contained),
+                      std::move(then)});
+  WantLocked(key, maker);
   return Took::kLater;
 }
 
 /// The memory of these replies is mapped: they are here.
-void ObjectStore::FinishArrived(const Key& key) {
-  const auto [first, last] = arriving_.equal_range(key);
-  for (auto each = first; each != last; ++each) {
-    Arriving& arriving = each->second;
+void ObjectStore::FinishArrivedLocked(const SegmentKey& key) {
+  for (ArrivingResult& arriving : waits_.TakeArrived(key)) {
     const store::ObjectId id{self_, arriving.slot->id()};
-    MappingOf(id, arriving.location);
-    table_.Fulfil(id, {store::Value::At(arriving.location), std::move(arriving.contained)}, key.first, Now());
-    answers_.push_back({arriving.slot, kFlagReply | kFlagObjects, NameBytes(id), std::move(arriving.then), std::nullopt});
+    MappingLocked(id, arriving.location);
+    table_.Fulfil(id, {store::Value::At(arriving.location), std::move(arriving.contained)},
+                  key.first, Now());
+    afterwards_.answers.push_back({std::move(arriving.slot), kFlagReply | kFlagObjects,
+                                   NameBytes(id), std::move(arriving.then), std::nullopt});
   }
-  arriving_.erase(first, last);
-  EndArrivals(key.first);
-}
-
-bool ObjectStore::Arrives(const ProcessId& maker) const {
-  const auto first = arriving_.lower_bound({maker, 0});
-  return first != arriving_.end() && first->first.first == maker;
+  EndArrivalsLocked(key.first);
 }
 
 bool ObjectStore::AfterArrivals(std::unique_ptr<Completion>* then) {
   Turn turn(*this);
-  if (arriving_.empty()) return false;
-  after_arrivals_.emplace(arriving_.begin()->first.first, std::move(*then));
-  return true;
+  return waits_.AfterArrivals(then);
 }
 
-void ObjectStore::EndArrivals(const ProcessId& maker) {
-  if (Arrives(maker)) return;
-  const auto [first, last] = after_arrivals_.equal_range(maker);
-  for (auto each = first; each != last; ++each) posts_.push_back(std::move(each->second));
-  after_arrivals_.erase(first, last);
+void ObjectStore::EndArrivalsLocked(const ProcessId& maker) {
+  for (std::unique_ptr<Completion>& then : waits_.TakeAfterArrivals(maker)) {
+    afterwards_.posts.push_back(std::move(then));
+  }
 }
 
-void ObjectStore::AnswerLost(Arriving& arriving, const std::string& why) {
+/// Takes its slot.
+void ObjectStore::AnswerLostLocked(ArrivingResult& arriving, const std::string& why) {
   ByteBuffer body;
   AppendRuntimeError(body, kResultLost,
                      "the result, of " + std::to_string(arriving.location.bytes) +
                          " bytes, could not be read in the memory of its actor: " + why);
   constexpr std::uint16_t kFlags = kFlagReply | kFlagRuntimeError;
-  Answer answer{arriving.slot, kFlags, std::string(body.view()), std::move(arriving.then), std::nullopt};
   const store::ObjectId id{self_, arriving.slot->id()};
+  Answer answer{std::move(arriving.slot), kFlags, std::string(body.view()),
+                std::move(arriving.then), std::nullopt};
   if (answer.then.fills_only) {
     answer.open = id;  // the call may be made again
   } else {
-    table_.Fulfil(id, {InlineOf(kFlags, body.view()), std::move(arriving.contained)}, arriving.location.slot.maker, Now());
+    table_.Fulfil(id, {InlineOf(kFlags, body.view()), std::move(arriving.contained)},
+                  arriving.location.slot.maker, Now());
   }
-  answers_.push_back(std::move(answer));
-}
-
-/// Nobody has the descriptor (any more).
-void ObjectStore::Missing(const Key& key, const std::string& why) {
-  wanted_.erase(key);
-  missing_[key] = why;
-  const auto [first, last] = arriving_.equal_range(key);
-  for (auto each = first; each != last; ++each) AnswerLost(each->second, why);
-  arriving_.erase(first, last);
-  EndArrivals(key.first);
-  AnswerBorrowedOf(key);
-  woken_ = true;
+  afterwards_.answers.push_back(std::move(answer));
 }
 
 }  // namespace troupe::actors

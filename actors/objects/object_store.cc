@@ -1,17 +1,13 @@
 #include "actors/objects/object_store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <cstdlib>
+#include <utility>
 
-#include "actors/core/call/call_frame.h"
 #include "actors/objects/object_memory.h"
 #include "actors/objects/object_turn.h"
 #include "actors/slots/completions.h"
@@ -21,16 +17,21 @@
 namespace troupe::actors {
 namespace {
 
+constexpr int kTrimEveryMs = 10000;
+
 std::atomic<ObjectStore*> the_store{nullptr};
-std::mutex making_store;
+Mutex making_store;
 
-Status Lost(const std::string& why) { return MakeError(kObjectLost, "the object is lost: " + why); }
+Status Lost(const std::string& why) {
+  return MakeError(kObjectLost, "the object is lost: " + why);
+}
 
-// Around a fork the table is at rest, and what is mapped then may be read for ever.
-void BeforeFork() {
+// Around a fork the table is at rest, and what is mapped then may be read for ever. The lock is
+// taken in one handler and given back in another.
+void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (ObjectStore* store = ObjectStore::Existing()) store->Lock();
 }
-void AfterForkHere() {
+void AfterForkHere() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   ObjectStore* store = ObjectStore::Existing();
   if (store == nullptr) return;
   store->Forked();
@@ -38,30 +39,6 @@ void AfterForkHere() {
 }
 
 }  // namespace
-
-// ---- views -----------------------------------------------------------------------------------
-
-ObjectView& ObjectView::operator=(ObjectView&& other) noexcept {
-  std::swap(store_, other.store_);
-  std::swap(generation_, other.generation_);
-  std::swap(id_, other.id_);
-  std::swap(location_, other.location_);
-  std::swap(mapping_, other.mapping_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-ObjectView::~ObjectView() {
-  // What a forked child inherited is inert, its locks included.
-  if (store_ != nullptr && generation_ == ForkGuard::generation()) store_->DropView(id_);
-}
-
-StatusOr<store::Reading> ObjectView::Private(char** at) const {
-  TROUPE_ASSIGN(store::Reading reading,
-                store::Reading::Private(mapping_->descriptor.get(), mapping_->bytes));
-  TROUPE_ASSIGN(*at, reading.At(location_));
-  return reading;
-}
 
 // ---- the store's life --------------------------------------------------------------------------
 
@@ -73,16 +50,17 @@ ObjectStore* ObjectStore::Existing() {
 ObjectStore* ObjectStore::Current() {
   if (ObjectStore* store = Existing()) return store;
   Completions& completions = Completions::Current();  // installs the ForkGuard
-  const std::lock_guard lock(making_store);
+  const MutexLock lock(making_store);
   if (ObjectStore* store = Existing()) return store;
   async::OsRandom random;
-  // A Ref's hex() begins with the reactor's incarnation, an object's name with its owner's first half.
+  // A Ref's hex() begins with the reactor's incarnation, an object's name with its owner's first
+  // half.
   const std::uint64_t high = std::strtoull(completions.incarnation().c_str(), nullptr, 16);
   const ProcessId self(high, random.Next() | 1);
   StatusOr<GuardedFd> listener = ObjectLink::Listen(self);
   if (!listener.ok()) return nullptr;
   auto* store = new ObjectStore(self, *std::move(listener), completions);
-  if (store->epoll_.get() < 0 || store->wake_.get() < 0) {
+  if (!store->poll_.valid()) {
     delete store;
     return nullptr;
   }
@@ -92,6 +70,7 @@ ObjectStore* ObjectStore::Current() {
   Slot::SetAskHook(&ObjectStore::Asked);
   the_store.store(store, std::memory_order_release);
   const SignalsBlocked blocked;
+  const MutexLock beginning(store->mutex_);  // others look which thread it is
   store->thread_ = std::thread([store] { store->Run(); });
   return store;
 }
@@ -100,45 +79,58 @@ ObjectStore::ObjectStore(const ProcessId& self, GuardedFd listener, Completions&
     : self_(self),
       completions_(completions),
       generation_(ForkGuard::generation()),
-      listener_(std::move(listener)),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       pool_(self, NodeId(), ObjectMemoryOptions()),
-      table_(self) {}
-
-void Conclude(Completions& completions, Slot* slot, std::uint16_t flags, std::string_view body, ResultThen& then) {
-  if (then.fills_only) {
-    slot->Fill(flags, body);
-  } else {
-    completions.Answer(slot, flags, body);
-  }
-  if (then.run != nullptr) completions.Post(std::move(then.run));
-}
+      table_(self),
+      segments_(self),
+      names_(self),
+      links_(self, std::move(listener), poll_, table_, *this) {}
 
 ObjectStore::Turn::~Turn() {
-  store_.Apply();
-  std::vector<Answer> answers;
-  answers.swap(store_.answers_);
-  std::vector<std::unique_ptr<Completion>> posts;
-  posts.swap(store_.posts_);
-  const bool woken = std::exchange(store_.woken_, false);
-  if (woken) ++store_.changes_;
-  const bool poke =
-      std::exchange(store_.deadline_moved_, false) && store_.thread_.get_id() != std::this_thread::get_id();
-  lock_.unlock();
-  if (woken) store_.changed_.notify_all();
-  if (poke) {
-    const std::uint64_t one = 1;
-    (void)!::write(store_.wake_.get(), &one, sizeof one);
-  }
-  for (Answer& answer : answers) {
+  store_.ApplyLocked();
+  Afterwards after = std::exchange(store_.afterwards_, Afterwards());
+  if (after.changed) ++store_.changes_;
+  const bool moved = store_.links_.TakeMoved() || after.deadline_moved;
+  const bool wake = moved && store_.thread_.get_id() != std::this_thread::get_id();
+  store_.mutex_.Unlock();
+  if (after.changed) store_.changed_.NotifyAll();
+  if (wake) store_.poll_.Wake();
+  for (Answer& each : after.answers) {
+    Answer answer = std::move(each);  // its slot may end with this
+    Slot* const slot = answer.slot.get();
     if (answer.open) {
-      static_cast<void>(store_.completions_.OnDone(answer.slot, EndOf(store_, answer.slot, *answer.open)));
+      static_cast<void>(store_.completions_.OnDone(slot, EndOf(store_, slot, *answer.open)));
     }
-    Conclude(store_.completions_, answer.slot, answer.flags, answer.body, answer.then);
-    answer.slot->Release();
+    Conclude(store_.completions_, slot, answer.flags, answer.body, answer.then);
   }
-  for (std::unique_ptr<Completion>& post : posts) store_.completions_.Post(std::move(post));
+  for (std::unique_ptr<Completion>& post : after.posts) store_.completions_.Post(std::move(post));
+}
+
+// ---- the thread --------------------------------------------------------------------------------
+
+int ObjectStore::NextTimeoutMs() {
+  const Turn turn(*this);
+  std::optional<Instant> next = table_.NextDeadline();
+  const std::optional<Instant> dial = links_.NextDial();
+  if (dial && (!next || *dial < *next)) next = dial;
+  if (!next) return pool_.OverHalf() ? kTrimEveryMs : -1;
+  const std::int64_t left = Millis(*next - Instant(turn.now)) + 1;
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, kTrimEveryMs));
+}
+
+void ObjectStore::Run() {
+  pthread_setname_np(pthread_self(), "troupe-objects");
+  epoll_event events[64];
+  while (true) {
+    const int count = poll_.Wait(events, 64, NextTimeoutMs());
+    if (count < 0 && errno != EINTR) return;
+    const Turn turn(*this);
+    for (int i = 0; i < count; ++i) links_.OnEvent(events[i]);
+    const Instant now = turn.now;
+    const std::optional<Instant> deadline = table_.NextDeadline();
+    if (deadline && *deadline <= now) table_.Expire(now);
+    links_.DialDue(now);
+    pool_.Trim(now);
+  }
 }
 
 // ---- values ------------------------------------------------------------------------------------
@@ -155,13 +147,24 @@ void ObjectStore::AddHandle(const store::ObjectId& id) {
   table_.AddHandle(id);
 }
 
+bool ObjectStore::TryAddHandle(const store::ObjectId& id) {
+  Turn turn(*this);
+  return table_.AddHandle(id);
+}
+
+bool ObjectStore::Knows(const store::ObjectId& id) {
+  Turn turn(*this);
+  return table_.Knows(id);
+}
+
 void ObjectStore::DropHandles(const std::vector<store::ObjectId>& ids) {
   Turn turn(*this);
   for (const store::ObjectId& id : ids) table_.DropHandle(id, turn.now);
 }
 
 void Handles::Clear() {
-  ObjectStore* const store = ids_.empty() ? nullptr : ObjectStore::Existing();  // else inherited by a forked child
+  // Where there is no store, a forked child inherited them.
+  ObjectStore* const store = ids_.empty() ? nullptr : ObjectStore::Existing();
   if (store != nullptr) store->DropHandles(ids_);
   ids_.clear();
 }
@@ -187,10 +190,10 @@ StatusOr<ObjectView> ObjectStore::View(const store::ObjectId& id) {
   }
   if (sight.value.locations.empty()) return Lost("it has no memory");
   const store::Location& location = sight.value.locations.front();
-  const std::shared_ptr<ObjectMapping> mapping = MappingOf(id, location);
+  const std::shared_ptr<ObjectMapping> mapping = MappingLocked(id, location);
   if (mapping == nullptr) {
-    const auto missing = missing_.find({location.slot.maker, location.slot.segment});
-    return Lost(missing != missing_.end() ? missing->second : "its memory was not fetched");
+    const std::string* const missing = segments_.WhyMissing(SegmentOf(location));
+    return Lost(missing != nullptr ? *missing : "its memory was not fetched");
   }
   StatusOr<char*> at = mapping->reading.At(location);
   if (!at.ok()) return Lost(MessageOf(at.status()));
@@ -205,49 +208,7 @@ StatusOr<ObjectView> ObjectStore::View(const store::ObjectId& id) {
   return view;
 }
 
-/// The segment a value lies in, if it is mapped here; it stays so while the object is known.
-std::shared_ptr<ObjectMapping> ObjectStore::MappingOf(const store::ObjectId& id,
-                                                      const store::Location& at) {
-  const Key key{at.slot.maker, at.slot.segment};
-  const auto kept = mapped_.find(key);
-  std::shared_ptr<ObjectMapping> mapping;
-  if (kept != mapped_.end()) {
-    mapping = kept->second;
-  } else if (const auto known = known_.find(key); known != known_.end()) {
-    mapping = known->second.lock();
-  }
-  if (mapping == nullptr && key.first == self_) mapping = OwnMapping(key.second);
-  if (mapping != nullptr && key.first != self_) pinned_[id] = mapping;
-  return mapping;
-}
-
-std::shared_ptr<ObjectMapping> ObjectStore::OwnMapping(std::uint32_t segment) {
-  std::uint64_t bytes = 0;
-  StatusOr<UniqueFd> fd = pool_.DescriptorOf(segment, &bytes);
-  if (!fd.ok()) {
-    missing_[{self_, segment}] = MessageOf(fd.status());
-    return nullptr;
-  }
-  Map({self_, segment}, GuardedFd(fd->Release()), bytes);
-  const auto kept = mapped_.find({self_, segment});
-  return kept == mapped_.end() ? nullptr : kept->second;
-}
-
-void ObjectStore::Map(const Key& key, GuardedFd descriptor, std::uint64_t bytes) {
-  wanted_.erase(key);
-  StatusOr<store::Reading> reading = store::Reading::ReadOnly(descriptor.get(), bytes);
-  if (!reading.ok()) return Missing(key, MessageOf(reading.status()));
-  auto mapping = std::make_shared<ObjectMapping>(
-      ObjectMapping{std::move(descriptor), *std::move(reading), bytes});
-  missing_.erase(key);
-  known_[key] = mapping;
-  mapped_[key] = std::move(mapping);
-  FinishArrived(key);
-  AnswerBorrowedOf(key);
-  woken_ = true;
-}
-
-// ---- what came in a call -------------------------------------------------------------------------
+// ---- what came in a call -----------------------------------------------------------------------
 
 void ObjectStore::Receive(const ProcessId& lender, const std::vector<store::ObjectId>& ids) {
   Turn turn(*this);
@@ -255,18 +216,18 @@ void ObjectStore::Receive(const ProcessId& lender, const std::vector<store::Obje
 }
 
 /// Whether there is nothing to wait for; if not, it is on its way.
-bool ObjectStore::Settled(const store::ObjectId& id) {
+bool ObjectStore::SettledLocked(const store::ObjectId& id) {
   const store::Sight sight = table_.Look(id);
   if (sight.known == store::Known::kWaiting) return false;
   if (sight.known != store::Known::kValue || sight.value.locations.empty()) return true;
   const store::Location& location = sight.value.locations.front();
-  const Key key{location.slot.maker, location.slot.segment};
-  if (MappingOf(id, location) != nullptr || missing_.count(key) != 0) return true;
-  Want(key, id.owner);
+  const SegmentKey key = SegmentOf(location);
+  if (MappingLocked(id, location) != nullptr || segments_.WhyMissing(key) != nullptr) return true;
+  WantLocked(key, id.owner);
   return false;
 }
 
-bool ObjectStore::Registered(const store::ObjectId& id) const {
+bool ObjectStore::RegisteredLocked(const store::ObjectId& id) const {
   const store::BorrowedObject* const found = table_.state().borrowed.Find(id);
   return found == nullptr || found->state != store::RefState::kRegistering;
 }
@@ -280,14 +241,14 @@ bool ObjectStore::Await(const std::vector<store::ObjectId>& values,
       Turn turn(*this);
       seen = changes_;
       bool settled = true;
-      for (const store::ObjectId& id : values) settled = Settled(id) && settled;
-      for (const store::ObjectId& id : refs) settled = Registered(id) && settled;
+      for (const store::ObjectId& id : values) settled = SettledLocked(id) && settled;
+      for (const store::ObjectId& id : refs) settled = RegisteredLocked(id) && settled;
       if (settled) return true;
     }
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const Duration left = until - Now();
     if (left <= Duration::zero()) return false;
-    changed_.wait_for(lock, left, [&] { return changes_ != seen; });
+    if (changes_ == seen) static_cast<void>(changed_.WaitFor(mutex_, left));
   }
 }
 
@@ -299,13 +260,13 @@ ObjectStore::Figures ObjectStore::figures() {
     figures.lent += object.borrowers.empty() && object.loans.empty() ? 0 : 1;
   }
   for (const auto& [owner, objects] : table_.state().borrowed.by_owner()) {
-    for (const auto& [sequence, ref] : objects) ++(store::IsLife({owner, sequence}) ? figures.lives : figures.borrowed);
+    for (const auto& [sequence, ref] : objects) {
+      ++(store::IsLife({owner, sequence}) ? figures.lives : figures.borrowed);
+    }
   }
-  for (const auto& [key, mapping] : known_) {
-    figures.mapped += key.first == self_ || mapping.expired() ? 0 : 1;
-  }
+  figures.mapped = segments_.foreign();
   figures.lent += static_cast<std::size_t>(lent_remote_.load(std::memory_order_relaxed));
-  figures.links = link_of_.size();
+  figures.links = links_.size();
   figures.pool = pool_.figures();
   return figures;
 }

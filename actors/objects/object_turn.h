@@ -1,11 +1,20 @@
-// One use of the object store's state: locked, and at its end what follows from it is done. Internal.
+// One use of the object store's state: the store is locked while it lives, and at its end what
+// follows is done: first what the reference table asks for, then, without the lock, answers are
+// given, completions posted, and who waits for a change is told.
+//
+// Internal to actors/objects. A slot may end when its answer is given, and its end is a turn of its
+// own; so no slot is given back while a turn is on.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/net/now.h"
 #include "actors/objects/object_store.h"
+#include "runtime/base/mutex.h"
 
 namespace troupe::actors {
 
@@ -15,14 +24,12 @@ store::Value InlineOf(std::uint16_t flags, std::string_view bytes);
 /// What gives an object the answer of its slot, once that has it.
 std::unique_ptr<Completion> EndOf(ObjectStore& store, Slot* slot, const store::ObjectId& id);
 
-/// Gives a result its slot, as `then` says.
-void Conclude(Completions& completions, Slot* slot, std::uint16_t flags, std::string_view body, ResultThen& then);
-
-class ObjectStore::Turn {
+class ABSL_SCOPED_LOCKABLE ObjectStore::Turn {
  public:
-  explicit Turn(ObjectStore& store) : store_(store), lock_(store.mutex_) {}
-  /// Answers are given without the lock: a slot may end with that.
-  ~Turn();
+  explicit Turn(ObjectStore& store) ABSL_EXCLUSIVE_LOCK_FUNCTION(store.mutex_) : store_(store) {
+    store_.mutex_.Lock();
+  }
+  ~Turn() ABSL_UNLOCK_FUNCTION();
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
@@ -41,7 +48,6 @@ class ObjectStore::Turn {
 
  private:
   ObjectStore& store_;
-  std::unique_lock<std::mutex> lock_;
 };
 
 }  // namespace troupe::actors

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "actors/bulk/bulk_session.h"
+#include "actors/bulk/remote_results.h"
 #include "actors/server/caller_connection.h"
 #include "bindings/values/errors.h"
 #include "bindings/values/pickle.h"
@@ -112,8 +113,8 @@ bool OfferResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   const std::optional<store::Writing> writing = std::exchange(outgoing->writing, {});
   const std::string_view bytes = writing ? std::string_view() : reply.view().substr(actors::kFrameHeadBytes);
   to.peer.Keep(to.sequence,
-               actors::ObjectStore::Current()->OfferResult(writing ? &*writing : nullptr, bytes,
-                                                           std::move(outgoing->held), bulk_session, &body));
+               actors::OfferResult(*actors::ObjectStore::Current(), writing ? &*writing : nullptr,
+                                   bytes, std::move(outgoing->held), bulk_session, &body));
   reply.Truncate(actors::kFrameHeadBytes);
   reply.Append(body.data(), body.size());
   return true;

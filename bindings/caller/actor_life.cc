@@ -58,7 +58,8 @@ nb::object LendLife(nb::handle life) {
 
 nb::object BorrowLife(const nb::tuple& names) {
   actors::ObjectStore* const store = actors::ObjectStore::Existing();
-  actors::SlotHold slot(store != nullptr ? BorrowNamed(*store, names.ptr()) : nullptr);
+  actors::SlotHold slot =
+      store != nullptr ? BorrowNamed(*store, names.ptr()) : actors::SlotHold();
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   const std::optional<store::ObjectId> id = slot.get() != nullptr ? store->NameOf(slot.get()) : std::nullopt;
   return id && store::IsLife(*id) ? NewRefOf(slot.Take()) : nb::none();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "actors/net/now.h"
 #include "actors/net/process_revocations.h"
 #include "bindings/control/control_convert.h"
 #include "bindings/support/gil.h"
@@ -250,9 +251,10 @@ nb::list ControlObject::NextPushes() {
 void ControlObject::Close() {
   const GilReleased released;
   client_->Close();
-  const auto until = std::chrono::steady_clock::now() + kLeaveLimit;
+  const Instant until = actors::Now() + kLeaveLimit;
   MutexLock lock(waits_mutex_);
-  while (waits_ != 0 && waits_over_.WaitUntil(waits_mutex_, until)) {
+  for (Instant now = actors::Now(); waits_ != 0 && now < until; now = actors::Now()) {
+    waits_over_.WaitFor(waits_mutex_, until - now);
   }
 }
 

@@ -34,10 +34,10 @@ PyObject* NewBytes(std::string_view bytes) {
   return PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size()));
 }
 
-/// Its owner is asked for it. A slot with one reference for the caller.
-actors::Slot* BorrowFromOwner(actors::ObjectStore& store, const store::ObjectId& id) {
+/// The slot of an object that its owner is asked for.
+actors::SlotHold BorrowFromOwner(actors::ObjectStore& store, const store::ObjectId& id) {
   store.Receive(id.owner, {id});
-  actors::Slot* const slot = store.Borrow(id);
+  actors::SlotHold slot = store.Borrow(id);
   store.DropHandles({id});
   return slot;
 }
@@ -53,15 +53,15 @@ PyObject* RefByHand(PyObject*, PyObject* args) {
   }
   actors::ObjectStore* const store = Objects();
   if (store == nullptr) return nullptr;
-  actors::Slot* slot = store->Borrow(*id);
-  if (slot == nullptr && View(host) != os::BootId()) {
+  actors::SlotHold slot = store->Borrow(*id);
+  if (!slot && View(host) != os::BootId()) {
     RaiseRuntimeError(actors::kObjectLost,
                       "the Ref was pickled by its program on another host: its object is not to be had here\n"
                       "  pass the Ref in an argument or a result, and it is, wherever it comes");
     return nullptr;
   }
-  if (slot == nullptr && !(id->owner == store->self())) slot = BorrowFromOwner(*store, *id);
-  if (slot != nullptr) return NewRef(slot, nullptr, nullptr);
+  if (!slot && !(id->owner == store->self())) slot = BorrowFromOwner(*store, *id);
+  if (slot) return NewRef(slot.Take(), nullptr, nullptr);
   RaiseRuntimeError(actors::kObjectLost,
                     "the object is lost: this process owned it and pickled its Ref before a troupe.shutdown(), which let go of it");
   return nullptr;

@@ -31,8 +31,8 @@ std::optional<store::ObjectId> IdOf(PyObject* bytes) {
 
 PyObject* BorrowedRef(PyObject*, PyObject* args) {
   actors::ObjectStore* const store = Objects();
-  actors::Slot* const slot = store != nullptr ? BorrowNamed(*store, args) : nullptr;
-  if (slot != nullptr) return NewRef(slot, nullptr, nullptr);
+  actors::SlotHold slot = store != nullptr ? BorrowNamed(*store, args) : actors::SlotHold();
+  if (slot) return NewRef(slot.Take(), nullptr, nullptr);
   if (!PyErr_Occurred()) {
     RaiseRuntimeError(actors::kObjectLost,
                       "the object is lost: its Ref was pickled in a value that is gone, or is not this process's");
@@ -51,22 +51,17 @@ PyMethodDef borrowed_def = {"_borrowed_ref", BorrowedRef, METH_VARARGS, nullptr}
 
 NamedRefs::NamedRefs(const std::vector<store::ObjectId>& refs) : refs_(refs), before_(named_refs) { named_refs = this; }
 
-NamedRefs::~NamedRefs() {
-  named_refs = before_;
-  for (actors::Slot* const slot : slots_) {
-    if (slot != nullptr) slot->Release();
-  }
-}
+NamedRefs::~NamedRefs() { named_refs = before_; }
 
 const store::ObjectId* NamedRefs::At(Py_ssize_t index) {
   const bool named = named_refs != nullptr && index >= 0 && static_cast<std::size_t>(index) < named_refs->refs_.size();
   return named ? &named_refs->refs_[static_cast<std::size_t>(index)] : nullptr;
 }
 
-actors::Slot* NamedRefs::TakeSlot(actors::ObjectStore& store, Py_ssize_t index) {
-  if (At(index) == nullptr || named_refs->refs_.size() < kManyRefs) return nullptr;
+actors::SlotHold NamedRefs::TakeSlot(actors::ObjectStore& store, Py_ssize_t index) {
+  if (At(index) == nullptr || named_refs->refs_.size() < kManyRefs) return actors::SlotHold();
   if (!std::exchange(named_refs->borrowed_, true)) named_refs->slots_ = store.BorrowAll(named_refs->refs_);
-  return std::exchange(named_refs->slots_[static_cast<std::size_t>(index)], nullptr);
+  return std::move(named_refs->slots_[static_cast<std::size_t>(index)]);
 }
 
 PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs) {
@@ -78,19 +73,20 @@ PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actor
   return Py_BuildValue("(NnN)", name, index, NewName(id));
 }
 
-actors::Slot* BorrowNamed(actors::ObjectStore& store, PyObject* names) {
+actors::SlotHold BorrowNamed(actors::ObjectStore& store, PyObject* names) {
   PyObject* name = nullptr;
   Py_ssize_t index = -1;
   PyObject* theirs = nullptr;
-  if (!PyArg_ParseTuple(names, "S|nS", &name, &index, &theirs)) return nullptr;
+  if (!PyArg_ParseTuple(names, "S|nS", &name, &index, &theirs)) return actors::SlotHold();
   const std::optional<store::ObjectId> id = IdOf(name);
-  if (!id) return nullptr;
+  if (!id) return actors::SlotHold();
   const store::ObjectId* const here = NamedRefs::At(index);
-  actors::Slot* slot = here != nullptr && *here == *id ? NamedRefs::TakeSlot(store, index) : nullptr;
-  if (slot == nullptr) slot = store.Borrow(*id);
+  actors::SlotHold slot;
+  if (here != nullptr && *here == *id) slot = NamedRefs::TakeSlot(store, index);
+  if (!slot) slot = store.Borrow(*id);
   const std::optional<store::ObjectId> lent = IdOf(theirs);
-  if (slot == nullptr && lent) slot = store.Borrow(*lent, &*id);
-  if (slot == nullptr && here != nullptr) slot = store.Borrow(*here, &*id);
+  if (!slot && lent) slot = store.Borrow(*lent, &*id);
+  if (!slot && here != nullptr) slot = store.Borrow(*here, &*id);
   return slot;
 }
 

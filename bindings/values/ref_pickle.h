@@ -5,6 +5,7 @@
 
 #include "actors/objects/object_handles.h"
 #include "actors/objects/object_store.h"
+#include "actors/slots/answer.h"
 #include "bindings/support/nanobind.h"
 #include "runtime/store/core/object_id.h"
 
@@ -18,9 +19,9 @@ PyObject* ReduceRef(PyObject* ref, PyObject*);
 /// What stands in a pickle for an object, as a tuple: its name between hosts, which it is of those that `refs` holds, and
 /// what this process calls it, if that is another name. `refs` takes the caller's handle over. nullptr: an error is set.
 PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs);
-/// Borrows the object that a tuple of TakeNamed stands for: a slot with one reference for the
-/// caller. nullptr: it is not known here, or an error is set.
-actors::Slot* BorrowNamed(actors::ObjectStore& store, PyObject* names);
+/// Borrows the object that a tuple of TakeNamed stands for. Empty: it is not known here, or an error
+/// is set.
+actors::SlotHold BorrowNamed(actors::ObjectStore& store, PyObject* names);
 
 /// While this lives, in this thread: what the n-th Ref that was taken out of the value that is being loaded stands for
 /// here. It is asked where the name in the pickle means nothing in this process: another process of this host has what
@@ -33,13 +34,13 @@ class NamedRefs {
   NamedRefs& operator=(const NamedRefs&) = delete;
   /// What this thread's innermost NamedRefs has for that Ref; nullptr: nothing.
   static const store::ObjectId* At(Py_ssize_t index);
-  /// The slot of what At returns, with a reference for the caller; nullptr: there is none. Where
-  /// there are many, the first call borrows them all at once.
-  static actors::Slot* TakeSlot(actors::ObjectStore& store, Py_ssize_t index);
+  /// The slot of what At(index) names. Where there are many, the first call borrows them all at
+  /// once. Empty: there is none, or it was taken.
+  static actors::SlotHold TakeSlot(actors::ObjectStore& store, Py_ssize_t index);
 
  private:
   const std::vector<store::ObjectId>& refs_;
-  std::vector<actors::Slot*> slots_;  // one reference each, until it is taken
+  std::vector<actors::SlotHold> slots_;  // each until it is taken
   bool borrowed_ = false;
   NamedRefs* const before_;
 };

@@ -361,7 +361,7 @@ TEST_F(BulkLinkTest, WhatStandsForALifeIsOneAndIsNeverAskedFor) {
   const store::ObjectId here = Store().TakeRemote(name, source, &fresh);
   EXPECT_TRUE(fresh && store::IsLife(here) && here.owner == Store().self());
   {
-    const SlotHold slot(Store().Borrow(name));
+    const SlotHold slot = Store().Borrow(name);
     ASSERT_NE(slot.get(), nullptr) << "by the name in the pickle";
     EXPECT_TRUE(slot.get()->done());
     EXPECT_EQ(Store().NameOf(slot.get()), here);
