@@ -85,7 +85,7 @@ void ServeIn(const std::string& path, int cpu, int ready) {
   (*server)->Serve(actor);
 }
 
-void Await(Slot* const* slots, std::size_t count, Channel& channel) {
+void Await(Answer* const* slots, std::size_t count, Channel& channel) {
   Host host;
   Channel* channels[] = {&channel};
   WaitRequest request;
@@ -97,7 +97,7 @@ void Await(Slot* const* slots, std::size_t count, Channel& channel) {
   if (CallReactor::Current().Wait(request, host) != WaitResult::kDone) Fail("no answer within 60 s of the wait's start");
 }
 
-Slot* Call(Channel& channel) {
+Answer* Call(Channel& channel) {
   for (;;) {
     char room_inside[256];
     ByteBuffer frame(room_inside, sizeof room_inside);
@@ -109,30 +109,30 @@ Slot* Call(Channel& channel) {
     Channel::Call call = channel.Issue(frame, kFlagNamed);
     if (call.issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
     if (call.issued != Channel::Issued::kFull) return call.answer.Take();
-    if (const SlotHold room = channel.WhenRoom()) {
-      Slot* const slot = room.get();
+    if (const AnswerRef room = channel.WhenRoom()) {
+      Answer* const slot = room.get();
       Await(&slot, 1, channel);
     }
   }
 }
 
-void Take(Slot* slot) {
+void Take(Answer* slot) {
   if (slot->bytes().find(kValue) != 0) Fail("a wrong answer: " + std::string(slot->bytes()));
   slot->Release();
 }
 
 /// Calls a second, made a window at a time: the next one before the answers of the last are awaited.
 double Pipelined(Channel& channel, int windows) {
-  std::array<std::vector<Slot*>, 2> slots = {std::vector<Slot*>(kWindow), std::vector<Slot*>(kWindow)};
+  std::array<std::vector<Answer*>, 2> slots = {std::vector<Answer*>(kWindow), std::vector<Answer*>(kWindow)};
   const Instant began = Now();
   for (int window = 0; window <= windows; ++window) {
     if (window < windows) {
-      for (Slot*& slot : slots[window % 2]) slot = Call(channel);
+      for (Answer*& slot : slots[window % 2]) slot = Call(channel);
     }
     if (window == 0) continue;
-    const std::vector<Slot*>& last = slots[(window - 1) % 2];
+    const std::vector<Answer*>& last = slots[(window - 1) % 2];
     Await(last.data(), last.size(), channel);
-    for (Slot* const slot : last) Take(slot);
+    for (Answer* const slot : last) Take(slot);
   }
   return windows * kWindow / Us(Now() - began) * 1e6;
 }
@@ -141,7 +141,7 @@ void Measure(Channel& channel, int calls, int pipelined) {
   std::vector<double> took;
   for (int i = -calls / 4; i < calls; ++i) {
     const Instant began = Now();
-    Slot* const slot = Call(channel);
+    Answer* const slot = Call(channel);
     Await(&slot, 1, channel);
     Take(slot);
     if (i >= 0) took.push_back(Us(Now() - began));

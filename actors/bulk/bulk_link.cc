@@ -208,7 +208,7 @@ BulkLink::Filled BulkLink::Fill(std::uint64_t round) {
   sent_ = 0;
   exchange_.AppendWords(out_);
   const auto given = [this](const store::ObjectId& id) { return exchange_.Gives(id); };
-  const bool told = refs_.Answer(round, out_, given);
+  const bool told = refs_.AnswerAsked(round, out_, given);
   std::vector<store::ObjectId> released;
   const bool dropped = exchange_.AppendDropped(round, out_, released);
   for (const store::ObjectId& id : released) results_.erase(id);

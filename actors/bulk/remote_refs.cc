@@ -16,14 +16,14 @@ constexpr std::size_t kWordsAtOnce = 1u << 20;  // bytes of words before those o
 /// more: a slot does not end before those who wait for it have heard.
 class ValueCame : public Completion {
  public:
-  ValueCame(Slot* slot, store::ObjectId name, RemoteRefs::Notify notify)
+  ValueCame(Answer* slot, store::ObjectId name, RemoteRefs::Notify notify)
       : slot_(slot), name_(name), notify_(std::move(notify)) {
     slot->AddReference();
   }
   void Run() override { notify_(name_); }
 
  private:
-  const SlotHold slot_;
+  const AnswerRef slot_;
   const store::ObjectId name_;
   const RemoteRefs::Notify notify_;
 };
@@ -127,7 +127,7 @@ std::shared_ptr<const void> RemoteRefs::ValueOf(const store::ObjectId& name, std
                                               store::ObjectId* object) const {
   const auto found = slots_.find(name);
   if (found == slots_.end() || !found->second.get()->done()) return nullptr;
-  Slot* const slot = found->second.get();
+  Answer* const slot = found->second.get();
   if ((slot->flags() & kFlagObjects) != 0) {
     const std::optional<store::ObjectId> id = ReadObjectId(slot->bytes());
     if (id) *object = *id;
@@ -139,12 +139,12 @@ std::shared_ptr<const void> RemoteRefs::ValueOf(const store::ObjectId& name, std
   }
   *bytes = slot->bytes();
   slot->AddReference();
-  return std::make_shared<SlotHold>(slot);
+  return std::make_shared<AnswerRef>(slot);
 }
 
 void RemoteRefs::Asked(const store::ObjectId& name) {
   if (!lent_.Want(name)) return;
-  Slot* const slot = slots_.at(name).get();
+  Answer* const slot = slots_.at(name).get();
   if (slot->done()) return Came(name);
   static_cast<void>(store_.completions().OnDone(slot, std::make_unique<ValueCame>(slot, name, notify_)));
 }
@@ -152,7 +152,7 @@ void RemoteRefs::Asked(const store::ObjectId& name) {
 void RemoteRefs::TellOf(const store::ObjectId& name, std::string& out) {
   const auto found = slots_.find(name);
   if (found == slots_.end() || !found->second.get()->done()) return;
-  const Slot* const slot = found->second.get();
+  const Answer* const slot = found->second.get();
   const std::vector<store::ObjectId> inside = store_.RemoteInsideOf(name);
   std::uint64_t bytes = std::max<std::uint64_t>(slot->bytes().size(), 1);
   if ((slot->flags() & kFlagObjects) != 0) {
@@ -214,7 +214,7 @@ void RemoteRefs::AnswerOne(const BulkFrame& ask, bool known, std::string& out) {
     return AppendBulkFrame(out, WordOf(BulkWord::kLeft, ask.id, ask.offset));
   }
   if (known && !lent_.Lends(ask.id)) {
-    SlotHold slot = lent_.full() ? SlotHold() : store_.Borrow(ask.id);
+    AnswerRef slot = lent_.full() ? AnswerRef() : store_.Borrow(ask.id);
     known = static_cast<bool>(slot);
     if (known) {
       slots_.emplace(ask.id, std::move(slot));

@@ -67,7 +67,7 @@ class RemoteRefs {
   /// Answers what was asked. `given`: what else the other end may have. False: the first of it was not given in this
   /// round, and may have been in one that has begun.
   template <class Given>
-  bool Answer(std::uint64_t round, std::string& out, Given given) {
+  bool AnswerAsked(std::uint64_t round, std::string& out, Given given) {
     while (!asked_.empty()) {
       const BulkFrame ask = asked_.front();
       const bool known = ask.word == BulkWord::kLetGo || Gives(ask.id) || given(ask.id);
@@ -106,7 +106,7 @@ class RemoteRefs {
   RemoteHeld held_;
   std::multimap<store::ObjectId, std::shared_ptr<Taking>> taking_;  // by what the other end has not answered
   RemoteLent lent_;
-  std::map<store::ObjectId, SlotHold> slots_;  // by reference lent: what holds its object
+  std::map<store::ObjectId, AnswerRef> slots_;  // by reference lent: what holds its object
   std::map<store::ObjectId, std::shared_ptr<const std::string>> renamed_;  // values that name references, as the other end knows them
   std::deque<BulkFrame> asked_;
   Doubt doubt_;  // about the first of `asked_`

@@ -17,7 +17,7 @@ namespace troupe::actors {
 namespace {
 
 /// What an answer that does not come becomes; memory that is short keeps its own error.
-void AnswerMissing(Completions& completions, Slot* slot, std::uint64_t bytes, const Status& why,
+void AnswerMissing(Completions& completions, Answer* slot, std::uint64_t bytes, const Status& why,
                    ResultThen& then) {
   ByteBuffer body;
   const bool short_of_memory = ErrorCodeOf(why) == ErrorCode::kTooLarge;
@@ -93,7 +93,7 @@ bool Parse(std::string_view body, RemoteResult* result) {
 
 /// A reply that was taken apart, and whose value is awaited.
 struct Awaited {
-  SlotHold slot;
+  AnswerRef slot;
   ResultThen then;
   std::uint64_t bytes = 0;
   std::string value;  // of one that came in the frame
@@ -103,7 +103,7 @@ struct Awaited {
 void FinishRemote(ObjectStore& store, Awaited& awaited, const store::Writing* writing,
                   const std::vector<store::ObjectId>& contained) {
   if (writing == nullptr) store.NameAsHere(&awaited.value);
-  Slot* const slot = awaited.slot.get();
+  Answer* const slot = awaited.slot.get();
   const store::ObjectId here = store.Provide(slot, writing, awaited.value, contained);
   const std::uint16_t flags = writing != nullptr ? kFlagReply | kFlagObjects : kFlagReply;
   Conclude(store.completions(), slot, flags, writing != nullptr ? NameBytes(here) : awaited.value,
@@ -112,7 +112,7 @@ void FinishRemote(ObjectStore& store, Awaited& awaited, const store::Writing* wr
 
 }  // namespace
 
-ObjectStore::Took TakeRemoteResult(ObjectStore& store, Slot* slot, std::string_view body,
+ObjectStore::Took TakeRemoteResult(ObjectStore& store, Answer* slot, std::string_view body,
                                    const std::shared_ptr<BulkSession>& bulk_session, bool wanted,
                                    ResultThen then) {
   RemoteResult result;
@@ -124,7 +124,7 @@ ObjectStore::Took TakeRemoteResult(ObjectStore& store, Slot* slot, std::string_v
   }
   // What is posted is copied; the answer is given once.
   const auto shared = std::make_shared<Awaited>(
-      Awaited{SlotHold::Another(slot), std::move(then), result.bytes, std::move(result.value)});
+      Awaited{AnswerRef::Another(slot), std::move(then), result.bytes, std::move(result.value)});
   auto done = [&store, shared](StatusOr<store::Writing> writing,
                                const std::vector<store::ObjectId>& inside) {
     Awaited awaited = std::move(*shared);  // the slot is given back here

@@ -29,7 +29,7 @@ std::shared_ptr<ResultHold> OfferResult(ObjectStore& store, const store::Writing
 /// A reply with such a body has come for `slot`: it is answered, as `then` says, when the value is
 /// here or is known not to come. `wanted`: somebody may read it; else its maker is told that nobody
 /// does, and `then` is posted. Never kDone; kBad: the body is none, or there is no session.
-ObjectStore::Took TakeRemoteResult(ObjectStore& store, Slot* slot, std::string_view body,
+ObjectStore::Took TakeRemoteResult(ObjectStore& store, Answer* slot, std::string_view body,
                                    const std::shared_ptr<BulkSession>& bulk_session, bool wanted,
                                    ResultThen then = {});
 

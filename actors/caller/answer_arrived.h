@@ -19,14 +19,14 @@
 namespace troupe::actors {
 
 /// A result can be lost after its frame came, with the process that made it.
-inline bool LostOnTheWay(const Slot& slot) {
+inline bool LostOnTheWay(const Answer& slot) {
   return (slot.flags() & kFlagRuntimeError) != 0 &&
          ReadRuntimeError(slot.bytes()).code == kResultLost;
 }
 
 class AnswerArrived final : public Completion {
  public:
-  AnswerArrived(std::shared_ptr<CallObserver> observer, std::uint64_t channel, SlotHold slot)
+  AnswerArrived(std::shared_ptr<CallObserver> observer, std::uint64_t channel, AnswerRef slot)
       : observer_(std::move(observer)), channel_(channel), slot_(std::move(slot)) {}
   void Run() override { Tell(LostOnTheWay(*slot_)); }
   /// Once.
@@ -40,7 +40,7 @@ class AnswerArrived final : public Completion {
  private:
   const std::shared_ptr<CallObserver> observer_;
   const std::uint64_t channel_;
-  SlotHold slot_;
+  AnswerRef slot_;
 };
 
 }  // namespace troupe::actors

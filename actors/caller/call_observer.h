@@ -13,7 +13,7 @@ struct ObservedAnswer {
   /// What became of a call that its process did not answer; kNo: it did.
   enum class Lost : std::uint8_t { kNo, kNotSent, kMaybeExecuted };
 
-  SlotHold slot;  // filled, not finished
+  AnswerRef slot;  // filled, not finished
   Lost lost;
 };
 

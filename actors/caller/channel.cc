@@ -9,10 +9,10 @@
 
 namespace troupe::actors {
 
-SlotHold Channel::NewSlotLocked(std::shared_ptr<ItemStream> items) {
+AnswerRef Channel::NewSlotLocked(std::shared_ptr<ItemStream> items) {
   const std::uint64_t sequence = ring_.next_sequence();
   items_.Add(sequence, std::move(items));
-  return SlotHold(Slot::New(id_ << 40 | sequence));
+  return AnswerRef(Answer::New(id_ << 40 | sequence));
 }
 
 bool Channel::FullLocked() const {
@@ -21,10 +21,10 @@ bool Channel::FullLocked() const {
                   : CallerFlow::Full(window.unsent_bytes(), window.kept_bytes(), ring_.size());
 }
 
-bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
+bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Answer* slot) {
   SendWindow& window = session_.window();
   const std::size_t outstanding = ring_.size();
-  const std::uint64_t sequence = ring_.Put(SlotHold::Another(slot));
+  const std::uint64_t sequence = ring_.Put(AnswerRef::Another(slot));
   SealFrame(frame, flags, sequence, session_.TakeAck());
   window.Append(frame.view());
   slot->end_offset = window.end_offset();
@@ -39,12 +39,12 @@ bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
   return stream_.attached() && CallerFlow::Drain(outstanding, window.unsent_bytes() != 0);
 }
 
-bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
+bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Answer* slot) {
   switch (fates_.Arrives(ring_.size() < CallerFlow::kOutstandingMax)) {
     case CallFates::Arrival::kSend:
       return QueueLocked(frame, flags, slot);
     case CallFates::Arrival::kWait:
-      ring_.Put(SlotHold::Another(slot));
+      ring_.Put(AnswerRef::Another(slot));
       slot->end_offset = CallFates::kNeverSent;
       return false;
     case CallFates::Arrival::kTell:
@@ -53,7 +53,7 @@ bool Channel::IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot) {
   const CallFates::Fate fate = fates_.OfNewCall();
   slot->Fill(fate.flags, fate.body);
   items_.End(SequenceOf(slot), slot->flags(), slot->bytes(), &finished_);
-  FinishInto(SlotHold::Another(slot), &finished_);
+  FinishInto(AnswerRef::Another(slot), &finished_);
   return false;
 }
 
@@ -62,10 +62,10 @@ Channel::Call Channel::Issue(ByteBuffer& frame, std::uint16_t flags,
   MutexLock lock(mutex_);
   if (OutstandingLocked() >= options_.outstanding_max) return {Issued::kTooMany, {}};
   if (fates_.open() && FullLocked()) return {Issued::kFull, {}};
-  SlotHold answer = NewSlotLocked(std::move(items));
+  AnswerRef answer = NewSlotLocked(std::move(items));
   const bool drain = IssueLocked(frame, flags, answer.get());
   if (!finished_.empty()) {
-    SlotList finished;
+    AnswerList finished;
     finished.swap(finished_);
     lock.Unlock();
     NotifyFinished(finished, false);
@@ -73,7 +73,7 @@ Channel::Call Channel::Issue(ByteBuffer& frame, std::uint16_t flags,
   return {drain ? Issued::kOkDrain : Issued::kOk, std::move(answer)};
 }
 
-Channel::Issued Channel::IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+Channel::Issued Channel::IssueInto(ByteBuffer& frame, std::uint16_t flags, Answer* answer,
                                    std::shared_ptr<ItemStream> items) {
   MutexLock lock(mutex_);
   if (!fates_.open()) return Issued::kEnded;
@@ -85,35 +85,35 @@ Channel::Issued Channel::IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot*
   return Issued::kOk;
 }
 
-void Channel::Taken(const Slot* answer, std::uint64_t items) {
+void Channel::Taken(const Answer* answer, std::uint64_t items) {
   Tell(ControlKind::kTaken, answer, items);
 }
 
-void Channel::Cancel(const Slot* answer, bool recursive) {
+void Channel::Cancel(const Answer* answer, bool recursive) {
   PendingCalls* const waiting = line();
   if (waiting != nullptr && waiting->Cancel(answer)) return;
   Tell(ControlKind::kCancel, answer, recursive ? 1 : 0);
 }
 
 void Channel::CancelStartedBy(std::uint64_t call) {
-  SlotList made;
-  const auto look = [&](Slot* slot) {
-    if (slot->started_by() == call) made.push_back(SlotHold::Another(slot));
+  AnswerList made;
+  const auto look = [&](Answer* slot) {
+    if (slot->started_by() == call) made.push_back(AnswerRef::Another(slot));
   };
   if (PendingCalls* const waiting = line()) waiting->ForEach(look);
   const auto unsent = static_cast<std::ptrdiff_t>(made.size());
   {
     MutexLock lock(mutex_);
-    ring_.ForEach([&](const SlotHold& slot) { look(slot.get()); });
+    ring_.ForEach([&](const AnswerRef& slot) { look(slot.get()); });
   }
   // The newest first: what runs hears of it last, so that nothing behind it begins because it is
   // over.
   std::reverse(made.begin() + unsent, made.end());
-  for (const SlotHold& slot : made) Cancel(slot.get(), /*recursive=*/true);
+  for (const AnswerRef& slot : made) Cancel(slot.get(), /*recursive=*/true);
 }
 
-void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
-  SlotList finished;
+void Channel::Tell(ControlKind kind, const Answer* answer, std::uint64_t count) {
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     const bool ours = answer->call() >> 40 == id_;  // not an item's
@@ -125,21 +125,21 @@ void Channel::Tell(ControlKind kind, const Slot* answer, std::uint64_t count) {
   NotifyFinished(finished, false);
 }
 
-SlotHold Channel::WhenRoom() {
+AnswerRef Channel::WhenRoom() {
   MutexLock lock(mutex_);
   if (!fates_.open() || HasRoomLocked()) return {};
   return AwaitRoomLocked(/*idle=*/false);
 }
 
-SlotHold Channel::WhenIdle() {
+AnswerRef Channel::WhenIdle() {
   MutexLock lock(mutex_);
   if (!fates_.open() || OutstandingLocked() == 0) return {};
   return AwaitRoomLocked(/*idle=*/true);
 }
 
-SlotHold Channel::AwaitRoomLocked(bool idle) {
-  SlotHold slot(Slot::New(0));
-  room_waiters_.push_back({SlotHold::Another(slot.get()), idle});
+AnswerRef Channel::AwaitRoomLocked(bool idle) {
+  AnswerRef slot(Answer::New(0));
+  room_waiters_.push_back({AnswerRef::Another(slot.get()), idle});
   return slot;
 }
 
@@ -164,7 +164,7 @@ void Channel::OpenRoomLocked() {
   }
 }
 
-void Channel::NotifyFinished(const SlotList& finished, bool as_leader) {
+void Channel::NotifyFinished(const AnswerList& finished, bool as_leader) {
   reactor_.NotifyAll(finished, as_leader);
 }
 
@@ -179,7 +179,7 @@ void Channel::TellObserver(bool as_leader) {
 }
 
 void Channel::Flush() {
-  SlotList finished;
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     reactor_knows_.stranded = false;

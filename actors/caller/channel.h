@@ -94,17 +94,17 @@ class Channel final : public PendingTarget,
   };
   struct Call {
     Issued issued;
-    SlotHold answer;  // of kOk and kOkDrain
+    AnswerRef answer;  // of kOk and kOkDrain
   };
   /// Queues a call. `frame` starts with kFrameHeadBytes of room, then the body; it is sealed here.
   /// `items` gets what comes before the answer.
   Call Issue(ByteBuffer& frame, std::uint16_t flags, std::shared_ptr<ItemStream> items = nullptr);
   /// Queues a call whose answer its caller has made; for a channel with an observer.
-  Issued IssueInto(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+  Issued IssueInto(ByteBuffer& frame, std::uint16_t flags, Answer* answer,
                    std::shared_ptr<ItemStream> items = nullptr);
   /// A call of the channel's line, with the answer that its caller has. It is taken whatever there
   /// is room for, and answered at once where the channel is over.
-  void IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+  void IssueKept(ByteBuffer& frame, std::uint16_t flags, Answer* answer,
                  std::shared_ptr<ItemStream> items) override;
   /// Where calls wait for their arguments; made when the first one does. `values` outlives the
   /// channel.
@@ -112,21 +112,21 @@ class Channel final : public PendingTarget,
   /// What Line made; nullptr: no call had to wait.
   PendingCalls* line() const { return line_seen_.load(std::memory_order_acquire); }
   /// An answer that is done when the channel has room, or can never have; none: it has now.
-  SlotHold WhenRoom() override;
+  AnswerRef WhenRoom() override;
   /// An answer that is done when every call has its own, or the connection has ended; none: no call
   /// is outstanding now.
-  SlotHold WhenIdle();
+  AnswerRef WhenIdle();
   /// What large values that a call names go over, unless the actor is on this host; nullptr: it is,
   /// or there is no descriptor left. Whether there is one is known before the call is issued.
   std::shared_ptr<BulkSession> Bulk() override;
 
   /// Of the call with this answer: how many of its items are taken, in all.
-  void Taken(const Slot* answer, std::uint64_t items) override;
+  void Taken(const Answer* answer, std::uint64_t items) override;
   /// It is not wanted any more, nor (`recursive`) what it started. Nothing is promised: its answer
   /// comes in any case, if only to say that it was cancelled.
-  void Cancel(const Slot* answer, bool recursive = false);
+  void Cancel(const Answer* answer, bool recursive = false);
   /// Cancels, recursively, all calls without an answer that the call of that number made
-  /// (Slot::started_by).
+  /// (Answer::started_by).
   void CancelStartedBy(std::uint64_t call);
   /// Writes what the socket takes. Any thread.
   void Flush() override;
@@ -162,7 +162,7 @@ class Channel final : public PendingTarget,
 
  private:
   static constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << 40) - 1;
-  static std::uint64_t SequenceOf(const Slot* slot) { return slot->call() & kSequenceMask; }
+  static std::uint64_t SequenceOf(const Answer* slot) { return slot->call() & kSequenceMask; }
 
   Channel(CallReactor& reactor, ChannelOptions options);
 
@@ -177,20 +177,20 @@ class Channel final : public PendingTarget,
   void ExpectLocked(bool expect) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Calls out (channel.cc).
-  SlotHold NewSlotLocked(std::shared_ptr<ItemStream> items) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  AnswerRef NewSlotLocked(std::shared_ptr<ItemStream> items) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// A call with this slot, whatever there is room for. True: replies should be read.
-  bool IssueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot)
+  bool IssueLocked(ByteBuffer& frame, std::uint16_t flags, Answer* slot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Seals and queues the frame of the call that `slot` answers. True: replies should be read.
-  bool QueueLocked(ByteBuffer& frame, std::uint16_t flags, Slot* slot)
+  bool QueueLocked(ByteBuffer& frame, std::uint16_t flags, Answer* slot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Tell(ControlKind kind, const Slot* answer, std::uint64_t count);
+  void Tell(ControlKind kind, const Answer* answer, std::uint64_t count);
   void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ArmWritesLocked(bool on) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool FullLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoomLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::size_t OutstandingLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  SlotHold AwaitRoomLocked(bool idle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  AnswerRef AwaitRoomLocked(bool idle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OpenRoomLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Answers in; of who leads the reactor (channel.cc, channel_results.cc).
@@ -201,17 +201,17 @@ class Channel final : public PendingTarget,
   bool TakeControlLocked(const Frame& frame, std::string* why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeItemLocked(const Frame& frame, std::string* why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool TakeResultLocked(SlotHold slot, const Frame& frame, std::string* why)
+  bool TakeResultLocked(AnswerRef slot, const Frame& frame, std::string* why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool TakeObservedResultLocked(SlotHold slot, const Frame& frame, std::string* why)
+  bool TakeObservedResultLocked(AnswerRef slot, const Frame& frame, std::string* why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FillBadResult(Slot& slot, std::string* why);
+  void FillBadResult(Answer& slot, std::string* why);
   /// It is filled: those who wait for it, or the observer, are to hear of it.
-  void FinishLocked(SlotHold slot, std::uint64_t sequence, ObservedAnswer::Lost lost)
+  void FinishLocked(AnswerRef slot, std::uint64_t sequence, ObservedAnswer::Lost lost)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Values in memory (channel_objects.cc).
-  ObjectStore::Took TakeObjectLocked(Slot* slot, std::string_view body, bool wanted,
+  ObjectStore::Took TakeObjectLocked(Answer* slot, std::string_view body, bool wanted,
                                      ObjectStore::Then then) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   BulkSession* BulkSessionLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginBulkSessionLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -224,13 +224,13 @@ class Channel final : public PendingTarget,
   void EndLineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Tells those who wait for what was finished under the lock.
-  void NotifyFinished(const SlotList& finished, bool as_leader) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NotifyFinished(const AnswerList& finished, bool as_leader) ABSL_LOCKS_EXCLUDED(mutex_);
   /// Where answers are made or read, and nowhere else: the observer may hold a lock of its own when
   /// it flushes.
   void TellObserver(bool as_leader) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct RoomWaiter {
-    SlotHold slot;
+    AnswerRef slot;
     bool idle;  // of WhenIdle
   };
   struct ReactorKnows {
@@ -249,7 +249,7 @@ class Channel final : public PendingTarget,
   Mutex mutex_;
   ActorRoute route_ ABSL_GUARDED_BY(mutex_);
   CallFates fates_ ABSL_GUARDED_BY(mutex_);
-  SlotRing<SlotHold> ring_ ABSL_GUARDED_BY(mutex_);  // calls without an answer
+  SlotRing<AnswerRef> ring_ ABSL_GUARDED_BY(mutex_);  // calls without an answer
   ItemTable items_ ABSL_GUARDED_BY(mutex_);
   CallerSession session_ ABSL_GUARDED_BY(mutex_);
   std::size_t unflushed_frames_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -257,7 +257,7 @@ class Channel final : public PendingTarget,
   std::shared_ptr<BulkSession> bulk_session_ ABSL_GUARDED_BY(mutex_);  // once a large value came up
   std::shared_ptr<PendingCalls> line_ ABSL_GUARDED_BY(mutex_);  // once a call had to wait; set once
   std::vector<RoomWaiter> room_waiters_ ABSL_GUARDED_BY(mutex_);
-  SlotList finished_ ABSL_GUARDED_BY(mutex_);  // done, with waiters to notify
+  AnswerList finished_ ABSL_GUARDED_BY(mutex_);  // done, with waiters to notify
   std::vector<ObservedAnswer> observed_ ABSL_GUARDED_BY(mutex_);  // for the observer
   std::unique_ptr<Completion> on_disconnect_ ABSL_GUARDED_BY(mutex_);
 };

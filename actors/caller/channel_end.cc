@@ -28,7 +28,7 @@ void Channel::EndLocked(std::string_view reason) {
 
 void Channel::FailLocked(std::string_view text) {
   if (!fates_.Finish(text)) return;
-  while (SlotHold slot = ring_.TakeFront()) {
+  while (AnswerRef slot = ring_.TakeFront()) {
     const CallFates::Fate fate = fates_.OfCall(slot->end_offset);
     slot->Fill(fate.flags, fate.body);
     const std::uint64_t sequence = SequenceOf(slot.get());
@@ -46,7 +46,7 @@ void Channel::Fail(ErrorCode code, const std::string& text) {
 
 void Channel::FailWith(std::uint16_t flags, std::string_view body) {
   reactor_.Drain(*this);  // answers that arrived before the verdict still count
-  SlotList finished;
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     EndLocked("the actor is gone");
@@ -61,7 +61,7 @@ void Channel::FailWith(std::uint16_t flags, std::string_view body) {
 
 void Channel::Lose(const std::string& why) {
   reactor_.Drain(*this);
-  SlotList finished;
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     EndLocked(why);
@@ -85,7 +85,7 @@ void Channel::OnDisconnect(std::unique_ptr<Completion> completion) {
 void Channel::Close() {
   Flush();
   std::unique_ptr<Completion> unused;
-  SlotList finished;
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     unused.swap(on_disconnect_);
@@ -103,7 +103,7 @@ void Channel::Close() {
 }
 
 void Channel::GraceExpired() {
-  SlotList finished;
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     if (!fates_.undecided()) return;

@@ -30,7 +30,7 @@ void Channel::BeginBulkSessionLocked() {
 
 /// A result that is not in its frame comes for this slot. `wanted`: somebody may read it. `then`:
 /// see ObjectStore.
-ObjectStore::Took Channel::TakeObjectLocked(Slot* slot, std::string_view body, bool wanted,
+ObjectStore::Took Channel::TakeObjectLocked(Answer* slot, std::string_view body, bool wanted,
                                             ObjectStore::Then then) {
   ObjectStore* const objects = ObjectStore::Existing();
   if (objects == nullptr) return ObjectStore::Took::kBad;

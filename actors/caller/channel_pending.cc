@@ -26,9 +26,9 @@ PendingCalls& Channel::Line(const ArgumentCodec& values) {
   return *line_;
 }
 
-void Channel::IssueKept(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+void Channel::IssueKept(ByteBuffer& frame, std::uint16_t flags, Answer* answer,
                         std::shared_ptr<ItemStream> items) {
-  SlotList finished;
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     line_->Taken();

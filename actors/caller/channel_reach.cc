@@ -81,7 +81,7 @@ bool Channel::WantsConnection() {
 }
 
 void Channel::LoseActor() {
-  SlotList finished;
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     EndLocked(route_.lost_reason());
@@ -109,7 +109,7 @@ void Channel::BeginLocked(CallStream stream) {
 }
 
 void Channel::Attach(CallStream stream) {
-  SlotList finished;
+  AnswerList finished;
   Status watched;
   {
     MutexLock lock(mutex_);
@@ -141,7 +141,7 @@ bool Channel::LoseLocked(const std::string& reason) {
 }
 
 void Channel::GiveUp(const Status& why) {
-  SlotList finished;
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     if (!fates_.open()) return;

@@ -25,7 +25,7 @@ bool Channel::Read() {
   } else {
     why = stream_.WhyEnded(got);
   }
-  SlotList finished;
+  AnswerList finished;
   {
     MutexLock lock(mutex_);
     if (!good || !LoseLocked(why)) {
@@ -40,7 +40,7 @@ bool Channel::Read() {
 }
 
 bool Channel::TakeReplies(std::string* why) {
-  SlotList finished;
+  AnswerList finished;
   bool good;
   {
     MutexLock lock(mutex_);
@@ -99,7 +99,7 @@ bool Channel::TakeReplyLocked(const Frame& frame, std::uint64_t* calls_received,
   }
   *calls_received = std::max(*calls_received, frame.head.ack);
   if ((flags & kFlagItem) != 0) return TakeItemLocked(frame, why);
-  SlotHold slot = ring_.Take(frame.head.sequence);
+  AnswerRef slot = ring_.Take(frame.head.sequence);
   if (slot == nullptr) {
     *why = absl::StrFormat("a reply to call %u, which is not outstanding", frame.head.sequence);
     return false;
@@ -124,7 +124,7 @@ bool Channel::TakeReplyLocked(const Frame& frame, std::uint64_t* calls_received,
   return true;
 }
 
-void Channel::FinishLocked(SlotHold slot, std::uint64_t sequence, ObservedAnswer::Lost lost) {
+void Channel::FinishLocked(AnswerRef slot, std::uint64_t sequence, ObservedAnswer::Lost lost) {
   if (options_.observer != nullptr) {
     items_.Forget(sequence);
     observed_.push_back({std::move(slot), lost});
@@ -156,7 +156,7 @@ bool Channel::TakeControlLocked(const Frame& frame, std::string* why) {
 }
 
 /// The actor named no memory where it had to: the call's answer is an error that says so.
-void Channel::FillBadResult(Slot& slot, std::string* why) {
+void Channel::FillBadResult(Answer& slot, std::string* why) {
   *why = kBadResult;
   ByteBuffer body;
   AppendRuntimeError(body, ErrorCode::kInternal, options_.description + " sent " + *why);
@@ -164,7 +164,7 @@ void Channel::FillBadResult(Slot& slot, std::string* why) {
 }
 
 /// The value lies in the actor's memory. It becomes this process's also where nobody wants it.
-bool Channel::TakeResultLocked(SlotHold slot, const Frame& frame, std::string* why) {
+bool Channel::TakeResultLocked(AnswerRef slot, const Frame& frame, std::string* why) {
   ObjectStore::Took took = ObjectStore::Took::kBad;
   if (frame.head.flags == (kFlagReply | kFlagObjects)) {
     took = TakeObjectLocked(slot.get(), frame.body, /*wanted=*/!slot->Abandoned(), {});
@@ -176,11 +176,11 @@ bool Channel::TakeResultLocked(SlotHold slot, const Frame& frame, std::string* w
 }
 
 /// TakeResultLocked where there is an observer, which hears of the value when it can be read.
-bool Channel::TakeObservedResultLocked(SlotHold slot, const Frame& frame, std::string* why) {
+bool Channel::TakeObservedResultLocked(AnswerRef slot, const Frame& frame, std::string* why) {
   ObjectStore::Took took = ObjectStore::Took::kBad;
   if (frame.head.flags == (kFlagReply | kFlagObjects)) {
-    Slot* const filled = slot.get();
-    auto arrived = std::make_unique<AnswerArrived>(options_.observer, id_, SlotHold::Another(filled));
+    Answer* const filled = slot.get();
+    auto arrived = std::make_unique<AnswerArrived>(options_.observer, id_, AnswerRef::Another(filled));
     took = TakeObjectLocked(filled, frame.body, /*wanted=*/true,
                             {std::move(arrived), /*fills_only=*/true});
   }
@@ -194,7 +194,7 @@ bool Channel::TakeObservedResultLocked(SlotHold slot, const Frame& frame, std::s
 }
 
 bool Channel::TakeItemLocked(const Frame& frame, std::string* why) {
-  const auto take = [this](Slot* slot, std::string_view body, bool wanted, ObjectStore::Then then) {
+  const auto take = [this](Answer* slot, std::string_view body, bool wanted, ObjectStore::Then then) {
     mutex_.AssertHeld();
     return TakeObjectLocked(slot, body, wanted, std::move(then));
   };

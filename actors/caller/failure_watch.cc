@@ -6,11 +6,11 @@
 
 namespace troupe::actors {
 
-void FailureWatch::Hang(Slot* slot) {
+void FailureWatch::Hang(Answer* slot) {
   TROUPE_CHECK(hung_.size() < hung_.capacity(), "a FailureWatch hangs on more slots than it has room for");
   if (!slot->done()) {
     Hung& hung = hung_.emplace_back();
-    hung.slot = SlotHold::Another(slot);
+    hung.slot = AnswerRef::Another(slot);
     hung.node.failures = this;
     LinkNode(slot, hung.node);
     if (slot->WatchFailure()) return;
@@ -18,7 +18,7 @@ void FailureWatch::Hang(Slot* slot) {
   if (slot->failed()) Meet();
 }
 
-bool FailureWatch::UnhangSome(std::size_t most, SlotList* loose) {
+bool FailureWatch::UnhangSome(std::size_t most, AnswerList* loose) {
   for (; most > 0 && !hung_.empty(); --most) {
     UnlinkNode(hung_.back().slot.get(), hung_.back().node);
     loose->push_back(std::move(hung_.back().slot));

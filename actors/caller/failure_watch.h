@@ -5,7 +5,7 @@
 //   FW-3  It hangs there over any number of waits that follow each other (WaitProgress attaches it to its thread), and keeps
 //         what it hangs on.
 //
-// Lies on the stack of the thread that waits. All but `met` is under the reactor's mutex, as all of Slot::waiters.
+// Lies on the stack of the thread that waits. All but `met` is under the reactor's mutex, as all of Answer::waiters.
 #pragma once
 
 #include <atomic>
@@ -25,9 +25,9 @@ class FailureWatch {
 
   /// Makes room for so many slots: before the first Hang.
   void Reserve(std::size_t count) { hung_.reserve(count); }
-  void Hang(Slot* slot);
+  void Hang(Answer* slot);
   /// Takes back up to `most` slots into `loose`, which is to end without the mutex. False: nothing is left.
-  bool UnhangSome(std::size_t most, SlotList* loose);
+  bool UnhangSome(std::size_t most, AnswerList* loose);
   /// The thread that waits just now; nullptr: none does.
   void Attach(Waiter* waiter) { waiter_ = waiter; }
   /// Notes that one of the slots is an error. Returns whom to wake; nullptr: nobody.
@@ -39,7 +39,7 @@ class FailureWatch {
 
  private:
   struct Hung {
-    SlotHold slot;
+    AnswerRef slot;
     WaitNode node;
   };
   std::vector<Hung> hung_;  // never grows beyond what was reserved: nodes stay where they are

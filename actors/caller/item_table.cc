@@ -26,13 +26,13 @@ struct ItemTable::Arriving {
 class ItemTable::ItemArrived : public Completion {
  public:
   /// No `slot`: nobody wants the item.
-  ItemArrived(std::shared_ptr<Arriving> items, SlotHold slot)
+  ItemArrived(std::shared_ptr<Arriving> items, AnswerRef slot)
       : items_(std::move(items)), slot_(std::move(slot)) {
     MutexLock lock(items_->mutex);
     ++items_->missing;
   }
   ~ItemArrived() override {
-    slot_ = SlotHold();
+    slot_ = AnswerRef();
     std::unique_ptr<AnswerArrived> then;
     bool lost = false;
     {
@@ -44,7 +44,7 @@ class ItemTable::ItemArrived : public Completion {
   }
   void Run() override {
     if (slot_ == nullptr) return;
-    SlotList finished;
+    AnswerList finished;
     if (LostOnTheWay(*slot_)) {
       items_->stream->Lost(slot_.get(), &finished);
       MutexLock lock(items_->mutex);
@@ -57,11 +57,11 @@ class ItemTable::ItemArrived : public Completion {
 
  private:
   const std::shared_ptr<Arriving> items_;
-  SlotHold slot_;
+  AnswerRef slot_;
 };
 
 void ItemTable::End(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes,
-                    SlotList* finished) {
+                    AnswerList* finished) {
   const auto found = streams_.find(sequence);
   if (found == streams_.end()) return;
   found->second->End(flags, bytes, finished);
@@ -73,7 +73,7 @@ void ItemTable::Forget(std::uint64_t sequence) {
   arriving_.erase(sequence);
 }
 
-std::optional<ObservedAnswer::Lost> ItemTable::AfterItems(std::uint64_t sequence, SlotHold& slot) {
+std::optional<ObservedAnswer::Lost> ItemTable::AfterItems(std::uint64_t sequence, AnswerRef& slot) {
   const auto found = arriving_.find(sequence);
   if (found == arriving_.end()) return ObservedAnswer::Lost::kNo;
   const std::shared_ptr<Arriving> arriving = std::move(found->second);
@@ -87,7 +87,7 @@ std::optional<ObservedAnswer::Lost> ItemTable::AfterItems(std::uint64_t sequence
 }
 
 bool ItemTable::Take(const Frame& frame, bool under_way, TakeObject take_object,
-                     SlotList* finished, std::string* why) {
+                     AnswerList* finished, std::string* why) {
   const auto found = streams_.find(frame.head.sequence);
   if (found == streams_.end() || !under_way) {
     *why = absl::StrFormat("an item for call %u, which expects none", frame.head.sequence);
@@ -110,10 +110,10 @@ bool ItemTable::Take(const Frame& frame, bool under_way, TakeObject take_object,
   }
   bool good = true;
   bool wanted = true;
-  const auto fill = [&](Slot* slot) {
+  const auto fill = [&](Answer* slot) {
     ObjectStore::Then then;
     if (arriving != nullptr) {
-      SlotHold told = wanted ? SlotHold::Another(slot) : SlotHold();
+      AnswerRef told = wanted ? AnswerRef::Another(slot) : AnswerRef();
       auto arrived = std::make_unique<ItemArrived>(arriving, std::move(told));
       then = {std::move(arrived), /*fills_only=*/wanted};
     }
@@ -123,7 +123,7 @@ bool ItemTable::Take(const Frame& frame, bool under_way, TakeObject take_object,
   };
   if (!found->second->PutBy(*bytes, fill, finished)) {
     wanted = false;
-    const SlotHold nobody(Slot::New(Completions::Current().NextLocalId()));
+    const AnswerRef nobody(Answer::New(Completions::Current().NextLocalId()));
     fill(nobody.get());  // its memory is given back
   }
   if (!good) *why = kBadResult;

@@ -46,20 +46,20 @@ class ItemTable {
   }
   /// Fills a slot with a value in memory; `wanted`: somebody may read it. `then` is run as the
   /// store says (ObjectStore::Then).
-  using TakeObject = absl::FunctionRef<ObjectStore::Took(Slot* slot, std::string_view body,
+  using TakeObject = absl::FunctionRef<ObjectStore::Took(Answer* slot, std::string_view body,
                                                          bool wanted, ObjectStore::Then then)>;
   /// An item has come. `under_way`: its call has no answer yet. False: the frame is none that may
   /// come, and `*why` says it.
-  bool Take(const Frame& frame, bool under_way, TakeObject take_object, SlotList* finished,
+  bool Take(const Frame& frame, bool under_way, TakeObject take_object, AnswerList* finished,
             std::string* why);
   /// The call's last frame came, or nothing more will: its flags and bytes.
   void End(std::uint64_t sequence, std::uint16_t flags, std::string_view bytes,
-           SlotList* finished);
+           AnswerList* finished);
   /// The call is over for this channel; its stream is not, for its observer may make it again.
   void Forget(std::uint64_t sequence);
   /// The last frame of an observed call came. What to tell the observer now; nullopt: it is told
   /// when the items before it are here, and `slot` was taken for that.
-  std::optional<ObservedAnswer::Lost> AfterItems(std::uint64_t sequence, SlotHold& slot);
+  std::optional<ObservedAnswer::Lost> AfterItems(std::uint64_t sequence, AnswerRef& slot);
 
   /// Calls `look(sequence, stream)` for each call.
   template <class Look>

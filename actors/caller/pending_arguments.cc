@@ -29,14 +29,14 @@ store::ObjectId RemoteNameOf(const store::ObjectId& id) {
 
 class ArgumentDone : public Completion {
  public:
-  ArgumentDone(std::shared_ptr<ArgumentKeeper> keeper, std::uint64_t number, SlotHold answer)
+  ArgumentDone(std::shared_ptr<ArgumentKeeper> keeper, std::uint64_t number, AnswerRef answer)
       : keeper_(std::move(keeper)), number_(number), answer_(std::move(answer)) {}
   void Run() override { keeper_->ArgumentHere(number_, *answer_); }
 
  private:
   const std::shared_ptr<ArgumentKeeper> keeper_;
   const std::uint64_t number_;
-  const SlotHold answer_;
+  const AnswerRef answer_;
 };
 
 }  // namespace
@@ -44,15 +44,15 @@ class ArgumentDone : public Completion {
 PendingArguments::PendingArguments(std::vector<ArgumentToCome> to_come)
     : to_come_(std::move(to_come)), missing_(to_come_.size()) {}
 
-std::vector<SlotHold> PendingArguments::Answers() const {
-  std::vector<SlotHold> answers;
+std::vector<AnswerRef> PendingArguments::Answers() const {
+  std::vector<AnswerRef> answers;
   answers.reserve(to_come_.size());
   for (const ArgumentToCome& each : to_come_)
-    answers.push_back(SlotHold::Another(each.answer.get()));
+    answers.push_back(AnswerRef::Another(each.answer.get()));
   return answers;
 }
 
-PendingArguments::Came PendingArguments::Note(const Slot& answer) {
+PendingArguments::Came PendingArguments::Note(const Answer& answer) {
   if (answer.failed()) return Came::kFailed;
   return --missing_ == 0 ? Came::kAll : Came::kOthersMissing;
 }
@@ -81,15 +81,15 @@ PendingArguments::Filled PendingArguments::FillIn(PendingTarget::Place place, st
                                                                              : Filled::kTooLarge;
 }
 
-std::uint16_t FlagsOfFailedArgument(const Slot& argument) {
+std::uint16_t FlagsOfFailedArgument(const Answer& argument) {
   return kFlagReply | kFlagOfArgument | (argument.flags() & kErrorFlags);
 }
 
 void AwaitArguments(const std::shared_ptr<ArgumentKeeper>& keeper, std::uint64_t number,
-                    std::vector<SlotHold> answers) {
+                    std::vector<AnswerRef> answers) {
   CallReactor& reactor = CallReactor::Current();
-  for (SlotHold& each : answers) {
-    Slot* const answer = each.get();
+  for (AnswerRef& each : answers) {
+    Answer* const answer = each.get();
     static_cast<void>(
         reactor.OnDone(answer, std::make_unique<ArgumentDone>(keeper, number, std::move(each))));
   }

@@ -5,7 +5,7 @@
 // PendingArguments with each of them, and asks for word of the answers once it has let go of its
 // lock:
 //
-//   std::vector<SlotHold> answers = call.to_come.Answers();          // with the lock
+//   std::vector<AnswerRef> answers = call.to_come.Answers();          // with the lock
 //   AwaitArguments(shared_from_this(), number, std::move(answers));  // without it
 //   ...
 //   void ArgumentHere(number, answer):
@@ -40,12 +40,12 @@ class PendingArguments {
   /// Some have no answer yet.
   bool missing() const { return missing_ != 0; }
   /// What is waited for, once per place, with a reference each.
-  std::vector<SlotHold> Answers() const;
+  std::vector<AnswerRef> Answers() const;
 
   enum class Came : std::uint8_t { kOthersMissing, kAll, kFailed };
   /// Counts one of Answers(), which is done. kFailed: it is an error, and so the answer of the
   /// call.
-  Came Note(const Slot& answer);
+  Came Note(const Answer& answer);
 
   enum class Filled : std::uint8_t { kGood, kTooLarge, kNoValue };
   /// Puts the values where they belong in `*encoded`, and what they name into `*held`; afterwards
@@ -61,19 +61,19 @@ class PendingArguments {
 };
 
 /// Flags of the answer of a call one of whose arguments is this error.
-std::uint16_t FlagsOfFailedArgument(const Slot& argument);
+std::uint16_t FlagsOfFailedArgument(const Answer& argument);
 
 class ArgumentKeeper {
  public:
   virtual ~ArgumentKeeper() = default;
   /// An argument of call `number` has its answer; the call may be gone. On the reactor's background
   /// thread, with no lock held.
-  virtual void ArgumentHere(std::uint64_t number, const Slot& answer) = 0;
+  virtual void ArgumentHere(std::uint64_t number, const Answer& answer) = 0;
 };
 
 /// Has `keeper`, which lives until then, told of each of these answers when it is there. Any
 /// thread, without the keeper's lock; never blocks.
 void AwaitArguments(const std::shared_ptr<ArgumentKeeper>& keeper, std::uint64_t number,
-                    std::vector<SlotHold> answers);
+                    std::vector<AnswerRef> answers);
 
 }  // namespace troupe::actors

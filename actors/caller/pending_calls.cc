@@ -13,7 +13,7 @@
 namespace troupe::actors {
 namespace {
 
-void TellAll(const SlotList& finished) { CallReactor::Current().NotifyAll(finished, false); }
+void TellAll(const AnswerList& finished) { CallReactor::Current().NotifyAll(finished, false); }
 
 }  // namespace
 
@@ -31,9 +31,9 @@ PendingCalls::PendingCalls(std::weak_ptr<PendingTarget> target, std::string desc
 
 PendingCalls::~PendingCalls() = default;
 
-SlotHold PendingCalls::Keep(Call call) {
-  SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
-  std::vector<SlotHold> to_come = call.to_come.Answers();
+AnswerRef PendingCalls::Keep(Call call) {
+  AnswerRef slot(Answer::New(CallReactor::Current().NextLocalId()));
+  std::vector<AnswerRef> to_come = call.to_come.Answers();
   const bool go = to_come.empty();
   std::uint64_t number;
   {
@@ -41,7 +41,7 @@ SlotHold PendingCalls::Keep(Call call) {
     number = next_++;
     const std::size_t bytes = call.frame.size();
     bytes_ += bytes;
-    calls_.emplace(number, Kept{std::move(call), SlotHold::Another(slot.get()), bytes});
+    calls_.emplace(number, Kept{std::move(call), AnswerRef::Another(slot.get()), bytes});
     size_.store(calls_.size(), std::memory_order_release);
     untaken_.fetch_add(1, std::memory_order_release);
   }
@@ -50,19 +50,19 @@ SlotHold PendingCalls::Keep(Call call) {
   return slot;
 }
 
-SlotHold PendingCalls::WhenRoom() {
+AnswerRef PendingCalls::WhenRoom() {
   const MutexLock lock(mutex_);
-  if (calls_.size() < kCallsMax && bytes_ < kBytesMax) return SlotHold();
+  if (calls_.size() < kCallsMax && bytes_ < kBytesMax) return AnswerRef();
   return room_.Wait();
 }
 
-void PendingCalls::ForEach(const std::function<void(Slot*)>& look) {
+void PendingCalls::ForEach(const std::function<void(Answer*)>& look) {
   const MutexLock lock(mutex_);
   for (const auto& [number, call] : calls_) look(call.slot.get());
 }
 
-bool PendingCalls::Cancel(const Slot* answer) {
-  SlotList finished;
+bool PendingCalls::Cancel(const Answer* answer) {
+  AnswerList finished;
   {
     const MutexLock lock(mutex_);
     const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& each) {
@@ -80,8 +80,8 @@ bool PendingCalls::Cancel(const Slot* answer) {
   return true;
 }
 
-void PendingCalls::ArgumentHere(std::uint64_t number, const Slot& answer) {
-  SlotList finished;
+void PendingCalls::ArgumentHere(std::uint64_t number, const Answer& answer) {
+  AnswerList finished;
   {
     const MutexLock lock(mutex_);
     const auto found = calls_.find(number);
@@ -105,7 +105,7 @@ void PendingCalls::RoomCame() {
 
 /// Sends what can go.
 void PendingCalls::Go() {
-  SlotList finished;
+  AnswerList finished;
   const std::shared_ptr<PendingTarget> target = target_.lock();
   {
     const MutexLock lock(mutex_);
@@ -135,10 +135,10 @@ void PendingCalls::Go() {
   if (target != nullptr) target->Flush();
 }
 
-PendingCalls::Sent PendingCalls::SendLocked(PendingTarget& target, Kept& kept, SlotList* finished) {
+PendingCalls::Sent PendingCalls::SendLocked(PendingTarget& target, Kept& kept, AnswerList* finished) {
   if (target.Usable()) {  // else its answer is the channel's, whatever it asks
     if (kept.call.to_come.missing()) return Sent::kStays;
-    const SlotHold room(target.WhenRoom());
+    const AnswerRef room(target.WhenRoom());
     if (room.get() != nullptr) {
       awaits_room_ = true;
       static_cast<void>(CallReactor::Current().OnDone(room.get(), std::make_unique<RoomOpen>(shared_from_this())));
@@ -164,7 +164,7 @@ PendingCalls::Sent PendingCalls::SendLocked(PendingTarget& target, Kept& kept, S
 }
 
 /// All its arguments are there. False: it was answered, for they cannot be sent.
-bool PendingCalls::FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* finished) {
+bool PendingCalls::FillInLocked(PendingTarget::Place place, Kept& kept, AnswerList* finished) {
   Call& call = kept.call;
   using Filled = PendingArguments::Filled;
   const Filled filled = call.to_come.FillIn(place, /*beside=*/0, values_, &call.frame, &call.held);
@@ -178,14 +178,14 @@ bool PendingCalls::FillInLocked(PendingTarget::Place place, Kept& kept, SlotList
   return false;
 }
 
-void PendingCalls::AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished) {
+void PendingCalls::AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, AnswerList* finished) {
   untaken_.fetch_sub(1, std::memory_order_release);
   if (kept.call.items != nullptr) kept.call.items->End(flags, body, finished);
   kept.slot->Fill(flags, body);
-  FinishInto(SlotHold::Another(kept.slot.get()), finished);
+  FinishInto(AnswerRef::Another(kept.slot.get()), finished);
 }
 
-PendingCalls::Calls::iterator PendingCalls::EraseLocked(Calls::iterator at, SlotList* finished) {
+PendingCalls::Calls::iterator PendingCalls::EraseLocked(Calls::iterator at, AnswerList* finished) {
   bytes_ -= at->second.bytes;
   const auto next = calls_.erase(at);
   size_.store(calls_.size(), std::memory_order_release);

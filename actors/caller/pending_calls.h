@@ -59,36 +59,36 @@ class PendingCalls : public ArgumentKeeper, public std::enable_shared_from_this<
   /// Whether a call made now waits behind others.
   bool Holds() const { return ordered_ && size() != 0; }
   /// Keeps a call until it can go. The answer it will have.
-  SlotHold Keep(Call call);
+  AnswerRef Keep(Call call);
   /// An answer that is done when there is room for another call; empty: there is now.
-  SlotHold WhenRoom();
+  AnswerRef WhenRoom();
   /// Takes a call out of the line, and answers it as cancelled. False: it is not here.
-  bool Cancel(const Slot* answer);
+  bool Cancel(const Answer* answer);
   /// Calls `look` with the answer of each that waits, with the line's lock held.
-  void ForEach(const std::function<void(Slot*)>& look);
+  void ForEach(const std::function<void(Answer*)>& look);
   /// The channel is no longer open: what waits has the channel's answer. Posted by the channel.
   void ChannelEnded() { Go(); }
 
  private:
   struct Kept {
     Call call;
-    SlotHold slot;
+    AnswerRef slot;
     std::size_t bytes;
   };
   using Calls = std::map<std::uint64_t, Kept>;
   class RoomOpen;
 
-  void ArgumentHere(std::uint64_t number, const Slot& answer) override;
+  void ArgumentHere(std::uint64_t number, const Answer& answer) override;
   void RoomCame();
   void Go();
   enum class Sent { kGone, kStays, kFull };
-  Sent SendLocked(PendingTarget& target, Kept& kept, SlotList* finished)
+  Sent SendLocked(PendingTarget& target, Kept& kept, AnswerList* finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool FillInLocked(PendingTarget::Place place, Kept& kept, SlotList* finished)
+  bool FillInLocked(PendingTarget::Place place, Kept& kept, AnswerList* finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, SlotList* finished)
+  void AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, AnswerList* finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Calls::iterator EraseLocked(Calls::iterator at, SlotList* finished)
+  Calls::iterator EraseLocked(Calls::iterator at, AnswerList* finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::weak_ptr<PendingTarget> target_;

@@ -121,7 +121,7 @@ CallReactor::CallReactor()
 WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
   WaitProgress progress(request.slots, request.slot_count, request.needed, request.failures);
   if (progress.Satisfied()) return WaitResult::kDone;
-  progress.ForPending([](Slot* slot) { slot->Ask(); });
+  progress.ForPending([](Answer* slot) { slot->Ask(); });
   if (stranded_count_.load(std::memory_order_relaxed) != 0) FlushStranded();
   Waiter self;
   bool leading;
@@ -248,11 +248,11 @@ void CallReactor::PollOnce(int timeout_ms) {
 
 // ---- who waits for what ----------------------------------------------------------------------
 
-void CallReactor::NotifyAll(const SlotList& finished, bool as_leader) {
-  for (const SlotHold& slot : finished) Notify(slot.get(), as_leader);
+void CallReactor::NotifyAll(const AnswerList& finished, bool as_leader) {
+  for (const AnswerRef& slot : finished) Notify(slot.get(), as_leader);
 }
 
-void CallReactor::Notify(Slot* slot, bool as_leader) {
+void CallReactor::Notify(Answer* slot, bool as_leader) {
   MutexLock lock(mutex_);
   WaitNode** at = &slot->waiters;
   while (WaitNode* node = *at) {
@@ -284,7 +284,7 @@ void CallReactor::WakeLocked(Waiter& waiter, bool as_leader) {
   FutexWake(waiter.word);
 }
 
-void CallReactor::WatchFailures(Slot* const* slots, std::size_t count, FailureWatch& failures) {
+void CallReactor::WatchFailures(Answer* const* slots, std::size_t count, FailureWatch& failures) {
   failures.Reserve(count);
   for (std::size_t next = 0; next < count && !failures.met();) {
     MutexLock lock(mutex_);
@@ -294,7 +294,7 @@ void CallReactor::WatchFailures(Slot* const* slots, std::size_t count, FailureWa
 
 void CallReactor::UnwatchFailures(FailureWatch& failures) {
   for (bool more = true; more;) {
-    SlotList loose;
+    AnswerList loose;
     MutexLock lock(mutex_);
     more = failures.UnhangSome(kSlotsPerLock, &loose);
   }
@@ -305,7 +305,7 @@ void CallReactor::LeaveLocked(GateMember& member) {
   if (vacant && background_.state == BackgroundState::kParked) WakeBackgroundLocked(true);
 }
 
-bool CallReactor::OnDone(Slot* slot, std::unique_ptr<Completion> completion) {
+bool CallReactor::OnDone(Answer* slot, std::unique_ptr<Completion> completion) {
   slot->Ask();
   MutexLock lock(mutex_);
   if (background_.stopping) return false;
@@ -325,7 +325,7 @@ bool CallReactor::OnDone(Slot* slot, std::unique_ptr<Completion> completion) {
   return true;
 }
 
-bool CallReactor::Answer(Slot* slot, std::uint16_t flags, std::string_view bytes) {
+bool CallReactor::Complete(Answer* slot, std::uint16_t flags, std::string_view bytes) {
   if (!slot->Claim()) return false;
   slot->Fill(flags, bytes);
   if (slot->Finish()) Notify(slot, false);

@@ -37,7 +37,7 @@ class FailureWatch;
 class WaitProgress;
 
 struct WaitRequest {
-  Slot* const* slots = nullptr;
+  Answer* const* slots = nullptr;
   std::size_t slot_count = 0;
   std::size_t needed = 1;              // how many must be done
   Channel* const* channels = nullptr;  // where their answers come from: polled before blocking
@@ -59,18 +59,18 @@ class CallReactor final : public Completions {
   /// reads what is there and returns.
   WaitResult Wait(const WaitRequest& request, WaitHost& host);
   /// `failures` meets the errors among the slots from now on, also those that are there. Until UnwatchFailures, which is its last.
-  void WatchFailures(Slot* const* slots, std::size_t count, FailureWatch& failures);
+  void WatchFailures(Answer* const* slots, std::size_t count, FailureWatch& failures);
   void UnwatchFailures(FailureWatch& failures);
   /// Runs `completion` on the background thread once `slot` is done. False: the background thread
   /// was stopped, and the completion is dropped.
-  bool OnDone(Slot* slot, std::unique_ptr<Completion> completion) override;
+  bool OnDone(Answer* slot, std::unique_ptr<Completion> completion) override;
   /// Runs it there as soon as may be.
   void Post(std::unique_ptr<Completion> completion) override;
   /// Answers a slot that belongs to no channel (a put, a group that is ready); false: it had been.
-  bool Answer(Slot* slot, std::uint16_t flags, std::string_view bytes) override;
+  bool Complete(Answer* slot, std::uint16_t flags, std::string_view bytes) override;
   /// Writes all frames that were batched and not written yet.
   void FlushStranded();
-  /// Cancels the calls of all channels that the call of that number of this process made (Slot::started_by), and what
+  /// Cancels the calls of all channels that the call of that number of this process made (Answer::started_by), and what
   /// those started.
   void CancelStartedBy(std::uint64_t call);
   /// Reads `channel` without blocking, if no other thread leads.
@@ -91,10 +91,10 @@ class CallReactor final : public Completions {
   void SetGrace(std::uint64_t channel_id, Duration grace);
   /// One channel more, or less, that must be read though nobody may be waiting.
   void Expect(bool more);
-  /// After Slot::Finish returned true.
-  void Notify(Slot* slot, bool as_leader);
+  /// After Answer::Finish returned true.
+  void Notify(Answer* slot, bool as_leader);
   /// After FinishInto, for all that it collected.
-  void NotifyAll(const SlotList& finished, bool as_leader);
+  void NotifyAll(const AnswerList& finished, bool as_leader);
 
  private:
   CallReactor();

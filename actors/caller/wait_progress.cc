@@ -16,7 +16,7 @@ bool WaitProgress::Satisfied() {
   return done >= needed_;
 }
 
-void WaitProgress::Link(Slot* slot, Waiter& waiter, WaitNode& node) {
+void WaitProgress::Link(Answer* slot, Waiter& waiter, WaitNode& node) {
   node.waiter = &waiter;
   LinkNode(slot, node);
 }
@@ -32,7 +32,7 @@ void WaitProgress::Hang(Waiter& waiter) {
     return;
   }
   for (; last_ > first_; --last_) {
-    Slot* const slot = slots_[last_ - 1];
+    Answer* const slot = slots_[last_ - 1];
     if (slot->done()) continue;
     Link(slot, waiter, node_);
     if (slot->Watch()) {

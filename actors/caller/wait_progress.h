@@ -7,7 +7,7 @@
 //   WP-3  What was seen done is not looked at again.
 //   WP-4  With a FailureWatch it is over as soon as that has met an error.
 //
-// Lies on the stack of the thread that waits. `Hang` and `Unhang` are for under the reactor's mutex, as all of Slot::waiters.
+// Lies on the stack of the thread that waits. `Hang` and `Unhang` are for under the reactor's mutex, as all of Answer::waiters.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace troupe::actors {
 class WaitProgress {
  public:
   /// Begins a wait until `needed` of the slots are done; borrows them, and `failures`.
-  WaitProgress(Slot* const* slots, std::size_t count, std::size_t needed, FailureWatch* failures = nullptr)
+  WaitProgress(Answer* const* slots, std::size_t count, std::size_t needed, FailureWatch* failures = nullptr)
       : slots_(slots), last_(count), count_(count), needed_(needed), failures_(failures) {}
   WaitProgress(const WaitProgress&) = delete;
   WaitProgress& operator=(const WaitProgress&) = delete;
@@ -40,15 +40,15 @@ class WaitProgress {
 
  private:
   bool all() const { return needed_ == count_; }
-  static void Link(Slot* slot, Waiter& waiter, WaitNode& node);
+  static void Link(Answer* slot, Waiter& waiter, WaitNode& node);
 
-  Slot* const* const slots_;
+  Answer* const* const slots_;
   std::size_t first_ = 0;  // all before it are done
   std::size_t last_;       // and all from this one on
   const std::size_t count_;
   const std::size_t needed_;
   FailureWatch* const failures_;
-  Slot* hung_ = nullptr;  // what a wait for all hangs on
+  Answer* hung_ = nullptr;  // what a wait for all hangs on
   WaitNode node_;
   std::vector<WaitNode> nodes_;  // one for each slot, in a wait for some
 };

@@ -23,19 +23,19 @@ bool Unpack(const store::Value& value, std::uint16_t* flags, std::string* bytes)
 /// Runs when an exported slot has its answer.
 class ExportedEnds : public Completion {
  public:
-  ExportedEnds(ObjectStore& store, Slot* slot, const store::ObjectId& id)
-      : store_(store), slot_(SlotHold::Another(slot)), id_(id) {}
+  ExportedEnds(ObjectStore& store, Answer* slot, const store::ObjectId& id)
+      : store_(store), slot_(AnswerRef::Another(slot)), id_(id) {}
   void Run() override { store_.EndExported(id_, slot_->flags(), slot_->bytes()); }
 
  private:
   ObjectStore& store_;
-  const SlotHold slot_;
+  const AnswerRef slot_;
   const store::ObjectId id_;
 };
 
 }  // namespace
 
-std::unique_ptr<Completion> EndOf(ObjectStore& store, Slot* slot, const store::ObjectId& id) {
+std::unique_ptr<Completion> EndOf(ObjectStore& store, Answer* slot, const store::ObjectId& id) {
   return std::make_unique<ExportedEnds>(store, slot, id);
 }
 
@@ -46,18 +46,18 @@ store::Value InlineOf(std::uint16_t flags, std::string_view bytes) {
 }
 
 /// `id` has the number of the slot.
-void ObjectStore::NoteLocked(Slot* slot, const store::ObjectId& id) {
+void ObjectStore::NoteLocked(Answer* slot, const store::ObjectId& id) {
   slot->StandForObject(id.owner, generation_);
   waits_.Live(id, slot);
 }
 
 /// Nothing: it is none, or was one in the process that this one was forked from.
-std::optional<store::ObjectId> ObjectStore::ObjectOfLocked(const Slot* slot) const {
+std::optional<store::ObjectId> ObjectStore::ObjectOfLocked(const Answer* slot) const {
   if (!slot->stands_for_object() || slot->object_generation() != generation_) return std::nullopt;
   return store::ObjectId{slot->object_owner(), slot->id()};
 }
 
-void ObjectStore::Released(const Slot* slot) {
+void ObjectStore::Released(const Answer* slot) {
   ObjectStore* store = Existing();
   if (store == nullptr) return;  // inherited by a forked child
   Turn turn(*store);
@@ -67,7 +67,7 @@ void ObjectStore::Released(const Slot* slot) {
   if (!store->table_.DropOneOfMore(*id)) store->table_.DropHandle(*id, turn.now);
 }
 
-store::ObjectId ObjectStore::Provide(Slot* slot, const store::Writing* writing,
+store::ObjectId ObjectStore::Provide(Answer* slot, const store::Writing* writing,
                                      std::string_view bytes,
                                      const std::vector<store::ObjectId>& contained) {
   Turn turn(*this);
@@ -85,7 +85,7 @@ store::ObjectId ObjectStore::Provide(Slot* slot, const store::Writing* writing,
   return *known;
 }
 
-std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
+std::optional<store::ObjectId> ObjectStore::Export(Answer* slot) {
   store::ObjectId id;
   {
     Turn turn(*this);
@@ -109,7 +109,7 @@ std::optional<store::ObjectId> ObjectStore::Export(Slot* slot) {
   return id;
 }
 
-bool ObjectStore::WhenForgotten(const Slot* slot, std::unique_ptr<Completion>* then) {
+bool ObjectStore::WhenForgotten(const Answer* slot, std::unique_ptr<Completion>* then) {
   Turn turn(*this);
   const std::optional<store::ObjectId> known = ObjectOfLocked(slot);
   if (!known) return false;
@@ -117,7 +117,7 @@ bool ObjectStore::WhenForgotten(const Slot* slot, std::unique_ptr<Completion>* t
   return true;
 }
 
-std::optional<store::ObjectId> ObjectStore::NameOf(const Slot* slot) {
+std::optional<store::ObjectId> ObjectStore::NameOf(const Answer* slot) {
   Turn turn(*this);
   return ObjectOfLocked(slot);
 }
@@ -129,14 +129,14 @@ void ObjectStore::EndExported(const store::ObjectId& id, std::uint16_t flags,
   table_.Fulfil(id, {InlineOf(flags, bytes), {}}, self_, turn.now);
 }
 
-SlotHold ObjectStore::Borrow(const store::ObjectId& name, const store::ObjectId* known_as) {
+AnswerRef ObjectStore::Borrow(const store::ObjectId& name, const store::ObjectId* known_as) {
   Turn turn(*this);
   return BorrowLocked(name, known_as, turn.now);
 }
 
-std::vector<SlotHold> ObjectStore::BorrowAll(const std::vector<store::ObjectId>& names) {
+std::vector<AnswerRef> ObjectStore::BorrowAll(const std::vector<store::ObjectId>& names) {
   Turn turn(*this);
-  std::vector<SlotHold> slots;
+  std::vector<AnswerRef> slots;
   slots.reserve(names.size());
   for (const store::ObjectId& name : names) {
     slots.push_back(BorrowLocked(name, nullptr, turn.now));
@@ -144,15 +144,15 @@ std::vector<SlotHold> ObjectStore::BorrowAll(const std::vector<store::ObjectId>&
   return slots;
 }
 
-SlotHold ObjectStore::BorrowLocked(const store::ObjectId& name, const store::ObjectId* known_as,
+AnswerRef ObjectStore::BorrowLocked(const store::ObjectId& name, const store::ObjectId* known_as,
                                    Instant now) {
   const store::ObjectId id = HereLocked(name);
-  SlotHold slot = waits_.SlotOf(id);
+  AnswerRef slot = waits_.SlotOf(id);
   if (!slot && !table_.AddHandle(id)) return slot;
   if (known_as != nullptr) names_.Call(id, *known_as);
   if (slot) return slot;
   table_.Want(id, now);
-  slot = SlotHold(Slot::New(id.sequence));
+  slot = AnswerRef(Answer::New(id.sequence));
   NoteLocked(slot.get(), id);
   std::uint16_t flags = 0;
   std::string body;
@@ -213,7 +213,7 @@ void ObjectStore::AnswerBorrowedLocked(const store::ObjectId& id) {
   std::uint16_t flags = 0;
   std::string body;
   if (!SightedLocked(id, &flags, &body)) return;
-  for (SlotHold& slot : waits_.TakeAwaiting(id)) {
+  for (AnswerRef& slot : waits_.TakeAwaiting(id)) {
     afterwards_.answers.push_back({std::move(slot), flags, body, {}, std::nullopt});
   }
 }

@@ -96,7 +96,7 @@ std::optional<std::uint64_t> ObjectStore::ResultBytes(std::string_view body) {
   return result.in_memory ? result.location.bytes : body.size();
 }
 
-ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body, Then then) {
+ObjectStore::Took ObjectStore::TakeResult(Answer* slot, std::string_view body, Then then) {
   Result result;
   if (!Parse(body, &result)) return Took::kBad;
   const ProcessId maker = result.location.slot.maker;
@@ -120,7 +120,7 @@ ObjectStore::Took ObjectStore::TakeResult(Slot* slot, std::string_view body, The
     return Took::kDone;
   }
   const SegmentKey key = SegmentOf(result.location);
-  waits_.Arrive(key, {SlotHold::Another(slot), result.location, std::move(result.contained),
+  waits_.Arrive(key, {AnswerRef::Another(slot), result.location, std::move(result.contained),
                       std::move(then)});
   WantLocked(key, maker);
   return Took::kLater;
@@ -158,7 +158,7 @@ void ObjectStore::AnswerLostLocked(ArrivingResult& arriving, const std::string& 
                          " bytes, could not be read in the memory of its actor: " + why);
   constexpr std::uint16_t kFlags = kFlagReply | kFlagRuntimeError;
   const store::ObjectId id{self_, arriving.slot->id()};
-  Answer answer{std::move(arriving.slot), kFlags, std::string(body.view()),
+  DueAnswer answer{std::move(arriving.slot), kFlags, std::string(body.view()),
                 std::move(arriving.then), std::nullopt};
   if (answer.then.fills_only) {
     answer.open = id;  // the call may be made again

@@ -66,8 +66,8 @@ ObjectStore* ObjectStore::Current() {
   }
   static const int installed = pthread_atfork(&BeforeFork, &AfterForkHere, nullptr);
   (void)installed;
-  Slot::SetReleaseHook(&ObjectStore::Released);
-  Slot::SetAskHook(&ObjectStore::Asked);
+  Answer::SetReleaseHook(&ObjectStore::Released);
+  Answer::SetAskHook(&ObjectStore::Asked);
   the_store.store(store, std::memory_order_release);
   const SignalsBlocked blocked;
   const MutexLock beginning(store->mutex_);  // others look which thread it is
@@ -94,9 +94,9 @@ ObjectStore::Turn::~Turn() {
   store_.mutex_.Unlock();
   if (after.changed) store_.changed_.NotifyAll();
   if (wake) store_.poll_.Wake();
-  for (Answer& each : after.answers) {
-    Answer answer = std::move(each);  // its slot may end with this
-    Slot* const slot = answer.slot.get();
+  for (DueAnswer& each : after.answers) {
+    DueAnswer answer = std::move(each);  // its slot may end with this
+    Answer* const slot = answer.slot.get();
     if (answer.open) {
       static_cast<void>(store_.completions_.OnDone(slot, EndOf(store_, slot, *answer.open)));
     }

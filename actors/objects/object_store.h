@@ -83,22 +83,22 @@ class ObjectStore : private ObjectLinks::Events {
   /// The value that `slot` is about to be filled with becomes an object, which the slot stands for;
   /// of a slot that others know already, that object's. `writing`, or what travels in frames:
   /// `bytes`.
-  store::ObjectId Provide(Slot* slot, const store::Writing* writing, std::string_view bytes,
+  store::ObjectId Provide(Answer* slot, const store::Writing* writing, std::string_view bytes,
                           const std::vector<store::ObjectId>& contained)
       ABSL_LOCKS_EXCLUDED(mutex_);
   /// The object that a slot is to other processes, with one more handle: the caller's. A pending
   /// one has its value when its slot has. Nothing: a forked child inherited it.
-  std::optional<store::ObjectId> Export(Slot* slot) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<store::ObjectId> Export(Answer* slot) ABSL_LOCKS_EXCLUDED(mutex_);
   /// The slot of an object that is known here, by that name or as what came from another host under
   /// it; a pending one is answered when its value is there. Empty: it is not known here.
   /// `known_as`: what it is called in other processes, if that is another name.
-  SlotHold Borrow(const store::ObjectId& id, const store::ObjectId* known_as = nullptr)
+  AnswerRef Borrow(const store::ObjectId& id, const store::ObjectId* known_as = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
   /// Borrow for each of many, in their order.
-  std::vector<SlotHold> BorrowAll(const std::vector<store::ObjectId>& ids)
+  std::vector<AnswerRef> BorrowAll(const std::vector<store::ObjectId>& ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
   /// What a slot stands for.
-  std::optional<store::ObjectId> NameOf(const Slot* slot) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<store::ObjectId> NameOf(const Answer* slot) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddHandle(const store::ObjectId& id) ABSL_LOCKS_EXCLUDED(mutex_);
   /// False: it is not known here (any more).
   bool TryAddHandle(const store::ObjectId& id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -108,7 +108,7 @@ class ObjectStore : private ObjectLinks::Events {
   /// Posts `then` once nobody holds the object of this process that the slot stands for. One that
   /// waits for that already is enough: `then` is left alone. False: no other process has ever known
   /// of it.
-  bool WhenForgotten(const Slot* slot, std::unique_ptr<Completion>* then)
+  bool WhenForgotten(const Answer* slot, std::unique_ptr<Completion>* then)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void DropHandles(const std::vector<store::ObjectId>& ids) ABSL_LOCKS_EXCLUDED(mutex_);
   /// An error is kObjectLost or kOwnerDied: it cannot be read here (any more).
@@ -137,7 +137,7 @@ class ObjectStore : private ObjectLinks::Events {
   enum class Took { kDone, kLater, kBad };
   /// Such a reply has come for `slot`. kDone: the slot is filled and to be finished; kLater: this
   /// store does it, or fills it and posts `then`.
-  Took TakeResult(Slot* slot, std::string_view body, Then then = {}) ABSL_LOCKS_EXCLUDED(mutex_);
+  Took TakeResult(Answer* slot, std::string_view body, Then then = {}) ABSL_LOCKS_EXCLUDED(mutex_);
   /// Posts `then` once no result's memory is being fetched from some maker that one is fetched
   /// from: who waits for all of them looks again then. False: none is, and it is left alone.
   bool AfterArrivals(std::unique_ptr<Completion>* then) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -201,8 +201,8 @@ class ObjectStore : private ObjectLinks::Events {
 
  private:
   /// An answer to be given once the lock is free.
-  struct Answer {
-    SlotHold slot;
+  struct DueAnswer {
+    AnswerRef slot;
     std::uint16_t flags = 0;
     std::string body;
     Then then;
@@ -211,7 +211,7 @@ class ObjectStore : private ObjectLinks::Events {
   };
   /// What is to be done once the lock is free.
   struct Afterwards {
-    std::vector<Answer> answers;
+    std::vector<DueAnswer> answers;
     std::vector<std::unique_ptr<Completion>> posts;
     bool changed = false;         // who waits in Await may look
     bool deadline_moved = false;  // the thread is to look when it is due
@@ -219,8 +219,8 @@ class ObjectStore : private ObjectLinks::Events {
   class Turn;
 
   ObjectStore(const ProcessId& self, GuardedFd listener, Completions& completions);
-  static void Released(const Slot* slot);
-  static void Asked(const Slot* slot);
+  static void Released(const Answer* slot);
+  static void Asked(const Answer* slot);
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   int NextTimeoutMs() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -256,10 +256,10 @@ class ObjectStore : private ObjectLinks::Events {
   void RetireLocked(const SegmentKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Slots, and results that arrive.
-  void NoteLocked(Slot* slot, const store::ObjectId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<store::ObjectId> ObjectOfLocked(const Slot* slot) const
+  void NoteLocked(Answer* slot, const store::ObjectId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<store::ObjectId> ObjectOfLocked(const Answer* slot) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  SlotHold BorrowLocked(const store::ObjectId& name, const store::ObjectId* known_as, Instant now)
+  AnswerRef BorrowLocked(const store::ObjectId& name, const store::ObjectId* known_as, Instant now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool SightedLocked(const store::ObjectId& id, std::uint16_t* flags, std::string* body)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

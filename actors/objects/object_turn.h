@@ -22,7 +22,7 @@ namespace troupe::actors {
 store::Value InlineOf(std::uint16_t flags, std::string_view bytes);
 
 /// What gives an object the answer of its slot, once that has it.
-std::unique_ptr<Completion> EndOf(ObjectStore& store, Slot* slot, const store::ObjectId& id);
+std::unique_ptr<Completion> EndOf(ObjectStore& store, Answer* slot, const store::ObjectId& id);
 
 class ABSL_SCOPED_LOCKABLE ObjectStore::Turn {
  public:

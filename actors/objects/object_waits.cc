@@ -2,13 +2,13 @@
 
 namespace troupe::actors {
 
-SlotHold ObjectWaits::SlotOf(const store::ObjectId& id) const {
+AnswerRef ObjectWaits::SlotOf(const store::ObjectId& id) const {
   const auto here = slot_of_.find(id);
   const bool lives = here != slot_of_.end() && here->second->TryAddReference();
-  return lives ? SlotHold(here->second) : SlotHold();
+  return lives ? AnswerRef(here->second) : AnswerRef();
 }
 
-void ObjectWaits::Ended(const store::ObjectId& id, const Slot* slot) {
+void ObjectWaits::Ended(const store::ObjectId& id, const Answer* slot) {
   const auto here = slot_of_.find(id);
   if (here != slot_of_.end() && here->second == slot) slot_of_.erase(here);
   const auto [first, last] = borrowing_.equal_range(id);
@@ -19,8 +19,8 @@ void ObjectWaits::Ended(const store::ObjectId& id, const Slot* slot) {
   }
 }
 
-std::vector<SlotHold> ObjectWaits::TakeAwaiting(const store::ObjectId& id) {
-  std::vector<SlotHold> slots;
+std::vector<AnswerRef> ObjectWaits::TakeAwaiting(const store::ObjectId& id) {
+  std::vector<AnswerRef> slots;
   const auto [first, last] = borrowing_.equal_range(id);
   for (auto each = first; each != last; ++each) {
     if (each->second->TryAddReference()) slots.emplace_back(each->second);

@@ -28,7 +28,7 @@ namespace troupe::actors {
 
 /// A reply that has come, and whose value lies in memory that is being fetched.
 struct ArrivingResult {
-  SlotHold slot;
+  AnswerRef slot;
   store::Location location;
   std::vector<store::Handed> contained;
   ResultThen then;
@@ -37,17 +37,17 @@ struct ArrivingResult {
 class ObjectWaits {
  public:
   /// The slot that stands for `id` here, from now on; not kept.
-  void Live(const store::ObjectId& id, Slot* slot) { slot_of_.insert_or_assign(id, slot); }
+  void Live(const store::ObjectId& id, Answer* slot) { slot_of_.insert_or_assign(id, slot); }
   /// Empty: it has none, or one that is ending.
-  SlotHold SlotOf(const store::ObjectId& id) const;
+  AnswerRef SlotOf(const store::ObjectId& id) const;
   /// A slot that stands for `id` is ending.
-  void Ended(const store::ObjectId& id, const Slot* slot);
+  void Ended(const store::ObjectId& id, const Answer* slot);
 
   /// `slot` gets an answer when `id` has a value that can be read; not kept.
-  void AwaitValue(const store::ObjectId& id, Slot* slot) { borrowing_.emplace(id, slot); }
+  void AwaitValue(const store::ObjectId& id, Answer* slot) { borrowing_.emplace(id, slot); }
   bool ValueAwaited(const store::ObjectId& id) const { return borrowing_.count(id) != 0; }
   /// All of these that live, which wait no more.
-  std::vector<SlotHold> TakeAwaiting(const store::ObjectId& id);
+  std::vector<AnswerRef> TakeAwaiting(const store::ObjectId& id);
   /// The value of `id` lies in a segment that is being fetched.
   void AwaitMemory(const SegmentKey& key, const store::ObjectId& id) {
     borrowing_of_.emplace(key, id);
@@ -72,8 +72,8 @@ class ObjectWaits {
   std::unique_ptr<Completion> TakeForgotten(const store::ObjectId& id);
 
  private:
-  boost::unordered_flat_map<store::ObjectId, Slot*, store::ObjectIdHash> slot_of_;
-  std::multimap<store::ObjectId, Slot*> borrowing_;
+  boost::unordered_flat_map<store::ObjectId, Answer*, store::ObjectIdHash> slot_of_;
+  std::multimap<store::ObjectId, Answer*> borrowing_;
   std::multimap<SegmentKey, store::ObjectId> borrowing_of_;
   std::multimap<SegmentKey, ArrivingResult> arriving_;
   std::multimap<ProcessId, std::unique_ptr<Completion>> after_arrivals_;  // by maker

@@ -124,7 +124,7 @@ void ObjectStore::RouseLocked(const store::ObjectId& id) {
   if (name) sources_.at(id)->Want(*name, id.sequence);
 }
 
-void ObjectStore::Asked(const Slot* slot) {
+void ObjectStore::Asked(const Answer* slot) {
   ObjectStore* const store = Existing();
   if (store == nullptr) return;  // inherited by a forked child
   Turn turn(*store);

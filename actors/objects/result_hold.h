@@ -37,7 +37,7 @@ struct ResultThen {
 };
 
 /// Gives a result to its slot, as `then` says. Without a lock: a slot may end with that.
-void Conclude(Completions& completions, Slot* slot, std::uint16_t flags, std::string_view body,
+void Conclude(Completions& completions, Answer* slot, std::uint16_t flags, std::string_view body,
               ResultThen& then);
 
 }  // namespace troupe::actors

@@ -43,30 +43,30 @@ thread_local FreeList free_list;
 
 }  // namespace
 
-Slot* Slot::New(std::uint64_t id) {
+Answer* Answer::New(std::uint64_t id) {
   void* memory = free_list.Get();
-  if (memory == nullptr) memory = std::malloc(sizeof(Slot));
+  if (memory == nullptr) memory = std::malloc(sizeof(Answer));
   if (memory == nullptr) throw std::bad_alloc();
-  return new (memory) Slot(id);
+  return new (memory) Answer(id);
 }
 
-std::atomic<void (*)(const Slot*)> Slot::release_hook_{nullptr};
-std::atomic<void (*)(const Slot*)> Slot::ask_hook_{nullptr};
+std::atomic<void (*)(const Answer*)> Answer::release_hook_{nullptr};
+std::atomic<void (*)(const Answer*)> Answer::ask_hook_{nullptr};
 
-void Slot::Rouse() {
+void Answer::Rouse() {
   if ((state_.fetch_and(~static_cast<std::uint32_t>(kAsleep), std::memory_order_relaxed) & kAsleep) != 0) {
     ask_hook_.load()(this);
   }
 }
 
-void Slot::Destroy() {
+void Answer::Destroy() {
   if ((state_.load(std::memory_order_relaxed) & kObject) != 0) release_hook_.load()(this);
   if (size_ > kInlineBytes) std::free(heap_);
-  this->~Slot();
+  this->~Answer();
   if (!free_list.Put(this)) std::free(this);
 }
 
-void Slot::Fill(std::uint16_t flags, std::string_view bytes) {
+void Answer::Fill(std::uint16_t flags, std::string_view bytes) {
   flags_ = flags;
   char* at = inline_;
   if (bytes.size() > kInlineBytes) {
@@ -78,18 +78,18 @@ void Slot::Fill(std::uint16_t flags, std::string_view bytes) {
   if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
 }
 
-void Slot::Unfill() {
+void Answer::Unfill() {
   if (size_ > kInlineBytes) std::free(heap_);
   size_ = 0;
   flags_ = 0;
 }
 
-void LinkNode(Slot* slot, WaitNode& node) {
+void LinkNode(Answer* slot, WaitNode& node) {
   node.next = slot->waiters;
   slot->waiters = &node;
 }
 
-void UnlinkNode(Slot* slot, const WaitNode& node) {
+void UnlinkNode(Answer* slot, const WaitNode& node) {
   WaitNode** at = &slot->waiters;
   while (*at != nullptr && *at != &node) at = &(*at)->next;
   if (*at != nullptr) *at = node.next;

@@ -1,6 +1,6 @@
 // One answer to come: what a Ref holds, and what a reply is written into without the GIL.
 //
-// Life: made by Slot::New with one reference; every holder (the ring of outstanding calls, the Ref,
+// Life: made by Answer::New with one reference; every holder (the ring of outstanding calls, the Ref,
 // a resolver) has its own. Completed once, by whoever claims it first; the bytes never change after
 // done() and may then be read by any thread. Small answers lie inside, larger ones in malloc'ed
 // memory. Slots come from a free list per thread. View of one process; never blocks.
@@ -21,14 +21,14 @@ namespace troupe::actors {
 
 struct WaitNode;
 
-class Slot {
+class Answer {
  public:
   static constexpr std::size_t kInlineBytes = 48;
 
   /// `id` tells this answer from all others of this process.
-  static Slot* New(std::uint64_t id);
-  Slot(const Slot&) = delete;
-  Slot& operator=(const Slot&) = delete;
+  static Answer* New(std::uint64_t id);
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
 
   void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
   void Release() {
@@ -74,11 +74,11 @@ class Slot {
   const ProcessId& object_owner() const { return object_owner_; }
   std::uint32_t object_generation() const { return object_generation_; }
   bool stands_for_object() const { return (state_.load(std::memory_order_relaxed) & kObject) != 0; }
-  static void SetReleaseHook(void (*released)(const Slot*)) { release_hook_.store(released); }
+  static void SetReleaseHook(void (*released)(const Answer*)) { release_hook_.store(released); }
   /// Leaves the answer to be made when somebody asks for it: `asked` of SetAskHook is told of the
   /// first.
   void AnswerWhenAsked() { state_.fetch_or(kAsleep, std::memory_order_relaxed); }
-  static void SetAskHook(void (*asked)(const Slot*)) { ask_hook_.store(asked); }
+  static void SetAskHook(void (*asked)(const Answer*)) { ask_hook_.store(asked); }
   /// Asks for the answer: before it is waited for, with no lock held that a hook may take.
   void Ask() {
     if ((state_.load(std::memory_order_relaxed) & kAsleep) != 0) Rouse();
@@ -108,12 +108,12 @@ class Slot {
 
  private:
   enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4, kObject = 8, kAsleep = 16, kFailureWaited = 32 };
-  explicit Slot(std::uint64_t id) : id_(id), call_(id) {}
+  explicit Answer(std::uint64_t id) : id_(id), call_(id) {}
   void Destroy();
   void Rouse();
 
-  static std::atomic<void (*)(const Slot*)> release_hook_;
-  static std::atomic<void (*)(const Slot*)> ask_hook_;
+  static std::atomic<void (*)(const Answer*)> release_hook_;
+  static std::atomic<void (*)(const Answer*)> ask_hook_;
 
   std::atomic<std::uint32_t> references_{1};
   std::atomic<std::uint32_t> state_{0};
@@ -130,54 +130,54 @@ class Slot {
   std::uint32_t object_generation_ = 0;
 };
 
-/// On and off Slot::waiters; with the reactor's mutex.
-void LinkNode(Slot* slot, WaitNode& node);
-void UnlinkNode(Slot* slot, const WaitNode& node);
+/// On and off Answer::waiters; with the reactor's mutex.
+void LinkNode(Answer* slot, WaitNode& node);
+void UnlinkNode(Answer* slot, const WaitNode& node);
 
 /// Owns one reference to an answer, or none; given back when it ends. Who is given one by value owns it.
-class SlotHold {
+class AnswerRef {
  public:
-  SlotHold() = default;
+  AnswerRef() = default;
   /// Takes over a reference that is there.
-  explicit SlotHold(Slot* slot) : slot_(slot) {}
+  explicit AnswerRef(Answer* slot) : slot_(slot) {}
   /// Adds one to those that are there.
-  static SlotHold Another(Slot* slot) {
+  static AnswerRef Another(Answer* slot) {
     slot->AddReference();
-    return SlotHold(slot);
+    return AnswerRef(slot);
   }
-  SlotHold(SlotHold&& other) noexcept : slot_(other.slot_) { other.slot_ = nullptr; }
-  SlotHold& operator=(SlotHold&& other) noexcept {
-    SlotHold moved(std::move(other));
+  AnswerRef(AnswerRef&& other) noexcept : slot_(other.slot_) { other.slot_ = nullptr; }
+  AnswerRef& operator=(AnswerRef&& other) noexcept {
+    AnswerRef moved(std::move(other));
     std::swap(slot_, moved.slot_);
     return *this;
   }
-  ~SlotHold() {
+  ~AnswerRef() {
     if (slot_ != nullptr) slot_->Release();
   }
   explicit operator bool() const { return slot_ != nullptr; }
-  Slot* get() const { return slot_; }
-  Slot* operator->() const { return slot_; }
-  Slot& operator*() const { return *slot_; }
-  friend bool operator==(const SlotHold& hold, std::nullptr_t) { return hold.slot_ == nullptr; }
+  Answer* get() const { return slot_; }
+  Answer* operator->() const { return slot_; }
+  Answer& operator*() const { return *slot_; }
+  friend bool operator==(const AnswerRef& hold, std::nullptr_t) { return hold.slot_ == nullptr; }
   /// Gives the reference away: the caller owns it now.
-  [[nodiscard]] Slot* Take() {
-    Slot* slot = slot_;
+  [[nodiscard]] Answer* Take() {
+    Answer* slot = slot_;
     slot_ = nullptr;
     return slot;
   }
 
  private:
-  Slot* slot_ = nullptr;
+  Answer* slot_ = nullptr;
 };
 
 /// Usually one: what a blocked thread waits for.
-using SlotList = absl::InlinedVector<SlotHold, 8>;
+using AnswerList = absl::InlinedVector<AnswerRef, 8>;
 
 /// Publishes the answer. Where somebody waits, the slot goes to `waited` (for CallReactor::NotifyAll) with the
 /// reference that was held; else that is given back.
-inline void FinishInto(SlotHold slot, SlotList* waited) {
+inline void FinishInto(AnswerRef slot, AnswerList* waited) {
   if (slot->Finish()) waited->push_back(std::move(slot));
 }
-inline void FinishInto(Slot* slot, SlotList* waited) { FinishInto(SlotHold(slot), waited); }
+inline void FinishInto(Answer* slot, AnswerList* waited) { FinishInto(AnswerRef(slot), waited); }
 
 }  // namespace troupe::actors

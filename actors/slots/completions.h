@@ -20,12 +20,12 @@ class Completions {
 
   /// Runs `completion`, once, on a thread of the reactor's own when `slot` is done. False: that thread was stopped, and the
   /// completion is dropped.
-  virtual bool OnDone(Slot* slot, std::unique_ptr<Completion> completion) = 0;
+  virtual bool OnDone(Answer* slot, std::unique_ptr<Completion> completion) = 0;
   /// Runs it there as soon as may be.
   virtual void Post(std::unique_ptr<Completion> completion) = 0;
   /// Finishes a slot that belongs to no channel (a put, a group that is ready), and wakes who waits for it. False: it was
   /// finished already.
-  virtual bool Answer(Slot* slot, std::uint16_t flags, std::string_view bytes) = 0;
+  virtual bool Complete(Answer* slot, std::uint16_t flags, std::string_view bytes) = 0;
   /// A number that no other answer of this process has.
   virtual std::uint64_t NextLocalId() = 0;
   /// 16 hex digits that tell this process from all others.

@@ -9,8 +9,8 @@ namespace troupe::actors {
 namespace {
 
 /// The stream keeps its reference.
-void FinishSlot(Slot* slot, SlotList* finished) {
-  FinishInto(SlotHold::Another(slot), finished);
+void FinishSlot(Answer* slot, AnswerList* finished) {
+  FinishInto(AnswerRef::Another(slot), finished);
 }
 
 }  // namespace
@@ -20,20 +20,20 @@ ItemStream::ItemStream(std::uint32_t count, NextId next_id)
   for (std::uint32_t i = 0; i < (count_ == kOpen ? 1 : count_); ++i) slots_.push_back(New());
 }
 
-void ItemStream::FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes,
-                            SlotList* finished) {
+void ItemStream::FillLocked(Answer* slot, std::uint16_t flags, std::string_view bytes,
+                            AnswerList* finished) {
   slot->Fill(flags, bytes);
   FinishSlot(slot, finished);
 }
 
-void ItemStream::Put(std::uint16_t flags, std::string_view bytes, SlotList* finished) {
-  PutBy(bytes.size(), [&](Slot* slot) {
+void ItemStream::Put(std::uint16_t flags, std::string_view bytes, AnswerList* finished) {
+  PutBy(bytes.size(), [&](Answer* slot) {
     slot->Fill(flags, bytes);
     return true;
   }, finished);
 }
 
-bool ItemStream::PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished) {
+bool ItemStream::PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Answer*)> fill, AnswerList* finished) {
   const MutexLock lock(mutex_);
   if (ended_) return false;
   if (++given_ <= given_max_) {
@@ -59,12 +59,12 @@ ItemStream::Item* ItemStream::LostLocked() {
   return item.lost ? &item : nullptr;
 }
 
-void ItemStream::Arrived(Slot* slot, SlotList* finished) {
+void ItemStream::Arrived(Answer* slot, AnswerList* finished) {
   const MutexLock lock(mutex_);
   FinishSlot(slot, finished);
 }
 
-void ItemStream::Lost(Slot* slot, SlotList* finished) {
+void ItemStream::Lost(Answer* slot, AnswerList* finished) {
   const MutexLock lock(mutex_);
   if (ended_) return FinishSlot(slot, finished);
   for (Item& item : slots_) {
@@ -78,7 +78,7 @@ void ItemStream::Again() {
   given_ = 0;
 }
 
-void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* finished) {
+void ItemStream::End(std::uint16_t flags, std::string_view bytes, AnswerList* finished) {
   const bool failed = (flags & (kFlagTaskError | kFlagRuntimeError)) != 0;
   if (count_ == kOpen) {
     if (failed) Put(flags, bytes, finished);
@@ -99,22 +99,22 @@ void ItemStream::End(std::uint16_t flags, std::string_view bytes, SlotList* fini
   while (filled_ < count_) FillLocked(slots_[filled_++].slot.get(), flags, bytes, finished);
 }
 
-void ItemStream::EndLostLocked(SlotList* finished) {
+void ItemStream::EndLostLocked(AnswerList* finished) {
   for (Item& item : slots_) {
     if (std::exchange(item.lost, false)) FinishSlot(item.slot.get(), finished);
   }
 }
 
-SlotHold ItemStream::At(std::size_t i) {
+AnswerRef ItemStream::At(std::size_t i) {
   const MutexLock lock(mutex_);
-  return SlotHold::Another(slots_[i].slot.get());
+  return AnswerRef::Another(slots_[i].slot.get());
 }
 
-SlotHold ItemStream::Front() { return At(0); }
+AnswerRef ItemStream::Front() { return At(0); }
 
 bool ItemStream::Pop() {
   const MutexLock lock(mutex_);
-  const Slot* const front = slots_.front().slot.get();
+  const Answer* const front = slots_.front().slot.get();
   if (!front->done() || (front->flags() & kFlagEnd) != 0) return false;
   ++taken_.items;
   taken_.bytes += slots_.front().bytes;

@@ -38,26 +38,26 @@ class ItemStream {
   ItemStream& operator=(const ItemStream&) = delete;
 
   /// The next item came: fills its slot with a copy of it.
-  void Put(std::uint16_t flags, std::string_view bytes, SlotList* finished);
+  void Put(std::uint16_t flags, std::string_view bytes, AnswerList* finished);
   /// The next item came: `fill` fills its slot, and it takes `bytes` wherever they lie. Where
   /// `fill` returns false the slot is answered later. False: nobody wants the item; `fill` was not
   /// called.
-  bool PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Slot*)> fill, SlotList* finished);
+  bool PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Answer*)> fill, AnswerList* finished);
   /// An item whose `fill` returned false is here: its slot is filled.
-  void Arrived(Slot* slot, SlotList* finished);
+  void Arrived(Answer* slot, AnswerList* finished);
   /// An item whose `fill` returned false will never be here: its slot is filled with why.
-  void Lost(Slot* slot, SlotList* finished);
+  void Lost(Answer* slot, AnswerList* finished);
   /// The call is made again, from its beginning; not after End.
   void Again();
   /// How many values were asked for; kOpen.
   std::uint32_t count() const { return count_; }
   /// `flags` and `bytes` of the call's last frame, which are an error's or mean nothing.
-  void End(std::uint16_t flags, std::string_view bytes, SlotList* finished);
+  void End(std::uint16_t flags, std::string_view bytes, AnswerList* finished);
 
   /// The slot of value `i` of a fixed number.
-  SlotHold At(std::size_t i);
+  AnswerRef At(std::size_t i);
   /// The slot of a stream's next item, done or not.
-  SlotHold Front();
+  AnswerRef Front();
   /// The front's item was taken. False: it is not there yet, or the end is.
   bool Pop();
 
@@ -70,15 +70,15 @@ class ItemStream {
 
  private:
   struct Item {
-    SlotHold slot;
+    AnswerRef slot;
     std::uint64_t bytes = 0;
     bool lost = false;
   };
-  Item New() { return {SlotHold(Slot::New(next_id_()))}; }
+  Item New() { return {AnswerRef(Answer::New(next_id_()))}; }
   /// The item that the call has just given once more, if it was lost; nullptr.
   Item* LostLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EndLostLocked(SlotList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FillLocked(Slot* slot, std::uint16_t flags, std::string_view bytes, SlotList* finished)
+  void EndLostLocked(AnswerList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillLocked(Answer* slot, std::uint16_t flags, std::string_view bytes, AnswerList* finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::uint32_t count_;

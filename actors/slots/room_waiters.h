@@ -14,17 +14,17 @@ namespace troupe::actors {
 class RoomWaiters {
  public:
   /// An answer that Open() finishes; the caller owns the reference.
-  SlotHold Wait() {
-    waiting_.emplace_back(Slot::New(0));
-    return SlotHold::Another(waiting_.back().get());
+  AnswerRef Wait() {
+    waiting_.emplace_back(Answer::New(0));
+    return AnswerRef::Another(waiting_.back().get());
   }
   /// There is room: whoever waits is to look again.
-  void Open(SlotList* finished) {
-    for (SlotHold& each : std::exchange(waiting_, {})) FinishInto(std::move(each), finished);
+  void Open(AnswerList* finished) {
+    for (AnswerRef& each : std::exchange(waiting_, {})) FinishInto(std::move(each), finished);
   }
 
  private:
-  std::vector<SlotHold> waiting_;
+  std::vector<AnswerRef> waiting_;
 };
 
 }  // namespace troupe::actors

@@ -15,7 +15,7 @@
 namespace troupe::actors {
 
 class FailureWatch;
-class Slot;
+class Answer;
 
 class Waiter : public GateMember {
  public:
@@ -31,7 +31,7 @@ class Completion {
   virtual void Run() = 0;
 };
 
-/// Hangs on Slot::waiters: either a waiter, or who watches for errors, or a completion (then owned by the
+/// Hangs on Answer::waiters: either a waiter, or who watches for errors, or a completion (then owned by the
 /// node, and the node by the list).
 struct WaitNode {
   WaitNode* next = nullptr;

@@ -20,7 +20,7 @@ class TaskPool;
 
 struct Task : TaskDispatch::Task {
   std::shared_ptr<TaskPool> pool;  // lives as long as a task of its own
-  SlotHold slot;
+  AnswerRef slot;
   TaskCall call;
   std::unique_ptr<CallHolds> over;  // what it names, while a process of another host has it
   bool cancelled = false;

@@ -8,7 +8,7 @@
 
 namespace troupe::actors {
 
-TaskPool::Cancelled TaskPool::Cancel(Slot* slot, bool force, bool recursive, LaneId* lane) {
+TaskPool::Cancelled TaskPool::Cancel(Answer* slot, bool force, bool recursive, LaneId* lane) {
   std::shared_ptr<TaskPool> pool;
   {
     const MutexLock lock(mutex_);
@@ -41,7 +41,7 @@ TaskChildren& TaskPool::ChildrenLocked() {
   return *children;
 }
 
-std::vector<SlotHold> TaskPool::Children(std::uint64_t parent) {
+std::vector<AnswerRef> TaskPool::Children(std::uint64_t parent) {
   const MutexLock lock(mutex_);
   return ChildrenLocked().Of(parent);
 }
@@ -60,7 +60,7 @@ std::vector<TaskPool::Listed> TaskPool::List(std::size_t most) const {
     Stage stage = task->later != 0 ? Stage::kArguments : Stage::kWaits;
     if (task->lane != 0) stage = first.at(task->lane) == task->slot->call() ? Stage::kRuns : Stage::kGiven;
     listed.push_back(
-        {SlotHold::Another(task->slot.get()), *task->call.function->name, stage, task->lane});
+        {AnswerRef::Another(task->slot.get()), *task->call.function->name, stage, task->lane});
   }
   return listed;
 }
@@ -76,7 +76,7 @@ TaskHistory& TaskPool::HistoryLocked() {
   return *history;
 }
 
-void TaskPool::Taken(Slot* slot, std::uint64_t items) {
+void TaskPool::Taken(Answer* slot, std::uint64_t items) {
   const MutexLock lock(mutex_);
   Task* const task = TaskOf(*slot);
   if (task == nullptr || task->lane == 0) return;

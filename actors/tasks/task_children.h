@@ -16,26 +16,26 @@ namespace troupe::actors {
 class TaskChildren {
  public:
   /// `parent` 0: none started it, and nothing is kept.
-  void Add(std::uint64_t parent, Slot* answer) {
+  void Add(std::uint64_t parent, Answer* answer) {
     if (parent != 0) started_.emplace(parent, answer);
   }
-  void Remove(std::uint64_t parent, const Slot* answer) {
+  void Remove(std::uint64_t parent, const Answer* answer) {
     if (parent == 0) return;
     const auto [first, last] = started_.equal_range(parent);
     const auto found =
         std::find_if(first, last, [&](const auto& each) { return each.second == answer; });
     if (found != last) started_.erase(found);
   }
-  std::vector<SlotHold> Of(std::uint64_t parent) const {
-    std::vector<SlotHold> answers;
+  std::vector<AnswerRef> Of(std::uint64_t parent) const {
+    std::vector<AnswerRef> answers;
     const auto [first, last] = started_.equal_range(parent);
     for (auto each = first; each != last; ++each)
-      answers.push_back(SlotHold::Another(each->second));
+      answers.push_back(AnswerRef::Another(each->second));
     return answers;
   }
 
  private:
-  std::unordered_multimap<std::uint64_t, Slot*> started_;
+  std::unordered_multimap<std::uint64_t, Answer*> started_;
 };
 
 }  // namespace troupe::actors

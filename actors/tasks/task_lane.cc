@@ -23,7 +23,7 @@ Handles Copied(const Handles& held) {
 
 }  // namespace
 
-TaskLane::Sent TaskLane::Send(const TaskCall& call, Slot* answer, const ArgumentCodec& values,
+TaskLane::Sent TaskLane::Send(const TaskCall& call, Answer* answer, const ArgumentCodec& values,
                               std::unique_ptr<CallHolds>* over) {
   const TaskFunction& function = *call.function;
   Sent sent = Define(function);
@@ -37,7 +37,7 @@ TaskLane::Sent TaskLane::Send(const TaskCall& call, Slot* answer, const Argument
   return Sent::kLast;
 }
 
-TaskLane::Sent TaskLane::SendCall(const TaskCall& call, Slot* answer, const ArgumentCodec& values,
+TaskLane::Sent TaskLane::SendCall(const TaskCall& call, Answer* answer, const ArgumentCodec& values,
                                   std::unique_ptr<CallHolds>* over) {
   const TaskShape& shape = *call.shape;
   const auto known = shapes_.find(shape.id);
@@ -84,14 +84,14 @@ void TaskLane::AppendArguments(const TaskCall& call, const ArgumentCodec& values
   frame.Append(sent.data(), sent.size());
 }
 
-SlotHold TaskLane::Ask(std::string_view method) {
+AnswerRef TaskLane::Ask(std::string_view method) {
   ByteBuffer frame;
   frame.Extend(kFrameHeadBytes);
   frame.AppendValue(CallHead());
   frame.AppendValue(static_cast<std::uint16_t>(method.size()));
   frame.Append(method.data(), method.size());
-  SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
-  if (Issue(frame, kFlagNamed, slot.get(), nullptr) != Sent::kYes) return SlotHold();
+  AnswerRef slot(Answer::New(CallReactor::Current().NextLocalId()));
+  if (Issue(frame, kFlagNamed, slot.get(), nullptr) != Sent::kYes) return AnswerRef();
   channel_->Flush();
   return slot;
 }
@@ -107,7 +107,7 @@ TaskLane::Sent TaskLane::Define(const TaskFunction& function) {
   frame.AppendValue(static_cast<std::uint16_t>(kDefine.size()));
   frame.Append(kDefine.data(), kDefine.size());
   frame.Append(function.definition.data(), function.definition.size());
-  const SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
+  const AnswerRef slot(Answer::New(CallReactor::Current().NextLocalId()));
   std::unique_ptr<CallHolds> over;
   std::uint16_t flags = kFlagNamed;
   if (!function.refs.empty()) {
@@ -128,7 +128,7 @@ TaskLane::Sent TaskLane::Define(const TaskFunction& function) {
   return sent;
 }
 
-TaskLane::Sent TaskLane::Issue(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+TaskLane::Sent TaskLane::Issue(ByteBuffer& frame, std::uint16_t flags, Answer* answer,
                                std::shared_ptr<ItemStream> items) {
   switch (channel_->IssueInto(frame, flags, answer, std::move(items))) {
     case Channel::Issued::kFull:

@@ -36,11 +36,11 @@ class TaskLane {
   };
   /// Sends a call that `answer` is to answer, with the channel's reference added. Where it went to
   /// another host `*over` is what it may read there until then.
-  Sent Send(const TaskCall& call, Slot* answer, const ArgumentCodec& values,
+  Sent Send(const TaskCall& call, Answer* answer, const ArgumentCodec& values,
             std::unique_ptr<CallHolds>* over);
   /// Calls a method of the process itself, without arguments. Its answer to come; empty: it cannot
   /// be called any more.
-  SlotHold Ask(std::string_view method);
+  AnswerRef Ask(std::string_view method);
   Channel& channel() const { return *channel_; }
   /// The channel, for who ends this lane and lets go of it without the lock.
   std::shared_ptr<Channel> TakeChannel() { return std::move(channel_); }
@@ -48,10 +48,10 @@ class TaskLane {
  private:
   void AppendArguments(const TaskCall& call, const ArgumentCodec& values, ByteBuffer& frame,
                        std::uint16_t* flags, std::unique_ptr<CallHolds>* over) const;
-  Sent SendCall(const TaskCall& call, Slot* answer, const ArgumentCodec& values,
+  Sent SendCall(const TaskCall& call, Answer* answer, const ArgumentCodec& values,
                 std::unique_ptr<CallHolds>* over);
   Sent Define(const TaskFunction& function);
-  Sent Issue(ByteBuffer& frame, std::uint16_t flags, Slot* answer,
+  Sent Issue(ByteBuffer& frame, std::uint16_t flags, Answer* answer,
              std::shared_ptr<ItemStream> items);
 
   std::shared_ptr<Channel> channel_;

@@ -11,7 +11,7 @@ std::size_t TaskPool::held_back() const {
   return later_.size();
 }
 
-void TaskPool::ArgumentHere(std::uint64_t later, const Slot& answer) {
+void TaskPool::ArgumentHere(std::uint64_t later, const Answer& answer) {
   Step step(*this);
   const auto found = later_.find(later);
   if (found == later_.end()) return;  // cancelled, or another argument failed
@@ -30,7 +30,7 @@ void TaskPool::ArgumentHere(std::uint64_t later, const Slot& answer) {
 
 /// All its arguments are there: named, for who runs it may be on this host. False: it was answered,
 /// as they cannot be sent.
-bool TaskPool::FillInLocked(Task& task, SlotList* finished) {
+bool TaskPool::FillInLocked(Task& task, AnswerList* finished) {
   using Filled = PendingArguments::Filled;
   Call& call = task.call;
   const std::size_t beside = kFrameHeadBytes + sizeof(CallHead) + call.shape->names.size();

@@ -23,7 +23,7 @@ TaskPool::Step::~Step() {
   if (wake) pool_.wake_();
 }
 
-Task* TaskPool::TaskOf(const Slot& slot) { return static_cast<Task*>(slot.observed); }
+Task* TaskPool::TaskOf(const Answer& slot) { return static_cast<Task*>(slot.observed); }
 
 namespace {
 
@@ -31,7 +31,7 @@ namespace {
 void ObserveItems(Task& task, bool on) {
   if (task.call.items == nullptr) return;
   for (std::uint32_t i = 0; i < task.call.items->count(); ++i) {
-    const SlotHold slot = task.call.items->At(i);
+    const AnswerRef slot = task.call.items->At(i);
     slot->observed = on ? &task : nullptr;
   }
 }
@@ -40,14 +40,14 @@ void ObserveItems(Task& task, bool on) {
 
 TaskPool::Begun TaskPool::Begin(Call call) {
   auto made = std::make_unique<Task>();
-  SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
+  AnswerRef slot(Answer::New(CallReactor::Current().NextLocalId()));
   slot->observed = made.get();
   made->pool = shared_from_this();
-  made->slot = SlotHold::Another(slot.get());
+  made->slot = AnswerRef::Another(slot.get());
   made->kind = &call.function->kind;
   made->retries = call.function->retries;
   made->call = std::move(call);
-  std::vector<SlotHold> to_come = made->call.to_come.Answers();
+  std::vector<AnswerRef> to_come = made->call.to_come.Answers();
   LaneId lane = 0;
   std::uint64_t later = 0;
   {
@@ -79,13 +79,13 @@ bool TaskPool::Full() const {
   return backlog_.Full(KeptLocked());
 }
 
-SlotHold TaskPool::WhenRoom() {
+AnswerRef TaskPool::WhenRoom() {
   const MutexLock lock(mutex_);
-  return backlog_.Full(KeptLocked()) ? room_.Wait() : SlotHold();
+  return backlog_.Full(KeptLocked()) ? room_.Wait() : AnswerRef();
 }
 
 /// What waits has changed.
-void TaskPool::NoteWaitingLocked(SlotList* finished) {
+void TaskPool::NoteWaitingLocked(AnswerList* finished) {
   const TaskBacklog::Change change = backlog_.Note(dispatch_.waiting(), later_.size());
   if (change.expects) CallReactor::Current().Expect(*change.expects);
   if (change.room) room_.Open(finished);
@@ -123,10 +123,10 @@ void TaskPool::Stop(LaneId lane) {
   dispatch_.Close(lane);
 }
 
-SlotHold TaskPool::Ask(LaneId id, std::string_view method) {
+AnswerRef TaskPool::Ask(LaneId id, std::string_view method) {
   const MutexLock lock(mutex_);
   TaskLane* const lane = lanes_.Find(id);
-  return lane != nullptr ? lane->Ask(method) : SlotHold();
+  return lane != nullptr ? lane->Ask(method) : AnswerRef();
 }
 
 void TaskPool::Pause(LaneId lane, bool paused) {
@@ -198,7 +198,7 @@ void TaskPool::Answered(std::uint64_t channel_id, std::vector<ObservedAnswer> an
     if (task == nullptr) {
       FinishInto(std::move(answer.slot), &step.finished);  // of Ask, or a definition's
     } else {
-      answer.slot = SlotHold();  // the channel's reference; the task has another
+      answer.slot = AnswerRef();  // the channel's reference; the task has another
       SettleLocked(*task, answer.lost, &step.finished);
     }
   }
@@ -211,7 +211,7 @@ void TaskPool::Answered(std::uint64_t channel_id, std::vector<ObservedAnswer> an
 }
 
 /// Its slot is filled: that is the task's answer, or it goes again.
-void TaskPool::SettleLocked(Task& task, ObservedAnswer::Lost lost, SlotList* finished) {
+void TaskPool::SettleLocked(Task& task, ObservedAnswer::Lost lost, AnswerList* finished) {
   const std::uint16_t flags = task.slot->flags();
   task.over.reset();
   if (lost == ObservedAnswer::Lost::kNotSent && !task.cancelled) {
@@ -227,7 +227,7 @@ void TaskPool::SettleLocked(Task& task, ObservedAnswer::Lost lost, SlotList* fin
     const Retried retried = task.call.function->retried;
     if (retried == Retried::kAll && TryAgainLocked(task)) return;
     if (retried == Retried::kSome) {
-      doubtful_.push_back({SlotHold::Another(task.slot.get()), task.call.function->number});
+      doubtful_.push_back({AnswerRef::Another(task.slot.get()), task.call.function->number});
       backlog_.Wake();
       return;
     }
@@ -247,8 +247,8 @@ bool TaskPool::TryAgainLocked(Task& task) {
   return true;
 }
 
-void TaskPool::DeliverLocked(Task& task, SlotList* finished) {
-  Slot* const slot = task.slot.get();
+void TaskPool::DeliverLocked(Task& task, AnswerList* finished) {
+  Answer* const slot = task.slot.get();
   if (task.cancelled && (slot->flags() & kErrorFlags) != 0) {
     ByteBuffer body;
     AppendRuntimeError(body, ErrorCode::kCancelled, "the task was cancelled");
@@ -274,7 +274,7 @@ void TaskPool::NoteEndedLocked(Task& task) {
 }
 
 void TaskPool::AnswerLocked(Task& task, std::uint16_t flags, std::string_view body,
-                            SlotList* finished) {
+                            AnswerList* finished) {
   task.slot->Unfill();
   task.slot->Fill(flags, body);
   DeliverLocked(task, finished);
@@ -285,7 +285,7 @@ std::vector<TaskPool::Doubtful> TaskPool::TakeDoubtful() {
   return std::exchange(doubtful_, {});
 }
 
-void TaskPool::Judge(Slot* slot, bool again) {
+void TaskPool::Judge(Answer* slot, bool again) {
   Step step(*this);
   Task* const task = TaskOf(*slot);
   if (task == nullptr) return;

@@ -51,14 +51,14 @@ class TaskPool : public CallObserver,
   TaskPool& operator=(const TaskPool&) = delete;
 
   struct Begun {
-    SlotHold slot;
+    AnswerRef slot;
     LaneId lane;  // 0: it waits
   };
   Begun Begin(Call call);
   /// Too much waits.
   bool Full() const;
   /// An answer that is done when there is room for another task; empty: there is now.
-  SlotHold WhenRoom();
+  AnswerRef WhenRoom();
 
   /// A process that is there: `channel` was made with this as its observer, and gets nothing else
   /// to send.
@@ -69,7 +69,7 @@ class TaskPool : public CallObserver,
   void Stop(LaneId lane);
   /// Calls a method of the process itself, without arguments, behind the tasks that are with it.
   /// The answer to come; empty: it cannot be asked any more.
-  SlotHold Ask(LaneId lane, std::string_view method);
+  AnswerRef Ask(LaneId lane, std::string_view method);
   /// For a while it gets no more tasks.
   void Pause(LaneId lane, bool paused);
   /// Tasks that are with no process; those of them whose arguments are to come are counted apart.
@@ -80,18 +80,18 @@ class TaskPool : public CallObserver,
   /// Ends a task of any pool of this process, which is not made again. kAsked: a process has it
   /// (`*lane`), which was asked not to begin it, or is to be ended (`force`): then its end is the
   /// task's error. `recursive`: what it started is to be cancelled too, by its process.
-  static Cancelled Cancel(Slot* slot, bool force, bool recursive, LaneId* lane);
+  static Cancelled Cancel(Answer* slot, bool force, bool recursive, LaneId* lane);
   /// Tasks that `parent` started and that are not over, of all pools.
-  static std::vector<SlotHold> Children(std::uint64_t parent);
+  static std::vector<AnswerRef> Children(std::uint64_t parent);
   /// So many items of a streaming task are taken, in all; see Channel::Taken.
-  static void Taken(Slot* slot, std::uint64_t items);
+  static void Taken(Answer* slot, std::uint64_t items);
   /// Ends all that waits, with this answer.
   void FailWaiting(std::uint16_t flags, std::string_view body);
 
   // What a task waits for: its arguments; a process; those before it there; nothing.
   enum class Stage { kArguments, kWaits, kGiven, kRuns };
   struct Listed {
-    SlotHold slot;
+    AnswerRef slot;
     std::string name;
     Stage stage;
     LaneId lane;  // 0: none
@@ -117,12 +117,12 @@ class TaskPool : public CallObserver,
   void WakeAboveIdle(std::int64_t idle);
 
   struct Doubtful {
-    SlotHold slot;
+    AnswerRef slot;
     std::uint64_t function;
   };
   /// Answers that raised and may be a reason to go again: that is for Judge to say.
   std::vector<Doubtful> TakeDoubtful();
-  void Judge(Slot* slot, bool again);
+  void Judge(Answer* slot, bool again);
 
   void Answered(std::uint64_t channel_id, std::vector<ObservedAnswer> answers,
                 bool as_leader) override;
@@ -130,21 +130,21 @@ class TaskPool : public CallObserver,
  private:
   class Step;
 
-  static Task* TaskOf(const Slot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static Task* TaskOf(const Answer& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool SendLocked(Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillLaneLocked(LaneId lane, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ArgumentHere(std::uint64_t later, const Slot& answer) override;
-  bool FillInLocked(Task& task, SlotList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ArgumentHere(std::uint64_t later, const Answer& answer) override;
+  bool FillInLocked(Task& task, AnswerList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   LaneId StartLocked(Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SettleLocked(Task& task, ObservedAnswer::Lost lost, SlotList* finished)
+  void SettleLocked(Task& task, ObservedAnswer::Lost lost, AnswerList* finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DeliverLocked(Task& task, SlotList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AnswerLocked(Task& task, std::uint16_t flags, std::string_view body, SlotList* finished)
+  void DeliverLocked(Task& task, AnswerList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AnswerLocked(Task& task, std::uint16_t flags, std::string_view body, AnswerList* finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TryAgainLocked(Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteIdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteWaitingLocked(SlotList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteWaitingLocked(AnswerList* finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::size_t KeptLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return dispatch_.waiting() + later_.size();
   }
@@ -181,7 +181,7 @@ class ABSL_SCOPED_LOCKABLE TaskPool::Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  SlotList finished;
+  AnswerList finished;
 
  private:
   TaskPool& pool_;

@@ -44,7 +44,7 @@ void DeferredCall::AnswerCancelled(const char* when, bool flush) {
   peer_->ReplyDeferred(running_.sequence, actors::kFlagReply | actors::kFlagRuntimeError, reply, flush);
 }
 
-void DeferredCall::Answer(PyObject* result, bool flush) {
+void DeferredCall::Conclude(PyObject* result, bool flush) {
   if (std::exchange(answered_, true)) {
     Py_XDECREF(result);
     return;

@@ -31,7 +31,7 @@ class DeferredCall {
   /// Answers that it was cancelled, `when` it was.
   void AnswerCancelled(const char* when, bool flush);
   /// Answers with `result` (stolen), or with the error that is set; once. `flush`: at once.
-  void Answer(PyObject* result, bool flush);
+  void Conclude(PyObject* result, bool flush);
 
   actors::CallerConnection& peer() { return *peer_; }
   bool Is(const actors::CallerConnection& peer, std::uint64_t sequence) const {

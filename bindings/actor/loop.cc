@@ -88,7 +88,7 @@ void LoopCalls::Start(DeferredCallPtr call) {
       if (StartTask(call, result)) return;
       result = nullptr;
     }
-    Answer(*call, result, /*first_step=*/false);
+    Conclude(*call, result, /*first_step=*/false);
     call = group_.End(0).value_or(nullptr);
   }
 }
@@ -111,11 +111,11 @@ bool LoopCalls::StartTask(DeferredCallPtr& call, PyObject* coroutine) {
 }
 
 void LoopCalls::Ended(DeferredCallPtr call, PyObject* result, bool first_step) {
-  Answer(*call, result, first_step);
+  Conclude(*call, result, first_step);
   Start(group_.End(0).value_or(nullptr));
 }
 
-void LoopCalls::Answer(DeferredCall& call, PyObject* result, bool first_step) {
+void LoopCalls::Conclude(DeferredCall& call, PyObject* result, bool first_step) {
   const ActorExit::How how = result == nullptr ? ActorExit::HowRaised() : ActorExit::How::kStays;
   const bool leaves = how != ActorExit::How::kStays;
   if (leaves) exit_->KeepRaised();
@@ -129,7 +129,7 @@ void LoopCalls::Answer(DeferredCall& call, PyObject* result, bool first_step) {
     PyErr_Clear();
     call.AnswerCancelled("while it ran", /*flush=*/false);
   }
-  call.Answer(result, /*flush=*/false);
+  call.Conclude(result, /*flush=*/false);
   Hold(call.peer(), first_step);
   if (leaves) exit_->Stop();
 }

@@ -34,14 +34,14 @@ bool LoopApart::Later(std::function<void()> action) {
 }
 
 void LoopApart::Submit(DeferredCallPtr call) {
-  if (!Begin()) return call->Answer(nullptr, /*flush=*/true);
+  if (!Begin()) return call->Conclude(nullptr, /*flush=*/true);
   coming_.push_back(std::move(call));
   if (std::exchange(due_, true)) return;  // before it is asked for: the other thread may be done with it when Later returns
   if (Later([self = shared_from_this()] { self->Take(); })) return;
   due_ = false;
   call = std::move(coming_.back());
   coming_.pop_back();
-  call->Answer(nullptr, /*flush=*/true);
+  call->Conclude(nullptr, /*flush=*/true);
 }
 
 void LoopApart::Take() {

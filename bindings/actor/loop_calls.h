@@ -47,7 +47,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
  private:
   void Start(DeferredCallPtr call);
   bool StartTask(DeferredCallPtr& call, PyObject* coroutine);
-  void Answer(DeferredCall& call, PyObject* result, bool first_step);
+  void Conclude(DeferredCall& call, PyObject* result, bool first_step);
   void Hold(actors::CallerConnection& peer, bool first_step);
   bool CallFlushSoon();
 

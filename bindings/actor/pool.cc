@@ -37,7 +37,7 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
   void Submit(DeferredCallPtr call) {
     std::optional<DeferredCallPtr> now = group_.Begin(0, std::move(call));
     while (now && !Give(*now)) {  // no thread for it: that is its answer
-      (*now)->Answer(nullptr, /*flush=*/true);
+      (*now)->Conclude(nullptr, /*flush=*/true);
       now = group_.End(0);
     }
   }
@@ -118,7 +118,7 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
     if (how == ActorExit::How::kCrashes) {
       PyErr_Clear();
     } else {
-      call->Answer(result, /*flush=*/!leaves);
+      call->Conclude(result, /*flush=*/!leaves);
     }
     begun_.erase(call.get());
     if (leaves) {

@@ -20,14 +20,14 @@ namespace nb = nanobind;
 namespace troupe::bindings {
 namespace {
 
-using actors::Slot;
+using actors::Answer;
 
 RefObject* LifeOf(nb::handle life) {
   if (!IsRef(life.ptr())) throw nb::type_error("a life is a Ref");
   return AsRef(life.ptr());
 }
 
-nb::object NewRefOf(Slot* slot) {
+nb::object NewRefOf(Answer* slot) {
   PyObject* const ref = NewRef(slot, nullptr, nullptr);
   if (ref == nullptr) throw nb::python_error();
   return nb::steal(ref);
@@ -35,7 +35,7 @@ nb::object NewRefOf(Slot* slot) {
 
 /// It has a value, so that nothing waits for one.
 nb::object NewLife() {
-  actors::SlotHold slot(Slot::New(actors::CallReactor::Current().NextLocalId() | store::kLifeBit));
+  actors::AnswerRef slot(Answer::New(actors::CallReactor::Current().NextLocalId() | store::kLifeBit));
   actors::ByteBuffer none;
   if (!EncodeValue(none, Py_None)) throw nb::python_error();
   slot.get()->Claim();
@@ -58,8 +58,8 @@ nb::object LendLife(nb::handle life) {
 
 nb::object BorrowLife(const nb::tuple& names) {
   actors::ObjectStore* const store = actors::ObjectStore::Existing();
-  actors::SlotHold slot =
-      store != nullptr ? BorrowNamed(*store, names.ptr()) : actors::SlotHold();
+  actors::AnswerRef slot =
+      store != nullptr ? BorrowNamed(*store, names.ptr()) : actors::AnswerRef();
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   const std::optional<store::ObjectId> id = slot.get() != nullptr ? store->NameOf(slot.get()) : std::nullopt;
   return id && store::IsLife(*id) ? NewRefOf(slot.Take()) : nb::none();

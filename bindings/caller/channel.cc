@@ -53,7 +53,7 @@ PyObject* WhenIdle(PyObject* object, PyObject* callable) {
   CallOnce* const unused = once.get();
   std::unique_ptr<actors::Completion> then = std::move(once);
   bool later = false;
-  if (const actors::SlotHold idle = (*self->channel)->WhenIdle()) {
+  if (const actors::AnswerRef idle = (*self->channel)->WhenIdle()) {
     later = CallReactor::Current().OnDone(idle.get(), std::move(then));
   } else if (actors::ObjectStore* const store = actors::ObjectStore::Existing()) {
     later = store->AfterArrivals(&then);  // what was answered lies in its actor's memory, which is asked for

@@ -98,7 +98,7 @@ bool AppendRefArgument(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
     if (!ref->slot->done() || (ref->slot->flags() & actors::kErrorFlags) != 0) {
       if (ref->channel != nullptr) ref->channel->channel->get()->Flush();
       ref->slot->AddReference();
-      outgoing->to_come->push_back({out.size(), actors::SlotHold(ref->slot)});
+      outgoing->to_come->push_back({out.size(), actors::AnswerRef(ref->slot)});
       return true;
     }
   }
@@ -182,7 +182,7 @@ bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* a
   return AppendCallValues(frame, args, positional, kind.method, keywords, outgoing);
 }
 
-actors::SlotHold RaiseTooMany(Channel& channel) {
+actors::AnswerRef RaiseTooMany(Channel& channel) {
   RaiseRuntimeError(kTooManyPending,
                     absl::StrFormat("%s: %d calls wait for an answer, max_pending_calls allows no more\n"
                                     "  get some of them first, or create the actor with a higher limit",
@@ -191,7 +191,7 @@ actors::SlotHold RaiseTooMany(Channel& channel) {
 }
 
 /// Queues the frame, waiting for room. None: an error is set.
-actors::SlotHold Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, std::uint16_t flags,
+actors::AnswerRef Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, std::uint16_t flags,
                        const std::shared_ptr<actors::ItemStream>& items) {
   bool drained = false;
   while (true) {
@@ -227,7 +227,7 @@ std::size_t LargeFrom(Channel::Place place) {
 }
 
 /// Keeps the call until its arguments are there, and the calls before it have gone. None: an error is set.
-actors::SlotHold KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind, Outgoing& outgoing,
+actors::AnswerRef KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind, Outgoing& outgoing,
                           ShapeTable::Shape* shape, const std::shared_ptr<actors::ItemStream>& items) {
   if (channel.TooMany()) {
     channel.Flush();
@@ -235,7 +235,7 @@ actors::SlotHold KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& k
     if (channel.TooMany()) return RaiseTooMany(channel);
   }
   actors::PendingCalls& line = channel.Line(TaskArguments());
-  if (!AwaitRoom(actors::SlotHold(line.WhenRoom()))) return {};
+  if (!AwaitRoom(actors::AnswerRef(line.WhenRoom()))) return {};
   if (shape->named) {  // it may never be sent: later calls cannot count on the names that it carries
     shape->id = actors::kNoShape;
     std::memcpy(frame.data() + actors::kFrameHeadBytes + offsetof(actors::CallHead, shape), &shape->id, sizeof shape->id);
@@ -252,7 +252,7 @@ actors::SlotHold KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& k
 }
 
 /// Sends the call. None: an error is set.
-actors::SlotHold Send(CallChannelObject* self, ByteBuffer& frame, const CallKind& kind, PyObject* keywords,
+actors::AnswerRef Send(CallChannelObject* self, ByteBuffer& frame, const CallKind& kind, PyObject* keywords,
                       Outgoing& outgoing, const ShapeTable::Shape& shape, bool here,
                       const std::shared_ptr<actors::ItemStream>& items) {
   Channel& channel = **self->channel;
@@ -262,7 +262,7 @@ actors::SlotHold Send(CallChannelObject* self, ByteBuffer& frame, const CallKind
     flags |= actors::kFlagObjects;
     held = std::make_unique<actors::CallHolds>(std::move(outgoing.held), here ? nullptr : channel.Bulk());
   }
-  actors::SlotHold slot = Queue(channel, frame, kind, flags, items);
+  actors::AnswerRef slot = Queue(channel, frame, kind, flags, items);
   if (slot == nullptr) return {};
   if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(slot.get(), std::move(held)));
   if (shape.named) self->shapes->Defined(kind.target, keywords, shape);
@@ -309,7 +309,7 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
   const actors::PendingCalls* const line = channel.line();
   const bool waits = !to_come.empty() || (line != nullptr && line->Holds());
-  actors::SlotHold slot =
+  actors::AnswerRef slot =
       waits ? KeepBack(channel, frame, kind, outgoing, &shape, items)
             : Send(self, frame, kind, keywords, outgoing, shape, place == Channel::Place::kHere, items);
   if (slot == nullptr) return nullptr;

@@ -22,10 +22,10 @@ namespace {
 
 using actors::ByteBuffer;
 using actors::CallReactor;
-using actors::Slot;
+using actors::Answer;
 
 /// The bytes and flags of a slot's value. The slot stands for one that is in shared memory or holds refs.
-std::uint16_t Encode(Slot* slot, ByteBuffer& bytes, nb::handle value) {
+std::uint16_t Encode(Answer* slot, ByteBuffer& bytes, nb::handle value) {
   Outgoing outgoing(Outgoing::Way::kWriting, actors::kLargeBytes, /*with_refs=*/true);
   if (!EncodeValue(bytes, value.ptr(), &outgoing)) throw nb::python_error();
   if (!outgoing.writing && outgoing.held.empty()) return actors::kFlagReply;
@@ -43,7 +43,7 @@ std::uint16_t Encode(Slot* slot, ByteBuffer& bytes, nb::handle value) {
 /// waits for the Ref hangs.
 class Resolver {
  public:
-  explicit Resolver(Slot* slot) : slot_(slot) { slot_->AddReference(); }
+  explicit Resolver(Answer* slot) : slot_(slot) { slot_->AddReference(); }
   Resolver(Resolver&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
@@ -58,12 +58,12 @@ class Resolver {
     if (slot_->done()) return false;
     ByteBuffer bytes;
     const std::uint16_t flags = Encode(slot_, bytes, value);
-    return Answer(flags, bytes);
+    return Complete(flags, bytes);
   }
   bool SetError(int code, const std::string& text) {
     ByteBuffer bytes;
     actors::AppendRuntimeError(bytes, static_cast<ErrorCode>(code), text);
-    return Answer(actors::kFlagReply | actors::kFlagRuntimeError, bytes);
+    return Complete(actors::kFlagReply | actors::kFlagRuntimeError, bytes);
   }
   bool SetException(nb::handle exception) {
     if (!PyExceptionInstance_Check(exception.ptr())) {
@@ -71,24 +71,24 @@ class Resolver {
     }
     ByteBuffer bytes;
     AppendException(bytes, exception.ptr(), actors::CallLimits().frame_bytes_max);
-    return Answer(actors::kFlagReply | actors::kFlagTaskError, bytes);
+    return Complete(actors::kFlagReply | actors::kFlagTaskError, bytes);
   }
 
  private:
-  bool Answer(std::uint16_t flags, const ByteBuffer& bytes) {
-    return CallReactor::Current().Answer(slot_, flags, bytes.view());
+  bool Complete(std::uint16_t flags, const ByteBuffer& bytes) {
+    return CallReactor::Current().Complete(slot_, flags, bytes.view());
   }
-  Slot* slot_;
+  Answer* slot_;
 };
 
-nb::object NewLocalRef(Slot* slot) {
+nb::object NewLocalRef(Answer* slot) {
   PyObject* ref = NewRef(slot, nullptr, nullptr);
   if (ref == nullptr) throw nb::python_error();
   return nb::steal(ref);
 }
 
 nb::object CompletedRef(nb::handle value) {
-  actors::SlotHold slot(Slot::New(CallReactor::Current().NextLocalId()));
+  actors::AnswerRef slot(Answer::New(CallReactor::Current().NextLocalId()));
   ByteBuffer bytes;
   const std::uint16_t flags = Encode(slot.get(), bytes, value);
   slot.get()->Claim();
@@ -98,7 +98,7 @@ nb::object CompletedRef(nb::handle value) {
 }
 
 nb::tuple PendingRef() {
-  Slot* slot = Slot::New(CallReactor::Current().NextLocalId());
+  Answer* slot = Answer::New(CallReactor::Current().NextLocalId());
   Resolver resolver(slot);
   return nb::make_tuple(NewLocalRef(slot), std::move(resolver));
 }

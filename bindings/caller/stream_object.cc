@@ -26,7 +26,7 @@ PyObject* stream_type = nullptr;  // what a streaming call gives: by default the
 
 RefStream* As(PyObject* object) { return reinterpret_cast<RefStream*>(object); }
 
-PyObject* Answer(PyObject* object, PyObject*) {
+PyObject* GetAnswer(PyObject* object, PyObject*) {
   return Py_NewRef(reinterpret_cast<PyObject*>(As(object)->answer));
 }
 
@@ -114,7 +114,7 @@ PyObject* Repr(PyObject* object) {
 PyObject* Self(PyObject* object) { return Py_NewRef(object); }
 
 PyMethodDef methods[] = {
-    {"answer", Answer, METH_NOARGS, "The Ref that is done when the method is: None, or its error."},
+    {"answer", GetAnswer, METH_NOARGS, "The Ref that is done when the method is: None, or its error."},
     {"front", Front, METH_NOARGS, "A Ref that is done when the next item, or the end, is there."},
     {"take", Take, METH_NOARGS, "The next item's Ref, which is there, or None at the end."},
     {nullptr, nullptr, 0, nullptr}};
@@ -132,7 +132,7 @@ PyType_Spec spec = {"troupe._native.RefStream", sizeof(RefStream), 0,
 
 }  // namespace
 
-PyObject* NewRefStream(actors::Slot* answer, std::shared_ptr<actors::ItemStream> items,
+PyObject* NewRefStream(actors::Answer* answer, std::shared_ptr<actors::ItemStream> items,
                        CallChannelObject* channel, const CallKind& kind, bool of_task) {
   PyObject* ref = NewRef(answer, channel, kind.method);
   if (ref == nullptr) return nullptr;

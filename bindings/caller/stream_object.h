@@ -15,7 +15,7 @@ struct CallKind;
 
 /// Takes over the reference to `answer`, the call's last frame. A new object, or nullptr with an error set.
 /// `of_task`: made by a TaskPool, and `channel` only where its answers may come from first, or nullptr.
-PyObject* NewRefStream(actors::Slot* answer, std::shared_ptr<actors::ItemStream> items,
+PyObject* NewRefStream(actors::Answer* answer, std::shared_ptr<actors::ItemStream> items,
                        CallChannelObject* channel, const CallKind& kind, bool of_task = false);
 
 void BindRefStream(nanobind::module_& m);

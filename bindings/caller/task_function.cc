@@ -84,7 +84,7 @@ const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords, std::shar
   return self->shapes->back().second;
 }
 
-PyObject* Answer(TaskFunction* self, TaskPool::Begun begun,
+PyObject* Begun(TaskFunction* self, TaskPool::Begun begun,
                  const std::shared_ptr<actors::ItemStream>& items) {
   CallChannelObject* channel = begun.lane != 0 ? self->pool->ChannelOf(begun.lane) : nullptr;
   const CallKind& kind = self->kind;
@@ -118,7 +118,7 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   outgoing.to_come = &to_come;
   if (!AppendCallValues(values, args, positional, self->kind.method, keywords, &outgoing)) return nullptr;
   TaskPool& pool = *self->pool->pool();
-  if (pool.Full() && !AwaitRoom(actors::SlotHold(pool.WhenRoom()))) return nullptr;
+  if (pool.Full() && !AwaitRoom(actors::AnswerRef(pool.WhenRoom()))) return nullptr;
   call.function = *self->function;
   call.shape = shape;
   call.own_shape = std::move(own_shape);
@@ -131,7 +131,7 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   call.parent = running != nullptr ? running->number : 0;
   call.items = NewItems(self->kind);
   const std::shared_ptr<actors::ItemStream> items = call.items;
-  return Answer(self, pool.Begin(std::move(call)), items);
+  return Begun(self, pool.Begin(std::move(call)), items);
 }
 
 int Traverse(PyObject* object, visitproc visit, void* arg) {

@@ -125,7 +125,7 @@ nb::tuple CancelTask(nb::handle ref, bool force, bool recursive) {
 
 nb::list TasksOf(std::uint64_t number) {
   nb::list refs;
-  for (actors::SlotHold& slot : TaskPool::Children(number)) {
+  for (actors::AnswerRef& slot : TaskPool::Children(number)) {
     PyObject* ref = NewRef(slot.Take(), nullptr, nullptr);
     if (ref == nullptr) throw nb::python_error();
     refs.append(nb::steal(ref));
@@ -157,7 +157,7 @@ void BindTasks(nb::module_& m) {
       .def("stop", [](PyTaskPool& self, LaneId lane) { self.pool()->Stop(lane); }, nb::arg("lane"),
            "It gets no more tasks, and is there until it is closed.")
       .def("ask", [](PyTaskPool& self, LaneId lane, const std::string& method) -> nb::object {
-             actors::SlotHold slot = self.pool()->Ask(lane, method);
+             actors::AnswerRef slot = self.pool()->Ask(lane, method);
              if (!slot) return nb::none();
              PyObject* const ref = NewRef(slot.Take(), nullptr, nullptr);
              if (ref == nullptr) throw nb::python_error();

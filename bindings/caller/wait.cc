@@ -161,7 +161,7 @@ class ListGetter {
   /// From the first that is waited for on. False: an error is set.
   bool Watch(Py_ssize_t from) {
     watching_ = true;
-    std::vector<actors::Slot*> slots;
+    std::vector<actors::Answer*> slots;
     slots.reserve(static_cast<std::size_t>(count_ - from));
     for (Py_ssize_t i = from; i < count_; ++i) {
       RefObject* ref = RefAt(i);
@@ -265,7 +265,7 @@ Py_ssize_t CountDone(PyObject* list, Py_ssize_t num_returns) {
 
 actors::WaitResult WaitFor(const std::vector<PyObject*>& refs, Py_ssize_t needed,
                            const Limit& limit) {
-  std::vector<actors::Slot*> slots;
+  std::vector<actors::Answer*> slots;
   std::vector<actors::Channel*> channels;
   slots.reserve(refs.size());
   for (PyObject* each : refs) {

@@ -49,9 +49,9 @@ using GilHost = GilHostOf<>;
 
 /// Waits, reading all channels, for what a WhenRoom() gave; empty: there is room. `polled`: where
 /// the room comes from, if that is one channel. False: an error is set.
-inline bool AwaitRoom(actors::SlotHold room, actors::Channel* polled = nullptr) {
+inline bool AwaitRoom(actors::AnswerRef room, actors::Channel* polled = nullptr) {
   if (!room) return true;
-  actors::Slot* const slot = room.get();
+  actors::Answer* const slot = room.get();
   actors::WaitRequest request;
   request.slots = &slot;
   request.slot_count = 1;

@@ -25,7 +25,7 @@ namespace {
 
 using actors::CallReactor;
 using actors::ForkGuard;
-using actors::Slot;
+using actors::Answer;
 
 constexpr int kFreeMax = 1024;
 PyTypeObject* ref_type = nullptr;
@@ -35,7 +35,7 @@ int free_count = 0;
 void Dealloc(PyObject* self) {
   RefObject* ref = AsRef(self);
   PyTypeObject* type = Py_TYPE(self);
-  Slot* slot = std::exchange(ref->slot, nullptr);
+  Answer* slot = std::exchange(ref->slot, nullptr);
   if (slot != nullptr) slot->Release();
   Py_CLEAR(ref->method);
   PyObject* channel = reinterpret_cast<PyObject*>(std::exchange(ref->channel, nullptr));
@@ -49,7 +49,7 @@ void Dealloc(PyObject* self) {
 }
 
 PyObject* Hex(PyObject* self, PyObject*) {
-  const Slot* slot = AsRef(self)->slot;
+  const Answer* slot = AsRef(self)->slot;
   actors::ObjectStore* const store = slot->stands_for_object() ? actors::ObjectStore::Existing() : nullptr;
   std::optional<store::ObjectId> name = store != nullptr ? store->NameOf(slot) : std::nullopt;
   if (name) name = store->RemoteNameOf(*name);
@@ -218,7 +218,7 @@ PyObject* Cancel(PyObject* self, PyObject* recursive) {
 }
 
 PyObject* IsEnd(PyObject* self, PyObject*) {
-  const actors::Slot* slot = AsRef(self)->slot;
+  const actors::Answer* slot = AsRef(self)->slot;
   return PyBool_FromLong(slot->done() && (slot->flags() & actors::kFlagEnd) != 0);
 }
 
@@ -287,7 +287,7 @@ PyType_Spec spec = {"troupe.ObjectRef", sizeof(RefObject), 0,
 
 }  // namespace
 
-PyObject* NewRef(Slot* slot, CallChannelObject* channel, PyObject* method) {
+PyObject* NewRef(Answer* slot, CallChannelObject* channel, PyObject* method) {
   RefObject* ref;
   if (free_count > 0) {
     ref = free_refs[--free_count];

@@ -15,7 +15,7 @@ struct CallChannelObject;
 
 struct RefObject {
   PyObject head;
-  actors::Slot* slot;          // one reference
+  actors::Answer* slot;          // one reference
   CallChannelObject* channel;  // whose answer it is (a reference); nullptr: a local one
   PyObject* method;            // str, or nullptr for a local one
   std::uint32_t generation;    // ForkGuard's when it was made: an inherited pending Ref is inert
@@ -23,7 +23,7 @@ struct RefObject {
 };
 
 /// Takes over the reference to `slot`. A new Ref, or nullptr with an error set.
-PyObject* NewRef(actors::Slot* slot, CallChannelObject* channel, PyObject* method);
+PyObject* NewRef(actors::Answer* slot, CallChannelObject* channel, PyObject* method);
 bool IsRef(PyObject* object);
 inline RefObject* AsRef(PyObject* object) { return reinterpret_cast<RefObject*>(object); }
 

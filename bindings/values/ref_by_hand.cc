@@ -35,9 +35,9 @@ PyObject* NewBytes(std::string_view bytes) {
 }
 
 /// The slot of an object that its owner is asked for.
-actors::SlotHold BorrowFromOwner(actors::ObjectStore& store, const store::ObjectId& id) {
+actors::AnswerRef BorrowFromOwner(actors::ObjectStore& store, const store::ObjectId& id) {
   store.Receive(id.owner, {id});
-  actors::SlotHold slot = store.Borrow(id);
+  actors::AnswerRef slot = store.Borrow(id);
   store.DropHandles({id});
   return slot;
 }
@@ -53,7 +53,7 @@ PyObject* RefByHand(PyObject*, PyObject* args) {
   }
   actors::ObjectStore* const store = Objects();
   if (store == nullptr) return nullptr;
-  actors::SlotHold slot = store->Borrow(*id);
+  actors::AnswerRef slot = store->Borrow(*id);
   if (!slot && View(host) != os::BootId()) {
     RaiseRuntimeError(actors::kObjectLost,
                       "the Ref was pickled by its program on another host: its object is not to be had here\n"

@@ -31,7 +31,7 @@ std::optional<store::ObjectId> IdOf(PyObject* bytes) {
 
 PyObject* BorrowedRef(PyObject*, PyObject* args) {
   actors::ObjectStore* const store = Objects();
-  actors::SlotHold slot = store != nullptr ? BorrowNamed(*store, args) : actors::SlotHold();
+  actors::AnswerRef slot = store != nullptr ? BorrowNamed(*store, args) : actors::AnswerRef();
   if (slot) return NewRef(slot.Take(), nullptr, nullptr);
   if (!PyErr_Occurred()) {
     RaiseRuntimeError(actors::kObjectLost,
@@ -58,8 +58,8 @@ const store::ObjectId* NamedRefs::At(Py_ssize_t index) {
   return named ? &named_refs->refs_[static_cast<std::size_t>(index)] : nullptr;
 }
 
-actors::SlotHold NamedRefs::TakeSlot(actors::ObjectStore& store, Py_ssize_t index) {
-  if (At(index) == nullptr || named_refs->refs_.size() < kManyRefs) return actors::SlotHold();
+actors::AnswerRef NamedRefs::TakeSlot(actors::ObjectStore& store, Py_ssize_t index) {
+  if (At(index) == nullptr || named_refs->refs_.size() < kManyRefs) return actors::AnswerRef();
   if (!std::exchange(named_refs->borrowed_, true)) named_refs->slots_ = store.BorrowAll(named_refs->refs_);
   return std::move(named_refs->slots_[static_cast<std::size_t>(index)]);
 }
@@ -73,15 +73,15 @@ PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actor
   return Py_BuildValue("(NnN)", name, index, NewName(id));
 }
 
-actors::SlotHold BorrowNamed(actors::ObjectStore& store, PyObject* names) {
+actors::AnswerRef BorrowNamed(actors::ObjectStore& store, PyObject* names) {
   PyObject* name = nullptr;
   Py_ssize_t index = -1;
   PyObject* theirs = nullptr;
-  if (!PyArg_ParseTuple(names, "S|nS", &name, &index, &theirs)) return actors::SlotHold();
+  if (!PyArg_ParseTuple(names, "S|nS", &name, &index, &theirs)) return actors::AnswerRef();
   const std::optional<store::ObjectId> id = IdOf(name);
-  if (!id) return actors::SlotHold();
+  if (!id) return actors::AnswerRef();
   const store::ObjectId* const here = NamedRefs::At(index);
-  actors::SlotHold slot;
+  actors::AnswerRef slot;
   if (here != nullptr && *here == *id) slot = NamedRefs::TakeSlot(store, index);
   if (!slot) slot = store.Borrow(*id);
   const std::optional<store::ObjectId> lent = IdOf(theirs);

@@ -21,7 +21,7 @@ PyObject* ReduceRef(PyObject* ref, PyObject*);
 PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs);
 /// Borrows the object that a tuple of TakeNamed stands for. Empty: it is not known here, or an error
 /// is set.
-actors::SlotHold BorrowNamed(actors::ObjectStore& store, PyObject* names);
+actors::AnswerRef BorrowNamed(actors::ObjectStore& store, PyObject* names);
 
 /// While this lives, in this thread: what the n-th Ref that was taken out of the value that is being loaded stands for
 /// here. It is asked where the name in the pickle means nothing in this process: another process of this host has what
@@ -36,11 +36,11 @@ class NamedRefs {
   static const store::ObjectId* At(Py_ssize_t index);
   /// The slot of what At(index) names. Where there are many, the first call borrows them all at
   /// once. Empty: there is none, or it was taken.
-  static actors::SlotHold TakeSlot(actors::ObjectStore& store, Py_ssize_t index);
+  static actors::AnswerRef TakeSlot(actors::ObjectStore& store, Py_ssize_t index);
 
  private:
   const std::vector<store::ObjectId>& refs_;
-  std::vector<actors::SlotHold> slots_;  // each until it is taken
+  std::vector<actors::AnswerRef> slots_;  // each until it is taken
   bool borrowed_ = false;
   NamedRefs* const before_;
 };

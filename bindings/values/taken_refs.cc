@@ -77,7 +77,7 @@ nb::object TakenRefs::AsRef() const {
   const nb::bytes none("", 0);
   actors::ByteBuffer bytes;
   if (!EncodeWithRefs(bytes, none.ptr(), refs_)) throw nb::python_error();
-  actors::SlotHold slot(actors::Slot::New(actors::CallReactor::Current().NextLocalId()));
+  actors::AnswerRef slot(actors::Answer::New(actors::CallReactor::Current().NextLocalId()));
   static_cast<void>(Store().Provide(slot.get(), nullptr, bytes.view(), refs_.ids()));
   slot.get()->Claim();
   slot.get()->Fill(actors::kFlagReply, bytes.view());
@@ -91,7 +91,7 @@ namespace {
 
 bool LiesInMemory(nb::handle ref) {
   if (!IsRef(ref.ptr())) throw nb::type_error("lies_in_memory(ref): a Ref");
-  const actors::Slot* const slot = AsRef(ref.ptr())->slot;
+  const actors::Answer* const slot = AsRef(ref.ptr())->slot;
   return slot->done() && (slot->flags() & actors::kFlagObjects) != 0;
 }
 

@@ -27,7 +27,7 @@ const Outgoing& RemoteName() {
 
 class Encoded : public actors::ArgumentCodec {
  public:
-  bool AppendAnswer(const actors::Slot& answer, std::size_t named_from, std::string* values,
+  bool AppendAnswer(const actors::Answer& answer, std::size_t named_from, std::string* values,
                     actors::Handles* held) const override {
     std::string_view value = FrontValue(answer.bytes());
     std::vector<store::ObjectId> named;

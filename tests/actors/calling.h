@@ -12,7 +12,7 @@
 
 namespace troupe::actors {
 
-inline WaitResult Await(Slot* slot, Channel* channel, Duration most = std::chrono::seconds(60)) {
+inline WaitResult Await(Answer* slot, Channel* channel, Duration most = std::chrono::seconds(60)) {
   PlainHost host;
   WaitRequest request;
   request.slots = &slot;
@@ -23,7 +23,7 @@ inline WaitResult Await(Slot* slot, Channel* channel, Duration most = std::chron
   return CallReactor::Current().Wait(request, host);
 }
 
-inline Slot* Call(Channel& channel, std::string_view method, std::string_view values) {
+inline Answer* Call(Channel& channel, std::string_view method, std::string_view values) {
   while (true) {
     ByteBuffer frame;
     frame.Extend(kFrameHeadBytes);
@@ -34,7 +34,7 @@ inline Slot* Call(Channel& channel, std::string_view method, std::string_view va
     Channel::Call call = channel.Issue(frame, kFlagNamed);
     if (call.issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
     if (call.issued != Channel::Issued::kFull) return call.answer.Take();
-    if (const SlotHold room = channel.WhenRoom()) {
+    if (const AnswerRef room = channel.WhenRoom()) {
       EXPECT_EQ(Await(room.get(), &channel), WaitResult::kDone);
     }
   }

@@ -121,7 +121,7 @@ class TlsActor {
   std::thread thread_;
 };
 
-inline Slot* Issue(Channel& channel, const std::string& values) {
+inline Answer* Issue(Channel& channel, const std::string& values) {
   ByteBuffer frame;
   frame.Extend(kFrameHeadBytes);
   CallHead head;
@@ -136,8 +136,8 @@ inline Slot* Issue(Channel& channel, const std::string& values) {
     Channel::Call call = channel.Issue(frame, kFlagNamed);
     if (call.issued == Channel::Issued::kOkDrain) CallReactor::Current().Drain(channel);
     if (call.issued != Channel::Issued::kFull) return call.answer.Take();
-    if (const SlotHold hold = channel.WhenRoom()) {
-      Slot* const room = hold.get();
+    if (const AnswerRef hold = channel.WhenRoom()) {
+      Answer* const room = hold.get();
       Channel* where = &channel;
       CallReactor::Current().Wait({&room, 1, 1, &where, 1, Instant::max()}, host);
     }
@@ -145,7 +145,7 @@ inline Slot* Issue(Channel& channel, const std::string& values) {
 }
 
 /// The answer's bytes, or "error <code>: <text>".
-inline std::string Answer(Slot* slot, Channel& channel, Duration limit = 20s) {
+inline std::string AnswerText(Answer* slot, Channel& channel, Duration limit = 20s) {
   PlainHost host;
   Channel* where = &channel;
   const WaitResult waited =
@@ -162,7 +162,7 @@ inline std::string Answer(Slot* slot, Channel& channel, Duration limit = 20s) {
   return text;
 }
 inline std::string Call(Channel& channel, const std::string& values) {
-  return Answer(Issue(channel, values), channel);
+  return AnswerText(Issue(channel, values), channel);
 }
 inline std::string Padded(std::size_t size, char fill) { return std::string((size + 7) / 8 * 8, fill); }
 inline std::string ErrorText(ErrorCode code) { return "error " + std::to_string(static_cast<int>(code)); }

@@ -20,7 +20,7 @@ class TaskHistory {
   static constexpr std::size_t kMost = 4096;
 
   struct Ended {
-    std::uint64_t id = 0;  // its answer's (Slot::id)
+    std::uint64_t id = 0;  // its answer's (Answer::id)
     std::shared_ptr<const std::string> name;
     LaneId lane = 0;  // where it ran; 0: nowhere
     Instant ended{};

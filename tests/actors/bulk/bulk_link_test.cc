@@ -43,7 +43,7 @@ class BulkLinkTest : public testing::Test {
  protected:
   /// A life with one handle.
   static store::ObjectId NewLife() {
-    const SlotHold slot(Slot::New(CallReactor::Current().NextLocalId() | store::kLifeBit));
+    const AnswerRef slot(Answer::New(CallReactor::Current().NextLocalId() | store::kLifeBit));
     slot.get()->Claim();
     slot.get()->Fill(kFlagReply, std::string_view("\0", 1));
     slot.get()->Finish();
@@ -361,7 +361,7 @@ TEST_F(BulkLinkTest, WhatStandsForALifeIsOneAndIsNeverAskedFor) {
   const store::ObjectId here = Store().TakeRemote(name, source, &fresh);
   EXPECT_TRUE(fresh && store::IsLife(here) && here.owner == Store().self());
   {
-    const SlotHold slot = Store().Borrow(name);
+    const AnswerRef slot = Store().Borrow(name);
     ASSERT_NE(slot.get(), nullptr) << "by the name in the pickle";
     EXPECT_TRUE(slot.get()->done());
     EXPECT_EQ(Store().NameOf(slot.get()), here);

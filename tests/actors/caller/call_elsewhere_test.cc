@@ -107,7 +107,7 @@ TEST_P(CallElsewhere, WhatAnotherThreadAnswersGetsTheLock) {
   constexpr int kCalls = 5'000;
   for (int i = 0; i < kCalls; ++i) {
     const std::string value = "value " + std::to_string(i);
-    Slot* slot = Call(**channel, "f", value);
+    Answer* slot = Call(**channel, "f", value);
     ASSERT_EQ(Await(slot, channel->get()), WaitResult::kDone);
     EXPECT_THAT(std::string(slot->bytes()), HasSubstr(value));
     slot->Release();

@@ -73,9 +73,9 @@ std::shared_ptr<Channel> DialThrough(Relay& relay, TestCluster& cluster, TlsActo
 }
 
 // A call that the actor has begun and goes on with when the gate opens, after one that was answered.
-Slot* AtTheGate(Channel& channel, Record& record) {
+Answer* AtTheGate(Channel& channel, Record& record) {
   EXPECT_EQ(Call(channel, "firstone"), "firstone");
-  Slot* gate = Issue(channel, "gate    ");
+  Answer* gate = Issue(channel, "gate    ");
   channel.Flush();
   record.AwaitGate();
   return gate;
@@ -104,16 +104,16 @@ TEST_P(Resume, BeforeACallIsSent) {
 }
 
 TEST_P(Resume, SentAndNotRun) {
-  Slot* gate = AtTheGate(*channel_, record_);
-  std::vector<Slot*> slots;
+  Answer* gate = AtTheGate(*channel_, record_);
+  std::vector<Answer*> slots;
   for (int i = 0; i < 100; ++i) slots.push_back(Issue(*channel_, Numbered(i)));
   channel_->Flush();
   Cut();
   record_.Open();
-  EXPECT_EQ(Answer(gate, *channel_), "gate    ");
+  EXPECT_EQ(AnswerText(gate, *channel_), "gate    ");
   std::vector<std::string> expected = {"firstone", "gate    "};
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(Answer(slots[static_cast<std::size_t>(i)], *channel_), Numbered(i));
+    EXPECT_EQ(AnswerText(slots[static_cast<std::size_t>(i)], *channel_), Numbered(i));
     expected.push_back(Numbered(i));
   }
   EXPECT_EQ(record_.ran(), expected);
@@ -122,7 +122,7 @@ TEST_P(Resume, SentAndNotRun) {
 TEST_P(Resume, RunAndNotAnswered) {
   EXPECT_EQ(Call(*channel_, "firstone"), "firstone");
   relay_.HoldReplies(true);
-  std::vector<Slot*> slots;
+  std::vector<Answer*> slots;
   std::vector<std::string> expected = {"firstone"};
   for (int i = 0; i < 100; ++i) {
     slots.push_back(Issue(*channel_, Numbered(i)));
@@ -133,13 +133,13 @@ TEST_P(Resume, RunAndNotAnswered) {
   Cut();
   relay_.HoldReplies(false);
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(Answer(slots[static_cast<std::size_t>(i)], *channel_), Numbered(i));
+    EXPECT_EQ(AnswerText(slots[static_cast<std::size_t>(i)], *channel_), Numbered(i));
   }
   EXPECT_EQ(record_.ran(), expected);
 }
 
 TEST_P(Resume, WhileTheActorIsInALongMethodItWaitsForIt) {
-  Slot* gate = Issue(*channel_, "gate    ");
+  Answer* gate = Issue(*channel_, "gate    ");
   channel_->Flush();
   record_.AwaitGate();
   for (int i = 0; i < 3; ++i) {
@@ -153,12 +153,12 @@ TEST_P(Resume, WhileTheActorIsInALongMethodItWaitsForIt) {
   }
   EXPECT_FALSE(gate->done());
   record_.Open();
-  EXPECT_EQ(Answer(gate, *channel_), "gate    ");
+  EXPECT_EQ(AnswerText(gate, *channel_), "gate    ");
   EXPECT_THAT(record_.ran(), ElementsAre("gate    "));
 }
 
 TEST_P(Resume, LargeCallsAndAnswersAreSentAgain) {
-  std::vector<Slot*> slots;
+  std::vector<Answer*> slots;
   const std::string large = Padded(6u << 20, 'l');
   EXPECT_EQ(Call(*channel_, "firstone"), "firstone");
   for (int i = 0; i < 6; ++i) {
@@ -166,7 +166,7 @@ TEST_P(Resume, LargeCallsAndAnswersAreSentAgain) {
     if (i % 2 == 1) Cut();
   }
   for (int i = 0; i < 6; ++i) {
-    EXPECT_EQ(Answer(slots[static_cast<std::size_t>(i)], *channel_) == Numbered(i) + large, true) << i;
+    EXPECT_EQ(AnswerText(slots[static_cast<std::size_t>(i)], *channel_) == Numbered(i) + large, true) << i;
   }
   EXPECT_EQ(record_.ran().size(), 7u);
 }
@@ -174,11 +174,11 @@ TEST_P(Resume, LargeCallsAndAnswersAreSentAgain) {
 TEST_P(Resume, CutAtRandomUnderManyCallsEachRunsOnceInOrder) {
   constexpr int kCalls = 6000;
   Prng random(7);
-  std::vector<Slot*> slots;
+  std::vector<Answer*> slots;
   int next = 0;
   const auto take = [&](int until) {
     for (; next < until; ++next) {
-      ASSERT_EQ(Answer(slots[static_cast<std::size_t>(next)], *channel_, 60s), Numbered(next));
+      ASSERT_EQ(AnswerText(slots[static_cast<std::size_t>(next)], *channel_, 60s), Numbered(next));
     }
   };
   for (int i = 0; i < kCalls; ++i) {
@@ -207,10 +207,10 @@ TEST(ResumeEnds, ACutThatLastsEndsEveryCallByName) {
   TlsActor actor(cluster, true, record.hook());
   Relay relay(actor.port());
   const auto channel = DialThrough(relay, cluster, actor, 300ms);
-  Slot* gate = AtTheGate(*channel, record);
+  Answer* gate = AtTheGate(*channel, record);
   relay.Refuse(true);
   relay.Cut(true, true);
-  const std::string answer = Answer(gate, *channel);
+  const std::string answer = AnswerText(gate, *channel);
   EXPECT_THAT(answer, HasSubstr(ErrorText(ErrorCode::kMaybeExecuted)));
   EXPECT_THAT(answer, HasSubstr("cannot be reached"));
   EXPECT_THAT(Call(*channel, "secondly"), HasSubstr(ErrorText(ErrorCode::kNotSent)));
@@ -225,10 +225,10 @@ TEST(ResumeEnds, AnotherIncarnationRunsNothingOfTheOneBefore) {
   TlsActor next(cluster);
   Relay relay(actor.port());
   const auto channel = DialThrough(relay, cluster, actor, 30s);
-  Slot* gate = AtTheGate(*channel, record);
+  Answer* gate = AtTheGate(*channel, record);
   relay.Turn(next.port());
   relay.Cut(true, true);
-  const std::string answer = Answer(gate, *channel);
+  const std::string answer = AnswerText(gate, *channel);
   EXPECT_THAT(answer, HasSubstr(ErrorText(ErrorCode::kMaybeExecuted)));
   EXPECT_THAT(answer, HasSubstr("a session to resume that is not known here"));
   EXPECT_EQ(next.calls(), 0);

@@ -74,13 +74,13 @@ void Break(Channel& channel, int how) {
   ::shutdown(fd, how);
 }
 
-std::string Answer(Slot* slot) {
+std::string AnswerText(Answer* slot) {
   std::string text(slot->bytes());
   slot->Release();
   return text;
 }
 
-RuntimeErrorView ErrorOf(Slot* slot) {
+RuntimeErrorView ErrorOf(Answer* slot) {
   EXPECT_NE(slot->flags() & kFlagRuntimeError, 0);
   return ReadRuntimeError(slot->bytes());
 }
@@ -88,28 +88,28 @@ RuntimeErrorView ErrorOf(Slot* slot) {
 TEST(CallSocket, AnswersOneCall) {
   EchoActor actor;
   const auto channel = actor.Connect();
-  Slot* slot = Call(*channel, "f", "hello");
+  Answer* slot = Call(*channel, "f", "hello");
   ASSERT_EQ(Await(slot, channel.get()), WaitResult::kDone);
-  EXPECT_THAT(Answer(slot), HasSubstr("hello"));
+  EXPECT_THAT(AnswerText(slot), HasSubstr("hello"));
   channel->Close();
 }
 
 TEST(CallSocket, WhatACallStartedIsCancelledFromTheNewestOn) {
   EchoActor actor;
   const auto channel = actor.Connect();
-  std::vector<Slot*> made;
+  std::vector<Answer*> made;
   for (const std::uint64_t started_by : {7, 8, 7, 7}) {
     made.push_back(Call(*channel, "mute", ""));
     made.back()->set_started_by(started_by);
   }
   CallReactor::Current().CancelStartedBy(7);
-  Slot* last = Call(*channel, "f", "");
+  Answer* last = Call(*channel, "f", "");
   ASSERT_EQ(Await(last, channel.get()), WaitResult::kDone);
   last->Release();
   channel->Close();
   actor.Stop();
   EXPECT_THAT(actor.cancelled(), ElementsAre(4, 3, 1));
-  for (Slot* slot : made) slot->Release();
+  for (Answer* slot : made) slot->Release();
 }
 
 TEST(CallSocket, ALoopThatPollsFindsCallsAndTheEndOfServing) {
@@ -125,7 +125,7 @@ TEST(CallSocket, ALoopThatPollsFindsCallsAndTheEndOfServing) {
     StatusOr<std::shared_ptr<Channel>> channel = Channel::Connect(CallReactor::Current(), path, options);
     ASSERT_TRUE(channel.ok()) << MessageOf(channel.status());
     for (int i = 0; i < 20'000; ++i) {
-      Slot* slot = Call(**channel, "f", "hello");
+      Answer* slot = Call(**channel, "f", "hello");
       ASSERT_EQ(Await(slot, channel->get()), WaitResult::kDone);
       slot->Release();
     }
@@ -151,11 +151,11 @@ TEST(CallSocket, ManyThreadsOneChannel) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 400; ++i) {
         const std::string text = std::to_string(t) + "/" + std::to_string(i) + ";";
-        Slot* one = Call(*channel, "f", text);
-        Slot* two = Call(*channel, "f", text + text);
+        Answer* one = Call(*channel, "f", text);
+        Answer* two = Call(*channel, "f", text + text);
         if (Await(two, channel.get()) != WaitResult::kDone) continue;
         if (Await(one, channel.get()) != WaitResult::kDone) continue;
-        if (Answer(one).find(text) == 0 && Answer(two).find(text + text) == 0) ++right;
+        if (AnswerText(one).find(text) == 0 && AnswerText(two).find(text + text) == 0) ++right;
       }
     });
   }
@@ -175,10 +175,10 @@ TEST(CallSocket, ThreadsOnDifferentChannelsLeadForEachOther) {
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
       Channel& mine = *channels[static_cast<std::size_t>(t) % 3];
-      std::vector<Slot*> slots;
+      std::vector<Answer*> slots;
       for (int i = 0; i < 2000; ++i) slots.push_back(Call(mine, "f", std::string(500, 'p')));
-      for (Slot* slot : slots) {
-        if (Await(slot, &mine) == WaitResult::kDone && Answer(slot).size() >= 500) ++right;
+      for (Answer* slot : slots) {
+        if (Await(slot, &mine) == WaitResult::kDone && AnswerText(slot).size() >= 500) ++right;
       }
     });
   }
@@ -190,7 +190,7 @@ TEST(CallSocket, ThreadsOnDifferentChannelsLeadForEachOther) {
 TEST(CallSocket, TimeoutAndPoll) {
   EchoActor actor;
   const auto channel = actor.Connect();
-  Slot* slot = Call(*channel, "mute", "");
+  Answer* slot = Call(*channel, "mute", "");
   EXPECT_EQ(Await(slot, channel.get(), Duration::zero()), WaitResult::kTimeout);
   EXPECT_EQ(Await(slot, channel.get(), std::chrono::milliseconds(30)), WaitResult::kTimeout);
   channel->Close();
@@ -205,7 +205,7 @@ TEST(CallSocket, VerdictEndsEveryWait) {
   std::atomic<int> died{0};
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      Slot* slot = Call(*channel, "mute", "");
+      Answer* slot = Call(*channel, "mute", "");
       if (Await(slot, channel.get()) != WaitResult::kDone) return;
       if (ErrorOf(slot).code == ErrorCode::kActorDied) ++died;
       slot->Release();
@@ -215,7 +215,7 @@ TEST(CallSocket, VerdictEndsEveryWait) {
   channel->Fail(ErrorCode::kActorDied, "test");
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(died, 4);
-  Slot* later = Call(*channel, "f", "");
+  Answer* later = Call(*channel, "f", "");
   EXPECT_TRUE(later->done());
   EXPECT_EQ(ErrorOf(later).code, ErrorCode::kActorDied);
   later->Release();
@@ -225,7 +225,7 @@ TEST(CallSocket, VerdictEndsEveryWait) {
 TEST(CallSocket, GraceEndsWhatNoVerdictDoes) {
   EchoActor actor;
   const auto channel = actor.Connect(std::chrono::milliseconds(50));
-  Slot* sent = Call(*channel, "mute", "");
+  Answer* sent = Call(*channel, "mute", "");
   while (actor.calls() < 1) std::this_thread::yield();
   actor.Stop();
   ASSERT_EQ(Await(sent, channel.get()), WaitResult::kDone);
@@ -257,7 +257,7 @@ TEST(CallSocket, CompletionsRunThoughNobodyWaits) {
   std::mutex mutex;
   std::condition_variable changed;
   int count = 0;
-  std::vector<Slot*> slots;
+  std::vector<Answer*> slots;
   for (int i = 0; i < 300; ++i) {
     slots.push_back(Call(*channel, "f", "x"));
     ASSERT_TRUE(CallReactor::Current().OnDone(slots.back(),
@@ -273,38 +273,38 @@ TEST(CallSocket, CompletionsRunThoughNobodyWaits) {
     std::unique_lock lock(mutex);
     ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return count == 301; }));
   }
-  for (Slot* slot : slots) slot->Release();
+  for (Answer* slot : slots) slot->Release();
   channel->Close();
 }
 
 TEST(CallSocket, LocalSlotWakesALeaderAndAFollower) {
   for (int round = 0; round < 300; ++round) {  // each meets the waiters at another point
-    std::vector<Slot*> slots = {Slot::New(1), Slot::New(2)};
+    std::vector<Answer*> slots = {Answer::New(1), Answer::New(2)};
     std::vector<std::thread> threads;
     std::atomic<int> done{0};
-    for (Slot* slot : slots) {
+    for (Answer* slot : slots) {
       threads.emplace_back([&, slot] {
         if (Await(slot, nullptr) == WaitResult::kDone) ++done;
       });
     }
     for (int i = 0; i < round % 10; ++i) std::this_thread::yield();
-    for (Slot* slot : slots) {
-      EXPECT_TRUE(CallReactor::Current().Answer(slot, kFlagReply, "v"));
-      EXPECT_FALSE(CallReactor::Current().Answer(slot, kFlagReply, "w"));
+    for (Answer* slot : slots) {
+      EXPECT_TRUE(CallReactor::Current().Complete(slot, kFlagReply, "v"));
+      EXPECT_FALSE(CallReactor::Current().Complete(slot, kFlagReply, "w"));
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(done, 2);
-    for (Slot* slot : slots) EXPECT_EQ(Answer(slot), "v");
+    for (Answer* slot : slots) EXPECT_EQ(AnswerText(slot), "v");
   }
 }
 
 TEST(CallSocket, FC1_FC3_BoundedWhenTheActorIsSlowerThanItsCaller) {
   EchoActor actor;
   const auto channel = actor.Connect();
-  std::vector<Slot*> slots;
+  std::vector<Answer*> slots;
   const std::string block(1u << 20, 'b');
   for (int i = 0; i < 64; ++i) slots.push_back(Call(*channel, "f", block));
-  for (Slot* slot : slots) {
+  for (Answer* slot : slots) {
     ASSERT_EQ(Await(slot, channel.get()), WaitResult::kDone);
     ASSERT_GE(slot->bytes().size(), block.size());
     slot->Release();
@@ -328,26 +328,26 @@ TEST(CallSocket, JunkEndsOnlyItsOwnConnection) {
   }
   ::close(fd);
   EXPECT_THAT(answer, HasSubstr("starts with"));
-  Slot* slot = Call(*channel, "f", "still here");
+  Answer* slot = Call(*channel, "f", "still here");
   ASSERT_EQ(Await(slot, channel.get()), WaitResult::kDone);
-  EXPECT_THAT(Answer(slot), HasSubstr("still here"));
+  EXPECT_THAT(AnswerText(slot), HasSubstr("still here"));
   channel->Close();
 }
 
 TEST(CallSocket, AConnectionThatEndsThoughBothLiveIsResumed) {
   EchoActor actor;
   const auto channel = actor.Connect();
-  Slot* first = Call(*channel, "f", "first");
+  Answer* first = Call(*channel, "f", "first");
   ASSERT_EQ(Await(first, channel.get()), WaitResult::kDone);
-  EXPECT_THAT(Answer(first), HasSubstr("first"));
-  Slot* mute = Call(*channel, "mute", "");
+  EXPECT_THAT(AnswerText(first), HasSubstr("first"));
+  Answer* mute = Call(*channel, "mute", "");
   while (actor.calls() < 2) std::this_thread::yield();
   for (int i = 3; i < 10; ++i) {
     Break(*channel, i % 2 == 0 ? SHUT_RDWR : SHUT_WR);
-    Slot* next = Call(*channel, "f", "next");
+    Answer* next = Call(*channel, "f", "next");
     ASSERT_EQ(Await(next, channel.get()), WaitResult::kDone);
     EXPECT_EQ(next->flags() & kFlagRuntimeError, 0) << ReadRuntimeError(next->bytes()).text;
-    EXPECT_THAT(Answer(next), HasSubstr("next"));
+    EXPECT_THAT(AnswerText(next), HasSubstr("next"));
     EXPECT_EQ(actor.calls(), i);
   }
   EXPECT_FALSE(mute->done());
@@ -359,16 +359,16 @@ TEST(CallSocket, AConnectionThatEndsThoughBothLiveIsResumed) {
 TEST(CallSocket, ACallUnderWayWhenTheConnectionEndsIsAnswered) {
   EchoActor actor;
   const auto channel = actor.Connect();
-  Slot* first = Call(*channel, "f", "first");
+  Answer* first = Call(*channel, "f", "first");
   ASSERT_EQ(Await(first, channel.get()), WaitResult::kDone);
   first->Release();
-  Slot* slow = Call(*channel, "slow", "");
-  Slot* after = Call(*channel, "f", "after");
+  Answer* slow = Call(*channel, "slow", "");
+  Answer* after = Call(*channel, "f", "after");
   channel->Flush();
   while (actor.calls() < 2) std::this_thread::yield();
   Break(*channel, SHUT_RDWR);
   ASSERT_EQ(Await(after, channel.get()), WaitResult::kDone);
-  EXPECT_THAT(Answer(after), HasSubstr("after"));
+  EXPECT_THAT(AnswerText(after), HasSubstr("after"));
   EXPECT_TRUE(slow->done());
   EXPECT_EQ(slow->flags() & kFlagRuntimeError, 0);
   EXPECT_EQ(actor.calls(), 3);
@@ -379,13 +379,13 @@ TEST(CallSocket, ACallUnderWayWhenTheConnectionEndsIsAnswered) {
 TEST(CallSocket, AHeldReplyIsFlushedUnderALongCall) {
   EchoActor actor;
   const auto channel = actor.Connect();
-  std::vector<Slot*> slots;
+  std::vector<Answer*> slots;
   for (int i = 0; i < 8; ++i) slots.push_back(Call(*channel, "f", "quick"));
-  Slot* slow = Call(*channel, "slow", "");
-  for (Slot* slot : slots) ASSERT_EQ(Await(slot, channel.get()), WaitResult::kDone);
+  Answer* slow = Call(*channel, "slow", "");
+  for (Answer* slot : slots) ASSERT_EQ(Await(slot, channel.get()), WaitResult::kDone);
   EXPECT_FALSE(slow->done()) << "the replies waited for the long call";
   ASSERT_EQ(Await(slow, channel.get()), WaitResult::kDone);
-  for (Slot* slot : slots) slot->Release();
+  for (Answer* slot : slots) slot->Release();
   slow->Release();
   channel->Close();
 }

@@ -32,7 +32,7 @@ std::shared_ptr<Channel> Later(std::size_t outstanding_max = 1u << 30) {
   return *Channel::Later(CallReactor::Current(), options);
 }
 
-Channel::Issued Issue(Channel& channel, std::string_view values, Slot** slot,
+Channel::Issued Issue(Channel& channel, std::string_view values, Answer** slot,
                       std::shared_ptr<ItemStream> items = nullptr) {
   ByteBuffer frame;
   frame.Extend(kFrameHeadBytes);
@@ -64,9 +64,9 @@ class LaterActor {
 
 TEST(ChannelLater, CallsMadeBeforeItsActorRunInOrder) {
   const std::shared_ptr<Channel> channel = Later();
-  std::vector<Slot*> slots;
+  std::vector<Answer*> slots;
   for (int i = 0; i < 300; ++i) {
-    Slot* slot = nullptr;
+    Answer* slot = nullptr;
     ASSERT_EQ(Issue(*channel, "value " + std::to_string(i) + ";", &slot), Channel::Issued::kOk);
     slots.push_back(slot);
   }
@@ -86,11 +86,11 @@ TEST(ChannelLater, CallsMadeBeforeItsActorRunInOrder) {
 
 TEST(ChannelLater, NothingThereIsAnErrorOfEveryCall) {
   const std::shared_ptr<Channel> channel = Later();
-  Slot* slot = nullptr;
+  Answer* slot = nullptr;
   auto items = std::make_shared<ItemStream>(2, [] { return std::uint64_t{1}; });
   ASSERT_EQ(Issue(*channel, "x", &slot, items), Channel::Issued::kOk);
   EXPECT_FALSE(channel->Aim(NewPath()).ok());
-  const SlotHold hold(slot), item(items->At(1));
+  const AnswerRef hold(slot), item(items->At(1));
   ASSERT_TRUE(slot->done());
   EXPECT_EQ(ReadRuntimeError(slot->bytes()).code, ErrorCode::kNotSent);
   ASSERT_TRUE(item.get()->done());
@@ -99,13 +99,13 @@ TEST(ChannelLater, NothingThereIsAnErrorOfEveryCall) {
 
 TEST(ChannelLater, AVerdictOfAnyKindIsTheAnswer) {
   const std::shared_ptr<Channel> channel = Later();
-  Slot* before = nullptr;
-  Slot* after = nullptr;
+  Answer* before = nullptr;
+  Answer* after = nullptr;
   ASSERT_EQ(Issue(*channel, "x", &before), Channel::Issued::kOk);
   channel->FailWith(kFlagReply | kFlagTaskError, "what it raised");
   ASSERT_EQ(Issue(*channel, "x", &after), Channel::Issued::kOk);
-  for (Slot* slot : {before, after}) {
-    const SlotHold hold(slot);
+  for (Answer* slot : {before, after}) {
+    const AnswerRef hold(slot);
     ASSERT_TRUE(slot->done());
     EXPECT_EQ(slot->flags(), kFlagReply | kFlagTaskError);
     EXPECT_EQ(slot->bytes(), "what it raised");
@@ -115,14 +115,14 @@ TEST(ChannelLater, AVerdictOfAnyKindIsTheAnswer) {
 
 TEST(ChannelLater, RefusesMoreCallsThanMayBeOutstanding) {
   const std::shared_ptr<Channel> channel = Later(2);
-  Slot* slots[3] = {nullptr, nullptr, nullptr};
+  Answer* slots[3] = {nullptr, nullptr, nullptr};
   ASSERT_EQ(Issue(*channel, "a", &slots[0]), Channel::Issued::kOk);
   ASSERT_EQ(Issue(*channel, "b", &slots[1]), Channel::Issued::kOk);
   EXPECT_EQ(Issue(*channel, "c", &slots[2]), Channel::Issued::kTooMany);
   EXPECT_EQ(slots[2], nullptr);
   channel->Lose("its process is gone");
-  for (Slot* slot : {slots[0], slots[1]}) {
-    const SlotHold hold(slot);
+  for (Answer* slot : {slots[0], slots[1]}) {
+    const AnswerRef hold(slot);
     EXPECT_EQ(ReadRuntimeError(slot->bytes()).code, ErrorCode::kNotSent);
   }
 }
@@ -130,11 +130,11 @@ TEST(ChannelLater, RefusesMoreCallsThanMayBeOutstanding) {
 TEST(ChannelLater, IsIdleWhenItsLastCallHasAnAnswer) {
   const std::shared_ptr<Channel> channel = Later();
   EXPECT_EQ(channel->WhenIdle(), nullptr) << "it has no calls";
-  Slot* slots[2] = {nullptr, nullptr};
-  for (Slot*& slot : slots) ASSERT_EQ(Issue(*channel, "x", &slot), Channel::Issued::kOk);
-  const SlotHold waits = channel->WhenIdle();
+  Answer* slots[2] = {nullptr, nullptr};
+  for (Answer*& slot : slots) ASSERT_EQ(Issue(*channel, "x", &slot), Channel::Issued::kOk);
+  const AnswerRef waits = channel->WhenIdle();
   ASSERT_NE(waits, nullptr);
-  const SlotHold first(slots[0]), second(slots[1]);
+  const AnswerRef first(slots[0]), second(slots[1]);
   EXPECT_EQ(channel->WhenRoom(), nullptr) << "room is another matter";
   EXPECT_FALSE(waits->done());
   const std::string path = NewPath();
@@ -148,11 +148,11 @@ TEST(ChannelLater, IsIdleWhenItsLastCallHasAnAnswer) {
 
 TEST(ChannelLater, IsIdleWhenItIsOver) {
   const std::shared_ptr<Channel> channel = Later();
-  Slot* slot = nullptr;
+  Answer* slot = nullptr;
   ASSERT_EQ(Issue(*channel, "x", &slot), Channel::Issued::kOk);
-  const SlotHold waits = channel->WhenIdle();
+  const AnswerRef waits = channel->WhenIdle();
   ASSERT_NE(waits, nullptr);
-  const SlotHold call(slot);
+  const AnswerRef call(slot);
   channel->Lose("its process is gone");
   EXPECT_TRUE(waits->done());
   EXPECT_EQ(channel->WhenIdle(), nullptr);

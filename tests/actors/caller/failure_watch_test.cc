@@ -14,36 +14,36 @@ namespace {
 class Watched {
  public:
   explicit Watched(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) slots_.push_back(Slot::New(i + 1));
+    for (std::size_t i = 0; i < count; ++i) slots_.push_back(Answer::New(i + 1));
   }
   ~Watched() {
-    for (Slot* slot : slots_) slot->Release();
+    for (Answer* slot : slots_) slot->Release();
   }
-  Slot* operator[](std::size_t i) const { return slots_[i]; }
+  Answer* operator[](std::size_t i) const { return slots_[i]; }
   /// True: somebody is to be told.
-  bool Answer(std::size_t i, std::uint16_t flags = 0) {
+  bool Complete(std::size_t i, std::uint16_t flags = 0) {
     slots_[i]->Fill(kFlagReply | flags, "");
     return slots_[i]->Finish();
   }
   void HangAll(FailureWatch& failures) {
     failures.Reserve(slots_.size());
-    for (Slot* slot : slots_) failures.Hang(slot);
+    for (Answer* slot : slots_) failures.Hang(slot);
   }
   static void UnhangAll(FailureWatch& failures) {
-    SlotList loose;
+    AnswerList loose;
     while (failures.UnhangSome(1, &loose)) {
     }
   }
 
  private:
-  std::vector<Slot*> slots_;
+  std::vector<Answer*> slots_;
 };
 
 TEST(FailureWatch, FW2_AValueTellsNobody) {
   Watched slots(3);
   FailureWatch failures;
   slots.HangAll(failures);
-  EXPECT_FALSE(slots.Answer(1));
+  EXPECT_FALSE(slots.Complete(1));
   EXPECT_FALSE(failures.met());
   Watched::UnhangAll(failures);
   EXPECT_EQ(slots[1]->waiters, nullptr);
@@ -54,7 +54,7 @@ TEST(FailureWatch, FW1_AnErrorThatComesIsTold) {
     Watched slots(3);
     FailureWatch failures;
     slots.HangAll(failures);
-    EXPECT_TRUE(slots.Answer(2, how)) << "the reactor is to look who waits";
+    EXPECT_TRUE(slots.Complete(2, how)) << "the reactor is to look who waits";
     ASSERT_NE(slots[2]->waiters, nullptr);
     EXPECT_EQ(slots[2]->waiters->failures, &failures);
     Waiter waiter;
@@ -67,7 +67,7 @@ TEST(FailureWatch, FW1_AnErrorThatComesIsTold) {
 
 TEST(FailureWatch, FW1_AnErrorThatWasThereIsMetAtOnce) {
   Watched slots(2);
-  EXPECT_FALSE(slots.Answer(1, kFlagTaskError));
+  EXPECT_FALSE(slots.Complete(1, kFlagTaskError));
   FailureWatch failures;
   slots.HangAll(failures);
   EXPECT_TRUE(failures.met());
@@ -76,7 +76,7 @@ TEST(FailureWatch, FW1_AnErrorThatWasThereIsMetAtOnce) {
 }
 
 TEST(FailureWatch, FW3_ItKeepsWhatItHangsOn) {
-  Slot* const slot = Slot::New(1);
+  Answer* const slot = Answer::New(1);
   FailureWatch failures;
   failures.Reserve(1);
   failures.Hang(slot);
@@ -90,12 +90,12 @@ TEST(WaitProgress, WP4_AnErrorEndsAWaitForAll) {
   Watched slots(2);
   FailureWatch failures;
   slots.HangAll(failures);
-  Slot* const first[] = {slots[0]};
+  Answer* const first[] = {slots[0]};
   WaitProgress one(first, 1, 1, &failures);
   Waiter waiter;
   one.Hang(waiter);
   EXPECT_FALSE(one.Satisfied());
-  EXPECT_TRUE(slots.Answer(1, kFlagTaskError));
+  EXPECT_TRUE(slots.Complete(1, kFlagTaskError));
   EXPECT_EQ(failures.Meet(), &waiter);
   EXPECT_TRUE(one.Satisfied());
   one.Unhang();

@@ -54,7 +54,7 @@ std::string InMemory() {
 class ItemTableTest : public ::testing::Test {
  protected:
   bool Take(ItemTable& table, const Frame& frame, bool under_way = true) {
-    const auto take = [this](Slot* slot, std::string_view, bool wanted, ObjectStore::Then then) {
+    const auto take = [this](Answer* slot, std::string_view, bool wanted, ObjectStore::Then then) {
       wanted_.push_back(wanted);
       slots_.push_back(slot);
       then_.push_back(std::move(then));
@@ -76,9 +76,9 @@ class ItemTableTest : public ::testing::Test {
   std::shared_ptr<ItemStream> stream_ = Stream();
   Took takes_ = Took::kLater;
   std::vector<bool> wanted_;
-  std::vector<Slot*> slots_;
+  std::vector<Answer*> slots_;
   std::vector<ObjectStore::Then> then_;
-  SlotList finished_;
+  AnswerList finished_;
   std::string why_;
 };
 
@@ -92,7 +92,7 @@ TEST_F(ItemTableTest, AnItemFillsItsCallsStreamAndNoOther) {
   table.Add(kCall, stream_);
   EXPECT_FALSE(Take(table, Item(0, "one"), /*under_way=*/false)) << "its answer came before";
   EXPECT_TRUE(Take(table, Item(0, "one")));
-  EXPECT_EQ(SlotHold(stream_->Front())->bytes(), "one");
+  EXPECT_EQ(AnswerRef(stream_->Front())->bytes(), "one");
   table.End(kCall, kFlagReply, "", &finished_);
   EXPECT_TRUE(table.empty());
 }
@@ -126,8 +126,8 @@ TEST_F(ItemTableTest, AnObserverHearsOfTheEndWhenTheLastItemIsHere) {
   ASSERT_TRUE(Take(table, Item(kFlagObjects, body)));
   ASSERT_TRUE(Take(table, Item(kFlagObjects, body)));
   EXPECT_TRUE(table.arriving());
-  SlotHold answer(Slot::New(1));
-  Slot* const given = answer.get();
+  AnswerRef answer(Answer::New(1));
+  Answer* const given = answer.get();
   EXPECT_FALSE(table.AfterItems(kCall, answer));
   EXPECT_EQ(answer, nullptr) << "it is told of later";
   EXPECT_TRUE(table.empty());
@@ -143,7 +143,7 @@ TEST_F(ItemTableTest, AnObserverHearsOfTheEndWhenTheLastItemIsHere) {
 TEST_F(ItemTableTest, AnObserverHearsAtOnceOfACallWhoseItemsAreHere) {
   ItemTable table(kChannel, observer_);
   table.Add(kCall, stream_);
-  SlotHold answer(Slot::New(1));
+  AnswerRef answer(Answer::New(1));
   EXPECT_EQ(table.AfterItems(kCall, answer), Lost::kNo);
   const std::string body = InMemory();
   ASSERT_TRUE(Take(table, Item(kFlagObjects, body)));
@@ -158,7 +158,7 @@ TEST_F(ItemTableTest, AnItemThatIsLostOnItsWayMakesItsCallOneThatMayHaveRun) {
     table.Add(kCall, stream_ = Stream());
     const std::string body = InMemory();
     ASSERT_TRUE(Take(table, Item(kFlagObjects, body)));
-    SlotHold answer(Slot::New(1));
+    AnswerRef answer(Answer::New(1));
     if (before_the_end) {
       Arrive(/*lost=*/true);
       EXPECT_EQ(table.AfterItems(kCall, answer), Lost::kMaybeExecuted);

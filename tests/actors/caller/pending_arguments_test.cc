@@ -23,7 +23,7 @@ using Place = PendingTarget::Place;
 
 class SizedValues : public ArgumentCodec {
  public:
-  bool AppendAnswer(const Slot& answer, std::size_t named_from, std::string* values,
+  bool AppendAnswer(const Answer& answer, std::size_t named_from, std::string* values,
                     Handles*) const override {
     named_from_.push_back(named_from);
     values->append(answer.bytes());
@@ -35,16 +35,16 @@ class SizedValues : public ArgumentCodec {
   mutable std::vector<std::size_t> named_from_;
 };
 
-SlotHold Answered(std::string_view bytes, std::uint16_t flags = kFlagReply) {
-  SlotHold answer(Slot::New(CallReactor::Current().NextLocalId()));
+AnswerRef Answered(std::string_view bytes, std::uint16_t flags = kFlagReply) {
+  AnswerRef answer(Answer::New(CallReactor::Current().NextLocalId()));
   answer->Fill(flags, bytes);
   return answer;
 }
 
 /// Arguments at these places.
-PendingArguments At(const std::vector<std::pair<std::size_t, Slot*>>& places) {
+PendingArguments At(const std::vector<std::pair<std::size_t, Answer*>>& places) {
   std::vector<ArgumentToCome> to_come;
-  for (const auto& [at, answer] : places) to_come.push_back({at, SlotHold::Another(answer)});
+  for (const auto& [at, answer] : places) to_come.push_back({at, AnswerRef::Another(answer)});
   return PendingArguments(std::move(to_come));
 }
 
@@ -56,8 +56,8 @@ TEST(PendingArguments, NothingToComeIsEmptyAndMissesNothing) {
 }
 
 TEST(PendingArguments, AnAnswerCountsOncePerPlaceItIsFor) {
-  const SlotHold one = Answered("1");
-  const SlotHold two = Answered("2");
+  const AnswerRef one = Answered("1");
+  const AnswerRef two = Answered("2");
   PendingArguments arguments = At({{0, one.get()}, {1, two.get()}, {2, one.get()}});
   ASSERT_EQ(arguments.Answers().size(), 3u);
   EXPECT_EQ(arguments.Note(*one), Came::kOthersMissing);
@@ -69,16 +69,16 @@ TEST(PendingArguments, AnAnswerCountsOncePerPlaceItIsFor) {
 }
 
 TEST(PendingArguments, AnErrorIsTheCallsAnswerWhateverIsMissing) {
-  const SlotHold good = Answered("1");
-  const SlotHold bad = Answered("no", kFlagReply | kFlagTaskError);
+  const AnswerRef good = Answered("1");
+  const AnswerRef bad = Answered("no", kFlagReply | kFlagTaskError);
   PendingArguments arguments = At({{0, good.get()}, {0, bad.get()}});
   EXPECT_EQ(arguments.Note(*bad), Came::kFailed);
   EXPECT_EQ(FlagsOfFailedArgument(*bad), kFlagReply | kFlagTaskError | kFlagOfArgument);
 }
 
 TEST(PendingArguments, ValuesStandWhereTheyBelong) {
-  const SlotHold one = Answered("one");
-  const SlotHold two = Answered("two");
+  const AnswerRef one = Answered("one");
+  const AnswerRef two = Answered("two");
   PendingArguments arguments = At({{1, one.get()}, {1, two.get()}, {3, one.get()}});
   const SizedValues values;
   std::string encoded = "abc";
@@ -89,7 +89,7 @@ TEST(PendingArguments, ValuesStandWhereTheyBelong) {
 }
 
 TEST(PendingArguments, WhereTheReceiverIsSaysFromWhichSizeOnAValueIsNamed) {
-  const SlotHold value = Answered("v");
+  const AnswerRef value = Answered("v");
   const struct {
     Place place;
     std::size_t named_from;
@@ -108,7 +108,7 @@ TEST(PendingArguments, WhereTheReceiverIsSaysFromWhichSizeOnAValueIsNamed) {
 
 TEST(PendingArguments, WhatNoFrameHoldsIsTooLargeWithWhatStandsBesideIt) {
   const std::string large(CallLimits().frame_bytes_max - 8, 'x');
-  const SlotHold value = Answered(large);
+  const AnswerRef value = Answered(large);
   for (const std::size_t beside : {std::size_t{0}, std::size_t{16}}) {
     PendingArguments arguments = At({{0, value.get()}});
     const SizedValues values;
@@ -121,8 +121,8 @@ TEST(PendingArguments, WhatNoFrameHoldsIsTooLargeWithWhatStandsBesideIt) {
 }
 
 TEST(PendingArguments, AnAnswerWithoutAValueIsSaidToBeNone) {
-  const SlotHold nothing = Answered("");
-  const SlotHold value = Answered("v");
+  const AnswerRef nothing = Answered("");
+  const AnswerRef value = Answered("v");
   PendingArguments arguments = At({{0, nothing.get()}, {0, value.get()}});
   const SizedValues values;
   std::string encoded;
@@ -132,7 +132,7 @@ TEST(PendingArguments, AnAnswerWithoutAValueIsSaidToBeNone) {
 
 class Keeper : public ArgumentKeeper {
  public:
-  void ArgumentHere(std::uint64_t number, const Slot& answer) override {
+  void ArgumentHere(std::uint64_t number, const Answer& answer) override {
     const std::lock_guard lock(mutex_);
     here_.emplace_back(number, answer.bytes());
     changed_.notify_all();
@@ -152,14 +152,14 @@ class Keeper : public ArgumentKeeper {
 TEST(PendingArguments, TheKeeperIsToldOncePerPlaceAlsoOfWhatWasThere) {
   CallReactor& reactor = CallReactor::Current();
   const auto keeper = std::make_shared<Keeper>();
-  const SlotHold there(Slot::New(reactor.NextLocalId()));
-  const SlotHold later(Slot::New(reactor.NextLocalId()));
-  reactor.Answer(there.get(), kFlagReply, "there");
+  const AnswerRef there(Answer::New(reactor.NextLocalId()));
+  const AnswerRef later(Answer::New(reactor.NextLocalId()));
+  reactor.Complete(there.get(), kFlagReply, "there");
   PendingArguments arguments = At({{0, later.get()}, {0, there.get()}, {0, later.get()}});
   AwaitArguments(keeper, 7, arguments.Answers());
   using Here = std::pair<std::uint64_t, std::string>;
   EXPECT_EQ(keeper->WaitFor(1), std::vector<Here>{Here(7, "there")});
-  reactor.Answer(later.get(), kFlagReply, "later");
+  reactor.Complete(later.get(), kFlagReply, "later");
   EXPECT_EQ(keeper->WaitFor(3), (std::vector<Here>{{7, "there"}, {7, "later"}, {7, "later"}}));
 }
 

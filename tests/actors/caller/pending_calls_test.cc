@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 class PlainValues : public ArgumentCodec {
  public:
-  bool AppendAnswer(const Slot& answer, std::size_t, std::string* values, Handles*) const override {
+  bool AppendAnswer(const Answer& answer, std::size_t, std::string* values, Handles*) const override {
     values->append(answer.bytes());
     return !answer.bytes().empty();
   }
@@ -46,12 +46,12 @@ class PendingCallsTest : public ::testing::Test {
     options.ordered = ordered;
     return *Channel::Connect(CallReactor::Current(), path_, options);
   }
-  SlotHold Argument() { return SlotHold(Slot::New(CallReactor::Current().NextLocalId())); }
-  void Give(Slot* argument, std::string_view bytes, std::uint16_t flags = kFlagReply) {
-    CallReactor::Current().Answer(argument, flags, bytes);
+  AnswerRef Argument() { return AnswerRef(Answer::New(CallReactor::Current().NextLocalId())); }
+  void Give(Answer* argument, std::string_view bytes, std::uint16_t flags = kFlagReply) {
+    CallReactor::Current().Complete(argument, flags, bytes);
   }
   /// A call of "before<argument>after", for each argument.
-  SlotHold Keep(Channel& channel, const std::vector<Slot*>& arguments) {
+  AnswerRef Keep(Channel& channel, const std::vector<Answer*>& arguments) {
     ByteBuffer frame;
     frame.Extend(kFrameHeadBytes);
     frame.AppendValue(CallHead{});
@@ -62,16 +62,16 @@ class PendingCallsTest : public ::testing::Test {
     call.flags = kFlagNamed;
     call.method = "f";
     std::vector<ArgumentToCome> to_come;
-    for (Slot* argument : arguments) {
+    for (Answer* argument : arguments) {
       call.frame += "before ";
-      to_come.push_back({call.frame.size(), SlotHold::Another(argument)});
+      to_come.push_back({call.frame.size(), AnswerRef::Another(argument)});
       call.frame += " after;";
     }
     call.to_come = PendingArguments(std::move(to_come));
     if (arguments.empty()) call.frame += "nothing to wait for";
     return channel.Line(values_).Keep(std::move(call));
   }
-  std::string Text(const SlotHold& answer) {
+  std::string Text(const AnswerRef& answer) {
     EXPECT_EQ(Await(answer.get(), nullptr), WaitResult::kDone);
     std::string text(answer.get()->bytes());
     while (!text.empty() && text.back() == '\0') text.pop_back();  // the frame's padding comes back too
@@ -88,10 +88,10 @@ class PendingCallsTest : public ::testing::Test {
 
 TEST_F(PendingCallsTest, GapsAreFilledInTheirOrderWhateverComesFirst) {
   const std::shared_ptr<Channel> channel = Connect();
-  const SlotHold first = Argument();
-  const SlotHold second = Argument();
-  const SlotHold answer = Keep(*channel, {first.get(), second.get(), first.get()});
-  const SlotHold behind = Keep(*channel, {});
+  const AnswerRef first = Argument();
+  const AnswerRef second = Argument();
+  const AnswerRef answer = Keep(*channel, {first.get(), second.get(), first.get()});
+  const AnswerRef behind = Keep(*channel, {});
   EXPECT_EQ(channel->Outstanding(), 2u);
   std::thread giver([&] {
     Give(second.get(), "two");
@@ -106,10 +106,10 @@ TEST_F(PendingCallsTest, GapsAreFilledInTheirOrderWhateverComesFirst) {
 TEST_F(PendingCallsTest, OnlyWhereOrderIsKeptDoesACallWaitBehindAnother) {
   for (const bool ordered : {true, false}) {
     const std::shared_ptr<Channel> channel = Connect(ordered);
-    const SlotHold argument = Argument();
-    const SlotHold answer = Keep(*channel, {argument.get()});
+    const AnswerRef argument = Argument();
+    const AnswerRef answer = Keep(*channel, {argument.get()});
     EXPECT_EQ(channel->Line(values_).Holds(), ordered);
-    const SlotHold other = Keep(*channel, {});
+    const AnswerRef other = Keep(*channel, {});
     if (!ordered) {
       EXPECT_EQ(Text(other), "nothing to wait for");
     }
@@ -123,10 +123,10 @@ TEST_F(PendingCallsTest, OnlyWhereOrderIsKeptDoesACallWaitBehindAnother) {
 
 TEST_F(PendingCallsTest, AnArgumentThatFailedIsTheAnswerOfItsCallAlone) {
   const std::shared_ptr<Channel> channel = Connect();
-  const SlotHold bad = Argument();
-  const SlotHold never = Argument();
-  const SlotHold answer = Keep(*channel, {never.get(), bad.get()});
-  const SlotHold behind = Keep(*channel, {});
+  const AnswerRef bad = Argument();
+  const AnswerRef never = Argument();
+  const AnswerRef answer = Keep(*channel, {never.get(), bad.get()});
+  const AnswerRef behind = Keep(*channel, {});
   Give(bad.get(), "what it raised", kFlagReply | kFlagTaskError);
   EXPECT_EQ(Text(answer), "what it raised");
   EXPECT_EQ(answer.get()->flags(), kFlagReply | kFlagTaskError | kFlagOfArgument);
@@ -139,16 +139,16 @@ TEST_F(PendingCallsTest, AnArgumentThatFailedIsTheAnswerOfItsCallAlone) {
 TEST_F(PendingCallsTest, WhatWaitsEndsWithItsChannelAndLateArgumentsChangeNothing) {
   for (const bool verdict : {true, false}) {
     std::shared_ptr<Channel> channel = Connect();
-    const SlotHold argument = Argument();
-    const SlotHold answer = Keep(*channel, {argument.get()});
-    const SlotHold behind = Keep(*channel, {});
+    const AnswerRef argument = Argument();
+    const AnswerRef answer = Keep(*channel, {argument.get()});
+    const AnswerRef behind = Keep(*channel, {});
     if (verdict) {
       channel->Fail(ErrorCode::kActorDied, "it died");
     } else {
       channel->Close();
       channel.reset();
     }
-    for (const SlotHold* each : {&answer, &behind}) {
+    for (const AnswerRef* each : {&answer, &behind}) {
       EXPECT_THAT(Text(*each), HasSubstr(verdict ? "it died" : "closed here"));
     }
     Give(argument.get(), "late");
@@ -158,9 +158,9 @@ TEST_F(PendingCallsTest, WhatWaitsEndsWithItsChannelAndLateArgumentsChangeNothin
 
 TEST_F(PendingCallsTest, ACallThatIsCancelledIsNotMade) {
   const std::shared_ptr<Channel> channel = Connect();
-  const SlotHold argument = Argument();
-  const SlotHold answer = Keep(*channel, {argument.get()});
-  const SlotHold behind = Keep(*channel, {});
+  const AnswerRef argument = Argument();
+  const AnswerRef answer = Keep(*channel, {argument.get()});
+  const AnswerRef behind = Keep(*channel, {});
   channel->Cancel(answer.get());
   EXPECT_THAT(Text(answer), HasSubstr("f() was cancelled by its caller before it began"));
   EXPECT_EQ(Text(behind), "nothing to wait for");
@@ -171,11 +171,11 @@ TEST_F(PendingCallsTest, ACallThatIsCancelledIsNotMade) {
 
 TEST_F(PendingCallsTest, ManyCallsThatComeAtOnceAreSentAsThereIsRoom) {
   const std::shared_ptr<Channel> channel = Connect();
-  const SlotHold argument = Argument();
-  std::vector<SlotHold> answers;
+  const AnswerRef argument = Argument();
+  std::vector<AnswerRef> answers;
   for (int i = 0; i < 2000; ++i) answers.push_back(Keep(*channel, {argument.get()}));
   Give(argument.get(), std::string(4000, 'x'));  // 8 MB in all: more than a channel keeps unsent
-  for (const SlotHold& each : answers) EXPECT_EQ(Text(each).size(), 4014u);
+  for (const AnswerRef& each : answers) EXPECT_EQ(Text(each).size(), 4014u);
   EXPECT_EQ(channel->Outstanding(), 0u);
   channel->Close();
 }
@@ -183,8 +183,8 @@ TEST_F(PendingCallsTest, ManyCallsThatComeAtOnceAreSentAsThereIsRoom) {
 TEST_F(PendingCallsTest, WhoHasTheLastAnswerFindsNoneOutstanding) {
   const std::shared_ptr<Channel> channel = Connect();
   for (int i = 0; i < 3000; ++i) {  // the thread that sent it may not have gone on when its answer is here
-    const SlotHold argument = Argument();
-    const SlotHold answer = Keep(*channel, {argument.get()});
+    const AnswerRef argument = Argument();
+    const AnswerRef answer = Keep(*channel, {argument.get()});
     ASSERT_EQ(channel->Outstanding(), 1u);
     Give(argument.get(), "one");
     ASSERT_EQ(Text(answer), "before one after;");

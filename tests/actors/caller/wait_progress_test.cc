@@ -15,10 +15,10 @@ namespace {
 class Slots {
  public:
   explicit Slots(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) slots_.push_back(Slot::New(i + 1));
+    for (std::size_t i = 0; i < count; ++i) slots_.push_back(Answer::New(i + 1));
   }
   ~Slots() {
-    for (Slot* slot : slots_) slot->Release();
+    for (Answer* slot : slots_) slot->Release();
   }
   /// True: it had to wake somebody.
   bool Finish(std::size_t i) {
@@ -27,14 +27,14 @@ class Slots {
   }
   WaitProgress Until(std::size_t needed) { return {slots_.data(), slots_.size(), needed}; }
   bool AnybodyHangs() const {
-    for (const Slot* slot : slots_) {
+    for (const Answer* slot : slots_) {
       if (slot->waiters != nullptr) return true;
     }
     return false;
   }
 
  private:
-  std::vector<Slot*> slots_;
+  std::vector<Answer*> slots_;
 };
 
 TEST(WaitProgress, WP2_WhoWaitsForAllIsWokenOnceWhenTheyComeInOrder) {
@@ -105,8 +105,8 @@ TEST(WaitProgress, WP1_WhoWaitsForSomeIsWokenByAnyOfThem) {
 }
 
 TEST(WaitProgress, WP3_TheSameSlotTwice) {
-  Slot* const slot = Slot::New(1);
-  Slot* const twice[] = {slot, slot};
+  Answer* const slot = Answer::New(1);
+  Answer* const twice[] = {slot, slot};
   WaitProgress all(twice, 2, 2);
   Waiter waiter;
   all.Hang(waiter);

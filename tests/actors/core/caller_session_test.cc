@@ -56,7 +56,7 @@ class Pair {
       case 5:
         return ActorReads(Some());
       case 6:
-        return Answer();
+        return AnswerTo();
       case 7:
         return ActorWrites(Some());
       case 8:
@@ -72,7 +72,7 @@ class Pair {
       if (!connected_) Connect();
       CallerWrites(1u << 20);
       ActorReads(1u << 20);
-      while (!running_.empty()) Answer();
+      while (!running_.empty()) AnswerTo();
       ActorWrites(1u << 20);
       CallerReads(1u << 20);
     }
@@ -155,7 +155,7 @@ class Pair {
     if (!actor_knows_ && random_.Chance(500)) return Receive(&stale_, most);
     if (connected_) Receive(&up_, most);
   }
-  void Answer() {
+  void AnswerTo() {
     if (running_.empty()) return;
     const std::size_t which = out_of_order_ ? random_.Below(running_.size()) : 0;
     const std::uint64_t sequence = running_[which];

@@ -34,7 +34,7 @@ std::deque<BulkFrame> Words(RemoteHeld& held) {
   return Split(bytes);
 }
 
-BulkFrame Answer(const BulkFrame& ask, BulkWord word) {
+BulkFrame AnswerTo(const BulkFrame& ask, BulkWord word) {
   BulkFrame frame = ask;
   frame.word = word;
   return frame;
@@ -58,7 +58,7 @@ TEST(RemoteHeld, HA1_WhatIsTakenTwiceIsSaidOnce) {
   ASSERT_EQ(words.size(), 1u);
   EXPECT_EQ(words[0].word, BulkWord::kHold);
   EXPECT_TRUE(held.Awaits());
-  EXPECT_EQ(held.Held(Answer(words[0], BulkWord::kHeld)), 11u) << "the object that stands for it now";
+  EXPECT_EQ(held.Held(AnswerTo(words[0], BulkWord::kHeld)), 11u) << "the object that stands for it now";
   EXPECT_TRUE(held.Knows(Name(1)) && !held.Awaits());
   held.LetGo(Name(1), 10);
   EXPECT_TRUE(Words(held).empty()) << "another one followed that";
@@ -67,7 +67,7 @@ TEST(RemoteHeld, HA1_WhatIsTakenTwiceIsSaidOnce) {
   ASSERT_EQ(last.size(), 1u);
   EXPECT_EQ(last[0].word, BulkWord::kLetGo);
   EXPECT_TRUE(held.OnlyLeaving() && !held.empty());
-  held.Dropped(Answer(last[0], BulkWord::kLeft));
+  held.Dropped(AnswerTo(last[0], BulkWord::kLeft));
   EXPECT_TRUE(held.empty());
 }
 
@@ -81,18 +81,18 @@ TEST(RemoteHeld, HA2_AnAnswerToAnEarlierWordCountsForNothing) {
   const BulkFrame third = Words(held).at(0);
   held.LetGo(Name(1), 11);
   const BulkFrame fourth = Words(held).at(0);
-  EXPECT_FALSE(held.Held(Answer(first, BulkWord::kHeld)));
-  held.Dropped(Answer(second, BulkWord::kLeft));
+  EXPECT_FALSE(held.Held(AnswerTo(first, BulkWord::kHeld)));
+  held.Dropped(AnswerTo(second, BulkWord::kLeft));
   EXPECT_FALSE(held.empty()) << "it was said again since";
-  EXPECT_FALSE(held.Refused(Answer(third, BulkWord::kRefused)));
-  held.Dropped(Answer(fourth, BulkWord::kLeft));
+  EXPECT_FALSE(held.Refused(AnswerTo(third, BulkWord::kRefused)));
+  held.Dropped(AnswerTo(fourth, BulkWord::kLeft));
   EXPECT_TRUE(held.empty());
 }
 
 TEST(RemoteHeld, HA3_OnAnotherLinkEverythingIsSaidAgain) {
   RemoteHeld held;
   for (std::uint64_t i = 1; i <= 3; ++i) held.Take(Name(i), i);
-  for (const BulkFrame& word : Words(held)) held.Held(Answer(word, BulkWord::kHeld));
+  for (const BulkFrame& word : Words(held)) held.Held(AnswerTo(word, BulkWord::kHeld));
   held.LetGo(Name(2), 2);
   held.Want(Name(3), 3);
   EXPECT_EQ(Words(held).size(), 2u);
@@ -103,8 +103,8 @@ TEST(RemoteHeld, HA3_OnAnotherLinkEverythingIsSaidAgain) {
   EXPECT_EQ(said[1].word, BulkWord::kHold);
   EXPECT_EQ(said[2].word, BulkWord::kLetGo);
   EXPECT_EQ(said[3].word, BulkWord::kHold);
-  EXPECT_EQ(held.Refused(Answer(said[1], BulkWord::kRefused)), 1u) << "it was taken for gone meanwhile";
-  held.Held(Answer(said[3], BulkWord::kHeld));
+  EXPECT_EQ(held.Refused(AnswerTo(said[1], BulkWord::kRefused)), 1u) << "it was taken for gone meanwhile";
+  held.Held(AnswerTo(said[3], BulkWord::kHeld));
   const std::deque<BulkFrame> again = Words(held);
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].word, BulkWord::kWant) << "HA-5";
@@ -116,7 +116,7 @@ TEST(RemoteHeld, HA4_SoManyWordsAreUnderWay) {
   std::deque<BulkFrame> words = Words(held);
   EXPECT_EQ(words.size(), RemoteHeld::kAskedMax);
   EXPECT_TRUE(Words(held).empty());
-  for (std::size_t i = 0; i < 5; ++i) held.Held(Answer(words[i], BulkWord::kHeld));
+  for (std::size_t i = 0; i < 5; ++i) held.Held(AnswerTo(words[i], BulkWord::kHeld));
   EXPECT_EQ(Words(held).size(), 5u);
 }
 
@@ -126,7 +126,7 @@ TEST(RemoteHeld, HA5_AValueIsAskedForOnceItIsKnownToBeHeld) {
   held.Want(Name(1), 1);
   const std::deque<BulkFrame> words = Words(held);
   ASSERT_EQ(words.size(), 1u);
-  held.Held(Answer(words[0], BulkWord::kHeld));
+  held.Held(AnswerTo(words[0], BulkWord::kHeld));
   EXPECT_EQ(Words(held).at(0).word, BulkWord::kWant);
   BulkFrame inside = ReadyOf(7);
   inside.word = BulkWord::kInside;
@@ -152,7 +152,7 @@ TEST(RemoteHeld, HA6_WhatOthersHaveFromHereIsSaidUntilTheyLetGo) {
   ASSERT_EQ(words.size(), 1u) << "once";
   EXPECT_EQ(words[0].word, BulkWord::kHold);
   EXPECT_EQ(words[0].bytes, 1u);
-  held.Held(Answer(words[0], BulkWord::kHeld));
+  held.Held(AnswerTo(words[0], BulkWord::kHeld));
   EXPECT_TRUE(held.Knows(Name(1)) && !held.Awaits());
   held.Unlinked();
   EXPECT_EQ(Words(held).at(0).bytes, 1u) << "on another link, too";
@@ -188,7 +188,7 @@ TEST(RemoteHeld, WhatIsNotAnsweredIsGivenUpAndLetGoOf) {
   RemoteHeld held;
   held.Take(Name(1), 1);
   held.Take(Name(2), 2);
-  held.Held(Answer(Words(held).at(0), BulkWord::kHeld));
+  held.Held(AnswerTo(Words(held).at(0), BulkWord::kHeld));
   const std::vector<RemoteHeld::Lost> lost = held.GiveUpAsked();
   ASSERT_EQ(lost.size(), 1u);
   EXPECT_EQ(lost[0].local, 2u);
@@ -287,7 +287,7 @@ class Link {
       }
       if (word.word == BulkWord::kHold) lent_.Lend(word.id);
       if (word.word == BulkWord::kLetGo) lent_.TakeBack(word.id);
-      back_.push_back(Answer(word, word.word == BulkWord::kHold ? BulkWord::kHeld : BulkWord::kLeft));
+      back_.push_back(AnswerTo(word, word.word == BulkWord::kHold ? BulkWord::kHeld : BulkWord::kLeft));
     }
     for (std::uint64_t some = 1 + random_() % 6; some > 0 && !back_.empty(); --some) {
       const BulkFrame word = back_.front();

@@ -43,7 +43,7 @@ TEST(CallTls, CallsMadeWhileItIsDialledArriveInOrder) {
   TestCluster cluster;
   TlsActor actor(cluster);
   const auto channel = actor.Dial(cluster.Identity(wire::Role::kProcess, NodeId(9, 9)));
-  std::vector<Slot*> slots;
+  std::vector<Answer*> slots;
   for (int i = 0; i < 5000; ++i) {
     std::string value = std::to_string(i);
     value.resize(8, ' ');
@@ -52,7 +52,7 @@ TEST(CallTls, CallsMadeWhileItIsDialledArriveInOrder) {
   for (int i = 0; i < 5000; ++i) {
     std::string value = std::to_string(i);
     value.resize(8, ' ');
-    ASSERT_EQ(Answer(slots[static_cast<std::size_t>(i)], *channel), value);
+    ASSERT_EQ(AnswerText(slots[static_cast<std::size_t>(i)], *channel), value);
   }
   EXPECT_EQ(actor.calls(), 5000);
   channel->Close();
@@ -81,10 +81,10 @@ TEST(CallTls, AHandshakeNeedsNoThreadThatServes) {
   TestCluster cluster;
   TlsActor actor(cluster, /*serve=*/false);
   const auto channel = actor.Dial(cluster.Identity(wire::Role::kClient, NodeId(9, 9)));
-  Slot* slot = Issue(*channel, "waiting ");
+  Answer* slot = Issue(*channel, "waiting ");
   EXPECT_FALSE(slot->done());
   actor.Serve();
-  EXPECT_EQ(Answer(slot, *channel), "waiting ");
+  EXPECT_EQ(AnswerText(slot, *channel), "waiting ");
   channel->Close();
 }
 
@@ -159,9 +159,9 @@ TEST(CallTls, AVerdictWhileItIsDialledEndsEveryCall) {
   options.description = "actor Echo(1)";
   const auto channel = *Channel::Dial(CallReactor::Current(), target,
                                       cluster.Identity(wire::Role::kClient, NodeId(9, 9)), options);
-  Slot* slot = Issue(*channel, "anybody ");
+  Answer* slot = Issue(*channel, "anybody ");
   channel->Fail(ErrorCode::kActorDied, "its process was killed");
-  EXPECT_THAT(Answer(slot, *channel), HasSubstr("its process was killed"));
+  EXPECT_THAT(AnswerText(slot, *channel), HasSubstr("its process was killed"));
   channel->Close();
 }
 
@@ -228,12 +228,12 @@ TEST(CallTls, ManyCallersComeInThoughFewAtATime) {
   TlsActor actor(cluster);
   const IdentitySource identity = cluster.Identity(wire::Role::kClient, NodeId(9, 9));
   std::vector<std::shared_ptr<Channel>> channels;
-  std::vector<Slot*> slots;
+  std::vector<Answer*> slots;
   for (std::size_t i = 0; i < 3 * CallDoor::kHandshakesPerHostMax; ++i) {
     channels.push_back(actor.Dial(identity, 30s));
     slots.push_back(Issue(*channels.back(), "manyhere"));
   }
-  for (std::size_t i = 0; i < slots.size(); ++i) EXPECT_EQ(Answer(slots[i], *channels[i], 40s), "manyhere");
+  for (std::size_t i = 0; i < slots.size(); ++i) EXPECT_EQ(AnswerText(slots[i], *channels[i], 40s), "manyhere");
   for (const auto& channel : channels) channel->Close();
 }
 

@@ -34,7 +34,7 @@ class Process : public ObjectLinks::Events {
 
   bool OnFrame(ObjectLink& link, const ObjectFrame& frame) override {
     frames.push_back(frame);
-    if (frame.word == ObjectWord::kWant) Answer(link, frame);
+    if (frame.word == ObjectWord::kWant) Give(link, frame);
     if (frame.word == ObjectWord::kHere) got = link.TakeDescriptor();
     return true;
   }
@@ -93,7 +93,7 @@ class Process : public ObjectLinks::Events {
     if (const auto* refuse = std::get_if<store::Refuse>(&effect)) links_.Refuse(refuse->peer);
   }
   /// Gives segment 1, which a pool of this process made, and has no other.
-  void Answer(ObjectLink& link, const ObjectFrame& want) {
+  void Give(ObjectLink& link, const ObjectFrame& want) {
     GuardedFd copy;
     std::uint64_t bytes = 0;
     if (want.x == 1) {

@@ -27,7 +27,7 @@ std::unique_ptr<Completion> Then() { return std::make_unique<Nothing>(); }
 TEST(ObjectWaits, ASlotIsFoundWhileItLives) {
   ObjectWaits waits;
   EXPECT_FALSE(waits.SlotOf(Own(1)));
-  SlotHold slot(Slot::New(1));
+  AnswerRef slot(Answer::New(1));
   waits.Live(Own(1), slot.get());
   EXPECT_EQ(waits.SlotOf(Own(1)).get(), slot.get());
   EXPECT_TRUE(slot->Abandoned()) << "who is found adds a reference, and gives it back";
@@ -37,8 +37,8 @@ TEST(ObjectWaits, ASlotIsFoundWhileItLives) {
 
 TEST(ObjectWaits, TheEndOfAnEarlierSlotLeavesTheLatest) {
   ObjectWaits waits;
-  SlotHold first(Slot::New(1));
-  SlotHold second(Slot::New(1));
+  AnswerRef first(Answer::New(1));
+  AnswerRef second(Answer::New(1));
   waits.Live(Own(1), first.get());
   waits.Live(Own(1), second.get());
   waits.Ended(Own(1), first.get());
@@ -47,10 +47,10 @@ TEST(ObjectWaits, TheEndOfAnEarlierSlotLeavesTheLatest) {
 
 TEST(ObjectWaits, AllWhoWaitForAValueAreTakenOnce) {
   ObjectWaits waits;
-  SlotHold first(Slot::New(1));
-  SlotHold second(Slot::New(1));
-  SlotHold gone(Slot::New(1));
-  for (const SlotHold* slot : {&first, &second, &gone}) waits.AwaitValue(Own(1), slot->get());
+  AnswerRef first(Answer::New(1));
+  AnswerRef second(Answer::New(1));
+  AnswerRef gone(Answer::New(1));
+  for (const AnswerRef* slot : {&first, &second, &gone}) waits.AwaitValue(Own(1), slot->get());
   waits.Ended(Own(1), gone.get());
   EXPECT_TRUE(waits.ValueAwaited(Own(1)) && !waits.ValueAwaited(Own(2)));
   EXPECT_EQ(waits.TakeAwaiting(Own(1)).size(), 2u);
@@ -70,8 +70,8 @@ TEST(ObjectWaits, ObjectsAreFoundByTheMemoryTheyWaitFor) {
 
 TEST(ObjectWaits, AReplyKeepsItsSlotUntilItIsTaken) {
   ObjectWaits waits;
-  SlotHold slot(Slot::New(1));
-  waits.Arrive({kFrom, 1}, {SlotHold::Another(slot.get()), {}, {}, {}});
+  AnswerRef slot(Answer::New(1));
+  waits.Arrive({kFrom, 1}, {AnswerRef::Another(slot.get()), {}, {}, {}});
   EXPECT_FALSE(slot->Abandoned());
   {
     const std::vector<ArrivingResult> arrived = waits.TakeArrived({kFrom, 1});
@@ -87,8 +87,8 @@ TEST(ObjectWaits, WhatFollowsArrivalsIsDueWhenAMakerHasNoneLeft) {
   std::unique_ptr<Completion> then = Then();
   EXPECT_FALSE(waits.AfterArrivals(&then));
   EXPECT_NE(then, nullptr) << "nothing is on its way";
-  waits.Arrive({kFrom, 1}, {SlotHold(Slot::New(1)), {}, {}, {}});
-  waits.Arrive({kFrom, 2}, {SlotHold(Slot::New(2)), {}, {}, {}});
+  waits.Arrive({kFrom, 1}, {AnswerRef(Answer::New(1)), {}, {}, {}});
+  waits.Arrive({kFrom, 2}, {AnswerRef(Answer::New(2)), {}, {}, {}});
   EXPECT_TRUE(waits.AfterArrivals(&then));
   EXPECT_EQ(then, nullptr);
   EXPECT_TRUE(waits.TakeAfterArrivals(kNobody).empty());

@@ -11,9 +11,9 @@
 namespace troupe::actors {
 namespace {
 
-TEST(Slot, KeepsSmallAndLargeAnswers) {
+TEST(Answer, KeepsSmallAndLargeAnswers) {
   for (const std::size_t size : {0u, 1u, 48u, 49u, 100000u}) {
-    Slot* slot = Slot::New(size);
+    Answer* slot = Answer::New(size);
     EXPECT_FALSE(slot->done());
     const std::string bytes(size, 'b');
     EXPECT_TRUE(slot->Claim());
@@ -28,19 +28,19 @@ TEST(Slot, KeepsSmallAndLargeAnswers) {
   }
 }
 
-TEST(Slot, FinishTellsWhetherSomebodyWatches) {
-  Slot* slot = Slot::New(1);
+TEST(Answer, FinishTellsWhetherSomebodyWatches) {
+  Answer* slot = Answer::New(1);
   EXPECT_TRUE(slot->Watch());
   EXPECT_TRUE(slot->Finish());
   slot->Release();
-  slot = Slot::New(2);
+  slot = Answer::New(2);
   EXPECT_FALSE(slot->Finish());
   EXPECT_FALSE(slot->Watch());
   slot->Release();
 }
 
-TEST(Slot, OneThatIsWaitedForIsNotAbandoned) {
-  Slot* slot = Slot::New(1);
+TEST(Answer, OneThatIsWaitedForIsNotAbandoned) {
+  Answer* slot = Answer::New(1);
   EXPECT_TRUE(slot->Abandoned());
   slot->AddReference();
   EXPECT_FALSE(slot->Abandoned());
@@ -50,9 +50,9 @@ TEST(Slot, OneThatIsWaitedForIsNotAbandoned) {
   slot->Release();
 }
 
-TEST(Slot, ManyThreadsOneAnswer) {
+TEST(Answer, ManyThreadsOneAnswer) {
   for (int round = 0; round < 200; ++round) {
-    Slot* slot = Slot::New(1);
+    Answer* slot = Answer::New(1);
     std::atomic<int> claimed{0};
     std::atomic<int> told{0};
     std::vector<std::thread> threads;

@@ -20,8 +20,8 @@ ItemStream::NextId Counting() {
 
 TEST(ItemStream, IS1_ValuesFillTheirSlotsInOrder) {
   ItemStream items(2, Counting());
-  SlotList finished;
-  const SlotHold first(items.At(0)), second(items.At(1));
+  AnswerList finished;
+  const AnswerRef first(items.At(0)), second(items.At(1));
   items.Put(kItem, "one", &finished);
   EXPECT_TRUE(first.get()->done());
   EXPECT_FALSE(second.get()->done());
@@ -36,32 +36,32 @@ TEST(ItemStream, IS1_ValuesFillTheirSlotsInOrder) {
 
 TEST(ItemStream, IS1_AnItemThatIsFilledInElsewhereHasItsPlaceAndItsSize) {
   ItemStream items(ItemStream::kOpen, Counting());
-  SlotList finished;
-  Slot* later = nullptr;
-  const auto keep = [&](Slot* slot) {
+  AnswerList finished;
+  Answer* later = nullptr;
+  const auto keep = [&](Answer* slot) {
     later = slot;
     return false;
   };
   EXPECT_TRUE(items.PutBy(1000, keep, &finished));
   items.Put(kItem, "two", &finished);
-  const SlotHold first(items.Front());
+  const AnswerRef first(items.Front());
   EXPECT_EQ(first.get(), later);
   EXPECT_FALSE(first.get()->done());
   EXPECT_FALSE(items.Pop());
   later->Fill(kItem, "name");
   items.Arrived(later, &finished);
   EXPECT_TRUE(items.Pop());
-  EXPECT_EQ(SlotHold(items.Front()).get()->bytes(), "two");
+  EXPECT_EQ(AnswerRef(items.Front()).get()->bytes(), "two");
   EXPECT_EQ(items.taken().bytes, 1000u);
 }
 
 TEST(ItemStream, IS3_WhatWasGivenBeforeIsNotAskedForAgain) {
   ItemStream items(2, Counting());
-  SlotList finished;
+  AnswerList finished;
   items.Put(kItem, "one", &finished);
   items.Again();
   bool asked = false;
-  const auto fill = [&](Slot*) { return asked = true; };
+  const auto fill = [&](Answer*) { return asked = true; };
   EXPECT_FALSE(items.PutBy(1, fill, &finished));
   EXPECT_FALSE(asked);
   EXPECT_TRUE(items.PutBy(1, fill, &finished));
@@ -69,10 +69,10 @@ TEST(ItemStream, IS3_WhatWasGivenBeforeIsNotAskedForAgain) {
 }
 
 /// One value and one that is on its way; the slot of that one.
-Slot* PutTwo(ItemStream& items, SlotList* finished) {
-  Slot* later = nullptr;
+Answer* PutTwo(ItemStream& items, AnswerList* finished) {
+  Answer* later = nullptr;
   items.Put(kItem, "one", finished);
-  items.PutBy(1000, [&](Slot* slot) {
+  items.PutBy(1000, [&](Answer* slot) {
     later = slot;
     return false;
   }, finished);
@@ -82,8 +82,8 @@ Slot* PutTwo(ItemStream& items, SlotList* finished) {
 TEST(ItemStream, IS5_AnItemThatWasLostComesFromTheCallThatIsMadeAgain) {
   for (const std::uint32_t count : {2u, ItemStream::kOpen}) {
     ItemStream items(count, Counting());
-    SlotList finished;
-    Slot* const later = PutTwo(items, &finished);
+    AnswerList finished;
+    Answer* const later = PutTwo(items, &finished);
     if (count == ItemStream::kOpen) {
       EXPECT_TRUE(items.Pop());
     }
@@ -104,8 +104,8 @@ TEST(ItemStream, IS5_AnItemThatWasLostIsAnErrorAtTheEnd) {
   for (const std::uint32_t count : {2u, ItemStream::kOpen}) {
     for (const bool ended_before : {false, true}) {
       ItemStream items(count, Counting());
-      SlotList finished;
-      Slot* const later = PutTwo(items, &finished);
+      AnswerList finished;
+      Answer* const later = PutTwo(items, &finished);
       if (ended_before) items.End(kFlagReply, "", &finished);
       later->Fill(kError, "lost");
       items.Lost(later, &finished);
@@ -119,13 +119,13 @@ TEST(ItemStream, IS5_AnItemThatWasLostIsAnErrorAtTheEnd) {
 
 TEST(ItemStream, IS2_AnErrorIsTheAnswerOfAllThatAreMissing) {
   ItemStream items(3, Counting());
-  SlotList finished;
+  AnswerList finished;
   items.Put(kItem, "one", &finished);
   items.End(kError, "why", &finished);
   items.End(kError, "later", &finished);
-  EXPECT_EQ(SlotHold(items.At(0)).get()->bytes(), "one");
+  EXPECT_EQ(AnswerRef(items.At(0)).get()->bytes(), "one");
   for (int i : {1, 2}) {
-    const SlotHold slot(items.At(static_cast<std::size_t>(i)));
+    const AnswerRef slot(items.At(static_cast<std::size_t>(i)));
     EXPECT_EQ(slot.get()->flags(), kError);
     EXPECT_EQ(slot.get()->bytes(), "why");
   }
@@ -133,15 +133,15 @@ TEST(ItemStream, IS2_AnErrorIsTheAnswerOfAllThatAreMissing) {
 
 TEST(ItemStream, IS2_AnEndWithoutAllValuesIsAnError) {
   ItemStream items(1, Counting());
-  SlotList finished;
+  AnswerList finished;
   items.End(kFlagReply, "", &finished);
-  EXPECT_EQ(SlotHold(items.At(0)).get()->flags(), kError);
+  EXPECT_EQ(AnswerRef(items.At(0)).get()->flags(), kError);
 }
 
 TEST(ItemStream, IS3_AStreamsFrontIsThereBeforeItsItem) {
   ItemStream items(ItemStream::kOpen, Counting());
-  SlotList finished;
-  const SlotHold front(items.Front());
+  AnswerList finished;
+  const AnswerRef front(items.Front());
   EXPECT_FALSE(items.Pop());
   ASSERT_TRUE(front.get()->Watch());  // somebody waits
   items.Put(kItem, "one", &finished);
@@ -149,24 +149,24 @@ TEST(ItemStream, IS3_AStreamsFrontIsThereBeforeItsItem) {
   EXPECT_EQ(finished[0].get(), front.get());
   items.Put(kItem, "two", &finished);
   EXPECT_TRUE(items.Pop());
-  EXPECT_EQ(SlotHold(items.Front()).get()->bytes(), "two");
+  EXPECT_EQ(AnswerRef(items.Front()).get()->bytes(), "two");
   EXPECT_TRUE(items.Pop());
-  EXPECT_FALSE(SlotHold(items.Front()).get()->done());
+  EXPECT_FALSE(AnswerRef(items.Front()).get()->done());
   EXPECT_EQ(items.taken().items, 2u);
   EXPECT_EQ(items.taken().bytes, 6u);
 }
 
 TEST(ItemStream, IS2_AStreamsErrorIsItsLastItemThenTheEnd) {
   ItemStream items(ItemStream::kOpen, Counting());
-  SlotList finished;
+  AnswerList finished;
   items.Put(kItem, "one", &finished);
   items.End(kError, "why", &finished);
   items.Put(kItem, "late", &finished);
   EXPECT_TRUE(items.Pop());
-  EXPECT_EQ(SlotHold(items.Front()).get()->bytes(), "why");
+  EXPECT_EQ(AnswerRef(items.Front()).get()->bytes(), "why");
   EXPECT_TRUE(items.Pop());
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(SlotHold(items.Front()).get()->flags(), kFlagReply | kFlagEnd);
+    EXPECT_EQ(AnswerRef(items.Front()).get()->flags(), kFlagReply | kFlagEnd);
     EXPECT_FALSE(items.Pop());
   }
 }

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 class PlainBytes : public ArgumentCodec {
  public:
-  bool AppendAnswer(const Slot& answer, std::size_t, std::string* values, Handles*) const override {
+  bool AppendAnswer(const Answer& answer, std::size_t, std::string* values, Handles*) const override {
     values->append(answer.bytes());
     return !answer.bytes().empty();
   }
@@ -138,16 +138,16 @@ class TaskPoolTest : public ::testing::Test {
     call.to_come = std::move(to_come);
     return pool_->Begin(std::move(call));
   }
-  SlotHold Argument() { return SlotHold(Slot::New(CallReactor::Current().NextLocalId())); }
-  PendingArguments At(std::size_t at, const SlotHold& argument) {
+  AnswerRef Argument() { return AnswerRef(Answer::New(CallReactor::Current().NextLocalId())); }
+  PendingArguments At(std::size_t at, const AnswerRef& argument) {
     std::vector<ArgumentToCome> to_come;
-    to_come.push_back({at, SlotHold::Another(argument.get())});
+    to_come.push_back({at, AnswerRef::Another(argument.get())});
     return PendingArguments(std::move(to_come));
   }
-  void Give(const SlotHold& argument, std::string_view bytes, std::uint16_t flags = kFlagReply) {
-    CallReactor::Current().Answer(argument.get(), flags, bytes);
+  void Give(const AnswerRef& argument, std::string_view bytes, std::uint16_t flags = kFlagReply) {
+    CallReactor::Current().Complete(argument.get(), flags, bytes);
   }
-  std::string Text(const SlotHold& answer) {
+  std::string Text(const AnswerRef& answer) {
     EXPECT_EQ(Await(answer.get(), nullptr), WaitResult::kDone);
     std::string text(answer->bytes());
     while (!text.empty() && text.back() == '\0') text.pop_back();  // the frame's padding
@@ -176,7 +176,7 @@ class TaskPoolTest : public ::testing::Test {
 };
 
 TEST_F(TaskPoolTest, WhatWaitsGoesWhenAProcessIsThereAndTheFunctionIsDefinedOnce) {
-  std::vector<SlotHold> answers;
+  std::vector<AnswerRef> answers;
   for (const char* values : {"one", "two", "three"}) {
     TaskPool::Begun begun = Begin(values);
     EXPECT_EQ(begun.lane, 0u);
@@ -199,7 +199,7 @@ TEST_F(TaskPoolTest, WhatWaitsGoesWhenAProcessIsThereAndTheFunctionIsDefinedOnce
 TEST_F(TaskPoolTest, ATaskBeginsWithItsLastArgument) {
   Process process;
   Open(process);
-  const SlotHold argument = Argument();
+  const AnswerRef argument = Argument();
   TaskPool::Begun begun = Begin("<>", At(1, argument));
   EXPECT_EQ(pool_->held_back(), 1u);
   ASSERT_EQ(pool_->List(10).size(), 1u);
@@ -212,12 +212,12 @@ TEST_F(TaskPoolTest, ATaskBeginsWithItsLastArgument) {
 TEST_F(TaskPoolTest, AnArgumentThatFailedOrHoldsNoValueIsTheAnswer) {
   Process process;
   Open(process);
-  const SlotHold bad = Argument();
+  const AnswerRef bad = Argument();
   const TaskPool::Begun failed = Begin("<>", At(1, bad));
   Give(bad, "what it raised", kFlagReply | kFlagTaskError);
   EXPECT_EQ(Text(failed.slot), "what it raised");
   EXPECT_EQ(failed.slot->flags(), kFlagReply | kFlagTaskError | kFlagOfArgument);
-  const SlotHold empty = Argument();
+  const AnswerRef empty = Argument();
   const TaskPool::Begun none = Begin("<>", At(1, empty));
   Give(empty, "");
   EXPECT_THAT(Text(none.slot), HasSubstr("has an answer that is no value"));
@@ -225,7 +225,7 @@ TEST_F(TaskPoolTest, AnArgumentThatFailedOrHoldsNoValueIsTheAnswer) {
 }
 
 TEST_F(TaskPoolTest, WhatWaitsIsDroppedWhenItIsCancelledWhateverItWaitsFor) {
-  const SlotHold argument = Argument();
+  const AnswerRef argument = Argument();
   const TaskPool::Begun waits = Begin("waits");
   const TaskPool::Begun held = Begin("<>", At(1, argument));
   for (const TaskPool::Begun* begun : {&waits, &held}) {
@@ -315,7 +315,7 @@ TEST_F(TaskPoolTest, WhatATaskStartedIsKnownByItUntilItIsOver) {
   call.values = "child";
   call.parent = 99;
   const TaskPool::Begun child = pool_->Begin(std::move(call));
-  const std::vector<SlotHold> children = TaskPool::Children(99);
+  const std::vector<AnswerRef> children = TaskPool::Children(99);
   ASSERT_EQ(children.size(), 1u);
   EXPECT_EQ(children[0].get(), child.slot.get());
   pool_->FailWaiting(kFlagReply | kFlagTaskError, "no more");
@@ -330,7 +330,7 @@ TEST_F(TaskPoolTest, WhatATaskStartedIsKnownByItUntilItIsOver) {
 TEST_F(TaskPoolTest, AProcessCanBeAskedBehindItsTasksUntilItIsClosed) {
   Process process;
   const LaneId lane = Open(process);
-  const SlotHold asked = pool_->Ask(lane, "how much");
+  const AnswerRef asked = pool_->Ask(lane, "how much");
   ASSERT_TRUE(asked);
   EXPECT_EQ(Text(asked), "");
   EXPECT_TRUE(pool_->Close(lane));
