@@ -1,8 +1,9 @@
-// Actor calls without Python at either end: a forked process serves, this one calls. benchmarks/call_path.py runs it
-// beside the calls of Python programs.
+// Actor calls without Python at either end: a forked process serves, this one calls.
+// benchmarks/call_path.py runs it beside the calls of Python programs.
 //
 //   call_native CALLS PIPELINED CALLER_CPU ACTOR_CPU block|spin
-//   prints the p50 and p99 of sync calls in microseconds, and pipelined calls a second, the best of five times, with one
+//   prints the p50 and p99 of sync calls in microseconds, and pipelined calls a second, the best of
+//     five times, with one
 //   to two thousand under way
 #include <sched.h>
 #include <signal.h>
@@ -20,11 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "actors/server/call_server.h"
 #include "actors/caller/channel.h"
+#include "actors/caller/reactor.h"
 #include "actors/net/cpu_budget.h"
 #include "actors/net/now.h"
-#include "actors/caller/reactor.h"
+#include "actors/server/call_server.h"
 
 namespace troupe::actors {
 namespace {
@@ -53,7 +54,8 @@ class Host : public WaitHost {
 /// Answers with what it was called with.
 class Echo : public CallRunner {
  public:
-  StatusOr<Ran> Run(const Frame& frame, CallerConnection&, ByteBuffer& reply, std::uint16_t*) override {
+  StatusOr<Ran> Run(const Frame& frame, CallerConnection&, ByteBuffer& reply,
+                    std::uint16_t*) override {
     CallPrefix call;
     TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
     reply.Append(call.values.data(), call.values.size());
@@ -94,7 +96,8 @@ void Await(Answer* const* slots, std::size_t count, Channel& channel) {
   request.channels = channels;
   request.channel_count = 1;
   request.deadline = Now() + std::chrono::seconds(60);
-  if (CallReactor::Current().Wait(request, host) != WaitResult::kDone) Fail("no answer within 60 s of the wait's start");
+  if (CallReactor::Current().Wait(request, host) != WaitResult::kDone)
+    Fail("no answer within 60 s of the wait's start");
 }
 
 Answer* Call(Channel& channel) {
@@ -121,9 +124,11 @@ void Take(Answer* slot) {
   slot->Release();
 }
 
-/// Calls a second, made a window at a time: the next one before the answers of the last are awaited.
+/// Calls a second, made a window at a time: the next one before the answers of the last are
+/// awaited.
 double Pipelined(Channel& channel, int windows) {
-  std::array<std::vector<Answer*>, 2> slots = {std::vector<Answer*>(kWindow), std::vector<Answer*>(kWindow)};
+  std::array<std::vector<Answer*>, 2> slots = {std::vector<Answer*>(kWindow),
+                                               std::vector<Answer*>(kWindow)};
   const Instant began = Now();
   for (int window = 0; window <= windows; ++window) {
     if (window < windows) {
@@ -148,13 +153,15 @@ void Measure(Channel& channel, int calls, int pipelined) {
   }
   std::sort(took.begin(), took.end());
   double best_per_s = 0;
-  for (int round = 0; round < 5; ++round) best_per_s = std::max(best_per_s, Pipelined(channel, pipelined / kWindow));
+  for (int round = 0; round < 5; ++round)
+    best_per_s = std::max(best_per_s, Pipelined(channel, pipelined / kWindow));
   std::printf("%.3f %.3f %.0f\n", took[took.size() / 2], took[took.size() * 99 / 100], best_per_s);
 }
 
 int Main(char** argv) {
   const int calls = std::atoi(argv[1]), pipelined = std::atoi(argv[2]);
-  if (calls < 1 || pipelined < kWindow) Fail("CALLS is a count, PIPELINED one of at least a thousand");
+  if (calls < 1 || pipelined < kWindow)
+    Fail("CALLS is a count, PIPELINED one of at least a thousand");
   OverrideSpinning(std::strcmp(argv[5], "spin") == 0 ? SpinOverride::kOn : SpinOverride::kOff);
   const std::string path = "/tmp/troupe-call-native-" + std::to_string(::getpid()) + ".sock";
   int ready[2];

@@ -1,12 +1,12 @@
-// Many nodes in one process, for benchmarks of the head: each holds a session of its own, registers,
-// sends heartbeats and comes back with a worker's pauses when the head is gone.
+// Many nodes in one process, for benchmarks of the head: each holds a session of its own,
+// registers, sends heartbeats and comes back with a worker's pauses when the head is gone.
 //
 //   head_nodes --nodes=1000 --address=unix:/path                       as the same user, or
 //   head_nodes --nodes=1000 --address=127.0.0.1:6400 --token=FILE      over TLS
-// Prints one line of JSON whenever all nodes are registered: {"registered": 1000, "at_s": MONOTONIC}.
-#include <boost/asio/io_context.hpp>
-
+// Prints one line of JSON whenever all nodes are registered: {"registered": 1000, "at_s":
+// MONOTONIC}.
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,7 +38,8 @@ struct Cluster {
 
 void Report(Cluster& all) {
   if (all.registered != all.nodes) return;
-  std::printf("{\"registered\": %zu, \"at_s\": %.6f}\n", all.nodes, Seconds(all.clock.Now() - Instant{}));
+  std::printf("{\"registered\": %zu, \"at_s\": %.6f}\n", all.nodes,
+              Seconds(all.clock.Now() - Instant{}));
   std::fflush(stdout);
 }
 
@@ -88,7 +89,8 @@ Task<Status> Live(Cluster& all, Node& node, async::Scope& scope) {
     options.token = all.token;
     options.key = net::PrivateKey::Generate();
   }
-  TROUPE_CO_ASSIGN(net::OpenedSession session, co_await net::OpenSession(std::move(options), all.clock));
+  TROUPE_CO_ASSIGN(net::OpenedSession session,
+                   co_await net::OpenSession(std::move(options), all.clock));
   if (session.joined.credentials) node.credentials = session.joined.credentials;
   const NodeId id(session.joined.welcome.subject);
   wire::Message registration = Registration(node, id);
@@ -121,7 +123,8 @@ Task<void> Stay(Cluster& all, std::size_t index, async::Scope& scope) {
     const std::uint64_t before = node.incarnation;
     const Status status = co_await Live(all, node, scope);
     if (node.incarnation != before) pause = 50ms;
-    const Duration jitter(static_cast<std::int64_t>(all.random.Next() % static_cast<std::uint64_t>(pause.count())));
+    const Duration jitter(
+        static_cast<std::int64_t>(all.random.Next() % static_cast<std::uint64_t>(pause.count())));
     co_await async::SleepFor(pause / 2 + jitter);
     pause = std::min<Duration>(2 * pause, 2s);
   }
@@ -140,7 +143,8 @@ int main(int argc, char** argv) {
   std::string token;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument.rfind("--nodes=", 0) == 0) all.nodes = std::strtoull(argument.c_str() + 8, nullptr, 10);
+    if (argument.rfind("--nodes=", 0) == 0)
+      all.nodes = std::strtoull(argument.c_str() + 8, nullptr, 10);
     if (argument.rfind("--address=", 0) == 0) address = argument.substr(10);
     if (argument.rfind("--token=", 0) == 0) token = argument.substr(8);
   }

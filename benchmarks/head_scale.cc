@@ -1,7 +1,8 @@
-// A head with 10,000 nodes of 8 GPUs: the reducer and the journal of production, nodes and clients in memory.
+// A head with 10,000 nodes of 8 GPUs: the reducer and the journal of production, nodes and clients
+// in memory.
 //
-// One thread does everything: decisions, commits with their syncs, and the answers of all nodes. No sockets:
-// what those cost is measured by head_restart.py and placement_groups.py.
+// One thread does everything: decisions, commits with their syncs, and the answers of all nodes. No
+// sockets: what those cost is measured by head_restart.py and placement_groups.py.
 //   head_scale FOLDER [--nodes=10000] [--seconds=10]
 // Prints one line of JSON.
 #include <sys/resource.h>
@@ -66,7 +67,8 @@ struct Wanted {
 
 class Cluster {
  public:
-  Cluster(std::string folder, std::size_t nodes) : folder_(std::move(folder)), nodes_(nodes), held_(nodes) {}
+  Cluster(std::string folder, std::size_t nodes)
+      : folder_(std::move(folder)), nodes_(nodes), held_(nodes) {}
 
   // Opens the journal and makes a head of what is in it.
   double Start() {
@@ -108,7 +110,8 @@ class Cluster {
       body.python_version = "3.11";
       body.incarnation = incarnation_;
       body.resources = {Gpus(kGpusPerNode)};
-      body.labels = {{"block", "b" + std::to_string(n / 1024)}, {"rack", "r" + std::to_string(n / 32)}};
+      body.labels = {{"block", "b" + std::to_string(n / 1024)},
+                     {"rack", "r" + std::to_string(n / 32)}};
       for (const auto& [group, attempt] : held_[n]) {
         body.holdings.emplace_back();
         body.holdings.back().group = group;
@@ -118,7 +121,8 @@ class Cluster {
     }
     Settle();
     incarnation_ = 1;
-    if (registered_ != nodes_) Check(MakeError(ErrorCode::kInternal, "not all nodes were registered"), "join");
+    if (registered_ != nodes_)
+      Check(MakeError(ErrorCode::kInternal, "not all nodes were registered"), "join");
     return SecondsSince(begin);
   }
   void OpenClient() {
@@ -131,7 +135,8 @@ class Cluster {
     Settle();
   }
 
-  // Groups as fast as they go, 100 in flight, the oldest removed while more than four fifths of the GPUs are taken.
+  // Groups as fast as they go, 100 in flight, the oldest removed while more than four fifths of the
+  // GPUs are taken.
   void Sustain(double seconds) {
     const auto begin = RealTime::now();
     while (SecondsSince(begin) < seconds) {
@@ -142,7 +147,8 @@ class Cluster {
     }
     sustained_s_ = SecondsSince(begin);
   }
-  // Submissions a second, one after the other, by when so many wait behind each other in a full cluster.
+  // Submissions a second, one after the other, by when so many wait behind each other in a full
+  // cluster.
   double QueueUp(std::size_t count) {
     const auto begin = RealTime::now();
     std::size_t submitted = 0;
@@ -153,7 +159,8 @@ class Cluster {
     }
     return static_cast<double>(submitted) / SecondsSince(begin);
   }
-  // Of those that wait, how many find a place in a second while one group is removed after the other.
+  // Of those that wait, how many find a place in a second while one group is removed after the
+  // other.
   double Turnover(double seconds) {
     const auto begin = RealTime::now();
     const std::size_t before = latencies_.size();
@@ -164,15 +171,16 @@ class Cluster {
     }
     return static_cast<double>(latencies_.size() - before) / SecondsSince(begin);
   }
-  // From here until one more group is there, with one of the oldest removed for each look: those that waited when the head
-  // ended have taken what was free.
+  // From here until one more group is there, with one of the oldest removed for each look: those
+  // that waited when the head ended have taken what was free.
   double OneGroup() {
     const auto begin = RealTime::now();
     wanted_.clear();
     const std::size_t before = latencies_.size();
     Create(1);
     while (latencies_.size() == before) {
-      if (created_.empty()) Check(MakeError(ErrorCode::kInternal, "nothing is left to remove"), "place one more group");
+      if (created_.empty())
+        Check(MakeError(ErrorCode::kInternal, "nothing is left to remove"), "place one more group");
       RemoveOldest();
       Settle();
     }
@@ -192,8 +200,12 @@ class Cluster {
 
  private:
   static SessionId SessionOf(std::size_t node) { return SessionId(100, node + 1); }
-  Instant Now() const { return Instant{} + std::chrono::duration_cast<Duration>(RealTime::now().time_since_epoch()); }
-  std::uint64_t WallUs() const { return static_cast<std::uint64_t>(Now().time_since_epoch().count() / 1000); }
+  Instant Now() const {
+    return Instant{} + std::chrono::duration_cast<Duration>(RealTime::now().time_since_epoch());
+  }
+  std::uint64_t WallUs() const {
+    return static_cast<std::uint64_t>(Now().time_since_epoch().count() / 1000);
+  }
 
   template <class Body>
   void Hear(SessionId session, Body body, std::uint64_t id = 0) {
@@ -284,7 +296,8 @@ class Cluster {
     wanted_.erase(wanted);
   }
 
-  // Of ten: seven of one bundle of 1 to 8 GPUs, two of 2 to 8 whole nodes, nearly one of 16 to 64, a few of 128 to 512.
+  // Of ten: seven of one bundle of 1 to 8 GPUs, two of 2 to 8 whole nodes, nearly one of 16 to 64,
+  // a few of 128 to 512.
   void Create(std::size_t only = 0) {
     const std::uint64_t draw = random_.Below(100);
     std::size_t bundles = 1;
@@ -304,7 +317,8 @@ class Cluster {
     wire::Bundle bundle;
     bundle.resources = {Gpus(gpus)};
     create.bundles.assign(bundles, bundle);
-    for (std::size_t i = 0; i < bundles; ++i) create.bundles[i].index = static_cast<std::uint32_t>(i);
+    for (std::size_t i = 0; i < bundles; ++i)
+      create.bundles[i].index = static_cast<std::uint32_t>(i);
     wanted_[create.group] = {bundles * gpus, RealTime::now()};
     Hear(client_, std::move(create), ++requests_);
   }
@@ -381,13 +395,18 @@ int main(int argc, char** argv) {
   const double peak_after_restart_mib = PeakMib();
   const double queue_up = cluster.QueueUp(kWaiting);
   const double turnover = cluster.Turnover(5);
-  std::printf("{\"nodes\": %zu, \"join_s\": %.3f, \"groups\": %zu, \"groups_per_s\": %.0f, \"events\": %zu, "
-              "\"p50_ms\": %.2f, \"p99_ms\": %.2f, \"live_groups\": %zu, \"snapshot_worst_ms\": %.1f, \"peak_mib\": %.0f, "
-              "\"restart_ready_s\": %.3f, \"restart_all_registered_s\": %.3f, \"restart_first_group_s\": %.3f, "
-              "\"peak_after_restart_mib\": %.0f, \"submitted_per_s_till_%zu_wait\": %.0f, "
-              "\"placed_per_s_while_so_many_wait\": %.0f}\n",
-              nodes, join_s, groups, static_cast<double>(groups) / cluster.sustained_s(), cluster.events(), p50, p99,
-              cluster.live(), 1e3 * cluster.snapshot_worst_s(), peak_mib, ready_s, ready_s + rejoin_s,
-              ready_s + rejoin_s + first_group_s, peak_after_restart_mib, kWaiting, queue_up, turnover);
+  std::printf(
+      "{\"nodes\": %zu, \"join_s\": %.3f, \"groups\": %zu, \"groups_per_s\": %.0f, \"events\": "
+      "%zu, "
+      "\"p50_ms\": %.2f, \"p99_ms\": %.2f, \"live_groups\": %zu, \"snapshot_worst_ms\": %.1f, "
+      "\"peak_mib\": %.0f, "
+      "\"restart_ready_s\": %.3f, \"restart_all_registered_s\": %.3f, \"restart_first_group_s\": "
+      "%.3f, "
+      "\"peak_after_restart_mib\": %.0f, \"submitted_per_s_till_%zu_wait\": %.0f, "
+      "\"placed_per_s_while_so_many_wait\": %.0f}\n",
+      nodes, join_s, groups, static_cast<double>(groups) / cluster.sustained_s(), cluster.events(),
+      p50, p99, cluster.live(), 1e3 * cluster.snapshot_worst_s(), peak_mib, ready_s,
+      ready_s + rejoin_s, ready_s + rejoin_s + first_group_s, peak_after_restart_mib, kWaiting,
+      queue_up, turnover);
   return 0;
 }

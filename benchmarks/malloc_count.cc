@@ -12,7 +12,9 @@ void* __libc_realloc(void* old, std::size_t size);
 static std::atomic<std::uint64_t> count;
 
 /// Calls of malloc, calloc and realloc so far.
-__attribute__((visibility("default"))) std::uint64_t troupe_malloc_count() { return count.load(std::memory_order_relaxed); }
+__attribute__((visibility("default"))) std::uint64_t troupe_malloc_count() {
+  return count.load(std::memory_order_relaxed);
+}
 
 __attribute__((visibility("default"))) void* malloc(std::size_t size) {
   count.fetch_add(1, std::memory_order_relaxed);

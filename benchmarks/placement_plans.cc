@@ -1,7 +1,7 @@
 // The cost of placement's pure decisions against the size of the cluster.
 //
-// Nodes of 8 GPUs, 128 CPUs and 2 TB of memory in nvlink domains of 8, racks of 32 and blocks of 256,
-// about two thirds in use by groups of 1 to 8 GPUs that come and go in random order.
+// Nodes of 8 GPUs, 128 CPUs and 2 TB of memory in nvlink domains of 8, racks of 32 and blocks of
+// 256, about two thirds in use by groups of 1 to 8 GPUs that come and go in random order.
 //   one       PACK of one bundle of 1 to 8 GPUs: plan it, take it, give an old one back
 //   gang      512 bundles of one GPU in one block, required: the plan alone
 //   anywhere  512 bundles of one GPU, PACK, no level: the plan alone
@@ -9,7 +9,8 @@
 //   ahead     where a gang of half the cluster that must wait will go
 //   refusal   the text for that gang
 //
-// Time is the thread's own (CPU time): a decision waits for nothing, and what else the machine does is not its cost.
+// Time is the thread's own (CPU time): a decision waits for nothing, and what else the machine does
+// is not its cost.
 //
 //   placement_plans --nodes=1000        prints one line of JSON per row
 #include <time.h>
@@ -33,7 +34,9 @@ using troupe::NodeId;
 using troupe::Prng;
 
 Resources Share(std::uint64_t gpus) {
-  return Resources::Of({{"GPU", gpus * kUnit}, {"CPU", gpus * 16 * kUnit}, {"memory", gpus * 250'000'000'000 * kUnit}});
+  return Resources::Of({{"GPU", gpus * kUnit},
+                        {"CPU", gpus * 16 * kUnit},
+                        {"memory", gpus * 250'000'000'000 * kUnit}});
 }
 
 std::vector<NodeView> Nodes(std::size_t count) {
@@ -50,8 +53,11 @@ std::vector<NodeView> Nodes(std::size_t count) {
       std::snprintf(text, sizeof text, "%05zu", value);
       return std::string(text);
     };
-    node.labels = {{"block", number(i / 256)}, {"rack", number(i / 32)}, {"nvlink_domain", number(i / 8)},
-                   {"gpu_type", "H100"}, {"hostname", name}};
+    node.labels = {{"block", number(i / 256)},
+                   {"rack", number(i / 32)},
+                   {"nvlink_domain", number(i / 8)},
+                   {"gpu_type", "H100"},
+                   {"hostname", name}};
     nodes.push_back(std::move(node));
   }
   return nodes;
@@ -69,9 +75,14 @@ class Figures {
     double sum = 0;
     for (const double value : micros_) sum += value;
     std::sort(micros_.begin(), micros_.end());
-    const auto at = [&](double part) { return micros_[static_cast<std::size_t>(part * static_cast<double>(micros_.size() - 1))]; };
-    std::printf("{\"row\": \"%s, %zu nodes\", \"per_s\": %.0f, \"median_us\": %.2f, \"p99_us\": %.2f, \"rounds\": %zu}\n",
-                name, nodes, 1e6 * static_cast<double>(micros_.size()) / sum, at(0.5), at(0.99), micros_.size());
+    const auto at = [&](double part) {
+      return micros_[static_cast<std::size_t>(part * static_cast<double>(micros_.size() - 1))];
+    };
+    std::printf(
+        "{\"row\": \"%s, %zu nodes\", \"per_s\": %.0f, \"median_us\": %.2f, \"p99_us\": %.2f, "
+        "\"rounds\": %zu}\n",
+        name, nodes, 1e6 * static_cast<double>(micros_.size()) / sum, at(0.5), at(0.99),
+        micros_.size());
     std::fflush(stdout);
   }
 
@@ -130,7 +141,8 @@ int main(int argc, char** argv) {
   std::size_t count = 1000;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument.rfind("--nodes=", 0) == 0) count = std::strtoull(argument.c_str() + 8, nullptr, 10);
+    if (argument.rfind("--nodes=", 0) == 0)
+      count = std::strtoull(argument.c_str() + 8, nullptr, 10);
   }
   Prng random(1);
   ClusterIndex cluster(Nodes(count));
@@ -156,7 +168,11 @@ int main(int argc, char** argv) {
       GiveBack(cluster, held, random);
       figures.Time([&] { placed += Pack(cluster, request) ? 1 : 0; });
     }
-    figures.Print((std::string(name) + (placed == rounds ? "" : placed == 0 ? " (none fits)" : " (some fit)")).c_str(), count);
+    figures.Print((std::string(name) + (placed == rounds ? ""
+                                        : placed == 0    ? " (none fits)"
+                                                         : " (some fit)"))
+                      .c_str(),
+                  count);
   };
   Request gang = Ask(512, 1);
   gang.level = "block";

@@ -1,16 +1,18 @@
-// How well jobs are placed: traces on 64 nodes of 8 GPUs, and small clusters against the brute-force optimum.
+// How well jobs are placed: traces on 64 nodes of 8 GPUs, and small clusters against the
+// brute-force optimum.
 //
-// The generator follows what is published of GPU clusters (Philly, 2019; Helios, 2021): most jobs ask for one
-// GPU, a few for many nodes, and these few take most of the GPU time; durations are log-normal with a long tail,
-// longer for larger jobs; arrivals are a Poisson process at 90 % of the cluster's GPU time. A job is that many
-// ranks of one GPU each, PACK, all or nothing.
+// The generator follows what is published of GPU clusters (Philly, 2019; Helios, 2021): most jobs
+// ask for one GPU, a few for many nodes, and these few take most of the GPU time; durations are
+// log-normal with a long tail, longer for larger jobs; arrivals are a Poisson process at 90 % of
+// the cluster's GPU time. A job is that many ranks of one GPU each, PACK, all or nothing.
 //   troupe    placement::Pass: packer, backfill, a place kept for the first that has waited for so
 //             long (the head: 8 h)
 //   best-fit  each rank on the node with least free GPUs; whoever fits goes
 //   hybrid    Ray's policy for each rank: nodes under half use in their order, then the least used;
 //             whoever fits goes
-// Of the optimum: jobs come one by one to 4 nodes of 4 GPUs in 2 racks, none leaves; how many come before one
-// finds no place on one node (STRICT_PACK), against the most that any placement could have taken.
+// Of the optimum: jobs come one by one to 4 nodes of 4 GPUs in 2 racks, none leaves; how many come
+// before one finds no place on one node (STRICT_PACK), against the most that any placement could
+// have taken.
 //   placement_quality [--jobs=10000] [--seed=1]      prints one line of JSON per row
 #include <algorithm>
 #include <cmath>
@@ -47,9 +49,12 @@ struct Job {
 /// GPUs on each node.
 using Place = std::map<std::size_t, std::uint64_t>;
 
-double Uniform(Prng& random) { return (static_cast<double>(random.Below(1u << 30)) + 0.5) / static_cast<double>(1u << 30); }
+double Uniform(Prng& random) {
+  return (static_cast<double>(random.Below(1u << 30)) + 0.5) / static_cast<double>(1u << 30);
+}
 double Normal(Prng& random) {
-  return std::sqrt(-2 * std::log(Uniform(random))) * std::cos(2 * 3.14159265358979 * Uniform(random));
+  return std::sqrt(-2 * std::log(Uniform(random))) *
+         std::cos(2 * 3.14159265358979 * Uniform(random));
 }
 
 std::vector<Job> Trace(std::uint64_t seed, std::size_t count) {
@@ -57,7 +62,8 @@ std::vector<Job> Trace(std::uint64_t seed, std::size_t count) {
     unsigned permille;
     std::uint64_t gpus;
   };
-  constexpr Share kShares[] = {{600, 1}, {100, 2}, {90, 4}, {140, 8}, {35, 16}, {20, 32}, {10, 64}, {5, 128}};
+  constexpr Share kShares[] = {{600, 1}, {100, 2}, {90, 4},  {140, 8},
+                               {35, 16}, {20, 32}, {10, 64}, {5, 128}};
   Prng random(seed);
   std::vector<Job> jobs(count);
   double work = 0;
@@ -121,7 +127,8 @@ Place PlaceOf(const Plan& plan) {
 
 class Troupe final : public Policy {
  public:
-  explicit Troupe(double keeps_after) : keeps_after_(keeps_after), cluster_(Nodes(kNodes, kRack, kGpus)) {}
+  explicit Troupe(double keeps_after)
+      : keeps_after_(keeps_after), cluster_(Nodes(kNodes, kRack, kGpus)) {}
   void Try(double now, std::deque<std::size_t>& waiting, const std::vector<Job>& jobs,
            const std::function<void(std::size_t, Place)>& start) override {
     std::deque<std::size_t> left;
@@ -209,12 +216,14 @@ double Mean(const std::vector<double>& values) {
 
 class Replay {
  public:
-  Replay(const std::vector<Job>& jobs, Policy& policy) : jobs_(jobs), policy_(policy), places_(jobs.size()) {}
+  Replay(const std::vector<Job>& jobs, Policy& policy)
+      : jobs_(jobs), policy_(policy), places_(jobs.size()) {}
 
   void Run() {
     std::size_t next = 0;
     while (next < jobs_.size() || !ends_.empty()) {
-      const bool arrival = next < jobs_.size() && (ends_.empty() || jobs_[next].arrives < ends_.top().first);
+      const bool arrival =
+          next < jobs_.size() && (ends_.empty() || jobs_[next].arrives < ends_.top().first);
       now_ = arrival ? jobs_[next].arrives : ends_.top().first;
       if (arrival) {
         waiting_.push_back(next++);
@@ -223,15 +232,19 @@ class Replay {
         ends_.pop();
         policy_.End(places_[job]);
       }
-      policy_.Try(now_, waiting_, jobs_, [this](std::size_t job, Place place) { Start(job, std::move(place)); });
+      policy_.Try(now_, waiting_, jobs_,
+                  [this](std::size_t job, Place place) { Start(job, std::move(place)); });
     }
   }
   void Print(const std::string& name) const {
-    std::printf("{\"row\": \"trace, %s\", \"wait_mean_s\": %.0f, \"gang_wait_mean_s\": %.0f, \"gang_wait_p99_s\": %.0f, "
-                "\"gang_wait_worst_s\": %.0f, \"nodes_over_least_percent\": %.1f, "
-                "\"gangs_over_racks_percent\": %.1f}\n",
-                name.c_str(), Mean(waits_), Mean(gang_waits_), Percentile(gang_waits_, 0.99), Percentile(gang_waits_, 1),
-                100 * (nodes_used_ / nodes_least_ - 1), 100 * split_ / in_one_rack_);
+    std::printf(
+        "{\"row\": \"trace, %s\", \"wait_mean_s\": %.0f, \"gang_wait_mean_s\": %.0f, "
+        "\"gang_wait_p99_s\": %.0f, "
+        "\"gang_wait_worst_s\": %.0f, \"nodes_over_least_percent\": %.1f, "
+        "\"gangs_over_racks_percent\": %.1f}\n",
+        name.c_str(), Mean(waits_), Mean(gang_waits_), Percentile(gang_waits_, 0.99),
+        Percentile(gang_waits_, 1), 100 * (nodes_used_ / nodes_least_ - 1),
+        100 * split_ / in_one_rack_);
   }
 
  private:
@@ -267,7 +280,8 @@ class Replay {
 };
 
 // The most of the first jobs that some placement on single nodes can take.
-bool AllFit(std::vector<std::uint64_t>& free, const std::vector<std::uint64_t>& jobs, std::size_t from) {
+bool AllFit(std::vector<std::uint64_t>& free, const std::vector<std::uint64_t>& jobs,
+            std::size_t from) {
   if (from == jobs.size()) return true;
   for (std::size_t node = 0; node < free.size(); ++node) {
     if (free[node] < jobs[from]) continue;
@@ -314,13 +328,14 @@ void AgainstTheOptimum(std::uint64_t seed) {
       optimum += 1;
     }
     ClusterIndex cluster(Nodes(4, 2, 4));
-    sums[0] += static_cast<double>(Taken(jobs, [&](const auto&, std::uint64_t gpus) -> std::optional<std::size_t> {
-      const Request request = RequestOf(gpus, Strategy::kStrictPack);
-      const auto plan = Pack(cluster, request);
-      if (!plan) return std::nullopt;
-      TakePlan(cluster, request, *plan);
-      return plan->nodes[0].lo - 1;
-    }));
+    sums[0] += static_cast<double>(
+        Taken(jobs, [&](const auto&, std::uint64_t gpus) -> std::optional<std::size_t> {
+          const Request request = RequestOf(gpus, Strategy::kStrictPack);
+          const auto plan = Pack(cluster, request);
+          if (!plan) return std::nullopt;
+          TakePlan(cluster, request, *plan);
+          return plan->nodes[0].lo - 1;
+        }));
     const auto least = [](auto score) {
       return [score](const std::vector<std::uint64_t>& free, std::uint64_t gpus) {
         std::optional<std::size_t> best;
@@ -330,12 +345,16 @@ void AgainstTheOptimum(std::uint64_t seed) {
         return best;
       };
     };
-    sums[1] += static_cast<double>(Taken(jobs, least([](std::uint64_t free) { return static_cast<double>(free); })));
-    sums[2] += static_cast<double>(Taken(jobs, least([](std::uint64_t free) { return free > 2 ? 0.0 : 4.0 - static_cast<double>(free); })));
+    sums[1] += static_cast<double>(
+        Taken(jobs, least([](std::uint64_t free) { return static_cast<double>(free); })));
+    sums[2] += static_cast<double>(Taken(jobs, least([](std::uint64_t free) {
+                                           return free > 2 ? 0.0 : 4.0 - static_cast<double>(free);
+                                         })));
   }
   const char* const names[] = {"troupe", "best-fit", "hybrid"};
   for (int i = 0; i < 3; ++i) {
-    std::printf("{\"row\": \"of the optimum, %s\", \"percent\": %.1f}\n", names[i], 100 * sums[i] / optimum);
+    std::printf("{\"row\": \"of the optimum, %s\", \"percent\": %.1f}\n", names[i],
+                100 * sums[i] / optimum);
   }
 }
 
@@ -357,7 +376,10 @@ int main(int argc, char** argv) {
   };
   for (const double minutes : {0.0, 60.0, 240.0, 480.0, 720.0, 1e9}) {
     Troupe troupe(60 * minutes);
-    run("troupe, a place kept " + (minutes > 1e6 ? "never" : "after " + std::to_string(static_cast<int>(minutes / 60)) + " h"), troupe);
+    run("troupe, a place kept " +
+            (minutes > 1e6 ? "never"
+                           : "after " + std::to_string(static_cast<int>(minutes / 60)) + " h"),
+        troupe);
   }
   RankByRank best_fit(false);
   run("best-fit", best_fit);

@@ -2,26 +2,26 @@
 
 #include <optional>
 
-#include "actors/net/cpu_budget.h"
 #include "actors/bulk/bulk_mover.h"
 #include "actors/caller/reactor.h"
+#include "actors/net/cpu_budget.h"
 #include "actors/net/tls_loop.h"
-#include "bindings/caller/channel.h"
-#include "bindings/values/errors.h"
-#include "bindings/caller/actor_life.h"
-#include "bindings/caller/local.h"
-#include "bindings/values/pickle.h"
-#include "bindings/values/ref.h"
-#include "bindings/support/running.h"
+#include "bindings/actor/item_sink.h"
 #include "bindings/actor/server.h"
+#include "bindings/caller/actor_life.h"
+#include "bindings/caller/channel.h"
+#include "bindings/caller/local.h"
 #include "bindings/caller/stream_object.h"
 #include "bindings/caller/tasks.h"
 #include "bindings/caller/wait.h"
 #include "bindings/support/gil.h"
-#include "bindings/actor/item_sink.h"
-#include "bindings/values/object_arguments.h"
-#include "bindings/values/taken_refs.h"
 #include "bindings/support/nanobind.h"
+#include "bindings/support/running.h"
+#include "bindings/values/errors.h"
+#include "bindings/values/object_arguments.h"
+#include "bindings/values/pickle.h"
+#include "bindings/values/ref.h"
+#include "bindings/values/taken_refs.h"
 
 namespace nb = nanobind;
 

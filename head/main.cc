@@ -1,4 +1,5 @@
-// troupe-head: the cluster's head. Parses, constructs, runs. Users start it by `troupe start --head`.
+// troupe-head: the cluster's head. Parses, constructs, runs. Users start it by `troupe start
+// --head`.
 #include <absl/flags/flag.h>
 #include <absl/flags/parse.h>
 #include <absl/flags/usage.h>
@@ -23,22 +24,31 @@ ABSL_FLAG(std::string, cluster, "", "id of the cluster in --home to resume");
 ABSL_FLAG(bool, new, false, "make a new cluster in --home");
 ABSL_FLAG(std::string, listen, "127.0.0.1", "address to listen on");
 ABSL_FLAG(int, port, 0, "port to listen on; 0: any");
-ABSL_FLAG(std::string, socket_dir, "", "folder of Unix sockets; by default $XDG_RUNTIME_DIR/troupe");
+ABSL_FLAG(std::string, socket_dir, "",
+          "folder of Unix sockets; by default $XDG_RUNTIME_DIR/troupe");
 ABSL_FLAG(int, ready_fd, -1, "descriptor that gets one line of JSON when the head is ready");
 ABSL_FLAG(int, lifeline_fd, -1, "the head ends when this pipe does");
 ABSL_FLAG(bool, parent_death, false, "end with the parent process");
-ABSL_FLAG(double, certificate_days, 7, "life of certificates of nodes and of the head; renewed at two thirds");
-ABSL_FLAG(std::string, preemption, "never", "whom a request of higher priority may end: never, or restartable");
-ABSL_FLAG(std::string, infeasible, "refuse", "what no node can hold is refused, or waits for a node that can");
-ABSL_FLAG(double, keep_place_after, 8, "hours after which who waits first keeps a place; until then whoever fits goes");
+ABSL_FLAG(double, certificate_days, 7,
+          "life of certificates of nodes and of the head; renewed at two thirds");
+ABSL_FLAG(std::string, preemption, "never",
+          "whom a request of higher priority may end: never, or restartable");
+ABSL_FLAG(std::string, infeasible, "refuse",
+          "what no node can hold is refused, or waits for a node that can");
+ABSL_FLAG(double, keep_place_after, 8,
+          "hours after which who waits first keeps a place; until then whoever fits goes");
 ABSL_FLAG(bool, embedded, false, "the state is thrown away afterwards: do not sync it");
-ABSL_FLAG(bool, no_local_clients, false, "who connects to the Unix socket is no client by that: it needs a token, over TCP");
-ABSL_FLAG(std::string, run_secret_file, "", "secret of a `troupe run`, from which authority and tokens come");
+ABSL_FLAG(bool, no_local_clients, false,
+          "who connects to the Unix socket is no client by that: it needs a token, over TCP");
+ABSL_FLAG(std::string, run_secret_file, "",
+          "secret of a `troupe run`, from which authority and tokens come");
 ABSL_FLAG(std::string, run, "", "name of the run that the secret is for");
 ABSL_FLAG(std::string, repair, "", "cut the damaged journal in this folder, then exit");
 ABSL_FLAG(std::string, check, "", "check the journal in this folder, then exit");
-ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20, "the log, where it is a file, loses its older half over this");
-ABSL_FLAG(std::uint64_t, snapshot_every, 20000, "events after which a snapshot takes the journal's place");
+ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20,
+          "the log, where it is a file, loses its older half over this");
+ABSL_FLAG(std::uint64_t, snapshot_every, 20000,
+          "events after which a snapshot takes the journal's place");
 
 namespace {
 

@@ -14,7 +14,8 @@ bool Scarcer(const std::string& a, const std::string& b) {
   const auto rank = [](const std::string& name) {
     return name == "GPU" ? 0 : name == "CPU" ? 2 : name == "memory" ? 3 : 1;
   };
-  return std::make_tuple(rank(a), std::string_view(a)) < std::make_tuple(rank(b), std::string_view(b));
+  return std::make_tuple(rank(a), std::string_view(a)) <
+         std::make_tuple(rank(b), std::string_view(b));
 }
 
 std::string_view ValueOf(const Labels& labels, const std::string& key) {
@@ -25,7 +26,8 @@ std::string_view ValueOf(const Labels& labels, const std::string& key) {
 // Whether something that did not fit before may fit now.
 bool MayHoldMore(const NodeView& now, const NodeView& before) {
   if (!now.closed.empty()) return false;
-  return !before.closed.empty() || !now.free.FitsIn(before.free) || now.labels != before.labels || now.name != before.name;
+  return !before.closed.empty() || !now.free.FitsIn(before.free) || now.labels != before.labels ||
+         now.name != before.name;
 }
 
 // By domain, widest level first, then by name.
@@ -69,7 +71,8 @@ void ClusterIndex::Put(NodeView node) {
   auto& host = hosts_[node.id];
   if (host != nullptr && host->view == node) return;
   if (host == nullptr || MayHoldMore(node, host->view)) ++growth_;
-  const bool stands = host != nullptr && host->view.labels == node.labels && host->view.name == node.name;
+  const bool stands =
+      host != nullptr && host->view.labels == node.labels && host->view.name == node.name;
   if (host != nullptr && !stands) {
     const NodeId id = node.id;
     Erase(id);
@@ -85,7 +88,8 @@ void ClusterIndex::Put(NodeView node) {
   }
   host->view = std::move(node);
   if (!known) {
-    const auto at = std::upper_bound(order_.begin(), order_.end(), host.get(), StandsBefore{levels_});
+    const auto at =
+        std::upper_bound(order_.begin(), order_.end(), host.get(), StandsBefore{levels_});
     const auto entered = order_.insert(at, host.get());
     FindDomains(*host);
     GivePlace(static_cast<std::size_t>(entered - order_.begin()));
@@ -149,7 +153,8 @@ void ClusterIndex::Know(const Selector& selector) {
 
 std::optional<Amounts> ClusterIndex::AmountsOf(const Resources& resources) const {
   for (const auto& entry : resources.amounts()) {
-    if (!std::binary_search(names_.begin(), names_.end(), entry.first, Scarcer)) return std::nullopt;
+    if (!std::binary_search(names_.begin(), names_.end(), entry.first, Scarcer))
+      return std::nullopt;
   }
   return Converted(resources);
 }
@@ -177,8 +182,9 @@ bool ClusterIndex::Learn(const NodeView& node) {
 void ClusterIndex::Enter(Host& host, Using what) {
   if (what == Using::kFree && !host.view.closed.empty()) return;
   const auto at = static_cast<std::size_t>(what);
-  host.pools[at] = pools_[at].Put(&host, KindOf(host.view.labels),
-                                  Converted(what == Using::kFree ? host.view.free : host.view.total));
+  host.pools[at] =
+      pools_[at].Put(&host, KindOf(host.view.labels),
+                     Converted(what == Using::kFree ? host.view.free : host.view.total));
 }
 
 void ClusterIndex::Leave(Host& host, Using what) {
@@ -213,7 +219,8 @@ void ClusterIndex::FindDomains(Host& host) {
 // leaves the order of those in pools as it is.
 void ClusterIndex::GivePlace(std::size_t at) {
   const std::uint64_t before = at == 0 ? 0 : order_[at - 1]->place;
-  const std::uint64_t after = at + 1 < order_.size() ? order_[at + 1]->place : before + 2 * kPlaceStride;
+  const std::uint64_t after =
+      at + 1 < order_.size() ? order_[at + 1]->place : before + 2 * kPlaceStride;
   order_[at]->place = before + (after - before) / 2;
   if (after - before > 1) return;
   for (std::size_t i = 0; i < order_.size(); ++i) order_[i]->place = (i + 1) * kPlaceStride;

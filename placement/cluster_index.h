@@ -1,10 +1,10 @@
-// The nodes of a cluster, kept so that a plan need not look at each: pools of equal nodes by what is
-// free and by totals, and all nodes in the order in which they stand in the cluster.
+// The nodes of a cluster, kept so that a plan need not look at each: pools of equal nodes by what
+// is free and by totals, and all nodes in the order in which they stand in the cluster.
 //
 // View: one owner, who puts in what it learns and takes out what it gives away; planning (packer.h)
-// changes nothing but what the index knows of labels. Pure; movable, not copyable. Cost: a change of a
-// node's free amounts is logarithmic; a resource or a selected label that is new rebuilds the index
-// once.
+// changes nothing but what the index knows of labels. Pure; movable, not copyable. Cost: a change
+// of a node's free amounts is logarithmic; a resource or a selected label that is new rebuilds the
+// index once.
 //   ClusterIndex cluster(nodes);
 //   if (auto plan = Pack(cluster, request)) cluster.Take(plan->nodes[0], request.bundles[0]);
 #pragma once
@@ -43,8 +43,8 @@ class ClusterIndex {
   void Take(const NodeId& node, const Resources& amount);
 
   std::size_t size() const { return hosts_.size(); }
-  /// How often Put told of something that may make room: what did not fit before fits no better while
-  /// this is the same.
+  /// How often Put told of something that may make room: what did not fit before fits no better
+  /// while this is the same.
   std::uint64_t growth() const { return growth_; }
   const Levels& levels() const { return levels_; }
   /// null: unknown. Valid until the node is erased.

@@ -12,7 +12,8 @@ Demand::Demand(ClusterIndex& cluster, const Request& request, const Selector& la
   cluster.Know(labels);
   for (const Selector& own : request.bundle_labels) cluster.Know(own);
   const auto own_labels = [&request](std::size_t bundle) {
-    const bool has = bundle < request.bundle_labels.size() && !request.bundle_labels[bundle].empty();
+    const bool has =
+        bundle < request.bundle_labels.size() && !request.bundle_labels[bundle].empty();
     return has ? &request.bundle_labels[bundle] : nullptr;
   };
   const auto same = [](const Selector* a, const Selector* b) {
@@ -20,7 +21,8 @@ Demand::Demand(ClusterIndex& cluster, const Request& request, const Selector& la
   };
   const Resources* last = nullptr;
   for (std::size_t i = 0; i < bundles_; ++i) {
-    if (last != nullptr && *last == request.bundles[i] && same(items_.back().labels, own_labels(i))) {
+    if (last != nullptr && *last == request.bundles[i] &&
+        same(items_.back().labels, own_labels(i))) {
       items_.back().bundles.push_back(static_cast<std::uint32_t>(i));
       continue;
     }
@@ -32,13 +34,14 @@ Demand::Demand(ClusterIndex& cluster, const Request& request, const Selector& la
     last = &request.bundles[i];
     items_.push_back({*amounts, own_labels(i), {static_cast<std::uint32_t>(i)}});
   }
-  std::stable_sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
-    return b.amounts < a.amounts;
-  });
+  std::stable_sort(items_.begin(), items_.end(),
+                   [](const Item& a, const Item& b) { return b.amounts < a.amounts; });
   std::vector<Item> merged;
   for (Item& item : items_) {
     auto equal = merged.rbegin();
-    while (equal != merged.rend() && equal->amounts == item.amounts && !same(equal->labels, item.labels)) ++equal;
+    while (equal != merged.rend() && equal->amounts == item.amounts &&
+           !same(equal->labels, item.labels))
+      ++equal;
     if (equal == merged.rend() || equal->amounts != item.amounts) {
       merged.push_back(std::move(item));
     } else {

@@ -67,8 +67,11 @@ std::string LabelMissing(const Selector& selector, const Labels& labels) {
 class Explainer {
  public:
   Explainer(ClusterIndex& cluster, const Request& request)
-      : cluster_(cluster), request_(request), demand_(cluster, request, request.labels),
-        never_(!EverFits(cluster, request)), least_(request.bundles[0]) {
+      : cluster_(cluster),
+        request_(request),
+        demand_(cluster, request, request.labels),
+        never_(!EverFits(cluster, request)),
+        least_(request.bundles[0]) {
     for (const Resources& bundle : request.bundles) {
       asked_.Add(bundle);
       if (bundle != least_ && bundle.FitsIn(least_)) least_ = bundle;
@@ -91,8 +94,10 @@ class Explainer {
     for (std::size_t i = 0; i < groups.size() && i < kGroupsMax; ++i) {
       const std::string names = NamesOf(groups[i]);
       const bool each = groups[i].hosts.size() > 1 && groups[i].verdict.rfind("fits", 0) == 0;
-      refusal.text += "\n  " + names + ": " + groups[i].have + "; " + groups[i].verdict + (each ? " each" : "");
-      if (i < kGroupsInSummaryMax) refusal.summary += (i == 0 ? ": " : "; ") + names + " " + groups[i].verdict;
+      refusal.text +=
+          "\n  " + names + ": " + groups[i].have + "; " + groups[i].verdict + (each ? " each" : "");
+      if (i < kGroupsInSummaryMax)
+        refusal.summary += (i == 0 ? ": " : "; ") + names + " " + groups[i].verdict;
       nodes += groups[i].hosts.size();
     }
     if (nodes < cluster_.size()) {
@@ -111,9 +116,11 @@ class Explainer {
     std::vector<Group> groups;
     for (const Host* host : cluster_.in_place_order()) {
       const bool closed = !host->view.closed.empty();
-      const Key key{host->pools[0], host->pools[1], closed ? host->view.id.Hex() : "", Special(host)};
+      const Key key{host->pools[0], host->pools[1], closed ? host->view.id.Hex() : "",
+                    Special(host)};
       auto known = said.find(key);
-      if (known == said.end()) known = said.emplace(key, std::make_pair(Have(*host), Verdict(*host))).first;
+      if (known == said.end())
+        known = said.emplace(key, std::make_pair(Have(*host), Verdict(*host))).first;
       const auto [place, made] = places.try_emplace(known->second, groups.size());
       if (made) groups.push_back({{}, known->second.first, known->second.second});
       groups[place->second].hosts.push_back(host);
@@ -123,7 +130,8 @@ class Explainer {
 
   // Told apart from its equals by what is not in its pool.
   bool Special(const Host* host) const {
-    return host->view.id == request_.node || (!Level().empty() && host->view.labels.count(Level()) == 0);
+    return host->view.id == request_.node ||
+           (!Level().empty() && host->view.labels.count(Level()) == 0);
   }
   std::string Level() const { return request_.level_required ? request_.level : std::string(); }
 
@@ -161,7 +169,8 @@ class Explainer {
     if (ever == 0) return "too small for one: " + Missing(least_, node.total) + " needed";
     if (!node.closed.empty()) return node.closed;
     if (now == 0) return "in use: " + Missing(least_, node.free) + " needed";
-    return "fits " + std::to_string(now) + (now == ever ? "" : " now, " + std::to_string(ever) + " when idle");
+    return "fits " + std::to_string(now) +
+           (now == ever ? "" : " now, " + std::to_string(ever) + " when idle");
   }
 
   // What no node is to blame for.
@@ -180,12 +189,14 @@ class Explainer {
       const bool known = pool != nullptr && demand_.known();
       const std::uint64_t room = known ? demand_.RoomIn(*pool) : 0;
       able += room > 0 ? 1 : 0;
-      rows.push_back({request_.strategy == Strategy::kStrictSpread ? std::min<std::uint64_t>(room, 1) : room,
-                      host->domains.data()});
+      rows.push_back(
+          {request_.strategy == Strategy::kStrictSpread ? std::min<std::uint64_t>(room, 1) : room,
+           host->domains.data()});
     }
     if (request_.strategy == Strategy::kStrictSpread && able < bundles) {
-      lines.push_back("needs " + std::to_string(bundles) + " different nodes; " + std::to_string(able) +
-                      " of " + std::to_string(cluster_.size()) + " can hold one" + when);
+      lines.push_back("needs " + std::to_string(bundles) + " different nodes; " +
+                      std::to_string(able) + " of " + std::to_string(cluster_.size()) +
+                      " can hold one" + when);
     }
     if (!Level().empty()) lines.push_back(Roomiest(rows, when));
     return lines;
@@ -193,7 +204,8 @@ class Explainer {
 
   std::string Roomiest(const std::vector<FillRow>& rows, const std::string& when) const {
     const Levels& levels = cluster_.levels();
-    const auto at = static_cast<std::size_t>(std::find(levels.begin(), levels.end(), Level()) - levels.begin());
+    const auto at =
+        static_cast<std::size_t>(std::find(levels.begin(), levels.end(), Level()) - levels.begin());
     if (at == levels.size()) return Level() + " is no level of this cluster";
     FillRun best;
     for (const FillRun& run : RunsOf(rows, levels.size(), at, 0, rows.size())) {
@@ -201,8 +213,9 @@ class Explainer {
     }
     if (best.room == 0) return "no " + Level() + " has room for one" + when;
     const Host* host = cluster_.in_place_order()[best.begin];
-    return "no " + Level() + " holds all" + when + ": the roomiest, " + host->view.labels.at(Level()) +
-           ", has room for " + std::to_string(best.room) + " of " + std::to_string(request_.bundles.size());
+    return "no " + Level() + " holds all" + when + ": the roomiest, " +
+           host->view.labels.at(Level()) + ", has room for " + std::to_string(best.room) + " of " +
+           std::to_string(request_.bundles.size());
   }
 
   ClusterIndex& cluster_;

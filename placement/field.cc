@@ -24,7 +24,8 @@ Field Sorted(Field field, const Demand& demand) {
   Field merged;
   for (Lot& lot : field) {
     auto like = merged.rbegin();
-    while (like != merged.rend() && like->pool->amounts == lot.pool->amounts && !Alike(*like, lot, demand)) {
+    while (like != merged.rend() && like->pool->amounts == lot.pool->amounts &&
+           !Alike(*like, lot, demand)) {
       ++like;
     }
     if (like == merged.rend() || !Alike(*like, lot, demand)) {

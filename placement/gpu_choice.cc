@@ -30,9 +30,11 @@ std::optional<std::vector<std::uint32_t>> ChooseGpus(const std::vector<GpuPlace>
   for (std::size_t i = 0; i < order.size(); ++i) {
     const GpuPlace& gpu = order[i];
     const bool first = i == 0 || gpu.nvlink_clique != order[i - 1].nvlink_clique ||
-                       gpu.numa_node != order[i - 1].numa_node || gpu.pcie_switch != order[i - 1].pcie_switch;
+                       gpu.numa_node != order[i - 1].numa_node ||
+                       gpu.pcie_switch != order[i - 1].pcie_switch;
     position = first ? 0 : position + 1;
-    parts[i] = {static_cast<std::uint32_t>(gpu.nvlink_clique), static_cast<std::uint32_t>(gpu.numa_node),
+    parts[i] = {static_cast<std::uint32_t>(gpu.nvlink_clique),
+                static_cast<std::uint32_t>(gpu.numa_node),
                 static_cast<std::uint32_t>(gpu.pcie_switch), position / 4, position / 2};
     const bool is_free = free.count(gpu.id) > 0;
     rows.push_back({is_free ? 1u : 0u, parts[i].data()});

@@ -67,7 +67,8 @@ bool TermHolds(std::string_view text, const std::string* value) {
   return among != term.negated;
 }
 
-std::string MismatchText(const std::string& key, const std::string& term, const std::string* value) {
+std::string MismatchText(const std::string& key, const std::string& term,
+                         const std::string* value) {
   if (value == nullptr) return "has no label " + key;
   return key + " is " + *value + (Parse(term).any_value ? "" : ", not " + term);
 }
@@ -82,8 +83,9 @@ bool Holds(const Selector& selector, const Labels& labels) {
 Status CheckSelector(const Selector& selector) {
   for (const auto& [key, term] : selector) {
     if (!key.empty() && !Parse(term).malformed) continue;
-    return MakeError(ErrorCode::kInvalid, "label selector {'" + key + "': '" + term +
-                                              "'}: write a value, !value, in(a,b), !in(a,b), exists() or !exists()");
+    return MakeError(ErrorCode::kInvalid,
+                     "label selector {'" + key + "': '" + term +
+                         "'}: write a value, !value, in(a,b), !in(a,b), exists() or !exists()");
   }
   return absl::OkStatus();
 }
@@ -102,7 +104,8 @@ std::string SelectorText(const Selector& selector) {
       out += key + "!=" + std::string(term.values[0]);
     } else {
       const std::string_view rest = Trimmed(text);
-      out += key + (term.negated ? " not " + std::string(Trimmed(rest.substr(1))) : " " + std::string(rest));
+      out += key + (term.negated ? " not " + std::string(Trimmed(rest.substr(1)))
+                                 : " " + std::string(rest));
     }
   }
   return out;

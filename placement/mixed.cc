@@ -79,7 +79,8 @@ class Table {
 
  private:
   bool Holds(std::size_t spot, std::size_t item) const {
-    return admits_[item][spots_[spot].lot] && FitsIn(demand_.items()[item].amounts, spots_[spot].left);
+    return admits_[item][spots_[spot].lot] &&
+           FitsIn(demand_.items()[item].amounts, spots_[spot].left);
   }
   bool HoldsNew(std::size_t lot, std::size_t item) const {
     return opened_[lot] < field_[lot].hosts.size() && admits_[item][lot] &&
@@ -101,14 +102,15 @@ class Table {
     --spots_[spot].used;
   }
 
-  // Few nodes: the fullest of those in use, else the tightest new one. Many: the emptiest new one, else
-  // the one in use with fewest bundles.
+  // Few nodes: the fullest of those in use, else the tightest new one. Many: the emptiest new one,
+  // else the one in use with fewest bundles.
   std::optional<std::size_t> Best(std::size_t item, Prefer prefer) {
     std::optional<std::size_t> used;
     for (std::size_t spot = 0; spot < spots_.size(); ++spot) {
       if (!Holds(spot, item)) continue;
-      const bool better = !used || (prefer == Prefer::kFewNodes ? spots_[spot].left < spots_[*used].left
-                                                                : spots_[spot].used < spots_[*used].used);
+      const bool better =
+          !used || (prefer == Prefer::kFewNodes ? spots_[spot].left < spots_[*used].left
+                                                : spots_[spot].used < spots_[*used].used);
       if (better) used = spot;
     }
     if (used && prefer == Prefer::kFewNodes) return used;
@@ -116,8 +118,9 @@ class Table {
     for (std::size_t lot = 0; lot < field_.size(); ++lot) {
       if (!HoldsNew(lot, item)) continue;
       const Amounts& amounts = field_[lot].pool->amounts;
-      const bool better = !fresh || (prefer == Prefer::kFewNodes ? amounts < field_[*fresh].pool->amounts
-                                                                 : demand_.Emptier(amounts, field_[*fresh].pool->amounts));
+      const bool better = !fresh || (prefer == Prefer::kFewNodes
+                                         ? amounts < field_[*fresh].pool->amounts
+                                         : demand_.Emptier(amounts, field_[*fresh].pool->amounts));
       if (better) fresh = lot;
     }
     if (!fresh) return used;

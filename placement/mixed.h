@@ -1,7 +1,7 @@
 // Different bundles together on nodes: greedy first, then a bounded search.
 //
-// Vector bin packing is NP-hard: this is where exactness ends (kSearchStepsMax). Equal bundles in one
-// item are exact here too: each takes room that is there. Pure.
+// Vector bin packing is NP-hard: this is where exactness ends (kSearchStepsMax). Equal bundles in
+// one item are exact here too: each takes room that is there. Pure.
 #pragma once
 
 #include <cstddef>

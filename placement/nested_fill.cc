@@ -26,7 +26,8 @@ struct Filler {
         continue;
       }
       // All from here to the last that holds the rest do; of the tightest, the first.
-      auto after = std::find_if(part, parts.end(), [&](const FillRun& p) { return p.room < wanted; });
+      auto after =
+          std::find_if(part, parts.end(), [&](const FillRun& p) { return p.room < wanted; });
       while (part->room != (after - 1)->room) ++part;
       Fill(*part, level + 1, wanted);
       return;
@@ -40,7 +41,8 @@ std::vector<FillRun> RunsOf(const std::vector<FillRow>& rows, std::size_t levels
                             std::size_t begin, std::size_t end) {
   std::vector<FillRun> runs;
   for (std::size_t i = begin; i < end; ++i) {
-    const bool same = i > begin && level < levels && rows[i].domains[level] == rows[i - 1].domains[level];
+    const bool same =
+        i > begin && level < levels && rows[i].domains[level] == rows[i - 1].domains[level];
     if (!same) runs.push_back({i, i, 0});
     runs.back().end = i + 1;
     runs.back().room += rows[i].room;

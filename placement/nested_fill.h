@@ -1,8 +1,8 @@
 // Fills `wanted` equal things into rows that stand in nested domains, using few and near ones.
 //
-// At each level, as long as no domain holds the rest, the roomiest is taken in full; then the tightest
-// that holds the rest, and the same inside it. One rule for racks, nodes in a rack, and GPUs on a
-// node's switches. Pure.
+// At each level, as long as no domain holds the rest, the roomiest is taken in full; then the
+// tightest that holds the rest, and the same inside it. One rule for racks, nodes in a rack, and
+// GPUs on a node's switches. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct FillRow {
   const std::uint32_t* domains = nullptr;
 };
 
-/// How many go to each row; the rows must have room for `wanted`. `levels`: how many domains each row
-/// has; below them each row is a domain of its own.
+/// How many go to each row; the rows must have room for `wanted`. `levels`: how many domains each
+/// row has; below them each row is a domain of its own.
 std::vector<std::uint64_t> NestedFill(const std::vector<FillRow>& rows, std::size_t levels,
                                       std::uint64_t wanted);
 

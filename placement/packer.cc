@@ -15,7 +15,10 @@ namespace {
 class Planner {
  public:
   Planner(ClusterIndex& cluster, const Request& request, const Selector& labels, Using what)
-      : cluster_(cluster), request_(request), demand_(cluster, request, labels), what_(what),
+      : cluster_(cluster),
+        request_(request),
+        demand_(cluster, request, labels),
+        what_(what),
         levels_(cluster.levels().size()) {
     const auto& levels = cluster.levels();
     while (level_ < levels.size() && levels[level_] != request.level) ++level_;
@@ -25,7 +28,8 @@ class Planner {
     if (!demand_.known()) return std::nullopt;
     if (auto picks = OnNamedNode()) return PlanOf(std::move(*picks));
     if (!request_.node.IsNil() && !request_.node_soft) return std::nullopt;
-    const bool one = request_.strategy == Strategy::kStrictPack || request_.strategy == Strategy::kPack;
+    const bool one =
+        request_.strategy == Strategy::kStrictPack || request_.strategy == Strategy::kPack;
     if (one) {
       if (const Host* host = OneNode()) return PlanOf(AllOn(host));
       if (request_.strategy == Strategy::kStrictPack || demand_.bundles() == 1) return std::nullopt;
@@ -94,7 +98,8 @@ class Planner {
     }
   }
 
-  // The narrowest domains first, up to the one asked for; at each level the one with least room left.
+  // The narrowest domains first, up to the one asked for; at each level the one with least room
+  // left.
   std::optional<Picks> InOneDomain() {
     if (level_ == levels_) return std::nullopt;
     Measure();
@@ -108,9 +113,8 @@ class Planner {
       std::stable_sort(runs.begin(), runs.end(),
                        [](const FillRun& a, const FillRun& b) { return a.room < b.room; });
       for (const FillRun& run : runs) {
-        auto picks = OnlyEqual() && request_.strategy == Strategy::kPack
-                         ? FillNested(run)
-                         : On(FieldIn(run));
+        auto picks = OnlyEqual() && request_.strategy == Strategy::kPack ? FillNested(run)
+                                                                         : On(FieldIn(run));
         if (picks) return picks;
       }
     }
@@ -142,7 +146,8 @@ class Planner {
   }
 
   template <class HostOf>
-  std::optional<Picks> Filled(const std::vector<FillRow>& rows, std::size_t levels, HostOf host) const {
+  std::optional<Picks> Filled(const std::vector<FillRow>& rows, std::size_t levels,
+                              HostOf host) const {
     std::uint64_t room = 0;
     for (const FillRow& row : rows) room += row.room;
     if (room < demand_.bundles()) return std::nullopt;
@@ -194,7 +199,8 @@ class Planner {
     for (std::size_t i = 0; i < picks.size(); ++i) {
       if (i > 0 && picks[i].item != picks[i - 1].item) next = 0;
       const auto& bundles = demand_.items()[picks[i].item].bundles;
-      for (std::uint64_t n = 0; n < picks[i].count; ++n) plan.nodes[bundles[next++]] = picks[i].host->view.id;
+      for (std::uint64_t n = 0; n < picks[i].count; ++n)
+        plan.nodes[bundles[next++]] = picks[i].host->view.id;
     }
     return plan;
   }
@@ -213,10 +219,14 @@ class Planner {
 
 const char* NameOf(Strategy strategy) {
   switch (strategy) {
-    case Strategy::kPack: return "PACK";
-    case Strategy::kSpread: return "SPREAD";
-    case Strategy::kStrictPack: return "STRICT_PACK";
-    case Strategy::kStrictSpread: return "STRICT_SPREAD";
+    case Strategy::kPack:
+      return "PACK";
+    case Strategy::kSpread:
+      return "SPREAD";
+    case Strategy::kStrictPack:
+      return "STRICT_PACK";
+    case Strategy::kStrictSpread:
+      return "STRICT_SPREAD";
   }
   return "?";
 }

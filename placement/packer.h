@@ -1,14 +1,15 @@
 // Decides which node holds which bundle.
 //
-// Pure; view: the head's copy of the cluster. Exact for equal bundles, STRICT_PACK and STRICT_SPREAD:
-// if any placement exists one is found. Different bundles under PACK and SPREAD: greedy first, then a
-// search bounded by kSearchStepsMax (mixed.h). The same cluster and request give the same plan, in
-// whatever order the nodes were told; nodes of equal merit are taken by place, then by name.
+// Pure; view: the head's copy of the cluster. Exact for equal bundles, STRICT_PACK and
+// STRICT_SPREAD: if any placement exists one is found. Different bundles under PACK and SPREAD:
+// greedy first, then a search bounded by kSearchStepsMax (mixed.h). The same cluster and request
+// give the same plan, in whatever order the nodes were told; nodes of equal merit are taken by
+// place, then by name.
 //   PACK           few nodes: the tightest node that holds all, else the roomiest first
 //   SPREAD         distinct nodes as far as they go, then evenly
 //   STRICT_PACK    one node; STRICT_SPREAD: all distinct
-// With a level the narrowest domain that holds all is taken, of equals the one with least room left;
-// inside it few and near sub-domains.
+// With a level the narrowest domain that holds all is taken, of equals the one with least room
+// left; inside it few and near sub-domains.
 #pragma once
 
 #include <optional>

@@ -36,9 +36,10 @@ class PoolSet {
   Pool* Put(const Host* host, std::uint32_t kind, const Amounts& amounts);
   void Remove(const Host* host, Pool* pool);
 
-  /// A node that holds `asked` and keeps least beside it, scarcest first; of equals the first by place.
-  /// `usable` names the first usable node of a pool, or null. null: none.
-  const Host* Tightest(const Amounts& asked, const std::function<const Host*(const Pool&)>& usable) const;
+  /// A node that holds `asked` and keeps least beside it, scarcest first; of equals the first by
+  /// place. `usable` names the first usable node of a pool, or null. null: none.
+  const Host* Tightest(const Amounts& asked,
+                       const std::function<const Host*(const Pool&)>& usable) const;
   /// By kind.
   const std::map<std::uint32_t, ByAmounts>& kinds() const { return kinds_; }
 

@@ -40,7 +40,8 @@ std::optional<Preemption> WhomToPreempt(ClusterIndex& cluster, const Request& re
                                         const std::vector<Running>& running) {
   std::vector<const Running*> candidates;
   for (const Running& group : running) {
-    if (!group.ending && group.may_be_ended && group.priority < priority) candidates.push_back(&group);
+    if (!group.ending && group.may_be_ended && group.priority < priority)
+      candidates.push_back(&group);
   }
   std::sort(candidates.begin(), candidates.end(), [](const Running* a, const Running* b) {
     return std::tie(a->priority, b->order) < std::tie(b->priority, a->order);

@@ -1,9 +1,9 @@
 // Whom to end so that a request of higher priority gets a place: a decision, not the deed.
 //
-// Only groups of lower priority that may be ended; the lowest first, of equals the youngest, and no more
-// than it takes: whoever the request would also fit beside is spared, the highest first. What is on its
-// way out already is as good as free: nobody is ended for room that comes anyway. Pure; the index is as
-// before afterwards.
+// Only groups of lower priority that may be ended; the lowest first, of equals the youngest, and no
+// more than it takes: whoever the request would also fit beside is spared, the highest first. What
+// is on its way out already is as good as free: nobody is ended for room that comes anyway. Pure;
+// the index is as before afterwards.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Running {
 
 struct Preemption {
   std::vector<GroupId> victims;
-  Plan plan;  // where it goes once they, and those that are ending, are gone
+  Plan plan;              // where it goes once they, and those that are ending, are gone
   bool fits_now = false;  // as things are
 };
 

@@ -16,7 +16,8 @@ class Useful {
  public:
   Useful(ClusterIndex& cluster, const Request& request) {
     demands_.emplace_back(cluster, request, request.labels);
-    for (const Selector& labels : request.fallbacks) demands_.emplace_back(cluster, request, labels);
+    for (const Selector& labels : request.fallbacks)
+      demands_.emplace_back(cluster, request, labels);
   }
   bool operator()(const Host* host) const {
     const Pool& idle = *host->pools[static_cast<std::size_t>(Using::kTotal)];
@@ -39,7 +40,8 @@ std::vector<const Host*> Busy(ClusterIndex& cluster, const Request& request) {
     if (free == nullptr || free->amounts == total->amounts) continue;
     if (!useful(host)) continue;
     Amounts in_use(total->amounts);
-    for (std::size_t i = 0; i < in_use.size(); ++i) in_use[i] -= std::min(in_use[i], free->amounts[i]);
+    for (std::size_t i = 0; i < in_use.size(); ++i)
+      in_use[i] -= std::min(in_use[i], free->amounts[i]);
     busy.emplace_back(std::move(in_use), host);
   }
   std::stable_sort(busy.begin(), busy.end(),
@@ -154,7 +156,8 @@ void Pass::KeepAll(const Request& request) {
 void Pass::KeepPlan(const Request& request, const Plan& plan) {
   keeps_ = true;
   std::map<NodeId, Resources> amounts;
-  for (std::size_t i = 0; i < plan.nodes.size(); ++i) amounts[plan.nodes[i]].Add(request.bundles[i]);
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i)
+    amounts[plan.nodes[i]].Add(request.bundles[i]);
   for (const auto& [node, amount] : amounts) KeepOf(node, amount);
 }
 

@@ -1,10 +1,11 @@
 // Who of those that wait gets a place now, and who keeps one for later.
 //
-// One pass over the queue, in its order. The first request that must wait and could be placed were its
-// nodes idle keeps the nodes that are nearest to it: later ones get only what is left beside those, so a
-// stream of small ones never starves a large one (P6) and what it does not need is still used
-// (backfill). An urgent one keeps every node it could use: nothing passes it there, whatever runs for
-// ever elsewhere. What is granted stays taken from the index; what is kept goes back with the pass.
+// One pass over the queue, in its order. The first request that must wait and could be placed were
+// its nodes idle keeps the nodes that are nearest to it: later ones get only what is left beside
+// those, so a stream of small ones never starves a large one (P6) and what it does not need is
+// still used (backfill). An urgent one keeps every node it could use: nothing passes it there,
+// whatever runs for ever elsewhere. What is granted stays taken from the index; what is kept goes
+// back with the pass.
 //   Pass pass(cluster);
 //   for (const Request& request : in_order) if (auto plan = pass.Try(request)) Start(*plan);
 // Pure; borrows the index; what others change in it meanwhile is kept.
@@ -22,8 +23,8 @@ namespace troupe::placement {
 /// Takes what a plan for the request uses.
 void TakePlan(ClusterIndex& cluster, const Request& request, const Plan& plan);
 
-/// Where a request that must wait will go: the plan on the nodes with least to be given back by others
-/// before it fits. nullopt: not even were every open node idle.
+/// Where a request that must wait will go: the plan on the nodes with least to be given back by
+/// others before it fits. nullopt: not even were every open node idle.
 std::optional<Plan> PlanAhead(ClusterIndex& cluster, const Request& request);
 
 class Pass {
@@ -35,7 +36,8 @@ class Pass {
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
 
-  /// The next in the queue. `ready` false: it waits in any case (for a pause to end), but keeps its turn.
+  /// The next in the queue. `ready` false: it waits in any case (for a pause to end), but keeps its
+  /// turn.
   std::optional<Plan> Try(const Request& request, bool ready = true, bool urgent = false);
   /// The first half of it: a place now, or none.
   std::optional<Plan> Place(const Request& request);
@@ -55,7 +57,7 @@ class Pass {
 
   ClusterIndex& cluster_;
   std::map<NodeId, Resources> kept_;
-  bool keeps_;  // already, or never
+  bool keeps_;                       // already, or never
   std::set<Request, Shape> failed_;  // what failed once in a pass fails again
 };
 

@@ -42,7 +42,9 @@ class Resources {
   /// "{CPU: 1, GPU: 0.5}".
   std::string Text() const;
 
-  friend bool operator==(const Resources& a, const Resources& b) { return a.amounts_ == b.amounts_; }
+  friend bool operator==(const Resources& a, const Resources& b) {
+    return a.amounts_ == b.amounts_;
+  }
   friend bool operator!=(const Resources& a, const Resources& b) { return !(a == b); }
   friend bool operator<(const Resources& a, const Resources& b) { return a.amounts_ < b.amounts_; }
 

@@ -11,13 +11,16 @@ constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 class Flow {
  public:
   Flow(const Field& field, const Demand& demand)
-      : field_(field), items_(demand.items()), used_(field.size(), 0),
+      : field_(field),
+        items_(demand.items()),
+        used_(field.size(), 0),
         given_(items_.size(), std::vector<std::size_t>(field.size(), 0)),
         fits_(items_.size(), std::vector<char>(field.size(), 0)) {
     for (std::size_t item = 0; item < items_.size(); ++item) {
       for (std::size_t lot = 0; lot < field.size(); ++lot) {
         const Pool& pool = *field[lot].pool;
-        fits_[item][lot] = FitsIn(items_[item].amounts, pool.amounts) && demand.Admits(pool, items_[item]);
+        fits_[item][lot] =
+            FitsIn(items_[item].amounts, pool.amounts) && demand.Admits(pool, items_[item]);
       }
     }
   }
@@ -75,7 +78,8 @@ class Flow {
 
   std::size_t Shift(std::size_t at, std::size_t lot, std::size_t amount,
                     const std::vector<std::size_t>& from, const std::vector<std::size_t>& through) {
-    for (std::size_t i = at; from[i] != i; i = from[i]) amount = std::min(amount, given_[i][through[i]]);
+    for (std::size_t i = at; from[i] != i; i = from[i])
+      amount = std::min(amount, given_[i][through[i]]);
     used_[lot] += amount;
     given_[at][lot] += amount;
     for (std::size_t i = at; from[i] != i; i = from[i]) {

@@ -1,7 +1,7 @@
 // What would be if: free amounts of an index changed for a while.
 //
-// Gives back, at the latest at its end, what they were before; nobody else may change those nodes in
-// between. Pure.
+// Gives back, at the latest at its end, what they were before; nobody else may change those nodes
+// in between. Pure.
 #pragma once
 
 #include <map>

@@ -14,8 +14,7 @@ constexpr Duration kChunkLimit = std::chrono::seconds(30);
 }  // namespace
 
 BlobFetcher::BlobFetcher(async::Executor executor, const Clock& clock, BlobStore& blobs,
-                         PeerSelf self,
-                         std::function<const net::Credentials&()> credentials)
+                         PeerSelf self, std::function<const net::Credentials&()> credentials)
     : executor_(executor),
       clock_(clock),
       blobs_(blobs),
@@ -54,7 +53,8 @@ async::Task<void> BlobFetcher::Run(wire::BlobRef blob) {
 async::Task<Status> BlobFetcher::Transfer(wire::BlobRef blob, std::uint64_t uploader) {
   const PeerPlace place{blob.unix_path, blob.boot_id, blob.host, blob.port};
   if (!IsLocal(self_, place) && blob.host.empty()) {
-    co_return MakeError(ErrorCode::kNotFound, "it is not on node " + self_.name + ", and no holder is named");
+    co_return MakeError(ErrorCode::kNotFound,
+                        "it is not on node " + self_.name + ", and no holder is named");
   }
   net::OpenOptions options = DialOptions(self_, place, credentials_());
   const std::string where = options.address.Text();

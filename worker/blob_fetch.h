@@ -1,8 +1,9 @@
 // Gets a blob from the worker that holds it.
 //
-// View: one node; suspends on the worker's loop until the blob is in the store, or an error: kNotFound
-// (the holder no longer has it), kConnection (it cannot be reached). What has come is hashed as it
-// comes; a wrong byte is kInvalid. The same blob is fetched once at a time: see BlobFetcher.
+// View: one node; suspends on the worker's loop until the blob is in the store, or an error:
+// kNotFound (the holder no longer has it), kConnection (it cannot be reached). What has come is
+// hashed as it comes; a wrong byte is kInvalid. The same blob is fetched once at a time: see
+// BlobFetcher.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ class BlobFetcher {
   using OnDone = std::function<void(const StatusOr<std::string>& path)>;
 
   /// References must outlive the fetcher. `credentials` is asked at each fetch: they are renewed.
-  BlobFetcher(async::Executor executor, const Clock& clock, BlobStore& blobs,
-              PeerSelf self, std::function<const net::Credentials&()> credentials);
+  BlobFetcher(async::Executor executor, const Clock& clock, BlobStore& blobs, PeerSelf self,
+              std::function<const net::Credentials&()> credentials);
 
   /// Calls `done` with the blob's path, at once when it is here. Pins it: Unpin is the caller's.
   void Fetch(const wire::BlobRef& blob, OnDone done);

@@ -117,9 +117,9 @@ StatusOr<bool> BlobStore::Put(std::uint64_t uploader, const std::string& sha256,
   Upload& upload = found->second;
   Status status;
   if (offset != upload.have || offset + chunk.size() > size) {
-    status = MakeError(ErrorCode::kInvalid,
-                       "a chunk at " + std::to_string(offset) + " of " + std::to_string(size) +
-                           " bytes, when " + std::to_string(upload.have) + " are here");
+    status = MakeError(ErrorCode::kInvalid, "a chunk at " + std::to_string(offset) + " of " +
+                                                std::to_string(size) + " bytes, when " +
+                                                std::to_string(upload.have) + " are here");
   } else {
     status = WriteAll(upload.fd.get(), chunk);
   }
@@ -133,7 +133,8 @@ StatusOr<bool> BlobStore::Put(std::uint64_t uploader, const std::string& sha256,
       TROUPE_TRY(Adopt(path, sha256));
       return true;
     }
-    status = MakeError(ErrorCode::kInvalid, "the bytes do not have the digest they were sent under");
+    status =
+        MakeError(ErrorCode::kInvalid, "the bytes do not have the digest they were sent under");
   }
   unlink(upload.path.c_str());
   uploads_.erase(found);
@@ -146,8 +147,10 @@ Status BlobStore::RoomForUpload(std::uint64_t uploader) const {
   const bool too_many = static_cast<std::size_t>(std::distance(first, last)) >= kUploadsOfOneMax;
   if (!too_many && uploads_.size() < kUploadsMax) return absl::OkStatus();
   return MakeError(ErrorCode::kTooLarge,
-                   too_many ? "it has " + std::to_string(kUploadsOfOneMax) + " unfinished uploads (kUploadsOfOneMax): finish one first"
-                            : "this node has " + std::to_string(kUploadsMax) + " unfinished uploads (kUploadsMax): try again later");
+                   too_many ? "it has " + std::to_string(kUploadsOfOneMax) +
+                                  " unfinished uploads (kUploadsOfOneMax): finish one first"
+                            : "this node has " + std::to_string(kUploadsMax) +
+                                  " unfinished uploads (kUploadsMax): try again later");
 }
 
 void BlobStore::AbandonUploads(std::uint64_t uploader) {
@@ -179,7 +182,8 @@ UniqueFd BlobStore::OpenIntact(const std::string& sha256) {
   if (found == blobs_.end()) return {};
   UniqueFd fd(open(PathOf(sha256).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd.valid() && IsIntact(sha256, found->second, fd.get())) return fd;
-  Log(LogLevel::kWarning, "a blob is given up: its file is gone, or has another content than it was kept with",
+  Log(LogLevel::kWarning,
+      "a blob is given up: its file is gone, or has another content than it was kept with",
       {{"sha256", HexOf(sha256)}});
   Drop(found);
   return {};

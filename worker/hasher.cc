@@ -14,7 +14,8 @@
 namespace troupe::worker {
 
 Hasher::Hasher() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-  TROUPE_CHECK(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1, "SHA-256");
+  TROUPE_CHECK(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1,
+               "SHA-256");
 }
 
 void Hasher::Update(std::string_view bytes) {
@@ -24,7 +25,8 @@ void Hasher::Update(std::string_view bytes) {
 std::string Hasher::Finish() {
   std::string digest(32, '\0');
   TROUPE_CHECK(EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(digest.data()),
-                                  nullptr) == 1, "SHA-256");
+                                  nullptr) == 1,
+               "SHA-256");
   return digest;
 }
 

@@ -1,8 +1,8 @@
 // The session with the head: dialled for ever, with a certificate once there is one.
 //
 // View: one node; on the worker's loop. The first time a token proves the node (or, on the head's
-// Unix socket, being the same user) and a certificate comes back, which is kept in `folder` (key and
-// certificate 0600) and used from then on; it is renewed when two thirds of its life are over.
+// Unix socket, being the same user) and a certificate comes back, which is kept in `folder` (key
+// and certificate 0600) and used from then on; it is renewed when two thirds of its life are over.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class HeadLink {
  public:
   struct Options {
     net::Address address;
-    std::string folder;               // where node.key, node.crt and ca.crt lie
+    std::string folder;  // where node.key, node.crt and ca.crt lie
     std::optional<net::Token> token;
     wire::Hello hello;
   };
@@ -52,11 +52,11 @@ class HeadLink {
   /// This node's address on the session; "127.0.0.1" on a Unix socket. After Connect().
   std::string LocalHost() const;
   const wire::Welcome& welcome() const { return welcome_; }
-  /// Whether the certificate should be renewed now: two thirds of its life are over and the last attempt
-  /// was not just before. A session that is dialled then renews it too.
+  /// Whether the certificate should be renewed now: two thirds of its life are over and the last
+  /// attempt was not just before. A session that is dialled then renews it too.
   bool RenewalDue() const;
-  /// Gets a new certificate in a short session of its own; the link's session goes on. The caller calls
-  /// again when this failed and RenewalDue() says so.
+  /// Gets a new certificate in a short session of its own; the link's session goes on. The caller
+  /// calls again when this failed and RenewalDue() says so.
   async::Task<void> Renew();
 
  private:

@@ -48,16 +48,16 @@ LogFolder Measure(const std::filesystem::path& path) {
   const auto add = [&measured](const std::string& each) {
     struct stat info{};
     if (lstat(each.c_str(), &info) != 0) return;
-    const std::uint64_t changed_us =
-        static_cast<std::uint64_t>(info.st_mtim.tv_sec) * 1'000'000 +
-        static_cast<std::uint64_t>(info.st_mtim.tv_nsec) / 1000;
+    const std::uint64_t changed_us = static_cast<std::uint64_t>(info.st_mtim.tv_sec) * 1'000'000 +
+                                     static_cast<std::uint64_t>(info.st_mtim.tv_nsec) / 1000;
     measured.changed_us = std::max(measured.changed_us, changed_us);
     if (S_ISREG(info.st_mode)) measured.bytes += static_cast<std::uint64_t>(info.st_size);
   };
   add(path.string());
   std::error_code error;
   std::filesystem::recursive_directory_iterator files(path, error);
-  for (; !error && files != std::filesystem::recursive_directory_iterator(); files.increment(error)) {
+  for (; !error && files != std::filesystem::recursive_directory_iterator();
+       files.increment(error)) {
     add(files->path().string());
   }
   return measured;
@@ -158,7 +158,8 @@ StatusOr<std::string> LogFiles::Detach(const std::string& folder) {
     if (errno == ENOENT) return MakeError(ErrorCode::kNotFound, "no logs " + folder);
     return os::SystemError("rename " + Path(folder));
   }
-  dropped_.erase(dropped_.lower_bound(folder + "/"), dropped_.lower_bound(folder + "0"));  // '0' is behind '/'
+  // '0' is behind '/'
+  dropped_.erase(dropped_.lower_bound(folder + "/"), dropped_.lower_bound(folder + "0"));
   return away;
 }
 

@@ -46,8 +46,8 @@ class LogFiles {
   /// The epoch to read when none is named: the highest there is; 0 when there is none.
   std::uint64_t NewestEpoch(const std::string& launch) const;
 
-  /// Takes a top-level folder out of sight and returns the path to remove (os::RemoveTree). Nobody may
-  /// write there any more; who reads a file of it goes on with what is open.
+  /// Takes a top-level folder out of sight and returns the path to remove (os::RemoveTree). Nobody
+  /// may write there any more; who reads a file of it goes on with what is open.
   StatusOr<std::string> Detach(const std::string& folder);
 
   std::string Path(const std::string& file) const { return folder_ + "/" + file; }

@@ -1,7 +1,6 @@
 #include "worker/log_keeper.h"
 
 #include <boost/asio/post.hpp>
-
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -22,9 +21,8 @@ LogKeeper::LogKeeper(async::Executor executor, async::Executor helper, const Clo
 void LogKeeper::Start() {
   async::asio::post(helper_, [this, executor = executor_, folder = logs_.folder()] {
     std::vector<LogFolder> folders = ListLogFolders(folder);
-    async::asio::post(executor, [this, folders = std::move(folders)]() mutable {
-      Found(std::move(folders));
-    });
+    async::asio::post(
+        executor, [this, folders = std::move(folders)]() mutable { Found(std::move(folders)); });
   });
 }
 
@@ -55,8 +53,10 @@ void LogKeeper::Tidy() {
   for (const std::string& folder : retention_.Overdue(clock_.WallTimeUs())) {
     const StatusOr<std::string> gone = logs_.Detach(folder);
     if (!gone.ok()) {
-      if (ErrorCodeOf(gone.status()) == ErrorCode::kNotFound) continue;  // removed while Start looked
-      Log(LogLevel::kWarning, "old logs could not be removed", {{"reason", MessageOf(gone.status())}});
+      // removed while Start looked
+      if (ErrorCodeOf(gone.status()) == ErrorCode::kNotFound) continue;
+      Log(LogLevel::kWarning, "old logs could not be removed",
+          {{"reason", MessageOf(gone.status())}});
       continue;
     }
     async::asio::post(helper_, [path = *gone] { os::RemoveTree(path); });

@@ -1,9 +1,10 @@
-// Removes the log folders of ended launches and actors when they are too old, too large or too many.
+// Removes the log folders of ended launches and actors when they are too old, too large or too
+// many.
 //
-// View: one node; on the worker's loop, what blocks on disk on the helper's. LogRetention decides. Folders
-// of earlier lives of the worker are found at Start and count from their last change. A folder leaves
-// by a rename to a name nothing reads, then its files go: a crash between the two is finished at the
-// next start.
+// View: one node; on the worker's loop, what blocks on disk on the helper's. LogRetention decides.
+// Folders of earlier lives of the worker are found at Start and count from their last change. A
+// folder leaves by a rename to a name nothing reads, then its files go: a crash between the two is
+// finished at the next start.
 #pragma once
 
 #include <cstdint>

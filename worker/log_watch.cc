@@ -3,9 +3,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include <boost/asio/steady_timer.hpp>
-
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
 #include <cstring>
 #include <utility>
 

@@ -1,7 +1,7 @@
 // Waits for log files to grow: inotify, no polling.
 //
-// View: one node; on the worker's loop. One inotify descriptor for all waiters. A waiter looks at its
-// files again after it was told, and also when the limit is over.
+// View: one node; on the worker's loop. One inotify descriptor for all waiters. A waiter looks at
+// its files again after it was told, and also when the limit is over.
 #pragma once
 
 #include <map>
@@ -31,7 +31,8 @@ class LogWatch {
     Waiter& operator=(const Waiter&) = delete;
     /// Suspends until one of them has changed since the last call, or `limit` is over.
     async::Task<void> Changed(Duration limit);
-    /// Which have, since this was asked last: their places in `paths`; what was not there and is now has, too.
+    /// Which have, since this was asked last: their places in `paths`; what was not there and is
+    /// now has, too.
     std::vector<std::size_t> Take();
     /// Ends the wait, the next one if there is none now.
     void Wake();

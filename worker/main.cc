@@ -12,7 +12,8 @@
 #include "worker/run.h"
 
 ABSL_FLAG(std::string, head, "", "the head's host:port, or unix:/path");
-ABSL_FLAG(std::string, token_file, "", "file with a join token (0600); needed for the first join by TCP");
+ABSL_FLAG(std::string, token_file, "",
+          "file with a join token (0600); needed for the first join by TCP");
 ABSL_FLAG(std::string, node_dir, "", "where this node keeps certificate, logs and payloads");
 ABSL_FLAG(std::string, socket_dir, "", "where sockets go; short (XDG_RUNTIME_DIR/troupe)");
 ABSL_FLAG(std::string, name, "", "the node's name (host name); the head makes it unique");
@@ -21,18 +22,25 @@ ABSL_FLAG(int, num_gpus, -1, "logical GPUs to offer (those of this machine)");
 ABSL_FLAG(double, memory, -1, "bytes of memory to offer (a part of this machine's)");
 ABSL_FLAG(std::string, resources, "", "further resources, a JSON object of numbers");
 ABSL_FLAG(std::string, labels, "", "key=value,key=value");
-ABSL_FLAG(std::string, listen, "", "address or address:port for other nodes (the one that reaches the head)");
+ABSL_FLAG(std::string, listen, "",
+          "address or address:port for other nodes (the one that reaches the head)");
 ABSL_FLAG(std::string, python, "python3", "the interpreter of ranks and actors");
-ABSL_FLAG(std::string, preimport, "", "module,module;module: lists of modules, for each of which a process that has them is kept");
+ABSL_FLAG(
+    std::string, preimport, "",
+    "module,module;module: lists of modules, for each of which a process that has them is kept");
 ABSL_FLAG(int, ready_fd, -1, "one JSON line is written here when joined, or when that failed");
 ABSL_FLAG(int, lifeline_fd, -1, "the node leaves when this pipe ends");
 ABSL_FLAG(bool, parent_death, false, "end when the parent process ends");
 ABSL_FLAG(bool, force_tcp, false, "talk TLS also to workers of this host");
-ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20, "a log file over this loses its older half, this worker's own too");
+ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20,
+          "a log file over this loses its older half, this worker's own too");
 ABSL_FLAG(double, log_days, 7, "days for which logs of ended launches and actors are kept");
-ABSL_FLAG(std::uint64_t, ended_log_bytes_max, 4ull << 30, "disk for logs of ended launches and actors; the oldest go");
-ABSL_FLAG(std::uint64_t, object_store_memory, 0, "bytes that each process of this node may hold of objects in memory");
-ABSL_FLAG(std::string, object_spilling_directory, "", "where objects go beyond that, on a disk; none: nowhere");
+ABSL_FLAG(std::uint64_t, ended_log_bytes_max, 4ull << 30,
+          "disk for logs of ended launches and actors; the oldest go");
+ABSL_FLAG(std::uint64_t, object_store_memory, 0,
+          "bytes that each process of this node may hold of objects in memory");
+ABSL_FLAG(std::string, object_spilling_directory, "",
+          "where objects go beyond that, on a disk; none: nowhere");
 ABSL_FLAG(std::uint64_t, blob_bytes_max, 4ull << 30, "disk for payloads and values");
 
 namespace {
@@ -63,7 +71,8 @@ troupe::worker::RawOptions FromFlags() {
   return raw;
 }
 
-/// The processes of this node read it from their environment, which is this one's (actors/objects/object_memory.h).
+/// The processes of this node read it from their environment, which is this one's
+/// (actors/objects/object_memory.h).
 void SayObjectMemory() {
   const std::uint64_t bytes = absl::GetFlag(FLAGS_object_store_memory);
   const std::string folder = absl::GetFlag(FLAGS_object_spilling_directory);
@@ -81,7 +90,8 @@ void Tell(int ready_fd, const std::string& json) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("A node of a Troupe cluster: joins a head and runs ranks and actors.");
+  absl::SetProgramUsageMessage(
+      "A node of a Troupe cluster: joins a head and runs ranks and actors.");
   absl::ParseCommandLine(argc, argv);
   SayObjectMemory();
   const troupe::worker::RawOptions raw = FromFlags();
@@ -97,8 +107,8 @@ int main(int argc, char** argv) {
   std::fprintf(stderr, "troupe-worker: %s\n", text.c_str());
   const int code = static_cast<int>(troupe::ErrorCodeOf(status));
   if (!joined) {
-    Tell(raw.ready_fd, "{\"error\":\"" + troupe::JsonEscape(text) +
-                           "\",\"code\":" + std::to_string(code) + "}");
+    Tell(raw.ready_fd,
+         "{\"error\":\"" + troupe::JsonEscape(text) + "\",\"code\":" + std::to_string(code) + "}");
   }
   return 1;
 }

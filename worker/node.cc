@@ -3,9 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <boost/asio/post.hpp>
-
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <cstdlib>
 #include <utility>
 
@@ -23,7 +22,8 @@ extern char** environ;
 namespace troupe::worker {
 namespace {
 
-constexpr char kGpuTypeLabel[] = "gpu_type";  // what gpu_type= of launches, accelerator_type= of actors and tasks ask for
+// what gpu_type= of launches, accelerator_type= of actors and tasks ask for
+constexpr char kGpuTypeLabel[] = "gpu_type";
 constexpr Duration kTick = std::chrono::seconds(1);
 constexpr Duration kLastChildrenLimit = std::chrono::seconds(2);  // from the kill of the zygote
 
@@ -68,10 +68,11 @@ Node::~Node() = default;
 
 async::Task<Status> Node::Run() {
   TROUPE_CO_TRY(OpenStores());
-  signal_watch_ = std::make_unique<async::FdWatch>(executor_, signals_.fd(), [this] { OnSignals(); });
+  signal_watch_ =
+      std::make_unique<async::FdWatch>(executor_, signals_.fd(), [this] { OnSignals(); });
   if (options_.lifeline_fd >= 0) {
-    lifeline_watch_ = std::make_unique<async::FdWatch>(executor_, options_.lifeline_fd,
-                                                       [this] { OnLifeline(); });
+    lifeline_watch_ =
+        std::make_unique<async::FdWatch>(executor_, options_.lifeline_fd, [this] { OnLifeline(); });
   }
   TROUPE_CO_TRY(OpenLink());
   TROUPE_CO_TRY(co_await link_->Connect());
@@ -102,7 +103,8 @@ async::Task<Status> Node::Run() {
 
 Status Node::OpenStores() {
   TROUPE_ASSIGN(logs_, LogFiles::Open(files_.LogDir(), options_.log_bytes_max));
-  log_keeper_ = std::make_unique<LogKeeper>(executor_, helper_.executor(), clock_, *logs_, options_.ended_logs);
+  log_keeper_ = std::make_unique<LogKeeper>(executor_, helper_.executor(), clock_, *logs_,
+                                            options_.ended_logs);
   log_keeper_->Start();
   TROUPE_ASSIGN(blobs_, BlobStore::Open(files_.BlobDir(), options_.blob_bytes_max));
   TROUPE_ASSIGN(log_watch_, LogWatch::Open(executor_));
@@ -164,7 +166,8 @@ PeerSelf Node::Self() const { return {options_.name, BootIdOf(options_), options
 
 NodeFacts Node::Facts() const {
   const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
-  Inventory devices = FindDevices(mask ? std::optional<std::string>(mask) : std::nullopt, options_.gpus);
+  Inventory devices =
+      FindDevices(mask ? std::optional<std::string>(mask) : std::nullopt, options_.gpus);
   if (!devices.note.empty()) Log(LogLevel::kInfo, "no devices", {{"reason", devices.note}});
   NodeFacts facts;
   facts.name = options_.name;
@@ -183,8 +186,9 @@ NodeFacts Node::Facts() const {
   facts.gpu_ids = std::move(devices.gpu_ids);
   facts.gpu_tokens = std::move(devices.tokens);
   facts.labels = options_.labels;
-  const bool typed = std::any_of(facts.labels.begin(), facts.labels.end(),
-                                 [](const wire::Label& label) { return label.key == kGpuTypeLabel; });
+  const bool typed =
+      std::any_of(facts.labels.begin(), facts.labels.end(),
+                  [](const wire::Label& label) { return label.key == kGpuTypeLabel; });
   if (const std::string type = GpuTypeOf(devices.devices); !typed && !type.empty()) {
     facts.labels.push_back({kGpuTypeLabel, type});
   }
@@ -219,7 +223,8 @@ void Node::BeginLeave(const std::string& reason) {
   const bool again = std::exchange(leaving_, true);
   if (!again) leave_reason_ = reason;
   Log(LogLevel::kInfo, again ? "leaving at once" : "leaving", {{"reason", reason}});
-  // One that the head has told to leave is leaving: the first signal takes nothing from its ranks' time, the second does.
+  // One that the head has told to leave is leaving: the first signal takes nothing from its ranks'
+  // time, the second does.
   if (core_ && (again || !core_->leaving())) Perform(core_->Leave(reason, clock_.Now()));
 }
 

@@ -1,8 +1,9 @@
 // A worker: WorkerCore and everything that acts for it.
 //
-// View: one process, one loop (and a thread for TLS handshakes and hashing). Run() joins, serves, and
-// returns when the node has left: at EndNode, at SIGTERM or SIGINT. Its error is that of the first
-// join: an address nobody listens on, a refused token; later losses of the head are not errors.
+// View: one process, one loop (and a thread for TLS handshakes and hashing). Run() joins, serves,
+// and returns when the node has left: at EndNode, at SIGTERM or SIGINT. Its error is that of the
+// first join: an address nobody listens on, a refused token; later losses of the head are not
+// errors.
 #pragma once
 
 #include <deque>
@@ -37,8 +38,8 @@ class Node {
   using OnJoined = std::function<void(const NodeId&, const std::string& name)>;
 
   /// References must outlive the node. `signals` carries SIGTERM, SIGINT and SIGCHLD.
-  Node(async::Executor executor, const Clock& clock, const WorkerOptions& options,
-       NodeFiles& files, os::SignalFd& signals, OnJoined on_joined);
+  Node(async::Executor executor, const Clock& clock, const WorkerOptions& options, NodeFiles& files,
+       os::SignalFd& signals, OnJoined on_joined);
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -78,7 +79,7 @@ class Node {
   os::SignalFd& signals_;
   OnJoined on_joined_;
   async::OsRandom random_;
-  async::LoopThread helper_;   // TLS handshakes, hashing
+  async::LoopThread helper_;  // TLS handshakes, hashing
   std::optional<LogFiles> logs_;
   std::unique_ptr<LogKeeper> log_keeper_;
   std::unique_ptr<BlobStore> blobs_;
@@ -92,9 +93,9 @@ class Node {
   std::unique_ptr<WorkerCore> core_;
   std::string python_version_;
   std::vector<std::string> preimports_;  // how they are; see Heartbeat
-  bool remembers_ = false;     // the stored certificate is of this cluster: so is node.json
-  std::map<std::uint64_t, std::string> pinned_;        // ticket -> digest
-  std::map<ProcessId, std::uint64_t> askers_;          // processes as uploaders
+  bool remembers_ = false;  // the stored certificate is of this cluster: so is node.json
+  std::map<std::uint64_t, std::string> pinned_;  // ticket -> digest
+  std::map<ProcessId, std::uint64_t> askers_;    // processes as uploaders
   std::uint64_t next_asker_ = 1u << 10;
   std::deque<Effect> effects_;
   bool performing_ = false;
@@ -102,7 +103,7 @@ class Node {
   std::string leave_reason_;
   async::Timer wake_;
   async::Timer tick_;
-  async::Timer left_;          // fires when the node has left
+  async::Timer left_;  // fires when the node has left
   async::Scope scope_;
   std::unique_ptr<async::FdWatch> signal_watch_;
   std::unique_ptr<async::FdWatch> lifeline_watch_;

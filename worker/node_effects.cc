@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
-
 #include <fstream>
 #include <type_traits>
 #include <utility>
@@ -72,7 +71,9 @@ HeadLink::Events Node::LinkEvents() {
     Perform(core_->OnHeadDown(clock_.Now()));
   };
   events.renewed = [this](const net::Credentials& credentials) {
-    if (!doors_) return;  // a node that comes back after days renews before they are open: they open with what it has then
+    // a node that comes back after days renews before they are open: they open with what it has
+    // then
+    if (!doors_) return;
     const Status status = doors_->Renew(credentials);
     if (!status.ok()) {
       Log(LogLevel::kError, "the renewed certificate", {{"reason", MessageOf(status)}});
@@ -104,7 +105,8 @@ async::Task<void> Node::AnswerProcess(ProcessId id, wire::Message request) {
 
 async::Task<StatusOr<wire::Message>> Node::Stacks(wire::ReadStacks request) {
   if (request.launch.IsNil() && request.actor.IsNil()) {
-    co_return MakeError(ErrorCode::kInvalid, "name the launch or the actor whose stacks are wanted");
+    co_return MakeError(ErrorCode::kInvalid,
+                        "name the launch or the actor whose stacks are wanted");
   }
   std::vector<std::string> targets;
   if (core_) {
@@ -123,7 +125,8 @@ async::Task<StatusOr<wire::Message>> Node::Stacks(wire::ReadStacks request) {
   wire::Message answer;
   answer.body = dump;
   if (!targets.empty()) {
-    TROUPE_CO_ASSIGN(answer.attachment, co_await stack_reader_->Read(std::move(targets), request.native));
+    TROUPE_CO_ASSIGN(answer.attachment,
+                     co_await stack_reader_->Read(std::move(targets), request.native));
   }
   co_return answer;
 }
@@ -193,7 +196,8 @@ void Node::Joined(const worker::Joined& joined) {
   Log(LogLevel::kInfo, "joined", {{"node", joined.node.Short()}, {"head", options_.head_text}});
   if (!on_joined_) return;  // again, after a lost session
   std::exchange(on_joined_, nullptr)(joined.node, joined.name);
-  supervisor_->StartZygote();  // now that whoever waits has been told: its imports take a core for a second
+  // now that whoever waits has been told: its imports take a core for a second
+  supervisor_->StartZygote();
 }
 
 async::Task<void> Node::Dial(wire::ProbePeer probe) {
@@ -227,8 +231,7 @@ void Node::Keep(KeepValue effect) {
     }
     StatusOr<FileDigest> digest = written.ok() ? HashFile(path) : StatusOr<FileDigest>(written);
     async::asio::post(executor_, [this, path, id, digest = std::move(digest)] {
-      const Status adopted =
-          digest.ok() ? blobs_->Adopt(path, digest->sha256) : digest.status();
+      const Status adopted = digest.ok() ? blobs_->Adopt(path, digest->sha256) : digest.status();
       const StatusOr<KeptValue> kept =
           adopted.ok() ? StatusOr<KeptValue>(KeptValue{digest->sha256, digest->size})
                        : StatusOr<KeptValue>(adopted);

@@ -1,8 +1,8 @@
 // The files and folders a worker owns: its state, its lock, its sockets.
 //
-// View: one worker process. Blocking (disk). The node's folder is locked for the life of the object, so
-// that two workers never share one; the socket folder is this process's own, is removed with it, and
-// those of dead workers are removed at start.
+// View: one worker process. Blocking (disk). The node's folder is locked for the life of the
+// object, so that two workers never share one; the socket folder is this process's own, is removed
+// with it, and those of dead workers are removed at start.
 #pragma once
 
 #include <string>

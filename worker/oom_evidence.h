@@ -1,8 +1,10 @@
-// Whose end a kill for want of memory was: the kernel counts kills of a control group and names nobody.
+// Whose end a kill for want of memory was: the kernel counts kills of a control group and names
+// nobody.
 //
-// View: one node; pure. A process that ended by a SIGKILL which nobody here sent takes one kill that has not been told of yet;
-// two that are killed together have one each. Kills of processes that this node is not told of, children of its processes, are
-// left over: Settle() writes them off after a while, so that they are not taken for what is killed by hand later.
+// View: one node; pure. A process that ended by a SIGKILL which nobody here sent takes one kill
+// that has not been told of yet; two that are killed together have one each. Kills of processes
+// that this node is not told of, children of its processes, are left over: Settle() writes them off
+// after a while, so that they are not taken for what is killed by hand later.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +25,13 @@ class OomEvidence {
     ++told_;
     return now.source;
   }
-  /// Kills that nobody has taken; for a process that was not killed itself, but may have lost a child.
-  std::uint64_t left(const os::OomKills& now) const { return now.count - std::min(now.count, told_); }
-  /// To be called now and then: what was counted at the call before and is not taken yet is written off.
+  /// Kills that nobody has taken; for a process that was not killed itself, but may have lost a
+  /// child.
+  std::uint64_t left(const os::OomKills& now) const {
+    return now.count - std::min(now.count, told_);
+  }
+  /// To be called now and then: what was counted at the call before and is not taken yet is written
+  /// off.
   void Settle(const os::OomKills& now) {
     told_ = std::max(told_, seen_);
     seen_ = now.count;

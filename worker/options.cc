@@ -15,7 +15,8 @@ namespace troupe::worker {
 namespace {
 
 constexpr double kAmountMax = 1e14;
-constexpr std::size_t kPreimportsMax = 4;  // as many zygotes as there are beside the node's own (`core/zygote_table.h`)
+// as many zygotes as there are beside the node's own (`core/zygote_table.h`)
+constexpr std::size_t kPreimportsMax = 4;
 // As Ray does: the rest is for shared memory and for the system.
 constexpr double kOfferedMemory = 0.7;
 
@@ -74,9 +75,9 @@ class FlatObject {
     return amounts;
   }
   Status Bad() const {
-    return MakeError(ErrorCode::kInvalid,
-                     "--resources '" + text_ + "': write a JSON object of numbers, e.g. "
-                     "'{\"tape\": 2, \"licence\": 0.5}'");
+    return MakeError(ErrorCode::kInvalid, "--resources '" + text_ +
+                                              "': write a JSON object of numbers, e.g. "
+                                              "'{\"tape\": 2, \"licence\": 0.5}'");
   }
 
   const std::string text_;
@@ -91,7 +92,8 @@ std::string DefaultSocketDir() {
 
 /// In whole GiB (MiB, of less than one), so that machines of one kind are alike.
 double MemoryOffered(std::uint64_t total_bytes) {
-  const auto offered = static_cast<std::uint64_t>(static_cast<double>(total_bytes) * kOfferedMemory);
+  const auto offered =
+      static_cast<std::uint64_t>(static_cast<double>(total_bytes) * kOfferedMemory);
   const std::uint64_t step = offered < (1u << 30) ? 1u << 20 : 1u << 30;
   return static_cast<double>(offered / step * step);
 }
@@ -99,8 +101,9 @@ double MemoryOffered(std::uint64_t total_bytes) {
 Status CheckName(const std::string& name) {
   if (name.empty() || name.size() > 255 ||
       name.find_first_of(" /\t\n\r\"'\\") != std::string::npos) {
-    return MakeError(ErrorCode::kInvalid,
-                     "--name '" + name + "': 1 to 255 characters without blanks, quotes or slashes");
+    return MakeError(
+        ErrorCode::kInvalid,
+        "--name '" + name + "': 1 to 255 characters without blanks, quotes or slashes");
   }
   return absl::OkStatus();
 }
@@ -139,12 +142,15 @@ StatusOr<std::vector<std::vector<std::string>>> ParsePreimports(const std::strin
     lists.back().push_back(name);
     begin = end == std::string::npos ? text.size() : end + 1;
     if (name.empty() || (begin == text.size() && end != std::string::npos)) {
-      return MakeError(ErrorCode::kInvalid, "--preimport '" + text + "': write module,module;module");
+      return MakeError(ErrorCode::kInvalid,
+                       "--preimport '" + text + "': write module,module;module");
     }
   }
   if (lists.size() > kPreimportsMax) {
-    return MakeError(ErrorCode::kInvalid, "--preimport: " + std::to_string(lists.size()) + " lists of modules; a node has at most " +
-                                              std::to_string(kPreimportsMax) + " such processes at a time");
+    return MakeError(ErrorCode::kInvalid, "--preimport: " + std::to_string(lists.size()) +
+                                              " lists of modules; a node has at most " +
+                                              std::to_string(kPreimportsMax) +
+                                              " such processes at a time");
   }
   return lists;
 }
@@ -192,7 +198,8 @@ StatusOr<WorkerOptions> CheckOptions(const RawOptions& raw) {
   options.force_tcp = raw.force_tcp;
   options.log_bytes_max = raw.log_bytes_max;
   if (!(raw.log_days >= 0 && raw.log_days <= 36500)) {
-    return MakeError(ErrorCode::kInvalid, "--log-days: from 0 to 36500 days, not " + std::to_string(raw.log_days));
+    return MakeError(ErrorCode::kInvalid,
+                     "--log-days: from 0 to 36500 days, not " + std::to_string(raw.log_days));
   }
   options.ended_logs.age_us = static_cast<std::uint64_t>(raw.log_days * 24 * 3600 * 1e6);
   options.ended_logs.bytes = raw.ended_log_bytes_max;

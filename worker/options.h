@@ -1,7 +1,7 @@
 // What troupe-worker is told on its command line, checked.
 //
-// Pure but for the defaults that ask the machine (host name, processors). Errors say which option is
-// wrong and what it looks like.
+// Pure but for the defaults that ask the machine (host name, processors). Errors say which option
+// is wrong and what it looks like.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ struct WorkerOptions {
   std::string node_dir;
   std::string socket_dir;
   std::string name;
-  Amounts resources;                    // without GPUs
-  std::optional<std::uint32_t> gpus;    // logical devices; unset: those of the machine
+  Amounts resources;                  // without GPUs
+  std::optional<std::uint32_t> gpus;  // logical devices; unset: those of the machine
   std::vector<wire::Label> labels;
   /// Host empty: the address this node reaches the head from (loopback for a head on this host),
   /// since a worker of a head elsewhere must be reachable from elsewhere. Port 0: any.

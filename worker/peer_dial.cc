@@ -10,7 +10,8 @@ bool IsLocal(const PeerSelf& self, const PeerPlace& place) {
   return !self.force_tcp && !place.unix_path.empty() && place.boot_id == self.boot_id;
 }
 
-net::OpenOptions DialOptions(const PeerSelf& self, const PeerPlace& place, net::Credentials credentials) {
+net::OpenOptions DialOptions(const PeerSelf& self, const PeerPlace& place,
+                             net::Credentials credentials) {
   net::Address address;
   if (IsLocal(self, place)) {
     address.path = place.unix_path;

@@ -27,6 +27,7 @@ struct PeerPlace {
 /// Whether it is on this host and may be reached by its Unix socket.
 bool IsLocal(const PeerSelf& self, const PeerPlace& place);
 /// By Unix socket on this host, else by TCP; only a worker of this cluster may answer.
-net::OpenOptions DialOptions(const PeerSelf& self, const PeerPlace& place, net::Credentials credentials);
+net::OpenOptions DialOptions(const PeerSelf& self, const PeerPlace& place,
+                             net::Credentials credentials);
 
 }  // namespace troupe::worker

@@ -13,7 +13,9 @@ async::Task<bool> PeerAnswers(NodeId node, net::OpenOptions options, const Clock
   auto opening = net::OpenSession(std::move(options), clock);
   StatusOr<net::OpenedSession> session = co_await std::move(opening);
   Log(LogLevel::kInfo, "asked whether a node answers, of which the head hears nothing",
-      {{"node", node.Short()}, {"at", where}, {"answer", session.ok() ? "it does" : MessageOf(session.status())}});
+      {{"node", node.Short()},
+       {"at", where},
+       {"answer", session.ok() ? "it does" : MessageOf(session.status())}});
   if (!session.ok()) co_return false;
   session->connection->Close(MakeError(ErrorCode::kConnection, "it answers"));
   co_return true;

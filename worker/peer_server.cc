@@ -18,7 +18,8 @@ bool MayAsk(wire::Role role, const wire::Body& body) {
       role == wire::Role::kProcess) {
     return true;
   }
-  return role == wire::Role::kObserver && (wire::Holds<wire::ReadLog>(body) || wire::Holds<wire::ReadLogs>(body));
+  return role == wire::Role::kObserver &&
+         (wire::Holds<wire::ReadLog>(body) || wire::Holds<wire::ReadLogs>(body));
 }
 
 }  // namespace
@@ -62,8 +63,8 @@ Status PeerServer::Open(const Options& options, const net::Credentials& credenti
 }
 
 Status PeerServer::Renew(const net::Credentials& credentials) {
-  TROUPE_ASSIGN(auto tls, net::TlsContext::ForServer(
-                              credentials, net::TlsContext::Clients::kRequired, clock_));
+  TROUPE_ASSIGN(auto tls, net::TlsContext::ForServer(credentials,
+                                                     net::TlsContext::Clients::kRequired, clock_));
   tcp_->SetTls(std::move(tls));
   return absl::OkStatus();
 }
@@ -85,10 +86,11 @@ void PeerServer::Stop() {
 void PeerServer::PassOn(const std::string& server_name, UniqueFd connection) {
   const auto process = ProcessId::FromHex(server_name);
   const std::string socket = process ? call_socket_of_(*process) : "";
-  // Its caller learns of the end from the head; a connection that is closed tells it to wait for that.
-  const Status passed = socket.empty()
-                            ? MakeError(ErrorCode::kNotFound, "no process of this node serves calls there")
-                            : net::HandOver(net::HandoverPath(socket), connection.get());
+  // Its caller learns of the end from the head; a connection that is closed tells it to wait for
+  // that.
+  const Status passed =
+      socket.empty() ? MakeError(ErrorCode::kNotFound, "no process of this node serves calls there")
+                     : net::HandOver(net::HandoverPath(socket), connection.get());
   if (passed.ok()) return;
   Log(LogLevel::kInfo, "a caller of another host was not passed on",
       {{"process", process ? process->Short() : "no id"}, {"why", MessageOf(passed)}});
@@ -104,7 +106,9 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
   if (!admitted.ok()) {
     if (const auto more = refused_.Due(clock_.Now())) {
       Log(LogLevel::kInfo, "a peer was refused",
-          {{"peer", connection->peer().address}, {"reason", MessageOf(admitted.status())}, {"not_said_before", *more}});
+          {{"peer", connection->peer().address},
+           {"reason", MessageOf(admitted.status())},
+           {"not_said_before", *more}});
     }
     co_return;
   }
@@ -118,10 +122,10 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
     if (wire::Holds<wire::Goodbye>(request->body)) break;
     if (!Service::Handles(request->body) || !MayAsk(admitted->role, request->body) ||
         *open >= kConnectionsMax) {
-      const Status refused = MakeError(
-          ErrorCode::kInvalid, "this worker does not answer " +
-                                   std::string(wire::NameOf(request->body)) + " to a " +
-                                   wire::NameOf(admitted->role));
+      const Status refused =
+          MakeError(ErrorCode::kInvalid, "this worker does not answer " +
+                                             std::string(wire::NameOf(request->body)) + " to a " +
+                                             wire::NameOf(admitted->role));
       if (!connection->Send(ErrorAnswer(request->id, refused)).ok()) break;
       continue;
     }

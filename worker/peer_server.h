@@ -1,6 +1,7 @@
-// The worker's door: a Unix socket for this host's processes of the same user, one TLS port for other
-// nodes and drivers. Whoever comes in proves itself first (net/session.h) and may then ask what
-// Service answers. A connection that asks for a process of this node is handed over to it (net/handover.h).
+// The worker's door: a Unix socket for this host's processes of the same user, one TLS port for
+// other nodes and drivers. Whoever comes in proves itself first (net/session.h) and may then ask
+// what Service answers. A connection that asks for a process of this node is handed over to it
+// (net/handover.h).
 //
 // View: one node; on the worker's loop; TLS handshakes on another. Stop() closes the doors and the
 // connections.
@@ -27,7 +28,7 @@ class PeerServer {
  public:
   struct Options {
     std::string unix_path;
-    net::Address listen;                // TCP
+    net::Address listen;  // TCP
     async::Executor handshakes;
     std::string node_name;
     /// Where the process that serves calls at this id is, or "": connections that ask for it by the

@@ -2,10 +2,10 @@
 // frames both ways.
 //
 // View: one process of this node; on the worker's loop. Send() queues and returns; what is queued
-// before the other end is passed on is read by the process later. Messages are handed over in order.
-// DrainNow() hands over all that has arrived: after the process's exit nothing more can come, even
-// where a forked child still holds the socket open. `on_end` is called once: at the end of the
-// stream, or with the reason when the peer broke the protocol or let 64 MiB pile up.
+// before the other end is passed on is read by the process later. Messages are handed over in
+// order. DrainNow() hands over all that has arrived: after the process's exit nothing more can
+// come, even where a forked child still holds the socket open. `on_end` is called once: at the end
+// of the stream, or with the reason when the peer broke the protocol or let 64 MiB pile up.
 #pragma once
 
 #include <deque>

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
-
 #include <utility>
 
 #include "runtime/async/real_clock.h"

@@ -1,8 +1,8 @@
 // A worker's whole life in a process: checks the options, locks its folders, joins, serves, leaves.
 //
-// View: one process; call once, from the main thread, before any other thread starts. Blocks until the
-// node has left. Errors are for the person who started it: a wrong option, a folder in use, a head
-// that cannot be reached or refuses.
+// View: one process; call once, from the main thread, before any other thread starts. Blocks until
+// the node has left. Errors are for the person who started it: a wrong option, a folder in use, a
+// head that cannot be reached or refuses.
 #pragma once
 
 #include <functional>

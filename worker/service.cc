@@ -11,16 +11,20 @@ constexpr std::size_t kStreamsMax = 16384;
 constexpr std::uint32_t kPartsBytesMax = 1u << 20;
 
 Status NoOutput(const std::string& file) {
-  return MakeError(ErrorCode::kNotFound,
-                   "this node has no output " + file + ": it never started here, or its logs were removed\n"
-                   "  (logs of what has ended are kept for 7 days and 4 GiB per node, see `troupe start --log-days "
-                   "--log-gib`)");
+  return MakeError(ErrorCode::kNotFound, "this node has no output " + file +
+                                             ": it never started here, or its logs were removed\n"
+                                             "  (logs of what has ended are kept for 7 days and 4 "
+                                             "GiB per node, see `troupe start --log-days "
+                                             "--log-gib`)");
 }
 
 /// One that waits, as long as it does.
 class Waiting {
  public:
-  Waiting(std::set<LogWatch::Waiter*>& all, LogWatch::Waiter& waiter) : all_(all), waiter_(&waiter) { all_.insert(waiter_); }
+  Waiting(std::set<LogWatch::Waiter*>& all, LogWatch::Waiter& waiter)
+      : all_(all), waiter_(&waiter) {
+    all_.insert(waiter_);
+  }
   ~Waiting() { all_.erase(waiter_); }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
@@ -52,10 +56,9 @@ Service::Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch&
       stacks_(std::move(stacks)) {}
 
 bool Service::Handles(const wire::Body& body) {
-  return wire::Holds<wire::ReadLog>(body) ||
-         wire::Holds<wire::ReadLogs>(body) ||
-         wire::Holds<wire::ReadStacks>(body) ||
-         wire::Holds<wire::PutBlob>(body) || wire::Holds<wire::GetBlob>(body);
+  return wire::Holds<wire::ReadLog>(body) || wire::Holds<wire::ReadLogs>(body) ||
+         wire::Holds<wire::ReadStacks>(body) || wire::Holds<wire::PutBlob>(body) ||
+         wire::Holds<wire::GetBlob>(body);
 }
 
 async::Task<wire::Message> Service::Answer(std::uint64_t asker, wire::Message request) {
@@ -128,9 +131,10 @@ void Service::Forget(std::uint64_t asker) {
   readers_.erase(reader);
 }
 
-StatusOr<bool> Service::Collect(const wire::ReadLogs& request, const std::vector<std::string>& files,
-                                const std::set<std::size_t>& places,
-                                wire::LogParts* parts, std::string* text) const {
+StatusOr<bool> Service::Collect(const wire::ReadLogs& request,
+                                const std::vector<std::string>& files,
+                                const std::set<std::size_t>& places, wire::LogParts* parts,
+                                std::string* text) const {
   const std::uint32_t bytes_max = std::min(std::max(request.bytes_max, 1u), kPartsBytesMax);
   bool news = false;
   for (const std::size_t i : places) {
@@ -158,9 +162,11 @@ StatusOr<bool> Service::Collect(const wire::ReadLogs& request, const std::vector
   return news;
 }
 
-async::Task<StatusOr<wire::Message>> Service::ReadLogs(std::uint64_t asker, wire::ReadLogs request) {
+async::Task<StatusOr<wire::Message>> Service::ReadLogs(std::uint64_t asker,
+                                                       wire::ReadLogs request) {
   if (request.streams.size() > kStreamsMax) {
-    co_return MakeError(ErrorCode::kInvalid, "more logs at once than " + std::to_string(kStreamsMax));
+    co_return MakeError(ErrorCode::kInvalid,
+                        "more logs at once than " + std::to_string(kStreamsMax));
   }
   std::shared_ptr<Reader>& known = readers_[asker];
   if (!known) known = std::make_shared<Reader>();
@@ -180,7 +186,8 @@ async::Task<StatusOr<wire::Message>> Service::ReadLogs(std::uint64_t asker, wire
     files.push_back(LogFile(place, stream.stderr));
     paths.push_back(logs_.Path(files.back()));
   }
-  const Instant until = clock_.Now() + std::min<Duration>(std::chrono::milliseconds(request.wait_ms), kWaitMax);
+  const Instant until =
+      clock_.Now() + std::min<Duration>(std::chrono::milliseconds(request.wait_ms), kWaitMax);
   wire::LogParts parts;
   wire::Message message;
   LogWatch::Waiter waiter(watch_, std::move(paths));
@@ -202,8 +209,8 @@ async::Task<StatusOr<wire::Message>> Service::ReadLogs(std::uint64_t asker, wire
 
 StatusOr<wire::Message> Service::PutBlob(std::uint64_t asker, const wire::PutBlob& request,
                                          const std::string& chunk) {
-  TROUPE_ASSIGN(const bool complete, blobs_.Put(asker, request.sha256, request.offset,
-                                                request.size_bytes, chunk));
+  TROUPE_ASSIGN(const bool complete,
+                blobs_.Put(asker, request.sha256, request.offset, request.size_bytes, chunk));
   wire::Ok ok;
   ok.text = complete ? "complete" : "";
   wire::Message message;

@@ -1,8 +1,9 @@
 // Answers what a worker itself is asked: pieces of logs, stacks, blobs in and out.
 //
-// View: one node; on the worker's loop. The same answers for local processes (by their channel), local
-// clients (Unix socket) and other nodes and drivers (TLS). ReadLog and ReadLogs may suspend while they wait for
-// more text, ReadStacks while they are read; the blob requests do not suspend, so their order is the order of the calls.
+// View: one node; on the worker's loop. The same answers for local processes (by their channel),
+// local clients (Unix socket) and other nodes and drivers (TLS). ReadLog and ReadLogs may suspend
+// while they wait for more text, ReadStacks while they are read; the blob requests do not suspend,
+// so their order is the order of the calls.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ class Service {
   /// The stacks of the processes that are asked for.
   using Stacks = std::function<async::Task<StatusOr<wire::Message>>(wire::ReadStacks)>;
 
-  /// All references, and what `writing` and `stacks` refer to, must outlive the service. `writer` says
-  /// which process still writes to a log file; 0: none does.
+  /// All references, and what `writing` and `stacks` refer to, must outlive the service. `writer`
+  /// says which process still writes to a log file; 0: none does.
   Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch& watch,
           std::function<int(const std::string&)> writer, Stacks stacks);
 
@@ -48,8 +49,8 @@ class Service {
   async::Task<StatusOr<wire::Message>> ReadLogs(std::uint64_t asker, wire::ReadLogs request);
   /// What there is of those in these places; whether that is worth an answer.
   StatusOr<bool> Collect(const wire::ReadLogs& request, const std::vector<std::string>& files,
-                         const std::set<std::size_t>& places,
-                         wire::LogParts* parts, std::string* text) const;
+                         const std::set<std::size_t>& places, wire::LogParts* parts,
+                         std::string* text) const;
   StatusOr<wire::Message> PutBlob(std::uint64_t asker, const wire::PutBlob& request,
                                   const std::string& chunk);
   wire::Message GetBlob(const wire::GetBlob& request);

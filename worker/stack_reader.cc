@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <boost/asio/steady_timer.hpp>
-
 #include <memory>
 #include <utility>
 

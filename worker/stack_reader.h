@@ -1,7 +1,7 @@
 // Stacks of this node's processes, read from outside by a child of the worker (troupe._stacks).
 //
-// View: one node; on the worker's loop. Read() suspends until the child has written all it found; four
-// at a time at most. Errors say where the child's own error is, or how long it was waited for.
+// View: one node; on the worker's loop. Read() suspends until the child has written all it found;
+// four at a time at most. Errors say where the child's own error is, or how long it was waited for.
 #pragma once
 
 #include <string>

@@ -22,7 +22,8 @@ namespace troupe::worker {
 namespace {
 
 constexpr int kControlFd = 3;
-constexpr std::uint64_t kSettleEvery = 15;  // a killed process may take its seconds to end, on a machine that has no memory left
+// a killed process may take its seconds to end, on a machine that has no memory left
+constexpr std::uint64_t kSettleEvery = 15;
 
 std::vector<std::string> Entries(const std::vector<wire::EnvVar>& variables) {
   std::vector<std::string> entries;
@@ -92,8 +93,10 @@ void Supervisor::Start(StartProcess effect, int tries) {
   }
   running.channel = *std::move(channel);
   const Zygotes::Choice choice =
-      tries < kTriesMax ? zygotes_.Choose(running.plan)
-                        : Zygotes::Choice{nullptr, "in fresh interpreters: zygotes ended before they had forked them"};
+      tries < kTriesMax
+          ? zygotes_.Choose(running.plan)
+          : Zygotes::Choice{nullptr,
+                            "in fresh interpreters: zygotes ended before they had forked them"};
   running.from = choice.from;
   if (choice.zygote == nullptr) {
     Execute(running, std::move(order));
@@ -154,7 +157,8 @@ void Supervisor::OnForked(ProcessId id, int pid, UniqueFd pidfd) {
   if (found == running_.end()) return;
   found->second.pid = pid;
   found->second.pidfd = std::move(pidfd);
-  if (!found->second.forked) found->second.plan.begin = wire::Message();  // it may be large, and has been sent
+  // it may be large, and has been sent
+  if (!found->second.forked) found->second.plan.begin = wire::Message();
   by_pid_[pid] = id;
   events_.forked(id, pid, found->second.from);
 }
@@ -162,8 +166,10 @@ void Supervisor::OnForked(ProcessId id, int pid, UniqueFd pidfd) {
 void Supervisor::OnMessage(ProcessId id, wire::Message message) {
   if (const auto found = running_.find(id); found != running_.end()) {
     Running& running = found->second;
-    if (!std::exchange(running.spoke, true)) running.plan.begin = wire::Message();  // what was kept for another start
-    const bool set_up = wire::Holds<wire::RankPrepared>(message.body) || wire::Holds<wire::ActorReady>(message.body);
+    // what was kept for another start
+    if (!std::exchange(running.spoke, true)) running.plan.begin = wire::Message();
+    const bool set_up = wire::Holds<wire::RankPrepared>(message.body) ||
+                        wire::Holds<wire::ActorReady>(message.body);
     if (set_up && !running.plan.zygote.IsDefault()) zygotes_.OnSetUp(running.plan.zygote);
   }
   events_.message(id, std::move(message));
@@ -225,7 +231,8 @@ std::vector<ProcessId> Supervisor::Sweep(const std::vector<ProcessId>& processes
     const auto found = running_.find(id);
     if (found == running_.end()) continue;
     // First whether it exits: what it had sent by then is in the channel.
-    if (found->second.pid != 0 && !found->second.exited && os::IsExiting(found->second.pid)) exiting.push_back(id);
+    if (found->second.pid != 0 && !found->second.exited && os::IsExiting(found->second.pid))
+      exiting.push_back(id);
     if (found->second.channel) found->second.channel->DrainNow();
   }
   return exiting;
@@ -244,7 +251,8 @@ void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
         {{"process", id.Short()}, {"reason", MessageOf(reason)}});
     Signal(id, SIGKILL);
   }
-  if (found->second.forked && !found->second.spoke) return;  // its exit says whether it is started again
+  // its exit says whether it is started again
+  if (found->second.forked && !found->second.spoke) return;
   if (std::exchange(found->second.drained, true)) return;
   events_.drained(id);
 }
@@ -261,7 +269,8 @@ void Supervisor::OnReaped(const os::Reaped& child) {
   if (known == by_pid_.end()) {
     if (tools_.erase(child.pid) > 0) return;
     // Of any of these it takes its kill, should it have been one for want of memory.
-    static_cast<void>(zygotes_.OnEnded(child.pid, [&] { return ExitText(Describe(child, stopping_)); }));
+    static_cast<void>(
+        zygotes_.OnEnded(child.pid, [&] { return ExitText(Describe(child, stopping_)); }));
     return;  // otherwise an orphan of some family
   }
   const ProcessId id = known->second;
@@ -332,8 +341,8 @@ void Supervisor::SweepOrphans() {
     const ProcessId family = FamilyOf(pid);
     const auto owner = running_.find(family);
     if (owner != running_.end() && !owner->second.exited) continue;  // its process still runs
-    // One that was forked, not executed, and left its session does not tell whose it is: it may be of
-    // any process that has ended, so none of them is gone before it.
+    // One that was forked, not executed, and left its session does not tell whose it is: it may be
+    // of any process that has ended, so none of them is gone before it.
     if (owner == running_.end()) strangers = true;
     alive.insert(family);
     static_cast<void>(os::SendSignal(*pidfd, SIGKILL));
@@ -372,7 +381,8 @@ void Supervisor::ScoreForMemory() {
     if (declared == 0 || running.pid == 0 || running.exited) continue;
     const int score = OomScoreOf(oom_score_, os::ResidentBytes(running.pid), declared);
     if (score == running.oom_score) continue;
-    if (running.oom_score != 0 || score != OomScoreOf(oom_score_, 0, 0)) os::SetOomScore(running.pid, score);
+    if (running.oom_score != 0 || score != OomScoreOf(oom_score_, 0, 0))
+      os::SetOomScore(running.pid, score);
     running.oom_score = score;
   }
 }
@@ -380,7 +390,8 @@ void Supervisor::ScoreForMemory() {
 int Supervisor::Writer(const std::string& log_file) const {
   const auto found = std::find_if(running_.begin(), running_.end(), [&](const auto& each) {
     const LogPlace& place = each.second.plan.log;
-    return !each.second.exited && (LogFile(place, false) == log_file || LogFile(place, true) == log_file);
+    return !each.second.exited &&
+           (LogFile(place, false) == log_file || LogFile(place, true) == log_file);
   });
   if (found == running_.end()) return 0;
   return std::max(found->second.pid, 1);  // it may not have one yet

@@ -2,8 +2,9 @@
 //
 // View: one node; on the worker's loop. It decides nothing: it performs StartProcess, ToProcess and
 // SignalProcess, and reports what happened through Events (WorkerCore's inputs). For each process:
-// forked or failed; messages (where its zygote ended before it had its request: forked anew before any); exited and drained; gone, when no descendant of it is left. All of them are
-// children of this process, those that a zygote forked too. Descendants that outlive their process become
+// forked or failed; messages (where its zygote ended before it had its request: forked anew before
+// any); exited and drained; gone, when no descendant of it is left. All of them are children of
+// this process, those that a zygote forked too. Descendants that outlive their process become
 // children of this one as well (a subreaper) and are killed.
 #pragma once
 
@@ -34,7 +35,8 @@ class Supervisor {
     std::function<void(bool ready, const std::string& python_version)> zygote;
     /// News of the zygotes that ZygoteOptions::ahead asks for, for people.
     std::function<void(const std::vector<std::string>& each)> ahead;
-    std::function<void(ProcessId, int pid, const std::string& from)> forked;  // `from` what, for people; "": the node's own zygote
+    // `from` what, for people; "": the node's own zygote
+    std::function<void(ProcessId, int pid, const std::string& from)> forked;
     std::function<void(ProcessId, const std::string& error)> failed;
     std::function<void(ProcessId, wire::Message)> message;
     std::function<void(ProcessId, ExitInfo)> exited;
@@ -52,24 +54,26 @@ class Supervisor {
   void Send(ProcessId id, const wire::Message& message);
   void SendFrame(ProcessId id, std::string frame);
   void Signal(ProcessId id, int signal);
-  /// Hands over all that these processes' channels hold now. Those that have begun to exit and have not been reported.
+  /// Hands over all that these processes' channels hold now. Those that have begun to exit and have
+  /// not been reported.
   std::vector<ProcessId> Sweep(const std::vector<ProcessId>& processes);
   /// The last lines of a process's stderr.
   std::string LogTail(ProcessId id) const;
-  /// What says that the kernel has lately killed some process here for want of memory, of whose end nothing else was told; or "".
+  /// What says that the kernel has lately killed some process here for want of memory, of whose end
+  /// nothing else was told; or "".
   std::string KilledForMemory() const;
   /// SIGCHLD: reaps, and looks for orphans.
   void OnChildren();
-  /// To be called every second or so: halves logs over their cap, writes off kills for want of memory that were nobody's
-  /// here, and has the kernel take first what uses more than its memory=.
+  /// To be called every second or so: halves logs over their cap, writes off kills for want of
+  /// memory that were nobody's here, and has the kernel take first what uses more than its memory=.
   void Tidy();
   /// Executes `python ARGUMENTS...` in the workers' own environment, its output on `out`; it is no
   /// process of anybody's, may end when it likes, and ends with this worker.
   StatusOr<os::Spawned> StartTool(std::vector<std::string> arguments, int out);
   /// Kills the zygotes and what is left of all families.
   void Stop();
-  /// After Stop, blocking: until no descendant is left, or for `limit`; whoever ended the node finds none
-  /// of them.
+  /// After Stop, blocking: until no descendant is left, or for `limit`; whoever ended the node
+  /// finds none of them.
   void AwaitEnd(os::SignalFd& signals, Duration limit);
 
   /// The process that still writes to this log file; 0: none does.
@@ -84,7 +88,8 @@ class Supervisor {
     UniqueFd pidfd;
     bool killed = false;  // by us: no question of memory then
     int oom_score = 0;    // the last that it was given here; 0: none
-    int tries = 0;        // how often a zygote's child was to become it and was never given its request
+    // how often a zygote's child was to become it and was never given its request
+    int tries = 0;
     bool forked = false;  // by a zygote
     std::string from;     // for people; "": the node's own
     bool spoke = false;   // something came on its channel

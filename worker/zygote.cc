@@ -46,21 +46,26 @@ void Zygote::Start() {
     setsockopt(end, SOL_SOCKET, SO_SNDBUF, &kSocketBytes, sizeof kSocketBytes);
     setsockopt(end, SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
   }
-  const UniqueFd log(open(options_.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const UniqueFd log(
+      open(options_.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   os::SpawnOptions spawn;
   spawn.argv = {options_.python, "-m", "troupe._process.zygote", "--fd", std::to_string(kChildFd)};
-  for (const std::string& module : options_.preimport) spawn.argv.insert(spawn.argv.end(), {"--module", module});
-  for (const std::string& path : options_.import_path) spawn.argv.insert(spawn.argv.end(), {"--path", path});
+  for (const std::string& module : options_.preimport)
+    spawn.argv.insert(spawn.argv.end(), {"--module", module});
+  for (const std::string& path : options_.import_path)
+    spawn.argv.insert(spawn.argv.end(), {"--path", path});
   if (!options_.working_directory.empty()) {
     spawn.argv.insert(spawn.argv.end(), {"--directory", options_.working_directory});
   }
   if (!options_.setup.empty()) spawn.argv.insert(spawn.argv.end(), {"--setup", options_.setup});
   spawn.environment = options_.environment;
-  for (const char* variable : {"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1"}) {
+  for (const char* variable :
+       {"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1"}) {
     spawn.environment.push_back(variable);
   }
-  spawn.descriptors = {{null.get(), 0}, {log.get(), 1}, {log.get(), 2}, {child_end.get(), kChildFd}};
+  spawn.descriptors = {
+      {null.get(), 0}, {log.get(), 1}, {log.get(), 2}, {child_end.get(), kChildFd}};
   spawn.new_session = true;
   spawn.death_signal = SIGKILL;
   StatusOr<os::Spawned> child = os::Spawn(spawn);
@@ -89,8 +94,8 @@ void Zygote::SendWaiting() {
     if (!frame.ok()) {
       problem = MessageOf(frame.status());
     } else if (frame->size() > kRequestBytesMax) {
-      problem = "its environment and paths are " + std::to_string(frame->size() >> 10) +
-                " KiB; " + std::to_string(kRequestBytesMax >> 10) + " KiB is the limit";
+      problem = "its environment and paths are " + std::to_string(frame->size() >> 10) + " KiB; " +
+                std::to_string(kRequestBytesMax >> 10) + " KiB is the limit";
     } else {
       const Status sent = net::SendFds(socket_.get(), *frame,
                                        {order.control.get(), order.out.get(), order.err.get()});
@@ -112,9 +117,9 @@ void Zygote::SendWaiting() {
 }
 
 std::optional<ForkOrder> Zygote::Withdraw(ProcessId process) {
-  const auto found =
-      std::find_if(waiting_.begin(), waiting_.end(),
-                   [&](const ForkOrder& order) { return order.request.process == process; });
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const ForkOrder& order) {
+    return order.request.process == process;
+  });
   if (found == waiting_.end()) return std::nullopt;
   ForkOrder order = std::move(*found);
   waiting_.erase(found);
@@ -156,8 +161,10 @@ void Zygote::Take(const wire::Message& message, std::vector<UniqueFd> fds) {
     ready_ = ready->usable;
     unusable_ = !ready->usable;
     Log(unusable_ ? LogLevel::kWarning : LogLevel::kInfo, "zygote ready",
-        {{"pid", ready->pid}, {"import_ms", std::uint64_t{ready->import_ms}},
-         {"threads", std::uint64_t{ready->threads}}, {"problem", ready->reason}});
+        {{"pid", ready->pid},
+         {"import_ms", std::uint64_t{ready->import_ms}},
+         {"threads", std::uint64_t{ready->threads}},
+         {"problem", ready->reason}});
     events_.ready(*ready);
     if (unusable_) events_.given_up(ready->reason);
     SendWaiting();

@@ -1,10 +1,11 @@
 // A zygote of this node: an interpreter that forks ranks and actors on demand.
 //
-// View: one process; on the worker's loop. What it forks are children of this process, announced before
-// they are, with a pidfd: until one is given to a request it is parked, and ends with its zygote; from
-// then on it is nobody's but its own. The zygote is started at once, again when it dies, and given up
-// after some deaths in a row before it was ready: everything is executed instead. Fork requests wait
-// until it is ready; one that it had not answered when it died goes to the next one, once, and is executed then.
+// View: one process; on the worker's loop. What it forks are children of this process, announced
+// before they are, with a pidfd: until one is given to a request it is parked, and ends with its
+// zygote; from then on it is nobody's but its own. The zygote is started at once, again when it
+// dies, and given up after some deaths in a row before it was ready: everything is executed
+// instead. Fork requests wait until it is ready; one that it had not answered when it died goes to
+// the next one, once, and is executed then.
 #pragma once
 
 #include <deque>
@@ -28,20 +29,24 @@ struct ZygoteOptions {
   std::string python;
   std::string log_path;
   std::vector<std::string> environment;
-  std::vector<std::string> preimport;    // modules beside what every process needs; one that fails makes it unusable
+  // modules beside what every process needs; one that fails makes it unusable
+  std::vector<std::string> preimport;
   std::vector<std::string> import_path;  // where they are found
   std::string working_directory;
   std::string setup;  // see RuntimeEnvironment; "": nothing
-  std::vector<std::vector<std::string>> ahead;  // lists of modules, each with a zygote before anybody asks (`zygotes.h`)
+  // lists of modules, each with a zygote before anybody asks (`zygotes.h`)
+  std::vector<std::vector<std::string>> ahead;
 };
 
-/// The exit code of a child that its zygote ended before, or failed at, giving its request: no user's code has run in it
-/// (`_process/prefork.py` has the same).
+/// The exit code of a child that its zygote ended before, or failed at, giving its request: no
+/// user's code has run in it (`_process/prefork.py` has the same).
 inline constexpr int kNeverGivenCode = 79;
-/// How often zygotes are asked for one process: what it may meet is the end of one that somebody killed.
+/// How often zygotes are asked for one process: what it may meet is the end of one that somebody
+/// killed.
 inline constexpr int kTriesMax = 2;
 
-/// A request with the descriptors that go along; kept until it is answered, for it may have to be asked again.
+/// A request with the descriptors that go along; kept until it is answered, for it may have to be
+/// asked again.
 struct ForkOrder {
   wire::ForkRequest request;
   UniqueFd control;
@@ -56,7 +61,8 @@ class Zygote {
     std::function<void(const wire::ZygoteReady&)> ready;  // also when it is not usable
     std::function<void(ProcessId, int pid, UniqueFd pidfd)> forked;
     std::function<void(ProcessId, const std::string& error)> refused;
-    std::function<void(ProcessId)> unanswered;  // by kTriesMax zygotes, each of which ended: it is to be executed
+    // by kTriesMax zygotes, each of which ended: it is to be executed
+    std::function<void(ProcessId)> unanswered;
     std::function<void(const std::string& why)> given_up;  // unusable() has just become true
   };
 
@@ -71,8 +77,8 @@ class Zygote {
   /// All that still wait.
   std::vector<ForkOrder> WithdrawAll();
 
-  /// Takes in what it has said by now. Whoever reaps or lists this process's children calls this next: each of them that a
-  /// zygote forked has been announced then.
+  /// Takes in what it has said by now. Whoever reaps or lists this process's children calls this
+  /// next: each of them that a zygote forked has been announced then.
   void Drain();
   /// The zygote was reaped by whoever reaps this process's children; `how` it ended.
   void OnEnded(const std::string& how);
@@ -108,11 +114,11 @@ class Zygote {
   bool ready_ = false;
   bool unusable_ = false;
   bool stopped_ = false;
-  bool blocked_ = false;   // the socket is full
+  bool blocked_ = false;  // the socket is full
   int failures_ = 0;
   std::deque<ForkOrder> waiting_;
-  std::deque<ForkOrder> sent_;        // not answered yet
-  std::map<int, UniqueFd> parked_;    // children that no request has been given to yet
+  std::deque<ForkOrder> sent_;      // not answered yet
+  std::map<int, UniqueFd> parked_;  // children that no request has been given to yet
 };
 
 }  // namespace troupe::worker

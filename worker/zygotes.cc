@@ -10,14 +10,19 @@ namespace troupe::worker {
 namespace {
 
 constexpr char kParkedVariable[] = "TROUPE_PARKED_PROCESSES";
-constexpr char kParkedOfKeyed[] = "2";  // that keyed zygotes keep forked ahead: there may be four of them, with large libraries
+// that keyed zygotes keep forked ahead: there may be four of them, with large libraries
+constexpr char kParkedOfKeyed[] = "2";
 
 constexpr std::string_view kFresh = "in fresh interpreters";
 constexpr char kBeingMade[] = "its zygote is being made";
 
-std::string Seconds(std::uint64_t ms) { return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100) + " s"; }
+std::string Seconds(std::uint64_t ms) {
+  return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100) + " s";
+}
 
-bool Sets(const std::string& entry, const std::string& name) { return entry.rfind(name + "=", 0) == 0; }
+bool Sets(const std::string& entry, const std::string& name) {
+  return entry.rfind(name + "=", 0) == 0;
+}
 
 }  // namespace
 
@@ -37,7 +42,9 @@ Zygote::Events Zygotes::SharedEvents() {
 
 Zygote::Events Zygotes::OwnEvents() {
   Zygote::Events events = SharedEvents();
-  events.forked = [this](ProcessId id, int pid, UniqueFd pidfd) { events_.forked(id, pid, std::move(pidfd), ""); };
+  events.forked = [this](ProcessId id, int pid, UniqueFd pidfd) {
+    events_.forked(id, pid, std::move(pidfd), "");
+  };
   events.ready = [this](const wire::ZygoteReady& ready) {
     events_.ready(ready.usable, ready.python_version);
     if (ready.usable) StartAhead();
@@ -52,7 +59,9 @@ Zygote::Events Zygotes::OwnEvents() {
 
 Zygote::Events Zygotes::KeyedEvents(const std::string& key) {
   Zygote::Events events = SharedEvents();
-  events.forked = [this, key](ProcessId id, int pid, UniqueFd pidfd) { OnKeyedForked(key, id, pid, std::move(pidfd)); };
+  events.forked = [this, key](ProcessId id, int pid, UniqueFd pidfd) {
+    OnKeyedForked(key, id, pid, std::move(pidfd));
+  };
   events.ready = [this, key](const wire::ZygoteReady& ready) { OnKeyedReady(key, ready); };
   events.given_up = [this, key](const std::string& why) { OnKeyedGivenUp(key, why); };
   return events;
@@ -72,14 +81,16 @@ void Zygotes::OnKeyedForked(const std::string& key, ProcessId id, int pid, Uniqu
   if (const auto found = keyed_.find(key); found != keyed_.end()) {
     Keyed& keyed = found->second;
     const bool made_for_it = keyed.waited.erase(id) > 0;
-    from = made_for_it ? "forked from a new zygote with " + keyed.what + ", " + keyed.imports : "forked from a zygote with " + keyed.what;
+    from = made_for_it ? "forked from a new zygote with " + keyed.what + ", " + keyed.imports
+                       : "forked from a zygote with " + keyed.what;
   }
   events_.forked(id, pid, std::move(pidfd), from);
 }
 
 void Zygotes::OnKeyedGivenUp(const std::string& key, const std::string& why) {
   Keyed& keyed = keyed_.at(key);
-  Log(LogLevel::kWarning, "no zygote of this kind: its processes are executed instead", {{"of", keyed.what}, {"reason", why}});
+  Log(LogLevel::kWarning, "no zygote of this kind: its processes are executed instead",
+      {{"of", keyed.what}, {"reason", why}});
   table_.OnReady(key, why.empty() ? "it cannot be used" : why, keyed.later);
   keyed.waited.clear();
   SayAhead(key, "no zygote with it: " + why);
@@ -118,15 +129,18 @@ void Zygotes::SayAhead(const std::string& key, const std::string& how) {
 
 Zygotes::Choice Zygotes::Choose(const StartProcess& plan) {
   const bool keyed = !plan.zygote.IsDefault();
-  // Requirements in a process of their own: one that has loaded nothing yet, or a zygote that has loaded all from them.
+  // Requirements in a process of their own: one that has loaded nothing yet, or a zygote that has
+  // loaded all from them.
   if (plan.fresh_interpreter && plan.zygote.setup.empty()) return {nullptr, std::string(kFresh)};
   if (keyed) return ChooseKeyed(plan);
   if (own_->unusable()) return {nullptr, std::string(kFresh) + ": the node has no zygote"};
-  if (plan.may_exec && !own_->is_ready()) return {nullptr, std::string(kFresh) + ": the node's zygote is not ready"};
+  if (plan.may_exec && !own_->is_ready())
+    return {nullptr, std::string(kFresh) + ": the node's zygote is not ready"};
   return {own_.get(), ""};
 }
 
-ZygoteTable::Choice Zygotes::MakeChoice(const ZygoteKey& key, const std::vector<std::string>& waited_for) {
+ZygoteTable::Choice Zygotes::MakeChoice(const ZygoteKey& key,
+                                        const std::vector<std::string>& waited_for) {
   ZygoteTable::Choice choice = table_.Choose(key, waited_for);
   if (!choice.end.empty()) EndKeyed(choice.end);
   if (choice.start) StartKeyed(key);
@@ -145,19 +159,23 @@ Zygotes::Choice Zygotes::ChooseKeyed(const StartProcess& plan) {
     return {found->second.zygote.get(), ""};
   }
   const std::string what = plan.zygote.Describe();
-  return {nullptr, std::string(kFresh) + (choice.problem.empty() ? " for " + what : ": no zygote with " + what + ": " + choice.problem)};
+  return {nullptr, std::string(kFresh) + (choice.problem.empty() ? " for " + what
+                                                                 : ": no zygote with " + what +
+                                                                       ": " + choice.problem)};
 }
 
 void Zygotes::StartKeyed(const ZygoteKey& key) {
   ZygoteOptions options = options_;
   for (const wire::EnvVar& each : key.variables) {
     const auto same = [&](const std::string& entry) { return Sets(entry, each.name); };
-    options.environment.erase(std::remove_if(options.environment.begin(), options.environment.end(), same),
-                              options.environment.end());
+    options.environment.erase(
+        std::remove_if(options.environment.begin(), options.environment.end(), same),
+        options.environment.end());
     options.environment.push_back(each.name + "=" + each.value);
   }
-  const bool said = std::any_of(options.environment.begin(), options.environment.end(),
-                                [&](const std::string& entry) { return Sets(entry, kParkedVariable); });
+  const bool said =
+      std::any_of(options.environment.begin(), options.environment.end(),
+                  [&](const std::string& entry) { return Sets(entry, kParkedVariable); });
   if (!said) options.environment.push_back(std::string(kParkedVariable) + "=" + kParkedOfKeyed);
   options.preimport = key.preimport;
   options.import_path = key.import_path;
@@ -181,7 +199,8 @@ void Zygotes::EndKeyed(const std::string& key) {
   zygote->Stop();
   const int pid = zygote->pid();
   if (pid != 0) ending_.emplace(pid, std::move(zygote));
-  if (used) SayAhead(key, "its zygote has ended, for others were used since; the next use makes it anew");
+  if (used)
+    SayAhead(key, "its zygote has ended, for others were used since; the next use makes it anew");
 }
 
 std::vector<Zygote*> Zygotes::All() const {
@@ -194,7 +213,8 @@ std::vector<Zygote*> Zygotes::All() const {
 bool Zygotes::Withdraw(ProcessId process) {
   for (auto& [key, keyed] : keyed_) keyed.waited.erase(process);
   const std::vector<Zygote*> all = All();
-  return std::any_of(all.begin(), all.end(), [&](Zygote* each) { return each->Withdraw(process).has_value(); });
+  return std::any_of(all.begin(), all.end(),
+                     [&](Zygote* each) { return each->Withdraw(process).has_value(); });
 }
 
 void Zygotes::Drain() {
@@ -203,7 +223,9 @@ void Zygotes::Drain() {
 
 bool Zygotes::Has(int pid) const {
   const std::vector<Zygote*> all = All();
-  return std::any_of(all.begin(), all.end(), [pid](const Zygote* each) { return each->pid() == pid || each->IsParked(pid); });
+  return std::any_of(all.begin(), all.end(), [pid](const Zygote* each) {
+    return each->pid() == pid || each->IsParked(pid);
+  });
 }
 
 bool Zygotes::OnEnded(int pid, const std::function<std::string()>& how) {

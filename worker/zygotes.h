@@ -1,7 +1,8 @@
 // The zygotes of this node: its own, and those keyed by what processes want to have been loaded.
 //
-// View: one node; on the worker's loop. Which there are, `core/zygote_table.h` decides; this starts and ends them, and knows each of
-// their processes from its start until it is reaped: those of zygotes that were ended too.
+// View: one node; on the worker's loop. Which there are, `core/zygote_table.h` decides; this starts
+// and ends them, and knows each of their processes from its start until it is reaped: those of
+// zygotes that were ended too.
 #pragma once
 
 #include <functional>
@@ -22,12 +23,15 @@ namespace troupe::worker {
 class Zygotes {
  public:
   struct Events {
-    std::function<void(bool ready, const std::string& python_version)> ready;  // the node's own; also when it is not usable
-    std::function<void(const std::vector<std::string>& each)> ahead;  // news of those that ZygoteOptions::ahead asks for, for people
+    // the node's own; also when it is not usable
+    std::function<void(bool ready, const std::string& python_version)> ready;
+    // news of those that ZygoteOptions::ahead asks for, for people
+    std::function<void(const std::vector<std::string>& each)> ahead;
     std::function<void(ProcessId, int pid, UniqueFd pidfd, const std::string& from)> forked;
     std::function<void(ProcessId, const std::string& error)> refused;
-    std::function<void(ProcessId)> unanswered;                // see Zygote: it is to be executed
-    std::function<void(std::vector<ForkOrder>)> given_up;     // these waited for one that cannot be used: they are to be started anew
+    std::function<void(ProcessId)> unanswered;  // see Zygote: it is to be executed
+    // these waited for one that cannot be used: they are to be started anew
+    std::function<void(std::vector<ForkOrder>)> given_up;
   };
 
   /// What a process is started from.
@@ -41,9 +45,11 @@ class Zygotes {
 
   /// Starts the node's own, and once that is ready those that are asked for ahead.
   void Start() { own_->Start(); }
-  /// Starts a zygote for this process if need be. For people, a process that is forked from the node's own says "" of it.
+  /// Starts a zygote for this process if need be. For people, a process that is forked from the
+  /// node's own says "" of it.
   Choice Choose(const StartProcess& plan);
-  /// A process of this key has entered its environment, for which it may have fetched something to this host.
+  /// A process of this key has entered its environment, for which it may have fetched something to
+  /// this host.
   void OnSetUp(const ZygoteKey& key) { table_.OnSetUp(key.Text()); }
   /// Takes a request back that still waits. False: it was sent already or is not known.
   bool Withdraw(ProcessId process);
@@ -52,7 +58,8 @@ class Zygotes {
   void Drain();
   /// Whether it is a zygote, or parked by one.
   bool Has(int pid) const;
-  /// This child was reaped, which ended as `how` says. False: it was neither a zygote nor parked by one.
+  /// This child was reaped, which ended as `how` says. False: it was neither a zygote nor parked by
+  /// one.
   bool OnEnded(int pid, const std::function<std::string()>& how);
   /// Ends those that cannot be used.
   void Tidy();
@@ -62,10 +69,10 @@ class Zygotes {
  private:
   struct Keyed {
     std::unique_ptr<Zygote> zygote;
-    std::string what;                       // for people
-    std::string imports;                    // how long they took, for people
-    std::set<ProcessId> waited;             // for it to be made
-    bool later = false;                     // see ZygoteReady
+    std::string what;            // for people
+    std::string imports;         // how long they took, for people
+    std::set<ProcessId> waited;  // for it to be made
+    bool later = false;          // see ZygoteReady
   };
   struct Ahead {
     ZygoteKey key;

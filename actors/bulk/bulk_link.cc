@@ -11,7 +11,8 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kBulkReadBytes = 256u << 10;
-constexpr std::size_t kBytesPerTurn = 1u << 20;  // of one link, either way, before others have theirs
+// of one link, either way, before others have theirs
+constexpr std::size_t kBytesPerTurn = 1u << 20;
 
 char* Scratch() {
   static thread_local const std::unique_ptr<char[]> scratch(new char[kBulkReadBytes]);
@@ -25,9 +26,10 @@ BulkLink::BulkLink(ObjectStore& store)
         BeginPull(name, /*of_ref=*/true, std::move(done), Now());
       }) {}
 
-// ---- what is given, what is pulled -------------------------------------------------------------------
+// ---- what is given, what is pulled ------------------------------------------------------------
 
-void BulkLink::GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside) {
+void BulkLink::GiveResult(const store::ObjectId& id, Handles handles,
+                          std::vector<store::ObjectId> inside) {
   exchange_.GiveResult(id, std::move(inside));
   results_[id] = std::move(handles);
 }
@@ -46,7 +48,8 @@ void BulkLink::BeginPull(const store::ObjectId& id, bool of_ref, Done done, Inst
   pulling_.emplace(pull, Pulling{std::move(done), std::nullopt});
 }
 
-void BulkLink::TakeRefs(const std::vector<store::ObjectId>& names, RemoteRefs::Then then, Instant now) {
+void BulkLink::TakeRefs(const std::vector<store::ObjectId>& names, RemoteRefs::Then then,
+                        Instant now) {
   exchange_.BeginAwaiting(RefsNow(), now);
   refs_.Take(names, std::move(then));
 }
@@ -66,7 +69,8 @@ void BulkLink::FailPulls(const Status& why, bool refs) {
     if (exchange_.into() == pull) place_ = nullptr;
     EndPull(pull, why);
   }
-  if (refs) refs_.GiveUpAsked("the process that the ref came from does not answer: " + MessageOf(why));
+  if (refs)
+    refs_.GiveUpAsked("the process that the ref came from does not answer: " + MessageOf(why));
 }
 
 bool BulkLink::EndCalls(const Status& why, Instant now) {
@@ -83,7 +87,7 @@ void BulkLink::GiveUp(const Status& why) {
   Unlink(Now());
 }
 
-// ---- time --------------------------------------------------------------------------------------------
+// ---- time -------------------------------------------------------------------------------------
 
 bool BulkLink::Expire(Instant now) {
   if (exchange_.GiveUpDeserted(now)) {
@@ -91,14 +95,16 @@ bool BulkLink::Expire(Instant now) {
     EndRefs("there was no connection to it for 30 s: it ended, or its host cannot be reached");
   }
   if (!exchange_.Silent(RefsNow(), now)) return false;
-  FailPulls(MakeError(ErrorCode::kTimeout, linked() ? "nothing of it came for 30 s: the process that has it is stopped"
-                                                    : "there was no connection to the process that has it for 30 s"));
+  FailPulls(MakeError(ErrorCode::kTimeout,
+                      linked() ? "nothing of it came for 30 s: the process that has it is stopped"
+                               : "there was no connection to the process that has it for 30 s"));
   return linked();
 }
 
-// ---- the link ----------------------------------------------------------------------------------------
+// ---- the link ---------------------------------------------------------------------------------
 
-bool BulkLink::Link(CallStream stream, std::string_view came, const std::string& hello, Instant now) {
+bool BulkLink::Link(CallStream stream, std::string_view came, const std::string& hello,
+                    Instant now) {
   Unlink(now);
   stream_ = std::move(stream);
   exchange_.Linked(hello, now);
@@ -250,8 +256,9 @@ BulkLink::Went BulkLink::WriteSome(std::uint64_t round) {
              : stream_->HasUnsent()              ? Went::kWrites
                                                  : Went::kIdle;
     }
-    const std::string_view next = sent_ < out_.size() ? std::string_view(out_).substr(sent_)
-                                                      : giving_->bytes.substr(giving_->offset, giving_->left);
+    const std::string_view next = sent_ < out_.size()
+                                      ? std::string_view(out_).substr(sent_)
+                                      : giving_->bytes.substr(giving_->offset, giving_->left);
     const IoResult wrote = stream_->TryWrite(next.data(), next.size());
     if (wrote.outcome == IoOutcome::kWouldBlock) return Went::kWrites;
     if (wrote.outcome == IoOutcome::kEnded) {

@@ -83,7 +83,9 @@ class BulkLink {
   bool EndCalls(const Status& why, Instant now);
   bool Over() const { return exchange_.Over(RefsNow()); }
   /// The other end is gone.
-  void EndRefs(const std::string& why) { refs_.End(kOwnerDied, "the process that the ref came from is gone: " + why); }
+  void EndRefs(const std::string& why) {
+    refs_.End(kOwnerDied, "the process that the ref came from is gone: " + why);
+  }
   /// All of it is over.
   void GiveUp(const Status& why);
   std::optional<Instant> Deadline() const { return exchange_.Deadline(RefsNow()); }
@@ -124,10 +126,10 @@ class BulkLink {
 
   std::optional<CallStream> stream_;
   std::string why_;
-  std::string head_;  // of a frame that is not whole
+  std::string head_;       // of a frame that is not whole
   char* place_ = nullptr;  // of the bytes that come next; nullptr: nowhere
-  std::string out_;  // frames, the last one's bytes may be in giving_
-  std::size_t sent_ = 0;  // of out_
+  std::string out_;        // frames, the last one's bytes may be in giving_
+  std::size_t sent_ = 0;   // of out_
   std::optional<Giving> giving_;
 };
 

@@ -40,7 +40,8 @@ BulkMover* BulkMover::Current() {
   mover = the_mover.load(std::memory_order_acquire);
   if (usable(mover)) return mover;
   auto* made = new BulkMover;
-  if (made->epoll_.get() < 0 || !made->Watch(made->wake_.get(), kMoverWakeId, kReads, /*add=*/true)) {
+  if (made->epoll_.get() < 0 ||
+      !made->Watch(made->wake_.get(), kMoverWakeId, kReads, /*add=*/true)) {
     delete made;
     return nullptr;
   }
@@ -66,7 +67,9 @@ void BulkMover::Post(std::function<void()> work) {
 
 void BulkMover::StopCurrent() {
   BulkMover* const mover = the_mover.load(std::memory_order_acquire);
-  if (mover == nullptr || mover->generation_ != ForkGuard::generation() || !mover->thread_.joinable()) return;
+  if (mover == nullptr || mover->generation_ != ForkGuard::generation() ||
+      !mover->thread_.joinable())
+    return;
   mover->Post([mover] {
     const MutexLock lock(mover->mutex_);
     mover->stopping_ = true;
@@ -76,13 +79,15 @@ void BulkMover::StopCurrent() {
 
 bool BulkMover::RunPosted() {
   std::uint64_t ignored;
-  (void)!::read(wake_.get(), &ignored, sizeof ignored);  // before the look: who posts after it writes again
+  // before the look: who posts after it writes again
+  (void)!::read(wake_.get(), &ignored, sizeof ignored);
   std::vector<std::function<void()>> posted;
   {
     const MutexLock lock(mutex_);
     posted.swap(posted_);
   }
-  for (const std::function<void()>& work : posted) work();  // which may serve a link before the next one is done
+  // which may serve a link before the next one is done
+  for (const std::function<void()>& work : posted) work();
   ++round_;
   const MutexLock lock(mutex_);
   return !stopping_;
@@ -95,7 +100,7 @@ bool BulkMover::Watch(int fd, std::uint64_t id, std::uint32_t events, bool add) 
   return ::epoll_ctl(epoll_.get(), add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) == 0;
 }
 
-// ---- links at the actor's side -----------------------------------------------------------------------
+// ---- links at the actor's side ----------------------------------------------------------------
 
 void BulkMover::Admit(CallStream stream) {
   auto shared = std::make_shared<CallStream>(std::move(stream));
@@ -163,7 +168,7 @@ void BulkMover::Claim(const std::shared_ptr<BulkRoute>& road) {
   }
 }
 
-// ---- links at the caller's side ----------------------------------------------------------------------
+// ---- links at the caller's side ---------------------------------------------------------------
 
 void BulkMover::Dial(const std::shared_ptr<BulkRoute>& road, RedialPolicy::Step step) {
   road->dialling = true;
@@ -172,11 +177,12 @@ void BulkMover::Dial(const std::shared_ptr<BulkRoute>& road, RedialPolicy::Step 
   TlsLoop::Current().Spawn("dial for large values", Reach(this, road, std::move(way), step));
 }
 
-async::Task<void> BulkMover::Reach(BulkMover* mover, std::shared_ptr<BulkRoute> road, BulkRoute::Way way,
-                                     RedialPolicy::Step step) {
+async::Task<void> BulkMover::Reach(BulkMover* mover, std::shared_ptr<BulkRoute> road,
+                                   BulkRoute::Way way, RedialPolicy::Step step) {
   if (step.pause > Duration::zero()) co_await async::SleepFor(step.pause);
   std::function<bool()> wanted = [road] { return !road->over; };
-  auto dialling = DialActor(std::move(way.target), std::move(way.identity), step.limit, std::move(wanted));
+  auto dialling =
+      DialActor(std::move(way.target), std::move(way.identity), step.limit, std::move(wanted));
   StatusOr<CallStream> stream = co_await std::move(dialling);
   auto shared = std::make_shared<StatusOr<CallStream>>(std::move(stream));
   mover->Post([mover, road, shared] { mover->Reached(road, std::move(*shared)); });
@@ -205,17 +211,18 @@ void BulkMover::DialAgain(const std::shared_ptr<BulkRoute>& road, const std::str
   Dial(road, step);
 }
 
-// ---- roads -------------------------------------------------------------------------------------------
+// ---- roads ------------------------------------------------------------------------------------
 
-void BulkMover::Link(const std::shared_ptr<BulkRoute>& road, CallStream stream, const std::string& came,
-                       const std::string& hello) {
+void BulkMover::Link(const std::shared_ptr<BulkRoute>& road, CallStream stream,
+                     const std::string& came, const std::string& hello) {
   linked_.erase(road->id);
   more_.erase(road->id);
   road->id = next_id_++;
   road->watches_writes = false;
   const int fd = stream.fd();
   // A stranger was watched under another number.
-  const bool watched = Watch(fd, road->id, kReads, /*add=*/true) || Watch(fd, road->id, kReads, /*add=*/false);
+  const bool watched =
+      Watch(fd, road->id, kReads, /*add=*/true) || Watch(fd, road->id, kReads, /*add=*/false);
   linked_[road->id] = road;
   if (!road->end.Link(std::move(stream), came, hello, Now()) || !watched) return Lose(road);
   Serve(road);
@@ -239,7 +246,8 @@ void BulkMover::Serve(const std::shared_ptr<BulkRoute>& road) {
   if (went == BulkLink::Went::kMore) more_.insert(road->id);
   const bool writes = went == BulkLink::Went::kWrites;
   if (std::exchange(road->watches_writes, writes) != writes) {
-    Watch(road->end.fd(), road->id, kReads | (writes ? static_cast<std::uint32_t>(EPOLLOUT) : 0u), /*add=*/false);
+    Watch(road->end.fd(), road->id, kReads | (writes ? static_cast<std::uint32_t>(EPOLLOUT) : 0u),
+          /*add=*/false);
   }
   if (went == BulkLink::Went::kIdle) Settle(road);
 }
@@ -277,7 +285,7 @@ void BulkMover::Finish(const std::shared_ptr<BulkRoute>& road) {
   roads_.erase(keep);
 }
 
-// ---- the thread --------------------------------------------------------------------------------------
+// ---- the thread -------------------------------------------------------------------------------
 
 int BulkMover::NextTimeoutMs() {
   if (!more_.empty()) return 0;
@@ -360,7 +368,8 @@ void BulkMover::Run() {
   while (true) {
     const int count = ::epoll_wait(epoll_.get(), events, 64, NextTimeoutMs());
     if (count < 0 && errno != EINTR) return;
-    if (!RunPosted()) return;  // first: what an end may ask for now was said before it could hear of it
+    // first: what an end may ask for now was said before it could hear of it
+    if (!RunPosted()) return;
     for (int i = 0; i < count; ++i) OnEvent(events[i].data.u64, events[i].events);
     for (const std::uint64_t id : std::exchange(more_, {})) {
       const auto found = linked_.find(id);

@@ -1,15 +1,17 @@
-// The thread that moves the bytes of large values between the processes of different hosts, each call session
-// over a link of its own beside its call connection: small calls never wait behind them.
+// The thread that moves the bytes of large values between the processes of different hosts, each
+// call session over a link of its own beside its call connection: small calls never wait behind
+// them.
 //
-// A link is TLS like the call connection, to the same port and process, and says by ALPN what it is. Who calls
-// dials, when something is to go either way, and again when it is lost; the actor's CallDoor admits it. It
-// belongs to the session whose id it begins with (128 random bits that the two ends alone know) and to nobody
-// who shows another certificate than who began that session. Links whose session is not claimed yet (the
-// actor is busy) wait, kWaitingMax of them; nothing beyond their hello is looked at.
+// A link is TLS like the call connection, to the same port and process, and says by ALPN what it
+// is. Who calls dials, when something is to go either way, and again when it is lost; the actor's
+// CallDoor admits it. It belongs to the session whose id it begins with (128 random bits that the
+// two ends alone know) and to nobody who shows another certificate than who began that session.
+// Links whose session is not claimed yet (the actor is busy) wait, kWaitingMax of them; nothing
+// beyond their hello is looked at.
 //
-// One per process, made at its first use, never destroyed; a forked child gets another one, and what it
-// inherited is inert. Other threads say what is to be done by BulkSession (bulk_session.h); all else here is the
-// thread's own. No lock is held while bytes are copied, encrypted or sent.
+// One per process, made at its first use, never destroyed; a forked child gets another one, and
+// what it inherited is inert. Other threads say what is to be done by BulkSession (bulk_session.h);
+// all else here is the thread's own. No lock is held while bytes are copied, encrypted or sent.
 #pragma once
 
 #include <atomic>
@@ -24,10 +26,10 @@
 #include <vector>
 
 #include "actors/bulk/bulk_link.h"
+#include "actors/core/session/redial_policy.h"
 #include "actors/net/call_stream.h"
 #include "actors/net/call_tls.h"
 #include "actors/net/fork_guard.h"
-#include "actors/core/session/redial_policy.h"
 #include "runtime/async/task.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/mutex.h"
@@ -43,7 +45,8 @@ struct BulkRoute {
     IdentitySource identity;
   };
   using Then = std::function<void(StatusOr<store::ObjectId>)>;
-  BulkRoute(ObjectStore& store, Duration grace) : end(store), redial(grace, /*once=*/false), limit(grace) {}
+  BulkRoute(ObjectStore& store, Duration grace)
+      : end(store), redial(grace, /*once=*/false), limit(grace) {}
 
   BulkLink end;
   SessionId session;     // nil: not begun yet
@@ -56,7 +59,7 @@ struct BulkRoute {
   std::atomic<bool> over{false};
   std::uint64_t id = 0;  // of its link in the epoll set; 0: none
   bool watches_writes = false;
-  std::map<store::ObjectId, store::ObjectId> copies;           // pulled, and maybe here still
+  std::map<store::ObjectId, store::ObjectId> copies;  // pulled, and maybe here still
   std::map<store::ObjectId, std::vector<Then>> copying;
 };
 
@@ -70,8 +73,8 @@ class BulkMover {
   void Post(std::function<void()> work);
   /// A link that was established at this process's door. Any thread.
   void Admit(CallStream stream);
-  /// Before this process ends: until all results that others are to get were taken, or nothing went to them for
-  /// `quiet`, or `most` passed since the call. Any thread but its own.
+  /// Before this process ends: until all results that others are to get were taken, or nothing went
+  /// to them for `quiet`, or `most` passed since the call. Any thread but its own.
   static void AwaitTaken(Duration quiet, Duration most);
   /// Ends the thread of this process's, if there is one: before the libraries it uses go away.
   static void StopCurrent();
@@ -106,8 +109,8 @@ class BulkMover {
   void DialAgain(const std::shared_ptr<BulkRoute>& road, const std::string& why);
   void Finish(const std::shared_ptr<BulkRoute>& road);
   void Dial(const std::shared_ptr<BulkRoute>& road, RedialPolicy::Step step);
-  static async::Task<void> Reach(BulkMover* mover, std::shared_ptr<BulkRoute> road, BulkRoute::Way way,
-                                 RedialPolicy::Step step);
+  static async::Task<void> Reach(BulkMover* mover, std::shared_ptr<BulkRoute> road,
+                                 BulkRoute::Way way, RedialPolicy::Step step);
   void Reached(const std::shared_ptr<BulkRoute>& road, StatusOr<CallStream> stream);
   bool Watch(int fd, std::uint64_t id, std::uint32_t events, bool add);
   int NextTimeoutMs();

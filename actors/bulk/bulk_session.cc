@@ -16,7 +16,8 @@ constexpr std::size_t kCopiesSwept = 64;
 /// What references of a road's other end ask of it. The road may have ended meanwhile.
 class BulkRouteSource : public RemoteSource {
  public:
-  BulkRouteSource(BulkMover& mover, std::weak_ptr<BulkRoute> road) : mover_(mover), road_(std::move(road)) {}
+  BulkRouteSource(BulkMover& mover, std::weak_ptr<BulkRoute> road)
+      : mover_(mover), road_(std::move(road)) {}
   void Want(const store::ObjectId& name, std::uint64_t number) override {
     Do([name, number](BulkRoute& road) { road.end.refs().Want(name, number); });
   }
@@ -81,12 +82,15 @@ void StartCopy(BulkRoute& road, const store::ObjectId& id, BulkRoute::Then then)
   asked.push_back(std::move(then));
   if (asked.size() > 1) return;
   // The end is the road's own: what it calls back does not outlive it.
-  road.end.Pull(id, [&road, id](StatusOr<store::Writing> writing) { Copied(road, id, std::move(writing)); }, Now());
+  road.end.Pull(
+      id, [&road, id](StatusOr<store::Writing> writing) { Copied(road, id, std::move(writing)); },
+      Now());
 }
 
 }  // namespace
 
-std::shared_ptr<BulkSession> BulkSession::New(Duration grace, const SessionId& session, std::string identity) {
+std::shared_ptr<BulkSession> BulkSession::New(Duration grace, const SessionId& session,
+                                              std::string identity) {
   BulkMover* const mover = BulkMover::Current();
   ObjectStore* const store = ObjectStore::Current();
   if (mover == nullptr || store == nullptr) return nullptr;
@@ -98,11 +102,14 @@ std::shared_ptr<BulkSession> BulkSession::New(Duration grace, const SessionId& s
   return std::shared_ptr<BulkSession>(new BulkSession(*mover, std::move(road)));
 }
 
-std::shared_ptr<BulkSession> BulkSession::Caller(Duration grace) { return New(grace, SessionId(), std::string()); }
+std::shared_ptr<BulkSession> BulkSession::Caller(Duration grace) {
+  return New(grace, SessionId(), std::string());
+}
 
 std::shared_ptr<BulkSession> BulkSession::Actor(const SessionId& session, std::string identity) {
   const std::shared_ptr<BulkSession> made = New(Duration::zero(), session, std::move(identity));
-  if (made != nullptr) made->mover_.Post([&mover = made->mover_, road = made->road_] { mover.Claim(road); });
+  if (made != nullptr)
+    made->mover_.Post([&mover = made->mover_, road = made->road_] { mover.Claim(road); });
   return made;
 }
 
@@ -132,7 +139,9 @@ void BulkSession::Attached(bool attached) {
 
 void BulkSession::End(const std::string& why) {
   if (mover_.generation() != ForkGuard::generation() || road_->over) return;
-  mover_.Post([&mover = mover_, road = road_, why] { mover.End(road, MakeError(ErrorCode::kConnection, why)); });
+  mover_.Post([&mover = mover_, road = road_, why] {
+    mover.End(road, MakeError(ErrorCode::kConnection, why));
+  });
 }
 
 void BulkSession::Dead(const std::string& why) {
@@ -158,7 +167,8 @@ void BulkSession::TakeBack(std::vector<store::ObjectId> ids) {
   });
 }
 
-void BulkSession::GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside) {
+void BulkSession::GiveResult(const store::ObjectId& id, Handles handles,
+                             std::vector<store::ObjectId> inside) {
   // What is posted is copied, a handle is not.
   auto shared = std::make_shared<Handles>(std::move(handles));
   Do([id, shared, inside = std::move(inside)](BulkRoute& road) {
@@ -171,13 +181,18 @@ void BulkSession::WithdrawResult(const store::ObjectId& id) {
 }
 
 void BulkSession::Copy(const store::ObjectId& id, BulkRoute::Then then) {
-  Do([id, then = std::move(then)](BulkRoute& road) mutable { StartCopy(road, id, std::move(then)); });
+  Do([id, then = std::move(then)](BulkRoute& road) mutable {
+    StartCopy(road, id, std::move(then));
+  });
 }
 
-void BulkSession::TakeRefs(std::vector<store::ObjectId> names, std::function<void(std::shared_ptr<Handles>)> then) {
+void BulkSession::TakeRefs(std::vector<store::ObjectId> names,
+                           std::function<void(std::shared_ptr<Handles>)> then) {
   Do([names = std::move(names), then = std::move(then)](BulkRoute& road) {
     if (road.over) return then(std::make_shared<Handles>());
-    road.end.TakeRefs(names, [then](Handles handles) { then(std::make_shared<Handles>(std::move(handles))); }, Now());
+    road.end.TakeRefs(
+        names, [then](Handles handles) { then(std::make_shared<Handles>(std::move(handles))); },
+        Now());
   });
 }
 
@@ -197,37 +212,46 @@ void Fetched(BulkRoute& road, const store::ObjectId& id, Fetching& fetching) {
   road.end.Took(id);  // the other end may let go of what lies inside: it knows who holds it
 }
 
-void Fetch(BulkRoute& road, const store::ObjectId& id, bool pulls, const std::vector<store::ObjectId>& inside,
-           const BulkSession::ResultDone& done) {
+void Fetch(BulkRoute& road, const store::ObjectId& id, bool pulls,
+           const std::vector<store::ObjectId>& inside, const BulkSession::ResultDone& done) {
   const auto fetching = std::make_shared<Fetching>();
   fetching->done = done;
   if (!pulls) fetching->writing.emplace(store::Writing());
   // The end is the road's own: what it calls back does not outlive it.
-  road.end.TakeRefs(inside, [&road, id, fetching](Handles handles) {
-    fetching->inside = std::move(handles);
-    Fetched(road, id, *fetching);
-  }, Now());
+  road.end.TakeRefs(
+      inside,
+      [&road, id, fetching](Handles handles) {
+        fetching->inside = std::move(handles);
+        Fetched(road, id, *fetching);
+      },
+      Now());
   if (!pulls) return;
-  road.end.Pull(id, [&road, id, fetching](StatusOr<store::Writing> writing) {
-    fetching->writing.emplace(std::move(writing));
-    Fetched(road, id, *fetching);
-  }, Now());
+  road.end.Pull(
+      id,
+      [&road, id, fetching](StatusOr<store::Writing> writing) {
+        fetching->writing.emplace(std::move(writing));
+        Fetched(road, id, *fetching);
+      },
+      Now());
 }
 
 }  // namespace
 
-void BulkSession::FetchResult(const store::ObjectId& id, bool pulls, std::vector<store::ObjectId> inside, ResultDone done) {
+void BulkSession::FetchResult(const store::ObjectId& id, bool pulls,
+                              std::vector<store::ObjectId> inside, ResultDone done) {
   Do([id, pulls, inside = std::move(inside), done = std::move(done)](BulkRoute& road) {
     if (!road.ended) return Fetch(road, id, pulls, inside, done);
     done(MakeError(ErrorCode::kConnection, "the connection to its actor is over"), {});
   });
 }
 
-void BulkSession::PullResult(const store::ObjectId& id, std::vector<store::ObjectId> inside, ResultDone done) {
+void BulkSession::PullResult(const store::ObjectId& id, std::vector<store::ObjectId> inside,
+                             ResultDone done) {
   FetchResult(id, /*pulls=*/true, std::move(inside), std::move(done));
 }
 
-void BulkSession::TakeResult(const store::ObjectId& id, std::vector<store::ObjectId> inside, ResultDone done) {
+void BulkSession::TakeResult(const store::ObjectId& id, std::vector<store::ObjectId> inside,
+                             ResultDone done) {
   FetchResult(id, /*pulls=*/false, std::move(inside), std::move(done));
 }
 

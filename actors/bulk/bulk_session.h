@@ -1,8 +1,9 @@
-// What a call session between hosts does about large values: gives those that calls and results name to its
-// other end, and gets that end's. Its owner's view of a BulkRoute (bulk_mover.h).
+// What a call session between hosts does about large values: gives those that calls and results
+// name to its other end, and gets that end's. Its owner's view of a BulkRoute (bulk_mover.h).
 //
-// Made by a Channel or a CallerConnection when the first large value comes up. Thread-safe; every function returns at
-// once, what has come is told on the mover's thread, where nothing may block. In a forked child it is inert.
+// Made by a Channel or a CallerConnection when the first large value comes up. Thread-safe; every
+// function returns at once, what has come is told on the mover's thread, where nothing may block.
+// In a forked child it is inert.
 #pragma once
 
 #include <functional>
@@ -33,8 +34,8 @@ class BulkSession {
   void Begun(const SessionId& session, RemoteActor target, IdentitySource identity);
   /// Says whether the session's call connection is there.
   void Attached(bool attached);
-  /// The session is over: whatever is still to come will not. References that are held over it stay, until they are
-  /// let go of.
+  /// The session is over: whatever is still to come will not. References that are held over it
+  /// stay, until they are let go of.
   void End(const std::string& why);
   /// The other end's process is gone, and with it all that it held, or had.
   void Dead(const std::string& why);
@@ -42,17 +43,21 @@ class BulkSession {
   /// Lets the other end read these objects until TakeBack.
   void Give(std::vector<store::ObjectId> ids);
   void TakeBack(std::vector<store::ObjectId> ids);
-  /// The other end may read this result, and hold what lies inside it, until it says that it needs it no more.
+  /// The other end may read this result, and hold what lies inside it, until it says that it needs
+  /// it no more.
   void GiveResult(const store::ObjectId& id, Handles handles, std::vector<store::ObjectId> inside);
   /// Takes back a result that was given: its reply was not received, and will not be sent again.
   void WithdrawResult(const store::ObjectId& id);
 
-  /// A copy of the other end's object in this process's memory: one that is here still, or a new one. `then`
-  /// gets it with one handle.
+  /// A copy of the other end's object in this process's memory: one that is here still, or a new
+  /// one. `then` gets it with one handle.
   void Copy(const store::ObjectId& id, BulkRoute::Then then);
-  /// References of the other end's, by their names there: see RemoteRefs::Take. None of a session that is over.
-  void TakeRefs(std::vector<store::ObjectId> names, std::function<void(std::shared_ptr<Handles>)> then);
-  using ResultDone = std::function<void(StatusOr<store::Writing>, const std::vector<store::ObjectId>&)>;
+  /// References of the other end's, by their names there: see RemoteRefs::Take. None of a session
+  /// that is over.
+  void TakeRefs(std::vector<store::ObjectId> names,
+                std::function<void(std::shared_ptr<Handles>)> then);
+  using ResultDone =
+      std::function<void(StatusOr<store::Writing>, const std::vector<store::ObjectId>&)>;
   /// Pulls a result of the other end's, which then lets go of it. `done` gets its bytes, and the
   /// names here of the references `inside` it.
   void PullResult(const store::ObjectId& id, std::vector<store::ObjectId> inside, ResultDone done);
@@ -63,9 +68,12 @@ class BulkSession {
   void Decline(const store::ObjectId& id);
 
  private:
-  BulkSession(BulkMover& mover, std::shared_ptr<BulkRoute> road) : mover_(mover), road_(std::move(road)) {}
-  static std::shared_ptr<BulkSession> New(Duration grace, const SessionId& session, std::string identity);
-  void FetchResult(const store::ObjectId& id, bool pulls, std::vector<store::ObjectId> inside, ResultDone done);
+  BulkSession(BulkMover& mover, std::shared_ptr<BulkRoute> road)
+      : mover_(mover), road_(std::move(road)) {}
+  static std::shared_ptr<BulkSession> New(Duration grace, const SessionId& session,
+                                          std::string identity);
+  void FetchResult(const store::ObjectId& id, bool pulls, std::vector<store::ObjectId> inside,
+                   ResultDone done);
   template <class Work>
   void Do(Work work);
 

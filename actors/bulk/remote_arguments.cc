@@ -5,19 +5,22 @@
 
 namespace troupe::actors {
 
-std::shared_ptr<RemoteArguments> RemoteArguments::Begin(BulkSession& bulk_session, const std::vector<store::ObjectId>& ids,
-                                                    const std::vector<store::ObjectId>& refs,
-                                                    std::function<void()> ready) {
+std::shared_ptr<RemoteArguments> RemoteArguments::Begin(BulkSession& bulk_session,
+                                                        const std::vector<store::ObjectId>& ids,
+                                                        const std::vector<store::ObjectId>& refs,
+                                                        std::function<void()> ready) {
   const std::set<store::ObjectId> each(ids.begin(), ids.end());
   const std::size_t missing = each.size() + (refs.empty() ? 0 : 1);
   std::shared_ptr<RemoteArguments> made(new RemoteArguments(missing, std::move(ready)));
   for (const store::ObjectId& id : each) {
-    bulk_session.Copy(id, [made, id](StatusOr<store::ObjectId> copy) { made->Came(id, std::move(copy)); });
+    bulk_session.Copy(
+        id, [made, id](StatusOr<store::ObjectId> copy) { made->Came(id, std::move(copy)); });
   }
   if (refs.empty()) return made;
   const std::set<store::ObjectId> names(refs.begin(), refs.end());
-  bulk_session.TakeRefs({names.begin(), names.end()},
-                    [made](const std::shared_ptr<Handles>& handles) { made->CameRefs(std::move(*handles)); });
+  bulk_session.TakeRefs(
+      {names.begin(), names.end()},
+      [made](const std::shared_ptr<Handles>& handles) { made->CameRefs(std::move(*handles)); });
   return made;
 }
 

@@ -1,4 +1,5 @@
-// The arguments of one call that its caller, on another host, named as objects: on their way, then copies here.
+// The arguments of one call that its caller, on another host, named as objects: on their way, then
+// copies here.
 //
 // Thread-safe. Lives in a shared_ptr, because what is on its way may outlive who waits for it.
 #pragma once
@@ -17,12 +18,15 @@ namespace troupe::actors {
 
 class RemoteArguments {
  public:
-  /// `ready` is called once, on the mover's thread, when each has come or never will, and the caller knows that the
-  /// references inside them, `refs`, are held here.
-  static std::shared_ptr<RemoteArguments> Begin(BulkSession& bulk_session, const std::vector<store::ObjectId>& ids,
-                                              const std::vector<store::ObjectId>& refs, std::function<void()> ready);
+  /// `ready` is called once, on the mover's thread, when each has come or never will, and the
+  /// caller knows that the references inside them, `refs`, are held here.
+  static std::shared_ptr<RemoteArguments> Begin(BulkSession& bulk_session,
+                                                const std::vector<store::ObjectId>& ids,
+                                                const std::vector<store::ObjectId>& refs,
+                                                std::function<void()> ready);
   bool ready() const;
-  /// Once ready: the copy of the caller's object, which is here while this is; or why there is none.
+  /// Once ready: the copy of the caller's object, which is here while this is; or why there is
+  /// none.
   StatusOr<store::ObjectId> CopyOf(const store::ObjectId& id) const;
 
  private:

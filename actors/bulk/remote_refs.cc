@@ -4,16 +4,16 @@
 #include <utility>
 
 #include "actors/core/call/call_frame.h"
-#include "actors/slots/completions.h"
 #include "actors/core/remote/value_refs.h"
+#include "actors/slots/completions.h"
 
 namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kWordsAtOnce = 1u << 20;  // bytes of words before those of further values
 
-/// Runs when an object that was asked for has its value. It holds the object until then, also where nobody asks any
-/// more: a slot does not end before those who wait for it have heard.
+/// Runs when an object that was asked for has its value. It holds the object until then, also where
+/// nobody asks any more: a slot does not end before those who wait for it have heard.
 class ValueCame : public Completion {
  public:
   ValueCame(Answer* slot, store::ObjectId name, RemoteRefs::Notify notify)
@@ -35,7 +35,7 @@ void RemoteRefs::Begin(std::shared_ptr<RemoteSource> source, Notify notify) {
   notify_ = std::move(notify);
 }
 
-// ---- references of the other end's ---------------------------------------------------------------------
+// ---- references of the other end's ------------------------------------------------------------
 
 /// References that came together.
 struct RemoteRefs::Taking {
@@ -53,8 +53,9 @@ void RemoteRefs::Take(const std::vector<store::ObjectId>& names, Then then) {
     const store::ObjectId here = store_.TakeRemote(name, source_, &fresh);
     taking->handles.Add(here);
     if (fresh && !held_.Take(name, here.sequence)) {
-      store_.FailRemote(here, ErrorCode::kTooLarge,
-                      "this process holds 1,048,576 refs of one process of another host, and no more");
+      store_.FailRemote(
+          here, ErrorCode::kTooLarge,
+          "this process holds 1,048,576 refs of one process of another host, and no more");
       continue;
     }
     if (!fresh || held_.Knows(name)) continue;
@@ -75,13 +76,15 @@ void RemoteRefs::Settle(const store::ObjectId& name) {
   }
 }
 
-void RemoteRefs::Fail(const store::ObjectId& name, RemoteHeld::Local local, ErrorCode code, const std::string& why) {
+void RemoteRefs::Fail(const store::ObjectId& name, RemoteHeld::Local local, ErrorCode code,
+                      const std::string& why) {
   store_.FailRemote({store_.self(), local}, code, why);
   Settle(name);
 }
 
 void RemoteRefs::GiveUpAsked(const std::string& why) {
-  for (const RemoteHeld::Lost& lost : held_.GiveUpAsked()) Fail(lost.name, lost.local, kObjectLost, why);
+  for (const RemoteHeld::Lost& lost : held_.GiveUpAsked())
+    Fail(lost.name, lost.local, kObjectLost, why);
 }
 
 /// A value on its way: its bytes, and the references inside it.
@@ -116,15 +119,16 @@ void RemoteRefs::Arrived(const std::shared_ptr<Arriving>& arriving) {
     const Status& why = arriving->writing->status();
     const bool full = ErrorCodeOf(why) == ErrorCode::kTooLarge;
     store_.FailRemote(here, full ? ErrorCode::kTooLarge : kObjectLost,
-                    "its value could not be fetched from another host: " + MessageOf(why));
+                      "its value could not be fetched from another host: " + MessageOf(why));
   }
   held_.LetGo(value.name, value.local);
 }
 
-// ---- references lent -----------------------------------------------------------------------------------
+// ---- references lent --------------------------------------------------------------------------
 
-std::shared_ptr<const void> RemoteRefs::ValueOf(const store::ObjectId& name, std::string_view* bytes,
-                                              store::ObjectId* object) const {
+std::shared_ptr<const void> RemoteRefs::ValueOf(const store::ObjectId& name,
+                                                std::string_view* bytes,
+                                                store::ObjectId* object) const {
   const auto found = slots_.find(name);
   if (found == slots_.end() || !found->second.get()->done()) return nullptr;
   Answer* const slot = found->second.get();
@@ -146,7 +150,8 @@ void RemoteRefs::Asked(const store::ObjectId& name) {
   if (!lent_.Want(name)) return;
   Answer* const slot = slots_.at(name).get();
   if (slot->done()) return Came(name);
-  static_cast<void>(store_.completions().OnDone(slot, std::make_unique<ValueCame>(slot, name, notify_)));
+  static_cast<void>(
+      store_.completions().OnDone(slot, std::make_unique<ValueCame>(slot, name, notify_)));
 }
 
 void RemoteRefs::TellOf(const store::ObjectId& name, std::string& out) {
@@ -167,14 +172,16 @@ void RemoteRefs::TellOf(const store::ObjectId& name, std::string& out) {
   lent_.Tell(name, slot->flags(), bytes, inside, out);
 }
 
-// ---- words ---------------------------------------------------------------------------------------------
+// ---- words ------------------------------------------------------------------------------------
 
 Status RemoteRefs::TakeWord(const BulkFrame& frame) {
   switch (frame.word) {
     case BulkWord::kHold:
     case BulkWord::kLetGo:
-      if (asked_.size() >= RemoteHeld::kAskedMax) return MakeError(ErrorCode::kInvalid, "more words of references at once");
-      if (frame.id.owner.IsNil()) return MakeError(ErrorCode::kInvalid, "word of a reference of nobody");
+      if (asked_.size() >= RemoteHeld::kAskedMax)
+        return MakeError(ErrorCode::kInvalid, "more words of references at once");
+      if (frame.id.owner.IsNil())
+        return MakeError(ErrorCode::kInvalid, "word of a reference of nobody");
       asked_.push_back(frame);
       return absl::OkStatus();
     case BulkWord::kHeld:
@@ -182,7 +189,9 @@ Status RemoteRefs::TakeWord(const BulkFrame& frame) {
       return absl::OkStatus();
     case BulkWord::kRefused: {
       const std::optional<RemoteHeld::Local> local = held_.Refused(frame);
-      if (local) Fail(frame.id, *local, kObjectLost, "the object is lost: the process that the ref came from has let go of it");
+      if (local)
+        Fail(frame.id, *local, kObjectLost,
+             "the object is lost: the process that the ref came from has let go of it");
       return absl::OkStatus();
     }
     case BulkWord::kLeft:

@@ -129,8 +129,8 @@ ObjectStore::Took TakeRemoteResult(ObjectStore& store, Answer* slot, std::string
                                const std::vector<store::ObjectId>& inside) {
     Awaited awaited = std::move(*shared);  // the slot is given back here
     if (!writing.ok()) {
-      return AnswerMissing(store.completions(), awaited.slot.get(), awaited.bytes,
-                           writing.status(), awaited.then);
+      return AnswerMissing(store.completions(), awaited.slot.get(), awaited.bytes, writing.status(),
+                           awaited.then);
     }
     FinishRemote(store, awaited, awaited.value.empty() ? &*writing : nullptr, inside);
   };

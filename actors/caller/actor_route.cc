@@ -73,8 +73,7 @@ async::Task<void> ActorRoute::Reach(std::weak_ptr<RouteUser> weak, RemoteActor t
     const std::shared_ptr<RouteUser> user = weak.lock();
     return user != nullptr && user->WantsConnection();
   };
-  auto dialling =
-      DialActor(std::move(target), std::move(identity), step.limit, std::move(wanted));
+  auto dialling = DialActor(std::move(target), std::move(identity), step.limit, std::move(wanted));
   StatusOr<CallStream> stream = co_await std::move(dialling);
   const std::shared_ptr<RouteUser> user = weak.lock();
   if (user == nullptr) co_return;

@@ -1,8 +1,8 @@
-// What a TaskPool or a PendingCalls must know of the encoded arguments that it keeps. Who encodes them implements it
-// (bindings).
+// What a TaskPool or a PendingCalls must know of the encoded arguments that it keeps. Who encodes
+// them implements it (bindings).
 //
-// Called on any thread, with the keeper's lock held and without the GIL; takes no lock but the object store's, and does
-// not block.
+// Called on any thread, with the keeper's lock held and without the GIL; takes no lock but the
+// object store's, and does not block.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,16 @@ struct ArgumentToCome {
 class ArgumentCodec {
  public:
   virtual ~ArgumentCodec() = default;
-  /// Appends the value that an answer holds, and to `held` a handle of each object that it names. One in memory is
-  /// named from so many bytes on, and copied below. False: the answer holds no value.
-  virtual bool AppendAnswer(const Answer& answer, std::size_t named_from, std::string* values, Handles* held) const = 0;
-  /// `count` arguments as they go to another host: small ones by their bytes, as far as a frame has room, others, and the
-  /// references inside, by the names that are known between hosts. `*named`: some are. Nothing: they are no values.
-  virtual std::optional<std::string> ForRemote(std::string_view values, int count, bool* named) const = 0;
+  /// Appends the value that an answer holds, and to `held` a handle of each object that it names.
+  /// One in memory is named from so many bytes on, and copied below. False: the answer holds no
+  /// value.
+  virtual bool AppendAnswer(const Answer& answer, std::size_t named_from, std::string* values,
+                            Handles* held) const = 0;
+  /// `count` arguments as they go to another host: small ones by their bytes, as far as a frame has
+  /// room, others, and the references inside, by the names that are known between hosts. `*named`:
+  /// some are. Nothing: they are no values.
+  virtual std::optional<std::string> ForRemote(std::string_view values, int count,
+                                               bool* named) const = 0;
 };
 
 }  // namespace troupe::actors

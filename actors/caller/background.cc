@@ -8,8 +8,8 @@
 #include <climits>
 
 #include "actors/caller/channel.h"
-#include "actors/net/now.h"
 #include "actors/caller/reactor.h"
+#include "actors/net/now.h"
 #include "runtime/base/signals_blocked.h"
 
 namespace troupe::actors {

@@ -1,5 +1,5 @@
-// What a call names, until it has its answer: whoever runs it has registered it by then, or, on another host, has
-// its copy.
+// What a call names, until it has its answer: whoever runs it has registered it by then, or, on
+// another host, has its copy.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,8 @@ namespace troupe::actors {
 
 class CallHolds : public Completion {
  public:
-  /// `bulk_session`: what large values go over to another host; nullptr: the call stays on this one.
+  /// `bulk_session`: what large values go over to another host; nullptr: the call stays on this
+  /// one.
   CallHolds(Handles held, std::shared_ptr<BulkSession> bulk_session)
       : held_(std::move(held)), bulk_session_(std::move(bulk_session)) {
     ObjectStore* const store = bulk_session_ != nullptr ? ObjectStore::Existing() : nullptr;

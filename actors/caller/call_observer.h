@@ -1,5 +1,5 @@
-// Who decides about the answers of a channel's calls before those that wait hear of them: it finishes their
-// slots itself, or makes the calls again elsewhere (task_pool.h).
+// Who decides about the answers of a channel's calls before those that wait hear of them: it
+// finishes their slots itself, or makes the calls again elsewhere (task_pool.h).
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,9 @@ AnswerRef Channel::NewSlotLocked(std::shared_ptr<ItemStream> items) {
 
 bool Channel::FullLocked() const {
   const SendWindow& window = session_.window();
-  return route_.aimless() ? CallerFlow::FullAimless(window.kept_bytes(), ring_.size())
-                  : CallerFlow::Full(window.unsent_bytes(), window.kept_bytes(), ring_.size());
+  return route_.aimless()
+             ? CallerFlow::FullAimless(window.kept_bytes(), ring_.size())
+             : CallerFlow::Full(window.unsent_bytes(), window.kept_bytes(), ring_.size());
 }
 
 bool Channel::QueueLocked(ByteBuffer& frame, std::uint16_t flags, Answer* slot) {

@@ -257,7 +257,7 @@ class Channel final : public PendingTarget,
   std::shared_ptr<BulkSession> bulk_session_ ABSL_GUARDED_BY(mutex_);  // once a large value came up
   std::shared_ptr<PendingCalls> line_ ABSL_GUARDED_BY(mutex_);  // once a call had to wait; set once
   std::vector<RoomWaiter> room_waiters_ ABSL_GUARDED_BY(mutex_);
-  AnswerList finished_ ABSL_GUARDED_BY(mutex_);  // done, with waiters to notify
+  AnswerList finished_ ABSL_GUARDED_BY(mutex_);                   // done, with waiters to notify
   std::vector<ObservedAnswer> observed_ ABSL_GUARDED_BY(mutex_);  // for the observer
   std::unique_ptr<Completion> on_disconnect_ ABSL_GUARDED_BY(mutex_);
 };

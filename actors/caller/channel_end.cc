@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "actors/caller/pending_calls.h"
-#include "actors/caller/channel.h"
 #include "actors/bulk/bulk_session.h"
+#include "actors/caller/channel.h"
+#include "actors/caller/pending_calls.h"
 #include "actors/caller/reactor.h"
 
 namespace troupe::actors {

@@ -1,8 +1,8 @@
 // A channel's part in large values: whether they lie in the actor's memory, or come from another
 // host.
-#include "actors/caller/channel.h"
 #include "actors/bulk/bulk_session.h"
 #include "actors/bulk/remote_results.h"
+#include "actors/caller/channel.h"
 #include "actors/objects/object_store.h"
 
 namespace troupe::actors {

@@ -1,8 +1,8 @@
 // A channel's calls that wait for their arguments (pending_calls.h).
 #include <utility>
 
-#include "actors/caller/pending_calls.h"
 #include "actors/caller/channel.h"
+#include "actors/caller/pending_calls.h"
 #include "actors/caller/reactor.h"
 
 namespace troupe::actors {
@@ -19,8 +19,8 @@ class Channel::LineEnds : public Completion {
 PendingCalls& Channel::Line(const ArgumentCodec& values) {
   MutexLock lock(mutex_);
   if (line_ == nullptr) {
-    line_ = std::make_shared<PendingCalls>(weak_from_this(), options_.description,
-                                           options_.ordered, values);
+    line_ = std::make_shared<PendingCalls>(weak_from_this(), options_.description, options_.ordered,
+                                           values);
     line_seen_.store(line_.get(), std::memory_order_release);
   }
   return *line_;

@@ -136,8 +136,7 @@ void Channel::FinishLocked(AnswerRef slot, std::uint64_t sequence, ObservedAnswe
 
 bool Channel::TakeControlLocked(const Frame& frame, std::string* why) {
   const StatusOr<CallControl> control = ParseControl(frame);
-  const Status taken =
-      control.ok() ? session_.Control(*control, frame.head.ack) : control.status();
+  const Status taken = control.ok() ? session_.Control(*control, frame.head.ack) : control.status();
   if (!taken.ok()) {
     *why = MessageOf(taken);
     return false;
@@ -180,7 +179,8 @@ bool Channel::TakeObservedResultLocked(AnswerRef slot, const Frame& frame, std::
   ObjectStore::Took took = ObjectStore::Took::kBad;
   if (frame.head.flags == (kFlagReply | kFlagObjects)) {
     Answer* const filled = slot.get();
-    auto arrived = std::make_unique<AnswerArrived>(options_.observer, id_, AnswerRef::Another(filled));
+    auto arrived =
+        std::make_unique<AnswerArrived>(options_.observer, id_, AnswerRef::Another(filled));
     took = TakeObjectLocked(filled, frame.body, /*wanted=*/true,
                             {std::move(arrived), /*fills_only=*/true});
   }
@@ -194,7 +194,8 @@ bool Channel::TakeObservedResultLocked(AnswerRef slot, const Frame& frame, std::
 }
 
 bool Channel::TakeItemLocked(const Frame& frame, std::string* why) {
-  const auto take = [this](Answer* slot, std::string_view body, bool wanted, ObjectStore::Then then) {
+  const auto take = [this](Answer* slot, std::string_view body, bool wanted,
+                           ObjectStore::Then then) {
     mutex_.AssertHeld();
     return TakeObjectLocked(slot, body, wanted, std::move(then));
   };

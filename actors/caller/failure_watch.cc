@@ -7,7 +7,8 @@
 namespace troupe::actors {
 
 void FailureWatch::Hang(Answer* slot) {
-  TROUPE_CHECK(hung_.size() < hung_.capacity(), "a FailureWatch hangs on more slots than it has room for");
+  TROUPE_CHECK(hung_.size() < hung_.capacity(),
+               "a FailureWatch hangs on more slots than it has room for");
   if (!slot->done()) {
     Hung& hung = hung_.emplace_back();
     hung.slot = AnswerRef::Another(slot);

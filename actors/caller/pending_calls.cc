@@ -26,8 +26,12 @@ class PendingCalls::RoomOpen : public Completion {
   const std::shared_ptr<PendingCalls> line_;
 };
 
-PendingCalls::PendingCalls(std::weak_ptr<PendingTarget> target, std::string description, bool ordered, const ArgumentCodec& values)
-    : target_(std::move(target)), description_(std::move(description)), ordered_(ordered), values_(values) {}
+PendingCalls::PendingCalls(std::weak_ptr<PendingTarget> target, std::string description,
+                           bool ordered, const ArgumentCodec& values)
+    : target_(std::move(target)),
+      description_(std::move(description)),
+      ordered_(ordered),
+      values_(values) {}
 
 PendingCalls::~PendingCalls() = default;
 
@@ -71,7 +75,8 @@ bool PendingCalls::Cancel(const Answer* answer) {
     if (found == calls_.end()) return false;
     ByteBuffer body;
     AppendRuntimeError(body, ErrorCode::kCancelled,
-                       absl::StrFormat("%s() was cancelled by its caller before it began", found->second.call.method));
+                       absl::StrFormat("%s() was cancelled by its caller before it began",
+                                       found->second.call.method));
     AnswerLocked(found->second, kFlagReply | kFlagRuntimeError, body.view(), &finished);
     EraseLocked(found, &finished);
   }
@@ -115,8 +120,9 @@ void PendingCalls::Go() {
       Sent sent = Sent::kGone;
       if (target == nullptr) {
         ByteBuffer body;
-        AppendRuntimeError(body, ErrorCode::kNotSent,
-                           description_ + ": its channel was closed here; the call had not been sent");
+        AppendRuntimeError(
+            body, ErrorCode::kNotSent,
+            description_ + ": its channel was closed here; the call had not been sent");
         AnswerLocked(kept, kFlagReply | kFlagRuntimeError, body.view(), &finished);
       } else {
         sent = SendLocked(*target, kept, &finished);
@@ -135,16 +141,19 @@ void PendingCalls::Go() {
   if (target != nullptr) target->Flush();
 }
 
-PendingCalls::Sent PendingCalls::SendLocked(PendingTarget& target, Kept& kept, AnswerList* finished) {
+PendingCalls::Sent PendingCalls::SendLocked(PendingTarget& target, Kept& kept,
+                                            AnswerList* finished) {
   if (target.Usable()) {  // else its answer is the channel's, whatever it asks
     if (kept.call.to_come.missing()) return Sent::kStays;
     const AnswerRef room(target.WhenRoom());
     if (room.get() != nullptr) {
       awaits_room_ = true;
-      static_cast<void>(CallReactor::Current().OnDone(room.get(), std::make_unique<RoomOpen>(shared_from_this())));
+      static_cast<void>(CallReactor::Current().OnDone(
+          room.get(), std::make_unique<RoomOpen>(shared_from_this())));
       return Sent::kFull;
     }
-    if (!kept.call.to_come.empty() && !FillInLocked(target.place(), kept, finished)) return Sent::kGone;
+    if (!kept.call.to_come.empty() && !FillInLocked(target.place(), kept, finished))
+      return Sent::kGone;
   }
   ByteBuffer frame;
   frame.Append(kept.call.frame.data(), kept.call.frame.size());
@@ -178,7 +187,8 @@ bool PendingCalls::FillInLocked(PendingTarget::Place place, Kept& kept, AnswerLi
   return false;
 }
 
-void PendingCalls::AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body, AnswerList* finished) {
+void PendingCalls::AnswerLocked(Kept& kept, std::uint16_t flags, std::string_view body,
+                                AnswerList* finished) {
   untaken_.fetch_sub(1, std::memory_order_release);
   if (kept.call.items != nullptr) kept.call.items->End(flags, body, finished);
   kept.slot->Fill(flags, body);

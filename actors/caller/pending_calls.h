@@ -1,12 +1,13 @@
-// Calls of one channel that cannot be sent yet: arguments of theirs are to come, or calls before them wait.
+// Calls of one channel that cannot be sent yet: arguments of theirs are to come, or calls before
+// them wait.
 //
-// A call is kept, encoded, with gaps where its missing arguments belong, and goes as soon as they are there and the
-// channel has room: in the order the calls were made where the actor runs them in order, else each when it can. An
-// argument that failed is its call's answer. A call ends without its arguments when the channel gets its verdict, or
-// is ended, or when it is cancelled.
+// A call is kept, encoded, with gaps where its missing arguments belong, and goes as soon as they
+// are there and the channel has room: in the order the calls were made where the actor runs them in
+// order, else each when it can. An argument that failed is its call's answer. A call ends without
+// its arguments when the channel gets its verdict, or is ended, or when it is cancelled.
 //
-// Thread-safe; never blocks. Calls go on the reactor's background thread. Lock order: a line's mutex, then its
-// channel's.
+// Thread-safe; never blocks. Calls go on the reactor's background thread. Lock order: a line's
+// mutex, then its channel's.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,8 @@ class PendingCalls : public ArgumentKeeper, public std::enable_shared_from_this<
   static constexpr std::size_t kBytesMax = 128u << 20;
 
   struct Call {
-    std::string frame;  // kFrameHeadBytes of room, then the body without the arguments that are to come
+    // kFrameHeadBytes of room, then the body without the arguments that are to come
+    std::string frame;
     std::uint16_t flags = 0;
     Handles held;              // what the frame names
     PendingArguments to_come;  // into the frame
@@ -44,15 +46,16 @@ class PendingCalls : public ArgumentKeeper, public std::enable_shared_from_this<
   };
 
   /// `values` outlives the line.
-  PendingCalls(std::weak_ptr<PendingTarget> target, std::string description, bool ordered, const ArgumentCodec& values);
+  PendingCalls(std::weak_ptr<PendingTarget> target, std::string description, bool ordered,
+               const ArgumentCodec& values);
   ~PendingCalls() override;
   PendingCalls(const PendingCalls&) = delete;
   PendingCalls& operator=(const PendingCalls&) = delete;
 
   /// How many calls wait; of the thread that made them, exact.
   std::size_t size() const { return size_.load(std::memory_order_acquire); }
-  /// How many of them the channel has not taken: each call without an answer is counted by its line or its channel, and
-  /// never by both, so that who has the last answer finds none outstanding.
+  /// How many of them the channel has not taken: each call without an answer is counted by its line
+  /// or its channel, and never by both, so that who has the last answer finds none outstanding.
   std::size_t untaken() const { return untaken_.load(std::memory_order_acquire); }
   /// The channel takes one; called with the channel's mutex held.
   void Taken() { untaken_.fetch_sub(1, std::memory_order_release); }

@@ -24,12 +24,13 @@ class PendingTarget {
   /// An answer that is done when there is room for a call, or never will be; none: there is now.
   virtual AnswerRef WhenRoom() = 0;
   virtual Place place() const = 0;
-  /// What large values that a call names go over, unless the actor is on this host; nullptr: it is, or there is no
-  /// descriptor left.
+  /// What large values that a call names go over, unless the actor is on this host; nullptr: it is,
+  /// or there is no descriptor left.
   virtual std::shared_ptr<BulkSession> Bulk() = 0;
-  /// Takes a call whatever there is room for, with the answer that its caller has. It is answered at once where the
-  /// target is over.
-  virtual void IssueKept(ByteBuffer& frame, std::uint16_t flags, Answer* answer, std::shared_ptr<ItemStream> items) = 0;
+  /// Takes a call whatever there is room for, with the answer that its caller has. It is answered
+  /// at once where the target is over.
+  virtual void IssueKept(ByteBuffer& frame, std::uint16_t flags, Answer* answer,
+                         std::shared_ptr<ItemStream> items) = 0;
   /// So many items of the call with this answer are taken, in all.
   virtual void Taken(const Answer* answer, std::uint64_t items) = 0;
   /// Writes what the socket takes.

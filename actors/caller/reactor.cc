@@ -15,10 +15,10 @@
 #include <climits>
 
 #include "actors/caller/channel.h"
-#include "actors/net/cpu_budget.h"
 #include "actors/caller/failure_watch.h"
-#include "actors/net/now.h"
 #include "actors/caller/wait_progress.h"
+#include "actors/net/cpu_budget.h"
+#include "actors/net/now.h"
 #include "runtime/base/check.h"
 
 namespace troupe::actors {
@@ -61,7 +61,8 @@ void Ring(int event_fd) {
 }
 
 // Before main(): what makes answers below this room finds the reactor of its process by it.
-[[maybe_unused]] const bool kKnown = Completions::SetSource([]() -> Completions& { return CallReactor::Current(); });
+[[maybe_unused]] const bool kKnown =
+    Completions::SetSource([]() -> Completions& { return CallReactor::Current(); });
 
 std::string RandomHex16() {
   std::uint64_t bits = 0;
@@ -159,7 +160,8 @@ WaitResult CallReactor::Wait(const WaitRequest& request, WaitHost& host) {
   return result;
 }
 
-WaitResult CallReactor::Block(Instant deadline, WaitProgress& progress, Waiter& self, bool leading, WaitHost& host) {
+WaitResult CallReactor::Block(Instant deadline, WaitProgress& progress, Waiter& self, bool leading,
+                              WaitHost& host) {
   const bool sliced = host.HandlesSignals();
   Instant slice_end = sliced ? Now() + kSignalSlice : Instant::max();
   while (!progress.Satisfied()) {
@@ -288,7 +290,8 @@ void CallReactor::WatchFailures(Answer* const* slots, std::size_t count, Failure
   failures.Reserve(count);
   for (std::size_t next = 0; next < count && !failures.met();) {
     MutexLock lock(mutex_);
-    for (const std::size_t end = std::min(count, next + kSlotsPerLock); next < end; ++next) failures.Hang(slots[next]);
+    for (const std::size_t end = std::min(count, next + kSlotsPerLock); next < end; ++next)
+      failures.Hang(slots[next]);
   }
 }
 

@@ -19,13 +19,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "actors/net/fork_guard.h"
 #include "actors/core/policy/leader_gate.h"
+#include "actors/core/policy/spin_policy.h"
+#include "actors/core/policy/watch_policy.h"
+#include "actors/net/fork_guard.h"
 #include "actors/slots/answer.h"
 #include "actors/slots/completions.h"
-#include "actors/core/policy/spin_policy.h"
 #include "actors/slots/waiter.h"
-#include "actors/core/policy/watch_policy.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
@@ -43,7 +43,7 @@ struct WaitRequest {
   Channel* const* channels = nullptr;  // where their answers come from: polled before blocking
   std::size_t channel_count = 0;
   Instant deadline = Instant::max();
-  FailureWatch* failures = nullptr;    // set: ends it too, as if all were done (WatchFailures)
+  FailureWatch* failures = nullptr;  // set: ends it too, as if all were done (WatchFailures)
 };
 enum class WaitResult { kDone, kTimeout, kInterrupted };
 
@@ -58,7 +58,8 @@ class CallReactor final : public Completions {
   /// Blocks until `needed` slots are done, the deadline, or an interruption. A deadline in the past
   /// reads what is there and returns.
   WaitResult Wait(const WaitRequest& request, WaitHost& host);
-  /// `failures` meets the errors among the slots from now on, also those that are there. Until UnwatchFailures, which is its last.
+  /// `failures` meets the errors among the slots from now on, also those that are there. Until
+  /// UnwatchFailures, which is its last.
   void WatchFailures(Answer* const* slots, std::size_t count, FailureWatch& failures);
   void UnwatchFailures(FailureWatch& failures);
   /// Runs `completion` on the background thread once `slot` is done. False: the background thread
@@ -70,13 +71,15 @@ class CallReactor final : public Completions {
   bool Complete(Answer* slot, std::uint16_t flags, std::string_view bytes) override;
   /// Writes all frames that were batched and not written yet.
   void FlushStranded();
-  /// Cancels the calls of all channels that the call of that number of this process made (Answer::started_by), and what
-  /// those started.
+  /// Cancels the calls of all channels that the call of that number of this process made
+  /// (Answer::started_by), and what those started.
   void CancelStartedBy(std::uint64_t call);
   /// Reads `channel` without blocking, if no other thread leads.
   void Drain(Channel& channel);
 
-  std::uint64_t NextLocalId() override { return next_local_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t NextLocalId() override {
+    return next_local_.fetch_add(1, std::memory_order_relaxed);
+  }
   /// 16 hex digits that tell this process from all others.
   const std::string& incarnation() const override { return incarnation_; }
 
@@ -104,7 +107,8 @@ class CallReactor final : public Completions {
   void Promote(GateMember& member);  // the gate's sink
   static CallReactor* Existing();
   bool SpinRead(const WaitRequest& request, WaitProgress& progress);
-  WaitResult Block(Instant deadline, WaitProgress& progress, Waiter& self, bool leading, WaitHost& host);
+  WaitResult Block(Instant deadline, WaitProgress& progress, Waiter& self, bool leading,
+                   WaitHost& host);
   void PollOnce(int timeout_ms);
   void Follow(Waiter& self, Duration most);
   void LeaveLocked(GateMember& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -22,9 +22,8 @@ Status CallReactor::Watch(Channel& channel) {
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.u64 = channel.id();
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel.fd(), &event) == 0) return absl::OkStatus();
-  return MakeError(ErrorCode::kConnection,
-                   absl::StrFormat("%s: cannot watch its connection: %s", channel.description(),
-                                   strerror(errno)));
+  return MakeError(ErrorCode::kConnection, absl::StrFormat("%s: cannot watch its connection: %s",
+                                                           channel.description(), strerror(errno)));
 }
 
 void CallReactor::Expect(bool more) {

@@ -1,13 +1,14 @@
 // How far one thread's wait for slots has come, and which of them have to wake it.
 //
-//   WP-1  A thread that has to sleep hangs on a slot that was not done when it hung there; so whatever ends its wait
-//         wakes it.
-//   WP-2  Who waits for all of many hangs on one of them at a time, the last that is not done: their answers mostly
-//         come in order, and the other ones cost nobody a wake-up.
+//   WP-1  A thread that has to sleep hangs on a slot that was not done when it hung there; so
+//         whatever ends its wait wakes it.
+//   WP-2  Who waits for all of many hangs on one of them at a time, the last that is not done:
+//         their answers mostly come in order, and the other ones cost nobody a wake-up.
 //   WP-3  What was seen done is not looked at again.
 //   WP-4  With a FailureWatch it is over as soon as that has met an error.
 //
-// Lies on the stack of the thread that waits. `Hang` and `Unhang` are for under the reactor's mutex, as all of Answer::waiters.
+// Lies on the stack of the thread that waits. `Hang` and `Unhang` are for under the reactor's
+// mutex, as all of Answer::waiters.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@ namespace troupe::actors {
 class WaitProgress {
  public:
   /// Begins a wait until `needed` of the slots are done; borrows them, and `failures`.
-  WaitProgress(Answer* const* slots, std::size_t count, std::size_t needed, FailureWatch* failures = nullptr)
+  WaitProgress(Answer* const* slots, std::size_t count, std::size_t needed,
+               FailureWatch* failures = nullptr)
       : slots_(slots), last_(count), count_(count), needed_(needed), failures_(failures) {}
   WaitProgress(const WaitProgress&) = delete;
   WaitProgress& operator=(const WaitProgress&) = delete;

@@ -41,7 +41,8 @@ Task<StatusOr<LoopSocket>> Connect(net::Address address) {
   co_return failed;
 }
 
-Task<StatusOr<CallStream>> Attempt(RemoteActor target, net::Address address, IdentitySource identity) {
+Task<StatusOr<CallStream>> Attempt(RemoteActor target, net::Address address,
+                                   IdentitySource identity) {
   const std::string where = address.Text();
   TROUPE_CO_ASSIGN(const auto shown, identity());
   TROUPE_CO_ASSIGN(LoopSocket socket, co_await Connect(std::move(address)));
@@ -54,7 +55,8 @@ Task<StatusOr<CallStream>> Attempt(RemoteActor target, net::Address address, Ide
   TROUPE_CO_ASSIGN(auto engine, net::TlsEngine::Client(shown->client, std::move(expected), where));
   TROUPE_CO_TRY(co_await net::TlsHandshake(socket.get(), *engine));
   if (engine->for_objects() != target.objects) {
-    co_return MakeError(ErrorCode::kVersionMismatch, where + ": the actor's process moves no large values");
+    co_return MakeError(ErrorCode::kVersionMismatch,
+                        where + ": the actor's process moves no large values");
   }
   std::string who = target.actor.Hex();
   co_return CallStream(socket.Release(), std::move(engine), where, std::move(who));
@@ -85,12 +87,15 @@ Task<StatusOr<CallStream>> DialActor(RemoteActor target, IdentitySource identity
     auto stream = co_await async::WithDeadline(std::move(attempt), left, std::move(what));
     if (stream.ok()) co_return std::move(stream);
     // The last attempt often ends for want of time: the one before it says more.
-    if (ErrorCodeOf(stream.status()) != ErrorCode::kTimeout || pause == kFirstPause) last = stream.status();
+    if (ErrorCodeOf(stream.status()) != ErrorCode::kTimeout || pause == kFirstPause)
+      last = stream.status();
     if (!MayHelpToTryAgain(stream.status()) || clock.Now() + pause >= end) {
       const Status failed = MayHelpToTryAgain(stream.status()) ? last : stream.status();
-      co_return MakeError(ErrorCodeOf(failed), "it cannot be reached at " + where + ": " + MessageOf(failed));
+      co_return MakeError(ErrorCodeOf(failed),
+                          "it cannot be reached at " + where + ": " + MessageOf(failed));
     }
-    const auto jitter = static_cast<std::int64_t>(random.Next() % static_cast<std::uint64_t>(pause.count()));
+    const auto jitter =
+        static_cast<std::int64_t>(random.Next() % static_cast<std::uint64_t>(pause.count()));
     co_await async::SleepFor(pause / 2 + Duration(jitter / 2));
     pause = std::min(pause * 2, kLongestPause);
   }

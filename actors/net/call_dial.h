@@ -1,8 +1,8 @@
-// Reaching an actor's process on another host: connect to its worker's port, ask for the process by the
-// TLS server name, check that its certificate is the actor's.
+// Reaching an actor's process on another host: connect to its worker's port, ask for the process by
+// the TLS server name, check that its certificate is the actor's.
 //
-// Runs on the TlsLoop's thread and suspends there. Tried again, with growing pauses, until `limit`: a
-// worker under load turns connections away. Errors: kConnection (with the last attempt's reason),
+// Runs on the TlsLoop's thread and suspends there. Tried again, with growing pauses, until `limit`:
+// a worker under load turns connections away. Errors: kConnection (with the last attempt's reason),
 // kTimeout; kJoinRefused and kWrongCluster at once, for trying again would not help.
 #pragma once
 

@@ -28,9 +28,9 @@ Status MayCall(const net::PeerVerdict& verdict) {
   if (!verdict.identity) return verdict.problem;
   const wire::Role role = verdict.identity->role;
   if (role == wire::Role::kClient || role == wire::Role::kProcess) return absl::OkStatus();
-  return MakeError(ErrorCode::kJoinRefused,
-                   std::string("a certificate for the role ") + wire::NameOf(role) +
-                       " calls no actors: only clients and processes do");
+  return MakeError(ErrorCode::kJoinRefused, std::string("a certificate for the role ") +
+                                                wire::NameOf(role) +
+                                                " calls no actors: only clients and processes do");
 }
 
 }  // namespace
@@ -67,12 +67,14 @@ struct CallDoor::State {
 };
 
 StatusOr<std::unique_ptr<CallDoor>> CallDoor::Open(const std::string& call_socket,
-                                                   IdentitySource identity, int wake_fd, LinkSink links) {
+                                                   IdentitySource identity, int wake_fd,
+                                                   LinkSink links) {
   std::string path = net::HandoverPath(call_socket);
   TROUPE_ASSIGN(UniqueFd fd, net::ListenForHandovers(path));
   TlsLoop& loop = TlsLoop::Current();
   TROUPE_ASSIGN(LoopSocket listener, LoopSocket::Wrap(loop.executor(), GuardedFd(fd.Release())));
-  auto state = std::make_shared<State>(std::move(identity), wake_fd, std::move(links), std::move(listener), std::move(path));
+  auto state = std::make_shared<State>(std::move(identity), wake_fd, std::move(links),
+                                       std::move(listener), std::move(path));
   loop.Spawn("take over", Accept(state));
   return std::unique_ptr<CallDoor>(new CallDoor(std::move(state)));
 }
@@ -108,7 +110,8 @@ Task<void> CallDoor::Accept(std::shared_ptr<State> state) {
       more = accepted.ok() && accepted->valid();
       if (!accepted.ok()) {
         if (shortage.Ran(Now())) {
-          Log(LogLevel::kError, "callers from other hosts wait", {{"why", MessageOf(accepted.status())}});
+          Log(LogLevel::kError, "callers from other hosts wait",
+              {{"why", MessageOf(accepted.status())}});
         }
         co_await async::SleepFor(net::Shortage::kPause);
       }
@@ -132,7 +135,8 @@ Task<void> CallDoor::Receive(std::shared_ptr<State> state, std::shared_ptr<LoopS
       co_await async::WithDeadline(std::move(greeting), Duration(kHandshakeLimit), std::move(what));
   if (greeted.ok()) co_return;
   if (const auto more = state->refused.Due(Now())) {
-    Log(LogLevel::kWarning, "a caller from another host was not let in", {{"why", MessageOf(greeted)}, {"not_said_before", *more}});
+    Log(LogLevel::kWarning, "a caller from another host was not let in",
+        {{"why", MessageOf(greeted)}, {"not_said_before", *more}});
   }
 }
 
@@ -143,7 +147,8 @@ Task<Status> CallDoor::Greet(std::shared_ptr<State> state, std::shared_ptr<LoopS
   const net::Address from = net::PeerAddress(taken.get());
   const std::shared_ptr<void> ticket = state->admission.Admit(from.host, taken.get());
   if (!ticket) {
-    co_return MakeError(ErrorCode::kConnection, from.Text() + ": too many handshakes are under way");
+    co_return MakeError(ErrorCode::kConnection,
+                        from.Text() + ": too many handshakes are under way");
   }
   const async::Executor executor = co_await async::asio::this_coro::executor;
   GuardedFd fd(taken.Release());
@@ -153,17 +158,21 @@ Task<Status> CallDoor::Greet(std::shared_ptr<State> state, std::shared_ptr<LoopS
   TROUPE_CO_ASSIGN(auto engine, net::TlsEngine::Server(shown->server, from.Text()));
   TROUPE_CO_TRY(co_await net::TlsHandshake(socket.get(), *engine));
   const Status allowed = MayCall(engine->verdict());
-  if (!allowed.ok()) co_return MakeError(ErrorCodeOf(allowed), from.Text() + ": " + MessageOf(allowed));
+  if (!allowed.ok())
+    co_return MakeError(ErrorCodeOf(allowed), from.Text() + ": " + MessageOf(allowed));
   const net::Identity& who = *engine->verdict().identity;
   if (ProcessRevocations().Refuses(who)) {
-    co_return MakeError(ErrorCode::kJoinRefused, from.Text() + ": " + MessageOf(net::RevokedToken(who.token)));
+    co_return MakeError(ErrorCode::kJoinRefused,
+                        from.Text() + ": " + MessageOf(net::RevokedToken(who.token)));
   }
-  std::string peer = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id).substr(0, 8) + " at " + from.Text();
+  std::string peer = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id).substr(0, 8) +
+                     " at " + from.Text();
   std::string shows = std::string(wire::NameOf(who.role)) + " " + IdToHex(who.id);
   const bool for_objects = engine->for_objects();
   GuardedFd taken_over = socket.Release();
   std::shared_ptr<void> watch = ProcessRevocations().Watch(who, taken_over.get());
-  CallStream stream(std::move(taken_over), std::move(engine), std::move(peer), std::move(shows), std::move(watch));
+  CallStream stream(std::move(taken_over), std::move(engine), std::move(peer), std::move(shows),
+                    std::move(watch));
   if (!for_objects) {
     state->Deliver(std::move(stream));
   } else {

@@ -1,11 +1,11 @@
 // Where callers from other hosts come in: takes connections over from the worker, does the TLS
 // handshake, and hands them established to whoever serves.
 //
-// View: one actor's process. The work is done on the TlsLoop's thread, so that callers get in while a
-// method runs. Before the handshake is done nothing of a peer is decoded; it must show a certificate of
-// the cluster for a client or a process. At most kHandshakesMax handshakes are under way, 16 of one
-// address, kHandshakeLimit each; a connection over that is closed, and its caller tries again. What is
-// established waits in Take's queue, kWaitingMax at most.
+// View: one actor's process. The work is done on the TlsLoop's thread, so that callers get in while
+// a method runs. Before the handshake is done nothing of a peer is decoded; it must show a
+// certificate of the cluster for a client or a process. At most kHandshakesMax handshakes are under
+// way, 16 of one address, kHandshakeLimit each; a connection over that is closed, and its caller
+// tries again. What is established waits in Take's queue, kWaitingMax at most.
 #pragma once
 
 #include <chrono>
@@ -28,11 +28,13 @@ class CallDoor {
   static constexpr std::size_t kWaitingMax = 4096;
   static constexpr std::chrono::seconds kHandshakeLimit{5};  // from the handover on
 
-  /// Who gets established connections that are links for large values, on the TlsLoop's thread; it must not block.
+  /// Who gets established connections that are links for large values, on the TlsLoop's thread; it
+  /// must not block.
   using LinkSink = std::function<void(CallStream)>;
-  /// Takes over at net::HandoverPath(call_socket). `wake_fd` is an eventfd written to whenever Take has
-  /// something; it must outlive the door.
-  static StatusOr<std::unique_ptr<CallDoor>> Open(const std::string& call_socket, IdentitySource identity, int wake_fd,
+  /// Takes over at net::HandoverPath(call_socket). `wake_fd` is an eventfd written to whenever Take
+  /// has something; it must outlive the door.
+  static StatusOr<std::unique_ptr<CallDoor>> Open(const std::string& call_socket,
+                                                  IdentitySource identity, int wake_fd,
                                                   LinkSink links);
   /// Not in a forked child, where it is inert.
   ~CallDoor();

@@ -1,15 +1,17 @@
-// The stream a Channel and a CallerConnection are built on: a Unix socket of this host, or TLS to another one.
+// The stream a Channel and a CallerConnection are built on: a Unix socket of this host, or TLS to
+// another one.
 //
-// Non-blocking; one thread reads, any thread writes under its owner's mutex. The Unix case costs one
-// comparison. Movable; the descriptor is closed with the object, Shutdown ends both directions before.
+// Non-blocking; one thread reads, any thread writes under its owner's mutex. The Unix case costs
+// one comparison. Movable; the descriptor is closed with the object, Shutdown ends both directions
+// before.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "actors/net/fork_guard.h"
 #include "actors/core/call/io_result.h"
+#include "actors/net/fork_guard.h"
 #include "actors/net/tls_pipe.h"
 #include "actors/net/unix_stream.h"
 
@@ -19,8 +21,8 @@ class CallStream {
  public:
   CallStream() = default;
   explicit CallStream(UnixStream socket) : socket_(std::move(socket)) {}
-  /// `peer` is how errors and logs call the other end, `identity` what its certificate says. `watch` is dropped before the
-  /// socket is closed.
+  /// `peer` is how errors and logs call the other end, `identity` what its certificate says.
+  /// `watch` is dropped before the socket is closed.
   CallStream(GuardedFd fd, std::unique_ptr<net::TlsEngine> engine, std::string peer,
              std::string identity, std::shared_ptr<void> watch = nullptr)
       : watch_(std::move(watch)),
@@ -28,8 +30,8 @@ class CallStream {
         tls_(std::make_unique<TlsPipe>(socket_.fd(), std::move(engine))),
         peer_(std::move(peer)),
         identity_(std::move(identity)) {}
-  // The watch is let go of before the descriptor, which another thread may get at once: at an assignment by the order of the
-  // members, at the end by this destructor.
+  // The watch is let go of before the descriptor, which another thread may get at once: at an
+  // assignment by the order of the members, at the end by this destructor.
   CallStream(CallStream&&) = default;
   CallStream& operator=(CallStream&&) = default;
   ~CallStream() { watch_.reset(); }
@@ -50,8 +52,8 @@ class CallStream {
   std::string Peer() const {
     return tls_ == nullptr ? "pid " + std::to_string(socket_.PeerPid()) : peer_;
   }
-  /// Who has authenticated at the other end: tells it from all others. A Unix socket admits this user
-  /// alone.
+  /// Who has authenticated at the other end: tells it from all others. A Unix socket admits this
+  /// user alone.
   const std::string& identity() const { return identity_; }
   /// Words for an IoResult that ended.
   std::string WhyEnded(const IoResult& ended) const;

@@ -17,11 +17,11 @@ using IdentitySource = std::function<StatusOr<std::shared_ptr<const client::Iden
 
 /// Where an actor is to be found from another host.
 struct RemoteActor {
-  std::string host;         // its worker's port
+  std::string host;  // its worker's port
   std::uint16_t port = 0;
-  std::string process;      // the TLS server name: the worker passes the connection on by it
-  ActorId actor;            // what its certificate must say
-  bool objects = false;     // not for calls: for the large values that they name (bulk_mover.h)
+  std::string process;   // the TLS server name: the worker passes the connection on by it
+  ActorId actor;         // what its certificate must say
+  bool objects = false;  // not for calls: for the large values that they name (bulk_mover.h)
 };
 
 }  // namespace troupe::actors

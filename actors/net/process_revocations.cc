@@ -3,7 +3,8 @@
 namespace troupe::actors {
 
 net::Revocations& ProcessRevocations() {
-  static auto* const revocations = new net::Revocations;  // connections may end after everything else
+  // connections may end after everything else
+  static auto* const revocations = new net::Revocations;
   return *revocations;
 }
 

@@ -1,15 +1,16 @@
-// Applies StallPolicy to one TCP connection: shuts it down when its other end has fallen silent, so that
-// whoever reads it finds the end.
+// Applies StallPolicy to one TCP connection: shuts it down when its other end has fallen silent, so
+// that whoever reads it finds the end.
 //
-// Looked at by the TlsLoop's thread; End and lost from any. End comes before the descriptor is closed,
-// and does nothing in a forked child, where the lock may be held by a thread that is not there.
+// Looked at by the TlsLoop's thread; End and lost from any. End comes before the descriptor is
+// closed, and does nothing in a forked child, where the lock may be held by a thread that is not
+// there.
 #pragma once
 
 #include <chrono>
 #include <memory>
 
-#include "actors/net/fork_guard.h"
 #include "actors/core/policy/stall_policy.h"
+#include "actors/net/fork_guard.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/time.h"
 

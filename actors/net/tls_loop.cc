@@ -1,9 +1,9 @@
 #include "actors/net/tls_loop.h"
 
-#include <boost/asio/post.hpp>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "runtime/async/deadline.h"

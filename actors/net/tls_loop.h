@@ -1,5 +1,5 @@
-// The thread that opens call connections to and from other hosts: dialling and TLS handshakes. Made by
-// the first who needs it, once per process, never carried over a fork.
+// The thread that opens call connections to and from other hosts: dialling and TLS handshakes. Made
+// by the first who needs it, once per process, never carried over a fork.
 //
 // Once a connection is established its bytes are read, written and encrypted by the threads that
 // wait or serve; this one sleeps, but for a look a second at whether the other ends still answer.

@@ -49,7 +49,8 @@ IoResult TlsPipe::Read(int fd, char* into, std::size_t bytes) {
   if (!fed.ok()) return Broken(fed);
   while (got < bytes) {
     const StatusOr<std::size_t> plain = engine_->Read(into + got, bytes - got);
-    if (!plain.ok()) return got != 0 ? IoResult{IoOutcome::kProgress, got, 0} : Broken(plain.status());
+    if (!plain.ok())
+      return got != 0 ? IoResult{IoOutcome::kProgress, got, 0} : Broken(plain.status());
     if (*plain == 0) break;
     got += *plain;
   }

@@ -1,9 +1,10 @@
 // An established TLS session over a non-blocking socket that this object does not own: what a call
 // connection between hosts reads and writes through.
 //
-// Encryption happens in the thread that reads or writes, between its own recv or send and the frame:
-// no other thread, one record run per flush. One thread reads at a time, any thread may write; the
-// session itself is under a mutex, which the one does not hold while it receives. Never blocks.
+// Encryption happens in the thread that reads or writes, between its own recv or send and the
+// frame: no other thread, one record run per flush. One thread reads at a time, any thread may
+// write; the session itself is under a mutex, which the one does not hold while it receives. Never
+// blocks.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@ class TlsPipe {
   /// What one Read may need beyond what it was asked for: a record that lay there incomplete.
   static constexpr std::size_t kRecordBytesMax = 17u << 10;
 
-  /// `engine` is established over `fd`, which must outlive the pipe and is watched (stall_policy.h).
+  /// `engine` is established over `fd`, which must outlive the pipe and is watched
+  /// (stall_policy.h).
   TlsPipe(int fd, std::unique_ptr<net::TlsEngine> engine)
       : watch_(StallWatch::Begin(fd)), engine_(std::move(engine)) {}
   ~TlsPipe() { watch_->End(); }

@@ -92,7 +92,7 @@ StatusOr<GuardedFd> ListenUnix(const std::string& path) {
   const auto* at = reinterpret_cast<const sockaddr*>(&address);
   if (::bind(listener.get(), at, sizeof address) != 0) {
     if (errno != EADDRINUSE) return Failed("cannot listen at", path, errno);
-    struct stat entry {};
+    struct stat entry{};
     if (::lstat(path.c_str(), &entry) != 0 || !S_ISSOCK(entry.st_mode)) {
       return MakeError(
           ErrorCode::kAlreadyExists,

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "actors/net/fork_guard.h"
 #include "actors/core/call/io_result.h"
+#include "actors/net/fork_guard.h"
 #include "runtime/base/status.h"
 
 namespace troupe::actors {

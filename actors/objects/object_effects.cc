@@ -14,7 +14,7 @@ const char kOwnerGone[] = "its process has ended";
 
 }  // namespace
 
-// ---- what the table asks for -------------------------------------------------------------------
+// ---- what the table asks for ------------------------------------------------------------------
 
 void ObjectStore::ApplyLocked() {
   while (true) {
@@ -71,7 +71,7 @@ void ObjectStore::ForgetLocked(const store::ObjectId& id) {
   }
 }
 
-// ---- what other stores say ---------------------------------------------------------------------
+// ---- what other stores say --------------------------------------------------------------------
 
 bool ObjectStore::OnFrame(ObjectLink& link, const ObjectFrame& frame) {
   const SegmentKey key{frame.a, static_cast<std::uint32_t>(frame.x)};
@@ -107,8 +107,7 @@ bool ObjectStore::OnControl(const ProcessId& peer, std::uint64_t connection,
   const auto* const hold = std::get_if<store::Hold>(&received.frame.body);
   const auto* const drop = std::get_if<store::Drop>(&received.frame.body);
   if (hold != nullptr) RouseLocked(hold->object);  // who holds it will have its value from here
-  const bool good =
-      table_.Frame(peer, connection, received.acknowledged, received.frame, Now());
+  const bool good = table_.Frame(peer, connection, received.acknowledged, received.frame, Now());
   if (hold != nullptr) NoteBorrowedLocked(hold->object);
   if (drop != nullptr) NoteBorrowedLocked(drop->object);
   return good;
@@ -127,7 +126,7 @@ std::vector<SegmentKey> ObjectStore::WantedFrom(const ProcessId& peer) {
   return segments_.AllWantedFrom(peer);
 }
 
-// ---- segments ----------------------------------------------------------------------------------
+// ---- segments ---------------------------------------------------------------------------------
 
 /// The segment a value lies in, if it is mapped here; it stays so while the object is known.
 std::shared_ptr<ObjectMapping> ObjectStore::MappingLocked(const store::ObjectId& id,

@@ -1,4 +1,5 @@
-// Handles of objects of this process's store, let go of together. A value; needs no lock and no GIL.
+// Handles of objects of this process's store, let go of together. A value; needs no lock and no
+// GIL.
 #pragma once
 
 #include <utility>

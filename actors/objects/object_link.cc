@@ -52,7 +52,8 @@ ObjectLink::Dialled ObjectLink::Dial(const ProcessId& peer, GuardedFd* fd) {
     result = ::connect(made.get(), reinterpret_cast<const sockaddr*>(&address), size);
   } while (result != 0 && errno == EINTR);
   if (result != 0) return errno == ECONNREFUSED ? Dialled::kNobody : Dialled::kBusy;
-  if (!CheckPeerIsSameUser(made.get()).ok()) return Dialled::kNobody;  // the name was taken by another user
+  // the name was taken by another user
+  if (!CheckPeerIsSameUser(made.get()).ok()) return Dialled::kNobody;
   *fd = std::move(made);
   return Dialled::kOk;
 }
@@ -118,14 +119,16 @@ bool ObjectLink::Read() {
     if (n < 0 && error == EINTR) continue;
     if (n < 0) return error == EAGAIN || error == EWOULDBLOCK;
     if (n == 0) return false;
-    for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
+    for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
+         head = CMSG_NXTHDR(&message, head)) {
       if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
       int fd = -1;
       memcpy(&fd, CMSG_DATA(head), sizeof fd);
       descriptors_.emplace_back(fd);
     }
     // Cut off: this process has no descriptor left, or the peer sent more than it may.
-    if ((message.msg_flags & MSG_CTRUNC) != 0 || descriptors_.size() > kDescriptorsMax) return false;
+    if ((message.msg_flags & MSG_CTRUNC) != 0 || descriptors_.size() > kDescriptorsMax)
+      return false;
     if (static_cast<std::size_t>(n) < kLinkReadBytes && descriptors_.empty()) return true;
     if (in_.size() >= (1u << 20)) return true;  // the rest after these; the socket stays readable
   }

@@ -50,9 +50,9 @@ class ObjectLink {
   /// The descriptor that came with the oldest frame that brings one; not valid: none came.
   GuardedFd TakeDescriptor();
 
-  ProcessId peer;              // once it has greeted
-  bool up = false;             // both have
-  std::uint64_t stamp = 0;     // when it was dialled, by the dialler's clock
+  ProcessId peer;           // once it has greeted
+  bool up = false;          // both have
+  std::uint64_t stamp = 0;  // when it was dialled, by the dialler's clock
   bool ack_due = false;
   bool watches_writes = false;
   std::set<SegmentKey> given;  // whose descriptors the peer got here

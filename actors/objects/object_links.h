@@ -59,8 +59,8 @@ class ObjectLinks {
   };
 
   /// `poll`, `table` and `events` outlive this. `listener`: of ObjectLink::Listen.
-  ObjectLinks(const ProcessId& self, GuardedFd listener, ObjectPoll& poll,
-              store::References& table, Events& events);
+  ObjectLinks(const ProcessId& self, GuardedFd listener, ObjectPoll& poll, store::References& table,
+              Events& events);
 
   /// Dials `peer`, unless there is a link to it.
   void Ensure(const ProcessId& peer);
@@ -124,7 +124,7 @@ class ObjectLinks {
   std::set<std::uint64_t> unflushed_;
   std::vector<std::uint64_t> ended_;
   std::uint64_t next_link_ = ObjectPoll::kFirstLinkId;
-  std::uint64_t connections_ = 0;  // links that were ever up
+  std::uint64_t connections_ = 0;                      // links that were ever up
   std::map<ProcessId, std::uint64_t> connections_of_;  // the latest, by process
   bool moved_ = false;
 };

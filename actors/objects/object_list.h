@@ -15,8 +15,8 @@ struct ListedObject {
   bool gone = false;  // a borrowed one whose owner has ended or has forgotten it
   store::ValueKind kind = store::ValueKind::kPending;
   std::uint64_t bytes = 0;
-  store::Holds holds;            // what holds it in this process
-  std::uint64_t lent = 0;        // processes and calls that hold it through this one
+  store::Holds holds;           // what holds it in this process
+  std::uint64_t lent = 0;       // processes and calls that hold it through this one
   std::uint64_t contained = 0;  // references inside its value
 };
 

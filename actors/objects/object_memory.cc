@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint64_t kKeptFreeMax = 4ull << 30;
 
-/// What objects may take of what the system has: a tenth of its memory, 4 GiB at most, is left to others.
+/// What objects may take of what the system has: a tenth of its memory, 4 GiB at most, is left to
+/// others.
 std::uint64_t MemoryLeft() {
   const os::Memory memory = os::ReadMemory();
   if (memory.total_bytes == 0) return UINT64_MAX;  // nothing is known of it
@@ -28,16 +29,19 @@ std::uint64_t MemoryLeft() {
 store::PoolOptions ObjectMemoryOptions() {
   store::PoolOptions options;
   options.memory_left = &MemoryLeft;
-  if (const char* given = std::getenv("TROUPE_OBJECT_STORE_MEMORY"); given != nullptr && *given != '\0') {
+  if (const char* given = std::getenv("TROUPE_OBJECT_STORE_MEMORY");
+      given != nullptr && *given != '\0') {
     const std::string_view text = given;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), options.bytes_max);
     if (read.ec != std::errc() || read.ptr != text.data() + text.size()) {
       options.bytes_max = 0;
-      Log(LogLevel::kWarning, "TROUPE_OBJECT_STORE_MEMORY is no number of bytes: it is ignored", {{"value", text}});
+      Log(LogLevel::kWarning, "TROUPE_OBJECT_STORE_MEMORY is no number of bytes: it is ignored",
+          {{"value", text}});
     }
   }
   const char* folder = std::getenv("TROUPE_OBJECT_SPILLING_DIRECTORY");
-  options.spill_folder = folder == nullptr || *folder == '\0' ? store::DefaultSpillFolder() : folder;
+  options.spill_folder =
+      folder == nullptr || *folder == '\0' ? store::DefaultSpillFolder() : folder;
   if (options.spill_folder == "none") options.spill_folder.clear();
   return options;
 }

@@ -145,7 +145,7 @@ std::vector<AnswerRef> ObjectStore::BorrowAll(const std::vector<store::ObjectId>
 }
 
 AnswerRef ObjectStore::BorrowLocked(const store::ObjectId& name, const store::ObjectId* known_as,
-                                   Instant now) {
+                                    Instant now) {
   const store::ObjectId id = HereLocked(name);
   AnswerRef slot = waits_.SlotOf(id);
   if (!slot && !table_.AddHandle(id)) return slot;

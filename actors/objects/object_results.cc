@@ -159,7 +159,7 @@ void ObjectStore::AnswerLostLocked(ArrivingResult& arriving, const std::string& 
   constexpr std::uint16_t kFlags = kFlagReply | kFlagRuntimeError;
   const store::ObjectId id{self_, arriving.slot->id()};
   DueAnswer answer{std::move(arriving.slot), kFlags, std::string(body.view()),
-                std::move(arriving.then), std::nullopt};
+                   std::move(arriving.then), std::nullopt};
   if (answer.then.fills_only) {
     answer.open = id;  // the call may be made again
   } else {

@@ -22,9 +22,7 @@ constexpr int kTrimEveryMs = 10000;
 std::atomic<ObjectStore*> the_store{nullptr};
 Mutex making_store;
 
-Status Lost(const std::string& why) {
-  return MakeError(kObjectLost, "the object is lost: " + why);
-}
+Status Lost(const std::string& why) { return MakeError(kObjectLost, "the object is lost: " + why); }
 
 // Around a fork the table is at rest, and what is mapped then may be read for ever. The lock is
 // taken in one handler and given back in another.
@@ -40,7 +38,7 @@ void AfterForkHere() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 }  // namespace
 
-// ---- the store's life --------------------------------------------------------------------------
+// ---- the store's life -------------------------------------------------------------------------
 
 ObjectStore* ObjectStore::Existing() {
   ObjectStore* store = the_store.load(std::memory_order_acquire);
@@ -105,7 +103,7 @@ ObjectStore::Turn::~Turn() {
   for (std::unique_ptr<Completion>& post : after.posts) store_.completions_.Post(std::move(post));
 }
 
-// ---- the thread --------------------------------------------------------------------------------
+// ---- the thread -------------------------------------------------------------------------------
 
 int ObjectStore::NextTimeoutMs() {
   const Turn turn(*this);
@@ -133,7 +131,7 @@ void ObjectStore::Run() {
   }
 }
 
-// ---- values ------------------------------------------------------------------------------------
+// ---- values -----------------------------------------------------------------------------------
 
 store::ObjectId ObjectStore::Put(const store::Writing& writing, std::uint64_t sequence,
                                  std::vector<store::ObjectId> contained) {
@@ -208,7 +206,7 @@ StatusOr<ObjectView> ObjectStore::View(const store::ObjectId& id) {
   return view;
 }
 
-// ---- what came in a call -----------------------------------------------------------------------
+// ---- what came in a call ----------------------------------------------------------------------
 
 void ObjectStore::Receive(const ProcessId& lender, const std::vector<store::ObjectId>& ids) {
   Turn turn(*this);

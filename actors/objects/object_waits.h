@@ -10,7 +10,6 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
-
 #include <map>
 #include <memory>
 #include <utility>

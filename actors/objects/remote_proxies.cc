@@ -9,7 +9,7 @@
 
 namespace troupe::actors {
 
-// ---- names -------------------------------------------------------------------------------------
+// ---- names ------------------------------------------------------------------------------------
 
 /// What is called so between hosts, as it is known here.
 store::ObjectId ObjectStore::HereLocked(const store::ObjectId& name) const {
@@ -65,7 +65,7 @@ void ObjectStore::NameAsHere(std::string* value) {
   });
 }
 
-// ---- what stands for others --------------------------------------------------------------------
+// ---- what stands for others -------------------------------------------------------------------
 
 store::ObjectId ObjectStore::TakeRemote(const store::ObjectId& name,
                                         const std::shared_ptr<RemoteSource>& source, bool* fresh) {
@@ -132,7 +132,7 @@ void ObjectStore::Asked(const Answer* slot) {
   if (id) store->RouseLocked(*id);
 }
 
-// ---- lives that are handed on ------------------------------------------------------------------
+// ---- lives that are handed on -----------------------------------------------------------------
 
 void ObjectStore::NoteLentOn(const store::ObjectId& name, bool lent) {
   Turn turn(*this);
@@ -148,8 +148,7 @@ void ObjectStore::TellLentOnLocked(RemoteNames::Tell whom, const store::ObjectId
     case RemoteNames::Tell::kSource:
       return sources_.at(id)->LentOn(names_.NameOf(id), id.sequence, lent);
     case RemoteNames::Tell::kOwner:
-      return links_.Say(id.owner,
-                        {ObjectWord::kLentOn, id.owner, {}, id.sequence, lent ? 1u : 0u});
+      return links_.Say(id.owner, {ObjectWord::kLentOn, id.owner, {}, id.sequence, lent ? 1u : 0u});
   }
 }
 

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "actors/net/cpu_budget.h"
-#include "actors/core/session/flow_control.h"
-#include "actors/net/now.h"
 #include "actors/bulk/bulk_mover.h"
+#include "actors/core/session/flow_control.h"
+#include "actors/net/cpu_budget.h"
+#include "actors/net/now.h"
 #include "actors/server/call_listener.h"
 #include "actors/server/reply_flusher.h"
 #include "runtime/base/log.h"
@@ -229,7 +229,8 @@ std::shared_ptr<CallerConnection> CallServer::Admit(CallStream stream, CallExecu
         {{"socket", path()}, {"who", stream.Peer()}, {"why", "4096 callers are connected"}});
     return nullptr;
   }
-  auto peer = std::make_shared<CallerConnection>(std::move(stream), next_peer_, epoll_.get(), wake_.get());
+  auto peer =
+      std::make_shared<CallerConnection>(std::move(stream), next_peer_, epoll_.get(), wake_.get());
   peer->session = executor.Open();
   peers_.emplace(next_peer_++, peer);
   return peer;
@@ -238,7 +239,8 @@ std::shared_ptr<CallerConnection> CallServer::Admit(CallStream stream, CallExecu
 void CallServer::TakeFromDoor(CallExecutor& executor) {
   for (CallStream& stream : listener_->TakeFromDoor()) {
     const std::shared_ptr<CallerConnection> peer = Admit(std::move(stream), executor);
-    // Its first calls may have come with the end of the handshake: the socket does not tell of them.
+    // Its first calls may have come with the end of the handshake: the socket does not tell of
+    // them.
     if (peer != nullptr) ReadAndRun(*peer);
     if (stop_by_call_ || generation_ != ForkGuard::generation()) return;
   }
@@ -271,8 +273,9 @@ void CallServer::RunBatch(CallerConnection& peer) {
     RunWhole(peer);
     // What makes room wakes this thread only once the peer is paused: room made before is seen
     // here.
-  } while (peer.paused() && !peer.parked() && ActorFlow::MayRun(peer.Unsent() * 2, peer.running()) &&
-           !stop_by_call_ && generation_ == ForkGuard::generation());
+  } while (peer.paused() && !peer.parked() &&
+           ActorFlow::MayRun(peer.Unsent() * 2, peer.running()) && !stop_by_call_ &&
+           generation_ == ForkGuard::generation());
 }
 
 void CallServer::RunWhole(CallerConnection& peer) {
@@ -365,7 +368,8 @@ bool CallServer::Refuse(CallerConnection& peer, const std::string& why) {
 void CallServer::ResumePaused() {
   std::vector<std::shared_ptr<CallerConnection>> ready;
   for (const auto& [id, peer] : peers_) {
-    if (peer->paused() && !peer->parked() && ActorFlow::MayRun(peer->Unsent() * 2, peer->running())) {
+    if (peer->paused() && !peer->parked() &&
+        ActorFlow::MayRun(peer->Unsent() * 2, peer->running())) {
       ready.push_back(peer);
     }
   }

@@ -20,11 +20,11 @@
 #include <string>
 
 #include "actors/core/call/call_frame.h"
+#include "actors/core/policy/spin_policy.h"
+#include "actors/core/session/session_table.h"
 #include "actors/net/fork_guard.h"
 #include "actors/server/call_listener.h"
 #include "actors/server/caller_connection.h"
-#include "actors/core/session/session_table.h"
-#include "actors/core/policy/spin_policy.h"
 #include "actors/slots/waiter.h"
 #include "runtime/base/status.h"
 
@@ -45,8 +45,8 @@ class CallRunner {
   /// is a broken rule of the protocol, not an exception of the method.
   virtual StatusOr<Ran> Run(const Frame& frame, CallerConnection& peer, ByteBuffer& reply,
                             std::uint16_t* flags) = 0;
-  /// Before Run, of a call that names objects of another host: false if they are to come first. CallerConnection::Unpark says
-  /// when to ask again.
+  /// Before Run, of a call that names objects of another host: false if they are to come first.
+  /// CallerConnection::Unpark says when to ask again.
   virtual bool Prepare(const Frame& frame, CallerConnection& peer) { return true; }
   /// The caller of a call that was run has taken this many of its items. Said more than once, also
   /// while another call runs (CallerConnection::LookAhead).
@@ -80,7 +80,8 @@ class CallServer {
   /// with the host resumed, and returns so.
   Ended Serve(CallExecutor& executor);
   /// Serves on a thread that has a loop of its own: it calls Turn when fd() is readable, and after
-  /// NextTurnMs() (-1: not before). Never blocks. Something: that is how it ended, and serving is over.
+  /// NextTurnMs() (-1: not before). Never blocks. Something: that is how it ended, and serving is
+  /// over.
   std::optional<Ended> Turn(CallExecutor& executor);
   /// When the thread that calls Turn is about to wait: polls the last caller as Serve does
   /// (spin_policy.h). True: something came and was run, and it is to look at all its sockets,
@@ -131,9 +132,10 @@ class CallServer {
   bool stop_by_call_ = false;
   std::uint64_t next_peer_ = 16;
   std::map<std::uint64_t, std::shared_ptr<CallerConnection>> peers_;
-  SessionTable<std::shared_ptr<CallerConnection>> sessions_;  // of those that greeted, detached ones too
+  // of those that greeted, detached ones too
+  SessionTable<std::shared_ptr<CallerConnection>> sessions_;
   std::shared_ptr<CallerConnection> hot_;  // the one that was read last: polled before blocking
-  int polls_in_row_ = 0;       // of Serve: answered by polling, without a look at the other sockets
+  int polls_in_row_ = 0;  // of Serve: answered by polling, without a look at the other sockets
   SpinPolicy spin_;
   ByteBuffer reply_;
   Flusher* flusher_ = nullptr;  // deleted by the destructor, left alone in a forked child

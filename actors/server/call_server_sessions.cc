@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "actors/server/call_server.h"
 #include "actors/net/now.h"
+#include "actors/server/call_server.h"
 #include "runtime/base/log.h"
 
 namespace troupe::actors {
@@ -24,7 +24,8 @@ bool CallServer::TakeControl(CallerConnection& peer, const Frame& frame) {
       }
       break;
     case ControlKind::kWho:
-      if (!peer.session_id || peer.received() != 0) return Refuse(peer, "its name, after its calls");
+      if (!peer.session_id || peer.received() != 0)
+        return Refuse(peer, "its name, after its calls");
       peer.process = ProcessId(control->session.hi, control->session.lo);
       break;
     case ControlKind::kEnd:
@@ -44,7 +45,8 @@ bool CallServer::TakeControl(CallerConnection& peer, const Frame& frame) {
 }
 
 bool CallServer::Greet(CallerConnection& peer, const CallControl& hello, const Frame& frame) {
-  if (peer.session_id || peer.received() != 0) return Refuse(peer, "a hello that does not come first");
+  if (peer.session_id || peer.received() != 0)
+    return Refuse(peer, "a hello that does not come first");
   if (!hello.resumes) {
     if (!sessions_.Begin(hello.session, peer.identity(), peer.shared_from_this())) {
       return Refuse(peer, "a hello for a session that exists");
@@ -55,9 +57,10 @@ bool CallServer::Greet(CallerConnection& peer, const CallControl& hello, const F
   }
   std::shared_ptr<CallerConnection>* const found = sessions_.Find(hello.session, peer.identity());
   if (found == nullptr) {
-    return Refuse(peer, absl::StrFormat("a session to resume that is not known here (this actor keeps %d "
-                                        "lost ones for %d min)", SessionTable<int>::kDetachedMax,
-                                        SessionTable<int>::kKept.count()));
+    return Refuse(
+        peer, absl::StrFormat("a session to resume that is not known here (this actor keeps %d "
+                              "lost ones for %d min)",
+                              SessionTable<int>::kDetachedMax, SessionTable<int>::kKept.count()));
   }
   const std::shared_ptr<CallerConnection> before = *found;
   if (peer.in().size() != frame.bytes) return Refuse(peer, "more before it was welcomed");
@@ -70,7 +73,8 @@ bool CallServer::Greet(CallerConnection& peer, const CallControl& hello, const F
   Drop(peer);
   peers_[before->id()] = before;
   hot_ = before;
-  Log(LogLevel::kInfo, "caller came back", {{"who", who}, {"calls", std::to_string(before->received())}});
+  Log(LogLevel::kInfo, "caller came back",
+      {{"who", who}, {"calls", std::to_string(before->received())}});
   return false;
 }
 

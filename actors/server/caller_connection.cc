@@ -8,9 +8,9 @@
 #include <cstring>
 #include <utility>
 
-#include "actors/server/call_server.h"
 #include "actors/bulk/bulk_session.h"
 #include "actors/core/session/flow_control.h"
+#include "actors/server/call_server.h"
 
 namespace troupe::actors {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kPeerReadBytes = 256u << 10;
 constexpr std::size_t kPeerReadSpaceMin = 32u << 10;
 constexpr std::size_t kLookAheadMax = 64u << 20;  // a caller keeps less than that under way
-constexpr int kPeerSignalSliceMs = 1000;              // EINTR is the rule
+constexpr int kPeerSignalSliceMs = 1000;          // EINTR is the rule
 
 }  // namespace
 
@@ -51,7 +51,8 @@ void CallerConnection::Pause(bool paused) {
   if (state_ == State::kOpen) WatchLocked();
 }
 
-std::size_t CallerConnection::Reply(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame) {
+std::size_t CallerConnection::Reply(std::uint64_t sequence, std::uint16_t flags,
+                                    ByteBuffer& frame) {
   const MutexLock lock(mutex_);
   if (state_ == State::kClosed) return 0;
   calls_.Reply(frame, flags, sequence);
@@ -77,7 +78,7 @@ void CallerConnection::NoteResultLocked(std::uint64_t sequence) {
 }
 
 void CallerConnection::ReplyDeferred(std::uint64_t sequence, std::uint16_t flags, ByteBuffer& frame,
-                         bool flush) {
+                                     bool flush) {
   Reply(sequence, flags, frame);
   if (flush) Flush();
   running_.fetch_sub(1);
@@ -145,7 +146,8 @@ bool CallerConnection::Acknowledge(std::uint64_t replies) {
 
 std::shared_ptr<BulkSession> CallerConnection::Bulk() {
   const MutexLock lock(mutex_);
-  if (bulk_session_ == nullptr && crosses_ && away_ && !process.IsNil() && state_ != State::kClosed) {
+  if (bulk_session_ == nullptr && crosses_ && away_ && !process.IsNil() &&
+      state_ != State::kClosed) {
     bulk_session_ = BulkSession::Actor(*crosses_, identity_);
   }
   return bulk_session_;
@@ -202,7 +204,8 @@ bool CallerConnection::Resume(CallerConnection& other, std::uint64_t replies) {
 IoResult CallerConnection::Read(const CallLimits& limits) {
   if (in_.spare() < kPeerReadSpaceMin) {
     // Memory follows what has arrived, doubling, never what a header promises.
-    in_.Reserve(std::max(kPeerReadBytes, std::min<std::size_t>(in_.size(), limits.frame_bytes_max)));
+    in_.Reserve(
+        std::max(kPeerReadBytes, std::min<std::size_t>(in_.size(), limits.frame_bytes_max)));
   }
   const IoResult got = stream_.TryRead(in_.tail(), in_.spare());
   if (got.outcome == IoOutcome::kProgress) in_.Commit(got.bytes);
@@ -254,7 +257,8 @@ CallerConnection::Looked CallerConnection::LookAhead(const CallLimits& limits, W
     ::poll(&watched, 1, host->HandlesSignals() ? kPeerSignalSliceMs : -1);
     host->Resume();
     if (host->Interrupted()) return Looked::kInterrupted;
-    if (heard_ != heard) return Looked::kOn;  // it has looked itself, and nothing may come after what it read
+    // it has looked itself, and nothing may come after what it read
+    if (heard_ != heard) return Looked::kOn;
   }
   if (got.outcome == IoOutcome::kEnded || in_.size() > kLookAheadMax) return Looked::kEnded;
   if (got.outcome == IoOutcome::kProgress) {

@@ -1,5 +1,6 @@
-// One caller as the actor's process sees it: what it sent and was not run yet, and the replies it has
-// not said it received. When its connection ends it may come back with another one (actor_session.h).
+// One caller as the actor's process sees it: what it sent and was not run yet, and the replies it
+// has not said it received. When its connection ends it may come back with another one
+// (actor_session.h).
 //
 // The serving thread alone reads and runs; replies may be added and flushed by any thread (a method
 // that answers later, the flusher), under this object's mutex. Never blocks. Lives in a shared_ptr,
@@ -14,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/core/session/actor_session.h"
 #include "actors/core/call/byte_buffer.h"
 #include "actors/core/call/call_control.h"
 #include "actors/core/call/call_frame.h"
+#include "actors/core/session/actor_session.h"
 #include "actors/net/call_stream.h"
 #include "actors/objects/object_store.h"
 #include "actors/slots/waiter.h"
@@ -59,7 +60,8 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   /// Tells the session of words on calls that have been read and not been come to, as they came.
   void ScanControls(const CallLimits& limits);
   void TellSession(const CallControl& control);
-  /// Within a call: reads on, for words on calls; waits for more if there is nothing and `host` is given.
+  /// Within a call: reads on, for words on calls; waits for more if there is nothing and `host` is
+  /// given.
   enum class Looked { kOn, kEnded, kInterrupted };
   Looked LookAhead(const CallLimits& limits, WaitHost* host);
   /// A last frame that says why, then the end.
@@ -71,8 +73,8 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   std::string who() const { return stream_.Peer(); }
   /// The caller is on another host.
   bool away() const { return away_; }
-  /// What large values go over to and from a caller of another host that takes them; nullptr: of any other, or
-  /// no descriptor is left. Any thread.
+  /// What large values go over to and from a caller of another host that takes them; nullptr: of
+  /// any other, or no descriptor is left. Any thread.
   std::shared_ptr<BulkSession> Bulk();
   /// Its next call waits for arguments: nothing of it runs until Unpark (any thread).
   void Park() { parked_.store(true); }
@@ -92,15 +94,16 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   void Welcome(const SessionId& id);
   /// The connection is gone, the caller may come back.
   void Detach();
-  /// It did, on the connection of `other`, which is closed with it, and has received `replies`. False:
-  /// what it misses is no longer kept; nothing has changed.
+  /// It did, on the connection of `other`, which is closed with it, and has received `replies`.
+  /// False: what it misses is no longer kept; nothing has changed.
   bool Resume(CallerConnection& other, std::uint64_t replies);
   /// How much is kept for the caller: replies that it has not said it received.
   std::size_t KeptBytes();
 
   std::unique_ptr<CallRunner> session;
   std::optional<SessionId> session_id;  // once it greeted
-  ProcessId process;  // of a caller that takes objects: on this host, who owns them; set before its first call
+  // of a caller that takes objects: on this host, who owns them; set before its first call
+  ProcessId process;
 
  private:
   void TellOf(std::string_view bytes, const CallLimits& limits);

@@ -2,8 +2,9 @@
 // while finished replies are unsent exposes its peer here, and a tick later they are flushed.
 //
 // Asleep without a deadline unless batches with held replies are running; the serving thread pays a
-// lock per such batch and wakes it only when it was asleep. Woken it stays so for kIdleTicksToSleep, also where the batch
-// was over before it ran: short batches, one after the other, do not wake it each.
+// lock per such batch and wakes it only when it was asleep. Woken it stays so for
+// kIdleTicksToSleep, also where the batch was over before it ran: short batches, one after the
+// other, do not wake it each.
 #pragma once
 
 #include <memory>
@@ -44,7 +45,8 @@ class ReplyFlusher {
   Mutex mutex_;
   CondVar wake_;
   std::shared_ptr<CallerConnection> exposed_ ABSL_GUARDED_BY(mutex_);
-  // Covered while it was flushed: ended by the serving thread, as what a peer keeps for calls may be its language's.
+  // Covered while it was flushed: ended by the serving thread, as what a peer keeps for calls may
+  // be its language's.
   std::shared_ptr<CallerConnection> left_ ABSL_GUARDED_BY(mutex_);
   bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

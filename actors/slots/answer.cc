@@ -54,7 +54,8 @@ std::atomic<void (*)(const Answer*)> Answer::release_hook_{nullptr};
 std::atomic<void (*)(const Answer*)> Answer::ask_hook_{nullptr};
 
 void Answer::Rouse() {
-  if ((state_.fetch_and(~static_cast<std::uint32_t>(kAsleep), std::memory_order_relaxed) & kAsleep) != 0) {
+  if ((state_.fetch_and(~static_cast<std::uint32_t>(kAsleep), std::memory_order_relaxed) &
+       kAsleep) != 0) {
     ask_hook_.load()(this);
   }
 }

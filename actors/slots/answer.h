@@ -1,9 +1,9 @@
 // One answer to come: what a Ref holds, and what a reply is written into without the GIL.
 //
-// Life: made by Answer::New with one reference; every holder (the ring of outstanding calls, the Ref,
-// a resolver) has its own. Completed once, by whoever claims it first; the bytes never change after
-// done() and may then be read by any thread. Small answers lie inside, larger ones in malloc'ed
-// memory. Slots come from a free list per thread. View of one process; never blocks.
+// Life: made by Answer::New with one reference; every holder (the ring of outstanding calls, the
+// Ref, a resolver) has its own. Completed once, by whoever claims it first; the bytes never change
+// after done() and may then be read by any thread. Small answers lie inside, larger ones in
+// malloc'ed memory. Slots come from a free list per thread. View of one process; never blocks.
 #pragma once
 
 #include <absl/container/inlined_vector.h>
@@ -36,7 +36,8 @@ class Answer {
   }
   /// Only the caller's own reference is left, and nobody waits: nobody will read the answer.
   bool Abandoned() const {
-    return references_.load(std::memory_order_acquire) == 1 && (state_.load(std::memory_order_acquire) & kWaited) == 0;
+    return references_.load(std::memory_order_acquire) == 1 &&
+           (state_.load(std::memory_order_acquire) & kWaited) == 0;
   }
 
   bool done() const { return (state_.load(std::memory_order_acquire) & kDone) != 0; }
@@ -55,17 +56,22 @@ class Answer {
   bool Watch() { return (state_.fetch_or(kWaited, std::memory_order_acq_rel) & kDone) == 0; }
   /// A wait node that only an error wakes (FailureWatch) was hung on the slot. False: it is done,
   /// and nobody will be told.
-  bool WatchFailure() { return (state_.fetch_or(kFailureWaited, std::memory_order_acq_rel) & kDone) == 0; }
+  bool WatchFailure() {
+    return (state_.fetch_or(kFailureWaited, std::memory_order_acq_rel) & kDone) == 0;
+  }
 
-  /// For who found it without a reference, in a table that its end takes it out of. False: it is ending.
+  /// For who found it without a reference, in a table that its end takes it out of. False: it is
+  /// ending.
   bool TryAddReference() {
     std::uint32_t seen = references_.load(std::memory_order_relaxed);
-    while (seen != 0 && !references_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
+    while (seen != 0 &&
+           !references_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
     }
     return seen != 0;
   }
-  /// The slot stands for that owner's object number id(), in the process of that generation (ForkGuard) alone, and
-  /// `released` of SetReleaseHook is told of its end. Once; with the store's lock held, as for what it says.
+  /// The slot stands for that owner's object number id(), in the process of that generation
+  /// (ForkGuard) alone, and `released` of SetReleaseHook is told of its end. Once; with the store's
+  /// lock held, as for what it says.
   void StandForObject(const ProcessId& owner, std::uint32_t generation) {
     object_owner_ = owner;
     object_generation_ = generation;
@@ -107,7 +113,14 @@ class Answer {
   WaitNode* waiters = nullptr;
 
  private:
-  enum : std::uint32_t { kDone = 1, kWaited = 2, kClaimed = 4, kObject = 8, kAsleep = 16, kFailureWaited = 32 };
+  enum : std::uint32_t {
+    kDone = 1,
+    kWaited = 2,
+    kClaimed = 4,
+    kObject = 8,
+    kAsleep = 16,
+    kFailureWaited = 32
+  };
   explicit Answer(std::uint64_t id) : id_(id), call_(id) {}
   void Destroy();
   void Rouse();
@@ -134,7 +147,8 @@ class Answer {
 void LinkNode(Answer* slot, WaitNode& node);
 void UnlinkNode(Answer* slot, const WaitNode& node);
 
-/// Owns one reference to an answer, or none; given back when it ends. Who is given one by value owns it.
+/// Owns one reference to an answer, or none; given back when it ends. Who is given one by value
+/// owns it.
 class AnswerRef {
  public:
   AnswerRef() = default;
@@ -173,8 +187,8 @@ class AnswerRef {
 /// Usually one: what a blocked thread waits for.
 using AnswerList = absl::InlinedVector<AnswerRef, 8>;
 
-/// Publishes the answer. Where somebody waits, the slot goes to `waited` (for CallReactor::NotifyAll) with the
-/// reference that was held; else that is given back.
+/// Publishes the answer. Where somebody waits, the slot goes to `waited` (for
+/// CallReactor::NotifyAll) with the reference that was held; else that is given back.
 inline void FinishInto(AnswerRef slot, AnswerList* waited) {
   if (slot->Finish()) waited->push_back(std::move(slot));
 }

@@ -10,7 +10,8 @@ Completions& (*the_source)() = nullptr;
 }  // namespace
 
 Completions& Completions::Current() {
-  TROUPE_CHECK(the_source != nullptr, "nothing in this program waits for answers: actors/caller is not linked");
+  TROUPE_CHECK(the_source != nullptr,
+               "nothing in this program waits for answers: actors/caller is not linked");
   return the_source();
 }
 

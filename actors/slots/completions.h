@@ -1,7 +1,9 @@
-// Who finishes answers, and runs what waits for them: the caller's reactor, as the rooms below it know it.
+// Who finishes answers, and runs what waits for them: the caller's reactor, as the rooms below it
+// know it.
 //
-// View of one process. Thread-safe; nothing here blocks. What makes answers of its own (objects, values from other hosts)
-// is handed this, so that only who waits for answers needs to know how threads wait.
+// View of one process. Thread-safe; nothing here blocks. What makes answers of its own (objects,
+// values from other hosts) is handed this, so that only who waits for answers needs to know how
+// threads wait.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +20,13 @@ class Completions {
  public:
   virtual ~Completions() = default;
 
-  /// Runs `completion`, once, on a thread of the reactor's own when `slot` is done. False: that thread was stopped, and the
-  /// completion is dropped.
+  /// Runs `completion`, once, on a thread of the reactor's own when `slot` is done. False: that
+  /// thread was stopped, and the completion is dropped.
   virtual bool OnDone(Answer* slot, std::unique_ptr<Completion> completion) = 0;
   /// Runs it there as soon as may be.
   virtual void Post(std::unique_ptr<Completion> completion) = 0;
-  /// Finishes a slot that belongs to no channel (a put, a group that is ready), and wakes who waits for it. False: it was
-  /// finished already.
+  /// Finishes a slot that belongs to no channel (a put, a group that is ready), and wakes who waits
+  /// for it. False: it was finished already.
   virtual bool Complete(Answer* slot, std::uint16_t flags, std::string_view bytes) = 0;
   /// A number that no other answer of this process has.
   virtual std::uint64_t NextLocalId() = 0;

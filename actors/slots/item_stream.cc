@@ -27,13 +27,17 @@ void ItemStream::FillLocked(Answer* slot, std::uint16_t flags, std::string_view 
 }
 
 void ItemStream::Put(std::uint16_t flags, std::string_view bytes, AnswerList* finished) {
-  PutBy(bytes.size(), [&](Answer* slot) {
-    slot->Fill(flags, bytes);
-    return true;
-  }, finished);
+  PutBy(
+      bytes.size(),
+      [&](Answer* slot) {
+        slot->Fill(flags, bytes);
+        return true;
+      },
+      finished);
 }
 
-bool ItemStream::PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Answer*)> fill, AnswerList* finished) {
+bool ItemStream::PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Answer*)> fill,
+                       AnswerList* finished) {
   const MutexLock lock(mutex_);
   if (ended_) return false;
   if (++given_ <= given_max_) {
@@ -45,7 +49,8 @@ bool ItemStream::PutBy(std::uint64_t bytes, absl::FunctionRef<bool(Answer*)> fil
     return true;
   }
   if (count_ != kOpen && filled_ >= count_) return false;
-  if (count_ == kOpen) slots_.push_back(New());  // before it is done: who takes it finds what follows
+  // before it is done: who takes it finds what follows
+  if (count_ == kOpen) slots_.push_back(New());
   Item& item = count_ == kOpen ? slots_[slots_.size() - 2] : slots_[filled_++];
   item.bytes = bytes;
   if (fill(item.slot.get())) FinishSlot(item.slot.get(), finished);
@@ -92,7 +97,8 @@ void ItemStream::End(std::uint16_t flags, std::string_view bytes, AnswerList* fi
   EndLostLocked(finished);
   ByteBuffer missing;
   if (!failed) {
-    AppendRuntimeError(missing, ErrorCode::kInternal, "the actor ended the call without this value");
+    AppendRuntimeError(missing, ErrorCode::kInternal,
+                       "the actor ended the call without this value");
     flags = kFlagReply | kFlagRuntimeError;
     bytes = missing.view();
   }

@@ -1,16 +1,17 @@
-// The answers of one call that gives several: a fixed number of values, or what a generator gives as
-// it gives it. The caller's half; who makes them is paced by item_window.h.
+// The answers of one call that gives several: a fixed number of values, or what a generator gives
+// as it gives it. The caller's half; who makes them is paced by item_window.h.
 //
 //   IS-1  The n-th item fills the n-th slot, in the order of arrival, each once.
-//   IS-2  After End no slot is pending: of a fixed number those without an item hold the error; a stream
-//         has the error as its last item, if there is one, and then a slot with kFlagEnd, for good.
+//   IS-2  After End no slot is pending: of a fixed number those without an item hold the error; a
+//         stream has the error as its last item, if there is one, and then a slot with kFlagEnd,
+//         for good.
 //   IS-3  A call that is made again gives what it gave before once more, and that is left out.
 //   IS-4  A stream's front slot is there before its item is, so that it can be waited for.
-//   IS-5  An item that was lost on its way is pending: filled by the same item of the call that is made again, and with
-//         what lost it if that does not come before End.
+//   IS-5  An item that was lost on its way is pending: filled by the same item of the call that is
+//         made again, and with what lost it if that does not come before End.
 //
-// The channel puts and ends, under its mutex; any thread takes. Never blocks. Slots that are done and
-// waited for are handed back, to be told of (CallReactor::Notify) once no lock is held.
+// The channel puts and ends, under its mutex; any thread takes. Never blocks. Slots that are done
+// and waited for are handed back, to be told of (CallReactor::Notify) once no lock is held.
 #pragma once
 
 #include <absl/functional/function_ref.h>

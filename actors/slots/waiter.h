@@ -31,8 +31,8 @@ class Completion {
   virtual void Run() = 0;
 };
 
-/// Hangs on Answer::waiters: either a waiter, or who watches for errors, or a completion (then owned by the
-/// node, and the node by the list).
+/// Hangs on Answer::waiters: either a waiter, or who watches for errors, or a completion (then
+/// owned by the node, and the node by the list).
 struct WaitNode {
   WaitNode* next = nullptr;
   Waiter* waiter = nullptr;

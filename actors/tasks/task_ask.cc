@@ -58,7 +58,8 @@ std::vector<TaskPool::Listed> TaskPool::List(std::size_t most) const {
   for (const Task* task = tasks_.oldest(); task != nullptr && listed.size() < most;
        task = task->newer) {
     Stage stage = task->later != 0 ? Stage::kArguments : Stage::kWaits;
-    if (task->lane != 0) stage = first.at(task->lane) == task->slot->call() ? Stage::kRuns : Stage::kGiven;
+    if (task->lane != 0)
+      stage = first.at(task->lane) == task->slot->call() ? Stage::kRuns : Stage::kGiven;
     listed.push_back(
         {AnswerRef::Another(task->slot.get()), *task->call.function->name, stage, task->lane});
   }

@@ -1,4 +1,5 @@
-// Tasks whose arguments are to come: they begin when the last one is there, and end with the first that failed.
+// Tasks whose arguments are to come: they begin when the last one is there, and end with the first
+// that failed.
 #include <utility>
 
 #include "actors/caller/pending_arguments.h"

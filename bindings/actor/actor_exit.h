@@ -1,7 +1,7 @@
 // How a method ends its actor: by SystemExit, or KeyboardInterrupt on the serving thread.
 //
-// Who runs calls asks HowRaised() where one has raised, keeps what is to be raised by serve(), and says Stop() once the
-// call is answered. Shared with what outlives the executor. Needs the GIL.
+// Who runs calls asks HowRaised() where one has raised, keeps what is to be raised by serve(), and
+// says Stop() once the call is answered. Shared with what outlives the executor. Needs the GIL.
 #pragma once
 
 #include <Python.h>
@@ -22,7 +22,8 @@ class ActorExit {
   enum class How {
     kStays,    // it ends no actor
     kAnswers,  // exit_actor(), sys.exit(0): the error is the call's answer
-    kCrashes,  // sys.exit() of another code: the call has no answer, like one whose process was killed
+    // sys.exit() of another code: the call has no answer, like one whose process was killed
+    kCrashes,
   };
   /// Judges the error that is set, which stays set.
   static How HowRaised();

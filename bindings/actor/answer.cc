@@ -11,9 +11,9 @@
 #include "actors/bulk/remote_results.h"
 #include "actors/server/caller_connection.h"
 #include "bindings/values/errors.h"
+#include "bindings/values/object_values.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/values.h"
-#include "bindings/values/object_values.h"
 
 namespace troupe::bindings {
 namespace {
@@ -32,7 +32,8 @@ void SendValue(const AnswerTo& to, PyObject* value) {
 void EndYielding(PyObject* generator, Py_ssize_t asked) {
   PyObject* const value = PyIter_Next(generator);
   if (value != nullptr) {
-    PySys_FormatStderr("%R yields more than num_returns=%zd values: the others are left out\n", generator, asked);
+    PySys_FormatStderr("%R yields more than num_returns=%zd values: the others are left out\n",
+                       generator, asked);
   } else if (PyErr_Occurred() != nullptr) {
     PyErr_WriteUnraisable(generator);
   }
@@ -45,18 +46,20 @@ void SetTooFewYielded(PyObject* generator, Py_ssize_t given, Py_ssize_t asked) {
     PyErr_Format(PyExc_ValueError, "Task returned %zd objects, but num_returns=%zd.", given, asked);
   } else if (PyErr_ExceptionMatches(PyExc_SystemExit)) {  // too late to end the process by it
     PyErr_Clear();
-    PyErr_Format(PyExc_RuntimeError, "%R called sys.exit(), which with num_returns=%zd is too late to end its process",
+    PyErr_Format(PyExc_RuntimeError,
+                 "%R called sys.exit(), which with num_returns=%zd is too late to end its process",
                  generator, asked);
   }
 }
 
-/// What a generator gives, each as it comes: what it raises is the answer of the values that it did not give. False: an
-/// error is set.
+/// What a generator gives, each as it comes: what it raises is the answer of the values that it did
+/// not give. False: an error is set.
 bool SendYielded(const AnswerTo& to, PyObject* generator) {
   const Py_ssize_t asked = static_cast<Py_ssize_t>(to.form.returns);
   Py_ssize_t given = 0;
   PyObject* value = nullptr;
-  for (; given < asked && (value = PyIter_Next(generator)) != nullptr; ++given) SendValue(to, value);
+  for (; given < asked && (value = PyIter_Next(generator)) != nullptr; ++given)
+    SendValue(to, value);
   if (given == asked) {
     EndYielding(generator, asked);
     return true;
@@ -105,13 +108,15 @@ bool OfferResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   const std::shared_ptr<actors::BulkSession> bulk_session = to.peer.Bulk();
   if (bulk_session == nullptr) {
     RaiseRuntimeError(ErrorCode::kTooLarge,
-                      "a large result for another host, or one with Refs inside it, needs a connection of its own, and "
+                      "a large result for another host, or one with Refs inside it, needs a "
+                      "connection of its own, and "
                       "this process has no descriptor left (raise `ulimit -n`)");
     return false;
   }
   std::string body;
   const std::optional<store::Writing> writing = std::exchange(outgoing->writing, {});
-  const std::string_view bytes = writing ? std::string_view() : reply.view().substr(actors::kFrameHeadBytes);
+  const std::string_view bytes =
+      writing ? std::string_view() : reply.view().substr(actors::kFrameHeadBytes);
   to.peer.Keep(to.sequence,
                actors::OfferResult(*actors::ObjectStore::Current(), writing ? &*writing : nullptr,
                                    bytes, std::move(outgoing->held), bulk_session, &body));
@@ -120,14 +125,15 @@ bool OfferResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   return true;
 }
 
-/// What is in `reply`, or was written to memory, and the references inside it. False: an error is set.
+/// What is in `reply`, or was written to memory, and the references inside it. False: an error is
+/// set.
 bool LendResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   if (to.peer.away()) return OfferResult(to, outgoing, reply);
   std::string body;
   const std::optional<store::Writing> writing = std::exchange(outgoing->writing, {});
   StatusOr<std::shared_ptr<actors::ResultHold>> hold = actors::ObjectStore::Current()->LendResult(
-      writing ? &*writing : nullptr, reply.view().substr(actors::kFrameHeadBytes), outgoing->held.ids(),
-      to.peer.process, &body);
+      writing ? &*writing : nullptr, reply.view().substr(actors::kFrameHeadBytes),
+      outgoing->held.ids(), to.peer.process, &body);
   if (!hold.ok()) {
     RaiseStatus(hold.status());
     return false;
@@ -140,7 +146,8 @@ bool LendResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
 
 }  // namespace
 
-std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, ByteBuffer& reply, std::uint16_t* flags) {
+std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, ByteBuffer& reply,
+                         std::uint16_t* flags) {
   const actors::CallLimits& limits = to.limits;
   const bool lends = !to.peer.process.IsNil();
   const bool away = to.peer.away();
@@ -162,7 +169,8 @@ std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, ByteBuffer& reply
   if (result != nullptr && !encoded && TakeNestedRef()) {
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
-                 "the result of %U() holds a Ref, and a task's goes to another host\n  return the value, troupe.get(ref)",
+                 "the result of %U() holds a Ref, and a task's goes to another host\n  return the "
+                 "value, troupe.get(ref)",
                  to.method);
   }
   Py_XDECREF(result);
@@ -185,7 +193,8 @@ std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, ByteBuffer& reply
   return reply.size();
 }
 
-std::uint64_t WriteItem(const AnswerTo& to, PyObject* value, ByteBuffer& frame, std::uint16_t* flags) {
+std::uint64_t WriteItem(const AnswerTo& to, PyObject* value, ByteBuffer& frame,
+                        std::uint16_t* flags) {
   frame.Extend(actors::kFrameHeadBytes);
   *flags = actors::kFlagReply | actors::kFlagItem;
   return WriteReply(to, value, frame, flags);

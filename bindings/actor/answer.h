@@ -31,8 +31,9 @@ struct AnswerTo {
 };
 
 /// Appends a body to `reply` that fits: the result, or an error that says why not. Steals `result`;
-/// nullptr means that an error is set, which becomes the reply. A result that is large, or holds refs, is lent to
-/// the caller (kFlagObjects). Returns the bytes that it takes, wherever they are, with its frame.
+/// nullptr means that an error is set, which becomes the reply. A result that is large, or holds
+/// refs, is lent to the caller (kFlagObjects). Returns the bytes that it takes, wherever they are,
+/// with its frame.
 std::uint64_t WriteReply(const AnswerTo& to, PyObject* result, actors::ByteBuffer& reply,
                          std::uint16_t* flags);
 

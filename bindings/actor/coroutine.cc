@@ -12,7 +12,8 @@ struct CallCoroutine {
   PyObject* inner;
   DeferredCall* call;  // nullptr: answered, and no longer in the list
   std::shared_ptr<LoopCalls>* calls;
-  PyObject* task;  // owned until the call is answered; not visited: to the collector it is held from outside
+  // owned until the call is answered; not visited: to the collector it is held from outside
+  PyObject* task;
   CallCoroutine* previous;
   CallCoroutine* next;
   bool stepped;
@@ -194,7 +195,8 @@ PyObject* NewCallCoroutine(PyObject* inner, DeferredCallPtr& call,
 }
 
 void SetTask(PyObject* coroutine, PyObject* task) {
-  if (As(coroutine)->call != nullptr) As(coroutine)->task = Py_NewRef(task);  // else it is over already: a loop may be eager
+  // else it is over already: a loop may be eager
+  if (As(coroutine)->call != nullptr) As(coroutine)->task = Py_NewRef(task);
 }
 
 void LetTasksGo(CoroutineList& coroutines) {
@@ -205,7 +207,8 @@ void LetTasksGo(CoroutineList& coroutines) {
   for (PyObject* const task : tasks) Py_XDECREF(task);
 }
 
-bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
+bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer,
+                std::uint64_t sequence, bool recursive) {
   for (CallCoroutine* each = coroutines.first; each != nullptr; each = each->next) {
     if (!each->call->Is(peer, sequence) || each->task == nullptr) continue;
     each->call->running().cancelled = true;

@@ -1,8 +1,9 @@
-// A coroutine of an actor's method, as its task sees it: the same coroutine, that answers its call in the
-// step that ends it. Needs the GIL.
+// A coroutine of an actor's method, as its task sees it: the same coroutine, that answers its call
+// in the step that ends it. Needs the GIL.
 //
-// To asyncio it is a coroutine like any other (send, throw, close, await; current_task() is its task);
-// attributes are the inner one's. It ends without a value or an error: both are in the answer.
+// To asyncio it is a coroutine like any other (send, throw, close, await; current_task() is its
+// task); attributes are the inner one's. It ends without a value or an error: both are in the
+// answer.
 #pragma once
 
 #include <Python.h>
@@ -25,13 +26,15 @@ struct CoroutineList {
 /// Steals `inner`. A new reference, or nullptr with an error set (and `call` left as it was).
 PyObject* NewCallCoroutine(PyObject* inner, DeferredCallPtr& call,
                            const std::shared_ptr<LoopCalls>& calls);
-/// What NewCallCoroutine gave runs as `task`, which is kept until the call is answered: a loop keeps none that waits, and one
-/// that waits for what it alone knows (a future of its own) would be garbage, its call without an answer.
+/// What NewCallCoroutine gave runs as `task`, which is kept until the call is answered: a loop
+/// keeps none that waits, and one that waits for what it alone knows (a future of its own) would be
+/// garbage, its call without an answer.
 void SetTask(PyObject* coroutine, PyObject* task);
 /// Keeps no task of these any more: nobody is to be answered.
 void LetTasksGo(CoroutineList& coroutines);
 /// Cancels the task of that call, if it is among these, and (`recursive`) what the call started.
-bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive);
+bool CancelTask(CoroutineList& coroutines, const actors::CallerConnection& peer,
+                std::uint64_t sequence, bool recursive);
 /// Makes the type; once per process.
 bool InitCallCoroutine();
 

@@ -5,9 +5,9 @@
 namespace troupe::bindings {
 
 DeferredCall::DeferredCall(PyObject* method, PyObject* const* args, std::size_t count,
-                           PyObject* keywords, actors::CallerConnection& peer, std::uint64_t sequence,
-                           PyObject* name, const AnswerForm& form, std::size_t group,
-                           std::shared_ptr<ItemSender> items)
+                           PyObject* keywords, actors::CallerConnection& peer,
+                           std::uint64_t sequence, PyObject* name, const AnswerForm& form,
+                           std::size_t group, std::shared_ptr<ItemSender> items)
     : method_(Py_NewRef(method)),
       keywords_(Py_XNewRef(keywords)),
       peer_(peer.shared_from_this()),
@@ -33,7 +33,8 @@ PyObject* DeferredCall::Run() {
   const std::size_t named =
       keywords_ != nullptr ? static_cast<std::size_t>(PyTuple_GET_SIZE(keywords_)) : 0;
   return PyObject_Vectorcall(method_, args_.data() + 1,
-                             (args_.size() - 1 - named) | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords_);
+                             (args_.size() - 1 - named) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                             keywords_);
 }
 
 void DeferredCall::AnswerCancelled(const char* when, bool flush) {
@@ -41,7 +42,8 @@ void DeferredCall::AnswerCancelled(const char* when, bool flush) {
   actors::ByteBuffer reply;
   reply.Extend(actors::kFrameHeadBytes);
   WriteCancelled(reply, name_, when);
-  peer_->ReplyDeferred(running_.sequence, actors::kFlagReply | actors::kFlagRuntimeError, reply, flush);
+  peer_->ReplyDeferred(running_.sequence, actors::kFlagReply | actors::kFlagRuntimeError, reply,
+                       flush);
 }
 
 void DeferredCall::Conclude(PyObject* result, bool flush) {

@@ -1,4 +1,5 @@
-// A call that runs elsewhere than where it was read, or later, and answers when it ends. Needs the GIL.
+// A call that runs elsewhere than where it was read, or later, and answers when it ends. Needs the
+// GIL.
 #pragma once
 
 #include <Python.h>
@@ -10,8 +11,8 @@
 
 #include "actors/server/caller_connection.h"
 #include "bindings/actor/answer.h"
-#include "bindings/support/running.h"
 #include "bindings/actor/item_sender.h"
+#include "bindings/support/running.h"
 
 namespace troupe::bindings {
 
@@ -20,8 +21,8 @@ class DeferredCall {
  public:
   /// `args` are `positional` values, then one for each of `keywords` (a tuple or nullptr).
   DeferredCall(PyObject* method, PyObject* const* args, std::size_t count, PyObject* keywords,
-               actors::CallerConnection& peer, std::uint64_t sequence, PyObject* name, const AnswerForm& form,
-               std::size_t group, std::shared_ptr<ItemSender> items);
+               actors::CallerConnection& peer, std::uint64_t sequence, PyObject* name,
+               const AnswerForm& form, std::size_t group, std::shared_ptr<ItemSender> items);
   DeferredCall(const DeferredCall&) = delete;
   DeferredCall& operator=(const DeferredCall&) = delete;
   ~DeferredCall();

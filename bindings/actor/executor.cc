@@ -12,11 +12,11 @@
 
 #include "actors/core/call/call_target.h"
 #include "bindings/actor/answer.h"
+#include "bindings/actor/item_sender.h"
 #include "bindings/values/errors.h"
+#include "bindings/values/object_arguments.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/values.h"
-#include "bindings/actor/item_sender.h"
-#include "bindings/values/object_arguments.h"
 
 namespace troupe::bindings {
 namespace {
@@ -41,7 +41,7 @@ struct Shape {
   PyObject* keywords = nullptr;  // tuple or nullptr
   Py_ssize_t keyword_count = 0;
   AnswerForm form;
-  std::string asked_group;   // empty: the method's own
+  std::string asked_group;  // empty: the method's own
   std::size_t group = 0;
 
   /// Without its references, which are the other's now.
@@ -125,7 +125,8 @@ class PySession : public actors::CallRunner {
   StatusOr<Shape*> ShapeOf(const Frame& frame);
   /// Looks the method up, unless it is known. False: an error is set.
   bool Resolve(Shape& shape);
-  void Defer(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer, std::uint64_t sequence);
+  void Defer(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
+             std::uint64_t sequence);
   /// Runs the method here. A new reference, or nullptr with an error set.
   PyObject* Invoke(const Shape& shape, Arguments& arguments);
   /// The same of one that streams: sends its items.
@@ -138,16 +139,18 @@ class PySession : public actors::CallRunner {
   std::vector<Shape> shapes_;
   Shape once_;  // of a call beyond the shapes the protocol allows
   actors::CallPrefix prefix_;
-  std::shared_ptr<actors::RemoteArguments> coming_;  // of the call after the last, from another host
+  // of the call after the last, from another host
+  std::shared_ptr<actors::RemoteArguments> coming_;
   std::map<std::uint64_t, std::weak_ptr<ItemSender>> streams_;  // by sequence
-  actors::CallerConnection* peer_ = nullptr;     // of the last call
-  RunningCall running_;              // here; its sequence is the last call's, wherever that runs
+  actors::CallerConnection* peer_ = nullptr;                    // of the last call
+  RunningCall running_;                // here; its sequence is the last call's, wherever that runs
   std::set<std::uint64_t> cancelled_;  // calls that have not been come to
 };
 
 /// What the call is of, and how it is to be answered; what cannot be read names no method either.
 bool Aim(Shape& shape, std::string_view name) {
-  const actors::CallTarget target = actors::ParseCallTarget(name).value_or(actors::CallTarget{name});
+  const actors::CallTarget target =
+      actors::ParseCallTarget(name).value_or(actors::CallTarget{name});
   shape.form = {target.returns, target.streams, target.ahead};
   shape.asked_group = target.group;
   shape.name = NewName(target.method);
@@ -243,13 +246,13 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::CallerConnection& peer,
     return Ran::kGone;
   }
   // An interrupt is how a task is cancelled: its process goes on.
-  if (how == How::kAnswers || (result == nullptr && !running_.cancelled && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))) {
+  if (how == How::kAnswers || (result == nullptr && !running_.cancelled &&
+                               PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))) {
     executor_.exit()->Keep(AppendRaised(reply, executor_.call_limits().frame_bytes_max));
     *flags |= actors::kFlagTaskError;
     return Ran::kStop;
   }
-  const AnswerTo to{peer, frame.head.sequence, shape.name, shape.form,
-                    executor_.call_limits()};
+  const AnswerTo to{peer, frame.head.sequence, shape.name, shape.form, executor_.call_limits()};
   WriteAnswer(to, result, reply, flags);
   return Ran::kReplied;
 }
@@ -261,14 +264,17 @@ bool PySession::Prepare(const Frame& frame, actors::CallerConnection& peer) {
     std::vector<store::ObjectId> values;
     std::vector<store::ObjectId> refs;
     if (!actors::ParseCall(frame, executor_.call_limits(), &prefix).ok() ||
-        !ObjectsNamed(prefix.values, prefix.head.arg_count, &values, &refs) || (values.empty() && refs.empty())) {
+        !ObjectsNamed(prefix.values, prefix.head.arg_count, &values, &refs) ||
+        (values.empty() && refs.empty())) {
       return true;
     }
     const std::shared_ptr<actors::BulkSession> bulk_session = peer.Bulk();
     if (bulk_session == nullptr) return true;
-    coming_ = actors::RemoteArguments::Begin(*bulk_session, values, refs, [weak = peer.weak_from_this()] {
-      if (const std::shared_ptr<actors::CallerConnection> waiting = weak.lock()) waiting->Unpark();
-    });
+    coming_ =
+        actors::RemoteArguments::Begin(*bulk_session, values, refs, [weak = peer.weak_from_this()] {
+          if (const std::shared_ptr<actors::CallerConnection> waiting = weak.lock())
+            waiting->Unpark();
+        });
   }
   return coming_->ready();
 }
@@ -288,10 +294,9 @@ bool PySession::Resolve(Shape& shape) {
 
 void PySession::Defer(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
                       std::uint64_t sequence) {
-  executor_.Submit(std::make_unique<DeferredCall>(shape.method, arguments.first(), arguments.size(),
-                                                  shape.keywords, peer, sequence, shape.name,
-                                                  shape.form, shape.group,
-                                                  NewItems(shape, peer, sequence)));
+  executor_.Submit(std::make_unique<DeferredCall>(
+      shape.method, arguments.first(), arguments.size(), shape.keywords, peer, sequence, shape.name,
+      shape.form, shape.group, NewItems(shape, peer, sequence)));
 }
 
 std::shared_ptr<ItemSender> PySession::NewItems(const Shape& shape, actors::CallerConnection& peer,
@@ -322,12 +327,13 @@ void PySession::Cancel(std::uint64_t sequence, bool recursive) {
     executor_.Cancel(*peer_, sequence, recursive);
   } else if (sequence == running_.sequence) {
     running_.cancelled = running_.told = true;
-    if (recursive && Running::current() == &running_) CancelStartedBy(running_.number);  // else it is over
+    // else it is over
+    if (recursive && Running::current() == &running_) CancelStartedBy(running_.number);
   }
 }
 
-PyObject* PySession::Stream(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
-                            std::uint64_t sequence) {
+PyObject* PySession::Stream(const Shape& shape, Arguments& arguments,
+                            actors::CallerConnection& peer, std::uint64_t sequence) {
   const std::shared_ptr<ItemSender> items = NewItems(shape, peer, sequence);
   PyObject* result = Invoke(shape, arguments);
   if (result == nullptr) return nullptr;
@@ -346,11 +352,10 @@ PyObject* PySession::Stream(const Shape& shape, Arguments& arguments, actors::Ca
 }
 
 PyObject* PySession::Invoke(const Shape& shape, Arguments& arguments) {
-  const std::size_t positional =
-      arguments.size() - static_cast<std::size_t>(shape.keyword_count);
+  const std::size_t positional = arguments.size() - static_cast<std::size_t>(shape.keyword_count);
   PyObject* method = Py_NewRef(shape.method);  // a nested call may redefine the shape
-  PyObject* result = PyObject_Vectorcall(method, arguments.first(),
-                                         positional | PY_VECTORCALL_ARGUMENTS_OFFSET, shape.keywords);
+  PyObject* result = PyObject_Vectorcall(
+      method, arguments.first(), positional | PY_VECTORCALL_ARGUMENTS_OFFSET, shape.keywords);
   Py_DECREF(method);
   return result;
 }

@@ -1,4 +1,5 @@
-// Runs calls on a Python object: the bindings' half of actors/server/call_server.h. Used with the GIL.
+// Runs calls on a Python object: the bindings' half of actors/server/call_server.h. Used with the
+// GIL.
 //
 // By itself an executor runs plain methods on the serving thread, one after the other. Those
 // derived from it take calls as DeferredCall: on threads (pool.h), on an event loop (loop.h).
@@ -23,11 +24,11 @@
 namespace troupe::bindings {
 
 struct PyExecutorOptions {
-  /// find(name) is what a call of that name runs, or (that, its concurrency group); AttributeError: nothing
-  /// is. A reference is held.
+  /// find(name) is what a call of that name runs, or (that, its concurrency group); AttributeError:
+  /// nothing is. A reference is held.
   PyObject* find = nullptr;
-  /// Names of concurrency groups and how many calls of each run at a time; the first is that of methods in
-  /// no other, and has no name.
+  /// Names of concurrency groups and how many calls of each run at a time; the first is that of
+  /// methods in no other, and has no name.
   std::vector<std::pair<std::string, int>> groups;
   actors::CallLimits limits;
   /// Ends serving, from any thread.
@@ -50,7 +51,8 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   /// This thread may go into the user's code: what was submitted is not to wait for its end.
   virtual void LetBegin() {}
   /// A call that was submitted is not wanted any more, nor (`recursive`) what it started.
-  virtual void Cancel(const actors::CallerConnection&, std::uint64_t /*sequence*/, bool /*recursive*/) {}
+  virtual void Cancel(const actors::CallerConnection&, std::uint64_t /*sequence*/,
+                      bool /*recursive*/) {}
 
   /// What a call of `name` runs (a new reference, or nullptr with an error set), and where.
   PyObject* Find(PyObject* name, std::size_t* group) const;

@@ -88,7 +88,8 @@ PyObject* SendItems(PyObject* result, ItemSender& items, const std::function<boo
   PyObject* traceback = nullptr;
   PyErr_Fetch(&type, &error, &traceback);
   if ((!good || items.stopped()) && PyObject_HasAttrString(iterator, "close")) {
-    PyObject* closed = PyObject_CallMethod(iterator, "close", nullptr);  // nobody takes what follows
+    // nobody takes what follows
+    PyObject* closed = PyObject_CallMethod(iterator, "close", nullptr);
     if (closed == nullptr) PyErr_WriteUnraisable(iterator);
     Py_XDECREF(closed);
   }

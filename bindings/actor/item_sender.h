@@ -1,5 +1,5 @@
-// Sends the items of one streaming call as they are made, no further ahead of the caller than allowed. Needs
-// the GIL, which guards it.
+// Sends the items of one streaming call as they are made, no further ahead of the caller than
+// allowed. Needs the GIL, which guards it.
 #pragma once
 
 #include <Python.h>
@@ -16,7 +16,8 @@ namespace troupe::bindings {
 
 class ItemSender {
  public:
-  ItemSender(actors::CallerConnection& peer, std::uint64_t sequence, PyObject* method, std::uint32_t ahead);
+  ItemSender(actors::CallerConnection& peer, std::uint64_t sequence, PyObject* method,
+             std::uint32_t ahead);
   ItemSender(const ItemSender&) = delete;
   ItemSender& operator=(const ItemSender&) = delete;
   ~ItemSender();
@@ -51,8 +52,9 @@ class ItemSender {
   std::uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-/// Sends what `result` gives (steals it), waiting by `wait` when it is too far ahead. A new reference to None,
-/// or nullptr with an error set: what it raised, or what `wait` did, which returned false then.
+/// Sends what `result` gives (steals it), waiting by `wait` when it is too far ahead. A new
+/// reference to None, or nullptr with an error set: what it raised, or what `wait` did, which
+/// returned false then.
 PyObject* SendItems(PyObject* result, ItemSender& items, const std::function<bool()>& wait);
 
 }  // namespace troupe::bindings

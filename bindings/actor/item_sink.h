@@ -1,4 +1,5 @@
-// An ItemSender as the coroutine that gives the items sees it (troupe/_actors/streams.py). Needs the GIL.
+// An ItemSender as the coroutine that gives the items sees it (troupe/_actors/streams.py). Needs
+// the GIL.
 #pragma once
 
 #include <memory>

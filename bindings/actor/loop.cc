@@ -8,10 +8,10 @@
 #include "actors/net/fork_guard.h"
 #include "actors/net/now.h"
 #include "bindings/actor/coroutine.h"
-#include "bindings/support/gil.h"
 #include "bindings/actor/item_sink.h"
 #include "bindings/actor/loop_apart.h"
 #include "bindings/actor/loop_calls.h"
+#include "bindings/support/gil.h"
 #include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
@@ -34,11 +34,13 @@ PyObject* NewFlush(const std::shared_ptr<LoopCalls>& calls) {
   }
 }
 
-/// The coroutine that gives what a streaming method returned; steals that. nullptr: an error is set.
+/// The coroutine that gives what a streaming method returned; steals that. nullptr: an error is
+/// set.
 PyObject* NewGiver(PyObject* result, const std::shared_ptr<ItemSender>& items) {
   PyObject* module = PyImport_ImportModule("troupe._actors.streams");
   PyObject* sink = module != nullptr ? NewItemSink(items) : nullptr;
-  PyObject* giver = sink != nullptr ? PyObject_CallMethod(module, "give", "OO", result, sink) : nullptr;
+  PyObject* giver =
+      sink != nullptr ? PyObject_CallMethod(module, "give", "OO", result, sink) : nullptr;
   Py_XDECREF(sink);
   Py_XDECREF(module);
   Py_DECREF(result);
@@ -156,9 +158,10 @@ void LoopCalls::EndTurn() {
   if (fresh_ == 0) Flush();
 }
 
-bool LoopCalls::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
-  const std::optional<DeferredCallPtr> waiting = group_.Withdraw(
-      [&](const DeferredCallPtr& call) { return call->Is(peer, sequence); });
+bool LoopCalls::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence,
+                       bool recursive) {
+  const std::optional<DeferredCallPtr> waiting =
+      group_.Withdraw([&](const DeferredCallPtr& call) { return call->Is(peer, sequence); });
   if (!waiting) return CancelTask(coroutines_, peer, sequence, recursive);
   (*waiting)->AnswerCancelled("before it began", /*flush=*/true);
   return true;
@@ -193,9 +196,11 @@ void LoopCalls::Flush() {
 }
 
 LoopExecutor::LoopExecutor(PyExecutorOptions options, PyObject* loop)
-    : PyExecutor(std::move(options)), calls_(std::make_shared<LoopCalls>(limits()[0], loop, exit())) {
+    : PyExecutor(std::move(options)),
+      calls_(std::make_shared<LoopCalls>(limits()[0], loop, exit())) {
   const std::vector<int> all = limits();
-  for (std::size_t i = 1; i < all.size(); ++i) apart_.push_back(std::make_shared<LoopApart>(all[i], exit()));
+  for (std::size_t i = 1; i < all.size(); ++i)
+    apart_.push_back(std::make_shared<LoopApart>(all[i], exit()));
 }
 
 LoopExecutor::~LoopExecutor() {
@@ -210,7 +215,8 @@ void LoopExecutor::Submit(DeferredCallPtr call) {
   apart.Submit(std::move(call));
 }
 
-void LoopExecutor::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
+void LoopExecutor::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence,
+                          bool recursive) {
   if (calls_->Cancel(peer, sequence, recursive)) return;
   for (const auto& each : apart_) {
     if (each->Cancel(peer, sequence, recursive)) return;

@@ -36,7 +36,8 @@ bool LoopApart::Later(std::function<void()> action) {
 void LoopApart::Submit(DeferredCallPtr call) {
   if (!Begin()) return call->Conclude(nullptr, /*flush=*/true);
   coming_.push_back(std::move(call));
-  if (std::exchange(due_, true)) return;  // before it is asked for: the other thread may be done with it when Later returns
+  // before it is asked for: the other thread may be done with it when Later returns
+  if (std::exchange(due_, true)) return;
   if (Later([self = shared_from_this()] { self->Take(); })) return;
   due_ = false;
   call = std::move(coming_.back());
@@ -55,8 +56,10 @@ void LoopApart::Take() {
   calls_->EndTurn();
 }
 
-bool LoopApart::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
-  const auto found = std::find_if(coming_.begin(), coming_.end(), [&](const auto& call) { return call->Is(peer, sequence); });
+bool LoopApart::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence,
+                       bool recursive) {
+  const auto found = std::find_if(coming_.begin(), coming_.end(),
+                                  [&](const auto& call) { return call->Is(peer, sequence); });
   if (found != coming_.end()) {
     const DeferredCallPtr call = std::move(*found);
     coming_.erase(found);

@@ -1,7 +1,8 @@
-// The calls of a concurrency group of an actor on an event loop: they run on a loop of the group's own, on a thread of its
-// own, made at the first of them. Needs the GIL.
+// The calls of a concurrency group of an actor on an event loop: they run on a loop of the group's
+// own, on a thread of its own, made at the first of them. Needs the GIL.
 //
-// The serving thread hands calls over; all else that is done with LoopCalls is done on the group's thread.
+// The serving thread hands calls over; all else that is done with LoopCalls is done on the group's
+// thread.
 #pragma once
 
 #include <Python.h>

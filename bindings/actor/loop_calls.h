@@ -1,4 +1,5 @@
-// The calls that run on one event loop; outlives the executor with the last coroutine. Needs the GIL.
+// The calls that run on one event loop; outlives the executor with the last coroutine. Needs the
+// GIL.
 #pragma once
 
 #include <Python.h>

@@ -12,20 +12,23 @@
 #include <vector>
 
 #include "actors/core/policy/concurrency_groups.h"
-#include "bindings/values/errors.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/nanobind.h"
+#include "bindings/values/errors.h"
 
 namespace nb = nanobind;
 
 namespace troupe::bindings {
 
-/// What the threads of one group share; it outlives the executor with the last of them. All of it is the GIL's.
+/// What the threads of one group share; it outlives the executor with the last of them. All of it
+/// is the GIL's.
 ///
-///   PT-1  There are at least as many threads as calls were given out and are not over: each of them has one to run it.
-///   PT-2  While calls wait for a thread, one that was woken is on its way, or the serving thread is about to wake it
-///         (Suspend, LetBegin). It wakes the next before it runs what it took: so calls that keep the GIL are run one
-///         after the other by one thread, and one that lets go of it holds no other up.
+///   PT-1  There are at least as many threads as calls were given out and are not over: each of
+///         them has one to run it.
+///   PT-2  While calls wait for a thread, one that was woken is on its way, or the serving thread
+///         is about to wake it (Suspend, LetBegin). It wakes the next before it runs what it took:
+///         so calls that keep the GIL are run one after the other by one thread, and one that lets
+///         go of it holds no other up.
 ///   PT-3  Who fell asleep last is woken first.
 class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
  public:
@@ -133,8 +136,8 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
   bool StartThread();
 
   actors::ConcurrencyGroups<DeferredCallPtr> group_;  // of one alone
-  std::set<DeferredCall*> begun_;  // given out, not over
-  std::deque<DeferredCallPtr> ready_;  // those of them that no thread took yet
+  std::set<DeferredCall*> begun_;                     // given out, not over
+  std::deque<DeferredCallPtr> ready_;                 // those of them that no thread took yet
   std::vector<Bed> asleep_;
   std::size_t threads_ = 0;
   std::size_t coming_ = 0;  // started or woken, and have not looked at what is ready yet
@@ -148,7 +151,8 @@ bool PoolExecutor::Pool::StartThread() {
   try {
     const nb::object work = nb::cpp_function([pool = shared_from_this()] { pool->Work(); });
     const nb::object type = nb::module_::import_("threading").attr("Thread");
-    type(nb::arg("target") = work, nb::arg("name") = "actor", nb::arg("daemon") = true).attr("start")();
+    type(nb::arg("target") = work, nb::arg("name") = "actor", nb::arg("daemon") = true)
+        .attr("start")();
     return true;
   } catch (nb::python_error& error) {
     error.restore();
@@ -188,7 +192,8 @@ void PoolExecutor::Suspend() {
   for (const Pool::Bed& bed : woken) bed->release();  // after it: who wakes finds the GIL free
 }
 
-void PoolExecutor::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
+void PoolExecutor::Cancel(const actors::CallerConnection& peer, std::uint64_t sequence,
+                          bool recursive) {
   for (const auto& pool : pools_) {
     if (pool->Cancel(peer, sequence, recursive)) return;
   }

@@ -6,16 +6,16 @@
 #include <utility>
 #include <vector>
 
-#include "actors/server/call_server.h"
 #include "actors/net/fork_guard.h"
+#include "actors/server/call_server.h"
 #include "bindings/actor/coroutine.h"
-#include "bindings/values/errors.h"
 #include "bindings/actor/executor.h"
 #include "bindings/actor/loop.h"
 #include "bindings/actor/pool.h"
 #include "bindings/control/control_object.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/nanobind.h"
+#include "bindings/values/errors.h"
 
 namespace nb = nanobind;
 
@@ -194,12 +194,15 @@ void BindCallServer(nb::module_& m) {
       .def("serve", &PyCallServer::Serve, nb::arg("instance"), nb::arg("max_concurrency") = 1,
            nb::arg("find").none() = nb::none(), nb::arg("groups") = Groups(),
            "Runs calls on `instance` until stop(); raises what a method raised as SystemExit or "
-           "KeyboardInterrupt. A call of a name runs find(name), by default that attribute; that may "
-           "also be (method, group). With max_concurrency above 1, or groups, [(name, limit)], on threads.")
+           "KeyboardInterrupt. A call of a name runs find(name), by default that attribute; that "
+           "may "
+           "also be (method, group). With max_concurrency above 1, or groups, [(name, limit)], on "
+           "threads.")
       .def("serve_on_loop", &PyCallServer::ServeOnLoop, nb::arg("loop"), nb::arg("instance"),
            nb::arg("max_concurrency") = 1000, nb::arg("find").none() = nb::none(),
            nb::arg("groups") = Groups(),
-           "The same on an asyncio loop, which it runs: coroutines as tasks, at most max_concurrency.")
+           "The same on an asyncio loop, which it runs: coroutines as tasks, at most "
+           "max_concurrency.")
       .def("stop", &PyCallServer::Stop, "Ends serve(), from any thread.")
       .def_prop_ro("path", &PyCallServer::path);
 }

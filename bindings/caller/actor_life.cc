@@ -4,16 +4,16 @@
 #include <optional>
 #include <utility>
 
+#include "actors/caller/reactor.h"
 #include "actors/core/call/call_frame.h"
 #include "actors/net/fork_guard.h"
 #include "actors/objects/object_store.h"
-#include "actors/caller/reactor.h"
+#include "bindings/support/callable_cell.h"
 #include "bindings/values/errors.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/ref.h"
 #include "bindings/values/ref_pickle.h"
 #include "bindings/values/values.h"
-#include "bindings/support/callable_cell.h"
 
 namespace nb = nanobind;
 
@@ -35,7 +35,8 @@ nb::object NewRefOf(Answer* slot) {
 
 /// It has a value, so that nothing waits for one.
 nb::object NewLife() {
-  actors::AnswerRef slot(Answer::New(actors::CallReactor::Current().NextLocalId() | store::kLifeBit));
+  actors::AnswerRef slot(
+      Answer::New(actors::CallReactor::Current().NextLocalId() | store::kLifeBit));
   actors::ByteBuffer none;
   if (!EncodeValue(none, Py_None)) throw nb::python_error();
   slot.get()->Claim();
@@ -49,7 +50,8 @@ nb::object LendLife(nb::handle life) {
   actors::Handles* const refs = TakingRefsIfAny();
   if (refs == nullptr || ref->generation != actors::ForkGuard::generation()) return nb::none();
   actors::ObjectStore* const store = actors::ObjectStore::Current();
-  const std::optional<store::ObjectId> id = store != nullptr ? store->Export(ref->slot) : std::nullopt;
+  const std::optional<store::ObjectId> id =
+      store != nullptr ? store->Export(ref->slot) : std::nullopt;
   if (!id) return nb::none();  // without a descriptor to spare, too
   PyObject* const names = TakeNamed(*store, *id, refs);
   if (names == nullptr) throw nb::python_error();
@@ -61,7 +63,8 @@ nb::object BorrowLife(const nb::tuple& names) {
   actors::AnswerRef slot =
       store != nullptr ? BorrowNamed(*store, names.ptr()) : actors::AnswerRef();
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  const std::optional<store::ObjectId> id = slot.get() != nullptr ? store->NameOf(slot.get()) : std::nullopt;
+  const std::optional<store::ObjectId> id =
+      slot.get() != nullptr ? store->NameOf(slot.get()) : std::nullopt;
   return id && store::IsLife(*id) ? NewRefOf(slot.Take()) : nb::none();
 }
 
@@ -79,13 +82,16 @@ bool WhenLifeOver(nb::handle life, nb::handle callable) {
 }  // namespace
 
 void BindLives(nb::module_& m) {
-  m.def("new_life", &NewLife, "A Ref whose name can be lent; it is held as any other, and has no value to speak of.");
+  m.def("new_life", &NewLife,
+        "A Ref whose name can be lent; it is held as any other, and has no value to speak of.");
   m.def("lend_life", &LendLife, nb::arg("life"),
-        "While a value is pickled that may hold refs: its names, and it is held with that value from now on. Else None.");
+        "While a value is pickled that may hold refs: its names, and it is held with that value "
+        "from now on. Else None.");
   m.def("borrow_life", &BorrowLife, nb::arg("names"),
         "While such a value is unpickled: a Ref of those names. None: it did not come along.");
   m.def("when_life_over", &WhenLifeOver, nb::arg("life"), nb::arg("callable"),
-        "Calls it on a thread of the runtime, once for all that ask, when nobody holds a life that this process made. "
+        "Calls it on a thread of the runtime, once for all that ask, when nobody holds a life that "
+        "this process made. "
         "False: no other process knows of it, and it is over with the last Ref here.");
 }
 

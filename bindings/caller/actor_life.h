@@ -1,4 +1,5 @@
-// Lives: an object of the process that made an actor, held wherever a handle of it is (troupe/_actors/handle_counts.py). Needs the GIL.
+// Lives: an object of the process that made an actor, held wherever a handle of it is
+// (troupe/_actors/handle_counts.py). Needs the GIL.
 #pragma once
 
 #include "bindings/support/nanobind.h"

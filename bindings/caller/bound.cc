@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "actors/core/call/call_target.h"
-#include "bindings/support/argument_check.h"
 #include "bindings/caller/channel.h"
+#include "bindings/support/argument_check.h"
 
 namespace troupe::bindings {
 namespace {
@@ -73,7 +73,8 @@ PyType_Spec spec = {"troupe._native.BoundCall", sizeof(BoundCall), 0,
 
 }  // namespace
 
-PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check, PyObject* keeps) {
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check,
+                       PyObject* keeps) {
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(target, &size);
   if (text == nullptr) return nullptr;

@@ -8,9 +8,10 @@ namespace troupe::bindings {
 
 struct CallChannelObject;
 
-/// channel.method(target, check, keeps): a new object, or nullptr with an error set. `check`: of ArgumentCheck; `keeps`: what
-/// lives as long as it.
-PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check, PyObject* keeps);
+/// channel.method(target, check, keeps): a new object, or nullptr with an error set. `check`: of
+/// ArgumentCheck; `keeps`: what lives as long as it.
+PyObject* NewBoundCall(CallChannelObject* channel, PyObject* target, PyObject* check,
+                       PyObject* keeps);
 /// Makes the type; once per process.
 bool InitBoundCall();
 

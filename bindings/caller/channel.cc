@@ -4,14 +4,14 @@
 #include <string>
 #include <utility>
 
+#include "actors/caller/reactor.h"
 #include "actors/net/fork_guard.h"
 #include "actors/objects/object_store.h"
-#include "actors/caller/reactor.h"
 #include "bindings/caller/bound.h"
-#include "bindings/values/errors.h"
 #include "bindings/caller/tasks.h"
 #include "bindings/control/control_object.h"
 #include "bindings/support/gil.h"
+#include "bindings/values/errors.h"
 
 namespace nb = nanobind;
 
@@ -40,7 +40,8 @@ PyObject* Call(PyObject* object, PyObject* const* args, Py_ssize_t count, PyObje
 
 PyObject* Method(PyObject* object, PyObject* const* args, Py_ssize_t count) {
   if (count >= 1 && count <= 3 && PyUnicode_Check(args[0])) {
-    return NewBoundCall(AsChannel(object), args[0], count >= 2 ? args[1] : Py_None, count == 3 ? args[2] : Py_None);
+    return NewBoundCall(AsChannel(object), args[0], count >= 2 ? args[1] : Py_None,
+                        count == 3 ? args[2] : Py_None);
   }
   PyErr_SetString(PyExc_TypeError, "method(target, check=None, keeps=None): target is a str");
   return nullptr;
@@ -56,7 +57,8 @@ PyObject* WhenIdle(PyObject* object, PyObject* callable) {
   if (const actors::AnswerRef idle = (*self->channel)->WhenIdle()) {
     later = CallReactor::Current().OnDone(idle.get(), std::move(then));
   } else if (actors::ObjectStore* const store = actors::ObjectStore::Existing()) {
-    later = store->AfterArrivals(&then);  // what was answered lies in its actor's memory, which is asked for
+    // what was answered lies in its actor's memory, which is asked for
+    later = store->AfterArrivals(&then);
   }
   if (then != nullptr) unused->Drop();
   return PyBool_FromLong(later);
@@ -147,7 +149,8 @@ bool TakeRemote(const RemoteArguments& remote, actors::RemoteActor* target,
   const auto process = ProcessId::FromHex(remote.process);
   ControlObject* control = nullptr;
   if (!id || !process || remote.port < 1 || remote.port > 65535) {
-    PyErr_SetString(PyExc_ValueError, "host goes with port, process and actor (ids of 32 hex digits)");
+    PyErr_SetString(PyExc_ValueError,
+                    "host goes with port, process and actor (ids of 32 hex digits)");
     return false;
   }
   if (remote.control == nullptr || !nb::try_cast(nb::handle(remote.control), control) ||
@@ -164,7 +167,8 @@ bool TakeRemote(const RemoteArguments& remote, actors::RemoteActor* target,
 }
 
 PyObject* Aim(PyObject* object, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"unix_path", "host", "port", "process", "actor", "control", nullptr};
+  static const char* names[] = {"unix_path", "host",    "port", "process",
+                                "actor",     "control", nullptr};
   CallChannelObject* self = AsChannel(object);
   const char* path = nullptr;
   RemoteArguments remote;
@@ -198,9 +202,9 @@ struct NewArguments {
   actors::ChannelOptions options;
 
   bool Read(PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"unix_path", "description", "grace_s", "host",        "port",
-                                  "process",   "actor",       "control", "pending_max", "tasks",
-                                  "ordered",   nullptr};
+    static const char* names[] = {"unix_path",   "description", "grace_s", "host",
+                                  "port",        "process",     "actor",   "control",
+                                  "pending_max", "tasks",       "ordered", nullptr};
     double grace_s = 5.0;
     Py_ssize_t pending_max = -1;
     PyObject* tasks = nullptr;
@@ -304,20 +308,26 @@ PyMethodDef methods[] = {
      "call(method_name, *args, **kwargs) -> Ref. Returns at once, or waits while too much is "
      "unsent."},
     {"method", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Method)), METH_FASTCALL,
-     "method(target, check=None, keeps=None) -> a callable: channel.method('f')(*args) is channel.call('f', *args), faster. "
-     "method('f;returns=2') gives a list of two Refs (actors/core/call/call_target.h). check(count, names) is asked once for "
-     "each number of values and tuple of keywords, and raises what such a call is to raise. `keeps` lives as long as it."},
+     "method(target, check=None, keeps=None) -> a callable: channel.method('f')(*args) is "
+     "channel.call('f', *args), faster. "
+     "method('f;returns=2') gives a list of two Refs (actors/core/call/call_target.h). "
+     "check(count, names) is asked once for "
+     "each number of values and tuple of keywords, and raises what such a call is to raise. "
+     "`keeps` lives as long as it."},
     {"when_idle", WhenIdle, METH_O,
-     "when_idle(callable): calls it on a background thread once no call is without an answer, or it is time to ask again. "
+     "when_idle(callable): calls it on a background thread once no call is without an answer, or "
+     "it is time to ask again. "
      "False: none is now."},
     {"fail", Fail, METH_VARARGS,
      "fail(code, text): the actor is dead; all outstanding and later calls end with this error."},
     {"fail_with", FailWith, METH_O, "fail_with(exception): the same with this as the error."},
     {"lose", Lose, METH_O,
-     "lose(why): the process is gone, the actor may not be: calls end as NOT_SENT or MAYBE_EXECUTED."},
+     "lose(why): the process is gone, the actor may not be: calls end as NOT_SENT or "
+     "MAYBE_EXECUTED."},
     {"aim", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(Aim)),
      METH_VARARGS | METH_KEYWORDS,
-     "aim(unix_path), aim('', host=, port=, process=, actor=, control=): of a CallChannel(None), where "
+     "aim(unix_path), aim('', host=, port=, process=, actor=, control=): of a CallChannel(None), "
+     "where "
      "the actor is."},
     {"set_on_disconnect", SetOnDisconnect, METH_O,
      "set_on_disconnect(callable): run on a background thread when the connection ends."},
@@ -325,7 +335,8 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"outstanding", Outstanding, nullptr, "Calls without an answer.", nullptr},
-    {"usable", IsUsable, nullptr, "Whether a call made now may still be answered by the actor.", nullptr},
+    {"usable", IsUsable, nullptr, "Whether a call made now may still be answered by the actor.",
+     nullptr},
     {"description", Description, nullptr, "As errors name it.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
@@ -337,9 +348,11 @@ PyType_Slot slots[] = {
     {Py_tp_getset, properties},
     {Py_tp_repr, reinterpret_cast<void*>(Repr)},
     {Py_tp_doc,
-     const_cast<char*>("CallChannel(unix_path, *, description='an actor', grace_s=5.0, pending_max=-1); to another "
+     const_cast<char*>("CallChannel(unix_path, *, description='an actor', grace_s=5.0, "
+                       "pending_max=-1); to another "
                        "host: CallChannel('', host=, port=, process=, actor=, control=), which "
-                       "returns at once; to one that is not there yet: CallChannel(None); for tasks: tasks=a TaskPool; "
+                       "returns at once; to one that is not there yet: CallChannel(None); for "
+                       "tasks: tasks=a TaskPool; "
                        "ordered=False: a call may overtake one whose arguments are to come")},
     {0, nullptr}};
 PyType_Spec spec = {"troupe._native.CallChannel", sizeof(CallChannelObject), 0,

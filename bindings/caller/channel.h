@@ -25,11 +25,13 @@ struct CallKind {
 };
 
 /// Issues a call: `args` are `positional` values, then one for each of `keywords` (a tuple or
-/// nullptr). What its caller gets: a new Ref, a list of them, None, or a RefStream; nullptr with an error set.
+/// nullptr). What its caller gets: a new Ref, a list of them, None, or a RefStream; nullptr with an
+/// error set.
 PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
                     Py_ssize_t positional, PyObject* keywords);
 
-/// Appends the values of a call, as they travel; checks their number and size. False: an error is set.
+/// Appends the values of a call, as they travel; checks their number and size. False: an error is
+/// set.
 bool AppendCallValues(actors::ByteBuffer& out, PyObject* const* args, Py_ssize_t positional,
                       PyObject* method, PyObject* keywords, Outgoing* outgoing = nullptr);
 /// The slots of a call's several answers, nullptr for one answer.

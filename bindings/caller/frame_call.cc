@@ -10,23 +10,23 @@
 #include <utility>
 #include <vector>
 
-#include "actors/caller/pending_calls.h"
 #include "actors/bulk/bulk_session.h"
-#include "actors/net/fork_guard.h"
 #include "actors/caller/call_holds.h"
-#include "actors/slots/item_stream.h"
+#include "actors/caller/pending_calls.h"
 #include "actors/caller/reactor.h"
 #include "actors/core/remote/value_refs.h"
+#include "actors/net/fork_guard.h"
+#include "actors/slots/item_stream.h"
 #include "bindings/caller/channel.h"
-#include "bindings/values/errors.h"
+#include "bindings/caller/stream_object.h"
 #include "bindings/support/host.h"
+#include "bindings/support/running.h"
+#include "bindings/values/errors.h"
+#include "bindings/values/object_values.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/ref.h"
-#include "bindings/support/running.h"
-#include "bindings/caller/stream_object.h"
-#include "bindings/values/values.h"
-#include "bindings/values/object_values.h"
 #include "bindings/values/task_arguments.h"
+#include "bindings/values/values.h"
 
 namespace troupe::bindings {
 namespace {
@@ -36,7 +36,8 @@ using actors::CallReactor;
 using actors::Channel;
 
 constexpr char kRefsStay[] =
-    "Refs cannot go inside this value\n  pass the Ref as an argument of its own, where it is replaced by its value, or "
+    "Refs cannot go inside this value\n  pass the Ref as an argument of its own, where it is "
+    "replaced by its value, or "
     "put troupe.get(ref) there";
 
 /// "argument 2" or "argument 'x'", for errors.
@@ -46,7 +47,8 @@ std::string ArgumentName(Py_ssize_t i, Py_ssize_t positional, PyObject* keywords
   return absl::StrFormat("argument '%s'", name != nullptr ? name : "?");
 }
 
-/// A large value that is shared memory already: by name, or its bytes where a new value of its size were copied too.
+/// A large value that is shared memory already: by name, or its bytes where a new value of its size
+/// were copied too.
 bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   const std::optional<store::ObjectId> id = actors::ReadObjectId(ref->slot->bytes());
   actors::ObjectStore* store = Objects();
@@ -62,7 +64,9 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
     PyErr_SetString(PyExc_TypeError, kRefsStay);
     return false;
   }
-  if (!contains && large_from > actors::kLargeBytes && !AppendObjectBytes(out, *id, large_from, &appended)) return false;
+  if (!contains && large_from > actors::kLargeBytes &&
+      !AppendObjectBytes(out, *id, large_from, &appended))
+    return false;
   if (appended) return true;
   store->AddHandle(*id);
   outgoing->held.Add(*id);
@@ -73,7 +77,8 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
 bool AppendEncoded(ByteBuffer& out, std::string_view value, Outgoing* outgoing) {
   std::vector<store::ObjectId> refs;
   static_cast<void>(ObjectsNamed(value, 1, &refs, &refs));
-  if (outgoing == nullptr || !outgoing->refs) std::erase_if(refs, store::IsLife);  // they stay behind
+  // they stay behind
+  if (outgoing == nullptr || !outgoing->refs) std::erase_if(refs, store::IsLife);
   if (!refs.empty() && (outgoing == nullptr || !outgoing->refs)) {
     PyErr_SetString(PyExc_TypeError, kRefsStay);
     return false;
@@ -85,7 +90,9 @@ bool AppendEncoded(ByteBuffer& out, std::string_view value, Outgoing* outgoing) 
   const std::size_t at = out.size();
   out.Append(value.data(), value.size());
   if (!refs.empty() && outgoing->names_remote) {
-    const auto away = [](const store::ObjectId& id) { return actors::ObjectStore::Current()->RemoteNameOf(id); };
+    const auto away = [](const store::ObjectId& id) {
+      return actors::ObjectStore::Current()->RemoteNameOf(id);
+    };
     actors::RenameRefs(out.data() + at, value.size(), away);
   }
   return true;
@@ -118,14 +125,16 @@ bool AppendArguments(ByteBuffer& out, PyObject* const* args, Py_ssize_t position
   const std::size_t from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
   const bool in_frame = from > actors::kLargeBytes && from != Outgoing::kNever;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (in_frame) outgoing->large_from = std::max(actors::kLargeBytes, std::min(from, actors::RoomBeside(out.size())));
+    if (in_frame)
+      outgoing->large_from =
+          std::max(actors::kLargeBytes, std::min(from, actors::RoomBeside(out.size())));
     if (IsRef(args[i])) {
       if (!AppendRefArgument(out, AsRef(args[i]), outgoing)) return false;
     } else if (!EncodeValue(out, args[i], outgoing)) {
       if (TakeNestedRef()) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s of %U(): %s", ArgumentName(i, positional, keywords).c_str(), method,
-                     kRefsStay);
+        PyErr_Format(PyExc_TypeError, "%s of %U(): %s",
+                     ArgumentName(i, positional, keywords).c_str(), method, kRefsStay);
       }
       return false;
     }
@@ -137,14 +146,15 @@ bool CheckFrameSize(const ByteBuffer& frame, const actors::CallLimits& limits, P
   const std::size_t body = frame.size();
   if (actors::PaddedTo8(body) <= limits.frame_bytes_max) return true;
   const char* name = PyUnicode_AsUTF8(method);
-  RaiseRuntimeError(ErrorCode::kTooLarge, actors::ArgumentsTooLarge(name != nullptr ? name : "?", body, limits));
+  RaiseRuntimeError(ErrorCode::kTooLarge,
+                    actors::ArgumentsTooLarge(name != nullptr ? name : "?", body, limits));
   return false;
 }
 
 }  // namespace
 
-bool AppendCallValues(ByteBuffer& out, PyObject* const* args, Py_ssize_t positional, PyObject* method,
-                      PyObject* keywords, Outgoing* outgoing) {
+bool AppendCallValues(ByteBuffer& out, PyObject* const* args, Py_ssize_t positional,
+                      PyObject* method, PyObject* keywords, Outgoing* outgoing) {
   const actors::CallLimits limits;
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
   if (count > limits.args_max) {
@@ -183,16 +193,17 @@ bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* a
 }
 
 actors::AnswerRef RaiseTooMany(Channel& channel) {
-  RaiseRuntimeError(kTooManyPending,
-                    absl::StrFormat("%s: %d calls wait for an answer, max_pending_calls allows no more\n"
-                                    "  get some of them first, or create the actor with a higher limit",
-                                    channel.description(), channel.Outstanding()));
+  RaiseRuntimeError(
+      kTooManyPending,
+      absl::StrFormat("%s: %d calls wait for an answer, max_pending_calls allows no more\n"
+                      "  get some of them first, or create the actor with a higher limit",
+                      channel.description(), channel.Outstanding()));
   return {};
 }
 
 /// Queues the frame, waiting for room. None: an error is set.
-actors::AnswerRef Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind, std::uint16_t flags,
-                       const std::shared_ptr<actors::ItemStream>& items) {
+actors::AnswerRef Queue(Channel& channel, ByteBuffer& frame, const CallKind& kind,
+                        std::uint16_t flags, const std::shared_ptr<actors::ItemStream>& items) {
   bool drained = false;
   while (true) {
     Channel::Call call = channel.Issue(frame, flags, items);
@@ -218,17 +229,19 @@ actors::AnswerRef Queue(Channel& channel, ByteBuffer& frame, const CallKind& kin
   }
 }
 
-/// From which size on values go to shared memory. Where it is not known yet on which host the actor is to be,
-/// those that the frame has room for are copied: so much works wherever it will be.
+/// From which size on values go to shared memory. Where it is not known yet on which host the actor
+/// is to be, those that the frame has room for are copied: so much works wherever it will be.
 std::size_t LargeFrom(Channel::Place place) {
   if (place == Channel::Place::kHere) return actors::kLargeBytes;
   if (place == Channel::Place::kRemote) return actors::BulkSession::kFromBytes;
   return actors::RoomBeside(0);
 }
 
-/// Keeps the call until its arguments are there, and the calls before it have gone. None: an error is set.
-actors::AnswerRef KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind, Outgoing& outgoing,
-                          ShapeTable::Shape* shape, const std::shared_ptr<actors::ItemStream>& items) {
+/// Keeps the call until its arguments are there, and the calls before it have gone. None: an error
+/// is set.
+actors::AnswerRef KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& kind,
+                           Outgoing& outgoing, ShapeTable::Shape* shape,
+                           const std::shared_ptr<actors::ItemStream>& items) {
   if (channel.TooMany()) {
     channel.Flush();
     CallReactor::Current().Drain(channel);  // answers that are here count
@@ -236,9 +249,11 @@ actors::AnswerRef KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& 
   }
   actors::PendingCalls& line = channel.Line(TaskArguments());
   if (!AwaitRoom(actors::AnswerRef(line.WhenRoom()))) return {};
-  if (shape->named) {  // it may never be sent: later calls cannot count on the names that it carries
+  // it may never be sent: later calls cannot count on the names that it carries
+  if (shape->named) {
     shape->id = actors::kNoShape;
-    std::memcpy(frame.data() + actors::kFrameHeadBytes + offsetof(actors::CallHead, shape), &shape->id, sizeof shape->id);
+    std::memcpy(frame.data() + actors::kFrameHeadBytes + offsetof(actors::CallHead, shape),
+                &shape->id, sizeof shape->id);
   }
   actors::PendingCalls::Call call;
   call.frame.assign(frame.data(), frame.size());
@@ -252,19 +267,21 @@ actors::AnswerRef KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& 
 }
 
 /// Sends the call. None: an error is set.
-actors::AnswerRef Send(CallChannelObject* self, ByteBuffer& frame, const CallKind& kind, PyObject* keywords,
-                      Outgoing& outgoing, const ShapeTable::Shape& shape, bool here,
-                      const std::shared_ptr<actors::ItemStream>& items) {
+actors::AnswerRef Send(CallChannelObject* self, ByteBuffer& frame, const CallKind& kind,
+                       PyObject* keywords, Outgoing& outgoing, const ShapeTable::Shape& shape,
+                       bool here, const std::shared_ptr<actors::ItemStream>& items) {
   Channel& channel = **self->channel;
   std::uint16_t flags = shape.named ? actors::kFlagNamed : actors::kFlagNone;
   std::unique_ptr<actors::CallHolds> held;
   if (!outgoing.held.empty()) {
     flags |= actors::kFlagObjects;
-    held = std::make_unique<actors::CallHolds>(std::move(outgoing.held), here ? nullptr : channel.Bulk());
+    held = std::make_unique<actors::CallHolds>(std::move(outgoing.held),
+                                               here ? nullptr : channel.Bulk());
   }
   actors::AnswerRef slot = Queue(channel, frame, kind, flags, items);
   if (slot == nullptr) return {};
-  if (held != nullptr) static_cast<void>(CallReactor::Current().OnDone(slot.get(), std::move(held)));
+  if (held != nullptr)
+    static_cast<void>(CallReactor::Current().OnDone(slot.get(), std::move(held)));
   if (shape.named) self->shapes->Defined(kind.target, keywords, shape);
   return slot;
 }
@@ -309,9 +326,9 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
   const actors::PendingCalls* const line = channel.line();
   const bool waits = !to_come.empty() || (line != nullptr && line->Holds());
-  actors::AnswerRef slot =
-      waits ? KeepBack(channel, frame, kind, outgoing, &shape, items)
-            : Send(self, frame, kind, keywords, outgoing, shape, place == Channel::Place::kHere, items);
+  actors::AnswerRef slot = waits ? KeepBack(channel, frame, kind, outgoing, &shape, items)
+                                 : Send(self, frame, kind, keywords, outgoing, shape,
+                                        place == Channel::Place::kHere, items);
   if (slot == nullptr) return nullptr;
   if (const RunningCall* const made_by = Running::current()) slot->set_started_by(made_by->number);
   if (kind.returns == 1 && !kind.streams) return NewRef(slot.Take(), self, kind.method);

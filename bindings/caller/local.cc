@@ -6,25 +6,26 @@
 #include <string>
 #include <utility>
 
-#include "actors/core/call/call_frame.h"
 #include "actors/caller/reactor.h"
+#include "actors/core/call/call_frame.h"
+#include "bindings/support/nanobind.h"
 #include "bindings/values/errors.h"
+#include "bindings/values/object_values.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/ref.h"
 #include "bindings/values/values.h"
-#include "bindings/values/object_values.h"
-#include "bindings/support/nanobind.h"
 
 namespace nb = nanobind;
 
 namespace troupe::bindings {
 namespace {
 
+using actors::Answer;
 using actors::ByteBuffer;
 using actors::CallReactor;
-using actors::Answer;
 
-/// The bytes and flags of a slot's value. The slot stands for one that is in shared memory or holds refs.
+/// The bytes and flags of a slot's value. The slot stands for one that is in shared memory or holds
+/// refs.
 std::uint16_t Encode(Answer* slot, ByteBuffer& bytes, nb::handle value) {
   Outgoing outgoing(Outgoing::Way::kWriting, actors::kLargeBytes, /*with_refs=*/true);
   if (!EncodeValue(bytes, value.ptr(), &outgoing)) throw nb::python_error();

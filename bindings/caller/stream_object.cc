@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "actors/net/fork_guard.h"
 #include "actors/core/call/item_window.h"
+#include "actors/net/fork_guard.h"
 #include "actors/tasks/task_pool.h"
 #include "bindings/caller/channel.h"
 #include "bindings/values/ref.h"
@@ -114,7 +114,8 @@ PyObject* Repr(PyObject* object) {
 PyObject* Self(PyObject* object) { return Py_NewRef(object); }
 
 PyMethodDef methods[] = {
-    {"answer", GetAnswer, METH_NOARGS, "The Ref that is done when the method is: None, or its error."},
+    {"answer", GetAnswer, METH_NOARGS,
+     "The Ref that is done when the method is: None, or its error."},
     {"front", Front, METH_NOARGS, "A Ref that is done when the next item, or the end, is there."},
     {"take", Take, METH_NOARGS, "The next item's Ref, which is there, or None at the end."},
     {nullptr, nullptr, 0, nullptr}};

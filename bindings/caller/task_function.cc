@@ -9,21 +9,21 @@
 #include <utility>
 #include <vector>
 
+#include "actors/caller/reactor.h"
 #include "actors/core/call/call_target.h"
 #include "actors/net/fork_guard.h"
-#include "actors/caller/reactor.h"
-#include "bindings/support/argument_check.h"
 #include "bindings/caller/channel.h"
-#include "bindings/values/errors.h"
-#include "bindings/support/host.h"
-#include "bindings/values/ref.h"
-#include "bindings/support/running.h"
-#include "bindings/values/shapes.h"
 #include "bindings/caller/stream_object.h"
 #include "bindings/caller/tasks.h"
-#include "bindings/values/values.h"
+#include "bindings/support/argument_check.h"
+#include "bindings/support/host.h"
+#include "bindings/support/running.h"
+#include "bindings/values/errors.h"
 #include "bindings/values/object_values.h"
+#include "bindings/values/ref.h"
+#include "bindings/values/shapes.h"
 #include "bindings/values/taken_refs.h"
+#include "bindings/values/values.h"
 
 namespace nb = nanobind;
 
@@ -41,13 +41,14 @@ struct FunctionWithShapes : TaskPool::Function {
 struct TaskFunction {
   PyObject head;
   vectorcallfunc vectorcall;
-  PyObject* pool_object;  // a reference
-  PyTaskPool* pool;       // in it
+  PyObject* pool_object;     // a reference
+  PyTaskPool* pool;          // in it
   std::uint32_t generation;  // of forks: inert in a child
   CallKind kind;             // two references; its method is the function's name, for people
   ArgumentCheck* check;
   std::shared_ptr<FunctionWithShapes>* function;
-  std::vector<std::pair<PyObject*, const TaskPool::Shape*>>* shapes;  // references to tuples, or nullptr
+  // references to tuples, or nullptr
+  std::vector<std::pair<PyObject*, const TaskPool::Shape*>>* shapes;
 };
 
 constexpr std::size_t kShapesMax = 256;  // that a function keeps; other calls have one of their own
@@ -56,7 +57,8 @@ PyTypeObject* function_type = nullptr;
 TaskFunction* As(PyObject* object) { return reinterpret_cast<TaskFunction*>(object); }
 
 /// nullptr: an error is set. `*own`: what it is in, where the function does not keep it.
-const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords, std::shared_ptr<const TaskPool::Shape>* own) {
+const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords,
+                               std::shared_ptr<const TaskPool::Shape>* own) {
   for (const auto& [known, shape] : *self->shapes) {
     if (known == keywords) return shape;
   }
@@ -74,7 +76,8 @@ const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords, std::shar
   const Py_ssize_t count = keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0;
   auto shape = std::make_unique<TaskPool::Shape>();
   shape->names.assign(names.view());
-  shape->keyword_count = static_cast<std::uint16_t>(count);  // within `limits` where the call is sent
+  // within `limits` where the call is sent
+  shape->keyword_count = static_cast<std::uint16_t>(count);
   if (self->shapes->size() >= kShapesMax || count > limits.shape_keywords_max) {
     *own = std::move(shape);
     return own->get();
@@ -85,7 +88,7 @@ const TaskPool::Shape* ShapeOf(TaskFunction* self, PyObject* keywords, std::shar
 }
 
 PyObject* Begun(TaskFunction* self, TaskPool::Begun begun,
-                 const std::shared_ptr<actors::ItemStream>& items) {
+                const std::shared_ptr<actors::ItemStream>& items) {
   CallChannelObject* channel = begun.lane != 0 ? self->pool->ChannelOf(begun.lane) : nullptr;
   const CallKind& kind = self->kind;
   if (kind.streams) return NewRefStream(begun.slot.Take(), items, channel, kind, /*of_task=*/true);
@@ -97,9 +100,10 @@ PyObject* Begun(TaskFunction* self, TaskPool::Begun begun,
 PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObject* keywords) {
   TaskFunction* self = As(object);
   if (self->generation != actors::ForkGuard::generation()) {
-    RaiseRuntimeError(ErrorCode::kConnection,
-                      "this process was forked from one that is connected to a cluster, and is not itself\n"
-                      "  call troupe.init() in it");
+    RaiseRuntimeError(
+        ErrorCode::kConnection,
+        "this process was forked from one that is connected to a cluster, and is not itself\n"
+        "  call troupe.init() in it");
     return nullptr;
   }
   if (keywords != nullptr && PyTuple_GET_SIZE(keywords) == 0) keywords = nullptr;
@@ -108,7 +112,8 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   std::shared_ptr<const TaskPool::Shape> own_shape;
   const TaskPool::Shape* shape = ShapeOf(self, keywords, &own_shape);
   if (shape == nullptr) return nullptr;
-  const std::size_t before = actors::kFrameHeadBytes + sizeof(actors::CallHead) + shape->names.size();
+  const std::size_t before =
+      actors::kFrameHeadBytes + sizeof(actors::CallHead) + shape->names.size();
   char space[512];
   ByteBuffer values(space, sizeof space);
   values.Extend(before);  // so that the whole frame's size is checked
@@ -116,7 +121,8 @@ PyObject* Call(PyObject* object, PyObject* const* args, std::size_t count, PyObj
   TaskPool::Call call;
   std::vector<actors::ArgumentToCome> to_come;
   outgoing.to_come = &to_come;
-  if (!AppendCallValues(values, args, positional, self->kind.method, keywords, &outgoing)) return nullptr;
+  if (!AppendCallValues(values, args, positional, self->kind.method, keywords, &outgoing))
+    return nullptr;
   TaskPool& pool = *self->pool->pool();
   if (pool.Full() && !AwaitRoom(actors::AnswerRef(pool.WhenRoom()))) return nullptr;
   call.function = *self->function;
@@ -158,8 +164,10 @@ void Dealloc(PyObject* object) {
 }
 
 /// What the arguments of TaskFunction() say of the function; nullptr: an error is set.
-std::shared_ptr<FunctionWithShapes> Described(PyObject* key, PyObject* payload, const actors::Handles* refs, int retries,
-                                              int retried, unsigned long long calls_max, unsigned long long number) {
+std::shared_ptr<FunctionWithShapes> Described(PyObject* key, PyObject* payload,
+                                              const actors::Handles* refs, int retries, int retried,
+                                              unsigned long long calls_max,
+                                              unsigned long long number) {
   auto function = std::make_shared<FunctionWithShapes>();
   ByteBuffer definition;
   if (!EncodeValue(definition, key) || !EncodeValue(definition, payload)) return nullptr;
@@ -183,9 +191,8 @@ std::shared_ptr<FunctionWithShapes> Described(PyObject* key, PyObject* payload, 
 }
 
 PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"pool",    "target",  "name",      "key", "definition",
-                                "retries", "retried", "calls_max", "number",
-                                "refs",    "check",   nullptr};
+  static const char* names[] = {"pool",    "target",    "name",   "key",  "definition", "retries",
+                                "retried", "calls_max", "number", "refs", "check",      nullptr};
   PyObject* pool_object = nullptr;
   PyObject* target = nullptr;
   PyObject* name = nullptr;
@@ -197,13 +204,15 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   unsigned long long number = 0;
   PyObject* refs_object = Py_None;
   PyObject* check = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUUUS|iiKKOO:TaskFunction", const_cast<char**>(names), &pool_object,
-                                   &target, &name, &key, &definition, &retries, &retried, &calls_max, &number,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUUUS|iiKKOO:TaskFunction",
+                                   const_cast<char**>(names), &pool_object, &target, &name, &key,
+                                   &definition, &retries, &retried, &calls_max, &number,
                                    &refs_object, &check)) {
     return nullptr;
   }
   PyTaskPool* pool = nullptr;
-  if (!nb::try_cast(nb::handle(pool_object), pool) || pool == nullptr || retried < 0 || retried > 2) {
+  if (!nb::try_cast(nb::handle(pool_object), pool) || pool == nullptr || retried < 0 ||
+      retried > 2) {
     PyErr_SetString(PyExc_TypeError, "TaskFunction(pool, ...): a TaskPool; retried from 0 to 2");
     return nullptr;
   }
@@ -221,8 +230,9 @@ PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_TypeError, "TaskFunction(refs=): TakenRefs");
     return nullptr;
   }
-  std::shared_ptr<FunctionWithShapes> function = Described(
-      key, definition, refs != nullptr ? &refs->handles() : nullptr, retries, retried, calls_max, number);
+  std::shared_ptr<FunctionWithShapes> function =
+      Described(key, definition, refs != nullptr ? &refs->handles() : nullptr, retries, retried,
+                calls_max, number);
   if (function == nullptr) return nullptr;
   function->name = std::make_shared<const std::string>(for_people);
   TaskFunction* self = As(type->tp_alloc(type, 0));
@@ -247,10 +257,10 @@ PyType_Slot slots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(Traverse)},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_members, members},
-    {Py_tp_doc,
-     const_cast<char*>("TaskFunction(pool, target, name, key, definition, retries=0, retried=0, calls_max=0, number=0, "
-                       "refs=None, check=None): "
-                       "called, it starts a task and gives what its caller gets.")},
+    {Py_tp_doc, const_cast<char*>("TaskFunction(pool, target, name, key, definition, retries=0, "
+                                  "retried=0, calls_max=0, number=0, "
+                                  "refs=None, check=None): "
+                                  "called, it starts a task and gives what its caller gets.")},
     {0, nullptr}};
 PyType_Spec spec = {"troupe._native.TaskFunction", sizeof(TaskFunction), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};

@@ -5,15 +5,15 @@
 #include <string>
 #include <utility>
 
-#include "actors/net/now.h"
 #include "actors/caller/reactor.h"
+#include "actors/net/now.h"
 #include "bindings/caller/channel.h"
-#include "bindings/values/errors.h"
-#include "bindings/values/ref.h"
 #include "bindings/support/callable_cell.h"
 #include "bindings/support/gil.h"
-#include "bindings/values/task_arguments.h"
 #include "bindings/support/nanobind.h"
+#include "bindings/values/errors.h"
+#include "bindings/values/ref.h"
+#include "bindings/values/task_arguments.h"
 
 namespace nb = nanobind;
 
@@ -71,7 +71,8 @@ nb::list PyTaskPool::Tasks(std::size_t most) const {
   for (TaskPool::Listed& each : pool_->List(most)) {
     PyObject* const ref = NewRef(each.slot.Take(), nullptr, nullptr);
     if (ref == nullptr) throw nb::python_error();
-    tasks.append(nb::make_tuple(nb::steal(ref), each.name, static_cast<int>(each.stage), each.lane));
+    tasks.append(
+        nb::make_tuple(nb::steal(ref), each.name, static_cast<int>(each.stage), each.lane));
   }
   return tasks;
 }
@@ -139,8 +140,8 @@ nb::list EndedTasks(std::size_t most) {
   const std::string& process = CallReactor::Current().incarnation();
   nb::list tasks;
   for (const actors::TaskHistory::Ended& each : TaskPool::LatestEnded(most)) {
-    tasks.append(nb::make_tuple(process + absl::StrFormat("%016x", each.id), *each.name, each.lane, Seconds(now - each.ended),
-                                Seconds(each.took), each.failed));
+    tasks.append(nb::make_tuple(process + absl::StrFormat("%016x", each.id), *each.name, each.lane,
+                                Seconds(now - each.ended), Seconds(each.took), each.failed));
   }
   return tasks;
 }
@@ -154,35 +155,48 @@ void BindTasks(nb::module_& m) {
       .def("open", &PyTaskPool::Open, nb::arg("channel"), "A process that is there; its lane.")
       .def("close", &PyTaskPool::Close, nb::arg("lane"),
            "It gets no more tasks. True: it has none, and is forgotten.")
-      .def("stop", [](PyTaskPool& self, LaneId lane) { self.pool()->Stop(lane); }, nb::arg("lane"),
-           "It gets no more tasks, and is there until it is closed.")
-      .def("ask", [](PyTaskPool& self, LaneId lane, const std::string& method) -> nb::object {
-             actors::AnswerRef slot = self.pool()->Ask(lane, method);
-             if (!slot) return nb::none();
-             PyObject* const ref = NewRef(slot.Take(), nullptr, nullptr);
-             if (ref == nullptr) throw nb::python_error();
-             return nb::steal(ref);
-           }, nb::arg("lane"), nb::arg("method"), "A Ref of what that method of the process's own gives; None: it is gone.")
-      .def("pause", [](PyTaskPool& self, LaneId lane, bool on) { self.pool()->Pause(lane, on); },
-           nb::arg("lane"), nb::arg("on"), "For a while it gets no more tasks.")
+      .def(
+          "stop", [](PyTaskPool& self, LaneId lane) { self.pool()->Stop(lane); }, nb::arg("lane"),
+          "It gets no more tasks, and is there until it is closed.")
+      .def(
+          "ask",
+          [](PyTaskPool& self, LaneId lane, const std::string& method) -> nb::object {
+            actors::AnswerRef slot = self.pool()->Ask(lane, method);
+            if (!slot) return nb::none();
+            PyObject* const ref = NewRef(slot.Take(), nullptr, nullptr);
+            if (ref == nullptr) throw nb::python_error();
+            return nb::steal(ref);
+          },
+          nb::arg("lane"), nb::arg("method"),
+          "A Ref of what that method of the process's own gives; None: it is gone.")
+      .def(
+          "pause", [](PyTaskPool& self, LaneId lane, bool on) { self.pool()->Pause(lane, on); },
+          nb::arg("lane"), nb::arg("on"), "For a while it gets no more tasks.")
       .def_prop_ro("waiting", [](const PyTaskPool& self) { return self.pool()->waiting(); })
       .def_prop_ro("held_back", [](const PyTaskPool& self) { return self.pool()->held_back(); })
       .def("look", &PyTaskPool::Look,
            "(waiting, seconds they would take one process, [(lane, tasks, open, seconds so)])")
       .def("tasks", &PyTaskPool::Tasks, nb::arg("most"),
-           "[(ref, name, stage, lane)] of those that are not over, the oldest first; stage: 0 arguments are to come, 1 it waits "
+           "[(ref, name, stage, lane)] of those that are not over, the oldest first; stage: 0 "
+           "arguments are to come, 1 it waits "
            "for a process, 2 it is with one, 3 and runs there; lane: 0 none.")
-      .def("wake_above", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAbove(n); },
-           nb::arg("waiting"), "wake() once more than this many wait, once; -1: not for that.")
-      .def("wake_above_idle", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAboveIdle(n); },
-           nb::arg("idle"), "wake() once more than this many processes that take tasks have none, once; -1: not for that.")
+      .def(
+          "wake_above", [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAbove(n); },
+          nb::arg("waiting"), "wake() once more than this many wait, once; -1: not for that.")
+      .def(
+          "wake_above_idle",
+          [](PyTaskPool& self, std::int64_t n) { self.pool()->WakeAboveIdle(n); }, nb::arg("idle"),
+          "wake() once more than this many processes that take tasks have none, once; -1: not for "
+          "that.")
       .def("fail_waiting", &PyTaskPool::FailWaiting, nb::arg("exception"))
       .def("take_doubtful", &PyTaskPool::TakeDoubtful,
            "[(ref, exception, number of the function)] of tasks that raised, for judge().")
       .def("judge", &PyTaskPool::Judge, nb::arg("ref"), nb::arg("again"));
-  m.def("tasks_of", &TasksOf, nb::arg("number"), "Refs of tasks that are not over, of those that the call of this number started.");
+  m.def("tasks_of", &TasksOf, nb::arg("number"),
+        "Refs of tasks that are not over, of those that the call of this number started.");
   m.def("ended_tasks", &EndedTasks, nb::arg("most"),
-        "[(hex of its ref, name, lane, seconds since its end, seconds it took, whether it failed)] of the latest tasks of this process "
+        "[(hex of its ref, name, lane, seconds since its end, seconds it took, whether it failed)] "
+        "of the latest tasks of this process "
         "that are over, the oldest of them first; lane: 0 it ran nowhere.");
   m.def("cancel_task", &CancelTask, nb::arg("ref"), nb::arg("force"), nb::arg("recursive"),
         "(how, lane): 0 it is over, or no task's; 1 it will not run; 2 a process has it.");

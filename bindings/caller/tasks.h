@@ -1,4 +1,5 @@
-// TaskPool and TaskFunction: tasks of this process as Python objects, over actors/tasks/task_pool.h. Needs the GIL.
+// TaskPool and TaskFunction: tasks of this process as Python objects, over
+// actors/tasks/task_pool.h. Needs the GIL.
 #pragma once
 
 #include <map>

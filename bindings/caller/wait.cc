@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "actors/caller/failure_watch.h"
-#include "actors/net/now.h"
 #include "actors/caller/reactor.h"
+#include "actors/net/now.h"
 #include "bindings/caller/channel.h"
-#include "bindings/values/errors.h"
-#include "bindings/support/host.h"
-#include "bindings/values/ref.h"
 #include "bindings/support/gil.h"
+#include "bindings/support/host.h"
+#include "bindings/values/errors.h"
+#include "bindings/values/ref.h"
 #include "runtime/base/status.h"
 
 namespace nb = nanobind;
@@ -73,7 +73,8 @@ std::string NameOf(RefObject* ref) {
 }
 
 PyObject* RaiseTimeout(RefObject* ref, const Limit& limit, const std::string& progress = {}) {
-  RaiseRuntimeError(ErrorCode::kTimeout, absl::StrFormat("no answer %s: %s%s", limit.Text(), NameOf(ref), progress));
+  RaiseRuntimeError(ErrorCode::kTimeout,
+                    absl::StrFormat("no answer %s: %s%s", limit.Text(), NameOf(ref), progress));
   return nullptr;
 }
 
@@ -85,17 +86,21 @@ PyObject* GetOne(RefObject* ref, const Limit& limit) {
 }
 
 bool TakeTurn() {
-  { const GilReleased released; }
+  {
+    const GilReleased released;
+  }
   return PyErr_CheckSignals() == 0;
 }
 
-constexpr Duration kUnwatched = std::chrono::milliseconds(1);  // answers that come without a pause cost no watch
+// answers that come without a pause cost no watch
+constexpr Duration kUnwatched = std::chrono::milliseconds(1);
 
-/// The Refs of a list, one after the other; of those that are known to be errors the first is raised at once, whatever comes
-/// before it in the list.
+/// The Refs of a list, one after the other; of those that are known to be errors the first is
+/// raised at once, whatever comes before it in the list.
 class ListGetter {
  public:
-  ListGetter(PyObject* list, const Limit& limit) : list_(list), count_(PyList_GET_SIZE(list)), limit_(limit) {}
+  ListGetter(PyObject* list, const Limit& limit)
+      : list_(list), count_(PyList_GET_SIZE(list)), limit_(limit) {}
   ~ListGetter() {
     if (watching_) CallReactor::Current().UnwatchFailures(failures_);
   }
@@ -122,7 +127,8 @@ class ListGetter {
     for (Py_ssize_t i = 0; i < count_; ++i) {
       PyObject* const item = PyList_GET_ITEM(list_, i);
       if (!IsRef(item)) {
-        PyErr_Format(PyExc_TypeError, "get() takes an ObjectRef or a list of them; item %zd is of type %s", i,
+        PyErr_Format(PyExc_TypeError,
+                     "get() takes an ObjectRef or a list of them; item %zd is of type %s", i,
                      Py_TYPE(item)->tp_name);
         return false;
       }
@@ -132,7 +138,8 @@ class ListGetter {
   }
   /// A borrowed one; nullptr: an error is set.
   RefObject* RefAt(Py_ssize_t i) {
-    if (PyList_GET_SIZE(list_) == count_ && IsRef(PyList_GET_ITEM(list_, i))) return AsRef(PyList_GET_ITEM(list_, i));
+    if (PyList_GET_SIZE(list_) == count_ && IsRef(PyList_GET_ITEM(list_, i)))
+      return AsRef(PyList_GET_ITEM(list_, i));
     PyErr_SetString(PyExc_RuntimeError, "the list given to get() changed meanwhile");
     return nullptr;
   }
@@ -148,7 +155,8 @@ class ListGetter {
     if (!Usable(ref)) return nullptr;
     bool timed_out = false;
     if (!watching_) {
-      if (AwaitRef(ref, std::min(limit_.deadline, actors::Now() + kUnwatched), &timed_out)) return ValueOf(ref);
+      if (AwaitRef(ref, std::min(limit_.deadline, actors::Now() + kUnwatched), &timed_out))
+        return ValueOf(ref);
       if (!timed_out || !Watch(i)) return nullptr;
       timed_out = false;
     }
@@ -203,14 +211,16 @@ PyObject* Get(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keyw
   if (IsRef(args[0])) return GetOne(AsRef(args[0]), limit);
   if (PyList_Check(args[0])) return ListGetter(args[0], limit).Get();
   // Not a TypeError, as an item of a list: so does Ray.
-  return PyErr_Format(PyExc_ValueError, "Invalid type of object refs, %R, is given: get() takes an ObjectRef or a list of them",
-                      Py_TYPE(args[0]));
+  return PyErr_Format(
+      PyExc_ValueError,
+      "Invalid type of object refs, %R, is given: get() takes an ObjectRef or a list of them",
+      Py_TYPE(args[0]));
 }
 
 // ---- wait ------------------------------------------------------------------------------------
 
-/// Marks the Refs of a list, and takes the marks off again: how one that is in it twice is found, at a
-/// cost that a program can pay for every one of thousands. With the GIL held all the while.
+/// Marks the Refs of a list, and takes the marks off again: how one that is in it twice is found,
+/// at a cost that a program can pay for every one of thousands. With the GIL held all the while.
 class Listed {
  public:
   ~Listed() {
@@ -331,8 +341,8 @@ PyObject* Wait(PyObject*, PyObject* args, PyObject* kwargs) {
   std::vector<PyObject*> refs;  // others may change the list meanwhile
   refs.reserve(static_cast<std::size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i) refs.push_back(Py_NewRef(PyList_GET_ITEM(list, i)));
-  const bool interrupted = done < num_returns && WaitFor(refs, num_returns, limit) ==
-                                                     actors::WaitResult::kInterrupted;
+  const bool interrupted =
+      done < num_returns && WaitFor(refs, num_returns, limit) == actors::WaitResult::kInterrupted;
   PyObject* both = interrupted ? nullptr : Split(refs, num_returns);
   for (PyObject* ref : refs) Py_DECREF(ref);
   return both;

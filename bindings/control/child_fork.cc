@@ -22,7 +22,8 @@ namespace {
 
 enum class Side { kParent, kChild };
 
-/// What the process in the middle leaves behind; volatile, for it is written between the two returns of vfork().
+/// What the process in the middle leaves behind; volatile, for it is written between the two
+/// returns of vfork().
 struct Outcome {
   volatile pid_t child = 0;
   volatile int error = ECANCELED;  // until the middle has done its part
@@ -42,10 +43,11 @@ int Announce(int socket, pid_t child) noexcept {
   return net::SendFds(socket, *frame, {pidfd->get()}).ok() ? 0 : errno;
 }
 
-/// Forks by a process in the middle that ends at once, so that the child goes to the subreaper above. clone() with CLONE_PARENT
-/// would do it in one step, but past libc: the handlers of pthread_atfork, which torch and OpenBLAS register, and what libc
-/// itself keeps of a process would be left as they were. The middle shares this process's memory while this process waits
-/// (vfork), so that its fork() is this process's in all but the parent, and page tables are copied once.
+/// Forks by a process in the middle that ends at once, so that the child goes to the subreaper
+/// above. clone() with CLONE_PARENT would do it in one step, but past libc: the handlers of
+/// pthread_atfork, which torch and OpenBLAS register, and what libc itself keeps of a process would
+/// be left as they were. The middle shares this process's memory while this process waits (vfork),
+/// so that its fork() is this process's in all but the parent, and page tables are copied once.
 [[gnu::noinline]] Side ForkByMiddle(int socket, Outcome& outcome) {
   const pid_t middle = vfork();
   if (middle < 0) {
@@ -54,7 +56,8 @@ int Announce(int socket, pid_t child) noexcept {
   }
   if (middle == 0) {
     const pid_t child = fork();
-    if (child == 0) return Side::kChild;  // its memory and stack are a copy: it may return, the middle may not
+    // its memory and stack are a copy: it may return, the middle may not
+    if (child == 0) return Side::kChild;
     outcome.child = child;
     outcome.error = child < 0 ? errno : Announce(socket, child);
     if (child > 0 && outcome.error != 0) {
@@ -68,7 +71,8 @@ int Announce(int socket, pid_t child) noexcept {
   return Side::kParent;
 }
 
-/// The child's first step: until the other end is closed, which says that the middle has ended and the parent is the right one.
+/// The child's first step: until the other end is closed, which says that the middle has ended and
+/// the parent is the right one.
 void AwaitParent(UniqueFd& gate, UniqueFd& opener) {
   opener.Reset();
   char unused;
@@ -105,7 +109,8 @@ int ForkChild(int socket) {
 
 void bind_fork(nb::module_& m) {
   m.def("fork_child", &ForkChild, "socket"_a,
-        "Forks a child of the nearest subreaper above this process, which is told of it over `socket` first: its pid, or 0 in "
+        "Forks a child of the nearest subreaper above this process, which is told of it over "
+        "`socket` first: its pid, or 0 in "
         "the child. OSError where the system refuses.");
 }
 

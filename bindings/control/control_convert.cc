@@ -65,7 +65,8 @@ void BindControlCodec(nb::module_& m) {
       "message_kinds",
       [] {
         nb::list kinds;
-        for (const std::string_view kind : wire::kBodyNames) kinds.append(nb::str(kind.data(), kind.size()));
+        for (const std::string_view kind : wire::kBodyNames)
+          kinds.append(nb::str(kind.data(), kind.size()));
         return kinds;
       },
       "The names of all control messages.");

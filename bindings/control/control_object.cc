@@ -53,10 +53,12 @@ PollHook SignalHook() {
 }
 
 StatusOr<wire::Role> RoleOf(const std::string& name) {
-  for (const wire::Role role : {wire::Role::kClient, wire::Role::kObserver, wire::Role::kWorker, wire::Role::kProcess}) {
+  for (const wire::Role role :
+       {wire::Role::kClient, wire::Role::kObserver, wire::Role::kWorker, wire::Role::kProcess}) {
     if (name == wire::NameOf(role)) return role;
   }
-  return MakeError(ErrorCode::kInvalid, "role is 'client', 'observer', 'worker' or 'process', not '" + name + "'");
+  return MakeError(ErrorCode::kInvalid,
+                   "role is 'client', 'observer', 'worker' or 'process', not '" + name + "'");
 }
 
 wire::Hello HelloOf(wire::Role role, const std::string& name) {
@@ -84,7 +86,8 @@ StatusOr<std::optional<net::Token>> TokenOf(const ConnectArguments& arguments) {
   return MakeError(ErrorCodeOf(token.status()), where + MessageOf(token.status()));
 }
 
-StatusOr<net::OpenOptions> OptionsOf(const net::Address& address, const ConnectArguments& arguments) {
+StatusOr<net::OpenOptions> OptionsOf(const net::Address& address,
+                                     const ConnectArguments& arguments) {
   net::OpenOptions options(address);
   TROUPE_ASSIGN(const wire::Role role, RoleOf(arguments.role));
   TROUPE_ASSIGN(options.token, TokenOf(arguments));
@@ -101,7 +104,8 @@ nb::tuple PushToPython(const client::Push& push) {
   return nb::make_tuple(message[0], message[1], message[2], MessageToPython(*push.asked));
 }
 
-std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options, Duration return_limit = Duration::zero()) {
+std::unique_ptr<ControlObject> Open(StatusOr<net::OpenOptions> options,
+                                    Duration return_limit = Duration::zero()) {
   if (!options.ok()) ThrowStatus(options.status());
   const PollHook hook = SignalHook();
   StatusOr<std::shared_ptr<ControlClient>> client = MakeError(ErrorCode::kInternal, "not run");
@@ -132,7 +136,8 @@ class ControlObject::InWait {
 
 ControlObject::ControlObject(std::shared_ptr<ControlClient> client)
     : client_(std::move(client)),
-      identity_(std::make_shared<client::ProcessIdentity>(client_, client_->joined().credentials)) {}
+      identity_(std::make_shared<client::ProcessIdentity>(client_, client_->joined().credentials)) {
+}
 
 ControlObject::~ControlObject() {
   // The last message may still be on its way out: nobody else has to wait for that.
@@ -141,8 +146,10 @@ ControlObject::~ControlObject() {
   client_.reset();
 }
 
-std::unique_ptr<ControlObject> ControlObject::Connect(const net::Address& address, const ConnectArguments& arguments) {
-  return Open(OptionsOf(address, arguments), LimitOf(arguments.return_s).value_or(Duration(std::chrono::hours(1))));
+std::unique_ptr<ControlObject> ControlObject::Connect(const net::Address& address,
+                                                      const ConnectArguments& arguments) {
+  return Open(OptionsOf(address, arguments),
+              LimitOf(arguments.return_s).value_or(Duration(std::chrono::hours(1))));
 }
 
 std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& peer) {
@@ -151,7 +158,8 @@ std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& p
   callbacks["ActorLease"] = [fence](const wire::Message& message) {
     const auto until_ns = wire::Get<wire::ActorLease>(message.body).until_ns;
     const Status armed = fence->Until(Instant(Duration(static_cast<std::int64_t>(until_ns))));
-    if (!armed.ok()) Log(LogLevel::kError, "this actor cannot fence itself", {{"reason", MessageOf(armed)}});
+    if (!armed.ok())
+      Log(LogLevel::kError, "this actor cannot fence itself", {{"reason", MessageOf(armed)}});
   };
   callbacks["Revoked"] = [](const wire::Message& message) {
     actors::ProcessRevocations().Set(wire::Get<wire::Revoked>(message.body).tokens);
@@ -166,15 +174,18 @@ std::unique_ptr<ControlObject> ControlObject::Adopt(int fd, const std::string& p
 }
 
 std::unique_ptr<ControlObject> ControlObject::ConnectWorker(const std::string& host, int port,
-                                                            const std::string& node, double timeout_s) {
-  StatusOr<std::shared_ptr<const client::IdentityShown>> shown = MakeError(ErrorCode::kInternal, "not run");
+                                                            const std::string& node,
+                                                            double timeout_s) {
+  StatusOr<std::shared_ptr<const client::IdentityShown>> shown =
+      MakeError(ErrorCode::kInternal, "not run");
   {
     const GilReleased released;
     shown = identity_->Get();
   }
   if (!shown.ok()) {
     ThrowStatus(MakeError(ErrorCodeOf(shown.status()), "cannot reach the worker at " + host + ":" +
-                                                           std::to_string(port) + ": " + MessageOf(shown.status())));
+                                                           std::to_string(port) + ": " +
+                                                           MessageOf(shown.status())));
   }
   const net::Credentials& credentials = (*shown)->credentials;
   StatusOr<net::Address> address = net::TcpAddress(host, port);
@@ -211,13 +222,15 @@ nb::tuple ControlObject::Request(const std::string& kind, nb::object fields, nb:
 }
 
 bool ControlObject::Ask(const std::string& kind, nb::object fields, nb::object attachment) {
-  const StatusOr<bool> asked = client_->Ask(MessageFromPython(kind, std::move(fields), std::move(attachment)));
+  const StatusOr<bool> asked =
+      client_->Ask(MessageFromPython(kind, std::move(fields), std::move(attachment)));
   if (!asked.ok()) ThrowStatus(asked.status());
   return *asked;
 }
 
 void ControlObject::Send(const std::string& kind, nb::object fields, nb::object attachment) {
-  const Status sent = client_->Send(MessageFromPython(kind, std::move(fields), std::move(attachment)));
+  const Status sent =
+      client_->Send(MessageFromPython(kind, std::move(fields), std::move(attachment)));
   if (!sent.ok()) ThrowStatus(sent);
 }
 
@@ -240,7 +253,8 @@ nb::list ControlObject::NextPushes() {
   if (first.is_none()) return pushes;
   pushes.append(first);
   while (nb::len(pushes) < kPushesAtOnce) {
-    // What has come already is taken without giving up the GIL; an error is the next call's to raise.
+    // What has come already is taken without giving up the GIL; an error is the next call's to
+    // raise.
     const StatusOr<std::optional<client::Push>> next = client_->NextPush(Duration::zero());
     if (!next.ok() || !*next) break;
     pushes.append(PushToPython(**next));

@@ -34,14 +34,15 @@ class ControlObject {
   ControlObject(const ControlObject&) = delete;
   ControlObject& operator=(const ControlObject&) = delete;
 
-  static std::unique_ptr<ControlObject> Connect(const net::Address& address, const ConnectArguments& arguments);
+  static std::unique_ptr<ControlObject> Connect(const net::Address& address,
+                                                const ConnectArguments& arguments);
   static std::unique_ptr<ControlObject> Adopt(int fd, const std::string& peer);
   /// A connection to another worker of the cluster, by this process's certificate.
-  std::unique_ptr<ControlObject> ConnectWorker(const std::string& host, int port, const std::string& node,
-                                               double timeout_s);
+  std::unique_ptr<ControlObject> ConnectWorker(const std::string& host, int port,
+                                               const std::string& node, double timeout_s);
 
-  nanobind::tuple Request(const std::string& kind, nanobind::object fields, nanobind::object attachment,
-                          std::optional<double> timeout_s);
+  nanobind::tuple Request(const std::string& kind, nanobind::object fields,
+                          nanobind::object attachment, std::optional<double> timeout_s);
   bool Ask(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   void Send(const std::string& kind, nanobind::object fields, nanobind::object attachment);
   nanobind::object NextPush(std::optional<double> timeout_s);

@@ -12,7 +12,8 @@ ArgumentCheck::~ArgumentCheck() {
 
 bool ArgumentCheck::Ask(Py_ssize_t positional, PyObject* keywords) {
   PyObject* const none = keywords == nullptr ? PyTuple_New(0) : Py_NewRef(keywords);
-  PyObject* const answer = none == nullptr ? nullptr : PyObject_CallFunction(check_, "nO", positional, none);
+  PyObject* const answer =
+      none == nullptr ? nullptr : PyObject_CallFunction(check_, "nO", positional, none);
   Py_XDECREF(none);
   if (answer == nullptr) return false;
   Py_DECREF(answer);

@@ -1,7 +1,8 @@
-// ArgumentCheck: whether a callable takes so many values and these keywords, asked of Python once for each.
+// ArgumentCheck: whether a callable takes so many values and these keywords, asked of Python once
+// for each.
 //
-// Keywords are told apart by the identity of their tuple, as a call site gives the same one each time; another
-// that is equal is asked about anew. Needs the GIL.
+// Keywords are told apart by the identity of their tuple, as a call site gives the same one each
+// time; another that is equal is asked about anew. Needs the GIL.
 #pragma once
 
 #include <Python.h>
@@ -13,7 +14,8 @@ namespace troupe::bindings {
 class ArgumentCheck {
  public:
   /// `check(count, names)` raises what a wrong call is to raise; None: every call is right.
-  explicit ArgumentCheck(PyObject* check) : check_(check == Py_None ? nullptr : Py_XNewRef(check)) {}
+  explicit ArgumentCheck(PyObject* check)
+      : check_(check == Py_None ? nullptr : Py_XNewRef(check)) {}
   ArgumentCheck(const ArgumentCheck&) = delete;
   ArgumentCheck& operator=(const ArgumentCheck&) = delete;
   ~ArgumentCheck();

@@ -1,5 +1,6 @@
-// A Python callable that the runtime's background thread calls. The Python object that holds the cell owns the callable,
-// shows it to the garbage collector if need be, and sets it under the GIL; the thread only looks.
+// A Python callable that the runtime's background thread calls. The Python object that holds the
+// cell owns the callable, shows it to the garbage collector if need be, and sets it under the GIL;
+// the thread only looks.
 #pragma once
 
 #include <Python.h>

@@ -7,12 +7,12 @@
 
 #include <cstdint>
 
-#include "actors/net/fork_guard.h"
 #include "actors/caller/reactor.h"
+#include "actors/net/fork_guard.h"
 #include "actors/slots/answer.h"
 #include "actors/slots/waiter.h"
-#include "bindings/support/running.h"
 #include "bindings/support/gil.h"
+#include "bindings/support/running.h"
 
 namespace troupe::bindings {
 
@@ -34,8 +34,8 @@ class GilHostOf : public Base {
  public:
   void Suspend() override { state_ = PyEval_SaveThread(); }
   void Resume() override { RetakeGil(state_); }
-  /// True: a signal handler raised, and its exception is set. The time to hear as well of what the caller of the method that
-  /// waits has said.
+  /// True: a signal handler raised, and its exception is set. The time to hear as well of what the
+  /// caller of the method that waits has said.
   bool Interrupted() override {
     HearOfRunning();
     return PyErr_CheckSignals() != 0;

@@ -22,20 +22,20 @@ void LookAhead(const RunningCall& call) {
   if (call.reads != nullptr) call.reads->LookAhead(actors::CallLimits(), nullptr);
 }
 
-bool StartedTasks(std::uint64_t number) {
-  return !actors::TaskPool::Children(number).empty();
-}
+bool StartedTasks(std::uint64_t number) { return !actors::TaskPool::Children(number).empty(); }
 
-/// On the background thread: Python that ran here could be interrupted by the signal that tells a task of its cancellation.
+/// On the background thread: Python that ran here could be interrupted by the signal that tells a
+/// task of its cancellation.
 class CancelTasks : public actors::Completion {
  public:
   explicit CancelTasks(std::uint64_t number) : number_(number) {}
   void Run() override {
     const PyGILState_STATE gil = EnsureGil();
     PyObject* const module = PyImport_ImportModule("troupe._tasks.pool");
-    PyObject* const begun = module != nullptr ? PyObject_CallMethod(module, "cancel_started_soon", "K",
-                                                                    static_cast<unsigned long long>(number_))
-                                              : nullptr;
+    PyObject* const begun = module != nullptr
+                                ? PyObject_CallMethod(module, "cancel_started_soon", "K",
+                                                      static_cast<unsigned long long>(number_))
+                                : nullptr;
     if (begun == nullptr) PyErr_WriteUnraisable(nullptr);
     Py_XDECREF(begun);
     Py_XDECREF(module);
@@ -55,8 +55,10 @@ std::uint64_t NextCallNumber() {
 
 void CancelStartedBy(std::uint64_t number) {
   if (number == 0) return;
-  actors::CallReactor::Current().CancelStartedBy(number);  // now: the process may end with the call, and nobody else would
-  if (StartedTasks(number)) actors::CallReactor::Current().Post(std::make_unique<CancelTasks>(number));
+  // now: the process may end with the call, and nobody else would
+  actors::CallReactor::Current().CancelStartedBy(number);
+  if (StartedTasks(number))
+    actors::CallReactor::Current().Post(std::make_unique<CancelTasks>(number));
 }
 
 void HearOfRunning() {
@@ -81,7 +83,8 @@ void BindCallRunning(nb::module_& m) {
         if (!call->cancelled) LookAhead(*call);
         return call->cancelled;
       },
-      "Whether the caller of the method that this thread runs has cancelled it; None: it runs none, or "
+      "Whether the caller of the method that this thread runs has cancelled it; None: it runs "
+      "none, or "
       "a coroutine's.");
   m.def(
       "take_cancelled",
@@ -91,7 +94,8 @@ void BindCallRunning(nb::module_& m) {
         LookAhead(*call);
         return std::exchange(call->told, false);
       },
-      "Whether its caller has cancelled the call that this thread runs since this was asked last: once for each time.");
+      "Whether its caller has cancelled the call that this thread runs since this was asked last: "
+      "once for each time.");
 }
 
 }  // namespace troupe::bindings

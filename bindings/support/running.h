@@ -1,5 +1,5 @@
-// The call that the current thread runs: what get_runtime_context().is_canceled() asks, and what it starts is cancelled with it.
-// Needs the GIL.
+// The call that the current thread runs: what get_runtime_context().is_canceled() asks, and what it
+// starts is cancelled with it. Needs the GIL.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@ namespace troupe::bindings {
 struct RunningCall {
   std::uint64_t sequence = 0;
   bool cancelled = false;
-  bool told = false;              // that it is, since take_cancelled() was asked last
-  actors::CallerConnection* reads = nullptr;  // on the serving thread: nobody else would read the word
-  PyObject* method = nullptr;     // str, borrowed; of a call on the serving thread
-  std::uint64_t number = 0;       // tells it from all others of this process
-  bool coroutine = false;         // a step of it: asyncio cancels it, it does not ask
+  bool told = false;  // that it is, since take_cancelled() was asked last
+  // on the serving thread: nobody else would read the word
+  actors::CallerConnection* reads = nullptr;
+  PyObject* method = nullptr;  // str, borrowed; of a call on the serving thread
+  std::uint64_t number = 0;    // tells it from all others of this process
+  bool coroutine = false;      // a step of it: asyncio cancels it, it does not ask
 };
 
 /// Makes a call the current thread's, while it lives.
@@ -36,9 +37,11 @@ class Running {
 
 /// Returns the RunningCall::number of a call that begins.
 std::uint64_t NextCallNumber();
-/// Cancels what the call of that number has started and is not over: calls of actors, and tasks, with what those started.
+/// Cancels what the call of that number has started and is not over: calls of actors, and tasks,
+/// with what those started.
 void CancelStartedBy(std::uint64_t number);
-/// Reads what the caller of the call that this thread runs has said meanwhile, where nobody else would. Within a wait.
+/// Reads what the caller of the call that this thread runs has said meanwhile, where nobody else
+/// would. Within a wait.
 void HearOfRunning();
 
 /// Binds is_cancelled() and running_call().

@@ -1,5 +1,5 @@
-// What a Ref knows of the channel that its answer comes over: the Python object's fields alone. The object itself, with what
-// calls and ends, is bindings/caller/channel.h. Needs the GIL.
+// What a Ref knows of the channel that its answer comes over: the Python object's fields alone. The
+// object itself, with what calls and ends, is bindings/caller/channel.h. Needs the GIL.
 #pragma once
 
 #include <Python.h>

@@ -94,7 +94,8 @@ PyObject* TracebackText(PyObject* exception) {
   return cut;
 }
 
-/// What `how`, a function of the package's module `where`, makes of the exception to be pickled. nullptr: an error is set.
+/// What `how`, a function of the package's module `where`, makes of the exception to be pickled.
+/// nullptr: an error is set.
 PyObject* AsCarried(PyObject* exception, const char* where, const char* how) {
   PyObject* module = PyImport_ImportModule(where);
   PyObject* made = module != nullptr ? PyObject_CallMethod(module, how, "O", exception) : nullptr;
@@ -105,7 +106,8 @@ PyObject* AsCarried(PyObject* exception, const char* where, const char* how) {
 /// False: nothing is appended.
 bool AppendCarried(actors::ByteBuffer& out, PyObject* carried, std::size_t bytes_max) {
   const std::size_t before = out.size();
-  const bool good = carried != nullptr && EncodeValue(out, carried) && out.size() - before <= bytes_max;
+  const bool good =
+      carried != nullptr && EncodeValue(out, carried) && out.size() - before <= bytes_max;
   Py_XDECREF(carried);
   if (good) return true;
   PyErr_Clear();
@@ -180,8 +182,10 @@ PyObject* AppendRaised(actors::ByteBuffer& out, std::size_t bytes_max) {
 }
 
 void AppendException(actors::ByteBuffer& out, PyObject* exception, std::size_t bytes_max) {
-  if (!AppendCarried(out, AsCarried(exception, "troupe._exception_pickles", "carried"), bytes_max / 2) &&
-      !AppendCarried(out, AsCarried(exception, "troupe._code.failures", "without_what_cannot_be"), bytes_max / 2)) {
+  if (!AppendCarried(out, AsCarried(exception, "troupe._exception_pickles", "carried"),
+                     bytes_max / 2) &&
+      !AppendCarried(out, AsCarried(exception, "troupe._code.failures", "without_what_cannot_be"),
+                     bytes_max / 2)) {
     EncodeValue(out, Py_None);
   }
   AppendText(out, TypeName(exception));
@@ -189,7 +193,8 @@ void AppendException(actors::ByteBuffer& out, PyObject* exception, std::size_t b
   AppendText(out, TracebackText(exception));
 }
 
-PyObject* NewTaskError(std::string_view body, PyObject* method, PyObject* description, bool of_argument) {
+PyObject* NewTaskError(std::string_view body, PyObject* method, PyObject* description,
+                       bool of_argument) {
   PyObject* parts[4] = {nullptr, nullptr, nullptr, nullptr};
   for (PyObject*& part : parts) {
     const Decoded decoded = DecodeValue(&body, &part);
@@ -203,11 +208,11 @@ PyObject* NewTaskError(std::string_view body, PyObject* method, PyObject* descri
     if (part == nullptr) part = Py_NewRef(Py_None);
   }
   if (!PyExceptionInstance_Check(parts[0])) Py_SETREF(parts[0], Py_NewRef(Py_None));
-  PyObject* made =
-      task_error_factory != nullptr
-          ? PyObject_CallFunctionObjArgs(task_error_factory, parts[0], parts[1], parts[2], parts[3],
-                                         method, description, of_argument ? Py_True : Py_False, nullptr)
-          : DefaultTaskError(parts[0], parts[1], parts[2], parts[3]);
+  PyObject* made = task_error_factory != nullptr
+                       ? PyObject_CallFunctionObjArgs(task_error_factory, parts[0], parts[1],
+                                                      parts[2], parts[3], method, description,
+                                                      of_argument ? Py_True : Py_False, nullptr)
+                       : DefaultTaskError(parts[0], parts[1], parts[2], parts[3]);
   for (PyObject* part : parts) Py_DECREF(part);
   return made;
 }
@@ -220,8 +225,10 @@ void BindCallErrors(nb::module_& m) {
   m.def(
       "set_task_error_factory", [](nb::object f) { SetFactory(&task_error_factory, std::move(f)); },
       nb::arg("factory").none(),
-      "factory(exception_or_None, type_name, text, traceback_text, method_name, description, of_argument) -> "
-      "the exception that get() raises when a method raised, or what made an argument of it, which then did not run.");
+      "factory(exception_or_None, type_name, text, traceback_text, method_name, description, "
+      "of_argument) -> "
+      "the exception that get() raises when a method raised, or what made an argument of it, which "
+      "then did not run.");
 }
 
 }  // namespace troupe::bindings

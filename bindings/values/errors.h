@@ -32,7 +32,8 @@ PyObject* AppendRaised(actors::ByteBuffer& out, std::size_t bytes_max);
 void AppendException(actors::ByteBuffer& out, PyObject* exception, std::size_t bytes_max);
 /// Makes the exception to raise for the body of a kFlagTaskError reply; nullptr: an error is set.
 /// `of_argument`: the call was not made, since what makes one of its arguments raised that.
-PyObject* NewTaskError(std::string_view body, PyObject* method, PyObject* description, bool of_argument);
+PyObject* NewTaskError(std::string_view body, PyObject* method, PyObject* description,
+                       bool of_argument);
 
 void BindCallErrors(nanobind::module_& m);
 

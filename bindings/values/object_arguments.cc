@@ -1,20 +1,20 @@
 #include "bindings/values/object_arguments.h"
 
 #include "actors/net/now.h"
+#include "bindings/support/gil.h"
 #include "bindings/values/errors.h"
+#include "bindings/values/object_values.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/ref_pickle.h"
 #include "bindings/values/values.h"
-#include "bindings/support/gil.h"
-#include "bindings/values/object_values.h"
 
 namespace nb = nanobind;
 
 namespace troupe::bindings {
 namespace {
 
-/// From when the call is come to. A living owner on this host answers within microseconds: one that does not is
-/// stopped, and its calls must not keep others' from running.
+/// From when the call is come to. A living owner on this host answers within microseconds: one that
+/// does not is stopped, and its calls must not keep others' from running.
 constexpr Duration kFetchMax = std::chrono::seconds(30);
 constexpr Duration kSignalSlice = std::chrono::milliseconds(50);
 
@@ -59,7 +59,8 @@ nb::list ListObjects(std::size_t most) {
   if (store == nullptr) return result;
   std::vector<actors::ListedObject> objects;
   {
-    const GilReleased released;  // the store's own thread may want the interpreter while it holds the lock
+    // the store's own thread may want the interpreter while it holds the lock
+    const GilReleased released;
     objects = store->List(most);
   }
   for (const actors::ListedObject& each : objects) {
@@ -85,7 +86,8 @@ bool Incoming::Fetch(const ProcessId& lender) {
   if (lender.IsNil() && values.empty() && refs.empty()) return true;
   if (lender.IsNil()) {
     RaiseRuntimeError(actors::kObjectLost,
-                      "an argument lies in its caller's memory, and that process has no name for it: no descriptor was left "
+                      "an argument lies in its caller's memory, and that process has no name for "
+                      "it: no descriptor was left "
                       "there (raise `ulimit -n`)");
     return false;
   }
@@ -105,8 +107,9 @@ bool Incoming::Fetch(const ProcessId& lender) {
     if (all) return true;
     if (PyErr_CheckSignals() != 0) return false;
     if (actors::Now() < until) continue;
-    RaiseRuntimeError(actors::kObjectLost,
-                      "an argument's owner did not answer within 30 s of the call: its process is stopped");
+    RaiseRuntimeError(
+        actors::kObjectLost,
+        "an argument's owner did not answer within 30 s of the call: its process is stopped");
     return false;
   }
 }
@@ -117,7 +120,8 @@ bool Incoming::FetchRemote(std::shared_ptr<actors::RemoteArguments> came) {
   if (came == nullptr) LeaveLives();
   if (came == nullptr && !(values.empty() && refs.empty())) {
     RaiseRuntimeError(ErrorCode::kTooLarge,
-                      "large arguments from another host, and those with Refs inside them, need a connection of their "
+                      "large arguments from another host, and those with Refs inside them, need a "
+                      "connection of their "
                       "own, and this process has no descriptor left (raise `ulimit -n`)");
     return false;
   }
@@ -138,19 +142,21 @@ bool Incoming::TakeRemote(std::string_view* bytes, PyObject** value) const {
   } else {
     const ErrorCode code = ErrorCodeOf(copy.status());
     RaiseRuntimeError(code == ErrorCode::kTooLarge ? code : actors::kObjectLost,
-                      "a large argument could not be fetched from its caller's host: " + MessageOf(copy.status()));
+                      "a large argument could not be fetched from its caller's host: " +
+                          MessageOf(copy.status()));
   }
   return true;
 }
 
 void BindObjects(nb::module_& m) {
   if (!InitObjectMemory()) throw nb::python_error();
-  m.def("_object_figures", &Figures, "Counts of this process's object store, for tests and benchmarks.");
-  m.def("list_objects", &ListObjects, nb::arg("most"), "What this process's object store knows, a dict each.");
+  m.def("_object_figures", &Figures,
+        "Counts of this process's object store, for tests and benchmarks.");
+  m.def("list_objects", &ListObjects, nb::arg("most"),
+        "What this process's object store knows, a dict each.");
   m.def("_make_small_arrays_read_only", &MakeSmallArraysReadOnly,
         "Of what this process pickles from now on.");
-  m.def(
-      "_take_writable", [](nb::handle buffer) { TakeWritable(buffer.ptr()); }, nb::arg("buffer"));
+  m.def("_take_writable", [](nb::handle buffer) { TakeWritable(buffer.ptr()); }, nb::arg("buffer"));
 }
 
 }  // namespace troupe::bindings

@@ -1,4 +1,5 @@
-// The objects that a call names, on the side that runs it; and what Python sees of the object store.
+// The objects that a call names, on the side that runs it; and what Python sees of the object
+// store.
 #pragma once
 
 #include <memory>
@@ -14,13 +15,14 @@ namespace troupe::bindings {
 
 /// What a call's frame names, with one handle of each until the arguments are made. Needs the GIL.
 struct Incoming {
-  /// Registers all with their owners and maps the memory of `values`; waits for that at most kFetchMax. What can
-  /// never be read raises where its value is made. False: an error is set.
+  /// Registers all with their owners and maps the memory of `values`; waits for that at most
+  /// kFetchMax. What can never be read raises where its value is made. False: an error is set.
   bool Fetch(const ProcessId& lender);
   /// Takes over the objects of a caller on another host, which `came` here before the call runs
   /// (CallRunner::Prepare). False: an error is set.
   bool FetchRemote(std::shared_ptr<actors::RemoteArguments> came);
-  /// The next argument's value, where it is an object of another host; false: it is none. nullptr: an error is set.
+  /// The next argument's value, where it is an object of another host; false: it is none. nullptr:
+  /// an error is set.
   bool TakeRemote(std::string_view* bytes, PyObject** value) const;
 
   std::vector<store::ObjectId> values;  // arguments

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "actors/caller/reactor.h"
+#include "bindings/support/gil.h"
 #include "bindings/values/errors.h"
 #include "bindings/values/ref_pickle.h"
 #include "bindings/values/values.h"
-#include "bindings/support/gil.h"
 #include "runtime/store/copy.h"
 
 namespace troupe::bindings {
@@ -39,7 +39,7 @@ static_assert(sizeof(Head) == 16 && sizeof(Entry) == 24);
 
 std::uint64_t Aligned(std::uint64_t at) { return (at + kAlignment - 1) & ~(kAlignment - 1); }
 
-// ---- a buffer over an object's memory --------------------------------------------------------------
+// ---- a buffer over an object's memory ---------------------------------------------------------
 
 struct MemoryObject {
   PyObject head;
@@ -63,7 +63,8 @@ void DeallocMemory(PyObject* object) {
 
 int GetBuffer(PyObject* object, Py_buffer* view, int flags) {
   MemoryObject* memory = AsMemory(object);
-  return PyBuffer_FillInfo(view, object, memory->data, memory->bytes, !memory->copy.has_value(), flags);
+  return PyBuffer_FillInfo(view, object, memory->data, memory->bytes, !memory->copy.has_value(),
+                           flags);
 }
 
 PyObject* NewMemory(std::shared_ptr<actors::ObjectView> view, const Entry& entry) {
@@ -93,8 +94,8 @@ PyObject* NewCopy(std::string_view bytes, const Entry& entry) {
                                      : PyBytes_FromStringAndSize(from, size);
 }
 
-/// The value in `bytes`, whose buffers are over `view`, or copies without one. nullptr without an error:
-/// malformed.
+/// The value in `bytes`, whose buffers are over `view`, or copies without one. nullptr without an
+/// error: malformed.
 PyObject* Decode(std::string_view bytes, const std::shared_ptr<actors::ObjectView>& view) {
   Head head;
   if (bytes.size() < sizeof head) return nullptr;
@@ -184,7 +185,9 @@ void WriteLarge(char* at, std::string_view head, std::string_view more, const Bu
   }
 }
 
-std::string HexOf(const store::ObjectId& name) { return absl::StrFormat("%016x%016x", name.owner.hi, name.sequence); }
+std::string HexOf(const store::ObjectId& name) {
+  return absl::StrFormat("%016x%016x", name.owner.hi, name.sequence);
+}
 
 actors::ObjectStore* Objects() {
   actors::ObjectStore* store = actors::ObjectStore::Current();
@@ -251,7 +254,8 @@ PyObject* ValueOfObject(const store::ObjectId& id) {
 
 PyObject* ValueOfLargeBytes(std::string_view bytes) { return Decode(bytes, nullptr); }
 
-bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::size_t below, bool* appended) {
+bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::size_t below,
+                       bool* appended) {
   actors::ObjectStore* store = Objects();
   if (store == nullptr) return false;
   StatusOr<actors::ObjectView> view = store->View(id);

@@ -4,8 +4,8 @@
 // once, behind the rest of it, and read where they lie:
 //   u32 'TRob'   u32 buffers   u64 head bytes   per buffer: u64 offset, u64 bytes, u64 kind
 //   the head: a tagged value (values.h)   the buffers, at multiples of 64
-// In shared memory that is an object (actors/objects/object_store.h); in a frame to another host it travels
-// as it is, and arrays are made from copies.
+// In shared memory that is an object (actors/objects/object_store.h); in a frame to another host it
+// travels as it is, and arrays are made from copies.
 #pragma once
 
 #include <Python.h>
@@ -17,10 +17,10 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/caller/argument_codec.h"
 #include "actors/core/call/byte_buffer.h"
 #include "actors/objects/object_handles.h"
 #include "actors/objects/object_store.h"
-#include "actors/caller/argument_codec.h"
 
 namespace troupe::bindings {
 
@@ -31,7 +31,8 @@ struct Outgoing {
     kWriting,  // the value is written to `writing`, if it is large
   };
   /// `with_refs`: what takes the value can take references inside it.
-  explicit Outgoing(Way w, std::size_t from, bool with_refs) : way(w), large_from(from), refs(with_refs) {}
+  explicit Outgoing(Way w, std::size_t from, bool with_refs)
+      : way(w), large_from(from), refs(with_refs) {}
   ~Outgoing();
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
@@ -41,11 +42,12 @@ struct Outgoing {
   const Way way;
   std::size_t large_from;  // kNever: all stays in the frame
   const bool refs;
-  bool names_remote = false;    // references go by the names they have between hosts
+  bool names_remote = false;  // references go by the names they have between hosts
   bool names_inside = false;  // with an object go the names of what lies inside it
-  actors::Handles held;  // what the frame names; of kWriting: what the value does
+  actors::Handles held;       // what the frame names; of kWriting: what the value does
   std::optional<store::Writing> writing;
-  /// Set: arguments that are to come, or failed, are left out and put there; else they are waited for.
+  /// Set: arguments that are to come, or failed, are left out and put there; else they are waited
+  /// for.
   std::vector<actors::ArgumentToCome>* to_come = nullptr;
 };
 
@@ -86,7 +88,8 @@ PyObject* ValueOfObject(const store::ObjectId& id);
 /// is and the bytes are malformed.
 PyObject* ValueOfLargeBytes(std::string_view bytes);
 /// An object's bytes, copied into a frame if they are fewer than `below`. False: an error is set.
-bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::size_t below, bool* appended);
+bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::size_t below,
+                       bool* appended);
 
 /// The name of an object, and what lies inside it where that is wanted.
 bool AppendNamed(actors::ByteBuffer& out, const store::ObjectId& id, const Outgoing& outgoing);

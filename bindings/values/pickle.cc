@@ -17,8 +17,8 @@ struct Taking {
   bool under_way = false;
   Buffers* buffers = nullptr;
   actors::Handles* refs = nullptr;
-  PyObject* tensors = nullptr;       // dict of troupe/_code/tensors.py: memory that tensors share
-  PyObject* writable = nullptr;      // the PickleBuffer whose reader may write; borrowed
+  PyObject* tensors = nullptr;   // dict of troupe/_code/tensors.py: memory that tensors share
+  PyObject* writable = nullptr;  // the PickleBuffer whose reader may write; borrowed
 };
 thread_local Taking taking;
 
@@ -32,7 +32,7 @@ struct Tools {
   PyObject* pickler = nullptr;  // a subclass of _pickle.Pickler
   PyObject* bytes_io = nullptr;
   PyObject* take_buffer = nullptr;
-  PyObject* buffers_name = nullptr;  // ("buffers",)
+  PyObject* buffers_name = nullptr;       // ("buffers",)
   PyObject* needs_cloudpickle = nullptr;  // the exception that the reducer raises
 };
 
@@ -95,7 +95,8 @@ PyObject* ReduceTensor(PyObject* tensor) {
   return PyObject_CallFunctionObjArgs(reduce, tensor, taking.tensors, nullptr);
 }
 
-/// What a tensor keeps its elements in, where that is on a device; NotImplemented: as torch does it.
+/// What a tensor keeps its elements in, where that is on a device; NotImplemented: as torch does
+/// it.
 PyObject* ReduceStorage(PyObject* storage) {
   static PyObject* kept = nullptr;
   PyObject* const reduce = FunctionOf("troupe._code.tensors", "reduce_storage", &kept);
@@ -112,17 +113,20 @@ bool IsStorage(PyObject* object) {
 /// The PickleBuffer `buffer`, which a reader may not write to. A new reference.
 PyObject* ReadOnly(PyObject* buffer) {
   PyObject* view = PyMemoryView_FromObject(buffer);
-  PyObject* read_only = view != nullptr ? PyObject_CallMethod(view, "toreadonly", nullptr) : nullptr;
+  PyObject* read_only =
+      view != nullptr ? PyObject_CallMethod(view, "toreadonly", nullptr) : nullptr;
   PyObject* made = read_only != nullptr ? PyPickleBuffer_FromObject(read_only) : nullptr;
   Py_XDECREF(read_only);
   Py_XDECREF(view);
   return made;
 }
 
-/// An array as numpy reduces it, but that its memory, where the pickle keeps it, is read-only there.
+/// An array as numpy reduces it, but that its memory, where the pickle keeps it, is read-only
+/// there.
 PyObject* ReduceArray(PyObject* array) {
   PyObject* reduced = PyObject_CallMethod(array, "__reduce_ex__", "i", 5);
-  if (reduced == nullptr || !PyTuple_Check(reduced) || PyTuple_GET_SIZE(reduced) != 2) return reduced;
+  if (reduced == nullptr || !PyTuple_Check(reduced) || PyTuple_GET_SIZE(reduced) != 2)
+    return reduced;
   PyObject* given = PyTuple_GET_ITEM(reduced, 1);
   if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) == 0) return reduced;
   const Py_buffer* memory = PyPickleBuffer_Check(PyTuple_GET_ITEM(given, 0))
@@ -133,10 +137,12 @@ PyObject* ReduceArray(PyObject* array) {
     return reduced;
   }
   PyObject* buffer = ReadOnly(PyTuple_GET_ITEM(given, 0));
-  PyObject* rest = buffer != nullptr ? PyTuple_GetSlice(given, 1, PyTuple_GET_SIZE(given)) : nullptr;
+  PyObject* rest =
+      buffer != nullptr ? PyTuple_GetSlice(given, 1, PyTuple_GET_SIZE(given)) : nullptr;
   PyObject* first = rest != nullptr ? PyTuple_Pack(1, buffer) : nullptr;
   PyObject* args = first != nullptr ? PySequence_Concat(first, rest) : nullptr;
-  PyObject* changed = args != nullptr ? PyTuple_Pack(2, PyTuple_GET_ITEM(reduced, 0), args) : nullptr;
+  PyObject* changed =
+      args != nullptr ? PyTuple_Pack(2, PyTuple_GET_ITEM(reduced, 0), args) : nullptr;
   for (PyObject* each : {buffer, rest, first, args, reduced}) Py_XDECREF(each);
   return changed;
 }
@@ -146,7 +152,8 @@ PyObject* TakeBuffer(PyObject*, PyObject* buffer) {
   const Py_buffer* view = PyPickleBuffer_GetBuffer(buffer);
   if (view == nullptr) return nullptr;
   const bool tensor = buffer == taking.writable;
-  if (static_cast<std::size_t>(view->len) < actors::kLargeBytes || !PyBuffer_IsContiguous(view, 'A')) {
+  if (static_cast<std::size_t>(view->len) < actors::kLargeBytes ||
+      !PyBuffer_IsContiguous(view, 'A')) {
     Py_RETURN_TRUE;
   }
   PyObject* raw = PyObject_CallMethod(buffer, "raw", nullptr);  // of any shape and order
@@ -245,8 +252,8 @@ PyObject* DumpsWithReducer(const Tools& tools, PyObject* value) {
   PyObject* pickler =
       taking.buffers == nullptr
           ? PyObject_CallFunctionObjArgs(tools.pickler, buffer, tools.protocol, nullptr)
-          : PyObject_CallFunctionObjArgs(tools.pickler, buffer, tools.protocol, Py_True, tools.take_buffer,
-                                         nullptr);
+          : PyObject_CallFunctionObjArgs(tools.pickler, buffer, tools.protocol, Py_True,
+                                         tools.take_buffer, nullptr);
   if (pickler != nullptr) {
     PyObject* none = PyObject_CallMethod(pickler, "dump", "(O)", value);
     Py_DECREF(pickler);
@@ -260,10 +267,10 @@ PyObject* DumpsWithReducer(const Tools& tools, PyObject* value) {
 PyObject* CloudDumps(const Tools& tools, PyObject* value) {
   PyObject* cloudpickle = PyImport_ImportModule("troupe._code.cloudpickle");
   if (cloudpickle == nullptr) return nullptr;
-  PyObject* bytes =
-      taking.buffers == nullptr
-          ? PyObject_CallMethod(cloudpickle, "dumps", "OO", value, tools.protocol)
-          : PyObject_CallMethod(cloudpickle, "dumps", "OOO", value, tools.protocol, tools.take_buffer);
+  PyObject* bytes = taking.buffers == nullptr
+                        ? PyObject_CallMethod(cloudpickle, "dumps", "OO", value, tools.protocol)
+                        : PyObject_CallMethod(cloudpickle, "dumps", "OOO", value, tools.protocol,
+                                              tools.take_buffer);
   Py_DECREF(cloudpickle);
   return bytes;
 }

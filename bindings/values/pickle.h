@@ -16,21 +16,24 @@ namespace troupe::bindings {
 
 class Buffers;
 
-/// A new bytes object, protocol 5; nullptr with a Python error set. With `buffers`, large arrays are left out
-/// of it and put there; without `refs`, where Refs inside the value are put, there may be none.
+/// A new bytes object, protocol 5; nullptr with a Python error set. With `buffers`, large arrays
+/// are left out of it and put there; without `refs`, where Refs inside the value are put, there may
+/// be none.
 PyObject* Dumps(PyObject* value, Buffers* buffers = nullptr, actors::Handles* refs = nullptr);
 /// Loads what Dumps wrote; `buffers`: a list of what was left out, or nullptr. Runs what the pickle
 /// says: only for bytes of an authenticated peer.
 PyObject* Loads(std::string_view pickle, PyObject* buffers = nullptr);
 
-/// The class that pickles (a new reference), nullptr with a Python error set: troupe.util.register_serializer
-/// gives it a dispatch_table.
+/// The class that pickles (a new reference), nullptr with a Python error set:
+/// troupe.util.register_serializer gives it a dispatch_table.
 PyObject* PicklerType();
 
-/// From now on small arrays in values are read-only where these are loaded, as large ones are and as Ray's are.
+/// From now on small arrays in values are read-only where these are loaded, as large ones are and
+/// as Ray's are.
 void MakeSmallArraysReadOnly();
 
-/// For troupe/_code/tensors.py: the buffer it gives next is one whose reader may write, to a copy of its own.
+/// For troupe/_code/tensors.py: the buffer it gives next is one whose reader may write, to a copy
+/// of its own.
 void TakeWritable(PyObject* buffer);
 
 /// Calls `callable`; Refs that it pickles are put into `refs`. A new reference, nullptr with a
@@ -42,8 +45,8 @@ PyObject* CallPickling(PyObject* callable);
 /// Whether the runtime pickles in this thread, rather than the program by itself.
 bool RuntimePickles();
 
-/// For Ref.__reduce__: where the pickling under way puts Refs. nullptr: it may have none, which TakeNestedRef then
-/// tells, once, as why the last Dumps failed.
+/// For Ref.__reduce__: where the pickling under way puts Refs. nullptr: it may have none, which
+/// TakeNestedRef then tells, once, as why the last Dumps failed.
 actors::Handles* TakingRefs();
 /// For what can do without Refs: where the pickling under way puts them. nullptr: it may have none,
 /// and does not fail for that.

@@ -7,25 +7,25 @@
 #include <string>
 #include <utility>
 
+#include "actors/caller/reactor.h"
 #include "actors/net/fork_guard.h"
 #include "actors/net/now.h"
-#include "actors/caller/reactor.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/host.h"
 #include "bindings/values/channel_object.h"
 #include "bindings/values/errors.h"
-#include "bindings/support/host.h"
+#include "bindings/values/object_values.h"
 #include "bindings/values/ref_pickle.h"
 #include "bindings/values/values.h"
-#include "bindings/support/gil.h"
-#include "bindings/values/object_values.h"
 
 namespace nb = nanobind;
 
 namespace troupe::bindings {
 namespace {
 
+using actors::Answer;
 using actors::CallReactor;
 using actors::ForkGuard;
-using actors::Answer;
 
 constexpr int kFreeMax = 1024;
 PyTypeObject* ref_type = nullptr;
@@ -50,19 +50,22 @@ void Dealloc(PyObject* self) {
 
 PyObject* Hex(PyObject* self, PyObject*) {
   const Answer* slot = AsRef(self)->slot;
-  actors::ObjectStore* const store = slot->stands_for_object() ? actors::ObjectStore::Existing() : nullptr;
+  actors::ObjectStore* const store =
+      slot->stands_for_object() ? actors::ObjectStore::Existing() : nullptr;
   std::optional<store::ObjectId> name = store != nullptr ? store->NameOf(slot) : std::nullopt;
   if (name) name = store->RemoteNameOf(*name);
-  const std::string hex = name ? HexOf(*name)
-                               : CallReactor::Current().incarnation() + absl::StrFormat("%016x", slot->id());
+  const std::string hex =
+      name ? HexOf(*name)
+           : CallReactor::Current().incarnation() + absl::StrFormat("%016x", slot->id());
   return PyUnicode_FromStringAndSize(hex.data(), static_cast<Py_ssize_t>(hex.size()));
 }
 
 PyObject* Binary(PyObject* self, PyObject*) {
   PyObject* hex = Hex(self, nullptr);
-  PyObject* binary = hex != nullptr ? PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBytes_Type),
-                                                          "fromhex", "O", hex)
-                                    : nullptr;
+  PyObject* binary =
+      hex != nullptr
+          ? PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBytes_Type), "fromhex", "O", hex)
+          : nullptr;
   Py_XDECREF(hex);
   return binary;
 }
@@ -83,8 +86,8 @@ PyObject* Done(PyObject* self, PyObject*) {
   return PyBool_FromLong(ref->slot->done());
 }
 
-/// `exception`, which is stolen, as it may go through futures and coroutines, which take some exceptions for words to them. A new
-/// reference; nullptr: an error is set.
+/// `exception`, which is stolen, as it may go through futures and coroutines, which take some
+/// exceptions for words to them. A new reference; nullptr: an error is set.
 PyObject* ForFuture(PyObject* exception) {
   const bool plain = PyErr_GivenExceptionMatches(exception, PyExc_Exception) &&
                      !PyErr_GivenExceptionMatches(exception, PyExc_StopIteration);
@@ -184,7 +187,8 @@ PyObject* FutureOf(PyObject* self, Complete complete) {
 
 PyObject* ToFuture(PyObject* self, PyObject*) { return FutureOf(self, &CompleteFuture); }
 
-/// Steals `future`, concurrent.futures': one of the running loop, or of the one that is set where none runs.
+/// Steals `future`, concurrent.futures': one of the running loop, or of the one that is set where
+/// none runs.
 PyObject* Wrapped(PyObject* future) {
   PyObject* asyncio = future != nullptr ? PyImport_ImportModule("asyncio") : nullptr;
   PyObject* wrapped =
@@ -237,20 +241,24 @@ PyObject* Repr(PyObject* self) {
   if (hex == nullptr) return nullptr;
   PyObject* text = ref->channel == nullptr
                        ? PyUnicode_FromFormat("ObjectRef(%U, %s)", hex, state)
-                       : PyUnicode_FromFormat("ObjectRef(%U, %U() of %U, %s)", hex, ref->method, ref->channel->description, state);
+                       : PyUnicode_FromFormat("ObjectRef(%U, %U() of %U, %s)", hex, ref->method,
+                                              ref->channel->description, state);
   Py_DECREF(hex);
   return text;
 }
 
 // One slot here per object, so that a Ref that comes back is equal to the one that was given away.
-Py_hash_t Hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(AsRef(self)->slot) >> 4); }
+Py_hash_t Hash(PyObject* self) {
+  return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(AsRef(self)->slot) >> 4);
+}
 
 PyObject* Compare(PyObject* self, PyObject* other, int how) {
   if (!IsRef(other) || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((AsRef(self)->slot == AsRef(other)->slot) == (how == Py_EQ));
 }
 
-// A Ref never changes: its copy is itself, also where copy.deepcopy() or dataclasses.asdict() meets it deep inside.
+// A Ref never changes: its copy is itself, also where copy.deepcopy() or dataclasses.asdict() meets
+// it deep inside.
 PyObject* Copy(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
 PyMethodDef methods[] = {
@@ -259,15 +267,18 @@ PyMethodDef methods[] = {
     {"binary", Binary, METH_NOARGS, "hex() as bytes."},
     {"is_nil", IsNil, METH_NOARGS, "Whether it names nothing: never."},
     {"_on_completed", OnCompleted, METH_O,
-     "_on_completed(callback): callback(value or exception) on a thread of the runtime, once it is there."},
+     "_on_completed(callback): callback(value or exception) on a thread of the runtime, once it is "
+     "there."},
     {"done", Done, METH_NOARGS, "Whether the answer is here; reads what has arrived, never waits."},
     {"future", ToFuture, METH_NOARGS,
      "A concurrent.futures.Future, completed by a background thread. It cannot be cancelled."},
     {"as_future", AsFuture, METH_NOARGS,
-     "An asyncio.Future of the running loop, or of the one that is set; to cancel it leaves the call as it is."},
+     "An asyncio.Future of the running loop, or of the one that is set; to cancel it leaves the "
+     "call as it is."},
     {"_settled", Settled, METH_NOARGS, "To be awaited: None once there is an answer."},
     {"_cancel", Cancel, METH_O,
-     "_cancel(recursive): asks the actor not to run the call, or to end it, and what it started; of one of several answers it asks nothing."},
+     "_cancel(recursive): asks the actor not to run the call, or to end it, and what it started; "
+     "of one of several answers it asks nothing."},
     {"_is_end", IsEnd, METH_NOARGS, "Whether it is what follows the last item of a stream."},
     {"__copy__", Copy, METH_NOARGS, nullptr},
     {"__deepcopy__", Copy, METH_O, nullptr},

@@ -15,7 +15,7 @@ struct CallChannelObject;
 
 struct RefObject {
   PyObject head;
-  actors::Answer* slot;          // one reference
+  actors::Answer* slot;        // one reference
   CallChannelObject* channel;  // whose answer it is (a reference); nullptr: a local one
   PyObject* method;            // str, or nullptr for a local one
   std::uint32_t generation;    // ForkGuard's when it was made: an inherited pending Ref is inert
@@ -34,9 +34,10 @@ PyObject* ExceptionOf(RefObject* ref);
 /// False with an error set for a pending Ref that a forked child inherited.
 bool Usable(RefObject* ref);
 
-/// Waits for one Ref with the GIL. True: done, or `failures` has met an error. False: an error is set, a time-out's only if
-/// `*timed_out` is nullptr; else that is set and no error.
-bool AwaitRef(RefObject* ref, Instant deadline, bool* timed_out, actors::FailureWatch* failures = nullptr);
+/// Waits for one Ref with the GIL. True: done, or `failures` has met an error. False: an error is
+/// set, a time-out's only if `*timed_out` is nullptr; else that is set and no error.
+bool AwaitRef(RefObject* ref, Instant deadline, bool* timed_out,
+              actors::FailureWatch* failures = nullptr);
 
 void BindCallRef(nanobind::module_& m);
 

@@ -8,10 +8,10 @@
 #include "actors/objects/object_store.h"
 #include "bindings/values/channel_object.h"
 #include "bindings/values/errors.h"
+#include "bindings/values/object_values.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/ref.h"
 #include "bindings/values/ref_by_hand.h"
-#include "bindings/values/object_values.h"
 
 namespace nb = nanobind;
 
@@ -26,7 +26,8 @@ thread_local NamedRefs* named_refs = nullptr;
 
 std::optional<store::ObjectId> IdOf(PyObject* bytes) {
   if (bytes == nullptr) return std::nullopt;
-  return actors::ReadObjectId({PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))});
+  return actors::ReadObjectId(
+      {PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))});
 }
 
 PyObject* BorrowedRef(PyObject*, PyObject* args) {
@@ -35,7 +36,8 @@ PyObject* BorrowedRef(PyObject*, PyObject* args) {
   if (slot) return NewRef(slot.Take(), nullptr, nullptr);
   if (!PyErr_Occurred()) {
     RaiseRuntimeError(actors::kObjectLost,
-                      "the object is lost: its Ref was pickled in a value that is gone, or is not this process's");
+                      "the object is lost: its Ref was pickled in a value that is gone, or is not "
+                      "this process's");
   }
   return nullptr;
 }
@@ -49,18 +51,22 @@ PyMethodDef borrowed_def = {"_borrowed_ref", BorrowedRef, METH_VARARGS, nullptr}
 
 }  // namespace
 
-NamedRefs::NamedRefs(const std::vector<store::ObjectId>& refs) : refs_(refs), before_(named_refs) { named_refs = this; }
+NamedRefs::NamedRefs(const std::vector<store::ObjectId>& refs) : refs_(refs), before_(named_refs) {
+  named_refs = this;
+}
 
 NamedRefs::~NamedRefs() { named_refs = before_; }
 
 const store::ObjectId* NamedRefs::At(Py_ssize_t index) {
-  const bool named = named_refs != nullptr && index >= 0 && static_cast<std::size_t>(index) < named_refs->refs_.size();
+  const bool named = named_refs != nullptr && index >= 0 &&
+                     static_cast<std::size_t>(index) < named_refs->refs_.size();
   return named ? &named_refs->refs_[static_cast<std::size_t>(index)] : nullptr;
 }
 
 actors::AnswerRef NamedRefs::TakeSlot(actors::ObjectStore& store, Py_ssize_t index) {
   if (At(index) == nullptr || named_refs->refs_.size() < kManyRefs) return actors::AnswerRef();
-  if (!std::exchange(named_refs->borrowed_, true)) named_refs->slots_ = store.BorrowAll(named_refs->refs_);
+  if (!std::exchange(named_refs->borrowed_, true))
+    named_refs->slots_ = store.BorrowAll(named_refs->refs_);
   return std::move(named_refs->slots_[static_cast<std::size_t>(index)]);
 }
 
@@ -96,7 +102,8 @@ PyObject* ReduceRef(PyObject* self, PyObject*) {
   actors::Handles* const refs = by_hand ? nullptr : TakingRefs();
   if (refs == nullptr && !by_hand) {
     PyErr_SetString(PyExc_TypeError,
-                    "a Ref travels only in a value that a call, its result or troupe.put takes: elsewhere nobody would know "
+                    "a Ref travels only in a value that a call, its result or troupe.put takes: "
+                    "elsewhere nobody would know "
                     "who still has it\n  pass it there, or pass troupe.get(ref)");
     return nullptr;
   }
@@ -105,8 +112,9 @@ PyObject* ReduceRef(PyObject* self, PyObject*) {
   if (ref->channel != nullptr && !ref->slot->done()) ref->channel->channel->get()->Flush();
   const std::optional<store::ObjectId> id = store->Export(ref->slot);
   if (!id) {
-    RaiseRuntimeError(actors::kObjectLost,
-                      "this Ref was made before a fork, by the parent process\n  put its value here");
+    RaiseRuntimeError(
+        actors::kObjectLost,
+        "this Ref was made before a fork, by the parent process\n  put its value here");
     return nullptr;
   }
   if (by_hand) return ReduceByHand(*store, *id);

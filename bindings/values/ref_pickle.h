@@ -11,21 +11,23 @@
 
 namespace troupe::bindings {
 
-/// Ref.__reduce__. Who gets the value that is being pickled registers the name with its owner before it makes a Ref
-/// of it; until then whoever pickles holds it (TakingRefs). In what the runtime pickles and can have no Refs: a TypeError;
-/// in what the program pickles by itself: ref_by_hand.h.
+/// Ref.__reduce__. Who gets the value that is being pickled registers the name with its owner
+/// before it makes a Ref of it; until then whoever pickles holds it (TakingRefs). In what the
+/// runtime pickles and can have no Refs: a TypeError; in what the program pickles by itself:
+/// ref_by_hand.h.
 PyObject* ReduceRef(PyObject* ref, PyObject*);
 
-/// What stands in a pickle for an object, as a tuple: its name between hosts, which it is of those that `refs` holds, and
-/// what this process calls it, if that is another name. `refs` takes the caller's handle over. nullptr: an error is set.
+/// What stands in a pickle for an object, as a tuple: its name between hosts, which it is of those
+/// that `refs` holds, and what this process calls it, if that is another name. `refs` takes the
+/// caller's handle over. nullptr: an error is set.
 PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs);
-/// Borrows the object that a tuple of TakeNamed stands for. Empty: it is not known here, or an error
-/// is set.
+/// Borrows the object that a tuple of TakeNamed stands for. Empty: it is not known here, or an
+/// error is set.
 actors::AnswerRef BorrowNamed(actors::ObjectStore& store, PyObject* names);
 
-/// While this lives, in this thread: what the n-th Ref that was taken out of the value that is being loaded stands for
-/// here. It is asked where the name in the pickle means nothing in this process: another process of this host has what
-/// came from another one under a name of its own.
+/// While this lives, in this thread: what the n-th Ref that was taken out of the value that is
+/// being loaded stands for here. It is asked where the name in the pickle means nothing in this
+/// process: another process of this host has what came from another one under a name of its own.
 class NamedRefs {
  public:
   explicit NamedRefs(const std::vector<store::ObjectId>& refs);

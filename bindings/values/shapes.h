@@ -1,8 +1,8 @@
 // Method name and keyword names of a call as a small number, per channel. Needs the GIL.
 //
 // Looked up by the identity of the two objects (a call site gives the same ones each time), then by
-// content; after shapes_max different ones, and with more than shape_keywords_max keywords, calls carry their names
-// each time.
+// content; after shapes_max different ones, and with more than shape_keywords_max keywords, calls
+// carry their names each time.
 #pragma once
 
 #include <Python.h>

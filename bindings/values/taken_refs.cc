@@ -4,13 +4,13 @@
 #include <string>
 #include <string_view>
 
-#include "actors/core/call/call_frame.h"
 #include "actors/caller/reactor.h"
+#include "actors/core/call/call_frame.h"
+#include "bindings/values/object_arguments.h"
+#include "bindings/values/object_values.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/ref.h"
 #include "bindings/values/values.h"
-#include "bindings/values/object_arguments.h"
-#include "bindings/values/object_values.h"
 
 namespace nb = nanobind;
 
@@ -29,7 +29,8 @@ class ReceivedRefs {
       if (!id) throw nb::value_error("received_refs(names, holder): a name of no object");
       incoming_.refs.push_back(*id);
     }
-    if (!left.empty()) throw nb::value_error("received_refs(names, holder): names of 24 bytes each");
+    if (!left.empty())
+      throw nb::value_error("received_refs(names, holder): names of 24 bytes each");
     if (!incoming_.Fetch(lender)) throw nb::python_error();
   }
 
@@ -52,7 +53,8 @@ nb::bytes Holder() {
 
 nb::object Received(const nb::bytes& names, const nb::bytes& holder) {
   std::uint64_t words[2] = {0, 0};
-  if (holder.size() != sizeof words) throw nb::value_error("received_refs(names, holder): a holder of 16 bytes");
+  if (holder.size() != sizeof words)
+    throw nb::value_error("received_refs(names, holder): a holder of 16 bytes");
   std::memcpy(words, holder.c_str(), sizeof words);
   const ProcessId lender(words[0], words[1]);
   if (lender.IsNil()) throw nb::value_error("received_refs(names, holder): a holder that is none");
@@ -100,17 +102,25 @@ bool LiesInMemory(nb::handle ref) {
 void BindTakenRefs(nb::module_& m) {
   nb::class_<TakenRefs>(m, "TakenRefs", "The refs inside a pickle, held while this lives.")
       .def(nb::init<>())
-      .def("take", &TakenRefs::Take, nb::arg("pickles"), "What `pickles()` returns; takes the refs that it pickles.")
+      .def("take", &TakenRefs::Take, nb::arg("pickles"),
+           "What `pickles()` returns; takes the refs that it pickles.")
       .def("names", &TakenRefs::Names)
-      .def("as_ref", &TakenRefs::AsRef, "An argument for a call that is to bring them; its value is b''.")
+      .def("as_ref", &TakenRefs::AsRef,
+           "An argument for a call that is to bring them; its value is b''.")
       .def("__len__", [](const TakenRefs& self) { return self.handles().ids().size(); });
-  nb::class_<ReceivedRefs>(m, "_ReceivedRefs", "Refs inside a pickle that came; it can be loaded while this lives.");
-  m.def("pickling", [](nb::handle pickles) {
-    PyObject* const result = CallPickling(pickles.ptr());
-    if (result == nullptr) throw nb::python_error();
-    return nb::steal(result);
-  }, nb::arg("pickles"), "What `pickles()` returns. TypeError where that meets a ref, but within TakenRefs.take().");
-  m.def("lies_in_memory", &LiesInMemory, nb::arg("ref"), "Whether it has a value, which lies in shared memory of this host.");
+  nb::class_<ReceivedRefs>(m, "_ReceivedRefs",
+                           "Refs inside a pickle that came; it can be loaded while this lives.");
+  m.def(
+      "pickling",
+      [](nb::handle pickles) {
+        PyObject* const result = CallPickling(pickles.ptr());
+        if (result == nullptr) throw nb::python_error();
+        return nb::steal(result);
+      },
+      nb::arg("pickles"),
+      "What `pickles()` returns. TypeError where that meets a ref, but within TakenRefs.take().");
+  m.def("lies_in_memory", &LiesInMemory, nb::arg("ref"),
+        "Whether it has a value, which lies in shared memory of this host.");
   m.def("refs_holder", &Holder, "This process, for received_refs().");
   m.def("received_refs", &Received, nb::arg("names"), nb::arg("holder"),
         "Registers with their owners what TakenRefs.names() of the process refs_holder() says.");

@@ -1,4 +1,5 @@
-// Refs inside pickles that are no values of calls: of functions that travel, of constructors' arguments. Needs the GIL.
+// Refs inside pickles that are no values of calls: of functions that travel, of constructors'
+// arguments. Needs the GIL.
 #pragma once
 
 #include "actors/objects/object_handles.h"
@@ -12,7 +13,8 @@ class TakenRefs {
   /// Calls `pickles()`, and takes the Refs that it pickles. What it returned.
   nanobind::object Take(nanobind::handle pickles);
   nanobind::bytes Names() const;
-  /// A Ref of an empty `bytes` that takes them along: a call with it as an argument brings them, also to another host.
+  /// A Ref of an empty `bytes` that takes them along: a call with it as an argument brings them,
+  /// also to another host.
   nanobind::object AsRef() const;
   const actors::Handles& handles() const { return refs_; }
 

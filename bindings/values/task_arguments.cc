@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "actors/core/call/call_frame.h"
 #include "actors/bulk/bulk_session.h"
-#include "actors/objects/object_store.h"
+#include "actors/core/call/call_frame.h"
 #include "actors/core/remote/value_refs.h"
-#include "bindings/values/values.h"
+#include "actors/objects/object_store.h"
 #include "bindings/values/object_values.h"
+#include "bindings/values/values.h"
 
 namespace troupe::bindings {
 namespace {
@@ -18,7 +18,8 @@ using actors::ByteBuffer;
 /// What another host pulls goes by name, with what lies inside it.
 const Outgoing& RemoteName() {
   static const Outgoing& away = *[] {
-    auto* const made = new Outgoing(Outgoing::Way::kObjects, actors::BulkSession::kFromBytes, /*with_refs=*/true);
+    auto* const made =
+        new Outgoing(Outgoing::Way::kObjects, actors::BulkSession::kFromBytes, /*with_refs=*/true);
     made->names_inside = made->names_remote = true;
     return made;
   }();
@@ -38,8 +39,9 @@ class Encoded : public actors::ArgumentCodec {
       if (AppendCopy(*id, named_from, values)) return true;
       named.push_back(*id);
       // What is named from so many bytes on goes to another host, perhaps.
-      const std::vector<store::ObjectId> inside =
-          named_from != 0 ? actors::ObjectStore::Current()->Inside(*id) : std::vector<store::ObjectId>();
+      const std::vector<store::ObjectId> inside = named_from != 0
+                                                      ? actors::ObjectStore::Current()->Inside(*id)
+                                                      : std::vector<store::ObjectId>();
       if (inside.empty()) {
         AppendObjectName(name, *id);
       } else if (!AppendObjectWithRefs(name, *id, inside, /*names_remote=*/false)) {
@@ -64,13 +66,17 @@ class Encoded : public actors::ArgumentCodec {
     const StatusOr<actors::ObjectView> view = store.View(id);
     if (!view.ok() || view->bytes().size() >= below) return false;
     ByteBuffer out;
-    static_cast<void>(AppendLargeBytes(out, view->bytes()));  // fails for what is larger than any frame alone
+    // fails for what is larger than any frame alone
+    static_cast<void>(AppendLargeBytes(out, view->bytes()));
     values->append(out.view());
     return true;
   }
 
-  std::optional<std::string> ForRemote(std::string_view values, int count, bool* named) const override {
-    const auto away = [](const store::ObjectId& id) { return actors::ObjectStore::Current()->RemoteNameOf(id); };
+  std::optional<std::string> ForRemote(std::string_view values, int count,
+                                       bool* named) const override {
+    const auto away = [](const store::ObjectId& id) {
+      return actors::ObjectStore::Current()->RemoteNameOf(id);
+    };
     std::string out;
     for (int i = 0; i < count; ++i) {
       const std::string_view value = FrontValue(values);
@@ -86,7 +92,8 @@ class Encoded : public actors::ArgumentCodec {
         continue;
       }
       const std::size_t room = actors::RoomBeside(out.size() + values.size());
-      if (AppendCopy(objects.front(), std::min(actors::BulkSession::kFromBytes, room), &out)) continue;
+      if (AppendCopy(objects.front(), std::min(actors::BulkSession::kFromBytes, room), &out))
+        continue;
       *named = true;
       ByteBuffer name;
       if (!AppendNamed(name, objects.front(), RemoteName())) return std::nullopt;

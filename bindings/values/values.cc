@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "actors/objects/object_store.h"
 #include "actors/core/remote/value_refs.h"
+#include "actors/objects/object_store.h"
+#include "bindings/values/object_values.h"
 #include "bindings/values/pickle.h"
 #include "bindings/values/ref_pickle.h"
-#include "bindings/values/object_values.h"
 #include "runtime/store/core/control_frame.h"
 
 namespace troupe::bindings {
@@ -18,7 +18,19 @@ namespace {
 
 using actors::ByteBuffer;
 
-enum Tag : unsigned char { kNone, kTrue, kFalse, kInt, kFloat, kBytes, kStr, kPickle, kObject, kLarge, kRefs };
+enum Tag : unsigned char {
+  kNone,
+  kTrue,
+  kFalse,
+  kInt,
+  kFloat,
+  kBytes,
+  kStr,
+  kPickle,
+  kObject,
+  kLarge,
+  kRefs
+};
 
 static_assert(kRefs == actors::kRefsTag);
 
@@ -69,30 +81,34 @@ bool Split(std::string_view bytes, Tag* tag, std::string_view* content, std::siz
 }
 
 /// References inside a value, before it: u32 how many, their names.
-bool SplitRefs(std::string_view content, std::vector<store::ObjectId>* ids, std::string_view* value) {
+bool SplitRefs(std::string_view content, std::vector<store::ObjectId>* ids,
+               std::string_view* value) {
   std::uint32_t count = 0;
   if (content.size() < sizeof count) return false;
   std::memcpy(&count, content.data(), sizeof count);
   content.remove_prefix(sizeof count);
   if (content.size() / actors::kObjectIdBytes < count) return false;
   for (std::uint32_t i = 0; ids != nullptr && i < count; ++i) {
-    const auto id = actors::ReadObjectId(content.substr(i * actors::kObjectIdBytes, actors::kObjectIdBytes));
+    const auto id =
+        actors::ReadObjectId(content.substr(i * actors::kObjectIdBytes, actors::kObjectIdBytes));
     if (!id) return false;
     ids->push_back(*id);
   }
   *value = content.substr(count * actors::kObjectIdBytes);
-  return !value->empty() && (value->front() == kPickle || value->front() == kLarge || value->front() == kBytes ||
-                             value->front() == kObject);
+  return !value->empty() && (value->front() == kPickle || value->front() == kLarge ||
+                             value->front() == kBytes || value->front() == kObject);
 }
 
 /// Appends that, and lets `append` append the value. False: an error is set.
 template <class Append>
-bool AppendWithRefs(ByteBuffer& out, const std::vector<store::ObjectId>& refs, bool names_remote, Append append) {
+bool AppendWithRefs(ByteBuffer& out, const std::vector<store::ObjectId>& refs, bool names_remote,
+                    Append append) {
   const std::size_t start = out.size();
   const auto count = static_cast<std::uint32_t>(refs.size());
   std::string names(reinterpret_cast<const char*>(&count), sizeof count);
   for (const store::ObjectId& id : refs) {
-    names.append(actors::NameBytes(names_remote ? actors::ObjectStore::Current()->RemoteNameOf(id) : id));
+    names.append(
+        actors::NameBytes(names_remote ? actors::ObjectStore::Current()->RemoteNameOf(id) : id));
   }
   if (!AppendBytes(out, kRefs, names.data(), names.size()) || !append()) return false;
   const std::size_t total = out.size() - start - 1 - kLengthBytes;
@@ -115,7 +131,8 @@ bool AppendLong(ByteBuffer& out, Tag tag, const char* bytes, std::size_t size, O
 }
 
 /// A pickle, and the arrays that were taken out of it, as bytes of the frame.
-bool AppendInFrame(ByteBuffer& out, std::string_view pickle, std::size_t large, const Buffers& buffers) {
+bool AppendInFrame(ByteBuffer& out, std::string_view pickle, std::size_t large,
+                   const Buffers& buffers) {
   if (buffers.all().empty()) return AppendBytes(out, kPickle, pickle.data(), pickle.size());
   if (large > 0xFFFFFFFFu) return AppendBytes(out, kLarge, nullptr, large);  // says so
   ByteBuffer head;
@@ -128,13 +145,14 @@ bool AppendInFrame(ByteBuffer& out, std::string_view pickle, std::size_t large, 
   return true;
 }
 
-bool AppendPickle(ByteBuffer& out, std::string_view pickle, const Buffers& buffers, actors::Handles refs,
-                  Outgoing* outgoing) {
+bool AppendPickle(ByteBuffer& out, std::string_view pickle, const Buffers& buffers,
+                  actors::Handles refs, Outgoing* outgoing) {
   constexpr std::size_t kHeadBytes = 1 + kLengthBytes;
   const bool taken = !buffers.all().empty();
   const std::size_t size = taken ? LargeSize(kHeadBytes + pickle.size(), buffers) : pickle.size();
   if (outgoing != nullptr && size >= outgoing->large_from) {
-    if (!taken) return AppendLong(out, kPickle, pickle.data(), pickle.size(), outgoing, std::move(refs));
+    if (!taken)
+      return AppendLong(out, kPickle, pickle.data(), pickle.size(), outgoing, std::move(refs));
     ByteBuffer head;
     return AppendBytes(head, kPickle, pickle.data(), pickle.size()) &&
            StoreLarge(outgoing, out, head.view(), {}, buffers, std::move(refs));
@@ -157,7 +175,8 @@ bool AppendPickled(ByteBuffer& out, PyObject* value, Outgoing* outgoing) {
     const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(pickle));
     good = AppendPickle(out, {PyBytes_AS_STRING(pickle), size}, buffers, std::move(refs), outgoing);
   } else {
-    PyErr_Format(PyExc_ValueError, "a value holds %zu refs, it may hold %zu", refs.ids().size(), kRefsMax);
+    PyErr_Format(PyExc_ValueError, "a value holds %zu refs, it may hold %zu", refs.ids().size(),
+                 kRefsMax);
   }
   Py_DECREF(pickle);
   return good;
@@ -170,8 +189,8 @@ void AppendObjectName(ByteBuffer& out, const store::ObjectId& id) {
   static_cast<void>(AppendBytes(out, kObject, name.data(), name.size()));
 }
 
-bool AppendObjectWithRefs(ByteBuffer& out, const store::ObjectId& id, const std::vector<store::ObjectId>& refs,
-                          bool names_remote) {
+bool AppendObjectWithRefs(ByteBuffer& out, const store::ObjectId& id,
+                          const std::vector<store::ObjectId>& refs, bool names_remote) {
   return AppendWithRefs(out, refs, names_remote, [&] {
     AppendObjectName(out, id);
     return true;
@@ -181,9 +200,11 @@ bool AppendObjectWithRefs(ByteBuffer& out, const store::ObjectId& id, const std:
 bool EncodeWithRefs(ByteBuffer& out, PyObject* value, const actors::Handles& refs) {
   if (refs.empty()) return EncodeValue(out, value);
   if (refs.ids().size() <= kRefsMax) {
-    return AppendWithRefs(out, refs.ids(), /*names_remote=*/false, [&] { return EncodeValue(out, value); });
+    return AppendWithRefs(out, refs.ids(), /*names_remote=*/false,
+                          [&] { return EncodeValue(out, value); });
   }
-  PyErr_Format(PyExc_ValueError, "a value holds %zu refs, it may hold %zu", refs.ids().size(), kRefsMax);
+  PyErr_Format(PyExc_ValueError, "a value holds %zu refs, it may hold %zu", refs.ids().size(),
+               kRefsMax);
   return false;
 }
 
@@ -213,7 +234,8 @@ bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::Object
   return true;
 }
 
-std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes, std::vector<store::ObjectId>* refs) {
+std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes,
+                                              std::vector<store::ObjectId>* refs) {
   Tag tag;
   std::string_view content;
   std::size_t total = 0;
@@ -221,7 +243,8 @@ std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes, std::vect
   if (tag == kRefs) {
     std::string_view value;
     std::size_t ignored = 0;
-    if (!SplitRefs(content, refs, &value) || !Split(value, &tag, &content, &ignored)) return std::nullopt;
+    if (!SplitRefs(content, refs, &value) || !Split(value, &tag, &content, &ignored))
+      return std::nullopt;
   }
   if (tag != kObject) return std::nullopt;
   bytes->remove_prefix(total);

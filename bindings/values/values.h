@@ -18,8 +18,8 @@ namespace troupe::bindings {
 
 struct Outgoing;
 
-/// Appends `value`, or where it is large what `outgoing` says instead. False: a Python error is set, and `out`
-/// is as long as before.
+/// Appends `value`, or where it is large what `outgoing` says instead. False: a Python error is
+/// set, and `out` is as long as before.
 bool EncodeValue(actors::ByteBuffer& out, PyObject* value, Outgoing* outgoing = nullptr);
 /// Appends the names of `refs`, the references that were taken out of `value` already, and then
 /// `value`. False: a Python error is set.
@@ -28,8 +28,8 @@ bool EncodeWithRefs(actors::ByteBuffer& out, PyObject* value, const actors::Hand
 void AppendObjectName(actors::ByteBuffer& out, const store::ObjectId& id);
 /// Appends the names of `refs`, the references inside an object of the store, and then its own
 /// name. False: an error is set.
-bool AppendObjectWithRefs(actors::ByteBuffer& out, const store::ObjectId& id, const std::vector<store::ObjectId>& refs,
-                          bool names_remote);
+bool AppendObjectWithRefs(actors::ByteBuffer& out, const store::ObjectId& id,
+                          const std::vector<store::ObjectId>& refs, bool names_remote);
 /// Appends the bytes of a large value (object_values.h). False: an error is set.
 bool AppendLargeBytes(actors::ByteBuffer& out, std::string_view bytes);
 
@@ -43,11 +43,14 @@ Decoded DecodeValue(std::string_view* bytes, PyObject** value);
 /// Reads a value whose arrays lie in `buffers`, a list, and that names no objects, from the front
 /// of `*bytes`, and moves past it. `*value` is a new reference.
 Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** value);
-/// What the first `count` of these values name: values that are objects, references inside values. False: malformed.
+/// What the first `count` of these values name: values that are objects, references inside values.
+/// False: malformed.
 bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::ObjectId>* values,
                   std::vector<store::ObjectId>* refs);
-/// Where the first of these values is an object by name: reads it, and the references named with it, and moves past it.
-std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes, std::vector<store::ObjectId>* refs);
+/// Where the first of these values is an object by name: reads it, and the references named with
+/// it, and moves past it.
+std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes,
+                                              std::vector<store::ObjectId>* refs);
 /// The encoded value at the front of `bytes`, without what follows; empty if malformed.
 std::string_view FrontValue(std::string_view bytes);
 

@@ -12,8 +12,9 @@
 namespace troupe::head {
 
 bool MayRestart(const Actor& actor) {
-  return !actor.doomed && !actor.unwanted && (actor.spec.max_restarts < 0 ||
-                           actor.restarts < static_cast<std::uint32_t>(actor.spec.max_restarts));
+  return !actor.doomed && !actor.unwanted &&
+         (actor.spec.max_restarts < 0 ||
+          actor.restarts < static_cast<std::uint32_t>(actor.spec.max_restarts));
 }
 
 void SendStart(Turn& turn, const Actor& actor) {
@@ -51,7 +52,8 @@ void StartActor(Turn& turn, Actor& actor, wire::ActorPlaced place) {
   actor.missing = false;
   SendStart(turn, actor);
   TellOutput(turn, actor, false);
-  if (actor.spec.leased) PushActor(turn, actor);  // who leases withdraws what has no room, and lets come what has
+  // who leases withdraws what has no room, and lets come what has
+  if (actor.spec.leased) PushActor(turn, actor);
 }
 
 void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus) {
@@ -63,7 +65,8 @@ void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus) {
   node.holdings.Lend({actor.own_group, own->attempt}, lent);
 }
 
-void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception, bool ended) {
+void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::string exception,
+         bool ended) {
   const ActorId id = actor.spec.actor;
   TellOutput(turn, actor, true, failure.pid);
   Node* node = actor.lends > 0 ? turn.FindNode(actor.place.node) : nullptr;
@@ -82,7 +85,8 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   PushActor(turn, actor);
   if (!restart && !actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
   // What the process made goes with the process: the next one knows nothing of it.
-  EndOwner(turn, OwnerId(id.hi, id.lo), restart ? "the process that made it ended" : "the actor that made it ended");
+  EndOwner(turn, OwnerId(id.hi, id.lo),
+           restart ? "the process that made it ended" : "the actor that made it ended");
   if (restart) return;
   auto& dead = turn.state.dead_actors;
   if (dead.size() <= turn.options.dead_actors_max) return;
@@ -91,7 +95,8 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   turn.Append(forgotten);
 }
 
-void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor, std::uint64_t incarnation) {
+void TellActorEnded(Turn& turn, const NodeId& node, const ActorId& actor,
+                    std::uint64_t incarnation) {
   wire::EndActor end;
   end.actor = actor;
   end.incarnation = incarnation;

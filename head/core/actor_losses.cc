@@ -80,7 +80,9 @@ void ActorsAreBack(Turn& turn, const NodeId& node) {
     if (actor->place.group.IsNil() && !actor->doomed) {
       PushActor(turn, *actor);
     } else {
-      EndActorNow(turn, *actor, "its node was lost for longer than its lease, and what it had reserved given back");
+      EndActorNow(
+          turn, *actor,
+          "its node was lost for longer than its lease, and what it had reserved given back");
     }
   }
 }
@@ -113,7 +115,8 @@ void OnRecreateTimer(Turn& turn, const ActorId& id) {
   if (actor == nullptr) return;
   const Node* node = turn.SeeNode(actor->place.node);
   if (OutOfReach(turn, *actor) && FencedAt(turn, *node) <= turn.now) {
-    Die(turn, *actor, FailureAt(turn, *actor, turn.LossOf(actor->place.node) + ", and has not come back"), false);
+    Die(turn, *actor,
+        FailureAt(turn, *actor, turn.LossOf(actor->place.node) + ", and has not come back"), false);
   }
   turn.state.dirty = true;
 }

@@ -11,13 +11,15 @@ namespace troupe::head {
 void EndActorsOf(Turn& turn, const LaunchId& launch, const std::string& why);
 /// Ends the actors in a placement group that is removed.
 void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why);
-/// The group lost its places: actors in it end there, and are made again in others while restarts are left.
+/// The group lost its places: actors in it end there, and are made again in others while restarts
+/// are left.
 void LoseActorsIn(Turn& turn, const GroupId& group, const std::string& why);
 /// The actor's own reservation is lost; it is made again in another while restarts are left.
 void LoseActorOfGroup(Turn& turn, const ActorId& id, const std::string& why);
 /// The node is gone; with a `verdict` what ran there is known to be dead.
 void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict);
-/// The node was lost without a verdict and is heard again: actors that reserved nothing go on, the others end.
+/// The node was lost without a verdict and is heard again: actors that reserved nothing go on, the
+/// others end.
 void ActorsAreBack(Turn& turn, const NodeId& node);
 /// The node has said what it runs: what it should run, and does not, is dead.
 void LoseMissingActors(Turn& turn, const NodeId& node);
@@ -25,7 +27,8 @@ void LoseMissingActors(Turn& turn, const NodeId& node);
 void ResumeActorsOn(Turn& turn, const NodeId& node);
 /// Its lost node may have fenced the actor by now: then it is dead.
 void OnRecreateTimer(Turn& turn, const ActorId& id);
-/// After replay: who may only be made again once its lost node has fenced it waits for the rest of that.
+/// After replay: who may only be made again once its lost node has fenced it waits for the rest of
+/// that.
 void ResumeActorTimers(Turn& turn);
 
 }  // namespace troupe::head

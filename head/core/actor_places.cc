@@ -20,7 +20,8 @@ Resources TakenBy(const Actor& actor) {
 }
 
 bool LivesIn(const wire::BundlePlace& bundle, const GroupId& group, const Actor& actor) {
-  return actor.live() && actor.place.group == group && actor.place.bundle == static_cast<std::int32_t>(bundle.index);
+  return actor.live() && actor.place.group == group &&
+         actor.place.bundle == static_cast<std::int32_t>(bundle.index);
 }
 
 }  // namespace
@@ -83,8 +84,8 @@ std::optional<wire::ActorPlaced> ActorPlacer::Choose(const Actor& actor) {
   return place;
 }
 
-// GPUs of a bundle for `amount`: whole ones nobody of the bundle uses, or a share of one. Other bundles have others, or other nodes', whose
-// numbers are the same.
+// GPUs of a bundle for `amount`: whole ones nobody of the bundle uses, or a share of one. Other
+// bundles have others, or other nodes', whose numbers are the same.
 std::vector<std::uint32_t> ActorPlacer::GpusIn(const wire::BundlePlace& place, const GroupId& group,
                                                std::uint64_t amount) const {
   std::map<std::uint32_t, std::uint64_t> used;
@@ -114,8 +115,8 @@ Resources ActorPlacer::FreeIn(const wire::BundlePlace& bundle, const GroupId& gr
   return free;
 }
 
-// Where no bundle is named, the one of which the fewest kinds of resources are left over, and of these the first: an actor that wants
-// a CPU leaves a bundle with a GPU to one that wants both.
+// Where no bundle is named, the one of which the fewest kinds of resources are left over, and of
+// these the first: an actor that wants a CPU leaves a bundle with a GPU to one that wants both.
 std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
   const Group* group = turn_.FindGroup(actor.spec.group);
   if (group == nullptr || group->state != wire::GroupState::kCreated) return std::nullopt;
@@ -132,7 +133,8 @@ std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
     if (!wanted.FitsIn(free)) continue;
     free.Subtract(wanted);
     const auto& left = free.amounts();
-    const auto kinds = static_cast<std::size_t>(std::count_if(left.begin(), left.end(), [](const auto& each) { return each.second > 0; }));
+    const auto kinds = static_cast<std::size_t>(
+        std::count_if(left.begin(), left.end(), [](const auto& each) { return each.second > 0; }));
     if (best != nullptr && kinds >= fewest) continue;
     best = &bundle;
     fewest = kinds;
@@ -157,7 +159,8 @@ std::optional<wire::ActorPlaced> ActorPlacer::OnSomeNode(const Actor& actor) {
   const auto preference = [&](const placement::NodeView& view) {
     if (placement::Holds(request.labels, view.labels)) return std::size_t{0};
     std::size_t at = 0;
-    while (at < request.fallbacks.size() && !placement::Holds(request.fallbacks[at], view.labels)) ++at;
+    while (at < request.fallbacks.size() && !placement::Holds(request.fallbacks[at], view.labels))
+      ++at;
     return at + 1;
   };
   const auto rank = [&](const placement::NodeView& view) {
@@ -166,8 +169,9 @@ std::optional<wire::ActorPlaced> ActorPlacer::OnSomeNode(const Actor& actor) {
   };
   for (const placement::Host* host : scope->in_place_order()) {
     const placement::NodeView& view = host->view;
-    const bool excluded = (!request.node.IsNil() && !request.node_soft && view.id != request.node) ||
-                          preference(view) > request.fallbacks.size();
+    const bool excluded =
+        (!request.node.IsNil() && !request.node_soft && view.id != request.node) ||
+        preference(view) > request.fallbacks.size();
     if (excluded || !view.closed.empty() || !request.bundles[0].FitsIn(view.total)) continue;
     if (best == nullptr || rank(view) < rank(*best)) best = &view;
   }

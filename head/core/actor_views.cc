@@ -57,7 +57,8 @@ namespace {
 std::string OfThatNameElsewhere(Turn& turn, const LaunchId& scope, const std::string& name) {
   for (const auto& [key, actor] : turn.state.names) {
     const auto& [launch, space, called] = key;
-    if (called == name && (launch == scope || launch.IsNil())) return "; there is one in namespace '" + space + "'";
+    if (called == name && (launch == scope || launch.IsNil()))
+      return "; there is one in namespace '" + space + "'";
   }
   return "";
 }
@@ -118,7 +119,8 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   }
   if (actor.state != wire::ActorState::kPending) return info;
   info.address = wire::ActorAddress();
-  info.address.incarnation = actor.incarnation;  // who calls the one before knows by it that that is over
+  // who calls the one before knows by it that that is over
+  info.address.incarnation = actor.incarnation;
   const Group* own = turn.FindGroup(actor.own_group);
   const Group* group = turn.FindGroup(actor.spec.group);
   if (MayStillRun(turn, actor)) {
@@ -129,10 +131,14 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
     info.waiting_for = "its placement group is " + std::string(NameOf(group->state));
   } else if (own == nullptr) {
     const placement::Request wanted = PlaceRequestOf(actor.spec);
-    const auto explain = [&] { return placement::Explain(*ScopeOfLaunch(turn, actor.launch), wanted).summary; };
+    const auto explain = [&] {
+      return placement::Explain(*ScopeOfLaunch(turn, actor.launch), wanted).summary;
+    };
     const Launch* launch = turn.FindLaunch(actor.launch);
     const GroupId parent = launch == nullptr ? GroupId() : launch->group;
-    info.waiting_for = turn.listing ? turn.listing->Summary(parent, wanted, GroupId(actor.spec.actor), explain) : explain();
+    info.waiting_for =
+        turn.listing ? turn.listing->Summary(parent, wanted, GroupId(actor.spec.actor), explain)
+                     : explain();
   }
   return info;
 }

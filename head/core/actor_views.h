@@ -1,4 +1,5 @@
-// What is told of actors: to who asks for one, by id or by name, to who lists them, to who watches one.
+// What is told of actors: to who asks for one, by id or by name, to who lists them, to who watches
+// one.
 //
 // Pure; nothing here changes an actor but the set of its watchers.
 #pragma once

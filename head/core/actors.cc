@@ -7,7 +7,6 @@
 #include "head/core/actor_lives.h"
 #include "head/core/actor_places.h"
 #include "head/core/actor_views.h"
-#include "head/core/wire_convert.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/output_routes.h"
@@ -15,6 +14,7 @@
 #include "head/core/roles.h"
 #include "head/core/task_lists.h"
 #include "head/core/views.h"
+#include "head/core/wire_convert.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
 
@@ -38,7 +38,9 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
   if (!text.empty()) return ErrorCode::kInvalid;
   if (!request.launch.IsNil()) {
     if (spec.detached) {
-      text = "lifetime=\"detached\" is not possible inside a launch: what its driver makes ends with it";
+      text =
+          "lifetime=\"detached\" is not possible inside a launch: what its driver makes ends with "
+          "it";
       return ErrorCode::kInvalid;
     }
     const Launch* launch = turn.FindLaunch(request.launch);
@@ -61,7 +63,8 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
   }
   const placement::Request wanted = PlaceRequestOf(spec);
   const Scope scope = ScopeOfLaunch(turn, request.launch);
-  if (MayWaitForNodes(turn, request, spec.infeasible_waits) || placement::EverFits(*scope, wanted)) return ErrorCode::kNone;
+  if (MayWaitForNodes(turn, request, spec.infeasible_waits) || placement::EverFits(*scope, wanted))
+    return ErrorCode::kNone;
   text = placement::Explain(*scope, wanted).text;
   return ErrorCode::kInfeasible;
 }
@@ -89,7 +92,8 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
     }
     if (named != nullptr && spec.get_if_exists) {
       known = turn.FindActor(named->spec.actor);
-      // AN-3. Its maker counts the handle that it gets so; another process is not counted, and cannot know when it is too late.
+      // AN-3. Its maker counts the handle that it gets so; another process is not counted, and
+      // cannot know when it is too late.
       if (known->owner != request.owner && !known->spec.detached) NoteUncounted(turn, *known);
     }
   }
@@ -153,7 +157,8 @@ void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& mess
   }
   if (actor->state == wire::ActorState::kPending) {
     // Not the last one: a restart is used up. What it was before may still run where it was.
-    Die(turn, *actor, FailureAt(turn, *actor, "killed before it started"), !last, {}, last || !MayStillRun(turn, *actor));
+    Die(turn, *actor, FailureAt(turn, *actor, "killed before it started"), !last, {},
+        last || !MayStillRun(turn, *actor));
   } else if (actor->live() && !actor->place.node.IsNil()) {
     wire::EndActor end;
     end.actor = message.actor;
@@ -219,8 +224,8 @@ void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
 
 void OnActorLends(Turn& turn, Node& node, const wire::ActorLends& message) {
   Actor* actor = turn.FindActor(message.actor);
-  if (actor == nullptr || !actor->live() || !actor->spec.leased || actor->incarnation != message.incarnation ||
-      actor->place.node != node.id) {
+  if (actor == nullptr || !actor->live() || !actor->spec.leased ||
+      actor->incarnation != message.incarnation || actor->place.node != node.id) {
     return;
   }
   if (message.amount > actor->lends) turn.state.dirty = true;
@@ -247,7 +252,8 @@ void PlaceActors(Turn& turn) {
 
 void StartActorIn(Turn& turn, const Group& group) {
   Actor* actor = turn.FindActor(group.spec.actor);
-  if (actor == nullptr || actor->state != wire::ActorState::kPending || group.places.empty()) return;
+  if (actor == nullptr || actor->state != wire::ActorState::kPending || group.places.empty())
+    return;
   wire::ActorPlaced place;
   place.node = group.places[0].node;
   place.group = group.spec.group;

@@ -4,14 +4,16 @@
 //   STARTING, ALIVE --ActorEnded / node lost--> DEAD, or PENDING again (incarnation + 1) while
 //   restarts are left; PENDING, STARTING, ALIVE --kill, owner's or launch's end--> DEAD
 // What an actor holds while it runs is a group of its own (own_group), or part of a bundle of the
-// group it was put into. Inside a launch it lives in the launch's reservation and ends with the epoch.
+// group it was put into. Inside a launch it lives in the launch's reservation and ends with the
+// epoch.
 //
 // Names:
-//   AN-1  A name is free, and nothing is found by it, from when its actor's end is decided: kill() without another start, or
-//         nobody wants it. The process may still be there for a while.
+//   AN-1  A name is free, and nothing is found by it, from when its actor's end is decided: kill()
+//         without another start, or nobody wants it. The process may still be there for a while.
 //   AN-2  An actor's end takes the name from no other that has it since.
-//   AN-3  Who finds an actor where it asked for one (get_if_exists) has it for good: with the answer it is wanted. Its own
-//         maker counts that handle as the others, and says nothing of its end meanwhile.
+//   AN-3  Who finds an actor where it asked for one (get_if_exists) has it for good: with the
+//         answer it is wanted. Its own maker counts that handle as the others, and says nothing of
+//         its end meanwhile.
 #pragma once
 
 #include <string>
@@ -22,7 +24,8 @@ namespace troupe::head {
 
 void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& message,
                    const std::string& payload);
-/// Somebody has a handle where it is not counted: that nobody has one counted says nothing any more.
+/// Somebody has a handle where it is not counted: that nobody has one counted says nothing any
+/// more.
 void NoteUncounted(Turn& turn, const Actor& actor);
 void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message);
 void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message);

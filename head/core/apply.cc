@@ -5,8 +5,8 @@
 #include <utility>
 #include <variant>
 
-#include "head/core/wire_convert.h"
 #include "head/core/snapshot.h"
+#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 
@@ -230,7 +230,8 @@ class Folder {
     // A snapshot has the tombstone alone.
     if (const Launch* launch = FindLaunch(e.launch)) s_.requests.erase(launch->request);
     s_.launches.erase(e.launch);
-    const bool is_new = s_.tombstones.insert_or_assign(e.launch, Tombstone{e.outcome, e.exit_code}).second;
+    const bool is_new =
+        s_.tombstones.insert_or_assign(e.launch, Tombstone{e.outcome, e.exit_code}).second;
     if (is_new) s_.tombstone_order.push_back(e.launch);
     if (s_.tombstone_order.size() <= kTombstonesMax) return;
     s_.tombstones.erase(s_.tombstone_order.front());

@@ -1,8 +1,8 @@
 // Who gets a certificate, and what it says: the part of decision 18 that is decided, not signed.
 //
-// A client gets one for itself. A process behind a worker gets one as the actor it is, or as the rank,
-// only while this head has that actor or rank on that worker's node: a worker can vouch for nothing
-// that was not given to it. The shell signs (Effects::certificates).
+// A client gets one for itself. A process behind a worker gets one as the actor it is, or as the
+// rank, only while this head has that actor or rank on that worker's node: a worker can vouch for
+// nothing that was not given to it. The shell signs (Effects::certificates).
 #pragma once
 
 #include "head/core/turn.h"

@@ -3,8 +3,8 @@
 #include <utility>
 #include <variant>
 
-#include "head/core/actor_views.h"
 #include "head/core/actor_losses.h"
+#include "head/core/actor_views.h"
 #include "head/core/actors.h"
 #include "head/core/certificates.h"
 #include "head/core/ending.h"
@@ -40,7 +40,9 @@ class NodeMessages {
   bool operator()(const wire::EpochEnded&) { return true; }  // Released says the same, and more
   bool operator()(const wire::PeerProbed& m) { return OnPeerProbed(t_, node_, m), true; }
   bool operator()(const wire::ActorStarted& m) { return OnActorStarted(t_, node_, m), true; }
-  bool operator()(const wire::ActorEnded& m) { return OnActorEnded(t_, node_, m, attachment_), true; }
+  bool operator()(const wire::ActorEnded& m) {
+    return OnActorEnded(t_, node_, m, attachment_), true;
+  }
   bool operator()(const wire::ActorLends& m) { return OnActorLends(t_, node_, m), true; }
   bool operator()(const wire::DrainNode&) { return OnNodeLeaves(t_, node_), true; }
   bool operator()(const wire::ProcessGone& m) {
@@ -87,13 +89,17 @@ class Writes {
  public:
   Writes(Turn& turn, const Request& request, const std::string& attachment)
       : t_(turn), r_(request), attachment_(attachment) {}
-  bool operator()(const wire::SubmitLaunch& m) { return OnSubmitLaunch(t_, r_, m, attachment_), true; }
+  bool operator()(const wire::SubmitLaunch& m) {
+    return OnSubmitLaunch(t_, r_, m, attachment_), true;
+  }
   bool operator()(const wire::CancelLaunch& m) { return OnCancelLaunch(t_, r_, m), true; }
   bool operator()(const wire::GetResult& m) { return OnGetResult(t_, r_, m), true; }
   bool operator()(const wire::AcquireDriver& m) { return OnAcquireDriver(t_, r_, m), true; }
   bool operator()(const wire::RenewDriver& m) { return OnRenewDriver(t_, r_, m), true; }
   bool operator()(const wire::Complete& m) { return OnComplete(t_, r_, m, attachment_), true; }
-  bool operator()(const wire::CreateActor& m) { return OnCreateActor(t_, r_, m, attachment_), true; }
+  bool operator()(const wire::CreateActor& m) {
+    return OnCreateActor(t_, r_, m, attachment_), true;
+  }
   bool operator()(const wire::KillActor& m) { return OnKillActor(t_, r_, m), true; }
   bool operator()(const wire::CreateGroup& m) { return OnCreateGroup(t_, r_, m), true; }
   bool operator()(const wire::RemoveGroup& m) { return OnRemoveGroup(t_, r_, m), true; }
@@ -138,7 +144,8 @@ bool IsNew(const wire::Body& body) {
          wire::Holds<wire::KvPut>(body) || wire::Holds<wire::CreateToken>(body);
 }
 
-void OnWorkerMessage(Turn& turn, const Request& request, const NodeId& id, const wire::Message& message) {
+void OnWorkerMessage(Turn& turn, const Request& request, const NodeId& id,
+                     const wire::Message& message) {
   if (const auto* registration = wire::GetIf<wire::RegisterNode>(&message.body)) {
     OnRegisterNode(turn, request, *registration);
     return;
@@ -146,7 +153,8 @@ void OnWorkerMessage(Turn& turn, const Request& request, const NodeId& id, const
   // Words of a session whose node registered elsewhere, or was declared dead, count no more.
   const auto known = turn.state.nodes.find(id);
   if (known == turn.state.nodes.end()) {
-    turn.Refuse(request, ErrorCode::kInvalid, "no node has joined by this session, or it has joined anew since");
+    turn.Refuse(request, ErrorCode::kInvalid,
+                "no node has joined by this session, or it has joined anew since");
     return;
   }
   if (const auto* heartbeat = wire::GetIf<wire::Heartbeat>(&message.body)) {
@@ -167,7 +175,9 @@ void OnMessage(Turn& turn, const MessageFrom& input) {
   if (node != turn.state.nodes.end()) {
     Heard(turn, node->second);
   } else if (input.relay && session.role == wire::Role::kWorker) {
-    return;  // its node registered elsewhere, or was declared dead: it asks again when it has registered anew
+    // its node registered elsewhere, or was declared dead: it asks again when it has registered
+    // anew
+    return;
   }
   Request request;
   std::optional<Refusal> refusal = Identify(turn, input, session, &request);
@@ -189,7 +199,8 @@ void OnMessage(Turn& turn, const MessageFrom& input) {
   if (wire::Visit(Reads(turn, request), message.body)) return;
   if (turn.state.read_only && IsNew(message.body)) {
     turn.Refuse(request, ErrorCode::kTooLarge,
-                "the head's disk is full: what runs may end, nothing new is taken until there is room in its "
+                "the head's disk is full: what runs may end, nothing new is taken until there is "
+                "room in its "
                 "state directory");
     return;
   }
@@ -202,16 +213,36 @@ void OnTick(Turn& turn) {
   while (const auto entry = turn.state.timers.Pop(turn.now)) {
     const Id128& id = std::get<2>(*entry);
     switch (std::get<1>(*entry)) {
-      case TimerKind::kNode: OnNodeTimer(turn, NodeId(id)); break;
-      case TimerKind::kOwner: OnOwnerTimer(turn, OwnerId(id)); break;
-      case TimerKind::kGroupRetry: turn.state.dirty = true; break;
-      case TimerKind::kLaunch: OnLaunchTimer(turn, LaunchId(id)); break;
-      case TimerKind::kCancel: OnCancelTimer(turn, LaunchId(id)); break;
-      case TimerKind::kDriver: OnDriverTimer(turn, LaunchId(id)); break;
-      case TimerKind::kWait: OnWaitTimer(turn, id.lo); break;
-      case TimerKind::kActorRecreate: OnRecreateTimer(turn, ActorId(id)); break;
-      case TimerKind::kRetention: OnRetentionTimer(turn, LaunchId(id)); break;
-      case TimerKind::kEnding: OnEndingTimer(turn, LaunchId(id)); break;
+      case TimerKind::kNode:
+        OnNodeTimer(turn, NodeId(id));
+        break;
+      case TimerKind::kOwner:
+        OnOwnerTimer(turn, OwnerId(id));
+        break;
+      case TimerKind::kGroupRetry:
+        turn.state.dirty = true;
+        break;
+      case TimerKind::kLaunch:
+        OnLaunchTimer(turn, LaunchId(id));
+        break;
+      case TimerKind::kCancel:
+        OnCancelTimer(turn, LaunchId(id));
+        break;
+      case TimerKind::kDriver:
+        OnDriverTimer(turn, LaunchId(id));
+        break;
+      case TimerKind::kWait:
+        OnWaitTimer(turn, id.lo);
+        break;
+      case TimerKind::kActorRecreate:
+        OnRecreateTimer(turn, ActorId(id));
+        break;
+      case TimerKind::kRetention:
+        OnRetentionTimer(turn, LaunchId(id));
+        break;
+      case TimerKind::kEnding:
+        OnEndingTimer(turn, LaunchId(id));
+        break;
     }
   }
 }

@@ -7,7 +7,8 @@
 
 namespace troupe::head {
 
-/// Equal for two states whose durable members are equal in what is listed; for tests and the simulator.
+/// Equal for two states whose durable members are equal in what is listed; for tests and the
+/// simulator.
 std::string DurableText(const State& state);
 
 }  // namespace troupe::head

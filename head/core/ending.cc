@@ -5,18 +5,19 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/wire_convert.h"
 #include "head/core/epochs.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
 #include "head/core/reconcile.h"
 #include "head/core/verdict.h"
+#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 namespace {
 
-constexpr Duration kSiblingGrace = std::chrono::seconds(2);   // after another rank's failure
-constexpr Duration kWhereWait = std::chrono::seconds(2);      // for ranks of a launch that timed out to say where they were
+constexpr Duration kSiblingGrace = std::chrono::seconds(2);  // after another rank's failure
+// for ranks of a launch that timed out to say where they were
+constexpr Duration kWhereWait = std::chrono::seconds(2);
 // From the end of the grace, when the worker kills, until the marker is written without its word.
 constexpr Duration kKillMargin = std::chrono::seconds(5);
 
@@ -88,8 +89,9 @@ bool MayFinish(const Turn& turn, const Launch& launch) {
   const Ending& ending = launch.ending;
   if (!AllEnded(launch)) return ending.due <= turn.now;
   if (ending.silent_until <= turn.now) return true;
-  return std::all_of(ending.silent.begin(), ending.silent.end(),
-                     [&launch](std::uint32_t r) { return launch.ranks[r].done.outcome != wire::Outcome::kNone; });
+  return std::all_of(ending.silent.begin(), ending.silent.end(), [&launch](std::uint32_t r) {
+    return launch.ranks[r].done.outcome != wire::Outcome::kNone;
+  });
 }
 
 // Ranks that still run are asked once; those of nodes that are lost have no word.
@@ -97,7 +99,8 @@ void AwaitWheres(Turn& turn, Launch& launch) {
   launch.ending.silent_until = turn.now + kWhereWait;
   for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
     const Node* node = turn.SeeNode(launch.ranks[r].node);
-    const bool runs = launch.ranks[r].done.outcome == wire::Outcome::kNone && node != nullptr && !node->session.IsNil();
+    const bool runs = launch.ranks[r].done.outcome == wire::Outcome::kNone && node != nullptr &&
+                      !node->session.IsNil();
     if (runs && launch.ranks[r].where.empty()) launch.ending.silent.insert(r);
   }
   turn.Arm(launch.ending.silent_until, TimerKind::kEnding, launch.id);
@@ -156,7 +159,9 @@ void Consider(Turn& turn, Launch& launch) {
 
 }  // namespace
 
-Duration StopGrace(const Launch& launch) { return std::chrono::milliseconds(launch.spec.stop_grace_ms); }
+Duration StopGrace(const Launch& launch) {
+  return std::chrono::milliseconds(launch.spec.stop_grace_ms);
+}
 
 void OnRankEnded(Turn& turn, Launch& launch) {
   if (launch.ending.step == Ending::Step::kStopping) {
@@ -214,8 +219,10 @@ void StopLaunch(Turn& turn, Launch& launch, const StopOrder& order) {
 
 void LoseReservation(Turn& turn, Launch& launch, const Node& node, const std::string& why) {
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
-    if (launch.ranks[r].node != node.id || launch.ranks[r].done.outcome != wire::Outcome::kNone) continue;
-    FinishRank(turn, launch, r, FailedRank(), FailureOn(turn, launch, static_cast<std::int32_t>(r), why), {});
+    if (launch.ranks[r].node != node.id || launch.ranks[r].done.outcome != wire::Outcome::kNone)
+      continue;
+    FinishRank(turn, launch, r, FailedRank(),
+               FailureOn(turn, launch, static_cast<std::int32_t>(r), why), {});
   }
   if (!launch.ending.closed && !Failing(launch)) {
     launch.ending.closed = true;
@@ -239,7 +246,8 @@ void OnRankWhere(Turn& turn, Node& node, const wire::RankWhere& message) {
   if (launch == nullptr || !launch->on_nodes() || launch->epoch != message.epoch) return;
   if (message.rank >= launch->ranks.size() || launch->ranks[message.rank].node != node.id) return;
   launch->ranks[message.rank].where = message.text.substr(0, kWhereBytesMax);
-  if (launch->ending.silent.erase(message.rank) > 0 && MayFinish(turn, *launch)) Finish(turn, *launch);
+  if (launch->ending.silent.erase(message.rank) > 0 && MayFinish(turn, *launch))
+    Finish(turn, *launch);
 }
 
 void ForgetNodeInEndings(Turn& turn, const NodeId& node) {
@@ -257,7 +265,8 @@ void ResumeEndingOn(Turn& turn, const Launch& launch, const NodeId& node) {
 
 void OnEndingTimer(Turn& turn, const LaunchId& id) {
   Launch* launch = turn.FindLaunch(id);
-  if (launch == nullptr || !launch->on_nodes() || launch->ending.step != Ending::Step::kStopping) return;
+  if (launch == nullptr || !launch->on_nodes() || launch->ending.step != Ending::Step::kStopping)
+    return;
   if (MayFinish(turn, *launch)) Finish(turn, *launch);
 }
 
@@ -270,7 +279,9 @@ void ResumeEndings(Turn& turn) {
     Launch& launch = *turn.FindLaunch(id);
     if (launch.stop_asked) {
       const wire::CancelRequested asked = *launch.stop_asked;
-      StopLaunch(turn, launch, {asked.reason, asked.signal, std::chrono::milliseconds(asked.grace_ms), asked.timed_out});
+      StopLaunch(
+          turn, launch,
+          {asked.reason, asked.signal, std::chrono::milliseconds(asked.grace_ms), asked.timed_out});
     } else {
       Consider(turn, launch);
     }
@@ -281,7 +292,8 @@ void HoldComplete(Launch& launch, const Request& request) {
   Waiter waiter;
   waiter.route = request.route;
   waiter.request = request.id;
-  // A driver repeats what was not answered: one answer for each connection it has asked by is enough.
+  // A driver repeats what was not answered: one answer for each connection it has asked by is
+  // enough.
   for (Waiter& known : launch.ending.completes) {
     if (known.route == request.route) return static_cast<void>(known = waiter);
   }

@@ -5,14 +5,14 @@
 //   every rank has ended, or the grace is over ──> the marker; or EpochFailed, and another epoch
 //
 // E1 From the first durable failure of a rank on, the epoch does not succeed.
-// E2 The verdict closes at a failure that is no symptom; or when every node of the epoch has said what it
-//    knows (RanksSeen) or is lost; or at a cancel, a timeout, the loss of the caller. It names the cause by
-//    verdict.h, whoever was heard first.
-// E3 The marker of an epoch that was told to stop is written when its last rank has ended, or the grace is
-//    over; another epoch begins only after that.
-//    After a timeout it also waits until every rank has said where it was (RankWhere), 2 s at most.
-// E4 A head that was started again and finds a failed rank, or a cancel, without a marker goes on from there:
-//    it asks anew, or tells to stop anew.
+// E2 The verdict closes at a failure that is no symptom; or when every node of the epoch has said
+//    what it knows (RanksSeen) or is lost; or at a cancel, a timeout, the loss of the caller. It
+//    names the cause by verdict.h, whoever was heard first.
+// E3 The marker of an epoch that was told to stop is written when its last rank has ended, or the
+//    grace is over; another epoch begins only after that. After a timeout it also waits until every
+//    rank has said where it was (RankWhere), 2 s at most.
+// E4 A head that was started again and finds a failed rank, or a cancel, without a marker goes on
+//    from there: it asks anew, or tells to stop anew.
 #pragma once
 
 #include <string>
@@ -36,10 +36,12 @@ Duration StopGrace(const Launch& launch);
 void OnRankEnded(Turn& turn, Launch& launch);
 /// The current epoch failed for a reason that is not a rank's word.
 void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure);
-/// CANCELLED: at once where nothing runs, else when its ranks have ended; a second order only takes time away.
+/// CANCELLED: at once where nothing runs, else when its ranks have ended; a second order only takes
+/// time away.
 void StopLaunch(Turn& turn, Launch& launch, const StopOrder& order);
 
-/// A node that is there does not hold the launch's reservation any more: at once, for it may be given to others.
+/// A node that is there does not hold the launch's reservation any more: at once, for it may be
+/// given to others.
 void LoseReservation(Turn& turn, Launch& launch, const Node& node, const std::string& why);
 
 void OnRanksSeen(Turn& turn, Node& node, const wire::RanksSeen& message);

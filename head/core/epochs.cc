@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "head/core/actor_losses.h"
-#include "head/core/wire_convert.h"
 #include "head/core/ending.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
+#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 namespace {
@@ -135,8 +135,9 @@ void FillIn(const Node& node, wire::Outcome outcome, std::uint32_t rank, wire::F
   if (failure->node_name.empty()) failure->node_name = node.name;
   if (failure->host.empty()) failure->host = node.info.host;
   if (!failure->cause.empty()) return;
-  failure->cause = outcome == wire::Outcome::kSucceeded ? "it left before the driver's completion marker"
-                                                        : "it ended without a value";
+  failure->cause = outcome == wire::Outcome::kSucceeded
+                       ? "it left before the driver's completion marker"
+                       : "it ended without a value";
 }
 
 bool AllSucceeded(const Launch& launch) {
@@ -152,7 +153,8 @@ std::uint64_t NextInLog(const Launch& launch) {
   return last + 1;
 }
 
-wire::EndEpoch EndOf(const Launch& launch, wire::Outcome outcome, std::int32_t exit_code, const std::string& reason) {
+wire::EndEpoch EndOf(const Launch& launch, wire::Outcome outcome, std::int32_t exit_code,
+                     const std::string& reason) {
   wire::EndEpoch end;
   end.launch = launch.id;
   end.epoch = launch.epoch;
@@ -174,7 +176,8 @@ void EndOnNodes(Turn& turn, Launch& launch, const wire::EndEpoch& end) {
 }
 
 // The epoch is over, the launch waits for another one.
-void QueueAgain(Turn& turn, Launch& launch, const wire::EndEpoch& end, wire::Failure failure, bool preempted) {
+void QueueAgain(Turn& turn, Launch& launch, const wire::EndEpoch& end, wire::Failure failure,
+                bool preempted) {
   EndOnNodes(turn, launch, end);
   wire::EpochFailed failed;
   failed.launch = launch.id;
@@ -227,7 +230,8 @@ void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message) {
   }
   const bool ours = std::count(launch->nodes.begin(), launch->nodes.end(), node.id) > 0;
   if (launch->ending.step == Ending::Step::kStopping) return;
-  if (message.generation != kGeneration || !ours) return;  // a run has no ranks, so no nodes that start any
+  // a run has no ranks, so no nodes that start any
+  if (message.generation != kGeneration || !ours) return;
   if (launch->phase == wire::LaunchState::kRunning) {
     SendRoster(turn, *launch, node.id);
     return;
@@ -244,7 +248,8 @@ void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std
   const bool current = launch != nullptr && launch->on_nodes() && launch->epoch == message.epoch &&
                        message.generation == kGeneration && message.rank < launch->ranks.size() &&
                        launch->ranks[message.rank].node == node.id;
-  // A repeat, a fenced epoch, a launch with its marker: nothing changes, and the worker may forget it.
+  // A repeat, a fenced epoch, a launch with its marker: nothing changes, and the worker may forget
+  // it.
   if (!current || launch->ranks[message.rank].done.outcome != wire::Outcome::kNone) {
     NoteLateEnd(launch, node, message);
     Acknowledge(turn, node, message);
@@ -253,7 +258,8 @@ void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std
   wire::RankDone done = message;
   done.order = NextInLog(*launch);
   const bool driver_mode = launch->spec.mode == wire::LaunchMode::kDriver;
-  const bool failed = message.outcome != wire::Outcome::kSucceeded || (driver_mode && message.rank != 0);
+  const bool failed =
+      message.outcome != wire::Outcome::kSucceeded || (driver_mode && message.rank != 0);
   if (failed) FillIn(node, message.outcome, message.rank, &done.failure);
   turn.Append(wire::RankFinished{std::move(done)}, value);
   Acknowledge(turn, node, message);
@@ -268,7 +274,8 @@ void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std
 
 void OnRankLeft(Turn& turn, Node& node, const wire::RankLeft& message) {
   Launch* launch = turn.FindLaunch(message.launch);
-  if (launch == nullptr || launch->epoch != message.epoch || message.rank >= launch->ranks.size()) return;
+  if (launch == nullptr || launch->epoch != message.epoch || message.rank >= launch->ranks.size())
+    return;
   if (launch->ranks[message.rank].node != node.id) return;
   launch->ranks[message.rank].warning = message.warning;
   PushLaunch(turn, *launch);
@@ -293,8 +300,8 @@ wire::RankDone FailedRank() {
   return done;
 }
 
-void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone done, wire::Failure failure,
-                const std::string& value) {
+void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone done,
+                wire::Failure failure, const std::string& value) {
   done.launch = launch.id;
   done.epoch = launch.epoch;
   done.generation = kGeneration;
@@ -316,7 +323,8 @@ void PreemptEpoch(Turn& turn, Launch& launch, const std::string& why) {
 }
 
 void EndForMarker(Turn& turn, Launch& launch) {
-  wire::EndEpoch end = EndOf(launch, launch.marker->outcome, launch.marker->exit_code, launch.marker->cause);
+  wire::EndEpoch end =
+      EndOf(launch, launch.marker->outcome, launch.marker->exit_code, launch.marker->cause);
   end.terminal = true;
   EndOnNodes(turn, launch, end);
 }
@@ -328,7 +336,8 @@ void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool
     bool any = false;
     for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
       // Under a driver every rank must live to the marker; otherwise a finished one is done.
-      if (launch.ranks[r].node != node || launch.ranks[r].done.outcome != wire::Outcome::kNone) continue;
+      if (launch.ranks[r].node != node || launch.ranks[r].done.outcome != wire::Outcome::kNone)
+        continue;
       wire::Failure failure = FailureOn(turn, launch, static_cast<std::int32_t>(r), why);
       failure.exception_type =
           verdict ? "troupe.exceptions.NodeDiedError" : "troupe.exceptions.NodeUnreachableError";
@@ -360,7 +369,9 @@ void FailMissingRanks(Turn& turn, const NodeId& node) {
       const Rank& rank = launch.ranks[r];
       if (rank.node != node || !rank.missing || rank.done.outcome != wire::Outcome::kNone) continue;
       FinishRank(turn, launch, r, FailedRank(),
-                 FailureOn(turn, launch, static_cast<std::int32_t>(r), "its node came back and no longer runs it"), {});
+                 FailureOn(turn, launch, static_cast<std::int32_t>(r),
+                           "its node came back and no longer runs it"),
+                 {});
       any = true;
     }
     if (any) hit.push_back(id);

@@ -22,9 +22,10 @@ void BeginEpoch(Turn& turn, const Group& gang);
 void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message);
 void OnRankDone(Turn& turn, Node& node, const wire::RankDone& message, const std::string& value);
 void OnRankLeft(Turn& turn, Node& node, const wire::RankLeft& message);
-/// A rank's end by the head's own knowledge, or by the driver's word: journaled, and no more. OnRankEnded follows.
-void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone done, wire::Failure failure,
-                const std::string& value);
+/// A rank's end by the head's own knowledge, or by the driver's word: journaled, and no more.
+/// OnRankEnded follows.
+void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone done,
+                wire::Failure failure, const std::string& value);
 wire::RankDone FailedRank();
 /// The current epoch is over, and another one follows.
 void EndEpoch(Turn& turn, Launch& launch, wire::Failure failure);
@@ -32,8 +33,10 @@ void EndEpoch(Turn& turn, Launch& launch, wire::Failure failure);
 void PreemptEpoch(Turn& turn, Launch& launch, const std::string& why);
 
 /// Rank `r`'s node, names and host in a Failure.
-wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank, const std::string& cause);
-/// `verdict`: its ranks have ended; otherwise they may still run, and end when it is heard of again.
+wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank,
+                        const std::string& cause);
+/// `verdict`: its ranks have ended; otherwise they may still run, and end when it is heard of
+/// again.
 void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict);
 /// True when the group was the gang of a launch on nodes, whose epoch now failed.
 bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why);

@@ -16,7 +16,8 @@ class Notes {
 
   void operator()(const wire::HeadStarted& e) {
     Add(wire::Severity::kInfo, wire::EventSource::kHead,
-        "the head started (incarnation " + std::to_string(e.incarnation) + ", version " + e.version + ")");
+        "the head started (incarnation " + std::to_string(e.incarnation) + ", version " +
+            e.version + ")");
   }
   void operator()(const wire::NodeJoined& e) {
     note_.node = e.registration.node;
@@ -34,13 +35,17 @@ class Notes {
     if (node == s_.nodes.end()) return;
     note_.node = e.node;
     Add(wire::Severity::kInfo, wire::EventSource::kNode,
-        "node " + node->second.name + " takes nothing new" + (e.reason.empty() ? "" : ": " + e.reason));
+        "node " + node->second.name + " takes nothing new" +
+            (e.reason.empty() ? "" : ": " + e.reason));
   }
   void operator()(const wire::ActorDied& e) {
     const auto found = s_.actors.find(e.actor);
-    if (found == s_.actors.end() || found->second.incarnation != e.incarnation || !found->second.live()) return;
+    if (found == s_.actors.end() || found->second.incarnation != e.incarnation ||
+        !found->second.live())
+      return;
     const Actor& actor = found->second;
-    const bool failed = e.failure.exit_code != 0 || e.failure.signal != 0 || !e.failure.exception_type.empty();
+    const bool failed =
+        e.failure.exit_code != 0 || e.failure.signal != 0 || !e.failure.exception_type.empty();
     if (actor.doomed || actor.unwanted || !failed) return;
     note_.actor = e.actor;
     note_.node = e.failure.node;
@@ -55,24 +60,30 @@ class Notes {
     if (launch == nullptr) return;
     note_.node = e.failure.node;
     Add(e.preempted ? wire::Severity::kInfo : wire::Severity::kWarning, wire::EventSource::kLaunch,
-        "launch " + launch->spec.name + (e.preempted ? " made room for another: " : ", an attempt failed: ") + e.failure.cause);
+        "launch " + launch->spec.name +
+            (e.preempted ? " made room for another: " : ", an attempt failed: ") + e.failure.cause);
   }
   void operator()(const wire::MarkerWritten& e) {
     const Launch* launch = Find(e.marker.launch);
     if (launch == nullptr) return;
     const bool failed = e.marker.outcome == wire::Outcome::kFailed;
-    const char* how = failed ? " failed" : e.marker.outcome == wire::Outcome::kCancelled ? " was cancelled" : " succeeded";
+    const char* how = failed                                          ? " failed"
+                      : e.marker.outcome == wire::Outcome::kCancelled ? " was cancelled"
+                                                                      : " succeeded";
     Add(failed ? wire::Severity::kError : wire::Severity::kInfo, wire::EventSource::kLaunch,
-        "launch " + launch->spec.name + how + (e.marker.cause.empty() ? "" : ": " + e.marker.cause));
+        "launch " + launch->spec.name + how +
+            (e.marker.cause.empty() ? "" : ": " + e.marker.cause));
   }
   void operator()(const wire::TimePassed& e) {
     if (s_.seen_wall_us == 0) return;
     const std::int64_t by_wall = static_cast<std::int64_t>(e.wall_us - s_.seen_wall_us);
     const std::int64_t jump = by_wall - static_cast<std::int64_t>(e.lived_us - s_.lived_us);
-    if (jump < static_cast<std::int64_t>(kJumpUs) && -jump < static_cast<std::int64_t>(kJumpUs)) return;
+    if (jump < static_cast<std::int64_t>(kJumpUs) && -jump < static_cast<std::int64_t>(kJumpUs))
+      return;
     char text[300];
     std::snprintf(text, sizeof text,
-                  "the head was away, or the clock of its host was set: it reads %.1f hours %s than this head has seen pass; records of "
+                  "the head was away, or the clock of its host was set: it reads %.1f hours %s "
+                  "than this head has seen pass; records of "
                   "launches and tokens are kept for the time that it runs",
                   static_cast<double>(jump < 0 ? -jump : jump) / 3.6e9, jump < 0 ? "less" : "more");
     Add(wire::Severity::kWarning, wire::EventSource::kHead, text);
@@ -107,7 +118,8 @@ void EventHistory::Add(wire::ClusterEvent note) {
   note.number = next_++;
   if (note.message.size() > kTextMax) {
     std::size_t end = kTextMax;
-    while (end > 0 && (static_cast<unsigned char>(note.message[end]) & 0xC0) == 0x80) --end;  // a whole character
+    // a whole character
+    while (end > 0 && (static_cast<unsigned char>(note.message[end]) & 0xC0) == 0x80) --end;
     note.message.resize(end);
   }
   notes_.push_back(std::move(note));

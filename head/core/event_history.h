@@ -1,9 +1,11 @@
-// What has happened to the cluster, in words, for who asks afterwards: nodes that came and went, actors that ended
-// though nobody wanted it, launches and their failed attempts.
+// What has happened to the cluster, in words, for who asks afterwards: nodes that came and went,
+// actors that ended though nobody wanted it, launches and their failed attempts.
 //
-// Pure; not durable: it begins with each start of the head. Ends that are asked for (kill, the last handle, the owner's
-// end) and exits without an error are not noted: a sweep of ten thousand actors would leave nothing else.
-//   CH-1  The latest kNotesMax are kept, numbered without gaps, and each has kTextMax bytes at most.
+// Pure; not durable: it begins with each start of the head. Ends that are asked for (kill, the last
+// handle, the owner's end) and exits without an error are not noted: a sweep of ten thousand actors
+// would leave nothing else.
+//   CH-1  The latest kNotesMax are kept, numbered without gaps, and each has kTextMax bytes at
+//         most.
 //   CH-2  An end is noted once, with its cause, and whether a restart follows.
 #pragma once
 

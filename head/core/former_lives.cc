@@ -9,13 +9,15 @@ namespace troupe::head {
 namespace {
 
 bool WaitsForFormerLife(const Actor& actor) {
-  return actor.state == wire::ActorState::kPending && actor.restarts > 0 && !actor.former_ended && !actor.former_gone;
+  return actor.state == wire::ActorState::kPending && actor.restarts > 0 && !actor.former_ended &&
+         !actor.former_gone;
 }
 
 }  // namespace
 
 Instant FencedAt(const Turn& turn, const Node& lost) {
-  const bool same_clock = lost.heard_boot == turn.options.boot_id && lost.heard_at > Instant{} && lost.heard_at <= turn.now;
+  const bool same_clock = lost.heard_boot == turn.options.boot_id && lost.heard_at > Instant{} &&
+                          lost.heard_at <= turn.now;
   return (same_clock ? lost.heard_at : turn.state.started) + turn.options.recreate_after;
 }
 
@@ -31,30 +33,34 @@ std::string FormerLifeText(const Turn& turn, const Actor& actor) {
   if (node == nullptr) return {};
   if (!node->dead) return "node " + node->name + " is to end its process of before";
   const auto left = std::chrono::ceil<std::chrono::seconds>(FencedAt(turn, *node) - turn.now);
-  return "its process may still run on node " + node->name + ", which is lost: for " + std::to_string(left.count()) +
-         " s more at the most";
+  return "its process may still run on node " + node->name + ", which is lost: for " +
+         std::to_string(left.count()) + " s more at the most";
 }
 
 void AwaitFence(Turn& turn, const Node& lost) {
   const Instant due = FencedAt(turn, lost);
   for (const auto& [id, actor] : turn.state.actors) {
     const bool waits = WaitsForFormerLife(actor) && actor.failure.node == lost.id;
-    if (waits || (OutOfReach(turn, actor) && actor.place.node == lost.id)) turn.Arm(due, TimerKind::kActorRecreate, id);
+    if (waits || (OutOfReach(turn, actor) && actor.place.node == lost.id))
+      turn.Arm(due, TimerKind::kActorRecreate, id);
   }
 }
 
 void SettleFormerLives(Turn& turn, const Node& node, const wire::RegisterNode& report) {
   for (auto& [id, actor] : turn.state.actors) {
     if (!WaitsForFormerLife(actor) || actor.failure.node != node.id) continue;
-    const bool held = std::any_of(report.actors.begin(), report.actors.end(), [&](const wire::HeldActor& each) {
-      return each.actor == actor.spec.actor && each.incarnation + 1 == actor.incarnation;
-    });
+    const bool held =
+        std::any_of(report.actors.begin(), report.actors.end(), [&](const wire::HeldActor& each) {
+          return each.actor == actor.spec.actor && each.incarnation + 1 == actor.incarnation;
+        });
     if (!held) NoteFormerLifeEnded(turn, node, actor, actor.incarnation - 1);
   }
 }
 
 void NoteFormerLifeEnded(Turn& turn, const Node& node, Actor& actor, std::uint64_t incarnation) {
-  if (!WaitsForFormerLife(actor) || actor.failure.node != node.id || incarnation + 1 != actor.incarnation) return;
+  if (!WaitsForFormerLife(actor) || actor.failure.node != node.id ||
+      incarnation + 1 != actor.incarnation)
+    return;
   actor.former_gone = true;
   turn.state.dirty = true;
 }

@@ -1,13 +1,16 @@
-// What may still run of actors whose node was lost without a verdict, or that were told to end, and until when.
+// What may still run of actors whose node was lost without a verdict, or that were told to end, and
+// until when.
 //
 //   its node is lost, and nobody knows what runs there --> until the first of
 //     `recreate_after` the node's last sign of life: it has fenced itself by then;
 //     its worker's end;
-//     its return: what it then holds is told to end, and has when the node says so; what it does not
+//     its return: what it then holds is told to end, and has when the node says so; what it does
+//       not
 //     hold has ended.
 //   it is told to end, to make room or since its group lost a part --> until its node says it has.
-// What is known to have ended is waited for no longer. The time counts on over restarts of the head, by the clock of the
-// host's boot: a node that is not heard cannot have its fence put off, whether or not a head is there.
+// What is known to have ended is waited for no longer. The time counts on over restarts of the
+// head, by the clock of the host's boot: a node that is not heard cannot have its fence put off,
+// whether or not a head is there.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,8 @@ Instant FencedAt(const Turn& turn, const Node& lost);
 bool MayStillRun(const Turn& turn, const Actor& actor);
 /// Says, for people, what an actor waits for whose former life may still run.
 std::string FormerLifeText(const Turn& turn, const Actor& actor);
-/// The node was lost without a verdict, or is when the head starts: who waits for its fence looks again then.
+/// The node was lost without a verdict, or is when the head starts: who waits for its fence looks
+/// again then.
 void AwaitFence(Turn& turn, const Node& lost);
 /// The node is there again with what it reports: what that lacks has ended.
 void SettleFormerLives(Turn& turn, const Node& node, const wire::RegisterNode& report);

@@ -4,14 +4,14 @@
 #include <map>
 #include <utility>
 
-#include "head/core/actor_views.h"
 #include "head/core/actor_losses.h"
+#include "head/core/actor_views.h"
 #include "head/core/actors.h"
-#include "head/core/wire_convert.h"
 #include "head/core/epochs.h"
-#include "head/core/schedule.h"
 #include "head/core/rank_shares.h"
+#include "head/core/schedule.h"
 #include "head/core/views.h"
+#include "head/core/wire_convert.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
 
@@ -74,18 +74,21 @@ wire::GroupInfo NewsOf(Turn& turn, const Group& group) {
   news.priority = group.spec.priority;
   if (!group.waiting()) {
     news.reason = group.reason;
-  } else if (group.waits_since != Instant{}) {  // it was looked at: it has a place among those that wait
+    // it was looked at: it has a place among those that wait
+  } else if (group.waits_since != Instant{}) {
     if (group.spec.parent.IsNil()) news.queue_place = QueuePlace(turn, group) + 1;
     news.reason = WaitingFor(turn, group);
   }
   return news;
 }
 
-const Group* FindByName(const State& state, const LaunchId& scope, const std::string& space, const std::string& name) {
+const Group* FindByName(const State& state, const LaunchId& scope, const std::string& space,
+                        const std::string& name) {
   if (name.empty()) return nullptr;
   for (const auto& [id, group] : state.groups) {
     const wire::GroupSubmitted& spec = group.spec;
-    if (group.live() && spec.launch == scope && spec.namespace_ == space && spec.name == name) return &group;
+    if (group.live() && spec.launch == scope && spec.namespace_ == space && spec.name == name)
+      return &group;
   }
   return nullptr;
 }
@@ -164,13 +167,15 @@ void OnGetGroup(Turn& turn, const Request& request, const wire::GetGroup& messag
   }
   Group* group = turn.FindGroup(id);
   if (group == nullptr) {
-    turn.Refuse(request, ErrorCode::kNotFound,
-                "no placement group " +
-                    (message.name.empty() ? message.group.Hex() : Called(message.name, message.namespace_)));
+    turn.Refuse(
+        request, ErrorCode::kNotFound,
+        "no placement group " + (message.name.empty() ? message.group.Hex()
+                                                      : Called(message.name, message.namespace_)));
     return;
   }
   if (message.watch) group->watchers.insert(request.route);
-  if (group->waiting()) Schedule(turn);  // so that the answer need not say why it waits when it does not
+  // so that the answer need not say why it waits when it does not
+  if (group->waiting()) Schedule(turn);
   wire::GroupInfo info = InfoOf(turn, *group);
   if (message.explain) info.reason = WhyWaiting(turn, *group);
   turn.Reply(request, wire::GroupUpdate{std::move(info)});
@@ -183,7 +188,8 @@ void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& 
     return;
   }
   if (group->spec.gang || !group->spec.actor.IsNil()) {
-    turn.Refuse(request, ErrorCode::kInvalid, "a launch's or an actor's own reservation ends with it");
+    turn.Refuse(request, ErrorCode::kInvalid,
+                "a launch's or an actor's own reservation ends with it");
     return;
   }
   if (request.id != 0) group->watchers.erase(request.route);  // its answer says it
@@ -236,9 +242,10 @@ void OnReleased(Turn& turn, Node& node, const wire::Released& message) {
   if (known != node.holdings.end() && known->second.state == HoldingState::kReleasing) {
     node.holdings.erase(known);
     // Child leases end with their parent.
-    for (auto it = node.holdings.begin(); node.holdings.HasInside(message.group) && it != node.holdings.end();) {
-      const bool child = it->second.parent == message.group &&
-                         it->second.state == HoldingState::kReleasing;
+    for (auto it = node.holdings.begin();
+         node.holdings.HasInside(message.group) && it != node.holdings.end();) {
+      const bool child =
+          it->second.parent == message.group && it->second.state == HoldingState::kReleasing;
       it = child ? node.holdings.erase(it) : std::next(it);
     }
   }
@@ -268,8 +275,8 @@ void Unplace(Turn& turn, Group& group, const std::string& why) {
   for (const NodeId& node : nodes) SendRelease(turn, group.spec.group, group.attempt, node);
   const unsigned shift = std::min(group.refusals++, 6u);
   const Duration wait = std::min(turn.options.retry_first * (1 << shift), turn.options.retry_max);
-  const auto jitter = static_cast<Duration::rep>(
-      turn.random.Next() % static_cast<std::uint64_t>(wait.count() / 2 + 1));
+  const auto jitter = static_cast<Duration::rep>(turn.random.Next() %
+                                                 static_cast<std::uint64_t>(wait.count() / 2 + 1));
   group.retry_at = turn.now + wait / 2 + Duration(jitter);
   turn.Arm(group.retry_at, TimerKind::kGroupRetry, group.spec.group);
   turn.state.dirty = true;
@@ -282,7 +289,8 @@ void LoseBundles(Turn& turn, const GroupId& id, const std::string& why) {
   if (!group->attempting && group->state != wire::GroupState::kCreated) return;
   if (!group->spec.actor.IsNil() && !group->attempting) {
     const Actor* actor = turn.FindActor(group->spec.actor);
-    if (actor != nullptr && OutOfReach(turn, *actor)) return;  // it may run there: nothing is reserved elsewhere for it
+    // it may run there: nothing is reserved elsewhere for it
+    if (actor != nullptr && OutOfReach(turn, *actor)) return;
     LoseActorOfGroup(turn, group->spec.actor, why);
     group = turn.FindGroup(id);
     if (group == nullptr || group->places.empty()) return;

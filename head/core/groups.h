@@ -33,7 +33,8 @@ void EndGroup(Turn& turn, const GroupId& group, const std::string& why);
 /// A Reserve without an answer, once more to one node.
 void AskAgain(Turn& turn, const GroupId& group, const NodeId& node);
 /// What a node says is free; less than this account of it is remembered until it says otherwise.
-void NoteFree(Turn& turn, Node& node, const std::vector<wire::Resource>& free, std::uint64_t version);
+void NoteFree(Turn& turn, Node& node, const std::vector<wire::Resource>& free,
+              std::uint64_t version);
 /// Tells those who follow it what is new of it.
 void PushGroup(Turn& turn, const Group& group);
 wire::GroupInfo InfoOf(Turn& turn, const Group& group);

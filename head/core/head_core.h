@@ -3,12 +3,12 @@
 // (state, input, now) -> effects. No clock, thread, socket or disk in here: the shell (head/server)
 // and the simulator (tests/sim) carry inputs in and effects out. View: the cluster.
 //
-// Durable before visible (S5): an effect's sends leave only after every event appended up to then is
-// durable. The core holds them back itself and hands them out at Appended; heartbeat acknowledgements
-// too, since a worker forgets what it sent before an acknowledged heartbeat. The shell's duties are:
-// append the rows in order, as one batch; never reorder sends of one session; report Appended; stop
-// for ever if an append fails.
-// The queue is not gone over with every input but when PlanNow is handed in, once for all that came meanwhile.
+// Durable before visible (S5): an effect's sends leave only after every event appended up to then
+// is durable. The core holds them back itself and hands them out at Appended; heartbeat
+// acknowledgements too, since a worker forgets what it sent before an acknowledged heartbeat. The
+// shell's duties are: append the rows in order, as one batch; never reorder sends of one session;
+// report Appended; stop for ever if an append fails. The queue is not gone over with every input
+// but when PlanNow is handed in, once for all that came meanwhile.
 //   HeadCore core(options, seams);
 //   for (const Row& row : journal) core.Replay(row);  // a snapshot's events, then what followed it
 //   Effects first = core.Start(now, wall_us);

@@ -1,7 +1,7 @@
 // What a node holds by the head's account: its reservations, with what they come to together.
 //
-// View: one node's; the reducer's (state.h). A reservation inside another one (a child lease) takes nothing
-// more of the node. Iterates in the order of leases.
+// View: one node's; the reducer's (state.h). A reservation inside another one (a child lease) takes
+// nothing more of the node. Iterates in the order of leases.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ struct SessionOpened {
   Id128 subject;
   std::string host;
   bool local = false;  // same host and user, by Unix socket
-  TokenId token;  // by which it, or the certificate it showed, came; nil: none
+  TokenId token;       // by which it, or the certificate it showed, came; nil: none
   /// SHA-256 of the key that this session was given a certificate for; empty: it was given none.
   std::string issued_key_hash;
 };
@@ -60,7 +60,8 @@ struct ProbeDone {
   std::uint64_t incarnation = 0;
   bool refused = false;
 };
-/// Answer to Effects::looks: what the process of a silent worker does, by the letter of proc_pid_stat(5); 0: there is none.
+/// Answer to Effects::looks: what the process of a silent worker does, by the letter of
+/// proc_pid_stat(5); 0: there is none.
 struct WorkerSeen {
   NodeId node;
   std::uint64_t question = 0;

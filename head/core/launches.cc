@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "head/core/wire_convert.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
@@ -15,6 +14,7 @@
 #include "head/core/schedule.h"
 #include "head/core/verdict.h"
 #include "head/core/views.h"
+#include "head/core/wire_convert.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
 
@@ -99,7 +99,8 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
   }
   placement::ClusterIndex& cluster = ClusterOf(turn);
   const placement::Request wanted = RequestOf(spec);
-  if (!MayWaitForNodes(turn, request, spec.infeasible_waits) && !placement::EverFits(cluster, wanted)) {
+  if (!MayWaitForNodes(turn, request, spec.infeasible_waits) &&
+      !placement::EverFits(cluster, wanted)) {
     turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(cluster, wanted).text);
     return;
   }
@@ -163,7 +164,8 @@ void OnGetLaunch(Turn& turn, const Request& request, const wire::GetLaunch& mess
 void OnListLaunches(Turn& turn, const Request& request) {
   turn.BeginListing();
   wire::LaunchList list;
-  for (const auto& [id, launch] : turn.state.launches) list.launches.push_back(InfoOf(turn, launch));
+  for (const auto& [id, launch] : turn.state.launches)
+    list.launches.push_back(InfoOf(turn, launch));
   std::sort(list.launches.begin(), list.launches.end(), [](const auto& a, const auto& b) {
     return a.submitted_us != b.submitted_us ? a.submitted_us < b.submitted_us : a.launch < b.launch;
   });
@@ -174,12 +176,14 @@ void OnGetResult(Turn& turn, const Request& request, const wire::GetResult& mess
   const Launch* launch = Find(turn, request, message.launch);
   if (launch == nullptr) return;
   if (launch->open()) {
-    turn.Refuse(request, ErrorCode::kInvalid,
-                "launch " + launch->id.Short() + " has no result yet: it is " + NameOf(launch->phase));
+    turn.Refuse(
+        request, ErrorCode::kInvalid,
+        "launch " + launch->id.Short() + " has no result yet: it is " + NameOf(launch->phase));
     return;
   }
   if (message.rank >= std::max<std::size_t>(launch->ranks.size(), 1)) {
-    turn.Refuse(request, ErrorCode::kNotFound, "the launch has no rank " + std::to_string(message.rank));
+    turn.Refuse(request, ErrorCode::kNotFound,
+                "the launch has no rank " + std::to_string(message.rank));
     return;
   }
   wire::ResultValue result;
@@ -213,7 +217,8 @@ void OnCancelLaunch(Turn& turn, const Request& request, const wire::CancelLaunch
     StopOrder order;
     order.cause = reason;
     order.signal = message.signal;
-    order.grace = message.grace_ms < 0 ? StopGrace(*launch) : std::chrono::milliseconds(message.grace_ms);
+    order.grace =
+        message.grace_ms < 0 ? StopGrace(*launch) : std::chrono::milliseconds(message.grace_ms);
     StopLaunch(turn, *launch, order);
   } else if (launch->open() && !launch->cancel_requested) {
     wire::CancelRequested cancel;
@@ -251,7 +256,8 @@ void OnLaunchTimer(Turn& turn, const LaunchId& id) {
   order.grace = StopGrace(*launch);
   order.timed_out = true;
   if (launch->phase == wire::LaunchState::kRunning) {
-    std::snprintf(text, sizeof text, ", and had %.1f s more to stop", static_cast<double>(Millis(order.grace)) / 1000);
+    std::snprintf(text, sizeof text, ", and had %.1f s more to stop",
+                  static_cast<double>(Millis(order.grace)) / 1000);
     order.cause += text;
   }
   StopLaunch(turn, *launch, order);
@@ -286,7 +292,8 @@ void ResumeLaunchTimers(Turn& turn) {
     if (launch.open()) continue;
     const std::uint64_t due_us = launch.marker_lived_us + turn.options.retention_us;
     const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
-    const std::uint64_t left_us = std::min(due_us > lived_us ? due_us - lived_us : 0, turn.options.retention_us);
+    const std::uint64_t left_us =
+        std::min(due_us > lived_us ? due_us - lived_us : 0, turn.options.retention_us);
     turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kRetention, id);
   }
 }

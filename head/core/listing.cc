@@ -6,7 +6,8 @@ namespace troupe::head {
 
 Listing::Listing(const State& state) {
   std::uint32_t before = 0;
-  for (const QueueKey& key : state.waiting_groups) places_.emplace(std::get<GroupId>(key), before++);
+  for (const QueueKey& key : state.waiting_groups)
+    places_.emplace(std::get<GroupId>(key), before++);
 }
 
 std::uint32_t Listing::PlaceOf(const GroupId& group) const {

@@ -1,7 +1,8 @@
 // What an answer about all that waits looks up once, not for each.
 //
-// View: the head's, in one turn that changes nothing. Without it a listing would cost the square of the
-// queue's length, and a look at every node for each that waits, and nobody else is served meanwhile.
+// View: the head's, in one turn that changes nothing. Without it a listing would cost the square of
+// the queue's length, and a look at every node for each that waits, and nobody else is served
+// meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +27,14 @@ class Listing {
   /// How many top-level requests are before this one in the queue.
   std::uint32_t PlaceOf(const GroupId& group) const;
 
-  /// What `explain()` says of this request inside `parent` (nil: the cluster), asked once for all that are equal.
+  /// What `explain()` says of this request inside `parent` (nil: the cluster), asked once for all
+  /// that are equal.
   template <class Explain>
-  std::string Summary(const GroupId& parent, const placement::Request& request, const GroupId& group, Explain explain) {
+  std::string Summary(const GroupId& parent, const placement::Request& request,
+                      const GroupId& group, Explain explain) {
     if (const std::string* known = Find(parent, request)) return *known;
-    if (known_.size() == kExplainedMax) return "room: troupe explain " + group.Short() + " says what is missing";
+    if (known_.size() == kExplainedMax)
+      return "room: troupe explain " + group.Short() + " says what is missing";
     known_.push_back({parent, request, explain()});
     return known_.back().summary;
   }

@@ -6,7 +6,8 @@ namespace troupe::head {
 namespace {
 
 std::uint64_t Micros(Duration time) {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(time).count());
 }
 
 void Note(Turn& turn, std::uint64_t lived_us) {
@@ -25,7 +26,8 @@ std::uint64_t LivedUs(const State& state, Instant now) {
 
 void BeginLivedTime(Turn& turn) {
   const std::uint64_t seen_us = turn.state.seen_wall_us;
-  const std::uint64_t since_us = seen_us != 0 && turn.wall_us > seen_us ? turn.wall_us - seen_us : 0;
+  const std::uint64_t since_us =
+      seen_us != 0 && turn.wall_us > seen_us ? turn.wall_us - seen_us : 0;
   Note(turn, turn.state.lived_us + std::min(since_us, Micros(kNoteEvery)));
 }
 
@@ -36,11 +38,14 @@ void NoteLivedTime(Turn& turn) {
 
 std::uint64_t LivedMark(const Turn& turn) { return LivedUs(turn.state, turn.now) + 1; }
 
-std::uint64_t ExpiresUs(const State& state, const wire::TokenWritten& token, Instant now, std::uint64_t wall_us) {
-  if (token.revoked || token.created_lived_us == 0 || token.expires_us <= token.created_us) return token.expires_us;
+std::uint64_t ExpiresUs(const State& state, const wire::TokenWritten& token, Instant now,
+                        std::uint64_t wall_us) {
+  if (token.revoked || token.created_lived_us == 0 || token.expires_us <= token.created_us)
+    return token.expires_us;
   const std::uint64_t end_us = token.created_lived_us - 1 + (token.expires_us - token.created_us);
   const std::uint64_t lived_us = LivedUs(state, now);
-  return lived_us >= end_us ? token.expires_us : std::max(token.expires_us, wall_us + (end_us - lived_us));
+  return lived_us >= end_us ? token.expires_us
+                            : std::max(token.expires_us, wall_us + (end_us - lived_us));
 }
 
 }  // namespace troupe::head

@@ -8,8 +8,8 @@
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
-#include "head/core/verdict.h"
 #include "head/core/lived_time.h"
+#include "head/core/verdict.h"
 #include "runtime/base/check.h"
 
 namespace troupe::head {
@@ -42,7 +42,8 @@ Launch* OpenLaunch(Turn& turn, const Request& request, const LaunchId& id) {
   if (launch == nullptr) {
     if (!AnswerFromTombstone(turn, request, id)) {
       turn.Refuse(request, ErrorCode::kUnknownOutcome,
-                  "this cluster has no launch " + id.Hex() + ": neither success nor failure" + PerhapsForgotten(turn));
+                  "this cluster has no launch " + id.Hex() + ": neither success nor failure" +
+                      PerhapsForgotten(turn));
     }
     return nullptr;
   }
@@ -66,12 +67,13 @@ void ArmDriver(Turn& turn, Launch& launch) {
   turn.Arm(launch.driver_due, TimerKind::kDriver, launch.id);
 }
 
-// The driver says that it failed; or it ended after it was told to stop, whatever it says. Its word is journaled as its
-// rank's end, and is answered with the marker.
+// The driver says that it failed; or it ended after it was told to stop, whatever it says. Its word
+// is journaled as its rank's end, and is answered with the marker.
 void DriverFailed(Turn& turn, const Request& request, Launch& launch, const wire::Complete& message,
                   const std::string& value) {
   HoldComplete(launch, request);
-  if (launch.ranks.empty() || launch.ranks[0].done.outcome != wire::Outcome::kNone) return;  // a repeat
+  // a repeat
+  if (launch.ranks.empty() || launch.ranks[0].done.outcome != wire::Outcome::kNone) return;
   launch.ending.complete = message.request;
   wire::Failure failure = FailureOn(turn, launch, 0, message.failure.cause);
   const std::string host = failure.host;
@@ -94,7 +96,8 @@ void DriverFailed(Turn& turn, const Request& request, Launch& launch, const wire
 
 void Announce(Turn& turn, Launch& launch) {
   const wire::MarkerReply reply{*launch.marker};
-  for (const Waiter& waiter : turn.state.waits.TakeOf(launch.id)) turn.SendTo(waiter.route, reply, {}, waiter.request);
+  for (const Waiter& waiter : turn.state.waits.TakeOf(launch.id))
+    turn.SendTo(waiter.route, reply, {}, waiter.request);
   PushLaunch(turn, launch);
 }
 
@@ -136,7 +139,8 @@ void OnAcquireDriver(Turn& turn, const Request& request, const wire::AcquireDriv
     return;
   }
   if (request.rank > 0 || message.nonce.IsNil()) {
-    turn.Refuse(request, ErrorCode::kInvalid, "only rank 0 acquires the driver's lease, with a nonce");
+    turn.Refuse(request, ErrorCode::kInvalid,
+                "only rank 0 acquires the driver's lease, with a nonce");
     return;
   }
   if (!launch->driver.IsNil() && launch->driver != message.nonce) {
@@ -184,11 +188,13 @@ void OnComplete(Turn& turn, const Request& request, const wire::Complete& messag
   }
   const bool stopping = launch->stop_asked || launch->ending.step == Ending::Step::kStopping;
   const bool stopped = stopping && message.outcome == wire::Outcome::kCancelled;
-  if (message.outcome != wire::Outcome::kSucceeded && message.outcome != wire::Outcome::kFailed && !stopped) {
+  if (message.outcome != wire::Outcome::kSucceeded && message.outcome != wire::Outcome::kFailed &&
+      !stopped) {
     turn.Refuse(request, ErrorCode::kInvalid, "a driver completes with succeeded or failed");
     return;
   }
-  const bool of_ranks = !launch->ranks.empty();  // the record of a run has none: there is nothing to wait for
+  // the record of a run has none: there is nothing to wait for
+  const bool of_ranks = !launch->ranks.empty();
   if (of_ranks && (message.outcome == wire::Outcome::kFailed || stopped || launch->stop_asked)) {
     return DriverFailed(turn, request, *launch, message, value);
   }
@@ -216,11 +222,14 @@ void OnWaitMarker(Turn& turn, const Request& request, const wire::WaitMarker& me
   if (launch == nullptr) return;
   const auto number = turn.state.waits.Add({request.route, request.id, launch->id});
   if (!number) {
-    turn.Refuse(request, ErrorCode::kTooLarge, "it waits for " + std::to_string(Waits::kWaitsMax) + " markers already (kWaitsMax)");
+    turn.Refuse(
+        request, ErrorCode::kTooLarge,
+        "it waits for " + std::to_string(Waits::kWaitsMax) + " markers already (kWaitsMax)");
     return;
   }
   if (message.timeout_ms != 0) {
-    turn.Arm(turn.now + std::chrono::milliseconds(message.timeout_ms), TimerKind::kWait, Id128{0, *number});
+    turn.Arm(turn.now + std::chrono::milliseconds(message.timeout_ms), TimerKind::kWait,
+             Id128{0, *number});
   }
   Adopt(turn, *launch, request);
 }
@@ -231,7 +240,8 @@ void OnWaitTimer(Turn& turn, std::uint64_t number) {
   const Launch* launch = turn.FindLaunch(waiter->launch);
   wire::ErrorReply late;
   late.code = static_cast<std::uint16_t>(ErrorCode::kTimeout);
-  late.text = "launch " + waiter->launch.Short() + " is " + (launch == nullptr ? "gone" : std::string("still ") + NameOf(launch->phase));
+  late.text = "launch " + waiter->launch.Short() + " is " +
+              (launch == nullptr ? "gone" : std::string("still ") + NameOf(launch->phase));
   turn.SendTo(waiter->route, std::move(late), {}, waiter->request);
 }
 
@@ -245,7 +255,9 @@ void OnDriverTimer(Turn& turn, const LaunchId& id) {
   const auto lease = std::to_string(Millis(turn.options.driver_lease) / 1000);
   if (!launch->ranks.empty() && launch->ranks[0].done.outcome != wire::Outcome::kNone) return;
   FinishRank(turn, *launch, 0, FailedRank(),
-             FailureOn(turn, *launch, 0, "the driver (rank 0) did not renew its lease for " + lease + " s"), {});
+             FailureOn(turn, *launch, 0,
+                       "the driver (rank 0) did not renew its lease for " + lease + " s"),
+             {});
   OnRankEnded(turn, *launch);
 }
 

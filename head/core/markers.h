@@ -3,8 +3,9 @@
 //   OPEN(e) --AcquireDriver: DriverAcquired journaled--> OPEN(e), leased
 //   leased --Complete(e) / RankDone of all--> TERMINAL      leased --lease over--> epoch fails
 //   OPEN --Cancel, timeout, caller gone, attempts used--> TERMINAL (absorbing)
-// Durable before visible (S5): nothing that this code sends leaves before the journal's answer.
-// A driver is leased by its worker, which sees its exit; one that renews is held to its own lease too.
+// Durable before visible (S5): nothing that this code sends leaves before the journal's answer. A
+// driver is leased by its worker, which sees its exit; one that renews is held to its own lease
+// too.
 #pragma once
 
 #include <string>

@@ -27,13 +27,18 @@ void OnKvPut(Turn& turn, const Request& request, const wire::KvPut& message,
     turn.Refuse(request, ErrorCode::kAlreadyExists, "'" + message.key + "' already has a value");
     return;
   }
-  const std::size_t before = known == turn.state.values.end() ? 0 : BytesOf(known->first, known->second.bytes);
-  const std::size_t after = turn.state.values_bytes - before + message.scope.size() + message.key.size() + value.size();
-  if ((known == turn.state.values.end() && turn.state.values.size() >= kValuesMax) || after > kAllValuesBytesMax) {
+  const std::size_t before =
+      known == turn.state.values.end() ? 0 : BytesOf(known->first, known->second.bytes);
+  const std::size_t after =
+      turn.state.values_bytes - before + message.scope.size() + message.key.size() + value.size();
+  if ((known == turn.state.values.end() && turn.state.values.size() >= kValuesMax) ||
+      after > kAllValuesBytesMax) {
     turn.Refuse(request, ErrorCode::kTooLarge,
-                "the head keeps " + std::to_string(turn.state.values.size()) + " values of " + std::to_string(turn.state.values_bytes >> 20) +
-                    " MiB together; the limits are " + std::to_string(kValuesMax) + " (kValuesMax) and " +
-                    std::to_string(kAllValuesBytesMax >> 20) + " MiB (kAllValuesBytesMax)\n  delete some, or keep large data in objects "
+                "the head keeps " + std::to_string(turn.state.values.size()) + " values of " +
+                    std::to_string(turn.state.values_bytes >> 20) +
+                    " MiB together; the limits are " + std::to_string(kValuesMax) +
+                    " (kValuesMax) and " + std::to_string(kAllValuesBytesMax >> 20) +
+                    " MiB (kAllValuesBytesMax)\n  delete some, or keep large data in objects "
                     "(troupe.put) or files");
     return;
   }

@@ -13,7 +13,8 @@ inline constexpr std::size_t kValueBytesMax = 1u << 20;
 inline constexpr std::size_t kValuesMax = 100'000;
 inline constexpr std::size_t kAllValuesBytesMax = 256u << 20;  // keys included
 
-void OnKvPut(Turn& turn, const Request& request, const wire::KvPut& message, const std::string& value);
+void OnKvPut(Turn& turn, const Request& request, const wire::KvPut& message,
+             const std::string& value);
 void OnKvGet(Turn& turn, const Request& request, const wire::KvGet& message);
 void OnKvDelete(Turn& turn, const Request& request, const wire::KvDelete& message);
 void OnKvList(Turn& turn, const Request& request, const wire::KvList& message);

@@ -28,16 +28,16 @@ struct CoreOptions {
   Duration heartbeat = std::chrono::milliseconds(500);
   Duration suspect_after = std::chrono::seconds(2);
   Duration dead_after = std::chrono::seconds(5);
-  /// Silence after which an actor that may be re-created elsewhere is (decision 19), and after which nodes
-  /// are lost that fell silent all together, or that still answer their peers: until then it may be this
-  /// head's own network.
+  /// Silence after which an actor that may be re-created elsewhere is (decision 19), and after
+  /// which nodes are lost that fell silent all together, or that still answer their peers: until
+  /// then it may be this head's own network.
   Duration recreate_after = std::chrono::seconds(75);
-  /// Other nodes that are asked whether a silent one answers them, and how long they have for it. A peer
-  /// dials for 2 s.
+  /// Other nodes that are asked whether a silent one answers them, and how long they have for it. A
+  /// peer dials for 2 s.
   std::size_t peers_asked = 3;
   Duration peers_answer = std::chrono::seconds(3);
-  /// From the first node that is heard after all were silent: what the others have to come back. A dial that
-  /// began in the outage may take as long.
+  /// From the first node that is heard after all were silent: what the others have to come back. A
+  /// dial that began in the outage may take as long.
   Duration return_grace = std::chrono::seconds(15);
   Duration driver_lease = std::chrono::seconds(5);
   Duration cancel_grace = std::chrono::seconds(5);
@@ -47,8 +47,8 @@ struct CoreOptions {
   Duration restart_grace = std::chrono::seconds(30);
   Duration retry_first = std::chrono::milliseconds(50);
   Duration retry_max = std::chrono::seconds(2);
-  /// A late wake-up by more than this was the head's own fault, and so was what waited longer for its disk: every lease
-  /// is extended by it.
+  /// A late wake-up by more than this was the head's own fault, and so was what waited longer for
+  /// its disk: every lease is extended by it.
   Duration lag_max = std::chrono::milliseconds(500);
   std::uint64_t retention_us = 7ull * 24 * 3600 * 1'000'000;
   std::size_t dead_actors_max = 1000;

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "head/core/actor_views.h"
 #include "head/core/actor_lives.h"
+#include "head/core/actor_views.h"
 #include "head/core/ending.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
@@ -43,14 +43,15 @@ void Move(std::set<Route>& watchers, const SessionId& from, const SessionId& to)
   for (const ProcessId& process : moved) watchers.insert({to, process});
 }
 
-// The rank that made something, if its launch is on this node: a worker passes over processes it does
-// not have.
+// The rank that made something, if its launch is on this node: a worker passes over processes it
+// does not have.
 std::optional<ProcessId> MakerThere(Turn& turn, const LaunchId& id, const OwnerId& owner,
                                     const NodeId& node) {
   const Launch* launch = turn.FindLaunch(id);
   if (launch == nullptr || !launch->on_nodes() || owner.IsNil()) return std::nullopt;
   if (turn.FindActor(ActorId(owner.hi, owner.lo)) != nullptr) return std::nullopt;
-  const bool there = std::find(launch->nodes.begin(), launch->nodes.end(), node) != launch->nodes.end();
+  const bool there =
+      std::find(launch->nodes.begin(), launch->nodes.end(), node) != launch->nodes.end();
   return there ? std::optional<ProcessId>(owner) : std::nullopt;
 }
 
@@ -61,11 +62,13 @@ void DropRoutes(State& state, const SessionId& session, const ProcessId* process
   for (auto& [id, group] : state.groups) DropWatchers(group.watchers, session, process);
   for (auto& [id, actor] : state.actors) DropWatchers(actor.watchers, session, process);
   std::erase_if(state.output_routes, [&](const auto& each) {
-    return each.second.session == session && (process == nullptr || each.second.process == *process);
+    return each.second.session == session &&
+           (process == nullptr || each.second.process == *process);
   });
 }
 
-// Keys of those that were given a certificate and have not become nodes, since a token may be shown as often as one likes.
+// Keys of those that were given a certificate and have not become nodes, since a token may be shown
+// as often as one likes.
 bool ForgetIdleKeys(Turn& turn) {
   std::set<NodeId> here;
   for (const auto& [id, session] : turn.state.sessions) here.insert(NodeId(session.subject));
@@ -80,7 +83,8 @@ bool ForgetIdleKeys(Turn& turn) {
 // By its newest key alone a node may come back on a certificate that is out of date (decision 18).
 void NoteNodeKey(Turn& turn, const SessionOpened& input) {
   if (input.role != wire::Role::kWorker || input.issued_key_hash.empty()) return;
-  if (turn.state.node_keys.size() >= kNodeKeysMax && !ForgetIdleKeys(turn)) return;  // it may not come back once its certificate is out of date
+  // it may not come back once its certificate is out of date
+  if (turn.state.node_keys.size() >= kNodeKeysMax && !ForgetIdleKeys(turn)) return;
   wire::NodeKeyed keyed;
   keyed.node = NodeId(input.subject);
   keyed.key_hash = input.issued_key_hash;
@@ -100,14 +104,16 @@ void DropWatches(Turn& turn, const Node& node) {
 void ResumeWatches(Turn& turn, Node& node, const SessionId& session) {
   const SessionId before = node.last_session;
   node.last_session = session;
-  if (!before.IsNil()) turn.state.waits.Drop(before, nullptr);  // they ask again by themselves: their requests are repeated
+  // they ask again by themselves: their requests are repeated
+  if (!before.IsNil()) turn.state.waits.Drop(before, nullptr);
   for (auto& [id, route] : turn.state.output_routes) {
     if (!before.IsNil() && route.session == before) route.session = session;
   }
   MoveTaskOwners(turn.state, before, session);
   for (auto& [id, launch] : turn.state.launches) {
     Move(launch.watchers, before, session);
-    if (!before.IsNil() && launch.driver_route.session == before) launch.driver_route.session = session;
+    if (!before.IsNil() && launch.driver_route.session == before)
+      launch.driver_route.session = session;
     if (Watches(launch.watchers, session)) PushLaunch(turn, launch);
   }
   for (auto& [id, group] : turn.state.groups) {
@@ -132,7 +138,8 @@ void OpenSession(Turn& turn, const SessionOpened& input) {
   session.local = input.local;
   NoteNodeKey(turn, input);
   session.token = input.token;
-  if (input.role != wire::Role::kClient || Id128(input.subject) == Id128()) return;  // nobody else owns by a session
+  // nobody else owns by a session
+  if (input.role != wire::Role::kClient || Id128(input.subject) == Id128()) return;
   const auto [owner, fresh] = turn.state.owners.try_emplace(OwnerId(input.subject));
   owner->second.session = input.session;
   if (!fresh) ReachRootAt(turn, owner->first, {input.session, ProcessId()});

@@ -1,9 +1,9 @@
 // Owners: whose end takes what along (decision 9), and the sessions they speak through.
 //
-// A client owns what it made, by its subject. A local client that is gone ends at once; a remote one
-// may be away for a grace; after a restart of the head every owner has a longer one. An actor owns
-// what it made and ends with the directory's record of it, so no grace is needed there; what a rank
-// made ends with its launch's epoch.
+// A client owns what it made, by its subject. A local client that is gone ends at once; a remote
+// one may be away for a grace; after a restart of the head every owner has a longer one. An actor
+// owns what it made and ends with the directory's record of it, so no grace is needed there; what a
+// rank made ends with its launch's epoch.
 #pragma once
 
 #include <functional>

@@ -20,7 +20,8 @@ void PeerInquiry::Answer(std::uint64_t question, const NodeId& peer, bool reache
 
 PeerInquiry::Verdict PeerInquiry::At(Instant now, Duration limit) const {
   if (awaited_.empty() && answers_.empty()) return Verdict::kNobodyAsked;
-  const bool reached = std::any_of(answers_.begin(), answers_.end(), [](const auto& each) { return each.second; });
+  const bool reached =
+      std::any_of(answers_.begin(), answers_.end(), [](const auto& each) { return each.second; });
   if (reached) return Verdict::kReached;
   return awaited_.empty() || now - asked_at_ >= limit ? Verdict::kUnreached : Verdict::kWaiting;
 }

@@ -1,7 +1,8 @@
-// What the peers of a silent node say of it: a head that hears nothing of a node may itself be what is cut off
-// (decision 19), so that others are asked whether the node answers them.
+// What the peers of a silent node say of it: a head that hears nothing of a node may itself be what
+// is cut off (decision 19), so that others are asked whether the node answers them.
 //
-// Pure; view: the head's, of one node. A round at a time; answers of an earlier round count no more.
+// Pure; view: the head's, of one node. A round at a time; answers of an earlier round count no
+// more.
 #pragma once
 
 #include <cstdint>

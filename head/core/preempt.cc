@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "head/core/actor_lives.h"
-#include "head/core/wire_convert.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
+#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 namespace {
@@ -33,7 +33,8 @@ std::string NameFor(Turn& turn, const GroupId& id) {
   const std::string priority = " of priority " + std::to_string(group->spec.priority);
   if (group->spec.gang) return "launch " + group->spec.launch.Short() + priority;
   if (!group->spec.actor.IsNil()) return "actor " + group->spec.actor.Short() + priority;
-  return "placement group " + (group->spec.name.empty() ? id.Short() : "'" + group->spec.name + "'") + priority;
+  return "placement group " +
+         (group->spec.name.empty() ? id.Short() : "'" + group->spec.name + "'") + priority;
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
-// Ending what runs so that a request of higher priority gets a place: by policy, and only what can start again.
+// Ending what runs so that a request of higher priority gets a place: by policy, and only what can
+// start again.
 //
-// A launch with several attempts begins another epoch, which is not counted as one of them; an actor with
-// restarts left is re-created, and so are those in a placement group, which is rescheduled.
+// A launch with several attempts begins another epoch, which is not counted as one of them; an
+// actor with restarts left is re-created, and so are those in a placement group, which is
+// rescheduled.
 #pragma once
 
 #include <vector>

@@ -3,9 +3,9 @@
 #include <set>
 #include <utility>
 
-#include "head/core/wire_convert.h"
 #include "head/core/groups.h"
 #include "head/core/views.h"
+#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 namespace {
@@ -35,7 +35,8 @@ std::vector<wire::Bundle> BundlesOf(const Launch& launch, std::int32_t only) {
   return bundles;
 }
 
-const placement::NodeView* ViewOn(const std::vector<placement::NodeView>& views, const NodeId& node) {
+const placement::NodeView* ViewOn(const std::vector<placement::NodeView>& views,
+                                  const NodeId& node) {
   for (const placement::NodeView& view : views) {
     if (view.id == node) return &view;
   }
@@ -66,10 +67,11 @@ void OnLeaseShares(Turn& turn, const Request& request, const wire::CreateGroup& 
                 "the ranks' shares are for the driver, rank 0 of a @ray_launch");
     return;
   }
-  const bool known_rank = message.share_rank < 0 ||
-                          static_cast<std::size_t>(message.share_rank) < launch->ranks.size();
+  const bool known_rank =
+      message.share_rank < 0 || static_cast<std::size_t>(message.share_rank) < launch->ranks.size();
   if (message.group.IsNil() || !known_rank || launch->spec.per_rank.empty()) {
-    turn.Refuse(request, ErrorCode::kInvalid, "a share needs an id, a rank of the launch and resources");
+    turn.Refuse(request, ErrorCode::kInvalid,
+                "a share needs an id, a rank of the launch and resources");
     return;
   }
   wire::GroupSubmitted submitted;
@@ -100,8 +102,8 @@ std::optional<std::vector<wire::BundlePlace>> SharePlaces(
   for (const wire::Bundle& bundle : shares.spec.bundles) {
     if (bundle.index >= launch->nodes.size()) return std::nullopt;
     const placement::NodeView* view = ViewOn(views, launch->nodes[bundle.index]);
-    const bool fits = view != nullptr && view->closed.empty() &&
-                      FromWire(bundle.resources).FitsIn(view->free);
+    const bool fits =
+        view != nullptr && view->closed.empty() && FromWire(bundle.resources).FitsIn(view->free);
     if (!fits) return std::nullopt;
     wire::BundlePlace place;
     place.index = bundle.index;
@@ -115,7 +117,8 @@ std::optional<std::vector<wire::BundlePlace>> SharePlaces(
 std::string SharesWaitingFor(Turn& turn, const Group& shares) {
   const Launch* launch = turn.FindLaunch(shares.spec.launch);
   const Group* parent = turn.FindGroup(shares.spec.parent);
-  const auto views = parent == nullptr ? std::vector<placement::NodeView>{} : GroupView(turn, *parent);
+  const auto views =
+      parent == nullptr ? std::vector<placement::NodeView>{} : GroupView(turn, *parent);
   std::string text;
   for (const wire::Bundle& bundle : shares.spec.bundles) {
     if (launch == nullptr || bundle.index >= launch->nodes.size()) continue;

@@ -1,9 +1,9 @@
-// The ranks' shares of their launch: leased while the driver's `current().run` runs on them, so that
-// nothing the driver places inside its launch uses the same CPUs and GPUs meanwhile.
+// The ranks' shares of their launch: leased while the driver's `current().run` runs on them, so
+// that nothing the driver places inside its launch uses the same CPUs and GPUs meanwhile.
 //
-// A share is a group inside the launch's own reservation, like an actor's or a placement group, but its
-// places are given: each rank's part of the reservation, on the node its rank is on. It waits until all
-// of them are free, and says who holds them.
+// A share is a group inside the launch's own reservation, like an actor's or a placement group, but
+// its places are given: each rank's part of the reservation, on the node its rank is on. It waits
+// until all of them are free, and says who holds them.
 #pragma once
 
 #include <optional>

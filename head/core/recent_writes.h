@@ -1,4 +1,5 @@
-// The ids of the latest writes to names and values: a repeat after a lost answer is not a second write.
+// The ids of the latest writes to names and values: a repeat after a lost answer is not a second
+// write.
 //
 // Pure; a fold over events like the rest of the state. Whoever repeats does so when its session has
 // broken, within half a minute; 65,536 writes by others must not come between.

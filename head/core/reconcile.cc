@@ -7,16 +7,17 @@
 #include "head/core/actor_lives.h"
 #include "head/core/actor_losses.h"
 #include "head/core/actors.h"
-#include "head/core/wire_convert.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
+#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 namespace {
 
-// Ranks the node reports and nobody wants end; ranks it should have and does not report are missing.
+// Ranks the node reports and nobody wants end; ranks it should have and does not report are
+// missing.
 void ReconcileRanks(Turn& turn, Node& node, const wire::RegisterNode& report) {
   std::set<std::tuple<LaunchId, std::uint64_t, std::uint32_t>> reported;
   std::set<std::pair<LaunchId, std::uint64_t>> stale;
@@ -77,16 +78,19 @@ void ReconcileHoldings(Turn& turn, Node& node, const wire::RegisterNode& report)
   for (auto it = node.holdings.begin(); it != node.holdings.end();) {
     const auto& [lease, holding] = *it;
     if (holding.state == HoldingState::kAsked) asked.push_back(lease.first);
-    if (holding.state == HoldingState::kHeld && reported.count(lease) == 0) lost.push_back(lease.first);
+    if (holding.state == HoldingState::kHeld && reported.count(lease) == 0)
+      lost.push_back(lease.first);
     const bool released = holding.state == HoldingState::kReleasing && reported.count(lease) == 0;
     it = released ? node.holdings.erase(it) : std::next(it);
   }
   for (const GroupId& group : asked) AskAgain(turn, group, node.id);
   for (const GroupId& group : lost) {
     const Group* gang = turn.FindGroup(group);
-    Launch* launch = gang == nullptr || !gang->spec.gang ? nullptr : turn.FindLaunch(gang->spec.launch);
+    Launch* launch =
+        gang == nullptr || !gang->spec.gang ? nullptr : turn.FindLaunch(gang->spec.launch);
     if (launch != nullptr && launch->on_nodes()) {
-      LoseReservation(turn, *launch, node, "node " + node.name + " no longer holds its reservation");
+      LoseReservation(turn, *launch, node,
+                      "node " + node.name + " no longer holds its reservation");
       continue;
     }
     LoseBundles(turn, group, "node " + node.name + " no longer holds it");

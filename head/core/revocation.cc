@@ -14,7 +14,8 @@
 namespace troupe::head {
 namespace {
 
-constexpr std::uint64_t kCertificateUs = 24ull * 3600 * 1'000'000;  // of a client or an observer (net/certificate.h)
+// of a client or an observer (net/certificate.h)
+constexpr std::uint64_t kCertificateUs = 24ull * 3600 * 1'000'000;
 
 wire::Revoked AllRevoked(const State& state) {
   wire::Revoked revoked;
@@ -43,8 +44,11 @@ void EndSessions(Turn& turn, const TokenId& token, const std::string& why) {
 void EndThings(Turn& turn, const TokenId& token, const std::string& why) {
   Selection made;
   made.launch = [&](const Launch& launch) { return launch.token == token; };
-  made.actor = [&](const Actor& actor) { return actor.token == token && !InDetachedLaunch(turn, actor.launch); };
-  made.group = [&](const Group& group) {  // others end with the launch or the actor that they are for
+  made.actor = [&](const Actor& actor) {
+    return actor.token == token && !InDetachedLaunch(turn, actor.launch);
+  };
+  // others end with the launch or the actor that they are for
+  made.group = [&](const Group& group) {
     const bool by_itself = !group.spec.gang && group.spec.actor.IsNil();
     return group.spec.token == token && by_itself && !InDetachedLaunch(turn, group.spec.launch);
   };
@@ -70,7 +74,8 @@ void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& 
   const TokenId id = message.id;
   if (wire::EndsWithItsToken(turn.state.tokens.at(id).role)) {
     for (auto& [launch_id, launch] : turn.state.launches) {
-      if (launch.token == id && launch.open() && launch.spec.detached) reply.detached.push_back(InfoOf(turn, launch));
+      if (launch.token == id && launch.open() && launch.spec.detached)
+        reply.detached.push_back(InfoOf(turn, launch));
     }
     std::vector<NodeId> nodes;
     for (const auto& [node_id, node] : turn.state.nodes) {

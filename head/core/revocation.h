@@ -1,9 +1,13 @@
-// A token that is revoked: it lets nobody in any more, and what a client or an observer opened by it ends.
+// A token that is revoked: it lets nobody in any more, and what a client or an observer opened by
+// it ends.
 //
-//   RT-1  The revocation is journaled before anything is said of it; a restarted head still refuses what it refused.
-//   RT-2  Every session of a client or an observer that came by the token, or by a certificate it was given for it, is closed.
-//   RT-3  Launches, actors and groups of the token end, but those that are detached or in a detached launch: they are listed to
-//         who revokes. Its certificates are refused for as long as they would be valid.
+//   RT-1  The revocation is journaled before anything is said of it; a restarted head still refuses
+//         what it refused.
+//   RT-2  Every session of a client or an observer that came by the token, or by a certificate it
+//         was given for it, is closed.
+//   RT-3  Launches, actors and groups of the token end, but those that are detached or in a
+//         detached launch: they are listed to who revokes. Its certificates are refused for as long
+//         as they would be valid.
 //   RT-4  Every worker is told of all revoked tokens, when it registers and when there is one more.
 //   RT-5  Nodes that joined by it stay.
 //
@@ -14,8 +18,8 @@
 
 namespace troupe::head {
 
-/// The answer names what goes on: detached launches, and nodes that cannot be told, with the time until which those may let its
-/// certificates in.
+/// The answer names what goes on: detached launches, and nodes that cannot be told, with the time
+/// until which those may let its certificates in.
 void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& message);
 /// Whether a certificate of this role that was given for `token` is worth nothing any more.
 bool IsRevoked(const State& state, wire::Role role, const TokenId& token);

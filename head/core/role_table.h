@@ -1,5 +1,6 @@
-// Who may say what to the head: kind of message x speaker. A row for every kind of the wire, checked by the
-// compiler; who has no place in a row is refused. Pure data; roles.h is what reads it.
+// Who may say what to the head: kind of message x speaker. A row for every kind of the wire,
+// checked by the compiler; who has no place in a row is refused. Pure data; roles.h is what reads
+// it.
 #pragma once
 
 #include <array>
@@ -13,10 +14,11 @@ namespace troupe::head {
 
 /// As whom a message comes to the head.
 enum class Speaker : std::uint8_t {
-  kClient,    // a client's session
-  kWorker,    // a worker's own session
-  kRelayed,   // a rank or an actor, carried by the worker of its node
-  kProcess,   // a rank or an actor by its own certificate: it talks to workers and actors, never to the head
+  kClient,   // a client's session
+  kWorker,   // a worker's own session
+  kRelayed,  // a rank or an actor, carried by the worker of its node
+  // a rank or an actor by its own certificate: it talks to workers and actors, never to the head
+  kProcess,
   kObserver,  // an observer's session
   kJoin,      // who has not been let in yet (held to it by net/session.h)
 };
@@ -39,7 +41,8 @@ constexpr May no = May::kNever, own = May::kOwn, any = May::kAny;
 
 template <class Kind>
 constexpr RoleRow Row(May client, May worker, May relayed, May process, May observer, May join) {
-  return {wire::KindOf<wire::BodyFamily, Kind>::value, {client, worker, relayed, process, observer, join}};
+  return {wire::KindOf<wire::BodyFamily, Kind>::value,
+          {client, worker, relayed, process, observer, join}};
 }
 /// Whoever looks: all but a bare worker, which has nothing to look for.
 template <class Kind>
@@ -71,51 +74,125 @@ inline constexpr RoleRow kRoles[] = {
     Row<wire::Goodbye>(any, any, no, any, any, no),
     Row<wire::DrainNode>(any, own, no, no, no, no),
 
-    OfNode<wire::RegisterNode>(), OfNode<wire::Heartbeat>(), OfNode<wire::ReserveReply>(),
-    OfNode<wire::Released>(), OfNode<wire::RanksReady>(), OfNode<wire::RankDone>(),
-    OfNode<wire::EpochEnded>(), OfNode<wire::ActorStarted>(), OfNode<wire::ActorEnded>(),
-    OfNode<wire::Relay>(), OfNode<wire::ProcessGone>(), OfNode<wire::PeerProbed>(),
-    OfNode<wire::RanksSeen>(), OfNode<wire::RankLeft>(), OfNode<wire::ActorLends>(), OfNode<wire::RankWhere>(),
+    OfNode<wire::RegisterNode>(),
+    OfNode<wire::Heartbeat>(),
+    OfNode<wire::ReserveReply>(),
+    OfNode<wire::Released>(),
+    OfNode<wire::RanksReady>(),
+    OfNode<wire::RankDone>(),
+    OfNode<wire::EpochEnded>(),
+    OfNode<wire::ActorStarted>(),
+    OfNode<wire::ActorEnded>(),
+    OfNode<wire::Relay>(),
+    OfNode<wire::ProcessGone>(),
+    OfNode<wire::PeerProbed>(),
+    OfNode<wire::RanksSeen>(),
+    OfNode<wire::RankLeft>(),
+    OfNode<wire::ActorLends>(),
+    OfNode<wire::RankWhere>(),
 
-    Look<wire::WatchLaunch>(), Look<wire::GetLaunch>(), Look<wire::ListLaunches>(),
-    Look<wire::WaitMarker>(), Look<wire::WatchActor>(own), Look<wire::GetNamedActor>(),
-    Look<wire::ListActors>(), Look<wire::GetGroup>(), Look<wire::ListGroups>(),
-    Look<wire::GetStatus>(), Look<wire::ListEvents>(), Look<wire::ListTasks>(),
+    Look<wire::WatchLaunch>(),
+    Look<wire::GetLaunch>(),
+    Look<wire::ListLaunches>(),
+    Look<wire::WaitMarker>(),
+    Look<wire::WatchActor>(own),
+    Look<wire::GetNamedActor>(),
+    Look<wire::ListActors>(),
+    Look<wire::GetGroup>(),
+    Look<wire::ListGroups>(),
+    Look<wire::GetStatus>(),
+    Look<wire::ListEvents>(),
+    Look<wire::ListTasks>(),
 
-    Act<wire::SubmitLaunch>(), Act<wire::CancelLaunch>(), Act<wire::GetResult>(),
-    Act<wire::AcquireDriver>(), Act<wire::RenewDriver>(), Act<wire::Complete>(),
-    Act<wire::CreateActor>(), Act<wire::KillActor>(), Act<wire::CreateGroup>(),
-    Act<wire::RemoveGroup>(), Act<wire::KvPut>(), Act<wire::KvGet>(),
-    Act<wire::KvDelete>(), Act<wire::KvList>(), Act<wire::CertifyProcess>(),
+    Act<wire::SubmitLaunch>(),
+    Act<wire::CancelLaunch>(),
+    Act<wire::GetResult>(),
+    Act<wire::AcquireDriver>(),
+    Act<wire::RenewDriver>(),
+    Act<wire::Complete>(),
+    Act<wire::CreateActor>(),
+    Act<wire::KillActor>(),
+    Act<wire::CreateGroup>(),
+    Act<wire::RemoveGroup>(),
+    Act<wire::KvPut>(),
+    Act<wire::KvGet>(),
+    Act<wire::KvDelete>(),
+    Act<wire::KvList>(),
+    Act<wire::CertifyProcess>(),
     Act<wire::TasksTold>(),
 
-    Govern<wire::CreateToken>(), Govern<wire::ListTokens>(), Govern<wire::RevokeToken>(),
+    Govern<wire::CreateToken>(),
+    Govern<wire::ListTokens>(),
+    Govern<wire::RevokeToken>(),
     Govern<wire::StopCluster>(),
 
     // What the head answers and orders.
-    NotToTheHead<wire::Welcome>(), NotToTheHead<wire::Refused>(), NotToTheHead<wire::ErrorReply>(),
-    NotToTheHead<wire::Ok>(), NotToTheHead<wire::NodeRegistered>(), NotToTheHead<wire::HeartbeatAck>(),
-    NotToTheHead<wire::Reserve>(), NotToTheHead<wire::Release>(), NotToTheHead<wire::StartRanks>(),
-    NotToTheHead<wire::PublishRoster>(), NotToTheHead<wire::RankDoneAck>(), NotToTheHead<wire::EndEpoch>(),
-    NotToTheHead<wire::StartActor>(), NotToTheHead<wire::EndActor>(), NotToTheHead<wire::RelayDown>(),
-    NotToTheHead<wire::EndNode>(), NotToTheHead<wire::ProbePeer>(), NotToTheHead<wire::LaunchAccepted>(),
-    NotToTheHead<wire::LaunchUpdate>(), NotToTheHead<wire::LaunchList>(), NotToTheHead<wire::ResultValue>(),
-    NotToTheHead<wire::DriverGranted>(), NotToTheHead<wire::MarkerReply>(), NotToTheHead<wire::ActorUpdate>(),
-    NotToTheHead<wire::ActorList>(), NotToTheHead<wire::GroupUpdate>(), NotToTheHead<wire::GroupList>(),
-    NotToTheHead<wire::KvValue>(), NotToTheHead<wire::KvKeys>(), NotToTheHead<wire::ClusterStatus>(),
-    NotToTheHead<wire::TokenCreated>(), NotToTheHead<wire::TokenList>(), NotToTheHead<wire::TokenRevoked>(),
-    NotToTheHead<wire::Revoked>(), NotToTheHead<wire::ProcessCertificate>(), NotToTheHead<wire::OutputOf>(),
-    NotToTheHead<wire::EventList>(), NotToTheHead<wire::TellTasks>(),
-    NotToTheHead<wire::AskRanks>(), NotToTheHead<wire::StopRanks>(),
-    // What a worker is asked (worker/peer_server.cc), and what it says to its processes and they to it.
-    NotToTheHead<wire::ReadLog>(), NotToTheHead<wire::LogChunk>(), NotToTheHead<wire::ReadLogs>(),
-    NotToTheHead<wire::LogParts>(), NotToTheHead<wire::ReadStacks>(), NotToTheHead<wire::StackDump>(),
-    NotToTheHead<wire::PutBlob>(), NotToTheHead<wire::GetBlob>(), NotToTheHead<wire::BlobChunk>(),
-    NotToTheHead<wire::ForkRequest>(), NotToTheHead<wire::ForkReply>(), NotToTheHead<wire::ChildExit>(),
-    NotToTheHead<wire::ZygoteReady>(), NotToTheHead<wire::RankBegin>(), NotToTheHead<wire::RankPrepared>(),
-    NotToTheHead<wire::RankRun>(), NotToTheHead<wire::RankResult>(), NotToTheHead<wire::ProcessEnd>(),
-    NotToTheHead<wire::ActorBegin>(), NotToTheHead<wire::ActorReady>(), NotToTheHead<wire::StoreReady>(),
-    NotToTheHead<wire::ActorLease>(), NotToTheHead<wire::ProcessStop>(), NotToTheHead<wire::CpuLent>(),
+    NotToTheHead<wire::Welcome>(),
+    NotToTheHead<wire::Refused>(),
+    NotToTheHead<wire::ErrorReply>(),
+    NotToTheHead<wire::Ok>(),
+    NotToTheHead<wire::NodeRegistered>(),
+    NotToTheHead<wire::HeartbeatAck>(),
+    NotToTheHead<wire::Reserve>(),
+    NotToTheHead<wire::Release>(),
+    NotToTheHead<wire::StartRanks>(),
+    NotToTheHead<wire::PublishRoster>(),
+    NotToTheHead<wire::RankDoneAck>(),
+    NotToTheHead<wire::EndEpoch>(),
+    NotToTheHead<wire::StartActor>(),
+    NotToTheHead<wire::EndActor>(),
+    NotToTheHead<wire::RelayDown>(),
+    NotToTheHead<wire::EndNode>(),
+    NotToTheHead<wire::ProbePeer>(),
+    NotToTheHead<wire::LaunchAccepted>(),
+    NotToTheHead<wire::LaunchUpdate>(),
+    NotToTheHead<wire::LaunchList>(),
+    NotToTheHead<wire::ResultValue>(),
+    NotToTheHead<wire::DriverGranted>(),
+    NotToTheHead<wire::MarkerReply>(),
+    NotToTheHead<wire::ActorUpdate>(),
+    NotToTheHead<wire::ActorList>(),
+    NotToTheHead<wire::GroupUpdate>(),
+    NotToTheHead<wire::GroupList>(),
+    NotToTheHead<wire::KvValue>(),
+    NotToTheHead<wire::KvKeys>(),
+    NotToTheHead<wire::ClusterStatus>(),
+    NotToTheHead<wire::TokenCreated>(),
+    NotToTheHead<wire::TokenList>(),
+    NotToTheHead<wire::TokenRevoked>(),
+    NotToTheHead<wire::Revoked>(),
+    NotToTheHead<wire::ProcessCertificate>(),
+    NotToTheHead<wire::OutputOf>(),
+    NotToTheHead<wire::EventList>(),
+    NotToTheHead<wire::TellTasks>(),
+    NotToTheHead<wire::AskRanks>(),
+    NotToTheHead<wire::StopRanks>(),
+    // What a worker is asked (worker/peer_server.cc), and what it says to its processes and they to
+    // it.
+    NotToTheHead<wire::ReadLog>(),
+    NotToTheHead<wire::LogChunk>(),
+    NotToTheHead<wire::ReadLogs>(),
+    NotToTheHead<wire::LogParts>(),
+    NotToTheHead<wire::ReadStacks>(),
+    NotToTheHead<wire::StackDump>(),
+    NotToTheHead<wire::PutBlob>(),
+    NotToTheHead<wire::GetBlob>(),
+    NotToTheHead<wire::BlobChunk>(),
+    NotToTheHead<wire::ForkRequest>(),
+    NotToTheHead<wire::ForkReply>(),
+    NotToTheHead<wire::ChildExit>(),
+    NotToTheHead<wire::ZygoteReady>(),
+    NotToTheHead<wire::RankBegin>(),
+    NotToTheHead<wire::RankPrepared>(),
+    NotToTheHead<wire::RankRun>(),
+    NotToTheHead<wire::RankResult>(),
+    NotToTheHead<wire::ProcessEnd>(),
+    NotToTheHead<wire::ActorBegin>(),
+    NotToTheHead<wire::ActorReady>(),
+    NotToTheHead<wire::StoreReady>(),
+    NotToTheHead<wire::ActorLease>(),
+    NotToTheHead<wire::ProcessStop>(),
+    NotToTheHead<wire::CpuLent>(),
     NotToTheHead<wire::ProcessWhere>(),
 };
 

@@ -12,34 +12,39 @@ std::string RankText(const wire::Relay& relay) {
   return "rank " + std::to_string(relay.rank) + " of launch " + relay.launch.Short();
 }
 
-// A rank of an epoch that is over is answered by the completion marker's protocol: that it is fenced, or how it ended.
+// A rank of an epoch that is over is answered by the completion marker's protocol: that it is
+// fenced, or how it ended.
 bool OfTheMarker(const wire::Body& body) {
   return wire::Holds<wire::AcquireDriver>(body) || wire::Holds<wire::RenewDriver>(body) ||
          wire::Holds<wire::Complete>(body) || wire::Holds<wire::WaitMarker>(body);
 }
 
-std::optional<Refusal> AsRank(Turn& turn, const Node& node, const wire::Relay& relay, const wire::Body& body,
-                              Request* request) {
+std::optional<Refusal> AsRank(Turn& turn, const Node& node, const wire::Relay& relay,
+                              const wire::Body& body, Request* request) {
   Launch* launch = turn.FindLaunch(relay.launch);
   if (launch == nullptr || relay.epoch != launch->epoch) {
     if (OfTheMarker(body)) return std::nullopt;
-    return Refusal{ErrorCode::kFenced, "epoch " + std::to_string(relay.epoch) + " of launch " + relay.launch.Short() +
-                                           " is over" +
-                                           (launch == nullptr ? "" : "; the current one is " + std::to_string(launch->epoch))};
+    return Refusal{
+        ErrorCode::kFenced,
+        "epoch " + std::to_string(relay.epoch) + " of launch " + relay.launch.Short() + " is over" +
+            (launch == nullptr ? "" : "; the current one is " + std::to_string(launch->epoch))};
   }
   const auto rank = static_cast<std::uint32_t>(relay.rank);
-  const bool placed = rank < launch->ranks.size() && launch->ranks[rank].node == node.id &&
-                      (relay.actor.IsNil() || relay.actor == RankActorId(relay.launch, relay.epoch, rank));
+  const bool placed =
+      rank < launch->ranks.size() && launch->ranks[rank].node == node.id &&
+      (relay.actor.IsNil() || relay.actor == RankActorId(relay.launch, relay.epoch, rank));
   if (!placed) {
-    return Refusal{ErrorCode::kInvalid,
-                   RankText(relay) + " is not on node " + node.name + ": its worker may not speak for it"};
+    return Refusal{ErrorCode::kInvalid, RankText(relay) + " is not on node " + node.name +
+                                            ": its worker may not speak for it"};
   }
   ProcessId& process = launch->ranks[rank].process;
   const auto known = turn.state.rank_processes.find(relay.process);
-  const bool another = process.IsNil() ? known != turn.state.rank_processes.end() || IsSomebody(turn.state, relay.process)
+  const bool another = process.IsNil() ? known != turn.state.rank_processes.end() ||
+                                             IsSomebody(turn.state, relay.process)
                                        : process != relay.process;
   if (another || relay.process.IsNil()) {
-    return Refusal{ErrorCode::kInvalid, "process " + relay.process.Short() + " is not " + RankText(relay)};
+    return Refusal{ErrorCode::kInvalid,
+                   "process " + relay.process.Short() + " is not " + RankText(relay)};
   }
   if (process.IsNil() && launch->on_nodes()) {
     process = relay.process;
@@ -50,14 +55,17 @@ std::optional<Refusal> AsRank(Turn& turn, const Node& node, const wire::Relay& r
   return std::nullopt;
 }
 
-std::optional<Refusal> AsActor(Turn& turn, const Node& node, const wire::Relay& relay, Request* request) {
+std::optional<Refusal> AsActor(Turn& turn, const Node& node, const wire::Relay& relay,
+                               Request* request) {
   const Actor* actor = turn.FindActor(relay.actor);
   if (actor == nullptr || !actor->live() || actor->place.node != node.id) {
-    return Refusal{ErrorCode::kFenced, "the head has no actor " + relay.actor.Short() + " on node " + node.name +
+    return Refusal{ErrorCode::kFenced, "the head has no actor " + relay.actor.Short() +
+                                           " on node " + node.name +
                                            ": it has ended, or is elsewhere"};
   }
   if (relay.launch != actor->launch || relay.epoch != actor->epoch) {
-    return Refusal{ErrorCode::kInvalid, "actor " + relay.actor.Short() + " is not of launch " + relay.launch.Short()};
+    return Refusal{ErrorCode::kInvalid,
+                   "actor " + relay.actor.Short() + " is not of launch " + relay.launch.Short()};
   }
   request->line = LineOf(*actor);
   request->token = actor->token;
@@ -75,7 +83,8 @@ class Ownership {
   }
   bool operator()(const wire::CancelLaunch& m) { return OfLaunch(m.launch); }
   bool operator()(const wire::GetResult& m) { return OfLaunch(m.launch); }
-  bool operator()(const wire::AcquireDriver& m) { return Drives(m.launch, m.epoch) || r_.rank > 0; }  // which is told why not
+  // which is told why not
+  bool operator()(const wire::AcquireDriver& m) { return Drives(m.launch, m.epoch) || r_.rank > 0; }
   bool operator()(const wire::RenewDriver& m) { return Drives(m.launch, m.epoch); }
   bool operator()(const wire::Complete& m) { return Drives(m.launch, m.epoch); }
   bool operator()(const wire::KillActor& m) { return OfActor(m.actor); }
@@ -132,14 +141,18 @@ std::string Never(Speaker speaker, const wire::Body& body) {
   if (!AnybodyMay(body.index())) return kind + " is not a request to the head";
   switch (speaker) {
     case Speaker::kObserver:
-      return "an observer may look, not change: " + kind + " is refused\n  use a token of the role client";
+      return "an observer may look, not change: " + kind +
+             " is refused\n  use a token of the role client";
     case Speaker::kWorker:
-      return "a worker speaks for its node and carries what its processes ask: " + kind + " is refused\n  use a token of the "
+      return "a worker speaks for its node and carries what its processes ask: " + kind +
+             " is refused\n  use a token of the "
              "role client";
     case Speaker::kRelayed:
-      return "a rank or an actor may not say " + kind + "\n  a client may: run it where you call troupe.init()";
+      return "a rank or an actor may not say " + kind +
+             "\n  a client may: run it where you call troupe.init()";
     case Speaker::kProcess:
-      return "a rank or an actor asks the head through its worker, not by its certificate: " + kind + " is refused";
+      return "a rank or an actor asks the head through its worker, not by its certificate: " +
+             kind + " is refused";
     case Speaker::kClient:
     case Speaker::kJoin:
       break;
@@ -152,17 +165,23 @@ std::string Never(Speaker speaker, const wire::Body& body) {
 Speaker SpeakerOf(wire::Role role, bool relayed) {
   if (relayed) return role == wire::Role::kWorker ? Speaker::kRelayed : Speaker::kJoin;
   switch (role) {
-    case wire::Role::kClient: return Speaker::kClient;
-    case wire::Role::kWorker: return Speaker::kWorker;
-    case wire::Role::kProcess: return Speaker::kProcess;
-    case wire::Role::kObserver: return Speaker::kObserver;
+    case wire::Role::kClient:
+      return Speaker::kClient;
+    case wire::Role::kWorker:
+      return Speaker::kWorker;
+    case wire::Role::kProcess:
+      return Speaker::kProcess;
+    case wire::Role::kObserver:
+      return Speaker::kObserver;
     case wire::Role::kNone:
-    case wire::Role::kHead: break;
+    case wire::Role::kHead:
+      break;
   }
   return Speaker::kJoin;
 }
 
-std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Session& session, Request* request) {
+std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Session& session,
+                                Request* request) {
   request->route.session = input.session;
   request->id = input.message.id;
   request->role = session.role;
@@ -179,27 +198,35 @@ std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Sess
   request->epoch = relay.epoch;
   request->rank = relay.rank;
   request->actor = relay.actor;
-  // An actor owns by its own id, which outlives a restart of the head. A rank of a driver launch has
-  // such an id too, but owns as the process it is: pushes that were lost are told it again by that.
+  // An actor owns by its own id, which outlives a restart of the head. A rank of a driver launch
+  // has such an id too, but owns as the process it is: pushes that were lost are told it again by
+  // that.
   request->owner = relay.rank < 0 ? OwnerId(relay.actor.hi, relay.actor.lo) : relay.process;
   const Node* node = turn.SeeNode(session.node);
   if (session.role != wire::Role::kWorker || node == nullptr) {
     return Refusal{ErrorCode::kInvalid, "only the worker of a node carries what processes ask"};
   }
-  return relay.rank >= 0 ? AsRank(turn, *node, relay, input.message.body, request) : AsActor(turn, *node, relay, request);
+  return relay.rank >= 0 ? AsRank(turn, *node, relay, input.message.body, request)
+                         : AsActor(turn, *node, relay, request);
 }
 
-std::optional<Refusal> ObjectionTo(Turn& turn, Speaker speaker, const Request& request, const wire::Body& body) {
+std::optional<Refusal> ObjectionTo(Turn& turn, Speaker speaker, const Request& request,
+                                   const wire::Body& body) {
   switch (MayOf(speaker, body.index())) {
-    case May::kAny: return std::nullopt;
-    case May::kNever: return Refusal{ErrorCode::kInvalid, Never(speaker, body)};
-    case May::kOwn: break;
+    case May::kAny:
+      return std::nullopt;
+    case May::kNever:
+      return Refusal{ErrorCode::kInvalid, Never(speaker, body)};
+    case May::kOwn:
+      break;
   }
   if (wire::Visit(Ownership(turn, request), body)) return std::nullopt;
   if (speaker != Speaker::kRelayed) return Refusal{ErrorCode::kInvalid, Never(speaker, body)};
   return Refusal{ErrorCode::kInvalid,
-                 std::string(wire::NameOf(body)) + ": what it names belongs to another client, and a rank or an actor acts only "
-                 "on what its own client, or what that one made, has made\n  any client may: run it where you call troupe.init()"};
+                 std::string(wire::NameOf(body)) +
+                     ": what it names belongs to another client, and a rank or an actor acts only "
+                     "on what its own client, or what that one made, has made\n  any client may: "
+                     "run it where you call troupe.init()"};
 }
 
 OwnerId LineOf(const Launch& launch) {
@@ -218,7 +245,8 @@ OwnerId LineOf(Turn& turn, const Group& group) {
   if (launch != nullptr) return LineOf(*launch);
   const Actor* actor = turn.FindActor(group.spec.actor);
   if (actor != nullptr) return LineOf(*actor);
-  return group.spec.owner.IsNil() ? OwnerId(group.spec.group.hi, group.spec.group.lo) : group.spec.owner;
+  return group.spec.owner.IsNil() ? OwnerId(group.spec.group.hi, group.spec.group.lo)
+                                  : group.spec.owner;
 }
 
 bool OwnsValue(const Request& request, const Value& value) {
@@ -232,13 +260,15 @@ bool WasOn(const Turn& turn, const NodeId& node, const ProcessId& process) {
     if (launch == state.launches.end()) return false;
     const auto& ranks = launch->second.ranks;
     if (rank != nullptr) return *rank < ranks.size() && ranks[*rank].node == node;
-    return std::any_of(ranks.begin(), ranks.end(), [&](const Rank& each) { return each.node == node; });
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [&](const Rank& each) { return each.node == node; });
   };
   if (const auto known = state.rank_processes.find(process); known != state.rank_processes.end()) {
     return placed_there(known->second.first, &known->second.second);
   }
   if (IsSomebody(state, process)) return false;
-  // It has asked for nothing since this head started: only a rank owns by its process, and it did so in its launch.
+  // It has asked for nothing since this head started: only a rank owns by its process, and it did
+  // so in its launch.
   for (const auto& [id, actor] : state.actors) {
     if (actor.owner == process && !placed_there(actor.launch, nullptr)) return false;
   }
@@ -250,7 +280,8 @@ bool WasOn(const Turn& turn, const NodeId& node, const ProcessId& process) {
 }
 
 bool IsSomebody(const State& state, const Id128& id) {
-  return state.owners.count(OwnerId(id)) > 0 || state.actors.count(ActorId(id)) > 0 || state.rank_processes.count(ProcessId(id)) > 0;
+  return state.owners.count(OwnerId(id)) > 0 || state.actors.count(ActorId(id)) > 0 ||
+         state.rank_processes.count(ProcessId(id)) > 0;
 }
 
 }  // namespace troupe::head

@@ -1,10 +1,11 @@
 // Who may do what to whose: read from the table (role_table.h) at one place, before any handler.
 //
-// Own. A client's are the launches, actors, groups and values of all clients: they are one trust domain. A rank or an actor
-// belongs to the client at the beginning of its line of makers, and what it may act on is what belongs to that client,
-// detached or not, and its own launch. A worker's is its node: it carries the requests of the ranks and actors that the
-// head placed there, and what it says of itself is compared with that by the handlers, which answer what is stale.
-// An observer looks.
+// Own. A client's are the launches, actors, groups and values of all clients: they are one trust
+// domain. A rank or an actor belongs to the client at the beginning of its line of makers, and what
+// it may act on is what belongs to that client, detached or not, and its own launch. A worker's is
+// its node: it carries the requests of the ranks and actors that the head placed there, and what it
+// says of itself is compared with that by the handlers, which answer what is stale. An observer
+// looks.
 //
 // View: the cluster; pure.
 #pragma once
@@ -25,12 +26,14 @@ struct Refusal {
   std::string text;
 };
 
-/// As whom `input` asks. For a relayed request what the worker says of launch, rank and actor is what the head
-/// placed on its node, or this is refused.
-std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Session& session, Request* request);
+/// As whom `input` asks. For a relayed request what the worker says of launch, rank and actor is
+/// what the head placed on its node, or this is refused.
+std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Session& session,
+                                Request* request);
 
 /// Nothing where `speaker` may say this; else why not.
-std::optional<Refusal> ObjectionTo(Turn& turn, Speaker speaker, const Request& request, const wire::Body& body);
+std::optional<Refusal> ObjectionTo(Turn& turn, Speaker speaker, const Request& request,
+                                   const wire::Body& body);
 
 /// Whose a thing is (see above).
 OwnerId LineOf(const Launch& launch);
@@ -39,7 +42,8 @@ OwnerId LineOf(Turn& turn, const Group& group);
 /// Whether a key of this line is there for who asks.
 bool OwnsValue(const Request& request, const Value& value);
 
-/// Whether this process, of which the worker says that it has ended, was one of that node: what it owned may end.
+/// Whether this process, of which the worker says that it has ended, was one of that node: what it
+/// owned may end.
 bool WasOn(const Turn& turn, const NodeId& node, const ProcessId& process);
 /// Whether that id is somebody's already: what is made under it would be taken for theirs.
 bool IsSomebody(const State& state, const Id128& id);

@@ -11,7 +11,8 @@ namespace {
 /// Whether who made this lease has another one there already: it wants more, but goes on meanwhile.
 bool GoesOn(Turn& turn, const Actor& lease, const GroupId& inside) {
   const auto& leases = turn.state.leased_actors;
-  for (auto each = leases.lower_bound({lease.owner, ActorId()}); each != leases.end() && each->first == lease.owner; ++each) {
+  for (auto each = leases.lower_bound({lease.owner, ActorId()});
+       each != leases.end() && each->first == lease.owner; ++each) {
     const Actor& other = *turn.FindActor(each->second);
     const Group* const own = turn.FindGroup(other.own_group);
     if (!other.place.node.IsNil() && own != nullptr && own->spec.parent == inside) return true;

@@ -1,9 +1,10 @@
-// Who is told that others wait for room: the makers of leased processes (ActorSpec::leased), who then give back those
-// that are idle sooner than they would.
+// Who is told that others wait for room: the makers of leased processes (ActorSpec::leased), who
+// then give back those that are idle sooner than they would.
 //
-// A word of the moment (ActorInfo::room_wanted): said to those that hold such when somebody begins to wait, at most every
-// kRoomWordEvery (what comes in between is said with the next), and to those that come to hold it within kRoomWantedFor.
-// Not durable: whom it does not reach keeps an idle process a little longer.
+// A word of the moment (ActorInfo::room_wanted): said to those that hold such when somebody begins
+// to wait, at most every kRoomWordEvery (what comes in between is said with the next), and to those
+// that come to hold it within kRoomWantedFor. Not durable: whom it does not reach keeps an idle
+// process a little longer.
 #pragma once
 
 #include "head/core/turn.h"
@@ -13,7 +14,8 @@ namespace troupe::head {
 inline constexpr Duration kRoomWordEvery = std::chrono::milliseconds(100);
 inline constexpr Duration kRoomWantedFor = std::chrono::seconds(5);
 
-/// A pass has met this one for the first time, and found no room. A lease counts if it would be its maker's first.
+/// A pass has met this one for the first time, and found no room. A lease counts if it would be its
+/// maker's first.
 void NoteRoomWanted(Turn& turn, const Group& group);
 /// Whether what a leased process holds is wanted for more than leases of its own maker.
 bool RoomIsWanted(Turn& turn, const Actor& actor);

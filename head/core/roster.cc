@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "head/core/actor_losses.h"
-#include "head/core/wire_convert.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/owners.h"
 #include "head/core/reconcile.h"
 #include "head/core/revocation.h"
+#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 namespace {
@@ -32,16 +32,20 @@ std::string ObjectionToNames(const wire::RegisterNode& message) {
   const auto printable = [](const std::string& text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
   };
-  for (const auto& [what, text] : {std::pair{"name", &message.name}, {"host", &message.host}, {"address", &message.listen_host}}) {
+  for (const auto& [what, text] : {std::pair{"name", &message.name},
+                                   {"host", &message.host},
+                                   {"address", &message.listen_host}}) {
     if (text->size() <= kNameMax && printable(*text)) continue;
-    return std::string("the ") + what + " that this node gives itself is no name: up to " + std::to_string(kNameMax) +
-           " printable ASCII characters, without spaces";
+    return std::string("the ") + what + " that this node gives itself is no name: up to " +
+           std::to_string(kNameMax) + " printable ASCII characters, without spaces";
   }
   for (const wire::Label& label : message.labels) {
     const auto shown = [](const std::string& text) {
-      return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+      return std::none_of(text.begin(), text.end(),
+                          [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
     };
-    if (!shown(label.key) || !shown(label.value)) return "a label of this node has a control character in it";
+    if (!shown(label.key) || !shown(label.value))
+      return "a label of this node has a control character in it";
   }
   return {};
 }
@@ -67,8 +71,8 @@ void Welcome(Turn& turn, const Request& request, const Node& node) {
   turn.Reply(request, std::move(reply));
 }
 
-// Whether it may be this head's network that ended, not the node: of all nodes that the network lies
-// between, nobody is heard. With none but `node` there is nobody to tell.
+// Whether it may be this head's network that ended, not the node: of all nodes that the network
+// lies between, nobody is heard. With none but `node` there is nobody to tell.
 bool NobodyElseIsHeard(const Turn& turn, const Node& node) {
   if (node.local) return false;
   bool others = false;
@@ -91,8 +95,8 @@ bool MayComeBack(Turn& turn, const Node& node) {
          turn.now - turn.state.heard_again < turn.options.return_grace;
 }
 
-// Some of those that could know; at a node of another host, first those that are not on this host either: what is
-// wrong here concerns them less.
+// Some of those that could know; at a node of another host, first those that are not on this host
+// either: what is wrong here concerns them less.
 std::set<NodeId> PeersToAsk(Turn& turn, const Node& node) {
   std::vector<NodeId> near;
   std::vector<NodeId> found;
@@ -154,7 +158,8 @@ std::string Silence(Turn& turn, const Node& node, Duration silent) {
   reached.erase(kThisHost);
   unreached.erase(kThisHost);
   if (!reached.empty()) {
-    return text + ", although it answers " + NamesOf(turn, reached) + ": nothing passes between it and the head";
+    return text + ", although it answers " + NamesOf(turn, reached) +
+           ": nothing passes between it and the head";
   }
   return unreached.empty() ? text : text + ", nor does it answer " + NamesOf(turn, unreached);
 }
@@ -163,7 +168,8 @@ std::string Silence(Turn& turn, const Node& node, Duration silent) {
 void Answered(Turn& turn, Node& node, std::uint64_t question, const NodeId& by, bool reached) {
   node.inquiry.Answer(question, by, reached);
   const bool due = turn.now - node.last_heard >= turn.options.dead_after;
-  if (due && node.inquiry.At(turn.now, turn.options.peers_answer) == PeerInquiry::Verdict::kUnreached) {
+  if (due &&
+      node.inquiry.At(turn.now, turn.options.peers_answer) == PeerInquiry::Verdict::kUnreached) {
     OnNodeTimer(turn, node.id);
   }
 }
@@ -173,11 +179,15 @@ void Answered(Turn& turn, Node& node, std::uint64_t question, const NodeId& by, 
 std::string WhatItsWorkerDoes(const Node& node) {
   const std::string whose = ": its worker (process " + std::to_string(node.info.pid) + ") ";
   switch (node.worker_state) {
-    case 'R': return whose + "runs, or waits for a processor";
-    case 'D': return whose + "waits for a disk";
+    case 'R':
+      return whose + "runs, or waits for a processor";
+    case 'D':
+      return whose + "waits for a disk";
     case 'T':
-    case 't': return whose + "is stopped";
-    default: return "";
+    case 't':
+      return whose + "is stopped";
+    default:
+      return "";
   }
 }
 
@@ -222,7 +232,8 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   joined.name = same ? node->name : UniqueName(turn.state, info.node, info.name);
   joined.wall_us = turn.wall_us;
   if (!same || !(node->info == joined.registration)) turn.Append(std::move(joined));
-  while (turn.state.dead_nodes.size() > kDeadNodesMax) ForgetNode(turn, turn.state.dead_nodes.front());
+  while (turn.state.dead_nodes.size() > kDeadNodesMax)
+    ForgetNode(turn, turn.state.dead_nodes.front());
   node = turn.FindNode(info.node);
   node->session = request.route.session;
   node->reported = true;

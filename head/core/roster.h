@@ -2,11 +2,11 @@
 //
 //   (absent) --register--> alive --silence 2 s--> suspect --silence 5 s, or a verdict--> dead
 //   suspect --heard--> alive        dead --register--> alive (incarnation + 1)
-// At the suspicion three peers are asked whether the node answers them. While one says so, or the head's own
-// network may be what ended, the node stays suspect, for 75 s of silence at most; so does one of the head's own host
-// whose process wants a processor or waits for a disk: the machine is slow, and no other would do better there.
-// Only this code declares a node dead. A verdict (the worker's socket refuses, it said Goodbye, or it
-// came back as a new process) needs no silence.
+// At the suspicion three peers are asked whether the node answers them. While one says so, or the
+// head's own network may be what ended, the node stays suspect, for 75 s of silence at most; so
+// does one of the head's own host whose process wants a processor or waits for a disk: the machine
+// is slow, and no other would do better there. Only this code declares a node dead. A verdict (the
+// worker's socket refuses, it said Goodbye, or it came back as a new process) needs no silence.
 #pragma once
 
 #include <string>
@@ -34,7 +34,8 @@ void OnWorkerSeen(Turn& turn, const WorkerSeen& input);
 /// What a peer says of a node that is silent.
 void OnPeerProbed(Turn& turn, const Node& peer, const wire::PeerProbed& message);
 void OnDrainNode(Turn& turn, const Request& request, const wire::DrainNode& message);
-/// DrainNode of a worker, of its own node: it was told to end. What ends there is started again elsewhere.
+/// DrainNode of a worker, of its own node: it was told to end. What ends there is started again
+/// elsewhere.
 void OnNodeLeaves(Turn& turn, Node& node);
 /// `verdict`: its processes are known to be gone, so that nothing waits for a fence.
 void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict);

@@ -72,7 +72,8 @@ std::string NodesAwaited(Turn& turn, const Launch& launch) {
     names += (names.empty() ? ": " : ", ") + node.name;
   }
   if (named > kNodesNamed) names += " and " + std::to_string(named - kNodesNamed) + " more";
-  return std::to_string(named) + " of " + std::to_string(launch.spec.ranks) + " nodes are there" + names;
+  return std::to_string(named) + " of " + std::to_string(launch.spec.ranks) + " nodes are there" +
+         names;
 }
 
 void TellWatchersLeft(Turn& turn) {

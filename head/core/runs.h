@@ -1,6 +1,6 @@
-// The record of a `troupe run`: a launch of mode `command`, with no ranks of its own. Its nodes join by
-// themselves and are waited for; its driver is the program that runs the command, a client on the head's
-// host, which completes it; the other nodes' programs watch it and follow its marker.
+// The record of a `troupe run`: a launch of mode `command`, with no ranks of its own. Its nodes
+// join by themselves and are waited for; its driver is the program that runs the command, a client
+// on the head's host, which completes it; the other nodes' programs watch it and follow its marker.
 //
 //   submitted: epoch 1 begins, STARTING --as many nodes are there as it names--> RUNNING
 //   RUNNING --Complete--> TERMINAL
@@ -16,7 +16,8 @@ namespace troupe::head {
 /// Begins the run of a SubmitLaunch that was found acceptable; the caller answers. The launch lives
 /// in the state.
 Launch& BeginRun(Turn& turn, const Request& request, const wire::SubmitLaunch& message);
-/// Something changed about the nodes: runs that have theirs go on, the others' watchers hear how many.
+/// Something changed about the nodes: runs that have theirs go on, the others' watchers hear how
+/// many.
 void CountNodesOfRuns(Turn& turn);
 /// "2 of 4 nodes are there: a, b"; empty once it runs.
 std::string NodesAwaited(Turn& turn, const Launch& launch);

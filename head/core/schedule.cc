@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "head/core/actors.h"
-#include "head/core/wire_convert.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/preempt.h"
+#include "head/core/rank_shares.h"
 #include "head/core/room_notices.h"
 #include "head/core/runs.h"
-#include "head/core/rank_shares.h"
 #include "head/core/views.h"
+#include "head/core/wire_convert.h"
 #include "placement/queue.h"
 
 namespace troupe::head {
@@ -58,7 +58,8 @@ class Queue {
     const bool keeper_left = !memory_.keeper.IsNil() && (keeper == nullptr || !keeper->waiting());
     const std::uint64_t growth = turn.state.cluster.growth();
     // What may be ended, and for whom, changes with all that runs.
-    const bool news = growth != memory_.growth || keeper_left || turn.options.preemption != Preemption::kNever;
+    const bool news =
+        growth != memory_.growth || keeper_left || turn.options.preemption != Preemption::kNever;
     if (news) ++memory_.round;
     memory_.growth = growth;
   }
@@ -145,11 +146,13 @@ class Queue {
   // Before this head started, too. Clocks may have been set meanwhile.
   Duration WaitedBefore(const Group& group) const {
     if (group.waits_since_us == 0 || group.waits_since_us >= turn_.wall_us) return Duration::zero();
-    const auto most = std::chrono::duration_cast<std::chrono::microseconds>(turn_.options.keep_after);
+    const auto most =
+        std::chrono::duration_cast<std::chrono::microseconds>(turn_.options.keep_after);
     return std::min(std::chrono::microseconds(turn_.wall_us - group.waits_since_us), most);
   }
 
-  // The first that must wait keeps what it will need. The plan stands for a while: it costs a look at all nodes.
+  // The first that must wait keeps what it will need. The plan stands for a while: it costs a look
+  // at all nodes.
   void Keep(Group& group, const placement::Request& request) {
     const bool pauses = group.retry_at > turn_.now;  // there was room for it
     if (!pauses && turn_.now - group.waits_since < turn_.options.keep_after) {
@@ -183,16 +186,19 @@ class Queue {
   bool MakesRoom(const Group& group, const placement::Request& request) {
     if (turn_.options.preemption == Preemption::kNever || pass_.keeps()) return false;
     if (!reservations_) reservations_ = TopLevelReservations(turn_);
-    const auto decision = placement::WhomToPreempt(turn_.state.cluster, request, group.spec.priority, *reservations_);
+    const auto decision =
+        placement::WhomToPreempt(turn_.state.cluster, request, group.spec.priority, *reservations_);
     if (!decision || decision->fits_now) return false;
     for (const GroupId& victim : decision->victims) victims_.emplace_back(victim, group.spec.group);
     pass_.KeepPlan(request, decision->plan);
     return true;
   }
 
-  std::optional<placement::Plan> InParent(Group& group, const placement::Request& request, bool ready) {
+  std::optional<placement::Plan> InParent(Group& group, const placement::Request& request,
+                                          bool ready) {
     const Group* parent = turn_.FindGroup(group.spec.parent);
-    if (!ready || parent == nullptr || parent->state != wire::GroupState::kCreated) return std::nullopt;
+    if (!ready || parent == nullptr || parent->state != wire::GroupState::kCreated)
+      return std::nullopt;
     auto& inner = inner_[group.spec.parent];
     if (group.spec.shares) {
       if (auto places = SharePlaces(turn_, group, GroupView(turn_, *parent))) {
@@ -232,7 +238,8 @@ void Schedule(Turn& turn) {
   if (!turn.state.waiting_groups.empty() || !turn.state.waiting_inside.empty()) {
     Queue queue(turn);
     for (const GroupId& id : queue.Whom()) queue.Try(*turn.FindGroup(id));
-    for (const GroupId& id : Queue::IdsOf(turn.state.waiting_inside)) queue.TryInside(*turn.FindGroup(id));
+    for (const GroupId& id : Queue::IdsOf(turn.state.waiting_inside))
+      queue.TryInside(*turn.FindGroup(id));
     queue.End();
     victims = queue.victims();
   }

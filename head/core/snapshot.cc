@@ -295,7 +295,8 @@ void Restore(State& state, const wire::ActorKept& event, const std::string& atta
     return;
   }
   if (spec.leased) state.leased_actors.emplace(actor.owner, spec.actor);
-  if (!spec.name.empty() && !actor.ending()) state.names[{actor.launch, spec.namespace_, spec.name}] = spec.actor;
+  if (!spec.name.empty() && !actor.ending())
+    state.names[{actor.launch, spec.namespace_, spec.name}] = spec.actor;
   if (actor.state == wire::ActorState::kPending && actor.own_group.IsNil()) {
     state.pending_actors.insert(spec.actor);
   }

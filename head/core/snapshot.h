@@ -1,8 +1,10 @@
-// A snapshot: the durable state as the shortest events that make it, in place of all that led to it.
+// A snapshot: the durable state as the shortest events that make it, in place of all that led to
+// it.
 //
-// Pure. Folding SnapshotOf(state) into an empty state gives a state with the same durable part (what a
-// replay of the whole journal gives: reservations that were being released are gone, nodes report what
-// they still hold). Cost: one pass over the state; the events carry payloads and values as attachments.
+// Pure. Folding SnapshotOf(state) into an empty state gives a state with the same durable part
+// (what a replay of the whole journal gives: reservations that were being released are gone, nodes
+// report what they still hold). Cost: one pass over the state; the events carry payloads and values
+// as attachments.
 #pragma once
 
 #include <string>

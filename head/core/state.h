@@ -1,5 +1,5 @@
-// The head's state. Durable members are a fold over the journal's events (apply.h) and are changed by
-// nothing else; volatile ones are learnt anew after a restart.
+// The head's state. Durable members are a fold over the journal's events (apply.h) and are changed
+// by nothing else; volatile ones are learnt anew after a restart.
 //
 // View: the cluster. Ordered containers only: the order of iteration reaches effects.
 #pragma once
@@ -16,8 +16,8 @@
 
 #include "head/core/event_history.h"
 #include "head/core/holdings.h"
-#include "head/core/peer_inquiry.h"
 #include "head/core/io.h"
+#include "head/core/peer_inquiry.h"
 #include "head/core/recent_writes.h"
 #include "head/core/timers.h"
 #include "head/core/waits.h"
@@ -29,7 +29,8 @@
 namespace troupe::head {
 
 using placement::Resources;
-/// Whose end takes something along: a client's subject, an actor's id, a process's id; nil: nobody's.
+/// Whose end takes something along: a client's subject, an actor's id, a process's id; nil:
+/// nobody's.
 using OwnerId = ProcessId;
 struct Node {
   // durable
@@ -40,7 +41,7 @@ struct Node {
   Resources total;
   bool dead = false;
   bool draining = false;
-  std::string why;  // it is dead, or draining
+  std::string why;         // it is dead, or draining
   bool ended = false;      // it is dead, and all that it ran with it
   Instant heard_at{};      // before it was lost, by the clock of ...
   std::string heard_boot;  // ... this boot of the head's host
@@ -48,17 +49,18 @@ struct Node {
   // volatile
   SessionId session;
   SessionId last_session;  // through which its processes watch
-  bool reported = false;  // since this head started
+  bool reported = false;   // since this head started
   bool suspect = false;
   bool leaving = false;  // its worker ends what it has, and starts nothing more
-  bool local = false;  // on the head's host: no network lies between
+  bool local = false;    // on the head's host: no network lies between
   Instant last_heard{};
   PeerInquiry inquiry;  // what its peers are asked, while it is silent
-  char worker_state = 0;  // what its process was seen to do then, on this host: a letter of proc_pid_stat(5)
+  // what its process was seen to do then, on this host: a letter of proc_pid_stat(5)
+  char worker_state = 0;
   bool zygote_ready = false;
   std::vector<std::string> preimports;  // as in Heartbeat
   std::uint64_t free_version = 0;
-  Resources missing;  // what the node lacks beyond this account of it
+  Resources missing;     // what the node lacks beyond this account of it
   bool settled = false;  // what it had to say when it registered is said
 };
 
@@ -79,9 +81,9 @@ struct Group {
   Instant retry_at{};
   unsigned refusals = 0;
   std::set<Route> watchers;
-  Instant waits_since{};          // in the queue; zero: no pass has seen it there
-  std::uint64_t failed_in = 0;    // QueueMemory::round in which there was no room for it
-  std::uint64_t aheadless_in = 0; // and none even were its nodes idle
+  Instant waits_since{};           // in the queue; zero: no pass has seen it there
+  std::uint64_t failed_in = 0;     // QueueMemory::round in which there was no room for it
+  std::uint64_t aheadless_in = 0;  // and none even were its nodes idle
 
   bool live() const {
     return state != wire::GroupState::kRemoved && state != wire::GroupState::kInfeasible;
@@ -96,7 +98,7 @@ struct Rank {
   wire::RankDone done;  // outcome kNone until it finished
   std::string value;
   // volatile
-  ProcessId process;  // that has asked for something as this rank; nil: none yet
+  ProcessId process;     // that has asked for something as this rank; nil: none yet
   bool missing = false;  // its re-joined node did not report it
   wire::Outcome late = wire::Outcome::kNone;  // how it ended after the marker
   std::int32_t late_exit_code = 0;
@@ -113,12 +115,12 @@ struct Ending {
   bool closed = false;       // `verdict` stands, whatever else is heard
   wire::Failure verdict;
   bool drivers_word = false;
-  wire::StopRanks order;     // while stopping
-  Instant due{};             // then the marker is written, whatever has not ended
+  wire::StopRanks order;           // while stopping
+  Instant due{};                   // then the marker is written, whatever has not ended
   std::set<std::uint32_t> silent;  // ranks that have not said yet where they were
   Instant silent_until{};          // their word is waited for no longer than that
-  std::vector<Waiter> completes;  // drivers that have said that they failed
-  RequestId complete;             // the last of their requests
+  std::vector<Waiter> completes;   // drivers that have said that they failed
+  RequestId complete;              // the last of their requests
 };
 
 struct Launch {
@@ -139,14 +141,15 @@ struct Launch {
   std::vector<Rank> ranks;
   std::vector<NodeId> nodes;  // by node rank
   wire::RosterPublished roster;
-  RequestId driver;  // nonce of the current epoch's driver; nil: not acquired
+  RequestId driver;               // nonce of the current epoch's driver; nil: not acquired
   bool cancel_requested = false;  // softly: the driver is asked
   std::string cancel_reason;
   std::optional<wire::CancelRequested> stop_asked;  // hard: CANCELLED is what its marker will say
   wire::Failure last_failure;
   std::uint32_t preemptions = 0;  // epochs that ended so
   std::optional<wire::Marker> marker;
-  std::uint64_t marker_lived_us = 0;  // when it was written, by the time that heads have run (lived_time.h)
+  // when it was written, by the time that heads have run (lived_time.h)
+  std::uint64_t marker_lived_us = 0;
   std::string value;  // the driver's
   // volatile
   std::map<NodeId, wire::RanksReady> ready;
@@ -160,10 +163,12 @@ struct Launch {
 
   bool open() const { return !marker.has_value(); }
   bool on_nodes() const {
-    return open() && (phase == wire::LaunchState::kStarting || phase == wire::LaunchState::kRunning);
+    return open() &&
+           (phase == wire::LaunchState::kStarting || phase == wire::LaunchState::kRunning);
   }
 };
-/// Outcomes of launches that are remembered when all else of them is forgotten: of the latest so many.
+/// Outcomes of launches that are remembered when all else of them is forgotten: of the latest so
+/// many.
 inline constexpr std::size_t kTombstonesMax = 100'000;
 struct Tombstone {
   wire::Outcome outcome = wire::Outcome::kNone;
@@ -177,7 +182,7 @@ struct Actor {
   OwnerId owner;
   OwnerId line;   // whose it is for who may act on it (roles.h)
   TokenId token;  // by which that client came; nil: none
-  OwnerId root;  // who shows its output (output_routes.h); nil: nobody
+  OwnerId root;   // who shows its output (output_routes.h); nil: nobody
   LaunchId launch;
   std::uint64_t epoch = 0;
   GroupId own_group;  // the reservation made for it alone
@@ -189,15 +194,16 @@ struct Actor {
   std::string exception;  // pickled, of a constructor
   std::uint32_t restarts = 0;
   bool doomed = false;
-  bool uncounted = false;  // somebody may have a handle that is not counted
-  bool unwanted = false;   // nobody has a handle
+  bool uncounted = false;     // somebody may have a handle that is not counted
+  bool unwanted = false;      // nobody has a handle
   bool former_ended = false;  // the life before the one it waits for
   // volatile
   std::set<Route> watchers;
-  std::uint64_t lends = 0;  // how many of its CPUs, while its tasks wait
-  bool missing = false;  // its re-joined node did not report it
+  std::uint64_t lends = 0;   // how many of its CPUs, while its tasks wait
+  bool missing = false;      // its re-joined node did not report it
   bool former_gone = false;  // as former_ended, learnt since it died
-  wire::ActorAddress awaits_at;  // where the process of that incarnation waits for what its maker is to bring
+  // where the process of that incarnation waits for what its maker is to bring
+  wire::ActorAddress awaits_at;
 
   bool live() const { return state != wire::ActorState::kDead; }
   /// Whether an actor may still run, but its end is decided: its name is free (AN-1), and it is not
@@ -223,7 +229,7 @@ struct Session {
   std::string host;
   bool local = false;
   bool left = false;  // said Goodbye
-  TokenId token;  // by which it, or the certificate it showed, came; nil: none
+  TokenId token;      // by which it, or the certificate it showed, came; nil: none
   NodeId node;        // a registered worker's
 };
 struct Owner {
@@ -239,7 +245,7 @@ struct QueueMemory {
   placement::Plan kept;
   Instant kept_at{};
   std::set<QueueKey> open;  // State::waiting_groups but those that only another round has news for
-  std::uint64_t gone_over = 0;  // the round in which a pass looked at all of them
+  std::uint64_t gone_over = 0;        // the round in which a pass looked at all of them
   Instant keep_due = Instant::max();  // when one of the others may keep a place
 };
 
@@ -250,7 +256,8 @@ struct TaskListing {
   std::set<Route> waits_for;
 };
 
-/// What somebody has begun to wait for (room.h): by whose room it is (nil: the cluster's) and the resource.
+/// What somebody has begun to wait for (room.h): by whose room it is (nil: the cluster's) and the
+/// resource.
 struct RoomWanted {
   struct Who {
     OwnerId owner;        // who wants it for a lease
@@ -268,8 +275,8 @@ struct State {
   std::uint64_t orders = 0;
   std::map<NodeId, Node> nodes;
   std::map<std::string, NodeId> node_names;  // the living alone
-  std::map<NodeId, std::string> node_keys;  // SHA-256 of the key of a node's newest certificate
-  std::deque<NodeId> dead_nodes;  // in the order of their deaths
+  std::map<NodeId, std::string> node_keys;   // SHA-256 of the key of a node's newest certificate
+  std::deque<NodeId> dead_nodes;             // in the order of their deaths
   std::map<GroupId, Group> groups;
   std::map<LaunchId, Launch> launches;
   std::map<RequestId, LaunchId> requests;
@@ -278,18 +285,19 @@ struct State {
   std::map<ActorId, Actor> actors;
   std::map<ActorName, ActorId> names;
   std::vector<ActorId> dead_actors;  // in the order of their deaths
-  /// Placement groups and shares that ended, in that order: a late repeat of the request that made one must
-  /// not make it again, with nobody left to remove it.
+  /// Placement groups and shares that ended, in that order: a late repeat of the request that made
+  /// one must not make it again, with nobody left to remove it.
   std::deque<GroupId> ended_groups;
-  std::set<ActorId> pending_actors;  // without a reservation of their own
+  std::set<ActorId> pending_actors;   // without a reservation of their own
   std::set<QueueKey> waiting_groups;  // for a place in the cluster
   std::set<QueueKey> waiting_inside;  // for one in another group
-  std::set<LaunchId> waiting_runs;  // STARTING, of mode command
+  std::set<LaunchId> waiting_runs;    // STARTING, of mode command
   std::map<ValueKey, Value> values;
   std::size_t values_bytes = 0;  // what all `values` take, with their keys
-  RecentWrites recent_writes;  // the requests that wrote to `values`
+  RecentWrites recent_writes;    // the requests that wrote to `values`
   std::map<TokenId, wire::TokenWritten> tokens;
-  std::uint64_t lived_us = 0;      // that heads of this state have run, when that was last noted (TimePassed)
+  // that heads of this state have run, when that was last noted (TimePassed)
+  std::uint64_t lived_us = 0;
   std::uint64_t seen_wall_us = 0;  // what the host's clock said then; 0: never noted
   // volatile
   std::map<SessionId, Session> sessions;
@@ -299,18 +307,19 @@ struct State {
   EventHistory history;  // for who asks what has happened
   /// Ways to programs that show output, while they are reached (output_routes.h).
   std::map<OwnerId, Route> output_routes;
-  std::set<Route> task_owners;  // who has said that it has tasks, while it is reached (task_lists.h)
+  // who has said that it has tasks, while it is reached (task_lists.h)
+  std::set<Route> task_owners;
   std::deque<TaskListing> task_listings;  // under way, the oldest first
   Timers timers;
   Waits waits;  // for markers
   Instant started{};
-  Instant lived_at{};  // when lived_us was noted
+  Instant lived_at{};     // when lived_us was noted
   bool replaying = true;  // until the head starts
   bool read_only = false;
-  bool cut_off = false;  // nodes are silent, and nobody is heard over the network
-  Instant heard_again{};  // when that ended
+  bool cut_off = false;         // nodes are silent, and nobody is heard over the network
+  Instant heard_again{};        // when that ended
   std::uint64_t questions = 0;  // rounds of peers asked, since this head started
-  bool dirty = false;  // something changed that may let a waiting request be placed
+  bool dirty = false;           // something changed that may let a waiting request be placed
   /// The living nodes, but for those in `changed_nodes`: ask ClusterOf.
   placement::ClusterIndex cluster;
   std::set<NodeId> changed_nodes;

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "head/core/wire_convert.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/views.h"
+#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 
@@ -14,10 +14,10 @@ wire::NodeInfo InfoOf(const Turn& turn, const Node& node) {
   info.node = node.id;
   info.name = node.name;
   info.host = node.info.host;
-  info.state = node.dead                            ? wire::NodeState::kDead
-               : node.suspect || !node.reported     ? wire::NodeState::kSuspect
-               : node.draining || node.leaving      ? wire::NodeState::kDraining
-                                                    : wire::NodeState::kAlive;
+  info.state = node.dead                        ? wire::NodeState::kDead
+               : node.suspect || !node.reported ? wire::NodeState::kSuspect
+               : node.draining || node.leaving  ? wire::NodeState::kDraining
+                                                : wire::NodeState::kAlive;
   info.incarnation = node.incarnation;
   info.listen_host = node.info.listen_host;
   info.listen_port = node.info.listen_port;

@@ -20,13 +20,16 @@ void PassOn(Turn& turn, TaskListing& listing, const Route& owner, const std::str
 }
 
 void DropAnswered(State& state) {
-  std::erase_if(state.task_listings, [](const TaskListing& each) { return each.waits_for.empty(); });
+  std::erase_if(state.task_listings,
+                [](const TaskListing& each) { return each.waits_for.empty(); });
 }
 
 }  // namespace
 
 void OnListTasks(Turn& turn, const Request& request, const wire::ListTasks& message) {
-  std::erase_if(turn.state.task_listings, [&](const TaskListing& each) { return each.ask == message.ask; });  // a repeat
+  // a repeat
+  std::erase_if(turn.state.task_listings,
+                [&](const TaskListing& each) { return each.ask == message.ask; });
   wire::TellTasks tell;
   tell.ask = message.ask;
   tell.limit = std::min(message.limit, kTasksListedMax);
@@ -40,7 +43,8 @@ void OnListTasks(Turn& turn, const Request& request, const wire::ListTasks& mess
   turn.Reply(request, std::move(tell));
 }
 
-void OnTasksTold(Turn& turn, const Request& request, const wire::TasksTold& message, const std::string& attachment) {
+void OnTasksTold(Turn& turn, const Request& request, const wire::TasksTold& message,
+                 const std::string& attachment) {
   turn.Reply(request, wire::Ok());
   if (message.ask.IsNil()) return NoteTaskOwner(turn, request.route);
   for (TaskListing& each : turn.state.task_listings) {
@@ -54,7 +58,8 @@ void NoteTaskOwner(Turn& turn, const Route& route) { turn.state.task_owners.inse
 void DropTaskOwners(Turn& turn, const SessionId& session, const ProcessId* process) {
   State& state = turn.state;
   std::erase_if(state.task_owners, [&](const Route& each) { return Of(each, session, process); });
-  std::erase_if(state.task_listings, [&](const TaskListing& each) { return Of(each.asker, session, process); });
+  std::erase_if(state.task_listings,
+                [&](const TaskListing& each) { return Of(each.asker, session, process); });
   for (TaskListing& each : state.task_listings) {
     const std::set<Route> waits_for = each.waits_for;
     for (const Route& owner : waits_for) {
@@ -67,7 +72,8 @@ void DropTaskOwners(Turn& turn, const SessionId& session, const ProcessId* proce
 void MoveTaskOwners(State& state, const SessionId& from, const SessionId& to) {
   if (from.IsNil() || from == to) return;
   std::set<Route> owners;
-  for (const Route& each : state.task_owners) owners.insert(each.session == from ? Route{to, each.process} : each);
+  for (const Route& each : state.task_owners)
+    owners.insert(each.session == from ? Route{to, each.process} : each);
   state.task_owners = std::move(owners);
 }
 

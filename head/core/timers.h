@@ -12,16 +12,16 @@
 namespace troupe::head {
 
 enum class TimerKind : std::uint8_t {
-  kNode,          // a node's lease
-  kOwner,         // a client that is away
-  kGroupRetry,    // back-off after a refused reservation
-  kLaunch,        // timeout of a launch
-  kCancel,        // grace of a soft cancel
-  kDriver,        // a driver's lease
-  kWait,          // deadline of a WaitMarker
-  kActorRecreate, // silence long enough to re-create an actor
+  kNode,           // a node's lease
+  kOwner,          // a client that is away
+  kGroupRetry,     // back-off after a refused reservation
+  kLaunch,         // timeout of a launch
+  kCancel,         // grace of a soft cancel
+  kDriver,         // a driver's lease
+  kWait,           // deadline of a WaitMarker
+  kActorRecreate,  // silence long enough to re-create an actor
   kRetention,
-  kEnding,        // grace of ranks that were told to stop
+  kEnding,  // grace of ranks that were told to stop
 };
 
 class Timers {

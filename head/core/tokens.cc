@@ -17,7 +17,8 @@ constexpr std::uint64_t kKeptUs = 25ull * 3600 * kSecondUs;
 // When it lets nobody in any more.
 std::uint64_t OverAtUs(const Turn& turn, const wire::TokenWritten& token) {
   const bool used_up = token.single_use && token.used_us != 0;
-  return used_up ? std::min(token.used_us, token.expires_us) : ExpiresUs(turn.state, token, turn.now, turn.wall_us);
+  return used_up ? std::min(token.used_us, token.expires_us)
+                 : ExpiresUs(turn.state, token, turn.now, turn.wall_us);
 }
 
 bool IsOld(const Turn& turn, const wire::TokenWritten& token) {
@@ -51,8 +52,10 @@ void OnCreateToken(Turn& turn, const Request& request, const wire::CreateToken& 
   Forget(turn);
   if (turn.state.tokens.size() >= kTokensMax) {
     turn.Refuse(request, ErrorCode::kTooLarge,
-                "there are " + std::to_string(kTokensMax) + " tokens, which is the limit\n  revoke some (`troupe token list`, "
-                "`troupe token revoke ID`), or make them for a shorter time (--ttl): what is over is forgotten after a day");
+                "there are " + std::to_string(kTokensMax) +
+                    " tokens, which is the limit\n  revoke some (`troupe token list`, "
+                    "`troupe token revoke ID`), or make them for a shorter time (--ttl): what is "
+                    "over is forgotten after a day");
     return;
   }
   const std::uint64_t lifetime = message.ttl_s == 0 ? kLifetimeUs : message.ttl_s * kSecondUs;

@@ -1,8 +1,10 @@
-// Join tokens: made, listed, used, forgotten; revocation.h has how one ends. The head keeps a key derived from each, never its text.
+// Join tokens: made, listed, used, forgotten; revocation.h has how one ends. The head keeps a key
+// derived from each, never its text.
 //
-// A token that is over (expired, revoked, or used where it was for a single use) is listed for another 25 hours, so
-// that it can be said what became of it, and is then forgotten (an event without a role): at the next token that is made or list that is
-// asked for. So there are never more than kTokensMax.
+// A token that is over (expired, revoked, or used where it was for a single use) is listed for
+// another 25 hours, so that it can be said what became of it, and is then forgotten (an event
+// without a role): at the next token that is made or list that is asked for. So there are never
+// more than kTokensMax.
 #pragma once
 
 #include "head/core/turn.h"

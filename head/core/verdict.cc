@@ -34,7 +34,8 @@ wire::Failure EarlyReturn(const wire::RankDone& done, const wire::Failure& sympt
 
 Grade GradeOf(const wire::RankDone& done, bool served) {
   if (done.outcome == wire::Outcome::kCancelled) return Grade::kStopped;
-  if (done.outcome == wire::Outcome::kSucceeded) return served ? Grade::kNoValue : Grade::kEarlyReturn;
+  if (done.outcome == wire::Outcome::kSucceeded)
+    return served ? Grade::kNoValue : Grade::kEarlyReturn;
   const wire::Failure& failure = done.failure;
   if (failure.symptom) return Grade::kSymptom;
   const std::string& type = failure.exception_type;
@@ -70,11 +71,13 @@ bool AllEnded(const Launch& launch) {
 std::string WhereRanksWere(const Launch& launch) {
   constexpr std::size_t kPlacesMax = 16;
   constexpr char kSilent[] =
-      "  it did not say: native code holds Python's lock, or its process is stopped (`troupe stack` reads it from outside)\n";
+      "  it did not say: native code holds Python's lock, or its process is stopped (`troupe "
+      "stack` reads it from outside)\n";
   std::map<std::string, std::vector<std::size_t>> ranks;  // by place
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
     const Rank& rank = launch.ranks[r];
-    const bool stopped = rank.done.outcome == wire::Outcome::kNone || rank.done.outcome == wire::Outcome::kCancelled;
+    const bool stopped =
+        rank.done.outcome == wire::Outcome::kNone || rank.done.outcome == wire::Outcome::kCancelled;
     const bool asked = stopped && launch.ending.silent.count(static_cast<std::uint32_t>(r)) > 0;
     if (!rank.where.empty()) ranks[rank.where].push_back(r);
     if (rank.where.empty() && asked) ranks[kSilent].push_back(r);
@@ -87,11 +90,13 @@ std::string WhereRanksWere(const Launch& launch) {
   for (std::size_t i = 0; i < std::min(places.size(), kPlacesMax); ++i) {
     const auto& [who, place] = places[i];
     text += who.size() == 1 ? "rank " : "ranks ";
-    for (std::size_t n = 0; n < who.size(); ++n) text += (n == 0 ? "" : ", ") + std::to_string(who[n]);
+    for (std::size_t n = 0; n < who.size(); ++n)
+      text += (n == 0 ? "" : ", ") + std::to_string(who[n]);
     text += ":\n" + place;
     if (text.back() != '\n') text += '\n';
   }
-  if (places.size() > kPlacesMax) text += "and " + std::to_string(places.size() - kPlacesMax) + " other places\n";
+  if (places.size() > kPlacesMax)
+    text += "and " + std::to_string(places.size() - kPlacesMax) + " other places\n";
   return text;
 }
 

@@ -1,7 +1,7 @@
 // Which of an epoch's failures is the cause, and which follow from it.
 //
-// Pure. Where one rank ends, the others' collectives fail after it: what they raise is a symptom. No clock
-// of a rank is compared: of failures of one grade the first in the head's log counts.
+// Pure. Where one rank ends, the others' collectives fail after it: what they raise is a symptom.
+// No clock of a rank is compared: of failures of one grade the first in the head's log counts.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace troupe::head {
 /// The lower, the more likely the cause.
 enum class Grade : std::uint8_t {
   kNodeLost,
-  kKilled,       // a signal, a crash, want of memory
-  kNoValue,      // it exited without a value, or could not be started
+  kKilled,   // a signal, a crash, want of memory
+  kNoValue,  // it exited without a value, or could not be started
   kException,
   kEarlyReturn,  // it returned while others still needed it
   kSymptom,      // a collective lost its connection, or its patience
@@ -47,8 +47,8 @@ Cause CauseOf(const Launch& launch);
 /// What one rank says of where it was is cut to this.
 inline constexpr std::size_t kWhereBytesMax = 4096;
 
-/// Where the ranks of a launch that timed out were, those that were at the same place together; 16 places at most. A
-/// rank that runs and said nothing has a line that says so.
+/// Where the ranks of a launch that timed out were, those that were at the same place together; 16
+/// places at most. A rank that runs and said nothing has a line that says so.
 std::string WhereRanksWere(const Launch& launch);
 
 }  // namespace troupe::head

@@ -5,16 +5,17 @@
 #include <set>
 #include <utility>
 
-#include "head/core/wire_convert.h"
-#include "head/core/roster.h"
 #include "head/core/rank_shares.h"
+#include "head/core/roster.h"
+#include "head/core/wire_convert.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
 
 namespace troupe::head {
 namespace {
 
-// What a selector may ask of a node's address and of the node itself by, unless the node has a label of that name.
+// What a selector may ask of a node's address and of the node itself by, unless the node has a
+// label of that name.
 constexpr char kAddressLabel[] = "node_ip";
 constexpr char kNodeLabel[] = "ray.io/node-id";
 
@@ -109,7 +110,8 @@ Scope ScopeIn(Turn& turn, const Group* parent) {
 
 Scope ScopeFor(Turn& turn, const Group& group) {
   const Group* parent = turn.FindGroup(group.spec.parent);
-  if (parent == nullptr && !group.spec.parent.IsNil()) return Scope(std::vector<placement::NodeView>{});
+  if (parent == nullptr && !group.spec.parent.IsNil())
+    return Scope(std::vector<placement::NodeView>{});
   return ScopeIn(turn, parent);
 }
 
@@ -149,10 +151,9 @@ std::string RoomMissing(Turn& turn, const Group& group) {
 
 std::string WaitingFor(Turn& turn, const Group& group) {
   if (!group.waiting()) return {};
-  if (!group.spec.parent.IsNil() && turn.FindGroup(group.spec.parent) == nullptr) return "its launch";
-  std::string text = group.spec.shares
-                         ? SharesWaitingFor(turn, group)
-                         : RoomMissing(turn, group);
+  if (!group.spec.parent.IsNil() && turn.FindGroup(group.spec.parent) == nullptr)
+    return "its launch";
+  std::string text = group.spec.shares ? SharesWaitingFor(turn, group) : RoomMissing(turn, group);
   if (!group.reason.empty()) text += " (" + group.reason + ")";
   if (const Group* parent = turn.FindGroup(group.spec.parent)) {
     const std::string holders = HoldersIn(turn, *parent);

@@ -1,7 +1,7 @@
 // The cluster as placement sees it, and requests in its terms.
 //
-// What placement knows of the nodes is kept (State::cluster); a node that may have changed is looked up anew when
-// it is next asked, so a decision does not cost a look at every node.
+// What placement knows of the nodes is kept (State::cluster); a node that may have changed is
+// looked up anew when it is next asked, so a decision does not cost a look at every node.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,8 @@ namespace troupe::head {
 
 /// Says what an actor or a placement group is called: "called 'name' in namespace 'space'".
 std::string Called(const std::string& name, const std::string& space);
-/// Why a node is dead, or takes nothing new: in a clause, without its state. Empty: nothing is wrong with it.
+/// Why a node is dead, or takes nothing new: in a clause, without its state. Empty: nothing is
+/// wrong with it.
 std::string WhatIsWrong(const Turn& turn, const Node& node);
 /// What is free on a node by the head's account: the node alone decides.
 Resources FreeOf(const Node& node);
@@ -38,8 +39,8 @@ class Scope {
 };
 /// The nodes that a request inside `parent` may use; null: the cluster's.
 Scope ScopeIn(Turn& turn, const Group* parent);
-/// Whether what no node can hold now waits for one that joins; `asked` for by who makes it, or the cluster's policy. Never inside a
-/// launch: no node joins what it has reserved.
+/// Whether what no node can hold now waits for one that joins; `asked` for by who makes it, or the
+/// cluster's policy. Never inside a launch: no node joins what it has reserved.
 bool MayWaitForNodes(const Turn& turn, const Request& request, bool asked);
 /// What a group is to be placed on.
 Scope ScopeFor(Turn& turn, const Group& group);

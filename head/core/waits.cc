@@ -26,7 +26,8 @@ std::optional<Waiter> Waits::Take(std::uint64_t number) {
 
 std::vector<Waiter> Waits::TakeOf(const LaunchId& launch) {
   std::vector<Waiter> taken;
-  for (auto each = by_launch_.lower_bound({launch, 0}); each != by_launch_.end() && each->first == launch;) {
+  for (auto each = by_launch_.lower_bound({launch, 0});
+       each != by_launch_.end() && each->first == launch;) {
     const std::uint64_t number = (each++)->second;
     if (auto waiter = Take(number)) taken.push_back(*waiter);
   }
@@ -36,7 +37,8 @@ std::vector<Waiter> Waits::TakeOf(const LaunchId& launch) {
 void Waits::Drop(const SessionId& session, const ProcessId* process) {
   const Route first{session, process == nullptr ? ProcessId() : *process};
   std::vector<std::uint64_t> gone;
-  for (auto each = by_route_.lower_bound(first); each != by_route_.end() && each->first.session == session; ++each) {
+  for (auto each = by_route_.lower_bound(first);
+       each != by_route_.end() && each->first.session == session; ++each) {
     if (process != nullptr && each->first.process != *process) break;
     gone.insert(gone.end(), each->second.begin(), each->second.end());
   }

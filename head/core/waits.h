@@ -1,7 +1,9 @@
 // Who waits for the marker of a launch, so that no request costs more for what others wait for.
 //
-//   WA-1  Adding, ending and running out cost the logarithm of all waits, each; the end of a peer costs what that one waits for.
-//   WA-2  A peer (a session, or a process behind a worker's) leaves no more than kWaitsMax waiting: one more is refused.
+//   WA-1  Adding, ending and running out cost the logarithm of all waits, each; the end of a peer
+//         costs what that one waits for.
+//   WA-2  A peer (a session, or a process behind a worker's) leaves no more than kWaitsMax waiting:
+//         one more is refused.
 //
 // Pure; a value.
 #pragma once

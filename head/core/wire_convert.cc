@@ -30,10 +30,14 @@ std::vector<wire::Resource> ToWire(const placement::Resources& resources) {
 
 placement::Strategy FromWire(wire::Strategy strategy) {
   switch (strategy) {
-    case wire::Strategy::kPack: return placement::Strategy::kPack;
-    case wire::Strategy::kSpread: return placement::Strategy::kSpread;
-    case wire::Strategy::kStrictPack: return placement::Strategy::kStrictPack;
-    case wire::Strategy::kStrictSpread: return placement::Strategy::kStrictSpread;
+    case wire::Strategy::kPack:
+      return placement::Strategy::kPack;
+    case wire::Strategy::kSpread:
+      return placement::Strategy::kSpread;
+    case wire::Strategy::kStrictPack:
+      return placement::Strategy::kStrictPack;
+    case wire::Strategy::kStrictSpread:
+      return placement::Strategy::kStrictSpread;
   }
   return placement::Strategy::kPack;
 }
@@ -48,15 +52,18 @@ std::map<std::string, std::string> LabelsFromWire(const std::vector<wire::Label>
   return out;
 }
 
-void Restrict(placement::Request& request, const wire::Where& where, const std::vector<wire::Bundle>& bundles) {
+void Restrict(placement::Request& request, const wire::Where& where,
+              const std::vector<wire::Bundle>& bundles) {
   for (const auto& [key, term] : LabelsFromWire(where.labels)) request.labels[key] = term;
-  for (const wire::Selector& other : where.fallbacks) request.fallbacks.push_back(LabelsFromWire(other.terms));
+  for (const wire::Selector& other : where.fallbacks)
+    request.fallbacks.push_back(LabelsFromWire(other.terms));
   request.level = where.level;
   request.level_required = where.level_required;
   const bool own = std::any_of(bundles.begin(), bundles.end(),
                                [](const wire::Bundle& bundle) { return !bundle.labels.empty(); });
   if (!own) return;
-  for (const wire::Bundle& bundle : bundles) request.bundle_labels.push_back(LabelsFromWire(bundle.labels));
+  for (const wire::Bundle& bundle : bundles)
+    request.bundle_labels.push_back(LabelsFromWire(bundle.labels));
 }
 
 std::string ObjectionTo(const wire::Where& where, const std::vector<wire::Bundle>& bundles) {
@@ -73,7 +80,8 @@ std::string ObjectionTo(const wire::Where& where, const std::vector<wire::Bundle
     if (!status.ok()) return MessageOf(status);
   }
   const placement::Levels& levels = placement::DefaultLevels();
-  if (where.level.empty() || std::find(levels.begin(), levels.end(), where.level) != levels.end()) return {};
+  if (where.level.empty() || std::find(levels.begin(), levels.end(), where.level) != levels.end())
+    return {};
   std::string known;
   for (const std::string& level : levels) known += (known.empty() ? "" : ", ") + level;
   return "'" + where.level + "' is no level of where nodes stand; there are: " + known;

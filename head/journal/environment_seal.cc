@@ -14,10 +14,13 @@ namespace {
 using Variables = std::vector<wire::EnvVar>;
 
 Variables* VariablesOf(wire::EventBody& body) {
-  if (auto* launch = wire::GetIf<wire::LaunchSubmitted>(&body)) return &launch->spec.environment.env;
+  if (auto* launch = wire::GetIf<wire::LaunchSubmitted>(&body))
+    return &launch->spec.environment.env;
   if (auto* actor = wire::GetIf<wire::ActorCreated>(&body)) return &actor->spec.environment.env;
-  if (auto* launch = wire::GetIf<wire::LaunchKept>(&body)) return &launch->submitted.spec.environment.env;
-  if (auto* actor = wire::GetIf<wire::ActorKept>(&body)) return &actor->created.spec.environment.env;
+  if (auto* launch = wire::GetIf<wire::LaunchKept>(&body))
+    return &launch->submitted.spec.environment.env;
+  if (auto* actor = wire::GetIf<wire::ActorKept>(&body))
+    return &actor->created.spec.environment.env;
   return nullptr;
 }
 
@@ -29,7 +32,8 @@ void Put(std::string& out, std::string_view text) {
 std::optional<std::string> Take(std::string_view& bytes) {
   if (bytes.size() < 4) return std::nullopt;
   std::size_t size = 0;
-  for (std::size_t i = 0; i < 4; ++i) size |= std::size_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  for (std::size_t i = 0; i < 4; ++i)
+    size |= std::size_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   bytes.remove_prefix(4);
   if (bytes.size() < size) return std::nullopt;
   std::string text(bytes.substr(0, size));
@@ -38,13 +42,15 @@ std::optional<std::string> Take(std::string_view& bytes) {
 }
 
 Status Unreadable(const std::string& why) {
-  return MakeError(ErrorCode::kInvalid, "the variables in it cannot be read with this cluster's key (ca.key): " + why);
+  return MakeError(ErrorCode::kInvalid,
+                   "the variables in it cannot be read with this cluster's key (ca.key): " + why);
 }
 
 }  // namespace
 
 bool EnvironmentSeal::Concerns(const wire::EventBody& body) {
-  const Variables* variables = VariablesOf(const_cast<wire::EventBody&>(body));  // NOLINT: only looked at
+  const Variables* variables =
+      VariablesOf(const_cast<wire::EventBody&>(body));  // NOLINT: only looked at
   return variables != nullptr && !variables->empty();
 }
 
@@ -66,7 +72,8 @@ Status EnvironmentSeal::Seal(wire::EventBody& body) const {
 
 Status EnvironmentSeal::Unseal(wire::EventBody& body) const {
   Variables* variables = VariablesOf(body);
-  if (variables == nullptr || variables->size() != 1 || !variables->front().sealed) return absl::OkStatus();
+  if (variables == nullptr || variables->size() != 1 || !variables->front().sealed)
+    return absl::OkStatus();
   const std::optional<std::string> sealed = net::FromBase32(variables->front().value);
   if (!sealed) return Unreadable("it is no text of that kind");
   const StatusOr<std::string> plain = sealer_.Open(*sealed);

@@ -1,7 +1,8 @@
 // The variables of launches and actors in the journal: encrypted, names and values.
 //
-// They may be credentials, and a journal is copied, kept by repairs, and sent to who looks for a fault in it. The key is not in it: it
-// is derived from the cluster's own (ca.key). One entry that is `sealed` stands for all variables of an environment.
+// They may be credentials, and a journal is copied, kept by repairs, and sent to who looks for a
+// fault in it. The key is not in it: it is derived from the cluster's own (ca.key). One entry that
+// is `sealed` stands for all variables of an environment.
 //
 // Pure but for the nonce; thread-safe.
 #pragma once
@@ -22,7 +23,8 @@ class EnvironmentSeal {
   /// Whether an event has variables.
   static bool Concerns(const wire::EventBody& body);
   Status Seal(wire::EventBody& body) const;
-  /// Leaves alone what an earlier version wrote as it was. kInvalid: sealed with another cluster's key.
+  /// Leaves alone what an earlier version wrote as it was. kInvalid: sealed with another cluster's
+  /// key.
   Status Unseal(wire::EventBody& body) const;
 
  private:

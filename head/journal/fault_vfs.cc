@@ -23,31 +23,45 @@ sqlite3_file* Inner(sqlite3_file* file) { return reinterpret_cast<File*>(file)->
 sqlite3_vfs* Os(sqlite3_vfs* vfs) { return static_cast<sqlite3_vfs*>(vfs->pAppData); }
 
 int Close(sqlite3_file* f) { return Inner(f)->pMethods->xClose(Inner(f)); }
-int Read(sqlite3_file* f, void* to, int n, sqlite3_int64 at) { return Inner(f)->pMethods->xRead(Inner(f), to, n, at); }
+int Read(sqlite3_file* f, void* to, int n, sqlite3_int64 at) {
+  return Inner(f)->pMethods->xRead(Inner(f), to, n, at);
+}
 int Write(sqlite3_file* f, const void* from, int n, sqlite3_int64 at) {
   switch (FaultAt("journal.write")) {
-    case Fault::kFull: return SQLITE_FULL;
-    case Fault::kFail: return SQLITE_IOERR_WRITE;
-    default: return Inner(f)->pMethods->xWrite(Inner(f), from, n, at);
+    case Fault::kFull:
+      return SQLITE_FULL;
+    case Fault::kFail:
+      return SQLITE_IOERR_WRITE;
+    default:
+      return Inner(f)->pMethods->xWrite(Inner(f), from, n, at);
   }
 }
-int Truncate(sqlite3_file* f, sqlite3_int64 size) { return Inner(f)->pMethods->xTruncate(Inner(f), size); }
+int Truncate(sqlite3_file* f, sqlite3_int64 size) {
+  return Inner(f)->pMethods->xTruncate(Inner(f), size);
+}
 int Sync(sqlite3_file* f, int flags) {
   if (FaultAt("journal.sync.before") == Fault::kFail) return SQLITE_IOERR_FSYNC;
   const int code = Inner(f)->pMethods->xSync(Inner(f), flags);
   return FaultAt("journal.sync.after") == Fault::kFail ? SQLITE_IOERR_FSYNC : code;
 }
-int FileSize(sqlite3_file* f, sqlite3_int64* size) { return Inner(f)->pMethods->xFileSize(Inner(f), size); }
+int FileSize(sqlite3_file* f, sqlite3_int64* size) {
+  return Inner(f)->pMethods->xFileSize(Inner(f), size);
+}
 int Lock(sqlite3_file* f, int level) { return Inner(f)->pMethods->xLock(Inner(f), level); }
 int Unlock(sqlite3_file* f, int level) { return Inner(f)->pMethods->xUnlock(Inner(f), level); }
-int CheckLock(sqlite3_file* f, int* held) { return Inner(f)->pMethods->xCheckReservedLock(Inner(f), held); }
-int Control(sqlite3_file* f, int op, void* argument) { return Inner(f)->pMethods->xFileControl(Inner(f), op, argument); }
+int CheckLock(sqlite3_file* f, int* held) {
+  return Inner(f)->pMethods->xCheckReservedLock(Inner(f), held);
+}
+int Control(sqlite3_file* f, int op, void* argument) {
+  return Inner(f)->pMethods->xFileControl(Inner(f), op, argument);
+}
 int SectorSize(sqlite3_file* f) { return Inner(f)->pMethods->xSectorSize(Inner(f)); }
 int Traits(sqlite3_file* f) { return Inner(f)->pMethods->xDeviceCharacteristics(Inner(f)); }
 
 // Version 1: no shared memory, which a database that is locked exclusively does not use.
-constexpr sqlite3_io_methods kMethods = {1,        Close,  Read, Write,     Truncate, Sync,       FileSize,
-                                         Lock,     Unlock, CheckLock, Control, SectorSize, Traits};
+constexpr sqlite3_io_methods kMethods = {1,       Close,      Read,  Write,  Truncate,
+                                         Sync,    FileSize,   Lock,  Unlock, CheckLock,
+                                         Control, SectorSize, Traits};
 
 int OpenFile(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   file->pMethods = nullptr;
@@ -56,8 +70,12 @@ int OpenFile(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, 
   return code;
 }
 int Delete(sqlite3_vfs* v, const char* name, int sync) { return Os(v)->xDelete(Os(v), name, sync); }
-int Access(sqlite3_vfs* v, const char* name, int flags, int* out) { return Os(v)->xAccess(Os(v), name, flags, out); }
-int FullPath(sqlite3_vfs* v, const char* name, int n, char* out) { return Os(v)->xFullPathname(Os(v), name, n, out); }
+int Access(sqlite3_vfs* v, const char* name, int flags, int* out) {
+  return Os(v)->xAccess(Os(v), name, flags, out);
+}
+int FullPath(sqlite3_vfs* v, const char* name, int n, char* out) {
+  return Os(v)->xFullPathname(Os(v), name, n, out);
+}
 
 sqlite3_vfs* Make() {
   sqlite3_vfs* os = sqlite3_vfs_find(nullptr);

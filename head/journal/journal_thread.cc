@@ -1,7 +1,7 @@
 #include "head/journal/journal_thread.h"
 
-#include <iterator>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -92,7 +92,8 @@ bool JournalThread::Append(const std::vector<Row>& batch) {
       on_failure_(status);
       return false;
     }
-    Log(LogLevel::kError, "the disk is full: nothing is acknowledged until there is room", {{"why", MessageOf(status)}});
+    Log(LogLevel::kError, "the disk is full: nothing is acknowledged until there is room",
+        {{"why", MessageOf(status)}});
     const MutexLock lock(mutex_);
     if (!ending_) ends_.WaitFor(mutex_, kRoomPause);  // rows that come meanwhile do not end it
     if (ending_) return false;

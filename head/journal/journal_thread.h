@@ -1,11 +1,11 @@
 // Group commit: the journal on a thread of its own.
 //
-// A batch is committed at once when the thread is idle; what comes while a commit is under way is the
-// next batch. `on_durable(sequence, low_space)` and `on_failure` are called on the thread: they post to
-// the loop. After a failure nothing is committed any more. While the disk has no room the batch waits
-// and is tried again every half second: there is no event for room on a disk. What is held back until
-// it is durable waits with it.
-// The destructor finishes what was submitted, then joins.
+// A batch is committed at once when the thread is idle; what comes while a commit is under way is
+// the next batch. `on_durable(sequence, low_space)` and `on_failure` are called on the thread: they
+// post to the loop. After a failure nothing is committed any more. While the disk has no room the
+// batch waits and is tried again every half second: there is no event for room on a disk. What is
+// held back until it is durable waits with it. The destructor finishes what was submitted, then
+// joins.
 #pragma once
 
 #include <functional>
@@ -30,8 +30,8 @@ class JournalThread {
 
   /// Returns at once; thread-safe.
   void Submit(std::vector<Row> rows);
-  /// The state after `sequence`, whose rows were submitted before. One at a time: a later one replaces
-  /// one that has not begun.
+  /// The state after `sequence`, whose rows were submitted before. One at a time: a later one
+  /// replaces one that has not begun.
   void SubmitSnapshot(std::uint64_t sequence, std::vector<wire::Event> events);
 
  private:

@@ -1,12 +1,12 @@
+#include <sqlite3.h>
+
 #include <filesystem>
 #include <system_error>
 
-#include <sqlite3.h>
-
 #include "head/journal/row_codec.h"
 #include "head/journal/snapshot_table.h"
-#include "head/journal/state_lock.h"
 #include "head/journal/sqlite_journal.h"
+#include "head/journal/state_lock.h"
 #include "head/journal/wal_scan.h"
 
 namespace troupe::head {
@@ -17,7 +17,8 @@ Status KeepCopy(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return absl::OkStatus();
   std::string copy = path + ".damaged";
-  for (int i = 2; std::filesystem::exists(copy, error); ++i) copy = path + ".damaged" + std::to_string(i);
+  for (int i = 2; std::filesystem::exists(copy, error); ++i)
+    copy = path + ".damaged" + std::to_string(i);
   std::filesystem::copy_file(path, copy, error);
   if (!error) return absl::OkStatus();
   return MakeError(ErrorCode::kInternal, "cannot copy " + path + ": " + error.message());
@@ -27,8 +28,8 @@ Status KeepCopy(const std::string& path) {
 std::uint64_t FirstBadRow(sqlite3* db, std::uint64_t expected) {
   sqlite3_stmt* rows = nullptr;
   std::uint64_t bad = 0;
-  sqlite3_prepare_v2(db, "SELECT sequence, crc, payload, attachment FROM events ORDER BY sequence", -1,
-                     &rows, nullptr);
+  sqlite3_prepare_v2(db, "SELECT sequence, crc, payload, attachment FROM events ORDER BY sequence",
+                     -1, &rows, nullptr);
   while (bad == 0 && rows != nullptr && sqlite3_step(rows) == SQLITE_ROW) {
     const auto view = [rows](int column) {
       return std::string(static_cast<const char*>(sqlite3_column_blob(rows, column)),
@@ -61,8 +62,9 @@ StatusOr<std::string> CheckJournal(const std::string& folder) {
     ++events;
     last = row.sequence;
   }));
-  return "the journal is sound: " + std::to_string(events) + " events up to number " + std::to_string(last) +
-         ", snapshot included; " + std::to_string(verdict.good_frames) + " frames in the log\n";
+  return "the journal is sound: " + std::to_string(events) + " events up to number " +
+         std::to_string(last) + ", snapshot included; " + std::to_string(verdict.good_frames) +
+         " frames in the log\n";
 }
 
 StatusOr<std::string> RepairJournal(const std::string& folder) {
@@ -94,7 +96,8 @@ StatusOr<std::string> RepairJournal(const std::string& folder) {
   if (!snapshot.ok()) {
     sqlite3_close(db);
     return MakeError(ErrorCode::kInvalid, path + ": " + MessageOf(snapshot.status()) +
-                                              "\n  what it stood for is nowhere else: restore " + folder + " from a copy");
+                                              "\n  what it stood for is nowhere else: restore " +
+                                              folder + " from a copy");
   }
   const std::uint64_t bad = FirstBadRow(db, *snapshot + 1);
   int code = SQLITE_OK;

@@ -14,7 +14,8 @@ void PutNumber(std::string& out, std::uint64_t value, int bytes) {
 
 }  // namespace
 
-std::uint32_t RowCrc(std::uint64_t sequence, std::string_view payload, std::string_view attachment) {
+std::uint32_t RowCrc(std::uint64_t sequence, std::string_view payload,
+                     std::string_view attachment) {
   std::string bytes;
   bytes.reserve(payload.size() + 12);
   PutNumber(bytes, sequence, 8);
@@ -38,7 +39,8 @@ StatusOr<RowBytes> EncodeRow(const Row& row, const EnvironmentSeal* seal) {
 }
 
 StatusOr<wire::Event> DecodeRow(std::uint64_t sequence, std::string_view payload,
-                                std::string_view attachment, std::uint32_t crc, const EnvironmentSeal* seal) {
+                                std::string_view attachment, std::uint32_t crc,
+                                const EnvironmentSeal* seal) {
   if (RowCrc(sequence, payload, attachment) != crc) {
     return MakeError(ErrorCode::kInvalid,
                      "event " + std::to_string(sequence) + " does not match its checksum");
@@ -46,7 +48,9 @@ StatusOr<wire::Event> DecodeRow(std::uint64_t sequence, std::string_view payload
   TROUPE_ASSIGN(wire::Event event, wire::DecodeEvent(payload));
   if (seal != nullptr) {
     const Status opened = seal->Unseal(event.body);
-    if (!opened.ok()) return MakeError(ErrorCode::kInvalid, "event " + std::to_string(sequence) + ": " + MessageOf(opened));
+    if (!opened.ok())
+      return MakeError(ErrorCode::kInvalid,
+                       "event " + std::to_string(sequence) + ": " + MessageOf(opened));
   }
   event.attachment = std::string(attachment);
   return event;

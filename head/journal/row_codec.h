@@ -19,12 +19,15 @@ struct RowBytes {
   std::uint32_t crc = 0;
 };
 
-/// kTooLarge for an event that no frame could have carried either. With `seal`, variables in it are encrypted.
+/// kTooLarge for an event that no frame could have carried either. With `seal`, variables in it are
+/// encrypted.
 StatusOr<RowBytes> EncodeRow(const Row& row, const EnvironmentSeal* seal = nullptr);
 /// CRC32C over (sequence, payload, checksum of the attachment).
 std::uint32_t RowCrc(std::uint64_t sequence, std::string_view payload, std::string_view attachment);
-/// kInvalid when the checksum or the event's bytes are wrong. Without `seal` variables stay as they are kept.
+/// kInvalid when the checksum or the event's bytes are wrong. Without `seal` variables stay as they
+/// are kept.
 StatusOr<wire::Event> DecodeRow(std::uint64_t sequence, std::string_view payload,
-                                std::string_view attachment, std::uint32_t crc, const EnvironmentSeal* seal = nullptr);
+                                std::string_view attachment, std::uint32_t crc,
+                                const EnvironmentSeal* seal = nullptr);
 
 }  // namespace troupe::head

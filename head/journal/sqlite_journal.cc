@@ -22,8 +22,8 @@ namespace {
 
 std::string RepairHint(const std::string& folder) {
   return "\n  events after that point would be lost without a word, so this head does not start"
-         "\n  restore " + folder + " from a copy, or give those events up: troupe journal repair " +
-         folder;
+         "\n  restore " +
+         folder + " from a copy, or give those events up: troupe journal repair " + folder;
 }
 
 }  // namespace
@@ -32,10 +32,10 @@ StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const SqliteOptions
   const std::string log = options.folder + "/journal.db-wal";
   TROUPE_ASSIGN(const WalVerdict verdict, ScanWalFile(log));
   if (!verdict.sound()) {
-    return MakeError(ErrorCode::kInvalid,
-                     log + " is damaged: frame " + std::to_string(verdict.good_frames + 1) +
-                         " is bad, " + std::to_string(verdict.stranded) + " good ones follow" +
-                         RepairHint(options.folder));
+    return MakeError(ErrorCode::kInvalid, log + " is damaged: frame " +
+                                              std::to_string(verdict.good_frames + 1) +
+                                              " is bad, " + std::to_string(verdict.stranded) +
+                                              " good ones follow" + RepairHint(options.folder));
   }
   std::unique_ptr<SqliteJournal> journal(new SqliteJournal(options));
   TROUPE_TRY(journal->OpenFile());
@@ -52,8 +52,9 @@ SqliteJournal::~SqliteJournal() {
 }
 
 Status SqliteJournal::Error(const std::string& doing) const {
-  return MakeError(ErrorCode::kInternal, options_.folder + "/journal.db: " + doing + ": " +
-                                             (db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_)));
+  return MakeError(ErrorCode::kInternal,
+                   options_.folder + "/journal.db: " + doing + ": " +
+                       (db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_)));
 }
 
 Status SqliteJournal::Execute(const char* sql) {
@@ -70,8 +71,9 @@ Status SqliteJournal::OpenFile() {
   TROUPE_TRY(Execute("PRAGMA journal_mode=WAL"));
   TROUPE_TRY(Execute(options_.disposable ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL"));
   TROUPE_TRY(Execute(kSnapshotTables));
-  TROUPE_TRY(Execute("CREATE TABLE IF NOT EXISTS events(sequence INTEGER PRIMARY KEY, kind TEXT "
-                     "NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL, attachment BLOB)"));
+  TROUPE_TRY(
+      Execute("CREATE TABLE IF NOT EXISTS events(sequence INTEGER PRIMARY KEY, kind TEXT "
+              "NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL, attachment BLOB)"));
   constexpr const char* kInsert =
       "INSERT INTO events(sequence, kind, crc, payload, attachment) VALUES(?, ?, ?, ?, ?)";
   if (sqlite3_prepare_v2(db_, kInsert, -1, &insert_, nullptr) != SQLITE_OK) return Error("prepare");
@@ -136,7 +138,7 @@ Status SqliteJournal::Append(const std::vector<Row>& rows) {
 }
 
 void SqliteJournal::Reclaim() {
-  struct statvfs room {};
+  struct statvfs room{};
   if (!low_space_ || statvfs(options_.folder.c_str(), &room) != 0) return;
   if (static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize < 2 * kBallastBytes) return;
   low_space_ = !MakeBallast().ok();
@@ -156,8 +158,9 @@ Status SqliteJournal::Snapshot(std::uint64_t sequence, const std::vector<wire::E
 Status SqliteJournal::Replay(const std::function<void(const Row&)>& visit) {
   const StatusOr<std::uint64_t> before = ReadSnapshot(db_, visit, options_.seal.get());
   if (!before.ok()) {
-    return MakeError(ErrorCodeOf(before.status()), options_.folder + "/journal.db: " +
-                                                       MessageOf(before.status()) + RepairHint(options_.folder));
+    return MakeError(ErrorCodeOf(before.status()),
+                     options_.folder + "/journal.db: " + MessageOf(before.status()) +
+                         RepairHint(options_.folder));
   }
   sqlite3_stmt* raw = nullptr;
   constexpr const char* kSelect =
@@ -169,15 +172,16 @@ Status SqliteJournal::Replay(const std::function<void(const Row&)>& visit) {
   while ((code = sqlite3_step(raw)) == SQLITE_ROW) {
     const auto sequence = static_cast<std::uint64_t>(sqlite3_column_int64(raw, 0));
     if (sequence != expected) {
-      return MakeError(ErrorCode::kInvalid,
-                       options_.folder + "/journal.db has a gap: event " +
-                           std::to_string(expected) + " is missing" + RepairHint(options_.folder));
+      return MakeError(ErrorCode::kInvalid, options_.folder + "/journal.db has a gap: event " +
+                                                std::to_string(expected) + " is missing" +
+                                                RepairHint(options_.folder));
     }
     const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(raw, 1));
-    StatusOr<wire::Event> event = DecodeRow(sequence, BlobColumn(raw, 2), BlobColumn(raw, 3), crc, options_.seal.get());
+    StatusOr<wire::Event> event =
+        DecodeRow(sequence, BlobColumn(raw, 2), BlobColumn(raw, 3), crc, options_.seal.get());
     if (!event.ok()) {
-      return MakeError(ErrorCode::kInvalid, options_.folder + "/journal.db: " +
-                                                MessageOf(event.status()) +
+      return MakeError(ErrorCode::kInvalid, options_.folder +
+                                                "/journal.db: " + MessageOf(event.status()) +
                                                 RepairHint(options_.folder));
     }
     visit({sequence, *std::move(event)});

@@ -1,10 +1,10 @@
 // The journal of production: SQLite, WAL, synchronous=FULL; one row per event (decision 27).
 //
-// Opening scans the write-ahead log first and refuses a damaged one, naming the repair command.
-// A ballast file is kept; when the disk is full it is given up, so that markers still commit, and
-// low_space() says so; with room for it again, Reclaim() makes it anew. Without any room Append says so
-// and changes nothing. Any other error of a commit is final. Table, for people with sqlite3 (and the
-// snapshot's, see snapshot_table.h):
+// Opening scans the write-ahead log first and refuses a damaged one, naming the repair command. A
+// ballast file is kept; when the disk is full it is given up, so that markers still commit, and
+// low_space() says so; with room for it again, Reclaim() makes it anew. Without any room Append
+// says so and changes nothing. Any other error of a commit is final. Table, for people with sqlite3
+// (and the snapshot's, see snapshot_table.h):
 //   events(sequence INTEGER PRIMARY KEY, kind TEXT, crc INTEGER, payload BLOB, attachment BLOB)
 #pragma once
 
@@ -22,7 +22,7 @@ namespace troupe::head {
 inline constexpr std::size_t kBallastBytes = 8u << 20;
 
 struct SqliteOptions {
-  std::string folder;     // journal.db, its log and the ballast lie here; exists
+  std::string folder;       // journal.db, its log and the ballast lie here; exists
   bool disposable = false;  // an embedded cluster's: its state is thrown away, nothing is synced
   std::shared_ptr<const EnvironmentSeal> seal;  // none: variables are kept as they are
 };
@@ -55,12 +55,13 @@ class SqliteJournal final : public Journal {
   bool broken_ = false;
 };
 
-/// What `troupe journal check` does: reads everything that a start would, and gives nothing up; the head
-/// must not run. What it found, for people; kInvalid with what is wrong and the repair command.
+/// What `troupe journal check` does: reads everything that a start would, and gives nothing up; the
+/// head must not run. What it found, for people; kInvalid with what is wrong and the repair
+/// command.
 StatusOr<std::string> CheckJournal(const std::string& folder);
 
-/// What `troupe journal repair` does: cuts the log at its first bad frame and the rows at the first gap
-/// or bad checksum, keeping copies of both files beside them. Returns what it did, for people.
+/// What `troupe journal repair` does: cuts the log at its first bad frame and the rows at the first
+/// gap or bad checksum, keeping copies of both files beside them. Returns what it did, for people.
 StatusOr<std::string> RepairJournal(const std::string& folder);
 
 }  // namespace troupe::head

@@ -13,7 +13,7 @@ namespace troupe::head {
 namespace {
 
 bool IsNetworkFileSystem(const std::string& folder) {
-  struct statfs info {};
+  struct statfs info{};
   if (statfs(folder.c_str(), &info) != 0) return false;
   switch (static_cast<unsigned long>(info.f_type)) {
     case 0x6969:      // NFS
@@ -33,8 +33,9 @@ bool IsNetworkFileSystem(const std::string& folder) {
 StatusOr<StateLock> StateLock::Take(const std::string& folder) {
   if (IsNetworkFileSystem(folder)) {
     return MakeError(ErrorCode::kInvalid,
-                     folder + " is on a network file system, whose locks cannot be trusted\n  set "
-                              "TROUPE_HOME to a folder on this machine");
+                     folder +
+                         " is on a network file system, whose locks cannot be trusted\n  set "
+                         "TROUPE_HOME to a folder on this machine");
   }
   const std::string path = folder + "/lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

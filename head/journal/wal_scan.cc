@@ -48,8 +48,8 @@ WalVerdict ScanWal(std::string_view bytes) {
   const std::uint32_t magic = Big32(p);
   const std::uint32_t page = Big32(p + 8);
   const bool big = magic == kMagicBig;
-  const bool usable = (magic == kMagicLittle || big) && page >= 512 && page <= 65536 &&
-                      (page & (page - 1)) == 0;
+  const bool usable =
+      (magic == kMagicLittle || big) && page >= 512 && page <= 65536 && (page & (page - 1)) == 0;
   // The bad frame's stored checksum may be what is damaged: then the one it should have goes on.
   Sums previous{Big32(p + 24), Big32(p + 28)};
   Sums should_be = previous;
@@ -69,7 +69,8 @@ WalVerdict ScanWal(std::string_view bytes) {
     const bool same_salts = std::memcmp(frame + 8, salts.data(), 8) == 0;
     const bool good = same_salts && (stored == should_be || (broken && stored == after(previous)));
     if (good && broken) ++behind;
-    // What was never committed may be stale: a transaction cut off by a crash, half overwritten since.
+    // What was never committed may be stale: a transaction cut off by a crash, half overwritten
+    // since.
     if (good && broken && Big32(frame + 4) != 0) verdict.stranded = behind;
     if (!good) broken = true;
     if (good && !broken) {

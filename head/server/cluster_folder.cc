@@ -30,7 +30,8 @@ StatusOr<ClusterFolder> MakeNew(const std::string& clusters, std::uint64_t now_u
   std::string passing = clusters + "/.new-XXXXXX";
   std::error_code error;
   if (mkdtemp(passing.data()) == nullptr || chmod(passing.c_str(), 0700) != 0) {
-    return MakeError(ErrorCode::kInvalid, "cannot make a folder in " + clusters + ": " + std::strerror(errno));
+    return MakeError(ErrorCode::kInvalid,
+                     "cannot make a folder in " + clusters + ": " + std::strerror(errno));
   }
   TROUPE_ASSIGN(ClusterFolder folder, OpenAt(passing, now_us));
   const std::string path = clusters + "/" + folder.authority.cluster_id().Hex();
@@ -48,18 +49,21 @@ StatusOr<ClusterFolder> OpenClusterFolder(const FolderOptions& options, std::uin
     return OpenAt(options.state_dir, now_us, options.authority_seed);
   }
   if (options.home.empty()) {
-    return MakeError(ErrorCode::kInvalid, "say where the state is kept: --state-dir DIR, or --home DIR");
+    return MakeError(ErrorCode::kInvalid,
+                     "say where the state is kept: --state-dir DIR, or --home DIR");
   }
   const std::string clusters = options.home + "/clusters";
   TROUPE_TRY(os::MakePrivateDirectory(options.home, os::IfOpen::kLeave));
   struct stat home{};
   const bool sealed = stat(options.home.c_str(), &home) == 0 && (home.st_mode & 077) == 0;
-  TROUPE_TRY(os::MakePrivateDirectory(clusters, sealed ? os::IfOpen::kCloseAny : os::IfOpen::kClose));
+  TROUPE_TRY(
+      os::MakePrivateDirectory(clusters, sealed ? os::IfOpen::kCloseAny : os::IfOpen::kClose));
   if (options.cluster.empty()) return MakeNew(clusters, now_us);
   const std::string path = clusters + "/" + options.cluster;
   std::error_code error;
   if (!std::filesystem::exists(path + "/head/ca.key", error)) {
-    return MakeError(ErrorCode::kNotFound, "there is no cluster " + options.cluster + " in " + clusters);
+    return MakeError(ErrorCode::kNotFound,
+                     "there is no cluster " + options.cluster + " in " + clusters);
   }
   return OpenAt(path, now_us);
 }
@@ -68,7 +72,8 @@ std::string ContactJson(const ClusterId& cluster, const std::string& address, in
                         const std::string& socket, const std::string& client_token) {
   return "{\"cluster_id\": \"" + cluster.Hex() + "\", \"address\": \"" + JsonEscape(address) +
          "\", \"pid\": " + std::to_string(pid) + ", \"socket\": \"" + JsonEscape(socket) + "\"" +
-         (client_token.empty() ? "" : ", \"client_token\": \"" + JsonEscape(client_token) + "\"") + "}\n";
+         (client_token.empty() ? "" : ", \"client_token\": \"" + JsonEscape(client_token) + "\"") +
+         "}\n";
 }
 
 }  // namespace troupe::head

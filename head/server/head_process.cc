@@ -1,12 +1,12 @@
 #include "head/server/head_process.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/buffer.hpp>
 #include <unistd.h>
 
 #include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -75,7 +75,9 @@ class HeadProcess {
     if (!options_.run_secret_file.empty()) {
       TROUPE_ASSIGN(const Secret secret, net::ReadSecretFile(options_.run_secret_file));
       StatusOr<net::RunSecret> run = net::DeriveRun(secret, options_.run);
-      if (!run.ok()) return MakeError(ErrorCode::kInvalid, options_.run_secret_file + ": " + MessageOf(run.status()));
+      if (!run.ok())
+        return MakeError(ErrorCode::kInvalid,
+                         options_.run_secret_file + ": " + MessageOf(run.status()));
       run_ = *std::move(run);
       folder.authority_seed = run_->authority_seed;
     }
@@ -102,14 +104,16 @@ class HeadProcess {
   StatusOr<std::uint64_t> CertificateLifeUs() const {
     constexpr double kDayUs = 24.0 * 3600 * 1e6;
     const double life_us = options_.certificate_days * kDayUs;
-    if (life_us >= 5e6 && options_.certificate_days <= 3650) return static_cast<std::uint64_t>(life_us);
+    if (life_us >= 5e6 && options_.certificate_days <= 3650)
+      return static_cast<std::uint64_t>(life_us);
     return MakeError(ErrorCode::kInvalid, "--certificate-days: from 5 seconds to 3650 days, not " +
                                               std::to_string(options_.certificate_days));
   }
 
   StatusOr<Duration> KeepAfter() const {
     if (options_.keep_hours >= 0 && options_.keep_hours <= 8760) {
-      return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::ratio<3600>>(options_.keep_hours));
+      return std::chrono::duration_cast<Duration>(
+          std::chrono::duration<double, std::ratio<3600>>(options_.keep_hours));
     }
     return MakeError(ErrorCode::kInvalid, "--keep-place-after: from 0 to 8760 hours, not " +
                                               std::to_string(options_.keep_hours));
@@ -119,18 +123,21 @@ class HeadProcess {
     SqliteOptions sqlite;
     sqlite.folder = folder_->head;
     sqlite.disposable = options_.embedded;
-    sqlite.seal = std::make_shared<EnvironmentSeal>(folder_->authority.Derived("variables in the journal"));
+    sqlite.seal =
+        std::make_shared<EnvironmentSeal>(folder_->authority.Derived("variables in the journal"));
     TROUPE_ASSIGN(journal_, SqliteJournal::Open(sqlite));
     CoreOptions core;
     core.cluster = folder_->authority.cluster_id();
     core.pid = getpid();
     core.boot_id = os::BootId();
     if (options_.preemption != "never" && options_.preemption != "restartable") {
-      return MakeError(ErrorCode::kInvalid, "--preemption: never or restartable, not " + options_.preemption);
+      return MakeError(ErrorCode::kInvalid,
+                       "--preemption: never or restartable, not " + options_.preemption);
     }
     if (options_.preemption == "restartable") core.preemption = Preemption::kRestartable;
     if (options_.infeasible != "refuse" && options_.infeasible != "wait") {
-      return MakeError(ErrorCode::kInvalid, "--infeasible: refuse or wait, not " + options_.infeasible);
+      return MakeError(ErrorCode::kInvalid,
+                       "--infeasible: refuse or wait, not " + options_.infeasible);
     }
     core.infeasible_waits = options_.infeasible == "wait";
     TROUPE_ASSIGN(core.keep_after, KeepAfter());
@@ -142,7 +149,8 @@ class HeadProcess {
     mint_.emplace(folder_->authority.key_hash(), random_);
     if (!options_.local_clients) {
       // Nobody could ask for the first one.
-      TokenMint::Minted minted = mint_->Mint(wire::Role::kClient, clock_.WallTimeUs(), net::kTokenLifetimeUs, false);
+      TokenMint::Minted minted =
+          mint_->Mint(wire::Role::kClient, clock_.WallTimeUs(), net::kTokenLifetimeUs, false);
       minted.record.note = "of this start of the head";
       client_token_ = std::move(minted.text);
       core.tokens.push_back(std::move(minted.record));
@@ -182,17 +190,21 @@ class HeadProcess {
     });
     if (options_.lifeline_fd >= 0) WatchLifeline();
     Log(LogLevel::kInfo, "head ready",
-        {{"address", server_->address()}, {"cluster", cluster.Hex()},
-         {"incarnation", core_->state().incarnation}, {"events", core_->last_sequence()}});
-    Tell(options_.ready_fd, ContactJson(cluster, server_->address(), getpid(), socket, std::exchange(client_token_, {})));
+        {{"address", server_->address()},
+         {"cluster", cluster.Hex()},
+         {"incarnation", core_->state().incarnation},
+         {"events", core_->last_sequence()}});
+    Tell(options_.ready_fd, ContactJson(cluster, server_->address(), getpid(), socket,
+                                        std::exchange(client_token_, {})));
     return absl::OkStatus();
   }
 
   void WatchLifeline() {
     lifeline_.emplace(loop_, options_.lifeline_fd);
-    lifeline_->async_read_some(asio::buffer(lifeline_byte_), [this](const auto& error, std::size_t) {
-      if (error != asio::error::operation_aborted) server_->Stop();
-    });
+    lifeline_->async_read_some(asio::buffer(lifeline_byte_),
+                               [this](const auto& error, std::size_t) {
+                                 if (error != asio::error::operation_aborted) server_->Stop();
+                               });
   }
 
   const HeadOptions options_;

@@ -15,21 +15,21 @@ struct HeadOptions {
   std::string listen = "127.0.0.1";
   int port = 0;
   std::string socket_dir;
-  int ready_fd = -1;     // gets one line of JSON: how to reach the head, or the error
-  int lifeline_fd = -1;  // the head ends when this pipe does
+  int ready_fd = -1;            // gets one line of JSON: how to reach the head, or the error
+  int lifeline_fd = -1;         // the head ends when this pipe does
   double certificate_days = 7;  // life of the certificates of nodes and of the head
   std::uint64_t snapshot_every = 20000;  // events
-  std::string run_secret_file;  // a `troupe run`'s: authority and tokens are derived from it
-  std::string run;              // its name
-  std::string preemption = "never";  // or "restartable": whom a higher priority may end
+  std::string run_secret_file;        // a `troupe run`'s: authority and tokens are derived from it
+  std::string run;                    // its name
+  std::string preemption = "never";   // or "restartable": whom a higher priority may end
   std::string infeasible = "refuse";  // or "wait": what no node can hold
-  double keep_hours = 8;  // who waits first keeps a place after so long
-  bool local_clients = true;  // false: who connects to the Unix socket is no client by that
-  bool embedded = false;  // state is thrown away: nothing is synced
+  double keep_hours = 8;              // who waits first keeps a place after so long
+  bool local_clients = true;          // false: who connects to the Unix socket is no client by that
+  bool embedded = false;              // state is thrown away: nothing is synced
 };
 
-/// Blocks until the head has ended; ok after SIGTERM, SIGINT, StopCluster or the lifeline's end. On an
-/// error before it is ready the ready descriptor is told.
+/// Blocks until the head has ended; ok after SIGTERM, SIGINT, StopCluster or the lifeline's end. On
+/// an error before it is ready the ready descriptor is told.
 Status RunHead(const HeadOptions& options);
 
 }  // namespace troupe::head

@@ -1,9 +1,9 @@
 #include "head/server/probe.h"
 
-#include <boost/asio/ip/tcp.hpp>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -43,12 +43,13 @@ Task<StatusOr<bool>> TcpRefuses(std::string host, std::uint16_t port) {
 }  // namespace
 
 Task<bool> NobodyListens(wire::RegisterNode node) {
-  if (!node.unix_path.empty() && node.boot_id == os::BootId()) co_return UnixRefuses(node.unix_path);
+  if (!node.unix_path.empty() && node.boot_id == os::BootId())
+    co_return UnixRefuses(node.unix_path);
   if (node.listen_host.empty() || node.listen_port == 0) co_return false;
   auto connecting = TcpRefuses(node.listen_host, node.listen_port);
   std::string what = "a probe of " + node.name;
-  const StatusOr<bool> refused =
-      co_await async::WithDeadline(std::move(connecting), Duration(std::chrono::seconds(1)), std::move(what));
+  const StatusOr<bool> refused = co_await async::WithDeadline(
+      std::move(connecting), Duration(std::chrono::seconds(1)), std::move(what));
   co_return refused.ok() && *refused;
 }
 

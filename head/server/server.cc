@@ -1,7 +1,6 @@
 #include "head/server/server.h"
 
 #include <boost/asio/post.hpp>
-
 #include <iterator>
 #include <utility>
 #include <variant>
@@ -58,7 +57,8 @@ void Server::OnDurable(std::uint64_t sequence, bool low_space) {
   if (low_space != low_space_) {
     low_space_ = low_space;
     Log(low_space ? LogLevel::kError : LogLevel::kInfo,
-        low_space ? "the disk is full: what is new is refused, what runs may end" : "the disk has room again");
+        low_space ? "the disk is full: what is new is refused, what runs may end"
+                  : "the disk has room again");
     Feed(DiskFull{low_space});
   }
   FaultAt("head.durable");
@@ -69,7 +69,8 @@ void Server::OnDurable(std::uint64_t sequence, bool low_space) {
 void Server::TakeSnapshot() {
   std::vector<wire::Event> events = SnapshotOf(core_.state());
   since_snapshot_ = 0;
-  Log(LogLevel::kInfo, "snapshot", {{"sequence", core_.last_sequence()}, {"events", events.size()}});
+  Log(LogLevel::kInfo, "snapshot",
+      {{"sequence", core_.last_sequence()}, {"events", events.size()}});
   if (!rows_.empty()) journal_.Submit(std::exchange(rows_, {}));  // it stands behind them
   journal_.SubmitSnapshot(core_.last_sequence(), std::move(events));
 }
@@ -97,12 +98,13 @@ Status Server::UseNewCertificate() {
   const std::uint64_t now_us = clock_.WallTimeUs();
   const std::uint64_t life_us = authority_.LifetimeOfUs(wire::Role::kHead);
   const net::PrivateKey key = net::PrivateKey::Generate();
-  TROUPE_ASSIGN(const std::string pem,
-                authority_.IssueFor(key, wire::Role::kHead, NodeId::Random(random_), now_us, life_us));
+  TROUPE_ASSIGN(
+      const std::string pem,
+      authority_.IssueFor(key, wire::Role::kHead, NodeId::Random(random_), now_us, life_us));
   TROUPE_ASSIGN(const net::Credentials credentials,
                 net::MakeCredentials(key, pem, authority_.certificate().Pem()));
-  TROUPE_ASSIGN(auto tls, net::TlsContext::ForServer(
-                              credentials, net::TlsContext::Clients::kOptional, clock_));
+  TROUPE_ASSIGN(auto tls, net::TlsContext::ForServer(credentials,
+                                                     net::TlsContext::Clients::kOptional, clock_));
   shown_ = credentials.certificate.validity();
   if (tcp_) {
     tcp_->SetTls(std::move(tls));
@@ -169,7 +171,9 @@ Task<void> Server::Serve(std::shared_ptr<net::Connection> connection) {
   if (!admitted.ok()) {
     if (const auto more = refused_.Due(clock_.Now())) {
       Log(LogLevel::kWarning, "a peer was not let in",
-          {{"peer", connection->peer().address}, {"why", MessageOf(admitted.status())}, {"not_said_before", *more}});
+          {{"peer", connection->peer().address},
+           {"why", MessageOf(admitted.status())},
+           {"not_said_before", *more}});
     }
     co_return;
   }
@@ -220,7 +224,8 @@ void Server::Feed(const Input& input) {
 
 void Server::Perform(Effects effects) {
   since_snapshot_ += effects.append.size();
-  rows_.insert(rows_.end(), std::make_move_iterator(effects.append.begin()), std::make_move_iterator(effects.append.end()));
+  rows_.insert(rows_.end(), std::make_move_iterator(effects.append.begin()),
+               std::make_move_iterator(effects.append.end()));
   plan_wanted_ = plan_wanted_ || effects.plan_soon;
   if ((plan_wanted_ || !rows_.empty()) && !std::exchange(end_posted_, true)) {
     asio::post(executor_, [this] { EndBatch(); });
@@ -233,7 +238,8 @@ void Server::Perform(Effects effects) {
   for (const Certify& certify : effects.certificates) Issue(certify);
   for (const Probe& probe : effects.probes) scope_.Spawn("probe", ProbeNode(probe));
   for (const Look& look : effects.looks) {
-    asio::post(executor_, [this, seen = WorkerSeen{look.node, look.question, os::StateOf(look.pid)}] { Feed(seen); });
+    asio::post(executor_, [this, seen = WorkerSeen{look.node, look.question,
+                                                   os::StateOf(look.pid)}] { Feed(seen); });
   }
   if (effects.wake_at) timer_.ArmAt(*effects.wake_at);
   if (effects.stop && !std::exchange(ended_, true)) scope_.Spawn("stop", EndAll());
@@ -278,8 +284,8 @@ void Server::Issue(const Certify& certify) {
   Send answer;
   answer.to = certify.to;
   answer.message.reply_to = certify.reply_to;
-  const StatusOr<std::string> pem =
-      authority_.Issue(certify.request, certify.role, certify.subject, clock_.WallTimeUs(), certify.token);
+  const StatusOr<std::string> pem = authority_.Issue(certify.request, certify.role, certify.subject,
+                                                     clock_.WallTimeUs(), certify.token);
   if (pem.ok()) {
     wire::ProcessCertificate certificate;
     certificate.certificate = *pem;

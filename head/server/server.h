@@ -1,8 +1,8 @@
 // The shell around HeadCore: sessions, journal and timer of production.
 //
 // View: one head process; everything on one loop, the journal on its thread, TLS handshakes on
-// theirs. It decides nothing: it turns bytes into inputs and effects into bytes. Lifetime: Start, run
-// the loop until on_end was called, destroy.
+// theirs. It decides nothing: it turns bytes into inputs and effects into bytes. Lifetime: Start,
+// run the loop until on_end was called, destroy.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@
 namespace troupe::head {
 
 struct ServerOptions {
-  net::Address tcp;          // port 0: any
-  std::string socket_path;   // for the same user on this host
+  net::Address tcp;         // port 0: any
+  std::string socket_path;  // for the same user on this host
   std::string host_name;
   bool local_clients = true;
   async::Executor handshakes;
@@ -34,8 +34,8 @@ struct ServerOptions {
 
 class Server {
  public:
-  /// All references must outlive the server. `on_end(status)` is called once, on the loop: ok after a
-  /// request to stop, else what broke.
+  /// All references must outlive the server. `on_end(status)` is called once, on the loop: ok after
+  /// a request to stop, else what broke.
   Server(const async::Executor& executor, const Clock& clock, Random& random,
          const net::Authority& authority, HeadCore& core, Journal& journal, ServerOptions options,
          std::function<void(Status)> on_end);
@@ -43,7 +43,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Listens, begins the new incarnation. Errors: the listener's (a port that is taken, and by whom).
+  /// Listens, begins the new incarnation. Errors: the listener's (a port that is taken, and by
+  /// whom).
   Status Start();
   /// Accepts nothing more, closes sessions without a word to workers (they survive a head).
   void Stop();
@@ -92,7 +93,7 @@ class Server {
   bool plan_wanted_ = false;  // at its end
   bool end_posted_ = false;
   std::uint64_t since_snapshot_ = 0;  // rows that a start would read besides one
-  JournalThread journal_;  // last: its callbacks post to the members above
+  JournalThread journal_;             // last: its callbacks post to the members above
 };
 
 }  // namespace troupe::head

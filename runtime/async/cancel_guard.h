@@ -1,8 +1,9 @@
 // CancelGuard: what every spawned coroutine is wrapped in.
 //
-// The problem: Asio 1.81 suspends once more after a spawned coroutine that never suspended itself, and
-// that suspension throws out of everything, ending the process, when the coroutine was cancelled
-// meanwhile (e.g. it cancelled its own Scope). The guard lets a finished coroutine finish.
+// The problem: Asio 1.81 suspends once more after a spawned coroutine that never suspended itself,
+// and that suspension throws out of everything, ending the process, when the coroutine was
+// cancelled meanwhile (e.g. it cancelled its own Scope). The guard lets a finished coroutine
+// finish.
 #pragma once
 
 #include <exception>

@@ -9,12 +9,11 @@
 //   auto hello = co_await WithDeadline(std::move(reading), 5s, "the first message of 10.0.0.7");
 #pragma once
 
+#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/steady_timer.hpp>
-
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -41,7 +40,8 @@ Task<T> WithDeadline(Task<T> task, Duration limit, std::string what) {
   asio::steady_timer timer(executor);
   timer.expires_after(limit);
   auto both = asio::experimental::make_parallel_group(
-      asio::co_spawn(executor, CancelGuard(std::move(task)), asio::deferred), timer.async_wait(asio::deferred));
+      asio::co_spawn(executor, CancelGuard(std::move(task)), asio::deferred),
+      timer.async_wait(asio::deferred));
   auto [order, error, result, timer_error] =
       co_await both.async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
   if (error && order[0] == 0) std::rethrow_exception(error);

@@ -2,7 +2,6 @@
 
 #include <boost/asio/posix/descriptor_base.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-
 #include <utility>
 
 namespace troupe::async {

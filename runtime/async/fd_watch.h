@@ -1,9 +1,10 @@
-// Calls back when a descriptor becomes readable, or once when it becomes writable: pidfds, signalfds,
-// datagram sockets, inotify, everything that is not a stream of frames.
+// Calls back when a descriptor becomes readable, or once when it becomes writable: pidfds,
+// signalfds, datagram sockets, inotify, everything that is not a stream of frames.
 //
 // View: one io_context thread. Returns at once; callbacks run on the executor, never inside a call,
-// and not after the destructor. on_readable is called again as long as the descriptor stays readable.
-// The descriptor is borrowed: it must be non-blocking and outlive the watch, one watch each.
+// and not after the destructor. on_readable is called again as long as the descriptor stays
+// readable. The descriptor is borrowed: it must be non-blocking and outlive the watch, one watch
+// each.
 #pragma once
 
 #include <functional>

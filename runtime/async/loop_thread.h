@@ -1,14 +1,13 @@
 // A thread that runs one io_context: TLS handshakes beside a reducer, the control client's I/O.
 //
-// View: one process. Signals are blocked in the thread, so that Ctrl-C reaches the main thread. Work
-// crosses over by `post` of a value. An exception that escapes a handler ends the process: it is a
-// broken invariant. Stop(), or the destructor, ends the loop and joins; not on the loop's thread.
-// After fork() the child has no such thread: it must leave the object alone (see client/).
+// View: one process. Signals are blocked in the thread, so that Ctrl-C reaches the main thread.
+// Work crosses over by `post` of a value. An exception that escapes a handler ends the process: it
+// is a broken invariant. Stop(), or the destructor, ends the loop and joins; not on the loop's
+// thread. After fork() the child has no such thread: it must leave the object alone (see client/).
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-
 #include <string>
 #include <thread>
 
@@ -25,7 +24,8 @@ class LoopThread {
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
-  /// Ends the thread; what was posted and has not run never will. Idempotent, any thread but its own.
+  /// Ends the thread; what was posted and has not run never will. Idempotent, any thread but its
+  /// own.
   void Stop();
 
   asio::io_context& context() { return context_; }

@@ -1,4 +1,5 @@
-// The Clock of production: CLOCK_BOOTTIME, which also counts suspend, and CLOCK_REALTIME for records.
+// The Clock of production: CLOCK_BOOTTIME, which also counts suspend, and CLOCK_REALTIME for
+// records.
 //
 // View: one process. Thread-safe; never blocks. The simulator has its own Clock.
 #pragma once

@@ -7,7 +7,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/system/system_error.hpp>
-
 #include <exception>
 #include <list>
 #include <utility>
@@ -39,8 +38,8 @@ std::string TextOf(const std::exception_ptr& error) {
   }
 }
 
-/// Begins in a later turn of the loop: co_spawn alone would run the task inside Spawn() when called on
-/// the loop's thread, and its caller in the middle of a change would meet what the task does.
+/// Begins in a later turn of the loop: co_spawn alone would run the task inside Spawn() when called
+/// on the loop's thread, and its caller in the middle of a change would meet what the task does.
 Task<void> Begin(Task<void> task) {
   co_await asio::post(asio::use_awaitable);
   co_await std::move(task);

@@ -1,7 +1,7 @@
 // The names of Asio's coroutine type that the rest of the tree uses, and the one completion token.
 //
-// Rule (g++ 12 destroys some temporaries twice): inside `co_await` write only names, moves, literals
-// and calls; build lambdas and option structs on the line above. A lint test holds it.
+// Rule (g++ 12 destroys some temporaries twice): inside `co_await` write only names, moves,
+// literals and calls; build lambdas and option structs on the line above. A lint test holds it.
 // Exceptions: an operation reports by error code (`kTuple`), never by throw.
 #pragma once
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
-
 #include <functional>
 #include <memory>
 

@@ -26,7 +26,8 @@ struct Rule {
 };
 
 [[noreturn]] void Unreadable(const std::string& text) {
-  std::fprintf(stderr, "TROUPE_FAULTS: '%s' is not of the form name=action@first-last\n", text.c_str());
+  std::fprintf(stderr, "TROUPE_FAULTS: '%s' is not of the form name=action@first-last\n",
+               text.c_str());
   std::_Exit(2);
 }
 
@@ -35,7 +36,8 @@ Rule ParseRule(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) Unreadable(text);
   const std::size_t at = text.find('@', equals);
-  const std::string action = text.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
+  const std::string action =
+      text.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
   Rule rule;
   rule.name = text.substr(0, equals);
   int known = 0;
@@ -46,7 +48,8 @@ Rule ParseRule(const std::string& text) {
   char* end = nullptr;
   rule.first = rule.last = std::strtoull(text.c_str() + at + 1, &end, 10);
   if (*end == '-') {
-    rule.last = end[1] == '\0' ? std::numeric_limits<std::uint64_t>::max() : std::strtoull(end + 1, &end, 10);
+    rule.last = end[1] == '\0' ? std::numeric_limits<std::uint64_t>::max()
+                               : std::strtoull(end + 1, &end, 10);
     if (rule.last == std::numeric_limits<std::uint64_t>::max()) return rule;
   }
   if (rule.first == 0 || *end != '\0') Unreadable(text);
@@ -72,21 +75,29 @@ class Rules {
     for (Rule& rule : rules_) {
       if (rule.name != "*" && rule.name != name) continue;
       ++rule.passed;
-      if (rule.passed >= rule.first && rule.passed <= rule.last && due == Fault::kNone) due = Do(rule, name);
+      if (rule.passed >= rule.first && rule.passed <= rule.last && due == Fault::kNone)
+        due = Do(rule, name);
     }
     return due;
   }
 
  private:
   static Fault Do(const Rule& rule, std::string_view name) {
-    std::fprintf(stderr, "fault at %.*s, passage %llu\n", static_cast<int>(name.size()), name.data(),
-                 static_cast<unsigned long long>(rule.passed));
+    std::fprintf(stderr, "fault at %.*s, passage %llu\n", static_cast<int>(name.size()),
+                 name.data(), static_cast<unsigned long long>(rule.passed));
     switch (rule.action) {
-      case Action::kKill: std::raise(SIGKILL); break;
-      case Action::kStop: std::raise(SIGSTOP); break;
-      case Action::kDrop: return Fault::kDrop;
-      case Action::kFull: return Fault::kFull;
-      case Action::kFail: return Fault::kFail;
+      case Action::kKill:
+        std::raise(SIGKILL);
+        break;
+      case Action::kStop:
+        std::raise(SIGSTOP);
+        break;
+      case Action::kDrop:
+        return Fault::kDrop;
+      case Action::kFull:
+        return Fault::kFull;
+      case Action::kFail:
+        return Fault::kFail;
     }
     return Fault::kNone;
   }

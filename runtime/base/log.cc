@@ -28,10 +28,14 @@ LogState& State() {
 
 const char* LevelName(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return "debug";
-    case LogLevel::kInfo: return "info";
-    case LogLevel::kWarning: return "warning";
-    case LogLevel::kError: return "error";
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
   }
   return "?";
 }
@@ -120,8 +124,8 @@ void Log(LogLevel level, std::string_view event, std::initializer_list<LogField>
   if (state.bytes_max == 0 || (fcntl(2, F_GETFL) & O_APPEND) == 0) return;
   const std::uint64_t dropped = HalveLogFile(2, state.bytes_max);
   if (dropped == 0) return;
-  WriteLine(LineOf(state.source, LogLevel::kWarning, "this log was over its size and lost its older half",
-                   {{"bytes", dropped}}));
+  WriteLine(LineOf(state.source, LogLevel::kWarning,
+                   "this log was over its size and lost its older half", {{"bytes", dropped}}));
 }
 
 }  // namespace troupe

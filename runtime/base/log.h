@@ -1,8 +1,9 @@
 // The log of a daemon or of an actor process: one JSON object a line (or a human form on a
 // terminal), written with one write(2) a line so that lines of several threads never mix.
 //
-// Own code on purpose: virtual time, node name and capture in the simulator are needed, and abseil's
-// logger is not in Debian's package. No secret is ever given to it: Secret (secret.h) has no text form.
+// Own code on purpose: virtual time, node name and capture in the simulator are needed, and
+// abseil's logger is not in Debian's package. No secret is ever given to it: Secret (secret.h) has
+// no text form.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,9 @@ struct LogField {
 /// Where lines go; the default writes to descriptor 2. Call before other threads log.
 void SetLogSink(std::function<void(LogLevel, const std::string& line)> sink);
 void SetLogLevel(LogLevel least);
-/// Holds descriptor 2 to this size where it is a file open for appending: after a line that takes it
-/// over, it loses its older half, and another line says so. 0 (the default): no limit. Not with a sink.
+/// Holds descriptor 2 to this size where it is a file open for appending: after a line that takes
+/// it over, it loses its older half, and another line says so. 0 (the default): no limit. Not with
+/// a sink.
 void SetLogBytesMax(std::uint64_t bytes_max);
 /// Who speaks, e.g. "head" or "worker node-a"; part of every line.
 void SetLogSource(std::string source);

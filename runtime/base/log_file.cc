@@ -33,7 +33,8 @@ void HalveLogFile(const std::string& path, std::uint64_t bytes_max) {
   if (!file.valid()) return;  // not made yet
   const std::uint64_t dropped = HalveLogFile(file.get(), bytes_max);
   if (dropped > 0) {
-    Log(LogLevel::kWarning, "a log over its size lost its older half", {{"file", path}, {"bytes", dropped}});
+    Log(LogLevel::kWarning, "a log over its size lost its older half",
+        {{"file", path}, {"bytes", dropped}});
   }
 }
 

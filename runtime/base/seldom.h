@@ -1,6 +1,7 @@
 // A line of the log that others can cause as often as they like, said at a bounded rate.
 //
-//   SE-1  Due answers once in kEvery at the most; the number it answers with is how many were left out since the one before.
+//   SE-1  Due answers once in kEvery at the most; the number it answers with is how many were left
+//         out since the one before.
 //
 // View: one place that logs. Thread-safe.
 #pragma once

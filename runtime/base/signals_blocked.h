@@ -1,4 +1,5 @@
-// Signals are for the program's own threads: a thread that is started while one of these lives gets none.
+// Signals are for the program's own threads: a thread that is started while one of these lives gets
+// none.
 //
 // View of the calling thread, whose mask is as before afterwards.
 //

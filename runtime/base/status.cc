@@ -12,43 +12,66 @@ constexpr char kPayloadUrl[] = "troupe/error-code";
 
 StatusCode CanonicalCode(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kNone: return StatusCode::kOk;
-    case ErrorCode::kInternal: return StatusCode::kInternal;
+    case ErrorCode::kNone:
+      return StatusCode::kOk;
+    case ErrorCode::kInternal:
+      return StatusCode::kInternal;
     case ErrorCode::kConnection:
     case ErrorCode::kActorUnavailable:
-    case ErrorCode::kNotSent: return StatusCode::kUnavailable;
-    case ErrorCode::kJoinRefused: return StatusCode::kUnauthenticated;
-    case ErrorCode::kNotFound: return StatusCode::kNotFound;
-    case ErrorCode::kInvalid: return StatusCode::kInvalidArgument;
+    case ErrorCode::kNotSent:
+      return StatusCode::kUnavailable;
+    case ErrorCode::kJoinRefused:
+      return StatusCode::kUnauthenticated;
+    case ErrorCode::kNotFound:
+      return StatusCode::kNotFound;
+    case ErrorCode::kInvalid:
+      return StatusCode::kInvalidArgument;
     case ErrorCode::kInfeasible:
-    case ErrorCode::kTooLarge: return StatusCode::kResourceExhausted;
-    case ErrorCode::kTimeout: return StatusCode::kDeadlineExceeded;
-    case ErrorCode::kCancelled: return StatusCode::kCancelled;
+    case ErrorCode::kTooLarge:
+      return StatusCode::kResourceExhausted;
+    case ErrorCode::kTimeout:
+      return StatusCode::kDeadlineExceeded;
+    case ErrorCode::kCancelled:
+      return StatusCode::kCancelled;
     case ErrorCode::kFenced:
     case ErrorCode::kWrongCluster:
-    case ErrorCode::kVersionMismatch: return StatusCode::kFailedPrecondition;
+    case ErrorCode::kVersionMismatch:
+      return StatusCode::kFailedPrecondition;
     case ErrorCode::kActorDied:
-    case ErrorCode::kLaunchFailed: return StatusCode::kAborted;
+    case ErrorCode::kLaunchFailed:
+      return StatusCode::kAborted;
     case ErrorCode::kMaybeExecuted:
-    case ErrorCode::kUnknownOutcome: return StatusCode::kUnknown;
-    case ErrorCode::kAlreadyExists: return StatusCode::kAlreadyExists;
+    case ErrorCode::kUnknownOutcome:
+      return StatusCode::kUnknown;
+    case ErrorCode::kAlreadyExists:
+      return StatusCode::kAlreadyExists;
   }
   return StatusCode::kInternal;
 }
 
 ErrorCode NearestCode(StatusCode code) {
   switch (code) {
-    case StatusCode::kOk: return ErrorCode::kNone;
-    case StatusCode::kUnavailable: return ErrorCode::kConnection;
+    case StatusCode::kOk:
+      return ErrorCode::kNone;
+    case StatusCode::kUnavailable:
+      return ErrorCode::kConnection;
     case StatusCode::kUnauthenticated:
-    case StatusCode::kPermissionDenied: return ErrorCode::kJoinRefused;
-    case StatusCode::kNotFound: return ErrorCode::kNotFound;
-    case StatusCode::kInvalidArgument: return ErrorCode::kInvalid;
-    case StatusCode::kResourceExhausted: return ErrorCode::kTooLarge;
-    case StatusCode::kDeadlineExceeded: return ErrorCode::kTimeout;
-    case StatusCode::kCancelled: return ErrorCode::kCancelled;
-    case StatusCode::kAlreadyExists: return ErrorCode::kAlreadyExists;
-    default: return ErrorCode::kInternal;
+    case StatusCode::kPermissionDenied:
+      return ErrorCode::kJoinRefused;
+    case StatusCode::kNotFound:
+      return ErrorCode::kNotFound;
+    case StatusCode::kInvalidArgument:
+      return ErrorCode::kInvalid;
+    case StatusCode::kResourceExhausted:
+      return ErrorCode::kTooLarge;
+    case StatusCode::kDeadlineExceeded:
+      return ErrorCode::kTimeout;
+    case StatusCode::kCancelled:
+      return ErrorCode::kCancelled;
+    case StatusCode::kAlreadyExists:
+      return ErrorCode::kAlreadyExists;
+    default:
+      return ErrorCode::kInternal;
   }
 }
 

@@ -18,9 +18,11 @@ Duration TestLimit(std::string_view name, Duration usual) {
     const std::string each = text.substr(begin, end - begin);
     const std::size_t equals = each.find('=');
     char* rest = nullptr;
-    const double seconds = equals == std::string::npos ? 0 : std::strtod(each.c_str() + equals + 1, &rest);
+    const double seconds =
+        equals == std::string::npos ? 0 : std::strtod(each.c_str() + equals + 1, &rest);
     if (seconds <= 0 || *rest != '\0') {
-      std::fprintf(stderr, "TROUPE_TEST_LIMITS: '%s' is not of the form name=seconds\n", each.c_str());
+      std::fprintf(stderr, "TROUPE_TEST_LIMITS: '%s' is not of the form name=seconds\n",
+                   each.c_str());
       std::_Exit(2);
     }
     if (each.compare(0, equals, name) == 0) {

@@ -1,7 +1,8 @@
 // Limits of time that a test may shorten, where waiting them out would take minutes.
 //
-// In builds for tests (TROUPE_WITH_FAULTS) the variable TROUPE_TEST_LIMITS="fence_after=3,recreate_after=6"
-// has some of them, in seconds; in others this is the usual value, and the variable is nothing.
+// In builds for tests (TROUPE_WITH_FAULTS) the variable
+// TROUPE_TEST_LIMITS="fence_after=3,recreate_after=6" has some of them, in seconds; in others this
+// is the usual value, and the variable is nothing.
 #pragma once
 
 #include <string_view>

@@ -24,7 +24,7 @@ wire::Body ErrorOf(const Status& status) {
 
 }  // namespace
 
-// ---- any thread ---------------------------------------------------------------------------------
+// ---- any thread -------------------------------------------------------------------------------
 
 StatusOr<wire::Message> ClientInbox::Request(wire::Message message, std::optional<Duration> limit,
                                              const PollHook& poll, const std::string& peer) {
@@ -84,7 +84,7 @@ Status ClientInbox::status() const {
   return requests_.ended();
 }
 
-// ---- the client's loop --------------------------------------------------------------------------
+// ---- the client's loop ------------------------------------------------------------------------
 
 std::vector<RequestTable::Outgoing> ClientInbox::TakeUnsent() {
   const MutexLock lock(mutex_);

@@ -1,8 +1,7 @@
 #include "runtime/client/control_client.h"
 
-#include <boost/asio/post.hpp>
-
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <map>
 #include <utility>
@@ -70,9 +69,11 @@ std::optional<std::size_t> KindNamed(std::string_view name) {
 /// all else is the loop's.
 class ControlClient::Impl {
  public:
-  Impl() : generation_(ForkRegistry::Generation()), loop_(std::make_unique<async::LoopThread>("troupe-control")),
-           scope_(std::make_unique<async::Scope>(loop_->executor(), "control client")),
-           inbox_([this] { asio::post(loop_->executor(), [this] { SendUnsent(); }); }) {}
+  Impl()
+      : generation_(ForkRegistry::Generation()),
+        loop_(std::make_unique<async::LoopThread>("troupe-control")),
+        scope_(std::make_unique<async::Scope>(loop_->executor(), "control client")),
+        inbox_([this] { asio::post(loop_->executor(), [this] { SendUnsent(); }); }) {}
 
   ~Impl() { Close(); }
 
@@ -88,15 +89,17 @@ class ControlClient::Impl {
   /// Runs `step` on the loop and waits for its status.
   Status OnLoopDo(Task<Status> step, const PollHook& poll) {
     auto outcome = std::make_shared<Outcome>();
-    asio::post(loop_->executor(), [this, outcome, task = std::make_shared<Task<Status>>(std::move(step))] {
-      scope_->Spawn("connect", Store(std::move(*task), outcome));
-    });
+    asio::post(loop_->executor(),
+               [this, outcome, task = std::make_shared<Task<Status>>(std::move(step))] {
+                 scope_->Spawn("connect", Store(std::move(*task), outcome));
+               });
     return outcome->Await(std::nullopt, poll);
   }
 
   Task<Status> Open(net::OpenOptions options, Duration return_limit) {
     net::OpenOptions first = options;
-    TROUPE_CO_ASSIGN(net::OpenedSession opened, co_await net::OpenSession(std::move(first), async::RealClock::Shared()));
+    TROUPE_CO_ASSIGN(net::OpenedSession opened,
+                     co_await net::OpenSession(std::move(first), async::RealClock::Shared()));
     joined_ = std::move(opened.joined);
     peer_ = opened.connection->peer().address;
     return_limit_ = return_limit;
@@ -109,7 +112,8 @@ class ControlClient::Impl {
 
   Task<Status> Take(UniqueFd fd, std::string peer) {
     const async::Executor executor = loop_->executor();
-    TROUPE_CO_ASSIGN(auto connection, net::AdoptUnixSocket(executor, std::move(fd), std::move(peer)));
+    TROUPE_CO_ASSIGN(auto connection,
+                     net::AdoptUnixSocket(executor, std::move(fd), std::move(peer)));
     peer_ = connection->peer().address;
     Use(std::move(connection));
     inbox_.Connected();
@@ -119,7 +123,8 @@ class ControlClient::Impl {
 
   StatusOr<Message> Request(Message message, std::optional<Duration> limit, const PollHook& poll) {
     if (Forked()) return ForkedError();
-    if (loop_->OnLoop()) return MakeError(ErrorCode::kInternal, "a push callback must not wait for an answer");
+    if (loop_->OnLoop())
+      return MakeError(ErrorCode::kInternal, "a push callback must not wait for an answer");
     return inbox_.Request(std::move(message), limit, poll, peer_);
   }
 
@@ -148,7 +153,8 @@ class ControlClient::Impl {
     if (closed_) return;
     closed_ = true;
     auto outcome = std::make_shared<Outcome>();
-    asio::post(loop_->executor(), [this, outcome] { scope_->Spawn("close", CloseOnLoop(this, outcome)); });
+    asio::post(loop_->executor(),
+               [this, outcome] { scope_->Spawn("close", CloseOnLoop(this, outcome)); });
     static_cast<void>(outcome->Await(WaitClock::now() + kCloseLimit * 3, {}));
     loop_->Stop();
   }
@@ -162,7 +168,8 @@ class ControlClient::Impl {
   static Task<void> CloseOnLoop(Impl* self, std::shared_ptr<Outcome> outcome) {
     self->ended_ = true;
     if (self->connection_) co_await self->connection_->Finish(kCloseLimit);
-    self->Lose(MakeError(ErrorCode::kConnection, "the connection to " + self->peer_ + " was closed here"));
+    self->Lose(
+        MakeError(ErrorCode::kConnection, "the connection to " + self->peer_ + " was closed here"));
     self->scope_->Cancel();
     outcome->Finish({});
   }
@@ -202,7 +209,8 @@ class ControlClient::Impl {
       if (!self->return_options_ || self->ended_) co_return self->Lose(why);
       self->GoAway(why);
       net::OpenOptions options = *self->return_options_;
-      auto opened = co_await Redial(std::move(options), why, self->return_limit_, async::RealClock::Shared());
+      auto opened =
+          co_await Redial(std::move(options), why, self->return_limit_, async::RealClock::Shared());
       if (!opened.ok()) co_return self->Lose(opened.status());
       self->ComeBack(*std::move(opened));
     }
@@ -217,7 +225,8 @@ class ControlClient::Impl {
   }
 
   void ComeBack(net::OpenedSession opened) {
-    if (opened.joined.credentials) return_options_->credentials = std::move(opened.joined.credentials);
+    if (opened.joined.credentials)
+      return_options_->credentials = std::move(opened.joined.credentials);
     Use(std::move(opened.connection));
     inbox_.Back(std::move(opened.joined.welcome));
     SendUnsent();
@@ -232,7 +241,8 @@ class ControlClient::Impl {
     if (message.reply_to != 0) {
       const std::uint64_t id = message.reply_to;
       if (const auto* error = wire::GetIf<wire::ErrorReply>(&message.body)) {
-        const ErrorCode code = error->code == 0 ? ErrorCode::kInternal : static_cast<ErrorCode>(error->code);
+        const ErrorCode code =
+            error->code == 0 ? ErrorCode::kInternal : static_cast<ErrorCode>(error->code);
         return inbox_.Answer(id, MakeError(code, error->text));
       }
       return inbox_.Answer(id, std::move(message));
@@ -240,8 +250,10 @@ class ControlClient::Impl {
     const auto callback = callbacks_.find(message.body.index());
     if (callback != callbacks_.end()) return callback->second(message);
     if (inbox_.AddPush(std::move(message))) return;
-    Status slow = MakeError(ErrorCode::kConnection, "the connection to " + peer_ +
-                                                        " was closed: 64 MiB of its messages were not read by this program");
+    Status slow =
+        MakeError(ErrorCode::kConnection,
+                  "the connection to " + peer_ +
+                      " was closed: 64 MiB of its messages were not read by this program");
     asio::post(loop_->executor(), [this, slow] {
       ended_ = true;
       if (connection_) connection_->Close(slow);
@@ -278,15 +290,16 @@ ControlClient::~ControlClient() {
   if (impl_->Forked()) (void)impl_.release();
 }
 
-StatusOr<std::shared_ptr<ControlClient>> ControlClient::Connect(net::OpenOptions options, const PollHook& poll,
-                                                                 Duration return_limit) {
+StatusOr<std::shared_ptr<ControlClient>> ControlClient::Connect(net::OpenOptions options,
+                                                                const PollHook& poll,
+                                                                Duration return_limit) {
   auto impl = std::make_unique<Impl>();
   TROUPE_TRY(impl->OnLoopDo(impl->Open(std::move(options), return_limit), poll));
   return std::shared_ptr<ControlClient>(new ControlClient(std::move(impl)));
 }
 
 StatusOr<std::shared_ptr<ControlClient>> ControlClient::Adopt(UniqueFd fd, std::string peer,
-                                                               PushCallbacks callbacks) {
+                                                              PushCallbacks callbacks) {
   auto impl = std::make_unique<Impl>();
   for (auto& [kind, callback] : callbacks) {
     const std::optional<std::size_t> index = KindNamed(kind);
@@ -297,12 +310,14 @@ StatusOr<std::shared_ptr<ControlClient>> ControlClient::Adopt(UniqueFd fd, std::
   return std::shared_ptr<ControlClient>(new ControlClient(std::move(impl)));
 }
 
-StatusOr<Message> ControlClient::Request(Message message, std::optional<Duration> limit, const PollHook& poll) {
+StatusOr<Message> ControlClient::Request(Message message, std::optional<Duration> limit,
+                                         const PollHook& poll) {
   return impl_->Request(std::move(message), limit, poll);
 }
 StatusOr<bool> ControlClient::Ask(Message message) { return impl_->Ask(std::move(message)); }
 Status ControlClient::Send(Message message) { return impl_->Send(std::move(message)); }
-StatusOr<std::optional<Push>> ControlClient::NextPush(std::optional<Duration> limit, const PollHook& poll) {
+StatusOr<std::optional<Push>> ControlClient::NextPush(std::optional<Duration> limit,
+                                                      const PollHook& poll) {
   return impl_->NextPush(limit, poll);
 }
 const net::Joined& ControlClient::joined() const { return impl_->joined(); }

@@ -9,8 +9,9 @@ namespace troupe::client {
 namespace {
 
 StatusOr<std::shared_ptr<const IdentityShown>> Show(net::Credentials credentials) {
-  TROUPE_ASSIGN(auto server, net::TlsContext::ForServer(
-                                 credentials, net::TlsContext::Clients::kRequired, async::RealClock::Shared()));
+  TROUPE_ASSIGN(auto server,
+                net::TlsContext::ForServer(credentials, net::TlsContext::Clients::kRequired,
+                                           async::RealClock::Shared()));
   TROUPE_ASSIGN(auto client, net::TlsContext::ForClient(credentials, async::RealClock::Shared()));
   return std::make_shared<const IdentityShown>(
       IdentityShown{std::move(credentials), std::move(server), std::move(client)});
@@ -30,7 +31,8 @@ StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Get() {
   if (shown_) {
     const net::Validity life = shown_->credentials.certificate.validity();
     const std::uint64_t now_us = async::RealClock::Shared().WallTimeUs();
-    if (!net::RenewalDue(life, now_us) || async::RealClock::Shared().Now() < renew_after_) return shown_;
+    if (!net::RenewalDue(life, now_us) || async::RealClock::Shared().Now() < renew_after_)
+      return shown_;
     auto renewed = Ask();
     if (renewed.ok()) shown_ = *renewed;
     // One that is due again already was issued by a clock that is far from this one.
@@ -39,7 +41,8 @@ StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Get() {
     }
     if (renewed.ok()) return shown_;
     if (net::ValidityProblem(life, now_us)) return renewed.status();
-    Log(LogLevel::kWarning, "this process's certificate was not renewed", {{"why", MessageOf(renewed.status())}});
+    Log(LogLevel::kWarning, "this process's certificate was not renewed",
+        {{"why", MessageOf(renewed.status())}});
     return shown_;
   }
   TROUPE_ASSIGN(shown_, Ask());
@@ -62,8 +65,9 @@ StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Ask() {
     return MakeError(ErrorCode::kInvalid, control_->peer() + " answered CertifyProcess with " +
                                               std::string(wire::NameOf(answer->body)));
   }
-  TROUPE_ASSIGN(net::Credentials credentials,
-                net::MakeCredentials(std::move(key), certificate->certificate, certificate->ca_certificate));
+  TROUPE_ASSIGN(
+      net::Credentials credentials,
+      net::MakeCredentials(std::move(key), certificate->certificate, certificate->ca_certificate));
   return Show(std::move(credentials));
 }
 

@@ -1,10 +1,11 @@
-// What this process shows of itself to other hosts: a key made here, and the head's certificate for it.
+// What this process shows of itself to other hosts: a key made here, and the head's certificate for
+// it.
 //
 // View: one process. Thread-safe. Nothing is made until the first Get, which asks the head over the
-// process's control channel (kCertifyLimit at most) while other threads wait for the same answer; the
-// key never leaves this object's memory. At two thirds of its life the next Get renews it; as long as
-// that fails the old one serves until it ends, and kRenewPause passes before the next attempt. After a fork
-// the child has no use of it: its control channel is inert.
+// process's control channel (kCertifyLimit at most) while other threads wait for the same answer;
+// the key never leaves this object's memory. At two thirds of its life the next Get renews it; as
+// long as that fails the old one serves until it ends, and kRenewPause passes before the next
+// attempt. After a fork the child has no use of it: its control channel is inert.
 #pragma once
 
 #include <memory>
@@ -25,7 +26,8 @@ inline constexpr std::chrono::seconds kRenewPause{60};
 /// One generation; what is established under it outlives it.
 struct IdentityShown {
   net::Credentials credentials;
-  std::shared_ptr<const net::TlsContext> server;  // admits only peers with a certificate of the cluster
+  // admits only peers with a certificate of the cluster
+  std::shared_ptr<const net::TlsContext> server;
   std::shared_ptr<const net::TlsContext> client;
 };
 

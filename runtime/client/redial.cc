@@ -30,12 +30,14 @@ bool Final(const Status& status) {
   }
 }
 
-Status GivenUp(const net::Address& address, const Status& lost, Duration limit, const Status& last) {
+Status GivenUp(const net::Address& address, const Status& lost, Duration limit,
+               const Status& last) {
   char within[64];
   std::snprintf(within, sizeof within, "within %.1f s, counted from its loss", Seconds(limit));
-  return MakeError(ErrorCode::kConnection,
-                   "the connection to the head at " + address.Text() + " was lost (" + MessageOf(lost) +
-                       ") and could not be had again " + within + ": " + MessageOf(last));
+  return MakeError(ErrorCode::kConnection, "the connection to the head at " + address.Text() +
+                                               " was lost (" + MessageOf(lost) +
+                                               ") and could not be had again " + within + ": " +
+                                               MessageOf(last));
 }
 
 }  // namespace
@@ -69,7 +71,8 @@ Task<StatusOr<net::OpenedSession>> Redial(net::OpenOptions options, Status lost,
     if (Final(opened.status()) || clock.Now() + pause >= end) {
       co_return GivenUp(options.address, lost, limit, opened.status());
     }
-    const Duration jitter(static_cast<std::int64_t>(random.Next() % static_cast<std::uint64_t>(pause.count())));
+    const Duration jitter(
+        static_cast<std::int64_t>(random.Next() % static_cast<std::uint64_t>(pause.count())));
     co_await async::SleepFor(pause / 2 + jitter);
     pause = std::min(pause * 2, kPauseMax);
   }

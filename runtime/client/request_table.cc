@@ -6,7 +6,7 @@
 
 namespace troupe::client {
 
-// ---- who asks -----------------------------------------------------------------------------------
+// ---- who asks ---------------------------------------------------------------------------------
 
 RequestTable::Id RequestTable::AddEntry(wire::Message message, Entry entry) {
   const Id id = next_id_++;
@@ -48,7 +48,7 @@ std::optional<StatusOr<wire::Message>> RequestTable::Forget(Id id) {
   return answer;
 }
 
-// ---- the connection -----------------------------------------------------------------------------
+// ---- the connection ---------------------------------------------------------------------------
 
 RequestTable::Time::duration RequestTable::Away(Time now) const {
   return away_ + (away_since_ ? now - *away_since_ : Time::duration());

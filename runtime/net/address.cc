@@ -7,8 +7,9 @@ namespace troupe::net {
 namespace {
 
 Status Malformed(std::string_view text, const std::string& why) {
-  return MakeError(ErrorCode::kInvalid, "'" + std::string(text.substr(0, 120)) + "' is not an address: " +
-                                            why + "\n  write host:port, [::1]:port or unix:/path");
+  return MakeError(ErrorCode::kInvalid, "'" + std::string(text.substr(0, 120)) +
+                                            "' is not an address: " + why +
+                                            "\n  write host:port, [::1]:port or unix:/path");
 }
 
 // What a name or a numeric address is written with; anything else would not be read back as it was.
@@ -26,7 +27,8 @@ std::string Address::Text() const {
 }
 
 StatusOr<Address> UnixAddress(std::string path) {
-  if (path.empty() || path[0] != '/') return Malformed(path, "the path of a Unix socket begins with /");
+  if (path.empty() || path[0] != '/')
+    return Malformed(path, "the path of a Unix socket begins with /");
   if (path.find('\0') != std::string::npos) return Malformed(path, "a path has no zero byte");
   if (path.size() > kUnixPathBytesMax) {
     return Malformed(path, "the path of a Unix socket has at most 107 bytes, this one " +

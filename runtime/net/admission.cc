@@ -18,7 +18,8 @@ namespace troupe::net {
 
 namespace {
 
-// The kernel's struct (linux/tcp.h, 4.1 and later) goes on where that of the C library ends; both headers together do not compile.
+// The kernel's struct (linux/tcp.h, 4.1 and later) goes on where that of the C library ends; both
+// headers together do not compile.
 struct TcpInfo {
   tcp_info known;
   std::uint64_t pacing_rate, max_pacing_rate, bytes_acked, bytes_received;

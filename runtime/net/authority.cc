@@ -51,15 +51,16 @@ StatusOr<Certificate> SelfSigned(const PrivateKey& key, std::uint64_t now_us) {
   const std::string cluster = ClusterIdOf(key.PublicHash()).Hex();
   X509V3_CTX context;
   X509V3_set_ctx(&context, x509.get(), x509.get(), nullptr, nullptr, 0);
-  const bool ok = X509_set_version(x509.get(), X509_VERSION_3) && SetRandomSerial(x509.get()) &&
-                  SetTimes(x509.get(), now_us, kAuthorityLifetimeUs) &&
-                  SetName(X509_get_subject_name(x509.get()), "troupe cluster " + cluster) &&
-                  X509_set_issuer_name(x509.get(), X509_get_subject_name(x509.get())) &&
-                  X509_set_pubkey(x509.get(), key.get()) &&
-                  AddExtension(x509.get(), &context, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-                  AddExtension(x509.get(), &context, NID_key_usage, "critical,keyCertSign") &&
-                  AddExtension(x509.get(), &context, NID_subject_key_identifier, "hash") &&
-                  X509_sign(x509.get(), key.get(), nullptr) > 0;
+  const bool ok =
+      X509_set_version(x509.get(), X509_VERSION_3) && SetRandomSerial(x509.get()) &&
+      SetTimes(x509.get(), now_us, kAuthorityLifetimeUs) &&
+      SetName(X509_get_subject_name(x509.get()), "troupe cluster " + cluster) &&
+      X509_set_issuer_name(x509.get(), X509_get_subject_name(x509.get())) &&
+      X509_set_pubkey(x509.get(), key.get()) &&
+      AddExtension(x509.get(), &context, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+      AddExtension(x509.get(), &context, NID_key_usage, "critical,keyCertSign") &&
+      AddExtension(x509.get(), &context, NID_subject_key_identifier, "hash") &&
+      X509_sign(x509.get(), key.get(), nullptr) > 0;
   if (!ok) return OpenSslError("make the cluster's certificate");
   return Certificate::Share(x509.get());
 }
@@ -114,7 +115,8 @@ Secret Authority::Derived(std::string_view purpose) const {
   std::size_t size = raw.size();
   const int ok = EVP_PKEY_get_raw_private_key(key_.get(), raw.data(), &size);
   TROUPE_CHECK(ok == 1 && size == raw.size(), OpenSslText("read a private key"));
-  Secret made = HkdfSha256({reinterpret_cast<const char*>(raw.data()), raw.size()}, key_hash_, purpose);
+  Secret made =
+      HkdfSha256({reinterpret_cast<const char*>(raw.data()), raw.size()}, key_hash_, purpose);
   OPENSSL_cleanse(raw.data(), raw.size());
   return made;
 }

@@ -1,8 +1,9 @@
 // The cluster's certificate authority: made at the head's first start, kept in the head's folder.
 //
 // View: the cluster; only the head owns one. Its key is `ca.key` (0600, made with O_EXCL), its
-// certificate `ca.crt`. Issue() decides what a certificate says; of the request only the key counts.
-// Copyable value; Create and Issue cost about 0.1 ms of CPU; LoadOrCreate and Store block on disk.
+// certificate `ca.crt`. Issue() decides what a certificate says; of the request only the key
+// counts. Copyable value; Create and Issue cost about 0.1 ms of CPU; LoadOrCreate and Store block
+// on disk.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ class Authority {
   std::uint64_t LifetimeOfUs(wire::Role role) const;
 
   /// A certificate for the key of `signing_request` (DER), in PEM. kInvalid when the request is
-  /// malformed, is not signed by its own key, or its key is not Ed25519. `token` let that one in; nil: none did.
+  /// malformed, is not signed by its own key, or its key is not Ed25519. `token` let that one in;
+  /// nil: none did.
   StatusOr<std::string> Issue(std::string_view signing_request, wire::Role role, const Id128& id,
                               std::uint64_t now_us, const TokenId& token = TokenId()) const;
   /// Makes a certificate for a key at hand (the head's own), with a chosen life, in PEM.

@@ -40,12 +40,14 @@ StatusOr<Bound> BindOne(const Address& address, const addrinfo& where) {
   if (!bound.fd.valid()) return CannotListen(address);
   const int yes = 1;
   setsockopt(bound.fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (bind(bound.fd.get(), where.ai_addr, where.ai_addrlen) != 0 || listen(bound.fd.get(), kBacklog) != 0) {
+  if (bind(bound.fd.get(), where.ai_addr, where.ai_addrlen) != 0 ||
+      listen(bound.fd.get(), kBacklog) != 0) {
     if (errno != EADDRINUSE) return CannotListen(address);
-    return MakeError(ErrorCode::kAlreadyExists,
-                     "port " + std::to_string(address.port) + " on " + address.host + " is taken by " +
-                         HolderOfPort(address.port) +
-                         "\n  choose another with --port, or let the system choose a free one with --port 0");
+    return MakeError(
+        ErrorCode::kAlreadyExists,
+        "port " + std::to_string(address.port) + " on " + address.host + " is taken by " +
+            HolderOfPort(address.port) +
+            "\n  choose another with --port, or let the system choose a free one with --port 0");
   }
   bound.address.port = PortOf(bound.fd.get());
   return bound;
@@ -53,15 +55,18 @@ StatusOr<Bound> BindOne(const Address& address, const addrinfo& where) {
 
 Status OwnFolder(const std::string& folder) {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return MakeError(ErrorCode::kInvalid, "cannot make the folder " + folder + ": " + std::strerror(errno));
+    return MakeError(ErrorCode::kInvalid,
+                     "cannot make the folder " + folder + ": " + std::strerror(errno));
   }
-  struct stat info {};
+  struct stat info{};
   if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
-    return MakeError(ErrorCode::kInvalid, folder + " is not a folder of this user: sockets cannot be kept there");
+    return MakeError(ErrorCode::kInvalid,
+                     folder + " is not a folder of this user: sockets cannot be kept there");
   }
   if ((info.st_mode & 077) != 0 && chmod(folder.c_str(), 0700) != 0) {
-    return MakeError(ErrorCode::kInvalid, "others can enter " + folder + ", and it cannot be changed: " +
-                                              std::strerror(errno));
+    return MakeError(
+        ErrorCode::kInvalid,
+        "others can enter " + folder + ", and it cannot be changed: " + std::strerror(errno));
   }
   return {};
 }
@@ -75,7 +80,7 @@ sockaddr_un UnixName(const std::string& path) {
 
 /// A socket file nobody answers on is left over from a process that was killed.
 bool IsLeftOver(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   if (lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
   const UniqueFd probe(socket(AF_UNIX, kSocketType, 0));
   const sockaddr_un name = UnixName(path);
@@ -94,7 +99,8 @@ StatusOr<Bound> BindTcp(const Address& address) {
   const std::string port = std::to_string(address.port);
   const int error = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
   if (error != 0) {
-    return MakeError(ErrorCode::kInvalid, "cannot listen on " + address.Text() + ": the name does not resolve (" +
+    return MakeError(ErrorCode::kInvalid, "cannot listen on " + address.Text() +
+                                              ": the name does not resolve (" +
                                               gai_strerror(error) + ")");
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
@@ -119,7 +125,8 @@ StatusOr<Bound> BindUnix(const Address& address) {
     done = bind(bound.fd.get(), where, sizeof name) == 0;
   }
   if (!done && errno == EADDRINUSE) {
-    return MakeError(ErrorCode::kAlreadyExists, address.path + " is taken: a running process listens on it");
+    return MakeError(ErrorCode::kAlreadyExists,
+                     address.path + " is taken: a running process listens on it");
   }
   // The folder keeps others out while the mode is still the umask's.
   if (!done || chmod(address.path.c_str(), 0600) != 0 || listen(bound.fd.get(), kBacklog) != 0) {

@@ -1,7 +1,7 @@
 // Binds and listens, with errors that say who is in the way and what to do.
 //
-// Blocking for microseconds (a port that is taken: milliseconds, /proc is read). The descriptors are
-// close-on-exec and non-blocking.
+// Blocking for microseconds (a port that is taken: milliseconds, /proc is read). The descriptors
+// are close-on-exec and non-blocking.
 #pragma once
 
 #include "runtime/base/status.h"

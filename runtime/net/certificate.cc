@@ -115,7 +115,8 @@ StatusOr<Certificate> Certificate::FromPem(std::string_view pem) {
   const BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   X509* x509 = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr);
   ERR_clear_error();
-  if (x509 == nullptr) return MakeError(ErrorCode::kInvalid, "this is not a certificate in PEM form");
+  if (x509 == nullptr)
+    return MakeError(ErrorCode::kInvalid, "this is not a certificate in PEM form");
   return Certificate(std::shared_ptr<X509>(x509, X509_free));
 }
 

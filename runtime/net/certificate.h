@@ -1,7 +1,9 @@
 // What a certificate of this project says, and what may be concluded from it.
 //
-// A leaf's SAN is `troupe://<cluster id>/<role>/<id>`, and `/<token id>` after it where a token was shown for it; the cluster id is the first 16 bytes of the
-// SHA-256 of the CA's public key. Certificates are values (PEM text inside); the functions are pure.
+// A leaf's SAN is `troupe://<cluster id>/<role>/<id>`, and `/<token id>` after it where a token was
+// shown for it; the cluster id is the first 16 bytes of the
+// SHA-256 of the CA's public key. Certificates are values (PEM text inside); the functions are
+//         pure.
 // Wall times are microseconds since 1970.
 #pragma once
 
@@ -24,7 +26,9 @@ struct Identity {
   ClusterId cluster;
   wire::Role role = wire::Role::kNone;
   Id128 id;
-  TokenId token;  // that let it in, so that it ends with that (revocations.h); nil: none did. Not a part of who it is
+  // that let it in, so that it ends with that (revocations.h); nil: none did. Not a part of who it
+  // is
+  TokenId token;
   friend bool operator==(const Identity& a, const Identity& b) {
     return a.cluster == b.cluster && a.role == b.role && a.id == b.id;
   }
@@ -42,7 +46,8 @@ struct Validity {
 inline constexpr std::uint64_t kBackdateUs = 3600ull * 1'000'000;
 /// Nodes and the head: 7 days; clients, observers, processes of a launch: 24 h.
 std::uint64_t LifetimeUs(wire::Role role);
-/// Two thirds of the life, counted from the issue, are over; or it has not begun: the clock was set back since.
+/// Two thirds of the life, counted from the issue, are over; or it has not begun: the clock was set
+/// back since.
 bool RenewalDue(const Validity& validity, std::uint64_t now_us);
 /// nullopt when `now_us` lies within. Otherwise a clause for an error, which names the clock skew
 /// when a clock must be wrong: "is valid only from ...; this machine's clock reads ..., ...".

@@ -61,7 +61,8 @@ State JoinRecords(std::string_view bytes, std::string& message) {
         static_cast<unsigned char>(bytes[3]) * 256u + static_cast<unsigned char>(bytes[4]);
     if (length == 0 || length > kClientHelloBytesMax) return State::kNotTls;
     message += bytes.substr(5, length);
-    if (!message.empty() && static_cast<unsigned char>(message[0]) != kClientHelloType) return State::kNotTls;
+    if (!message.empty() && static_cast<unsigned char>(message[0]) != kClientHelloType)
+      return State::kNotTls;
     if (message.size() >= 4) {
       Cutter header(std::string_view(message).substr(1, 3));
       const std::size_t needed = header.Number(3);
@@ -84,7 +85,8 @@ ServerNamePeek ReadServerName(std::string_view extension) {
     const unsigned type = list.Number(1);
     const std::string_view name = list.Vector(2);
     if (!list.ok()) return Found(State::kNotTls);
-    if (type == 0) return name.size() > 255 ? Found(State::kNotTls) : Found(State::kName, std::string(name));
+    if (type == 0)
+      return name.size() > 255 ? Found(State::kNotTls) : Found(State::kName, std::string(name));
   }
   return Found(State::kNone);
 }
@@ -95,7 +97,8 @@ ServerNamePeek ParseClientHello(std::string_view bytes) {
   bytes = bytes.substr(0, kClientHelloBytesMax + 1);  // what lies further changes no verdict
   std::string message;
   const State joined = JoinRecords(bytes, message);
-  if (joined == State::kIncomplete && bytes.size() > kClientHelloBytesMax) return Found(State::kNotTls);
+  if (joined == State::kIncomplete && bytes.size() > kClientHelloBytesMax)
+    return Found(State::kNotTls);
   if (joined != State::kName) return Found(joined);
   Cutter hello(std::string_view(message).substr(4));
   hello.Take(2 + 32);  // legacy version, random
@@ -126,7 +129,8 @@ StatusOr<ServerNamePeek> PeekServerName(int socket, std::size_t* available) {
     return Found(State::kIncomplete);
   }
   if (n < 0) {
-    return MakeError(ErrorCode::kConnection, std::string("the peer is gone: ") + std::strerror(errno));
+    return MakeError(ErrorCode::kConnection,
+                     std::string("the peer is gone: ") + std::strerror(errno));
   }
   if (n == 0) return MakeError(ErrorCode::kConnection, "the peer closed before it said anything");
   bytes.resize(static_cast<std::size_t>(n));

@@ -1,7 +1,7 @@
 // Reads the server name out of the first bytes of a TLS connection, without answering them.
 //
-// A worker has one port (decision 23): a connection whose server name is an actor's id is passed, raw
-// and unread, to that actor's process. Pure parser (fuzzed) and a peek at a socket; nothing is
+// A worker has one port (decision 23): a connection whose server name is an actor's id is passed,
+// raw and unread, to that actor's process. Pure parser (fuzzed) and a peek at a socket; nothing is
 // consumed. Hostile input gives kNotTls, never an error or an overread.
 #pragma once
 

@@ -1,11 +1,11 @@
 #include "runtime/net/connection.h"
 
-#include <boost/asio/cancellation_state.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <utility>
 
@@ -80,9 +80,11 @@ class FramedConnection final : public Connection,
 Status FramedConnection::AtEnd() {
   const std::size_t pending = reader_.pending_bytes();
   clean_eof_ = pending == 0;
-  if (clean_eof_) return MakeError(ErrorCode::kConnection, peer_.address + " closed the connection");
-  return MakeError(ErrorCode::kConnection, peer_.address + " ended the connection in the middle of a message, of which " +
-                                               std::to_string(pending) + " bytes had come");
+  if (clean_eof_)
+    return MakeError(ErrorCode::kConnection, peer_.address + " closed the connection");
+  return MakeError(ErrorCode::kConnection,
+                   peer_.address + " ended the connection in the middle of a message, of which " +
+                       std::to_string(pending) + " bytes had come");
 }
 
 Task<StatusOr<std::size_t>> FramedConnection::ReadMore() {
@@ -100,19 +102,22 @@ Task<StatusOr<wire::Message>> FramedConnection::Receive() {
     auto next = reader_.Next();
     if (next && next->ok()) co_return *std::move(next);
     if (next) {
-      Close(MakeError(ErrorCodeOf(next->status()), peer_.address + ": " + MessageOf(next->status())));
+      Close(
+          MakeError(ErrorCodeOf(next->status()), peer_.address + ": " + MessageOf(next->status())));
     }
     if (!broken_.ok()) co_return broken_;
     StatusOr<std::size_t> n = co_await ReadMore();
     const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
     if (cancellation.cancelled() != asio::cancellation_type::none) {
-      co_return MakeError(ErrorCode::kCancelled, "waiting for a message of " + peer_.address + " was cancelled");
+      co_return MakeError(ErrorCode::kCancelled,
+                          "waiting for a message of " + peer_.address + " was cancelled");
     }
     if (!n.ok()) {
       const ErrorCode code = ErrorCodeOf(n.status());
       Close(MakeError(code, code == ErrorCode::kTimeout
                                 ? MessageOf(n.status())
-                                : "the connection to " + peer_.address + " was lost: " + MessageOf(n.status())));
+                                : "the connection to " + peer_.address +
+                                      " was lost: " + MessageOf(n.status())));
     } else if (*n == 0) {
       Close(AtEnd());
     } else {
@@ -125,8 +130,9 @@ Status FramedConnection::Send(const wire::Message& message) {
   if (!broken_.ok()) return broken_;
   TROUPE_ASSIGN(std::string frame, wire::EncodeFrame(message));
   if (queued_bytes_ + frame.size() > kQueueBytesMax) {
-    Close(MakeError(ErrorCode::kConnection,
-                    peer_.address + " was disconnected: it takes its messages too slowly (64 MiB wait)"));
+    Close(MakeError(
+        ErrorCode::kConnection,
+        peer_.address + " was disconnected: it takes its messages too slowly (64 MiB wait)"));
     return broken_;
   }
   queued_bytes_ += frame.size();
@@ -177,7 +183,8 @@ Task<void> FramedConnection::Finish(Duration limit) {
   const auto self = shared_from_this();
   auto sending = WaitUntilBelow(1);
   Status sent = co_await async::WithDeadline(std::move(sending), limit, "the last messages");
-  Close(sent.ok() ? MakeError(ErrorCode::kConnection, "the connection to " + peer_.address + " was closed here")
+  Close(sent.ok() ? MakeError(ErrorCode::kConnection,
+                              "the connection to " + peer_.address + " was closed here")
                   : sent);
 }
 

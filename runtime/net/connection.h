@@ -4,10 +4,9 @@
 // View: one process; owned by one loop, all calls on it; held by shared_ptr. Messages arrive in the
 // order sent. Send() queues and returns; a peer that lets 64 MiB pile up is disconnected. Receive()
 // suspends; one caller at a time. EOF on a frame boundary is clean_eof(); within a frame the error
-// names the peer and the bytes. After an error, or Close(), every call gives that error (kConnection,
-// or kInvalid/kTooLarge for what the peer sent).
-// Until Authenticated(), only frames of at most 4 KiB are taken in, a header within 2 s and a whole
-// frame within 5 s.
+// names the peer and the bytes. After an error, or Close(), every call gives that error
+// (kConnection, or kInvalid/kTooLarge for what the peer sent). Until Authenticated(), only frames
+// of at most 4 KiB are taken in, a header within 2 s and a whole frame within 5 s.
 #pragma once
 
 #include <sys/types.h>

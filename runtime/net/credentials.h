@@ -1,8 +1,9 @@
 // What a process proves itself with: its key, its certificate, and the CA it trusts.
 //
-// View: one process. A value. On disk: `<folder>/<name>.key` (0600), `<name>.crt`, `ca.crt`; replaced
-// by rename at renewal, the certificate after the key, so that a crash between leaves a pair that
-// Load recognises as not matching (kInvalid) and the caller joins anew. Load and Store block on disk.
+// View: one process. A value. On disk: `<folder>/<name>.key` (0600), `<name>.crt`, `ca.crt`;
+// replaced by rename at renewal, the certificate after the key, so that a crash between leaves a
+// pair that Load recognises as not matching (kInvalid) and the caller joins anew. Load and Store
+// block on disk.
 #pragma once
 
 #include <string>

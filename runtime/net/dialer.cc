@@ -28,13 +28,15 @@ Status CannotConnect(const Address& address, const boost::system::error_code& er
   const bool local = address.is_unix();
   if (error == asio::error::connection_refused ||
       (local && error == boost::system::errc::no_such_file_or_directory)) {
-    return MakeError(ErrorCode::kConnection,
-                     "nobody listens on " + address.Text() +
-                         (local ? "\n  the cluster there is not running; `troupe status` lists what runs here"
-                                : "\n  is the address right, and does the head run there? (`troupe status` on "
-                                  "that machine)"));
+    return MakeError(
+        ErrorCode::kConnection,
+        "nobody listens on " + address.Text() +
+            (local ? "\n  the cluster there is not running; `troupe status` lists what runs here"
+                   : "\n  is the address right, and does the head run there? (`troupe status` on "
+                     "that machine)"));
   }
-  return MakeError(ErrorCode::kConnection, "cannot connect to " + address.Text() + ": " + error.message());
+  return MakeError(ErrorCode::kConnection,
+                   "cannot connect to " + address.Text() + ": " + error.message());
 }
 
 Task<StatusOr<Socket>> Connect(Address address) {
@@ -80,14 +82,16 @@ Task<StatusOr<std::shared_ptr<Connection>>> DialLocal(Address address) {
   co_return MakeConnection(executor, MakePlainStream(std::move(socket)), std::move(peer), true);
 }
 
-Task<StatusOr<std::shared_ptr<Connection>>> DialTls(Address address, std::shared_ptr<const TlsContext> tls,
+Task<StatusOr<std::shared_ptr<Connection>>> DialTls(Address address,
+                                                    std::shared_ptr<const TlsContext> tls,
                                                     ExpectedPeer expected) {
   TROUPE_CO_ASSIGN(Socket socket, co_await Connect(address));
   SetTcpOptions(socket.native_handle());
   PeerInfo peer;
   peer.address = address.Text();
   peer.host = address.host;
-  TROUPE_CO_ASSIGN(auto engine, TlsEngine::Client(std::move(tls), std::move(expected), peer.address));
+  TROUPE_CO_ASSIGN(auto engine,
+                   TlsEngine::Client(std::move(tls), std::move(expected), peer.address));
   Status done = co_await TlsHandshake(socket, *engine);
   if (!done.ok()) {
     co_return MakeError(ErrorCodeOf(done), ErrorCodeOf(done) == ErrorCode::kConnection
@@ -113,22 +117,27 @@ bool ClosedAtOnce(const Status& status) {
 Task<StatusOr<std::shared_ptr<Connection>>> Dial(DialOptions options) {
   const std::string text = options.address.Text();
   if (!options.address.is_unix() && !options.tls) {
-    co_return MakeError(ErrorCode::kInternal, "dialling TCP needs a TLS context: there is no insecure mode");
+    co_return MakeError(ErrorCode::kInternal,
+                        "dialling TCP needs a TLS context: there is no insecure mode");
   }
   async::RealClock clock;
   const Instant end = clock.Now() + options.limit;
   RetryPause pause;
   for (;;) {
-    auto attempt = options.address.is_unix() ? DialLocal(options.address)
-                                             : DialTls(options.address, options.tls, options.expected);
+    auto attempt = options.address.is_unix()
+                       ? DialLocal(options.address)
+                       : DialTls(options.address, options.tls, options.expected);
     const Duration left = std::max(Duration(1ms), end - clock.Now());
-    std::string what = "connecting to " + text + " (no answer: wrong address, a firewall, or an overloaded machine)";
+    std::string what = "connecting to " + text +
+                       " (no answer: wrong address, a firewall, or an overloaded machine)";
     auto connection = co_await async::WithDeadline(std::move(attempt), left, std::move(what));
     if (!connection.ok() && ErrorCodeOf(connection.status()) == ErrorCode::kTimeout) {
-      co_return async::TimeoutError(options.limit, "connecting to " + text +
-                                                       " (no answer: wrong address, a firewall, or an overloaded machine)");
+      co_return async::TimeoutError(
+          options.limit, "connecting to " + text +
+                             " (no answer: wrong address, a firewall, or an overloaded machine)");
     }
-    if (connection.ok() || !ClosedAtOnce(connection.status()) || !pause.FitsBetween(clock.Now(), end)) {
+    if (connection.ok() || !ClosedAtOnce(connection.status()) ||
+        !pause.FitsBetween(clock.Now(), end)) {
       co_return connection;
     }
     co_await pause.Wait();

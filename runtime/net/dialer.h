@@ -1,10 +1,10 @@
 // Dials a peer: a Unix socket, or TCP with TLS.
 //
-// View: one process; runs on the loop it is awaited on, to which the connection then belongs. All of
-// it (name, connect, handshake) ends by `limit`. Errors for a person: kConnection (nobody listens,
-// the name does not resolve), kTimeout (how long was waited for what), kWrongCluster and kJoinRefused
-// (the peer's certificate; nothing was sent to it but a ClientHello). The connection still has to
-// prove itself: see session.h.
+// View: one process; runs on the loop it is awaited on, to which the connection then belongs. All
+// of it (name, connect, handshake) ends by `limit`. Errors for a person: kConnection (nobody
+// listens, the name does not resolve), kTimeout (how long was waited for what), kWrongCluster and
+// kJoinRefused (the peer's certificate; nothing was sent to it but a ClientHello). The connection
+// still has to prove itself: see session.h.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ struct DialOptions {
   Duration limit = std::chrono::seconds(5);
 };
 
-/// A connection to options.address. A server that closes at once, because too many strangers knock at
-/// its door, is asked again until the limit.
+/// A connection to options.address. A server that closes at once, because too many strangers knock
+/// at its door, is asked again until the limit.
 async::Task<StatusOr<std::shared_ptr<Connection>>> Dial(DialOptions options);
 
 }  // namespace troupe::net

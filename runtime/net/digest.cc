@@ -1,11 +1,11 @@
 #include "runtime/net/digest.h"
 
-#include <array>
-
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
+
+#include <array>
 
 #include "runtime/base/check.h"
 

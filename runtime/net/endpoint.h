@@ -1,11 +1,11 @@
 // Addresses as the kernel knows them: names resolved, sockets for them, who is at the other end.
 //
-// View: one process. Resolve suspends (a name server may be asked) and runs on the loop it is awaited
-// on; the rest returns at once. Errors are kConnection, with the name and the system's reason.
+// View: one process. Resolve suspends (a name server may be asked) and runs on the loop it is
+// awaited on; the rest returns at once. Errors are kConnection, with the name and the system's
+// reason.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
-
 #include <vector>
 
 #include "runtime/async/task.h"

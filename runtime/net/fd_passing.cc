@@ -75,7 +75,8 @@ StatusOr<Received> RecvFds(int socket, std::size_t payload_bytes_max) {
   }
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return MakeError(ErrorCode::kTooLarge, "a datagram or its descriptors were cut off: over " +
-                                               std::to_string(payload_bytes_max) + " bytes or 16 descriptors");
+                                               std::to_string(payload_bytes_max) +
+                                               " bytes or 16 descriptors");
   }
   received.payload.resize(static_cast<std::size_t>(n));
   return received;

@@ -1,8 +1,8 @@
 // File descriptors over a Unix socket (SCM_RIGHTS), with a payload of at least one byte.
 //
-// Blocking on a blocking socket, otherwise EAGAIN becomes kConnection "would block". Descriptors are
-// received close-on-exec. On a SEQPACKET socket one call is one datagram; a datagram or control block
-// that was cut off is an error and what came of it is closed.
+// Blocking on a blocking socket, otherwise EAGAIN becomes kConnection "would block". Descriptors
+// are received close-on-exec. On a SEQPACKET socket one call is one datagram; a datagram or control
+// block that was cut off is an error and what came of it is closed.
 #pragma once
 
 #include <string>

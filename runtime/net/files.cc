@@ -53,16 +53,19 @@ StatusOr<std::string> ReadSmallFile(const std::string& path) {
     if (n == 0) return bytes;
     bytes.append(block, static_cast<std::size_t>(n));
     if (bytes.size() > kSmallFileBytesMax) {
-      return MakeError(ErrorCode::kTooLarge, path + " is larger than 64 KiB: it is not what is expected here");
+      return MakeError(ErrorCode::kTooLarge,
+                       path + " is larger than 64 KiB: it is not what is expected here");
     }
   }
 }
 
 StatusOr<Secret> ReadSecretFile(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   if (stat(path.c_str(), &info) != 0) return SystemError("open", path);
   if (S_ISREG(info.st_mode) && (info.st_mode & 077) != 0) {
-    return MakeError(ErrorCode::kInvalid, path + " holds a secret, but others than its owner can read it\n  chmod 600 " + path);
+    return MakeError(
+        ErrorCode::kInvalid,
+        path + " holds a secret, but others than its owner can read it\n  chmod 600 " + path);
   }
   TROUPE_ASSIGN(std::string bytes, ReadSmallFile(path));
   return Secret(std::move(bytes));

@@ -1,5 +1,5 @@
-// Small files that hold keys and certificates: read whole, written so that a crash leaves either the
-// old one or the new one.
+// Small files that hold keys and certificates: read whole, written so that a crash leaves either
+// the old one or the new one.
 //
 // Blocking (disk). Errors name the path and the system's reason; a key that others may read is an
 // error too.

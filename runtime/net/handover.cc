@@ -25,7 +25,8 @@ StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() > kUnixPathBytesMax) {
-    return MakeError(ErrorCode::kInvalid, "the socket path '" + path + "' has " + std::to_string(path.size()) +
+    return MakeError(ErrorCode::kInvalid, "the socket path '" + path + "' has " +
+                                              std::to_string(path.size()) +
                                               " bytes, a Unix socket's may have 1 to " +
                                               std::to_string(kUnixPathBytesMax));
   }
@@ -67,7 +68,8 @@ Status HandOver(const std::string& path, int connection) {
     return Failed("hand a connection over at", path);
   }
   if (!SameUser(giver.get())) {
-    return MakeError(ErrorCode::kConnection, path + " belongs to another user: nothing is handed over");
+    return MakeError(ErrorCode::kConnection,
+                     path + " belongs to another user: nothing is handed over");
   }
   return SendFds(giver.get(), kGreeting, {connection});
 }
@@ -81,7 +83,8 @@ StatusOr<UniqueFd> AcceptHandover(int listener) {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EAGAIN) return UniqueFd();
-    return MakeError(ErrorCode::kConnection, std::string("take a connection over: ") + std::strerror(errno));
+    return MakeError(ErrorCode::kConnection,
+                     std::string("take a connection over: ") + std::strerror(errno));
   }
 }
 

@@ -1,12 +1,12 @@
 #include "runtime/net/listener.h"
 
-#include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/asio/post.hpp>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
 #include <cstring>
 #include <utility>
 
@@ -83,7 +83,8 @@ Task<StatusOr<std::string>> AwaitServerName(Socket& socket) {
 }
 
 /// From the accepted socket to an established session (or a server name to route by).
-Task<StatusOr<std::shared_ptr<Arrival>>> Greet(std::shared_ptr<Arrival> arrival, bool route_by_name) {
+Task<StatusOr<std::shared_ptr<Arrival>>> Greet(std::shared_ptr<Arrival> arrival,
+                                               bool route_by_name) {
   const async::Executor executor = co_await asio::this_coro::executor;
   TROUPE_CO_ASSIGN(Socket socket, WrapSocket(executor, std::move(arrival->fd)));
   if (route_by_name) {
@@ -137,9 +138,9 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
     acceptor_.close(ignored);
     if (address_.is_unix()) unlink(address_.path.c_str());
     // The handshakes' scope belongs to their loop.
-    asio::post(handshake_executor_, [scope = std::shared_ptr<async::Scope>(std::move(handshaking_))] {
-      scope->Cancel();
-    });
+    asio::post(
+        handshake_executor_,
+        [scope = std::shared_ptr<async::Scope>(std::move(handshaking_))] { scope->Cancel(); });
   }
 
  private:
@@ -165,7 +166,8 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   bool AcceptSome() {
     for (int i = 0; i < kAcceptBudget && !stopped_; ++i) {
       // Not Asio's accept: a descriptor must never exist without close-on-exec.
-      UniqueFd fd(accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      UniqueFd fd(
+          accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (fd.valid()) {
         SayOver();
         Receive(std::move(fd));
@@ -176,7 +178,8 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
         ShedOne();
         return false;
       } else {
-        Log(LogLevel::kWarning, "accept failed", {{"address", address_.Text()}, {"error", std::strerror(errno)}});
+        Log(LogLevel::kWarning, "accept failed",
+            {{"address", address_.Text()}, {"error", std::strerror(errno)}});
         return false;
       }
     }
@@ -186,7 +189,8 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   // Out of descriptors: a peer that waits in the backlog would hang, one that is closed knows.
   void ShedOne() {
     if (shortage_.Ran(async::RealClock().Now())) {
-      Log(LogLevel::kError, "out of file descriptors: connections are turned away (raise `ulimit -n`)",
+      Log(LogLevel::kError,
+          "out of file descriptors: connections are turned away (raise `ulimit -n`)",
           {{"address", address_.Text()}});
     }
     reserve_.Reset();
@@ -200,7 +204,8 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
     const std::optional<std::uint64_t> times = shortage_.Over(async::RealClock().Now());
     if (!times) return;
     if (!reserve_.valid()) reserve_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    Log(LogLevel::kInfo, "there are file descriptors again", {{"address", address_.Text()}, {"turned_away", *times}});
+    Log(LogLevel::kInfo, "there are file descriptors again",
+        {{"address", address_.Text()}, {"turned_away", *times}});
   }
 
   void Receive(UniqueFd fd) {
@@ -211,7 +216,9 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
     if (arrival->peer.local && arrival->peer.uid != geteuid()) {
       if (const auto more = refused_.Due(async::RealClock().Now())) {
         Log(LogLevel::kWarning, "another user's connection was closed",
-            {{"address", address_.Text()}, {"uid", static_cast<std::uint64_t>(arrival->peer.uid)}, {"not_said_before", *more}});
+            {{"address", address_.Text()},
+             {"uid", static_cast<std::uint64_t>(arrival->peer.uid)},
+             {"not_said_before", *more}});
       }
       return;
     }
@@ -227,20 +234,24 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
     SetTcpOptions(arrival->fd.get());
     if (options_.before_handshake) options_.before_handshake();
     arrival->tls = options_.tls;
-    asio::post(handshake_executor_, [self = shared_from_this(), arrival, scope = handshaking_.get()] {
-      // The scope lives until a later post on this same executor.
-      scope->Spawn("handshake", Handshake(self, arrival));
-    });
+    asio::post(handshake_executor_,
+               [self = shared_from_this(), arrival, scope = handshaking_.get()] {
+                 // The scope lives until a later post on this same executor.
+                 scope->Spawn("handshake", Handshake(self, arrival));
+               });
   }
 
   static Task<void> Handshake(std::shared_ptr<Impl> self, std::shared_ptr<Arrival> arrival) {
     auto greeting = Greet(arrival, self->options_.on_named != nullptr);
     std::string what = "the TLS handshake with " + arrival->peer.address;
-    auto greeted = co_await async::WithDeadline(std::move(greeting), self->options_.handshake_limit, std::move(what));
+    auto greeted = co_await async::WithDeadline(std::move(greeting), self->options_.handshake_limit,
+                                                std::move(what));
     if (!greeted.ok()) {
       if (const auto more = self->failed_.Due(async::RealClock().Now())) {
         Log(LogLevel::kInfo, "a connection failed before it was authenticated",
-            {{"peer", arrival->peer.address}, {"error", MessageOf(greeted.status())}, {"not_said_before", *more}});
+            {{"peer", arrival->peer.address},
+             {"error", MessageOf(greeted.status())},
+             {"not_said_before", *more}});
       }
       co_return;
     }
@@ -277,10 +288,12 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   std::unique_ptr<async::Scope> handshaking_;  // used and destroyed on handshake_executor_ only
 };
 
-StatusOr<std::unique_ptr<Listener>> Listener::Open(const async::Executor& executor, ListenOptions options) {
+StatusOr<std::unique_ptr<Listener>> Listener::Open(const async::Executor& executor,
+                                                   ListenOptions options) {
   const bool local = options.address.is_unix();
   if (!local && !options.tls) {
-    return MakeError(ErrorCode::kInternal, "a TCP listener needs a TLS context: there is no insecure mode");
+    return MakeError(ErrorCode::kInternal,
+                     "a TCP listener needs a TLS context: there is no insecure mode");
   }
   TROUPE_ASSIGN(Bound bound, local ? BindUnix(options.address) : BindTcp(options.address));
   auto impl = std::make_shared<Impl>(executor, std::move(options), std::move(bound));

@@ -1,11 +1,12 @@
 // A Listener accepts connections on a Unix socket (same uid only) or a TCP port (TLS always).
 //
-// View: one process; owned by one loop, all calls on it. Start() returns at once; each connection is
-// handed over when its TLS handshake is done, still unauthenticated (see session.h). Handshakes run
-// beside the accept loop, on `handshakes` when given (another thread's executor), so that neither a
-// slow peer nor a storm of them stalls it. Of too many unauthenticated peers the silent make room, or the newest are
-// closed at once (admission.h); at descriptor exhaustion a reserve descriptor is spent to accept and close.
-// Destroying a Listener stops it; connections handed over live on.
+// View: one process; owned by one loop, all calls on it. Start() returns at once; each connection
+// is handed over when its TLS handshake is done, still unauthenticated (see session.h). Handshakes
+// run beside the accept loop, on `handshakes` when given (another thread's executor), so that
+// neither a slow peer nor a storm of them stalls it. Of too many unauthenticated peers the silent
+// make room, or the newest are closed at once (admission.h); at descriptor exhaustion a reserve
+// descriptor is spent to accept and close. Destroying a Listener stops it; connections handed over
+// live on.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,7 @@
 namespace troupe::net {
 
 struct ListenOptions {
-  Address address;  // TCP: port 0 takes any free one
+  Address address;                        // TCP: port 0 takes any free one
   std::shared_ptr<const TlsContext> tls;  // required for TCP
   std::optional<async::Executor> handshakes;
   /// Called on the listener's loop before each handshake: the place to renew the certificate.
@@ -42,10 +43,11 @@ class Listener {
  public:
   using OnConnection = std::function<void(std::shared_ptr<Connection>)>;
 
-  /// Binds and listens. A Unix socket's folder is made 0700 if need be and must be the caller's own;
-  /// a socket left over by a dead process is replaced. Errors: kAlreadyExists (the port or path is
-  /// taken, by whom, and what to do), kInvalid.
-  static StatusOr<std::unique_ptr<Listener>> Open(const async::Executor& executor, ListenOptions options);
+  /// Binds and listens. A Unix socket's folder is made 0700 if need be and must be the caller's
+  /// own; a socket left over by a dead process is replaced. Errors: kAlreadyExists (the port or
+  /// path is taken, by whom, and what to do), kInvalid.
+  static StatusOr<std::unique_ptr<Listener>> Open(const async::Executor& executor,
+                                                  ListenOptions options);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

@@ -12,20 +12,22 @@ namespace {
 
 using async::Task;
 
-StatusOr<std::shared_ptr<const TlsContext>> ContextFor(const OpenOptions& options, const Clock& clock) {
+StatusOr<std::shared_ptr<const TlsContext>> ContextFor(const OpenOptions& options,
+                                                       const Clock& clock) {
   if (options.address.is_unix()) return std::shared_ptr<const TlsContext>();
   if (options.credentials) return TlsContext::ForClient(*options.credentials, clock);
   if (options.token) return TlsContext::ForPinnedClient(options.token->ca_key_hash, clock);
-  return MakeError(ErrorCode::kJoinRefused,
-                   "connecting to " + options.address.Text() +
-                       " needs a token: pass token_file=, set TROUPE_TOKEN_FILE, or use --token-file\n"
-                       "  make one on the head: troupe token create > token");
+  return MakeError(
+      ErrorCode::kJoinRefused,
+      "connecting to " + options.address.Text() +
+          " needs a token: pass token_file=, set TROUPE_TOKEN_FILE, or use --token-file\n"
+          "  make one on the head: troupe token create > token");
 }
 
-// `turned_away`: a Unix socket was closed before it said anything, as happens to those who come when too
-// many are let in at the time. (On TCP that ends the TLS handshake, and Dial asks again.)
-Task<StatusOr<OpenedSession>> OpenOnce(OpenOptions options, std::shared_ptr<const TlsContext> tls, Instant end,
-                                       const Clock& clock, bool* turned_away) {
+// `turned_away`: a Unix socket was closed before it said anything, as happens to those who come
+// when too many are let in at the time. (On TCP that ends the TLS handshake, and Dial asks again.)
+Task<StatusOr<OpenedSession>> OpenOnce(OpenOptions options, std::shared_ptr<const TlsContext> tls,
+                                       Instant end, const Clock& clock, bool* turned_away) {
   DialOptions dial(options.address);
   dial.tls = std::move(tls);
   dial.expected = options.expected;
@@ -37,7 +39,8 @@ Task<StatusOr<OpenedSession>> OpenOnce(OpenOptions options, std::shared_ptr<cons
   JoinOptions join;
   join.hello = std::move(options.hello);
   if (!options.credentials && !local) join.token = std::move(options.token);
-  if (options.credentials) join.hello.cluster_id = options.credentials->certificate.identity()->cluster;
+  if (options.credentials)
+    join.hello.cluster_id = options.credentials->certificate.identity()->cluster;
   join.key = std::move(options.key);
   join.limit = std::max<Duration>(std::chrono::milliseconds(1), end - clock.Now());
   StatusOr<Joined> joined = co_await Join(opened.connection, std::move(join), clock);

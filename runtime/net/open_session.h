@@ -1,8 +1,8 @@
 // Dial and join in one step: what a worker, a driver and the CLI do to reach the head.
 //
-// View: one process; runs on the loop it is awaited on. Chooses the proof: a certificate if there is
-// one, else the token, else (on a Unix socket) being the same user. Errors are Dial's and Join's; all
-// of it ends by `limit`.
+// View: one process; runs on the loop it is awaited on. Chooses the proof: a certificate if there
+// is one, else the token, else (on a Unix socket) being the same user. Errors are Dial's and
+// Join's; all of it ends by `limit`.
 #pragma once
 
 #include <memory>

@@ -23,10 +23,12 @@ void AddListeningInodes(const char* table, std::uint16_t port, std::set<std::str
   while (std::getline(file, line)) {
     std::istringstream words(line);
     std::string slot, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
-    words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >> inode;
+    words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >>
+        inode;
     const std::size_t colon = local.rfind(':');
     if (state != kListening || colon == std::string::npos) continue;
-    if (std::strtoul(local.c_str() + colon + 1, nullptr, 16) == port) inodes.insert("socket:[" + inode + "]");
+    if (std::strtoul(local.c_str() + colon + 1, nullptr, 16) == port)
+      inodes.insert("socket:[" + inode + "]");
   }
 }
 

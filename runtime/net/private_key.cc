@@ -21,9 +21,8 @@ PrivateKey PrivateKey::Generate() {
 
 StatusOr<PrivateKey> PrivateKey::FromSeed(std::string_view seed) {
   if (seed.size() != 32) return MakeError(ErrorCode::kInvalid, "a key seed must have 32 bytes");
-  EVP_PKEY* key =
-      EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr,
-                                   reinterpret_cast<const unsigned char*>(seed.data()), seed.size());
+  EVP_PKEY* key = EVP_PKEY_new_raw_private_key(
+      EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(seed.data()), seed.size());
   if (key == nullptr) return OpenSslError("make a key of a seed");
   return PrivateKey(std::shared_ptr<EVP_PKEY>(key, EVP_PKEY_free));
 }
@@ -33,7 +32,8 @@ StatusOr<PrivateKey> PrivateKey::FromPem(const Secret& pem) {
   const BioPtr bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
   EVP_PKEY* key = PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassPhrase, nullptr);
   ERR_clear_error();
-  if (key == nullptr) return MakeError(ErrorCode::kInvalid, "this is not a private key in PEM form");
+  if (key == nullptr)
+    return MakeError(ErrorCode::kInvalid, "this is not a private key in PEM form");
   std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
   if (EVP_PKEY_get_base_id(key) != EVP_PKEY_ED25519) {
     return MakeError(ErrorCode::kInvalid, "the private key is not an Ed25519 key");

@@ -1,5 +1,5 @@
-// The pauses between attempts to connect to one who turns callers away for a moment: 10 ms, then twice as
-// long each time up to 320 ms, half of it by chance.
+// The pauses between attempts to connect to one who turns callers away for a moment: 10 ms, then
+// twice as long each time up to 320 ms, half of it by chance.
 //
 // View: one attempt of one client; on the loop it is awaited on.
 #pragma once
@@ -20,7 +20,8 @@ class RetryPause {
   /// Whether there is time for another attempt after the pause.
   bool FitsBetween(Instant now, Instant end) const { return now + pause_ < end; }
   async::Task<void> Wait() {
-    const Duration jitter(static_cast<std::int64_t>(random_.Next() % static_cast<std::uint64_t>(pause_.count())));
+    const Duration jitter(
+        static_cast<std::int64_t>(random_.Next() % static_cast<std::uint64_t>(pause_.count())));
     const Duration wait = pause_ / 2 + jitter;
     pause_ = std::min<Duration>(pause_ * 2, std::chrono::milliseconds(320));
     co_await async::SleepFor(wait);

@@ -14,11 +14,15 @@ struct Revocations::Shared {
 };
 
 Status RevokedToken(const TokenId& token) {
-  return MakeError(ErrorCode::kJoinRefused, "its token " + token.Short() + " was revoked, and what it had opened is ended\n  get a new "
-                                            "one: troupe token create --role client > token");
+  return MakeError(ErrorCode::kJoinRefused,
+                   "its token " + token.Short() +
+                       " was revoked, and what it had opened is ended\n  get a new "
+                       "one: troupe token create --role client > token");
 }
 
-std::shared_ptr<Revocations::Shared> Revocations::MakeShared() { return std::make_shared<Shared>(); }
+std::shared_ptr<Revocations::Shared> Revocations::MakeShared() {
+  return std::make_shared<Shared>();
+}
 
 void Revocations::Set(const std::vector<TokenId>& tokens) {
   Shared& shared = *shared_;

@@ -1,8 +1,10 @@
-// Which tokens were revoked, as a process that lets others in has heard: their certificates are worth nothing any more, and
-// what they opened ends.
+// Which tokens were revoked, as a process that lets others in has heard: their certificates are
+// worth nothing any more, and what they opened ends.
 //
-//   REV-1  Refuses is true of a client's or an observer's certificate of a revoked token, from the moment of Set on.
-//   REV-2  A connection that is watched is shut down by Set when its certificate is one of those; so none outlives the word.
+//   REV-1  Refuses is true of a client's or an observer's certificate of a revoked token, from the
+//          moment of Set on.
+//   REV-2  A connection that is watched is shut down by Set when its certificate is one of those;
+//          so none outlives the word.
 //   REV-3  Nodes and processes of launches stay (wire/token_rule.h).
 //
 // View: one process. Thread-safe.
@@ -27,8 +29,8 @@ class Revocations {
   /// All that are revoked, in place of those known before.
   void Set(const std::vector<TokenId>& tokens);
   bool Refuses(const Identity& who) const;
-  /// Shuts `fd` down when `who` is refused, at once or later. Drop the answer before `fd` is closed. Null where nothing
-  /// is to be watched.
+  /// Shuts `fd` down when `who` is refused, at once or later. Drop the answer before `fd` is
+  /// closed. Null where nothing is to be watched.
   std::shared_ptr<void> Watch(const Identity& who, int fd);
 
  private:

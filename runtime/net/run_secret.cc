@@ -43,10 +43,9 @@ class Derivation {
 
 StatusOr<RunSecret> DeriveRun(const Secret& secret, std::string_view run) {
   if (secret.Reveal().size() != kRunSecretBytes) {
-    return MakeError(ErrorCode::kInvalid,
-                     "a run's secret is 32 random bytes, not " +
-                         std::to_string(secret.Reveal().size()) +
-                         "\n  make one with: troupe run --make-secret FILE");
+    return MakeError(ErrorCode::kInvalid, "a run's secret is 32 random bytes, not " +
+                                              std::to_string(secret.Reveal().size()) +
+                                              "\n  make one with: troupe run --make-secret FILE");
   }
   const Derivation derive(secret.Reveal(), run);
   RunSecret out;

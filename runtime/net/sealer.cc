@@ -14,7 +14,9 @@ constexpr std::size_t kTagBytes = 16;
 
 using CipherPtr = std::unique_ptr<EVP_CIPHER_CTX, OpenSslFree<EVP_CIPHER_CTX_free>>;
 
-unsigned char* At(std::string& text, std::size_t at) { return reinterpret_cast<unsigned char*>(text.data()) + at; }
+unsigned char* At(std::string& text, std::size_t at) {
+  return reinterpret_cast<unsigned char*>(text.data()) + at;
+}
 const unsigned char* At(std::string_view text, std::size_t at) {
   return reinterpret_cast<const unsigned char*>(text.data()) + at;
 }
@@ -32,10 +34,16 @@ StatusOr<std::string> Sealer::Seal(std::string_view plain) const {
   const CipherPtr cipher(EVP_CIPHER_CTX_new());
   int size = 0;
   int rest = 0;
-  const bool done = cipher && EVP_EncryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, At(key_.Reveal(), 0), At(out, 0)) == 1 &&
-                    EVP_EncryptUpdate(cipher.get(), At(out, kNonceBytes), &size, At(plain, 0), static_cast<int>(plain.size())) == 1 &&
-                    EVP_EncryptFinal_ex(cipher.get(), At(out, kNonceBytes + static_cast<std::size_t>(size)), &rest) == 1 &&
-                    EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_GET_TAG, kTagBytes, At(out, kNonceBytes + plain.size())) == 1;
+  const bool done =
+      cipher &&
+      EVP_EncryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, At(key_.Reveal(), 0),
+                         At(out, 0)) == 1 &&
+      EVP_EncryptUpdate(cipher.get(), At(out, kNonceBytes), &size, At(plain, 0),
+                        static_cast<int>(plain.size())) == 1 &&
+      EVP_EncryptFinal_ex(cipher.get(), At(out, kNonceBytes + static_cast<std::size_t>(size)),
+                          &rest) == 1 &&
+      EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_GET_TAG, kTagBytes,
+                          At(out, kNonceBytes + plain.size())) == 1;
   if (!done) return OpenSslError("encrypt");
   return out;
 }
@@ -48,10 +56,14 @@ StatusOr<std::string> Sealer::Open(std::string_view sealed) const {
   const CipherPtr cipher(EVP_CIPHER_CTX_new());
   int size = 0;
   int rest = 0;
-  const bool done = cipher && EVP_DecryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, At(key_.Reveal(), 0), At(sealed, 0)) == 1 &&
-                    EVP_DecryptUpdate(cipher.get(), At(out, 0), &size, At(sealed, kNonceBytes), static_cast<int>(length)) == 1 &&
-                    EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_SET_TAG, kTagBytes, At(tag, 0)) == 1 &&
-                    EVP_DecryptFinal_ex(cipher.get(), At(out, static_cast<std::size_t>(size)), &rest) == 1;
+  const bool done =
+      cipher &&
+      EVP_DecryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, At(key_.Reveal(), 0),
+                         At(sealed, 0)) == 1 &&
+      EVP_DecryptUpdate(cipher.get(), At(out, 0), &size, At(sealed, kNonceBytes),
+                        static_cast<int>(length)) == 1 &&
+      EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_SET_TAG, kTagBytes, At(tag, 0)) == 1 &&
+      EVP_DecryptFinal_ex(cipher.get(), At(out, static_cast<std::size_t>(size)), &rest) == 1;
   if (!done) return Damaged();
   out.resize(length);
   return out;

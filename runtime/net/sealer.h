@@ -1,7 +1,8 @@
 // Bytes that are kept encrypted: AES-256-GCM under a key that is derived from another one.
 //
-// Thread-safe; immutable. A sealed text is a nonce of 12 random bytes, the ciphertext and a tag of 16 bytes; under one key at most
-// 2^32 may be made (NIST SP 800-38D, 8.3), which a head's journal does not come near.
+// Thread-safe; immutable. A sealed text is a nonce of 12 random bytes, the ciphertext and a tag of
+// 16 bytes; under one key at most 2^32 may be made (NIST SP 800-38D, 8.3), which a head's journal
+// does not come near.
 #pragma once
 
 #include <string>

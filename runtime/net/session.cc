@@ -1,8 +1,7 @@
 #include "runtime/net/session.h"
 
-#include <boost/asio/co_spawn.hpp>
-
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
 #include <utility>
 #include <variant>
 
@@ -27,21 +26,23 @@ StatusOr<std::uint16_t> AgreeOnVersion(const wire::Hello& hello) {
     return low == high ? std::to_string(low) : std::to_string(low) + " to " + std::to_string(high);
   };
   return MakeError(ErrorCode::kVersionMismatch,
-                   "it speaks protocol version " + range(hello.version_min, hello.version) + ", this cluster " +
+                   "it speaks protocol version " + range(hello.version_min, hello.version) +
+                       ", this cluster " +
                        range(wire::kProtocolVersionMin, wire::kProtocolVersion) +
                        "\n  install the same version of troupe on both");
 }
 
 Status CheckCluster(const wire::Hello& hello, const SessionRules& rules) {
   if (hello.cluster_id.IsNil() || hello.cluster_id == rules.cluster) return {};
-  return MakeError(ErrorCode::kWrongCluster, "it belongs to cluster " + hello.cluster_id.Short() +
-                                                 ", this is cluster " + rules.cluster.Short() +
-                                                 "\n  get a token of this cluster: troupe token create > token");
+  return MakeError(ErrorCode::kWrongCluster,
+                   "it belongs to cluster " + hello.cluster_id.Short() + ", this is cluster " +
+                       rules.cluster.Short() +
+                       "\n  get a token of this cluster: troupe token create > token");
 }
 
 bool MayJoin(wire::Role role) {
-  return role == wire::Role::kWorker || role == wire::Role::kClient || role == wire::Role::kObserver ||
-         role == wire::Role::kProcess;
+  return role == wire::Role::kWorker || role == wire::Role::kClient ||
+         role == wire::Role::kObserver || role == wire::Role::kProcess;
 }
 
 /// By a certificate that the TLS layer has verified.
@@ -51,12 +52,14 @@ Status AdmitByCertificate(const wire::Hello& hello, const PeerInfo& peer, const 
   const Identity& who = *verdict.identity;
   if (rules.revoked && rules.revoked(who)) return RevokedToken(who.token);
   if (verdict.out_of_date && !(rules.may_rejoin && rules.may_rejoin(who, verdict.key_hash))) {
-    return MakeError(ErrorCode::kJoinRefused,
-                     MessageOf(verdict.problem) + "\n  join anew with a token: troupe token create > token");
+    return MakeError(
+        ErrorCode::kJoinRefused,
+        MessageOf(verdict.problem) + "\n  join anew with a token: troupe token create > token");
   }
   if (hello.role != who.role) {
     return MakeError(ErrorCode::kJoinRefused, std::string("its certificate is for the role ") +
-                                                  wire::NameOf(who.role) + ", not for " + wire::NameOf(hello.role));
+                                                  wire::NameOf(who.role) + ", not for " +
+                                                  wire::NameOf(hello.role));
   }
   admitted.proof = Proof::kCertificate;
   admitted.subject = who.id;
@@ -78,13 +81,16 @@ Status AdmitByToken(const wire::Hello& hello, const PeerInfo& peer, const Sessio
 Status NothingShown(const PeerInfo& peer) {
   if (!peer.certificate.problem.ok()) return peer.certificate.problem;
   return MakeError(ErrorCode::kJoinRefused,
-                   "neither a token nor a certificate was shown\n  make a token on the head: troupe token create > token");
+                   "neither a token nor a certificate was shown\n  make a token on the head: "
+                   "troupe token create > token");
 }
 
 Status NoLocalClients() {
   return MakeError(ErrorCode::kJoinRefused,
-                   "this head was started with --no-local-clients: its user's processes need a token like all others\n"
-                   "  give its address and a client token: --address HOST:PORT --token-file FILE, or TROUPE_TOKEN_FILE=FILE");
+                   "this head was started with --no-local-clients: its user's processes need a "
+                   "token like all others\n"
+                   "  give its address and a client token: --address HOST:PORT --token-file FILE, "
+                   "or TROUPE_TOKEN_FILE=FILE");
 }
 
 wire::Message Answer(std::uint64_t reply_to, wire::Body body) {
@@ -120,8 +126,9 @@ Task<StatusOr<wire::Welcome>> MakeWelcome(const Admitted& admitted, const Sessio
     if (rules.authority == nullptr) {
       co_return MakeError(ErrorCode::kInvalid, "certificates are issued by the head only");
     }
-    TROUPE_CO_ASSIGN(welcome.certificate, rules.authority->Issue(admitted.hello.csr, admitted.role,
-                                                                 admitted.subject, now_us, admitted.token));
+    TROUPE_CO_ASSIGN(welcome.certificate,
+                     rules.authority->Issue(admitted.hello.csr, admitted.role, admitted.subject,
+                                            now_us, admitted.token));
   }
   co_return welcome;
 }
@@ -130,7 +137,8 @@ Task<StatusOr<wire::Welcome>> MakeWelcomeBeside(const Admitted& admitted, const 
                                                 std::uint64_t now_us) {
   auto making = MakeWelcome(admitted, rules, now_us);
   if (!rules.signing || admitted.hello.csr.empty()) co_return co_await std::move(making);
-  co_return co_await async::asio::co_spawn(*rules.signing, std::move(making), async::asio::use_awaitable);
+  co_return co_await async::asio::co_spawn(*rules.signing, std::move(making),
+                                           async::asio::use_awaitable);
 }
 
 }  // namespace
@@ -141,7 +149,8 @@ StatusOr<Admitted> Decide(const wire::Hello& hello, const PeerInfo& peer, const 
   TROUPE_ASSIGN(admitted.version, AgreeOnVersion(hello));
   TROUPE_TRY(CheckCluster(hello, rules));
   if (!MayJoin(hello.role)) {
-    return MakeError(ErrorCode::kInvalid, std::string("nobody joins with the role ") + wire::NameOf(hello.role));
+    return MakeError(ErrorCode::kInvalid,
+                     std::string("nobody joins with the role ") + wire::NameOf(hello.role));
   }
   admitted.role = hello.role;
   if (peer.local) {
@@ -162,8 +171,9 @@ StatusOr<Admitted> Decide(const wire::Hello& hello, const PeerInfo& peer, const 
   return admitted;
 }
 
-Task<StatusOr<Admitted>> Authenticate(std::shared_ptr<Connection> connection, const SessionRules& rules,
-                                      const Clock& clock, Random& random) {
+Task<StatusOr<Admitted>> Authenticate(std::shared_ptr<Connection> connection,
+                                      const SessionRules& rules, const Clock& clock,
+                                      Random& random) {
   auto receiving = connection->Receive();
   std::string what = "the first message of " + connection->peer().address;
   StatusOr<wire::Message> first =
@@ -197,17 +207,19 @@ Task<StatusOr<Admitted>> Authenticate(std::shared_ptr<Connection> connection, co
 namespace {
 
 /// The Hello to send; fails before anything leaves when the token cannot fit.
-StatusOr<wire::Hello> CompleteHello(const JoinOptions& options, const PeerInfo& peer, std::uint64_t now_us) {
+StatusOr<wire::Hello> CompleteHello(const JoinOptions& options, const PeerInfo& peer,
+                                    std::uint64_t now_us) {
   wire::Hello hello = options.hello;
   hello.version = wire::kProtocolVersion;
   hello.version_min = wire::kProtocolVersionMin;
   hello.wall_time_us = now_us;
   if (options.token) {
     if (options.token->role != hello.role) {
-      return MakeError(ErrorCode::kJoinRefused,
-                       std::string("this token is for the role ") + wire::NameOf(options.token->role) +
-                           ", needed is one for " + wire::NameOf(hello.role) +
-                           "\n  make one on the head: troupe token create --role " + wire::NameOf(hello.role));
+      return MakeError(
+          ErrorCode::kJoinRefused,
+          std::string("this token is for the role ") + wire::NameOf(options.token->role) +
+              ", needed is one for " + wire::NameOf(hello.role) +
+              "\n  make one on the head: troupe token create --role " + wire::NameOf(hello.role));
     }
     hello.cluster_id = options.token->cluster();
     hello.token_id = options.token->id;
@@ -228,23 +240,26 @@ std::string ClockWarning(const wire::Welcome& welcome, std::uint64_t now_us) {
          "): set both by NTP";
 }
 
-StatusOr<Joined> ReadAnswer(const wire::Message& answer, const wire::Hello& hello, const JoinOptions& options,
-                            std::uint64_t now_us) {
+StatusOr<Joined> ReadAnswer(const wire::Message& answer, const wire::Hello& hello,
+                            const JoinOptions& options, std::uint64_t now_us) {
   if (const auto* refused = wire::GetIf<wire::Refused>(&answer.body)) {
     const auto code = static_cast<ErrorCode>(refused->code);
     const bool known = code == ErrorCode::kWrongCluster || code == ErrorCode::kVersionMismatch ||
                        code == ErrorCode::kInvalid;
-    return MakeError(known ? code : ErrorCode::kJoinRefused, "joining was refused: " + refused->text);
+    return MakeError(known ? code : ErrorCode::kJoinRefused,
+                     "joining was refused: " + refused->text);
   }
   const auto* welcome = wire::GetIf<wire::Welcome>(&answer.body);
-  if (welcome == nullptr) return MakeError(ErrorCode::kInvalid, "it answered a Hello with something else");
+  if (welcome == nullptr)
+    return MakeError(ErrorCode::kInvalid, "it answered a Hello with something else");
   if (welcome->version < wire::kProtocolVersionMin || welcome->version > wire::kProtocolVersion) {
-    return MakeError(ErrorCode::kVersionMismatch,
-                     "it chose protocol version " + std::to_string(welcome->version) + ", which was not offered");
+    return MakeError(ErrorCode::kVersionMismatch, "it chose protocol version " +
+                                                      std::to_string(welcome->version) +
+                                                      ", which was not offered");
   }
   if (!hello.cluster_id.IsNil() && welcome->cluster_id != hello.cluster_id) {
-    return MakeError(ErrorCode::kWrongCluster, "it is cluster " + welcome->cluster_id.Short() + ", expected was " +
-                                                   hello.cluster_id.Short());
+    return MakeError(ErrorCode::kWrongCluster, "it is cluster " + welcome->cluster_id.Short() +
+                                                   ", expected was " + hello.cluster_id.Short());
   }
   Joined joined;
   joined.welcome = *welcome;
@@ -261,7 +276,8 @@ StatusOr<Joined> ReadAnswer(const wire::Message& answer, const wire::Hello& hell
 
 }  // namespace
 
-Task<StatusOr<Joined>> Join(std::shared_ptr<Connection> connection, JoinOptions options, const Clock& clock) {
+Task<StatusOr<Joined>> Join(std::shared_ptr<Connection> connection, JoinOptions options,
+                            const Clock& clock) {
   const std::string address = connection->peer().address;
   StatusOr<wire::Hello> hello = CompleteHello(options, connection->peer(), clock.WallTimeUs());
   if (!hello.ok()) {
@@ -282,7 +298,8 @@ Task<StatusOr<Joined>> Join(std::shared_ptr<Connection> connection, JoinOptions 
   }
   StatusOr<Joined> joined = ReadAnswer(*answer, *hello, options, clock.WallTimeUs());
   if (joined.ok()) co_return joined;
-  Status failed = MakeError(ErrorCodeOf(joined.status()), address + ": " + MessageOf(joined.status()));
+  Status failed =
+      MakeError(ErrorCodeOf(joined.status()), address + ": " + MessageOf(joined.status()));
   connection->Close(failed);
   co_return failed;
 }

@@ -1,11 +1,11 @@
-// The handshake on top of a connection: Hello, then Welcome or Refused. After it both sides know who
-// the other is, and nothing before it was decoded but that one small frame.
+// The handshake on top of a connection: Hello, then Welcome or Refused. After it both sides know
+// who the other is, and nothing before it was decoded but that one small frame.
 //
 // Three proofs: the same user on a Unix socket; a certificate of the cluster (role and id from its
 // SAN); a token, whose secret is proven by an HMAC over the TLS exporter and answered with a
 // certificate for the key in the Hello. Decide() is pure; Authenticate() and Join() are its shells:
-// they run on the connection's loop and suspend. Refusals are texts for a person and say what to do;
-// their codes: kJoinRefused, kWrongCluster, kVersionMismatch, kInvalid.
+// they run on the connection's loop and suspend. Refusals are texts for a person and say what to
+// do; their codes: kJoinRefused, kWrongCluster, kVersionMismatch, kInvalid.
 #pragma once
 
 #include <functional>
@@ -46,12 +46,13 @@ struct SessionRules {
   std::function<std::optional<TokenRecord>(const TokenId&)> find_token;
   /// Told once a token has admitted somebody, before the Welcome leaves (single use).
   std::function<void(const TokenId&)> on_token_used;
-  /// Whether a certificate that is out of date may still be used: the roster knows this id with this
-  /// key (decision 18). Unset: never.
+  /// Whether a certificate that is out of date may still be used: the roster knows this id with
+  /// this key (decision 18). Unset: never.
   std::function<bool(const Identity&, const std::string& key_hash)> may_rejoin;
   /// False: this user's other processes on this host are no clients by that alone.
   bool local_clients = true;
-  /// Whether a certificate is worth nothing any more, since its token was revoked (revocations.h). Unset: none is.
+  /// Whether a certificate is worth nothing any more, since its token was revoked (revocations.h).
+  /// Unset: none is.
   std::function<bool(const Identity&)> revoked;
 };
 
@@ -64,15 +65,15 @@ struct Admitted {
   TokenId token;  // that was shown, now or for the certificate; nil: none
   SessionId session;
   std::string issued_key_hash;  // SHA-256 of the key a certificate was issued for; empty: none was
-  std::uint16_t version = 0;  // the protocol's, for this session
+  std::uint16_t version = 0;    // the protocol's, for this session
 };
 
 /// Whether the sender of `hello` is let in, and as whom. Pure but for the new ids it draws.
 StatusOr<Admitted> Decide(const wire::Hello& hello, const PeerInfo& peer, const SessionRules& rules,
                           std::uint64_t now_us, Random& random);
 
-/// Receives the Hello, decides, answers. On an error the peer was told and the connection is closed.
-/// `rules`, `clock` and `random` must outlive the call.
+/// Receives the Hello, decides, answers. On an error the peer was told and the connection is
+/// closed. `rules`, `clock` and `random` must outlive the call.
 async::Task<StatusOr<Admitted>> Authenticate(std::shared_ptr<Connection> connection,
                                              const SessionRules& rules, const Clock& clock,
                                              Random& random);
@@ -93,7 +94,8 @@ struct Joined {
   std::string clock_warning;               // a sentence when the two clocks differ, or empty
 };
 
-/// The client's side. On an error the connection is closed; the text begins with the peer's address.
+/// The client's side. On an error the connection is closed; the text begins with the peer's
+/// address.
 async::Task<StatusOr<Joined>> Join(std::shared_ptr<Connection> connection, JoinOptions options,
                                    const Clock& clock);
 

@@ -1,11 +1,13 @@
-// What an acceptor says about descriptors having run out: once when it happens, once when it is over.
+// What an acceptor says about descriptors having run out: once when it happens, once when it is
+// over.
 //
 //   SH-1  Ran is true for the first of a row only: that one is logged, the others are counted.
-//   SH-2  Over gives the count of the row once, kQuiet after its last, when accepting works; else nothing.
+//   SH-2  Over gives the count of the row once, kQuiet after its last, when accepting works; else
+//         nothing.
 //   SH-3  A shortage that comes and goes, with every connection that ends, is one row.
 //
-// An acceptor that finds none left pauses for kPause and tries again: descriptors come back without an
-// event when other code of the process closes some. Pure; one per listener, on its loop.
+// An acceptor that finds none left pauses for kPause and tries again: descriptors come back without
+// an event when other code of the process closes some. Pure; one per listener, on its loop.
 #pragma once
 
 #include <chrono>

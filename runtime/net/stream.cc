@@ -1,14 +1,14 @@
 #include "runtime/net/stream.h"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/error.hpp>
-#include <boost/asio/write.hpp>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/write.hpp>
 #include <string>
 #include <utility>
 
@@ -141,7 +141,8 @@ Task<Status> TlsHandshake(Socket& socket, TlsEngine& engine) {
     if (engine.established()) co_return Status();
     auto [error, n] = co_await socket.async_read_some(asio::buffer(block), kTuple);
     if (error == asio::error::eof) {
-      co_return MakeError(ErrorCode::kConnection, "the connection was closed during the TLS handshake");
+      co_return MakeError(ErrorCode::kConnection,
+                          "the connection was closed during the TLS handshake");
     }
     if (error) co_return Lost(error);
     Status fed = engine.Feed(std::string_view(block.data(), n));

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
-
 #include <cstddef>
 #include <memory>
 #include <string_view>

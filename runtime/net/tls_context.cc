@@ -22,7 +22,8 @@ bool SignedBy(X509* leaf, X509* ca, bool leaf_is_server) {
   }
   X509_VERIFY_PARAM* rules = X509_STORE_CTX_get0_param(context.get());
   X509_VERIFY_PARAM_set_flags(rules, X509_V_FLAG_NO_CHECK_TIME | X509_V_FLAG_X509_STRICT);
-  X509_VERIFY_PARAM_set_purpose(rules, leaf_is_server ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT);
+  X509_VERIFY_PARAM_set_purpose(rules,
+                                leaf_is_server ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT);
   const bool good = X509_verify_cert(context.get()) == 1;
   ERR_clear_error();
   return good;
@@ -33,23 +34,26 @@ std::string ShortName(const std::string& key_hash) { return ClusterIdOf(key_hash
 Status NotTheCluster(const std::string& peer, const std::string& shown, const std::string& expected,
                      bool own_certificate) {
   const std::string what = own_certificate ? "certificate" : "token";
-  return MakeError(ErrorCode::kWrongCluster,
-                   peer + " is not the cluster this " + what + " belongs to (certificate " + shown + ", " +
-                       what + " expects " + expected +
-                       ")\n  someone may be answering in its place, or the head was set up anew: get a "
-                       "new token with `troupe token create` on the head");
+  return MakeError(
+      ErrorCode::kWrongCluster,
+      peer + " is not the cluster this " + what + " belongs to (certificate " + shown + ", " +
+          what + " expects " + expected +
+          ")\n  someone may be answering in its place, or the head was set up anew: get a "
+          "new token with `troupe token create` on the head");
 }
 
 Status NotOurs(const std::string& shown, const std::string& own) {
-  return MakeError(ErrorCode::kWrongCluster, "the certificate shown belongs to cluster " + shown +
-                                                 ", this is cluster " + own +
-                                                 "\n  join with a token of this one: troupe token create > token");
+  return MakeError(ErrorCode::kWrongCluster,
+                   "the certificate shown belongs to cluster " + shown + ", this is cluster " +
+                       own + "\n  join with a token of this one: troupe token create > token");
 }
 
-/// Of what a client offers by ALPN, the one there is; connections without are for what they always were.
-int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* size, const unsigned char* offered,
-                   unsigned offered_bytes, void*) {
-  for (unsigned at = 0; at < offered_bytes && offered[at] < offered_bytes - at; at += 1u + offered[at]) {
+/// Of what a client offers by ALPN, the one there is; connections without are for what they always
+/// were.
+int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* size,
+                   const unsigned char* offered, unsigned offered_bytes, void*) {
+  for (unsigned at = 0; at < offered_bytes && offered[at] < offered_bytes - at;
+       at += 1u + offered[at]) {
     const std::string_view name(reinterpret_cast<const char*>(offered + at + 1), offered[at]);
     if (name != kObjectsProtocol) continue;
     *chosen = offered + at + 1;
@@ -65,7 +69,8 @@ TlsContext::TlsContext(bool server, Clients clients, std::string ca_key_hash, co
     : server_(server), clients_(clients), ca_key_hash_(std::move(ca_key_hash)), clock_(clock) {}
 
 StatusOr<std::shared_ptr<TlsContext>> TlsContext::Make(bool server, Clients clients,
-                                                       std::string ca_key_hash, const Clock& clock) {
+                                                       std::string ca_key_hash,
+                                                       const Clock& clock) {
   std::shared_ptr<TlsContext> made(new TlsContext(server, clients, std::move(ca_key_hash), clock));
   SSL_CTX* context = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
   if (context == nullptr) return OpenSslError("make a TLS context");
@@ -77,7 +82,8 @@ StatusOr<std::shared_ptr<TlsContext>> TlsContext::Make(bool server, Clients clie
   SSL_CTX_set_max_cert_list(context, kCertificateChainBytesMax);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   const bool strict = server && clients == Clients::kRequired;
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (strict ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nullptr);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (strict ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+                     nullptr);
   SSL_CTX_set_cert_verify_callback(context, &TlsEngine::VerifyPeer, made.get());
   if (server) SSL_CTX_set_alpn_select_cb(context, &SelectProtocol, nullptr);
   return made;
@@ -94,16 +100,20 @@ Status TlsContext::Use(const Credentials& credentials) {
 }
 
 StatusOr<std::shared_ptr<const TlsContext>> TlsContext::ForServer(const Credentials& credentials,
-                                                                  Clients clients, const Clock& clock) {
-  TROUPE_ASSIGN(std::shared_ptr<TlsContext> made, Make(true, clients, credentials.ca.KeyHash(), clock));
+                                                                  Clients clients,
+                                                                  const Clock& clock) {
+  TROUPE_ASSIGN(std::shared_ptr<TlsContext> made,
+                Make(true, clients, credentials.ca.KeyHash(), clock));
   TROUPE_TRY(made->Use(credentials));
   return std::shared_ptr<const TlsContext>(std::move(made));
 }
 
-StatusOr<std::shared_ptr<const TlsContext>> TlsContext::ForPinnedClient(const std::string& ca_key_hash,
-                                                                        const Clock& clock) {
-  if (ca_key_hash.size() != 32) return MakeError(ErrorCode::kInvalid, "a CA pin must have 32 bytes");
-  TROUPE_ASSIGN(std::shared_ptr<TlsContext> made, Make(false, Clients::kOptional, ca_key_hash, clock));
+StatusOr<std::shared_ptr<const TlsContext>> TlsContext::ForPinnedClient(
+    const std::string& ca_key_hash, const Clock& clock) {
+  if (ca_key_hash.size() != 32)
+    return MakeError(ErrorCode::kInvalid, "a CA pin must have 32 bytes");
+  TROUPE_ASSIGN(std::shared_ptr<TlsContext> made,
+                Make(false, Clients::kOptional, ca_key_hash, clock));
   return std::shared_ptr<const TlsContext>(std::move(made));
 }
 
@@ -115,8 +125,8 @@ StatusOr<std::shared_ptr<const TlsContext>> TlsContext::ForClient(const Credenti
   return std::shared_ptr<const TlsContext>(std::move(made));
 }
 
-StatusOr<std::shared_ptr<const TlsContext>> TlsContext::ForAnonymousClient(const std::string& ca_pem,
-                                                                           const Clock& clock) {
+StatusOr<std::shared_ptr<const TlsContext>> TlsContext::ForAnonymousClient(
+    const std::string& ca_pem, const Clock& clock) {
   TROUPE_ASSIGN(const Certificate ca, Certificate::FromPem(ca_pem));
   return ForPinnedClient(ca.KeyHash(), clock);
 }
@@ -134,23 +144,27 @@ PeerVerdict TlsContext::Judge(X509* leaf, const std::vector<X509*>& chain,
   const bool names_cluster = identity.ok() && identity->cluster == cluster();
   if (ca == nullptr && !(server_ && names_cluster)) {
     const std::string shown = identity.ok() ? identity->cluster.Short()
-                              : chain.empty() ? "of no cluster"
-                                              : ShortName(Certificate::Share(chain.back()).KeyHash());
-    verdict.problem = server_ ? NotOurs(shown, own)
-                              : NotTheCluster(peer, shown, own, SSL_CTX_get0_certificate(get()) != nullptr);
+                              : chain.empty()
+                                  ? "of no cluster"
+                                  : ShortName(Certificate::Share(chain.back()).KeyHash());
+    verdict.problem =
+        server_ ? NotOurs(shown, own)
+                : NotTheCluster(peer, shown, own, SSL_CTX_get0_certificate(get()) != nullptr);
     return verdict;
   }
   if (ca == nullptr || !names_cluster || !SignedBy(leaf, ca, !server_)) {
-    verdict.problem = identity.ok() && !names_cluster
-                          ? NotOurs(identity->cluster.Short(), own)
-                          : MakeError(ErrorCode::kJoinRefused, peer + " shows a certificate that cluster " +
-                                                                   own + " did not issue");
+    verdict.problem =
+        identity.ok() && !names_cluster
+            ? NotOurs(identity->cluster.Short(), own)
+            : MakeError(ErrorCode::kJoinRefused,
+                        peer + " shows a certificate that cluster " + own + " did not issue");
     return verdict;
   }
   const auto late = ValidityProblem(Certificate::Share(leaf).validity(), clock_.WallTimeUs());
   if (late) {
     verdict.out_of_date = true;
-    verdict.problem = MakeError(ErrorCode::kJoinRefused, "the certificate of " + peer + " " + *late);
+    verdict.problem =
+        MakeError(ErrorCode::kJoinRefused, "the certificate of " + peer + " " + *late);
   }
   verdict.identity = *identity;
   verdict.ca_pem = Certificate::Share(ca).Pem();

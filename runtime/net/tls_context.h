@@ -35,7 +35,8 @@ struct PeerVerdict {
 class TlsContext {
  public:
   enum class Clients {
-    kOptional,  // join by token is possible; a bad certificate counts as none, with its problem kept
+    // join by token is possible; a bad certificate counts as none, with its problem kept
+    kOptional,
     kRequired,  // without a valid certificate the handshake fails
   };
 
@@ -59,7 +60,8 @@ class TlsContext {
 
   /// The verdict on a peer that presented `chain` (leaf first); a server's peer may present none.
   /// `peer` is how errors call it.
-  PeerVerdict Judge(x509_st* leaf, const std::vector<x509_st*>& chain, const std::string& peer) const;
+  PeerVerdict Judge(x509_st* leaf, const std::vector<x509_st*>& chain,
+                    const std::string& peer) const;
 
  private:
   TlsContext(bool server, Clients clients, std::string ca_key_hash, const Clock& clock);

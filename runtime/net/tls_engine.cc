@@ -16,7 +16,8 @@ int EngineIndex() {
 
 }  // namespace
 
-TlsEngine::TlsEngine(std::shared_ptr<const TlsContext> context, ExpectedPeer expected, std::string peer)
+TlsEngine::TlsEngine(std::shared_ptr<const TlsContext> context, ExpectedPeer expected,
+                     std::string peer)
     : context_(std::move(context)), expected_(std::move(expected)), peer_(std::move(peer)) {}
 TlsEngine::~TlsEngine() = default;
 
@@ -44,12 +45,15 @@ StatusOr<std::unique_ptr<TlsEngine>> TlsEngine::Client(std::shared_ptr<const Tls
   TROUPE_ASSIGN(std::unique_ptr<TlsEngine> made,
                 Make(std::move(context), std::move(expected), std::move(peer)));
   SSL_set_connect_state(made->ssl_.get());
-  if (!server_name.empty() && SSL_set_tlsext_host_name(made->ssl_.get(), server_name.c_str()) != 1) {
+  if (!server_name.empty() &&
+      SSL_set_tlsext_host_name(made->ssl_.get(), server_name.c_str()) != 1) {
     return OpenSslError("set the TLS server name");
   }
-  const std::string protocol = static_cast<char>(kObjectsProtocol.size()) + std::string(kObjectsProtocol);
-  if (objects && SSL_set_alpn_protos(made->ssl_.get(), reinterpret_cast<const unsigned char*>(protocol.data()),
-                                     static_cast<unsigned>(protocol.size())) != 0) {
+  const std::string protocol =
+      static_cast<char>(kObjectsProtocol.size()) + std::string(kObjectsProtocol);
+  if (objects &&
+      SSL_set_alpn_protos(made->ssl_.get(), reinterpret_cast<const unsigned char*>(protocol.data()),
+                          static_cast<unsigned>(protocol.size())) != 0) {
     return OpenSslError("set the TLS protocol");
   }
   return made;
@@ -65,8 +69,8 @@ StatusOr<std::unique_ptr<TlsEngine>> TlsEngine::Server(std::shared_ptr<const Tls
 
 int TlsEngine::VerifyPeer(X509_STORE_CTX* store, void* argument) {
   const auto* context = static_cast<const TlsContext*>(argument);
-  auto* ssl = static_cast<SSL*>(
-      X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto* ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
   auto* engine = static_cast<TlsEngine*>(SSL_get_ex_data(ssl, EngineIndex()));
   std::vector<X509*> chain;
   STACK_OF(X509)* presented = X509_STORE_CTX_get0_untrusted(store);
@@ -86,8 +90,8 @@ bool TlsEngine::Accept(PeerVerdict verdict) {
   const bool role_fits = expected_.role == wire::Role::kNone || expected_.role == who.role;
   const bool id_fits = expected_.id == Id128() || expected_.id == who.id;
   if (role_fits && id_fits) return true;
-  verdict_.problem = MakeError(
-      ErrorCode::kJoinRefused, peer_ + " is " + wire::NameOf(who.role) + " " + IdToHex(who.id) +
+  verdict_.problem = MakeError(ErrorCode::kJoinRefused,
+                               peer_ + " is " + wire::NameOf(who.role) + " " + IdToHex(who.id) +
                                    ", not the " + wire::NameOf(expected_.role) + " asked for");
   return false;
 }
@@ -97,8 +101,8 @@ Status TlsEngine::Start() { return Handshake(); }
 Status TlsEngine::Feed(std::string_view ciphertext) {
   BIO* in = SSL_get_rbio(ssl_.get());
   while (!ciphertext.empty()) {
-    const int n = BIO_write(in, ciphertext.data(), static_cast<int>(std::min<std::size_t>(
-                                                       ciphertext.size(), 1u << 20)));
+    const int n = BIO_write(in, ciphertext.data(),
+                            static_cast<int>(std::min<std::size_t>(ciphertext.size(), 1u << 20)));
     if (n <= 0) return OpenSslError("buffer TLS data");
     ciphertext.remove_prefix(static_cast<std::size_t>(n));
   }
@@ -132,14 +136,19 @@ StatusOr<std::size_t> TlsEngine::Read(char* into, std::size_t size) {
   if (SSL_read_ex(ssl_.get(), into, size, &n) == 1) return n;
   switch (SSL_get_error(ssl_.get(), 0)) {
     case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE: return std::size_t{0};
-    case SSL_ERROR_ZERO_RETURN: closed_ = true; return std::size_t{0};
-    default: return Fail("reading TLS data failed");
+    case SSL_ERROR_WANT_WRITE:
+      return std::size_t{0};
+    case SSL_ERROR_ZERO_RETURN:
+      closed_ = true;
+      return std::size_t{0};
+    default:
+      return Fail("reading TLS data failed");
   }
 }
 
 Status TlsEngine::Write(std::string_view plain) {
-  if (!established_) return MakeError(ErrorCode::kInternal, "TLS: written to before the handshake ended");
+  if (!established_)
+    return MakeError(ErrorCode::kInternal, "TLS: written to before the handshake ended");
   ERR_clear_error();
   while (!plain.empty()) {
     std::size_t n = 0;

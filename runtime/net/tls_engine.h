@@ -1,9 +1,9 @@
 // One TLS 1.3 session as a pure transformation: ciphertext in, plaintext out, and back; no socket.
 //
-// View: one connection; owned by its loop, not thread-safe (but it may move to another thread between
-// calls). Nothing blocks. The peer's certificate is judged inside the handshake, before this side has
-// sent anything but its ClientHello: a client whose pin does not match never sends a byte of
-// application data, nor its own certificate.
+// View: one connection; owned by its loop, not thread-safe (but it may move to another thread
+// between calls). Nothing blocks. The peer's certificate is judged inside the handshake, before
+// this side has sent anything but its ClientHello: a client whose pin does not match never sends a
+// byte of application data, nor its own certificate.
 //   engine.Start();                      // a client: its first flight
 //   send(engine.TakeOutgoing());  engine.Feed(received);  ... until engine.established()
 //   engine.Write(plain); send(engine.TakeOutgoing());   n = *engine.Read(buffer, size);

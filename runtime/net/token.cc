@@ -98,14 +98,16 @@ Secret FormatToken(const Token& token) {
 StatusOr<Token> ParseToken(const Secret& text) {
   const std::string_view trimmed = Trim(text.Reveal());
   if (trimmed.empty()) return Unusable("it is empty");
-  if (trimmed.size() > kTokenTextMax) return Unusable("it is far too long; is this the right file?");
+  if (trimmed.size() > kTokenTextMax)
+    return Unusable("it is far too long; is this the right file?");
   const std::vector<std::string_view> parts = SplitAtDots(trimmed);
   if (parts[0] != kVersion) {
     return Unusable("it does not begin with \"rt1.\", so it is not a token of this version");
   }
   if (parts.size() == 4) {
-    return Unusable("it has 4 parts instead of 5: either it was copied only in part, or the hash of the "
-                    "cluster's certificate is missing, without which anyone could answer in its place");
+    return Unusable(
+        "it has 4 parts instead of 5: either it was copied only in part, or the hash of the "
+        "cluster's certificate is missing, without which anyone could answer in its place");
   }
   if (parts.size() != 5) {
     return Unusable("it has " + std::to_string(parts.size()) +
@@ -158,9 +160,7 @@ TokenRecord RecordOf(const Token& token, std::uint64_t now_us, std::uint64_t lif
   return record;
 }
 
-Status UnknownToken() {
-  return Refusal("it is wrong, or was deleted on the head");
-}
+Status UnknownToken() { return Refusal("it is wrong, or was deleted on the head"); }
 
 Status VerifyProof(const TokenRecord& record, wire::Role role, std::string_view exporter,
                    std::string_view proof, std::uint64_t now_us) {

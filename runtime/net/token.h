@@ -37,8 +37,8 @@ struct Token {
 /// A new token; `random` must be the operating system's outside tests. kInvalid for another role.
 StatusOr<Token> MakeToken(wire::Role role, std::string_view ca_key_hash, Random& random);
 Secret FormatToken(const Token& token);
-/// Surrounding white space is allowed. kInvalid says what is wrong: cut off, a character changed, no
-/// CA hash, an unknown role or version.
+/// Surrounding white space is allowed. kInvalid says what is wrong: cut off, a character changed,
+/// no CA hash, an unknown role or version.
 StatusOr<Token> ParseToken(const Secret& text);
 
 /// The key the proof is made with and the head stores: HKDF-SHA-256(secret, salt = id).

@@ -73,8 +73,10 @@ std::optional<GroupMemory> ReadGroupMemory() {
   const auto used = ReadGroupFile(mount, path, second ? "memory.current" : "memory.usage_in_bytes");
   if (!limit || !used || limit->rfind("max", 0) == 0) return std::nullopt;
   const std::string stat = ReadGroupFile(mount, path, "memory.stat").value_or("");
-  const std::string all = second ? "" : "total_";  // the first version counts the groups below apart
-  const std::uint64_t cached = Counter(stat, all + "inactive_file").value_or(0) + Counter(stat, all + "active_file").value_or(0);
+  // the first version counts the groups below apart
+  const std::string all = second ? "" : "total_";
+  const std::uint64_t cached = Counter(stat, all + "inactive_file").value_or(0) +
+                               Counter(stat, all + "active_file").value_or(0);
   GroupMemory memory;
   memory.limit_bytes = std::strtoull(limit->c_str(), nullptr, 10);
   const std::uint64_t in_use = std::strtoull(used->c_str(), nullptr, 10);

@@ -38,7 +38,8 @@ Status MakeOne(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) {
     return errno == EEXIST ? absl::OkStatus() : Status(SystemError("make the folder " + path));
   }
-  return chmod(path.c_str(), 0700) == 0 ? absl::OkStatus() : Status(SystemError("make the folder " + path));
+  return chmod(path.c_str(), 0700) == 0 ? absl::OkStatus()
+                                        : Status(SystemError("make the folder " + path));
 }
 
 std::vector<std::string> StepsOf(const std::string& path) {
@@ -59,7 +60,8 @@ bool IsTrusted(uid_t owner) {
 // Goes to `path` step by step, makes what is missing, and returns it without any link in it.
 StatusOr<std::string> WalkTo(const std::string& path) {
   std::error_code error;
-  const std::string whole = path.rfind('/', 0) == 0 ? path : std::filesystem::current_path(error).string() + "/" + path;
+  const std::string whole =
+      path.rfind('/', 0) == 0 ? path : std::filesystem::current_path(error).string() + "/" + path;
   std::vector<std::string> rest = StepsOf(whole);
   std::string here;  // empty: the root
   for (int links = 0; !rest.empty();) {
@@ -73,9 +75,10 @@ StatusOr<std::string> WalkTo(const std::string& path) {
     const std::string above = here.empty() ? "/" : here;
     if (lstat(above.c_str(), &info) != 0) return SystemError(above);
     if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0) {
-      return Refused("everybody may write to " + above + " (mode " + Octal(info.st_mode) +
-                         ", no sticky bit), so anybody can put a folder of theirs in the place of " + path,
-                     "chmod +t " + above + " (or chmod o-w), or name another folder");
+      return Refused(
+          "everybody may write to " + above + " (mode " + Octal(info.st_mode) +
+              ", no sticky bit), so anybody can put a folder of theirs in the place of " + path,
+          "chmod +t " + above + " (or chmod o-w), or name another folder");
     }
     const std::string step = here + "/" + name;
     if (lstat(step.c_str(), &info) != 0) {
@@ -89,10 +92,12 @@ StatusOr<std::string> WalkTo(const std::string& path) {
     }
     if (!S_ISLNK(info.st_mode)) return MakeError(ErrorCode::kInvalid, step + " is not a folder");
     if (!IsTrusted(info.st_uid)) {
-      return Refused(step + " is a symbolic link of another user (uid " + std::to_string(info.st_uid) +
-                         ") and is not followed", "name another folder");
+      return Refused(step + " is a symbolic link of another user (uid " +
+                         std::to_string(info.st_uid) + ") and is not followed",
+                     "name another folder");
     }
-    if (++links > kLinksMax) return Refused(path + " leads over too many symbolic links", "name another folder");
+    if (++links > kLinksMax)
+      return Refused(path + " leads over too many symbolic links", "name another folder");
     const std::string target = std::filesystem::read_symlink(step, error).string();
     if (error) return MakeError(ErrorCode::kInvalid, step + ": " + error.message());
     if (target.rfind('/', 0) == 0) here.clear();
@@ -118,7 +123,8 @@ Status MakePrivateDirectory(const std::string& path, IfOpen if_open) {
   struct stat info{};
   if (lstat(real.c_str(), &info) != 0) return SystemError(path);
   if (info.st_uid != geteuid()) {
-    return Refused(path + " belongs to another user (uid " + std::to_string(info.st_uid) + ")", "name another folder");
+    return Refused(path + " belongs to another user (uid " + std::to_string(info.st_uid) + ")",
+                   "name another folder");
   }
   if ((info.st_mode & 077) == 0) return absl::OkStatus();
   std::error_code error;
@@ -136,8 +142,10 @@ Status MakePrivateDirectory(const std::string& path, IfOpen if_open) {
 Status MakeSocketDirectory(const std::string& path) {
   const Status made = MakePrivateDirectory(path);
   if (made.ok()) return made;
-  return MakeError(ErrorCodeOf(made), MessageOf(made) +
-                                          "\n  sockets are kept there; XDG_RUNTIME_DIR (its folder troupe) names another place");
+  return MakeError(
+      ErrorCodeOf(made),
+      MessageOf(made) +
+          "\n  sockets are kept there; XDG_RUNTIME_DIR (its folder troupe) names another place");
 }
 
 StatusOr<UniqueFd> OpenDirectory(const std::string& path) {
@@ -152,8 +160,8 @@ StatusOr<UniqueFd> OpenBeneath(const UniqueFd& directory, const std::string& rel
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NONBLOCK;
   how.mode = static_cast<std::uint64_t>(mode);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  UniqueFd fd(static_cast<int>(
-      syscall(SYS_openat2, directory.get(), relative.c_str(), &how, sizeof how)));
+  UniqueFd fd(
+      static_cast<int>(syscall(SYS_openat2, directory.get(), relative.c_str(), &how, sizeof how)));
   if (!fd.valid()) {
     if (errno == ENOENT) return MakeError(ErrorCode::kNotFound, "no such file: " + relative);
     return SystemError("open " + relative);

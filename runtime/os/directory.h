@@ -12,15 +12,17 @@ namespace troupe::os {
 
 /// What becomes of a folder that is there already and that others may enter.
 enum class IfOpen {
-  kClose,     // closed to others, but refused where they may write to it and it has something in it
-  kLeave,     // as kClose, but one that they only may read, with something in it, stays as it is
-  kCloseAny,  // closed to others: it lies in a private folder, so that nobody else can have written to it
+  kClose,  // closed to others, but refused where they may write to it and it has something in it
+  kLeave,  // as kClose, but one that they only may read, with something in it, stays as it is
+  // closed to others: it lies in a private folder, so that nobody else can have written to it
+  kCloseAny,
 };
 
-/// Makes `path` and its missing parents with mode 0700, whatever the umask. The last folder must be this
-/// user's. On the way to it symbolic links must be this user's or root's, and folders that everybody may
-/// write to need the sticky bit: else others could put one of theirs in its place (`troupe/_cluster/folders.py` is
-/// the same for Python). Errors say what is wrong with which folder, and what to do.
+/// Makes `path` and its missing parents with mode 0700, whatever the umask. The last folder must be
+/// this user's. On the way to it symbolic links must be this user's or root's, and folders that
+/// everybody may write to need the sticky bit: else others could put one of theirs in its place
+/// (`troupe/_cluster/folders.py` is the same for Python). Errors say what is wrong with which
+/// folder, and what to do.
 Status MakePrivateDirectory(const std::string& path, IfOpen if_open = IfOpen::kClose);
 /// Makes the folder of Unix sockets by MakePrivateDirectory; errors also name the variable that
 /// chooses it.

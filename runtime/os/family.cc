@@ -26,7 +26,8 @@ std::vector<pid_t> NumberedEntries(const std::string& folder) {
   return numbers;
 }
 
-// Field `index` (3 = state) of /proc/<pid>/stat, empty when it is gone; the name in field 2 may hold spaces.
+// Field `index` (3 = state) of /proc/<pid>/stat, empty when it is gone; the name in field 2 may
+// hold spaces.
 std::string StatText(pid_t pid, int index) {
   const auto text = ReadText("/proc/" + std::to_string(pid) + "/stat");
   if (!text) return "";
@@ -73,7 +74,8 @@ char StateOf(pid_t pid) {
 }
 
 bool IsExiting(pid_t pid) {
-  constexpr unsigned kExiting = 0x4;  // PF_EXITING of the kernel's sched.h; set before its descriptors are closed
+  // PF_EXITING of the kernel's sched.h; set before its descriptors are closed
+  constexpr unsigned kExiting = 0x4;
   const std::string field = StatText(pid, 9);
   unsigned flags = 0;
   std::from_chars(field.data(), field.data() + field.size(), flags);

@@ -100,7 +100,8 @@ std::uint32_t UsableCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
   std::uint32_t cpus = 1;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) cpus = static_cast<std::uint32_t>(CPU_COUNT(&set));
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    cpus = static_cast<std::uint32_t>(CPU_COUNT(&set));
   const double quota = CpuQuota();
   if (quota > 0) cpus = std::min(cpus, static_cast<std::uint32_t>(std::ceil(quota)));
   return std::max(cpus, 1u);

@@ -9,8 +9,8 @@
 
 namespace troupe::os {
 
-/// Processes with the same one share a kernel since its boot, its files and its sockets: containers of one machine
-/// are hosts of their own. `<boot id>/mnt:[N]/net:[N]`.
+/// Processes with the same one share a kernel since its boot, its files and its sockets: containers
+/// of one machine are hosts of their own. `<boot id>/mnt:[N]/net:[N]`.
 std::string BootId();
 std::string HostName();
 /// Processors this process may run on, bounded by a cgroup's CPU quota (rounded up), at least one.

@@ -1,4 +1,5 @@
-// How much memory the system has and can give: the machine, or the control group of this process where that has less.
+// How much memory the system has and can give: the machine, or the control group of this process
+// where that has less.
 //
 // Blocking, for some ten microseconds. Zero where nothing is readable.
 #pragma once
@@ -18,10 +19,11 @@ Memory ReadMemory();
 /// Pages that this process holds in memory, in bytes.
 std::uint64_t ResidentBytes(pid_t pid);
 
-/// Whom the kernel ends first when memory runs out: a process with +500 as if it used a half of all memory more than it does.
-/// A process inherits its parent's. 0 where it cannot be read.
+/// Whom the kernel ends first when memory runs out: a process with +500 as if it used a half of all
+/// memory more than it does. A process inherits its parent's. 0 where it cannot be read.
 int OomScore(pid_t pid);
-/// False where the system refuses: for a process of somebody else, or to go below what a privileged one has set.
+/// False where the system refuses: for a process of somebody else, or to go below what a privileged
+/// one has set.
 bool SetOomScore(pid_t pid, int score);
 
 }  // namespace troupe::os

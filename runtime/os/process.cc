@@ -127,8 +127,9 @@ StatusOr<Spawned> Spawn(const SpawnOptions& options) {
   if (got == sizeof error) {
     waitpid(pid, nullptr, 0);
     errno = error;
-    return SystemError("start " + plan.program +
-                       (options.working_directory.empty() ? "" : " in " + options.working_directory));
+    return SystemError(
+        "start " + plan.program +
+        (options.working_directory.empty() ? "" : " in " + options.working_directory));
   }
   Spawned spawned;
   spawned.pid = pid;

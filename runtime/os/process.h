@@ -1,8 +1,8 @@
 // Starting, signalling and reaping processes of this user.
 //
 // View: one process. Spawn() and Reap() return at once (a fork and exec take about a millisecond).
-// Signals go through a pidfd, so that a recycled pid is never hit. Errors name the program or the pid
-// and the system's reason.
+// Signals go through a pidfd, so that a recycled pid is never hit. Errors name the program or the
+// pid and the system's reason.
 #pragma once
 
 #include <sys/types.h>
@@ -18,12 +18,12 @@
 namespace troupe::os {
 
 struct SpawnOptions {
-  std::vector<std::string> argv;             // argv[0] is looked up in PATH
-  std::vector<std::string> environment;      // "NAME=value", the whole of it
-  std::string working_directory;             // empty: this process's
+  std::vector<std::string> argv;                 // argv[0] is looked up in PATH
+  std::vector<std::string> environment;          // "NAME=value", the whole of it
+  std::string working_directory;                 // empty: this process's
   std::vector<std::pair<int, int>> descriptors;  // (ours, the child's); all others are closed
   bool new_session = false;
-  int death_signal = 0;                      // sent to the child when the calling thread ends
+  int death_signal = 0;  // sent to the child when the calling thread ends
 };
 
 struct Spawned {

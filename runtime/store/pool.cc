@@ -26,8 +26,7 @@ std::string Mib(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " Mi
 }  // namespace
 
 Pool::Pool(ProcessId self, NodeId node, PoolOptions options)
-    : self_(self), node_(node), options_(options), pid_(getpid()) {
-}
+    : self_(self), node_(node), options_(options), pid_(getpid()) {}
 
 Pool::~Pool() {
   if (Inherited()) {  // the thread is the parent's, the mappings are not here
@@ -98,8 +97,10 @@ Status Pool::Make(const SegmentShape& shape, Place place) {
   if (!segment.ok()) {
     held -= bytes;
     if (room.ok()) return segment.status();
-    return MakeError(ErrorCode::kTooLarge, MessageOf(room) + "\n  " + MessageOf(segment.status()) +
-                                               "\n  drop references to objects, or raise the limit (object_store_memory)");
+    return MakeError(
+        ErrorCode::kTooLarge,
+        MessageOf(room) + "\n  " + MessageOf(segment.status()) +
+            "\n  drop references to objects, or raise the limit (object_store_memory)");
   }
   const std::uint32_t number = slots_.Add(shape);
   segments_.emplace(number, std::move(segment).value());
@@ -108,22 +109,27 @@ Status Pool::Make(const SegmentShape& shape, Place place) {
   if (room.ok()) return Status();
   on_disk_.insert(number);
   if (!std::exchange(told_of_disk_, true)) {
-    Log(LogLevel::kWarning, "objects of this process go to disk", {{"folder", options_.spill_folder}, {"why", MessageOf(room)}});
+    Log(LogLevel::kWarning, "objects of this process go to disk",
+        {{"folder", options_.spill_folder}, {"why", MessageOf(room)}});
   }
   return Status();
 }
 
 Status Pool::RoomInMemory(std::uint64_t bytes, const SegmentShape& shape) {
-  if (options_.bytes_max == 0) options_.bytes_max = HalfOfMemory();  // asked by those that need memory alone
+  // asked by those that need memory alone
+  if (options_.bytes_max == 0) options_.bytes_max = HalfOfMemory();
   if (!MakeRoom(bytes, shape)) {
-    return MakeError(ErrorCode::kTooLarge, "no room for an object of up to " + Mib(shape.slot_bytes) + ": this process holds " +
-                                               Mib(bytes_) + " of objects, of " + Mib(options_.bytes_max) + " it may");
+    return MakeError(ErrorCode::kTooLarge, "no room for an object of up to " +
+                                               Mib(shape.slot_bytes) + ": this process holds " +
+                                               Mib(bytes_) + " of objects, of " +
+                                               Mib(options_.bytes_max) + " it may");
   }
   if (options_.memory_left == nullptr) return Status();
   const std::uint64_t left = options_.memory_left();
   if (bytes <= left) return Status();
-  return MakeError(ErrorCode::kTooLarge, "no room for an object of up to " + Mib(shape.slot_bytes) + ": the system has " +
-                                             Mib(left) + " of memory before it is short of it");
+  return MakeError(ErrorCode::kTooLarge, "no room for an object of up to " + Mib(shape.slot_bytes) +
+                                             ": the system has " + Mib(left) +
+                                             " of memory before it is short of it");
 }
 
 // Other classes' segments go before a value is refused.
@@ -205,7 +211,8 @@ bool Pool::OverHalf() const {
 
 void Pool::DropClosed() {
   for (const CloseSegment& close : slots_.TakeClosed()) {
-    (on_disk_.erase(close.segment) != 0 ? disk_bytes_ : bytes_) -= shapes_.at(close.segment).bytes();
+    (on_disk_.erase(close.segment) != 0 ? disk_bytes_ : bytes_) -=
+        shapes_.at(close.segment).bytes();
     shapes_.erase(close.segment);
     segments_.erase(close.segment);
     idle_since_.erase(close.segment);

@@ -9,9 +9,10 @@
 //
 // Whose view: the maker's process. Every function may be called from any thread; Begin blocks when
 // a segment must be made and no spare is there. In a forked child a pool is of no use: Begin says
-// so. Limits: `bytes_max` of segments in memory, the spare within half of it. What goes beyond, or would take the last of
-// the system's memory, lies in a file on a disk, if there is a folder for it; else kTooLarge. A segment of which nothing is
-// in use is closed by Trim, or by Begin when another class needs its room; one on a disk at once.
+// so. Limits: `bytes_max` of segments in memory, the spare within half of it. What goes beyond, or
+// would take the last of the system's memory, lies in a file on a disk, if there is a folder for
+// it; else kTooLarge. A segment of which nothing is in use is closed by Trim, or by Begin when
+// another class needs its room; one on a disk at once.
 //
 // Example:
 //   TROUPE_ASSIGN(Writing writing, pool.Begin(bytes));
@@ -45,8 +46,9 @@ struct Writing {
 };
 
 struct PoolOptions {
-  std::uint64_t bytes_max = 0;  // 0: half of the machine's memory, or of what its control group may use
-  std::string spill_folder;     // on a disk; empty: nothing goes there
+  // 0: half of the machine's memory, or of what its control group may use
+  std::uint64_t bytes_max = 0;
+  std::string spill_folder;  // on a disk; empty: nothing goes there
   /// Bytes that the system can give before its memory is short; nullptr: it is not asked.
   std::uint64_t (*memory_left)() = nullptr;
   bool spares = true;

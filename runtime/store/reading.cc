@@ -39,9 +39,10 @@ StatusOr<Reading> Reading::Private(int fd, std::uint64_t bytes) {
 
 StatusOr<Reading> Reading::Map(int fd, std::uint64_t bytes, int protection, int flags) {
   const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 && !IsSpillFile(fd)) return NotASegment("it is neither shared memory nor a file for objects");
+  if (seals < 0 && !IsSpillFile(fd))
+    return NotASegment("it is neither shared memory nor a file for objects");
   if (seals >= 0 && (seals & kSealsNeeded) != kSealsNeeded) return NotASegment("it is not sealed");
-  struct stat found {};
+  struct stat found{};
   if (fstat(fd, &found) != 0) return NotASegment(std::strerror(errno));
   if (bytes == 0 || static_cast<std::uint64_t>(found.st_size) < bytes) {
     return NotASegment("it has " + std::to_string(found.st_size) + " bytes, not " +

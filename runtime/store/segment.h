@@ -6,8 +6,8 @@
 // kernel gives them (MADV_COLLAPSE, no setting needed), else they are made present before the first
 // value.
 //
-// One on a disk cannot be sealed: its maker's writable descriptor is closed once it is mapped, and those that others get are
-// for reading only.
+// One on a disk cannot be sealed: its maker's writable descriptor is closed once it is mapped, and
+// those that others get are for reading only.
 //
 // Whose view: the maker's. Create blocks for as long as the kernel takes to clear the pages (0.1 ms
 // per MiB, ten times that on a host that backs them for the first time): not in a loop's thread.

@@ -1,5 +1,5 @@
-// Files for values that memory has no room for: without a name, so that nothing is left of them whatever way their process
-// ends.
+// Files for values that memory has no room for: without a name, so that nothing is left of them
+// whatever way their process ends.
 //
 // Whose view: the maker's. Blocking, for as long as the file system takes to reserve the room.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace troupe::store {
 
-/// The folder that holds them where nothing else is said: the first of /var/tmp and /tmp that lies on a disk; empty: none
-/// does.
+/// The folder that holds them where nothing else is said: the first of /var/tmp and /tmp that lies
+/// on a disk; empty: none does.
 std::string DefaultSpillFolder();
 /// Makes a file with room for so many bytes, reserved: writing there does not fail for want of it.
 /// kTooLarge: a twentieth of the disk would not stay free, or it, or a limit of this user or

@@ -30,14 +30,15 @@ Status CheckSegmentTable(std::string_view bytes) {
   return absl::OkStatus();
 }
 
-// Where messages are built. Cap'n Proto leaves it zero again. A piece of the heap of this size, asked for with every
-// message, would have the allocator sort what was freed each time.
+// Where messages are built. Cap'n Proto leaves it zero again. A piece of the heap of this size,
+// asked for with every message, would have the allocator sort what was freed each time.
 thread_local std::array<capnp::word, 1024> scratch{};
 
-// `Plain` is Message or Event, `Wire` its Cap'n Proto type; `what` is how an error calls it. `before` and `behind`: bytes
-// to be left around it.
+// `Plain` is Message or Event, `Wire` its Cap'n Proto type; `what` is how an error calls it.
+// `before` and `behind`: bytes to be left around it.
 template <class Wire, class Plain>
-StatusOr<std::string> Encode(const Plain& plain, const char* what, std::size_t before = 0, std::size_t behind = 0) {
+StatusOr<std::string> Encode(const Plain& plain, const char* what, std::size_t before = 0,
+                             std::size_t behind = 0) {
   try {
     capnp::MallocMessageBuilder builder(kj::arrayPtr(scratch.data(), scratch.size()));
     Write(plain, builder.initRoot<Wire>());
@@ -48,7 +49,8 @@ StatusOr<std::string> Encode(const Plain& plain, const char* what, std::size_t b
                                        std::string(NameOf(plain.body)), what, size, kBodyBytesMax));
     }
     std::string bytes(before + size + behind, '\0');
-    kj::ArrayOutputStream stream(kj::arrayPtr(reinterpret_cast<kj::byte*>(bytes.data() + before), size));
+    kj::ArrayOutputStream stream(
+        kj::arrayPtr(reinterpret_cast<kj::byte*>(bytes.data() + before), size));
     capnp::writeMessage(stream, builder);
     return bytes;
   } catch (const kj::Exception& error) {

@@ -14,9 +14,11 @@
 
 namespace troupe::wire {
 
-/// The Cap'n Proto bytes of `message` without its attachment; a multiple of 8 bytes long.
-/// Errors: kTooLarge when it would exceed kBodyBytesMax or a list kListMax. `before` and `behind`: so many zeros around it.
-StatusOr<std::string> EncodeBody(const Message& message, std::size_t before = 0, std::size_t behind = 0);
+/// The Cap'n Proto bytes of `message` without its attachment; a multiple of 8 bytes long. Errors:
+/// kTooLarge when it would exceed kBodyBytesMax or a list kListMax. `before` and `behind`: so many
+/// zeros around it.
+StatusOr<std::string> EncodeBody(const Message& message, std::size_t before = 0,
+                                 std::size_t behind = 0);
 
 /// Reads what EncodeBody wrote. `bytes` may have any alignment (an unaligned body is copied once).
 /// Errors: kInvalid naming the defect. The result's attachment is empty.

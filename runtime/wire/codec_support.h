@@ -14,7 +14,9 @@
 
 namespace troupe::wire {
 
-inline void ReadText(std::string& out, capnp::Text::Reader in) { out.assign(in.begin(), in.size()); }
+inline void ReadText(std::string& out, capnp::Text::Reader in) {
+  out.assign(in.begin(), in.size());
+}
 inline void ReadData(std::string& out, capnp::Data::Reader in) {
   out.assign(reinterpret_cast<const char*>(in.begin()), in.size());
 }

@@ -113,8 +113,8 @@ StatusOr<Message> DecodeFrame(std::string_view frame, const FrameLimits& limits)
   TROUPE_ASSIGN(const FrameHeader header, DecodeHeader(frame.data(), limits));
   const std::string_view rest = frame.substr(kHeaderBytes);
   if (rest.size() != header.rest()) {
-    return MakeError(ErrorCode::kInvalid,
-                     absl::StrFormat("a frame announces %d bytes and has %d", header.rest(), rest.size()));
+    return MakeError(ErrorCode::kInvalid, absl::StrFormat("a frame announces %d bytes and has %d",
+                                                          header.rest(), rest.size()));
   }
   return DecodeRest(header, rest);
 }

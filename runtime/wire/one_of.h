@@ -1,6 +1,7 @@
-// A value of one of many kinds. std::variant instantiates its copying, moving, destroying and comparing
-// in every source that touches one: with a hundred kinds that was a third of the build. Here a table of
-// functions per family stands in one source (messages.cc). C++17, because the codec is compiled as C++17.
+// A value of one of many kinds. std::variant instantiates its copying, moving, destroying and
+// comparing in every source that touches one: with a hundred kinds that was a third of the build.
+// Here a table of functions per family stands in one source (messages.cc). C++17, because the codec
+// is compiled as C++17.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +39,10 @@ constexpr KindOperations OperationsOf() {
 template <class Family, class T>
 struct KindOf;
 
-/// A value of one of Family's kinds; never empty. Family has kBytes and kAlign (room for its largest
-/// kind) and kOperations (by the kind's number). Get, GetIf, Holds and Visit look into it. A moved-from
-/// one keeps its kind. Example: `Body body = Heartbeat(); if (auto* beat = GetIf<Heartbeat>(&body)) ...`
+/// A value of one of Family's kinds; never empty. Family has kBytes and kAlign (room for its
+/// largest kind) and kOperations (by the kind's number). Get, GetIf, Holds and Visit look into it.
+/// A moved-from one keeps its kind. Example: `Body body = Heartbeat(); if (auto* beat =
+/// GetIf<Heartbeat>(&body)) ...`
 template <class Family>
 class OneOf {
  public:

@@ -4,8 +4,8 @@
 
 #include <Python.h>
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -168,7 +168,8 @@ bool EachItem(PyObject* fields, const char* what, Visit visit) {
     if (!PyUnicode_Check(key)) return WrongType("str", key);
     Py_ssize_t size = 0;
     const char* name = PyUnicode_AsUTF8AndSize(key, &size);
-    if (name == nullptr || !visit(std::string_view(name, static_cast<std::size_t>(size)), value)) return false;
+    if (name == nullptr || !visit(std::string_view(name, static_cast<std::size_t>(size)), value))
+      return false;
   }
   return true;
 }

@@ -1,8 +1,8 @@
 // Which requests may be sent again when the session broke before their answer came.
 //
-// Pure. A request that names itself (an id minted by whoever asks, a nonce, an epoch) is recognised by
-// the head when it comes twice; a read does no harm. The few others must not be repeated: whether they
-// took effect is not known, and their caller is told so (kUnknownOutcome).
+// Pure. A request that names itself (an id minted by whoever asks, a nonce, an epoch) is recognised
+// by the head when it comes twice; a read does no harm. The few others must not be repeated:
+// whether they took effect is not known, and their caller is told so (kUnknownOutcome).
 #pragma once
 
 #include "runtime/base/random.h"

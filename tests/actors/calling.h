@@ -4,10 +4,10 @@
 #include <chrono>
 #include <string_view>
 
-#include "actors/core/call/call_frame.h"
 #include "actors/caller/channel.h"
-#include "actors/net/now.h"
 #include "actors/caller/reactor.h"
+#include "actors/core/call/call_frame.h"
+#include "actors/net/now.h"
 #include "tests/actors/echo_executor.h"
 
 namespace troupe::actors {

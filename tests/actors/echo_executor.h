@@ -1,4 +1,5 @@
-// An actor for tests of calls that answers with the values it was called with, and who waits for it.
+// An actor for tests of calls that answers with the values it was called with, and who waits for
+// it.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "actors/server/call_server.h"
 #include "actors/caller/reactor.h"
+#include "actors/server/call_server.h"
 
 namespace troupe::actors {
 
@@ -31,10 +32,13 @@ class EchoSession : public CallRunner {
  public:
   EchoSession(std::atomic<int>& calls, const Hook& on_call, std::vector<std::uint64_t>& cancelled)
       : calls_(calls), on_call_(on_call), cancelled_(cancelled) {}
-  void Cancel(std::uint64_t sequence, bool) override {  // may be told twice: ahead of a call, and in its turn
-    if (std::find(cancelled_.begin(), cancelled_.end(), sequence) == cancelled_.end()) cancelled_.push_back(sequence);
+  // may be told twice: ahead of a call, and in its turn
+  void Cancel(std::uint64_t sequence, bool) override {
+    if (std::find(cancelled_.begin(), cancelled_.end(), sequence) == cancelled_.end())
+      cancelled_.push_back(sequence);
   }
-  StatusOr<Ran> Run(const Frame& frame, CallerConnection& peer, ByteBuffer& reply, std::uint16_t*) override {
+  StatusOr<Ran> Run(const Frame& frame, CallerConnection& peer, ByteBuffer& reply,
+                    std::uint16_t*) override {
     CallPrefix call;
     TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
     ++calls_;
@@ -65,7 +69,7 @@ class EchoExecutor : public CallExecutor {
   bool Interrupted() override { return false; }
   bool HandlesSignals() const override { return false; }
   std::atomic<int> calls{0};
-  Hook on_call;  // set before Serve
+  Hook on_call;                          // set before Serve
   std::vector<std::uint64_t> cancelled;  // in the order they came; read after Serve
 };
 

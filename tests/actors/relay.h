@@ -1,5 +1,6 @@
-// A TCP relay in front of a port on loopback, for tests: it ends the connections that run through it, or
-// stops passing on what comes from one side. One thread; commands return when they have taken effect.
+// A TCP relay in front of a port on loopback, for tests: it ends the connections that run through
+// it, or stops passing on what comes from one side. One thread; commands return when they have
+// taken effect.
 #pragma once
 
 #include <arpa/inet.h>
@@ -45,8 +46,8 @@ class Relay {
   std::uint16_t port() const { return port_; }
   int accepted() const { return accepted_; }
 
-  /// Ends all connections: the caller's side by a reset or an orderly end; the actor's likewise, or not at
-  /// all (it does not learn of it).
+  /// Ends all connections: the caller's side by a reset or an orderly end; the actor's likewise, or
+  /// not at all (it does not learn of it).
   void Cut(bool reset, bool tell_actor) {
     Do([=, this] {
       for (Pair& pair : pairs_) {
@@ -107,7 +108,8 @@ class Relay {
     ++accepted_;
     const int actor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_in address = Loopback(to_);
-    if (refuse_ || ::connect(actor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (refuse_ ||
+        ::connect(actor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       ::close(caller);
       ::close(actor);
       return;
@@ -134,7 +136,8 @@ class Relay {
       std::vector<pollfd> watched = {{wake_, POLLIN, 0}, {listener_, POLLIN, 0}};
       for (const Pair& pair : pairs_) {
         const std::string nothing;
-        watched.push_back({pair.caller, Wants(pair.to_actor, hold_replies_ ? nothing : pair.to_caller), 0});
+        watched.push_back(
+            {pair.caller, Wants(pair.to_actor, hold_replies_ ? nothing : pair.to_caller), 0});
         watched.push_back({pair.actor, Wants(pair.to_caller, pair.to_actor), 0});
       }
       ::poll(watched.data(), watched.size(), -1);
@@ -163,7 +166,7 @@ class Relay {
   std::atomic<int> accepted_{0};
   std::mutex mutex_;
   std::vector<std::function<void()>> commands_;
-  bool stopping_ = false;         // the thread's, as all below
+  bool stopping_ = false;  // the thread's, as all below
   std::uint16_t to_;
   bool hold_replies_ = false;
   bool refuse_ = false;

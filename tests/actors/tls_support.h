@@ -1,5 +1,5 @@
-// What the tests of calls between hosts share: a cluster's authority, an actor behind a port that stands
-// for its worker's, calls made by hand. All in one process, over loopback.
+// What the tests of calls between hosts share: a cluster's authority, an actor behind a port that
+// stands for its worker's, calls made by hand. All in one process, over loopback.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
-#include "actors/server/call_server.h"
 #include "actors/caller/channel.h"
-#include "actors/net/now.h"
 #include "actors/caller/reactor.h"
+#include "actors/net/now.h"
+#include "actors/server/call_server.h"
 #include "runtime/async/loop_thread.h"
 #include "runtime/async/os_random.h"
 #include "runtime/async/real_clock.h"
@@ -33,16 +33,20 @@ inline const async::RealClock kClock;
 /// A cluster's authority, and identities it gave out.
 class TestCluster {
  public:
-  IdentitySource Identity(wire::Role role, const Id128& id, std::uint64_t life_us = 3600'000'000ull) {
+  IdentitySource Identity(wire::Role role, const Id128& id,
+                          std::uint64_t life_us = 3600'000'000ull) {
     const net::PrivateKey key = net::PrivateKey::Generate();
     const auto pem = authority_.IssueFor(key, role, id, kClock.WallTimeUs(), life_us);
     const auto made = net::MakeCredentials(key, *pem, authority_.certificate().Pem());
     auto server = *net::TlsContext::ForServer(*made, net::TlsContext::Clients::kRequired, kClock);
     auto client = *net::TlsContext::ForClient(*made, kClock);
-    auto shown = std::make_shared<const client::IdentityShown>(client::IdentityShown{*made, server, client});
+    auto shown =
+        std::make_shared<const client::IdentityShown>(client::IdentityShown{*made, server, client});
     return [shown]() -> StatusOr<std::shared_ptr<const client::IdentityShown>> { return shown; };
   }
-  net::Credentials Worker() { return (*Identity(wire::Role::kWorker, NodeId(1, 1))())->credentials; }
+  net::Credentials Worker() {
+    return (*Identity(wire::Role::kWorker, NodeId(1, 1))())->credentials;
+  }
 
  private:
   net::Authority authority_ = *net::Authority::Create(kClock.WallTimeUs());
@@ -65,16 +69,16 @@ class TlsActor {
     server_ = *std::move(server);
     net::ListenOptions options;
     options.address = *net::TcpAddress("127.0.0.1", 0);
-    options.tls = *net::TlsContext::ForServer(cluster.Worker(), net::TlsContext::Clients::kRequired, kClock);
+    options.tls =
+        *net::TlsContext::ForServer(cluster.Worker(), net::TlsContext::Clients::kRequired, kClock);
     options.on_named = [this](const std::string& name, UniqueFd connection) {
       if (name != kProcess.Hex()) return;
       const Status passed = net::HandOver(net::HandoverPath(path_), connection.get());
       EXPECT_TRUE(passed.ok()) << MessageOf(passed);
     };
     listener_ = *net::Listener::Open(loop_.executor(), std::move(options));
-    async::asio::post(loop_.context(), [this] {
-      listener_->Start([](const std::shared_ptr<net::Connection>&) {});
-    });
+    async::asio::post(loop_.context(),
+                      [this] { listener_->Start([](const std::shared_ptr<net::Connection>&) {}); });
     if (serve) Serve();
   }
   ~TlsActor() {
@@ -155,7 +159,8 @@ inline std::string AnswerText(Answer* slot, Channel& channel, Duration limit = 2
     text = std::string(slot->bytes());
     if ((slot->flags() & kFlagRuntimeError) != 0) {
       const RuntimeErrorView error = ReadRuntimeError(slot->bytes());
-      text = "error " + std::to_string(static_cast<int>(error.code)) + ": " + std::string(error.text);
+      text =
+          "error " + std::to_string(static_cast<int>(error.code)) + ": " + std::string(error.text);
     }
   }
   slot->Release();
@@ -164,7 +169,11 @@ inline std::string AnswerText(Answer* slot, Channel& channel, Duration limit = 2
 inline std::string Call(Channel& channel, const std::string& values) {
   return AnswerText(Issue(channel, values), channel);
 }
-inline std::string Padded(std::size_t size, char fill) { return std::string((size + 7) / 8 * 8, fill); }
-inline std::string ErrorText(ErrorCode code) { return "error " + std::to_string(static_cast<int>(code)); }
+inline std::string Padded(std::size_t size, char fill) {
+  return std::string((size + 7) / 8 * 8, fill);
+}
+inline std::string ErrorText(ErrorCode code) {
+  return "error " + std::to_string(static_cast<int>(code));
+}
 
 }  // namespace troupe::actors

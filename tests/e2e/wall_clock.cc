@@ -1,5 +1,6 @@
-// Preloaded into the programs of a test: their wall clock (CLOCK_REALTIME) is off by the seconds that stand, as one native
-// 64-bit number, in the file named by TROUPE_TEST_WALL_CLOCK. What the test writes there is seen at once: a clock that jumps.
+// Preloaded into the programs of a test: their wall clock (CLOCK_REALTIME) is off by the seconds
+// that stand, as one native 64-bit number, in the file named by TROUPE_TEST_WALL_CLOCK. What the
+// test writes there is seen at once: a clock that jumps.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

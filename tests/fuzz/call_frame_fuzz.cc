@@ -1,15 +1,16 @@
-// Fuzzes the first thing that looks at a caller's bytes: call frames, a call's names and arguments, an
-// error reply's text, control frames, which are also put to both halves of a session: it may refuse them,
-// and keeps nothing of them. What is taken as a frame lies within the bytes that came. The same bytes go to the
-// reader of an object link's frames: what it takes is, written again, what came.
+// Fuzzes the first thing that looks at a caller's bytes: call frames, a call's names and arguments,
+// an error reply's text, control frames, which are also put to both halves of a session: it may
+// refuse them, and keeps nothing of them. What is taken as a frame lies within the bytes that came.
+// The same bytes go to the reader of an object link's frames: what it takes is, written again, what
+// came.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
-#include "actors/core/session/actor_session.h"
 #include "actors/core/call/call_frame.h"
-#include "actors/core/session/caller_session.h"
 #include "actors/core/call/object_frame.h"
+#include "actors/core/session/actor_session.h"
+#include "actors/core/session/caller_session.h"
 
 namespace {
 
@@ -48,7 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     actors::CallPrefix call;
     if (actors::ParseCall(frame, limits, &call).ok() &&
         (call.keywords.size() > call.head.arg_count ||
-         (call.head.shape != actors::kNoShape && call.keywords.size() > limits.shape_keywords_max))) {
+         (call.head.shape != actors::kNoShape &&
+          call.keywords.size() > limits.shape_keywords_max))) {
       std::abort();
     }
     const auto control = actors::ParseControl(frame);

@@ -1,5 +1,6 @@
-// Fuzzes the reader of a TLS server name: bytes of strangers, read before anything is known of them.
-// What is found must lie within the input, and more bytes must never turn "not TLS" into a name.
+// Fuzzes the reader of a TLS server name: bytes of strangers, read before anything is known of
+// them. What is found must lie within the input, and more bytes must never turn "not TLS" into a
+// name.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// Fuzzes the head's reducer with what authenticated peers may say: any message, in any order, from a
-// node, a client, an observer, an actor and a rank behind the node. Nothing a peer says may end the head, and a
-// head that replays the journal of what happened starts again.
+// Fuzzes the head's reducer with what authenticated peers may say: any message, in any order, from
+// a node, a client, an observer, an actor and a rank behind the node. Nothing a peer says may end
+// the head, and a head that replays the journal of what happened starts again.
 //
 // The input is control frames in a row; a message's id picks who says it.
 #include <cstddef>
@@ -20,7 +20,8 @@ namespace {
 
 constexpr int kMessagesMax = 64;
 
-// A head, one node with an actor and a launch of one rank, one client, one observer; every append is durable at once.
+// A head, one node with an actor and a launch of one rank, one client, one observer; every append
+// is durable at once.
 class Stage {
  public:
   Stage() : core_(CoreOptions(), Seams{random_, mint_}) {
@@ -58,7 +59,8 @@ class Stage {
     submit.request = RequestId(3, 1);
     Say(1, Of(submit), false);
     Serve();
-    if (core_.state().launches.empty() || core_.state().launches.begin()->second.ranks.empty() || core_.state().actors.empty()) {
+    if (core_.state().launches.empty() || core_.state().launches.begin()->second.ranks.empty() ||
+        core_.state().actors.empty()) {
       std::abort();  // there would be nobody behind the node
     }
   }
@@ -73,7 +75,8 @@ class Stage {
         relay.actor = ActorId(9, 1);
       } else {
         relay.process = ProcessId(8, 2);
-        relay.launch = core_.state().launches.empty() ? LaunchId() : core_.state().launches.begin()->first;
+        relay.launch =
+            core_.state().launches.empty() ? LaunchId() : core_.state().launches.begin()->first;
         relay.epoch = 1;
         relay.rank = 0;
       }
@@ -132,7 +135,8 @@ class Stage {
       journal_.push_back(std::move(row.event));
     }
     for (Send& send : effects.sends) {
-      const bool order = wire::Holds<wire::Reserve>(send.message.body) || wire::Holds<wire::StartRanks>(send.message.body);
+      const bool order = wire::Holds<wire::Reserve>(send.message.body) ||
+                         wire::Holds<wire::StartRanks>(send.message.body);
       if (order && told_.size() < kMessagesMax) told_.push_back(std::move(send.message));
     }
     if (effects.plan_soon) Feed(PlanNow());

@@ -1,5 +1,6 @@
-// Fuzzes what a head reads of its own disk: the write-ahead log's frames and the journal's rows. Damage
-// is an error with words, never a crash; a row with its right checksum over junk is damage too.
+// Fuzzes what a head reads of its own disk: the write-ahead log's frames and the journal's rows.
+// Damage is an error with words, never a crash; a row with its right checksum over junk is damage
+// too.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Runs a fuzz target over its corpus without libFuzzer, so that every compiler replays what was found.
+// Runs a fuzz target over its corpus without libFuzzer, so that every compiler replays what was
+// found.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

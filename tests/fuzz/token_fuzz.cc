@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto token = net::ParseToken(troupe::Secret(text));
   if (token.ok()) {
     const auto again = net::ParseToken(net::FormatToken(*token));
-    if (!again.ok() || again->id != token->id || again->secret.Reveal() != token->secret.Reveal()) std::abort();
+    if (!again.ok() || again->id != token->id || again->secret.Reveal() != token->secret.Reveal())
+      std::abort();
   }
   const auto address = net::ParseAddress(text);
   if (address.ok()) {
@@ -23,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!again.ok() || !(*again == *address)) std::abort();
   }
   const auto identity = net::ParseIdentity(text);
-  if (identity.ok() && !(*net::ParseIdentity(net::FormatIdentity(*identity)) == *identity)) std::abort();
+  if (identity.ok() && !(*net::ParseIdentity(net::FormatIdentity(*identity)) == *identity))
+    std::abort();
   return 0;
 }

@@ -1,5 +1,6 @@
-// Method: actors with names are made, found, killed and given up, step by step and in random orders, also over a restart of
-// the head; a name is found exactly while the actor that has it is not ending.
+// Method: actors with names are made, found, killed and given up, step by step and in random
+// orders, also over a restart of the head; a name is found exactly while the actor that has it is
+// not ending.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -146,9 +147,9 @@ TEST_F(ActorNames, AN3_ToLookItUpIsNotToHaveIt) {
 TEST_F(ActorNames, AN1_AN2_AN3_InRandomOrders) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
-    std::set<ActorId> there;      // processes that have not ended
-    std::optional<ActorId> has;   // the name
-    bool wanted = false;          // found by another process
+    std::set<ActorId> there;     // processes that have not ended
+    std::optional<ActorId> has;  // the name
+    bool wanted = false;         // found by another process
     for (int step = 0; step < 60; ++step) {
       const ActorId next(100 + seed, static_cast<std::uint64_t>(step));
       wire::CreateActor create = Named(1, random() % 2 == 0);
@@ -162,7 +163,8 @@ TEST_F(ActorNames, AN1_AN2_AN3_InRandomOrders) {
             wanted = false;
             there.insert(next);
           } else {
-            ASSERT_EQ(Ask(who, create), create.spec.get_if_exists ? has : std::nullopt) << "seed " << seed << ", step " << step;
+            ASSERT_EQ(Ask(who, create), create.spec.get_if_exists ? has : std::nullopt)
+                << "seed " << seed << ", step " << step;
             wanted = wanted || (create.spec.get_if_exists && who == other_);
           }
           break;
@@ -178,7 +180,8 @@ TEST_F(ActorNames, AN1_AN2_AN3_InRandomOrders) {
           break;
         case 3: {
           if (there.empty()) break;
-          const ActorId ended = *std::next(there.begin(), static_cast<std::ptrdiff_t>(random() % there.size()));
+          const ActorId ended =
+              *std::next(there.begin(), static_cast<std::ptrdiff_t>(random() % there.size()));
           there.erase(ended);
           End(ended);
           if (has == ended) has.reset();

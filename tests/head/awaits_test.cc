@@ -1,4 +1,5 @@
-// Method: an actor whose process waits for what its maker is to bring, seen by its maker, over restarts of the process.
+// Method: an actor whose process waits for what its maker is to bring, seen by its maker, over
+// restarts of the process.
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

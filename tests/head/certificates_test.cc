@@ -63,16 +63,16 @@ TEST_F(Certificates, CF1_ARankIsCertifiedThroughItsOwnNodeAndEpochOnly) {
   EXPECT_EQ(given->reply_to, 77u);
   EXPECT_EQ(given->to.process, RankOf(launch, on_b).process);
 
-  EXPECT_FALSE(Ask(a, RankOf(launch, on_b)));          // another node's rank
+  EXPECT_FALSE(Ask(a, RankOf(launch, on_b)));  // another node's rank
   EXPECT_EQ(LastError(a.session), ErrorCode::kInvalid);
-  EXPECT_FALSE(Ask(b, RankOf(launch, on_b, 2)));       // another epoch
-  EXPECT_FALSE(Ask(b, RankOf(launch, 17)));            // no such rank
+  EXPECT_FALSE(Ask(b, RankOf(launch, on_b, 2)));  // another epoch
+  EXPECT_FALSE(Ask(b, RankOf(launch, 17)));       // no such rank
   wire::Relay posing = RankOf(launch, on_b);
   posing.actor = RankActorId(launch, 1, on_b == 0 ? 3 : 0);  // its own rank, another's name
   EXPECT_FALSE(Ask(b, posing));
   wire::Relay nobody;
   nobody.process = ProcessId(8, 1);
-  EXPECT_FALSE(Ask(b, nobody));                        // a store, a process of nothing
+  EXPECT_FALSE(Ask(b, nobody));  // a store, a process of nothing
 }
 
 TEST_F(Certificates, CF1_AnActorIsCertifiedThroughItsOwnNodeOnlyAndNotOnceDead) {

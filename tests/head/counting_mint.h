@@ -1,4 +1,5 @@
-// A mint for tests: tokens are numbered, so that a run is the same each time; their text says nothing.
+// A mint for tests: tokens are numbered, so that a run is the same each time; their text says
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@ namespace troupe::head {
 
 class CountingMint final : public TokenMint {
  public:
-  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us, bool single_use) override {
+  Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us,
+              bool single_use) override {
     Minted minted;
     minted.text = "token-text";
     minted.record.id = TokenId(5, ++count_);

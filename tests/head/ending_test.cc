@@ -1,5 +1,6 @@
-// Method: a launch of ranks on two nodes is brought to RUNNING; then ranks fail in every order that could blame the
-// wrong one, the head is asked to stop, forgets everything but its journal, and goes on. Names carry the invariants.
+// Method: a launch of ranks on two nodes is brought to RUNNING; then ranks fail in every order that
+// could blame the wrong one, the head is asked to stop, forgets everything but its journal, and
+// goes on. Names carry the invariants.
 #include "head/core/ending.h"
 
 #include <csignal>
@@ -39,7 +40,9 @@ class Endings : public HeadFixture {
     where.text = text;
     Say(NodeOf(rank).session, where);
   }
-  const FakeNode& NodeOf(std::uint32_t rank) { return LaunchOf(launch_).ranks[rank].node == a_.id ? a_ : b_; }
+  const FakeNode& NodeOf(std::uint32_t rank) {
+    return LaunchOf(launch_).ranks[rank].node == a_.id ? a_ : b_;
+  }
   void End(std::uint32_t rank, wire::Outcome outcome = wire::Outcome::kSucceeded) {
     Say(NodeOf(rank).session, DoneOf(rank, outcome));
   }
@@ -115,7 +118,8 @@ TEST_F(Endings, E2_AFailureThatIsNoSymptomClosesTheVerdictAtOnce) {
   Run();
   Raise(1, "builtins.KeyError");
   EXPECT_EQ(Count<wire::AskRanks>(a_.session), 0u);
-  EXPECT_EQ(Last<wire::StopRanks>(b_.session).grace_ms, 2000u) << "the others may say their last word";
+  EXPECT_EQ(Last<wire::StopRanks>(b_.session).grace_ms, 2000u)
+      << "the others may say their last word";
   EXPECT_TRUE(LaunchOf(launch_).open()) << "E3";
   Kill(3);  // later, whatever it is
   End(0, wire::Outcome::kCancelled);
@@ -159,7 +163,8 @@ TEST_F(Endings, E2_AnEarlyReturnComesBeforeSymptomsAndAfterAllElse) {
   End(1, wire::Outcome::kCancelled);
   End(2, wire::Outcome::kCancelled);
   EXPECT_EQ(Marker().failure.rank, 3);
-  EXPECT_EQ(Marker().failure.cause.rfind("returned before rank 0", 0), 0u) << Marker().failure.cause;
+  EXPECT_EQ(Marker().failure.cause.rfind("returned before rank 0", 0), 0u)
+      << Marker().failure.cause;
 }
 
 TEST_F(Endings, E2_ALostNodeIsNotWaitedForAndIsTheCause) {
@@ -289,7 +294,9 @@ TEST_F(Endings, ALaunchThatTimedOutSaysWhereItsRanksWere) {
   Where(2, "  in b()\n");
   Where(1, "  in a()\n");
   for (std::uint32_t rank = 0; rank < 4; ++rank) End(rank, wire::Outcome::kCancelled);
-  EXPECT_EQ(Marker().failure.traceback.rfind("ranks 0, 1:\n  in a()\nrank 2:\n  in b()\nrank 3:\n  it did not say", 0), 0u)
+  EXPECT_EQ(Marker().failure.traceback.rfind(
+                "ranks 0, 1:\n  in a()\nrank 2:\n  in b()\nrank 3:\n  it did not say", 0),
+            0u)
       << Marker().failure.traceback;
 }
 
@@ -304,7 +311,8 @@ TEST_F(Endings, E3_TheMarkerOfATimedOutDriverWaitsTwoSecondsForTheWordsOfItsRank
   Where(2, "  in part()\n");
   EXPECT_TRUE(LaunchOf(launch_).open());
   Pass(std::chrono::seconds(3));
-  EXPECT_NE(Marker().failure.traceback.find("ranks 1, 2:\n  in part()\nrank 3:\n  it did not say"), std::string::npos);
+  EXPECT_NE(Marker().failure.traceback.find("ranks 1, 2:\n  in part()\nrank 3:\n  it did not say"),
+            std::string::npos);
 }
 
 TEST_F(Endings, ACancelledLaunchAsksNobodyWhereItIs) {

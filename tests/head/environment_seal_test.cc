@@ -1,5 +1,5 @@
-// Method: events with variables are written to a journal and a snapshot with a key; the files are searched for them, and opened with that
-// key, another one, and none.
+// Method: events with variables are written to a journal and a snapshot with a key; the files are
+// searched for them, and opened with that key, another one, and none.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// Method: HeadCore with a client and nodes made of words; what ListEvents answers after each happening.
+// Method: HeadCore with a client and nodes made of words; what ListEvents answers after each
+// happening.
 //   CH-1, CH-2: head/core/event_history.h.
 #include "head/core/event_history.h"
 
@@ -103,7 +104,8 @@ TEST(EventHistory, CH1_TheLatestAreKeptNumberedWithoutGaps) {
 TEST(EventHistory, CH1_LongTextsAreCutAtACharacter) {
   EventHistory history;
   wire::ClusterEvent note;
-  for (std::size_t i = 0; i < EventHistory::kTextMax; ++i) note.message += "\xC3\xA9";  // two bytes each
+  // two bytes each
+  for (std::size_t i = 0; i < EventHistory::kTextMax; ++i) note.message += "\xC3\xA9";
   note.message.insert(0, "x");
   history.Add(note);
   EXPECT_EQ(history.notes().front().message.size(), EventHistory::kTextMax - 1);

@@ -186,7 +186,8 @@ TEST_F(Groups, BundlesGoWhereTheirLabelsAndTheLevelSay) {
   Say(client, rack, 51);
   const wire::ErrorReply never = Last<wire::ErrorReply>(client);
   EXPECT_EQ(never.code, static_cast<std::uint16_t>(ErrorCode::kInfeasible));
-  EXPECT_NE(never.text.find("no rack holds all: the roomiest, r1, has room for 4 of 5"), std::string::npos);
+  EXPECT_NE(never.text.find("no rack holds all: the roomiest, r1, has room for 4 of 5"),
+            std::string::npos);
   rack.where.level = "floor";
   Say(client, rack, 52);
   EXPECT_EQ(Last<wire::ErrorReply>(client).code, static_cast<std::uint16_t>(ErrorCode::kInvalid));
@@ -270,7 +271,9 @@ TEST_F(Groups, GpusOfABundleAreCountedByBundleForNodesHaveTheSameNumbers) {
     actor.spec.bundle = bundle;
     actor.spec.run_resources = Amounts(1, 1);
     Say(client, actor, 60 + static_cast<std::uint64_t>(bundle));
-    EXPECT_EQ(core_->state().actors.at(actor.spec.actor).place.gpu_ids, std::vector<std::uint32_t>{0}) << bundle;
+    EXPECT_EQ(core_->state().actors.at(actor.spec.actor).place.gpu_ids,
+              std::vector<std::uint32_t>{0})
+        << bundle;
   }
 }
 

@@ -30,7 +30,9 @@ class HeadFixture : public ::testing::Test {
     pending_.clear();
     Take(core_->Start(now_, WallUs()));
   }
-  std::uint64_t WallUs() const { return wall_at_zero_us_ + static_cast<std::uint64_t>((now_ - Instant{}).count() / 1000); }
+  std::uint64_t WallUs() const {
+    return wall_at_zero_us_ + static_cast<std::uint64_t>((now_ - Instant{}).count() / 1000);
+  }
 
   void Feed(const Input& input) { Take(core_->Handle(input, now_, WallUs())); }
   void Take(Effects effects) {
@@ -121,7 +123,8 @@ class HeadFixture : public ::testing::Test {
     return node;
   }
   /// Says no to the one Reserve that waits for this node.
-  void RefuseReserve(const FakeNode& node, const std::string& reason = "a process has not gone yet") {
+  void RefuseReserve(const FakeNode& node,
+                     const std::string& reason = "a process has not gone yet") {
     const std::vector<wire::Reserve> asked = Take<wire::Reserve>(node.session);
     ASSERT_EQ(asked.size(), 1u);
     wire::ReserveReply no;
@@ -166,7 +169,8 @@ class HeadFixture : public ::testing::Test {
     }
   }
   LaunchId Submit(SessionId client, std::uint32_t ranks, std::uint32_t attempts = 1,
-                  wire::LaunchMode mode = wire::LaunchMode::kDistributed, std::int32_t priority = 0) {
+                  wire::LaunchMode mode = wire::LaunchMode::kDistributed,
+                  std::int32_t priority = 0) {
     wire::SubmitLaunch submit;
     submit.spec.priority = priority;
     submit.spec.ranks = ranks;

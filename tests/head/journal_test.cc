@@ -1,5 +1,6 @@
-// Method: a journal is written with SQLite, its files are damaged byte by byte as disks and crashes do,
-// and it is opened again: what was acknowledged is there, or the head refuses and names the repair.
+// Method: a journal is written with SQLite, its files are damaged byte by byte as disks and crashes
+// do, and it is opened again: what was acknowledged is there, or the head refuses and names the
+// repair.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <sys/mount.h>
@@ -122,13 +123,17 @@ TEST_F(JournalFiles, AFlippedBitInTheMiddleOfTheLogRefusesToStart) {
 
 TEST_F(JournalFiles, ATransactionThatACrashCutOffIsNoDamageOnceItIsHalfOverwritten) {
   Write(3);
-  sqlite3* db = nullptr;  // with a small cache: pages go to the log before the commit that never comes
+  // with a small cache: pages go to the log before the commit that never comes
+  sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(Db().c_str(), &db), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA cache_size=2; BEGIN; WITH RECURSIVE n(i) AS (SELECT 100 "
-                             "UNION ALL SELECT i + 1 FROM n WHERE i < 200) INSERT INTO events SELECT i, 'x', 0, "
-                             "zeroblob(3000), NULL FROM n",
-                         nullptr, nullptr, nullptr),
-            SQLITE_OK);
+  EXPECT_EQ(
+      sqlite3_exec(
+          db,
+          "PRAGMA journal_mode=WAL; PRAGMA cache_size=2; BEGIN; WITH RECURSIVE n(i) AS (SELECT 100 "
+          "UNION ALL SELECT i + 1 FROM n WHERE i < 200) INSERT INTO events SELECT i, 'x', 0, "
+          "zeroblob(3000), NULL FROM n",
+          nullptr, nullptr, nullptr),
+      SQLITE_OK);
   fs::copy_file(Db(), folder_ / "crashed-db");
   fs::copy_file(Log(), folder_ / "crashed-log");
   sqlite3_close(db);
@@ -138,7 +143,8 @@ TEST_F(JournalFiles, ATransactionThatACrashCutOffIsNoDamageOnceItIsHalfOverwritt
   ASSERT_TRUE(journal.ok()) << journal.status();
   ASSERT_TRUE((*journal)->Append({MakeRow(4)}).ok());
   const std::string log = Read(Log());
-  EXPECT_LT(ScanWal(log).good_bytes + 20 * 4096, log.size()) << "there is no stale tail to be confused by";
+  EXPECT_LT(ScanWal(log).good_bytes + 20 * 4096, log.size())
+      << "there is no stale tail to be confused by";
   EXPECT_TRUE(ScanWal(log).sound());
 }
 
@@ -219,9 +225,10 @@ TEST_F(JournalFiles, S4_ASnapshotStandsForAllRowsUpToIt) {
 }
 
 TEST_F(JournalFiles, ADamagedSnapshotRefusesToStart) {
-  const char* const damages[] = {"DELETE FROM snapshot WHERE position = 2", "DELETE FROM snapshot WHERE position = 3",
-                                 "UPDATE snapshot SET attachment = CAST('x' AS BLOB) WHERE position = 1",
-                                 "UPDATE snapshot_of SET sequence = 4", "DELETE FROM events WHERE sequence = 6"};
+  const char* const damages[] = {
+      "DELETE FROM snapshot WHERE position = 2", "DELETE FROM snapshot WHERE position = 3",
+      "UPDATE snapshot SET attachment = CAST('x' AS BLOB) WHERE position = 1",
+      "UPDATE snapshot_of SET sequence = 4", "DELETE FROM events WHERE sequence = 6"};
   for (const char* damage : damages) {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
@@ -235,13 +242,15 @@ TEST_F(JournalFiles, ADamagedSnapshotRefusesToStart) {
     auto journal = Open();
     ASSERT_TRUE(journal.ok());
     const Status status = (*journal)->Replay([](const Row&) {});
-    EXPECT_NE(MessageOf(status).find("journal repair"), std::string::npos) << damage << ": " << status;
+    EXPECT_NE(MessageOf(status).find("journal repair"), std::string::npos)
+        << damage << ": " << status;
   }
 }
 
 // A file system of its own, small enough to fill; root only.
 TEST_F(JournalFiles, AFullDiskKeepsWhatWasAcknowledgedAndGoesOnWithRoom) {
-  if (mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=16m") != 0) GTEST_SKIP() << "cannot mount a small file system";
+  if (mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=16m") != 0)
+    GTEST_SKIP() << "cannot mount a small file system";
   {
     auto journal = Open();
     ASSERT_TRUE(journal.ok()) << journal.status();

@@ -30,7 +30,8 @@ class Listings : public HeadFixture {
   std::vector<wire::GroupInfo> List() {
     Say(client_, wire::ListGroups(), 60);
     std::vector<wire::GroupInfo> groups = Last<wire::GroupList>(client_).groups;
-    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.group < b.group; });
+    std::sort(groups.begin(), groups.end(),
+              [](const auto& a, const auto& b) { return a.group < b.group; });
     return groups;
   }
 

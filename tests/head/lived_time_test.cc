@@ -1,4 +1,5 @@
-// Method: HeadCore whose wall clock and monotonic clock are moved apart by hand. LT-1 to LT-4 of head/core/lived_time.h.
+// Method: HeadCore whose wall clock and monotonic clock are moved apart by hand. LT-1 to LT-4 of
+// head/core/lived_time.h.
 #include "head/core/lived_time.h"
 
 #include "head/core/snapshot.h"
@@ -22,7 +23,8 @@ class LivedTime : public HeadFixture {
   }
   bool Good(const TokenId& id) const {
     const auto found = core_->state().tokens.find(id);
-    return found != core_->state().tokens.end() && ExpiresUs(core_->state(), found->second, now_, WallUs()) > WallUs();
+    return found != core_->state().tokens.end() &&
+           ExpiresUs(core_->state(), found->second, now_, WallUs()) > WallUs();
   }
   LaunchId Ended() {
     const FakeNode node = Join(1, 4);

@@ -1,8 +1,9 @@
-// Method: a launch is brought to the moment in question by words of its peers; then the operation of
-// the marker specification is played, its repeats and its rivals too. Names carry the invariants.
-#include "head/core/durable_text.h"
+// Method: a launch is brought to the moment in question by words of its peers; then the operation
+// of the marker specification is played, its repeats and its rivals too. Names carry the
+// invariants.
 #include "head/core/markers.h"
 
+#include "head/core/durable_text.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {
@@ -201,7 +202,8 @@ TEST_F(Markers, S4_HowTheOtherRanksEndedIsToldAndChangesNothing) {
   const LaunchId launch = Submit(client, 3);
   Serve(a);
   Serve(a);
-  const auto end = [&](std::uint32_t rank, wire::Outcome outcome, std::int32_t code, std::int32_t signal) {
+  const auto end = [&](std::uint32_t rank, wire::Outcome outcome, std::int32_t code,
+                       std::int32_t signal) {
     wire::RankDone done;
     done.launch = launch;
     done.epoch = 1;
@@ -217,7 +219,8 @@ TEST_F(Markers, S4_HowTheOtherRanksEndedIsToldAndChangesNothing) {
   Say(a.session, wire::Heartbeat());
   Advance(std::chrono::seconds(4));
   Say(a.session, wire::Heartbeat());
-  Advance(std::chrono::seconds(4));  // the grace of rank 2 is over, and its node has not said what became of it
+  // the grace of rank 2 is over, and its node has not said what became of it
+  Advance(std::chrono::seconds(4));
   ASSERT_FALSE(LaunchOf(launch).open());
   const std::size_t events = durable_.size();
   end(2, wire::Outcome::kCancelled, 0, 15);

@@ -1,4 +1,5 @@
-// Method: actors on a node that falls silent for good, for a while, or ends with a verdict, on a clock moved by hand.
+// Method: actors on a node that falls silent for good, for a while, or ends with a verdict, on a
+// clock moved by hand.
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {
@@ -44,8 +45,10 @@ class OutOfReachActors : public HeadFixture {
 TEST_F(OutOfReachActors, OneThatReservedNothingGoesOnWhenItsNodeIsBack) {
   const ActorId actor = Make(1);
   Advance(seconds(6));
-  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.state, wire::ActorState::kUnavailable) << "its callers are told";
-  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.failure.cause, "node node-a is lost: not heard of for 5000 ms");
+  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.state, wire::ActorState::kUnavailable)
+      << "its callers are told";
+  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.failure.cause,
+            "node node-a is lost: not heard of for 5000 ms");
   Return({actor});
   EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.state, wire::ActorState::kAlive);
   EXPECT_TRUE(Take<wire::EndActor>(node_.session).empty());
@@ -88,7 +91,8 @@ TEST_F(OutOfReachActors, WithoutAReturnItIsDeadOnceItMustHaveFencedItself) {
   Advance(seconds(2));
   const wire::ActorInfo info = Last<wire::ActorUpdate>(client_).info;
   EXPECT_EQ(info.state, wire::ActorState::kDead);
-  EXPECT_EQ(info.failure.cause, "node node-a is lost: not heard of for 5000 ms, and has not come back");
+  EXPECT_EQ(info.failure.cause,
+            "node node-a is lost: not heard of for 5000 ms, and has not come back");
   Join(2, 4);
   Say(client_, again, 71);
   EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.actor, again.spec.actor);
@@ -133,7 +137,8 @@ TEST_F(OutOfReachActors, OneThatWasKilledMeanwhileEndsWhenItsNodeIsBack) {
   EXPECT_EQ(Shown(actor).state, wire::ActorState::kDead);
 }
 
-// Actors that are started again: the life before may run on the node that was lost, and is waited for no longer than that.
+// Actors that are started again: the life before may run on the node that was lost, and is waited
+// for no longer than that.
 class FormerLives : public OutOfReachActors {
  protected:
   void SetUp() override {
@@ -143,7 +148,8 @@ class FormerLives : public OutOfReachActors {
     ASSERT_EQ(Shown(actor_).state, wire::ActorState::kPending);
     other_ = Join(2, 4);
     Advance(seconds(1));
-    ASSERT_EQ(Shown(actor_).state, wire::ActorState::kPending) << "a node with room is not all it waits for";
+    ASSERT_EQ(Shown(actor_).state, wire::ActorState::kPending)
+        << "a node with room is not all it waits for";
   }
   ActorId Restartable(std::uint64_t number, std::uint64_t cpus) {
     wire::CreateActor create;

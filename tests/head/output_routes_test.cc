@@ -1,5 +1,5 @@
-// Method: a program makes actors, one of them makes others; what the program is told of where their output is, over its own
-// absence, restarts of actors and of the head.
+// Method: a program makes actors, one of them makes others; what the program is told of where their
+// output is, over its own absence, restarts of actors and of the head.
 #include "head/core/output_routes.h"
 
 #include "tests/head/head_fixture.h"
@@ -58,7 +58,8 @@ class ShownOutput : public HeadFixture {
 TEST_F(ShownOutput, ItsProgramIsToldOfItAndOfThatOfWhatItMakes) {
   MakeBoth(true);
   EXPECT_EQ(Told(), (Events{{kFirst, false}, {kNested, false}}));
-  EXPECT_EQ(Count<wire::OutputOf>(node_.session), 0u) << "the actor that made the other shows nothing";
+  EXPECT_EQ(Count<wire::OutputOf>(node_.session), 0u)
+      << "the actor that made the other shows nothing";
 }
 
 TEST_F(ShownOutput, AnEndAndTheNextProcess) {

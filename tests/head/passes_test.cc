@@ -1,7 +1,6 @@
-// Method: groups that wait behind others, with a cluster of one or two nodes: when the queue is gone over,
-// and who is looked at again for what reason.
+// Method: groups that wait behind others, with a cluster of one or two nodes: when the queue is
+// gone over, and who is looked at again for what reason.
 #include "head/core/schedule.h"
-
 #include "head/core/snapshot.h"
 #include "tests/head/head_fixture.h"
 
@@ -59,7 +58,8 @@ class Passes : public HeadFixture {
     Wait(node, minutes / 2);
     Create(GroupId(4, 8), 1);
     Serve(node);
-    EXPECT_EQ(GroupOf(GroupId(4, 8)).state, wire::GroupState::kCreated) << "it has not waited long enough";
+    EXPECT_EQ(GroupOf(GroupId(4, 8)).state, wire::GroupState::kCreated)
+        << "it has not waited long enough";
     Remove(GroupId(4, 8));
     Serve(node);
     Wait(node, minutes - minutes / 2 + 1);
@@ -166,7 +166,8 @@ TEST_F(Passes, P6_WhatWasKeptIsOthersWhenItsKeeperLeaves) {
   EXPECT_FALSE(GroupOf(small_).waiting());
 }
 
-// One of higher priority waits on the other node: it keeps a place there, and the former keeper's is free.
+// One of higher priority waits on the other node: it keeps a place there, and the former keeper's
+// is free.
 TEST_F(Passes, P6_WhatWasKeptIsOthersWhenAHigherOneKeepsAPlace) {
   wire::RegisterNode report;
   report.labels = {{"disk", "ssd"}};

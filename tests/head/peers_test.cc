@@ -1,7 +1,6 @@
-// Method: nodes that fall silent beside others that are heard, on a clock moved by hand; the others answer, or do not,
-// when the head asks whether the silent one answers them (decision 19).
+// Method: nodes that fall silent beside others that are heard, on a clock moved by hand; the others
+// answer, or do not, when the head asks whether the silent one answers them (decision 19).
 #include "head/core/roster.h"
-
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {
@@ -14,7 +13,8 @@ class Peers : public HeadFixture {
  protected:
   const Node& NodeOf(const FakeNode& node) const { return core_->state().nodes.at(node.id); }
 
-  /// Time passes; the nodes of `alive` are heard, and say of every node they are asked for what `reached` says.
+  /// Time passes; the nodes of `alive` are heard, and say of every node they are asked for what
+  /// `reached` says.
   void Pass(Duration by, const std::vector<FakeNode>& alive, bool reached) {
     for (Duration passed{}; passed < by; passed += milliseconds(500)) {
       for (const FakeNode& node : alive) {
@@ -43,7 +43,8 @@ TEST_F(Peers, ANodeThatAnswersNobodyIsLostAfterItsLease) {
   EXPECT_FALSE(NodeOf(a).dead);
   Pass(milliseconds(1000), others, false);
   EXPECT_TRUE(NodeOf(a).dead);
-  EXPECT_NE(NodeOf(a).why.find("not heard of for 5000 ms, nor does it answer node-"), std::string::npos)
+  EXPECT_NE(NodeOf(a).why.find("not heard of for 5000 ms, nor does it answer node-"),
+            std::string::npos)
       << NodeOf(a).why;
 }
 
@@ -58,7 +59,8 @@ TEST_F(Peers, ANodeThatStillAnswersThemIsSuspectForAsLongAsActorsAreFenced) {
   EXPECT_FALSE(NodeOf(a).suspect);
   Pass(seconds(76), others, true);
   EXPECT_TRUE(NodeOf(a).dead);
-  EXPECT_NE(NodeOf(a).why.find("although it answers node-b and node-c"), std::string::npos) << NodeOf(a).why;
+  EXPECT_NE(NodeOf(a).why.find("although it answers node-b and node-c"), std::string::npos)
+      << NodeOf(a).why;
 }
 
 TEST_F(Peers, AnEndThatComesAfterAnAnswerIsSeenByTheNextRound) {

@@ -31,7 +31,8 @@ class Priorities : public HeadFixture {
   void Fail(LaunchId launch, std::uint64_t epoch) {
     const auto ranks = static_cast<std::uint32_t>(LaunchOf(launch).ranks.size());
     Finish(node_, launch, 0, epoch, wire::Outcome::kFailed);
-    for (std::uint32_t rank = 1; rank < ranks; ++rank) Finish(node_, launch, rank, epoch, wire::Outcome::kCancelled);
+    for (std::uint32_t rank = 1; rank < ranks; ++rank)
+      Finish(node_, launch, rank, epoch, wire::Outcome::kCancelled);
   }
   LaunchState Phase(LaunchId id) const { return LaunchOf(id).phase; }
   std::uint32_t Place(LaunchId id) {
@@ -93,7 +94,8 @@ TEST_F(Priorities, AGroupOfHigherPriorityPassesTheFirstThatWaits) {
   wire::GetGroup get;
   get.group = create.group;
   Say(client_, get, 52);
-  EXPECT_EQ(Last<wire::GroupUpdate>(client_).info.queue_place, 2u) << "behind the launch of its priority";
+  EXPECT_EQ(Last<wire::GroupUpdate>(client_).info.queue_place, 2u)
+      << "behind the launch of its priority";
   EXPECT_EQ(Last<wire::GroupUpdate>(client_).info.priority, 0);
   EXPECT_EQ(Place(waits), 1u);
   EXPECT_EQ(Phase(running), LaunchState::kRunning);

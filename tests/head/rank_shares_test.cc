@@ -50,7 +50,8 @@ class Shares : public HeadFixture {
   }
   bool Leased(GroupId id) const {
     const auto group = core_->state().groups.find(id);
-    return group != core_->state().groups.end() && group->second.state == wire::GroupState::kCreated;
+    return group != core_->state().groups.end() &&
+           group->second.state == wire::GroupState::kCreated;
   }
   std::string Waiting(GroupId id) {
     wire::GetGroup get;

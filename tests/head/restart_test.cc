@@ -1,5 +1,5 @@
-// Method: a head with launches, actors and values is killed and booted again from what was durable, or
-// from a snapshot of it; its peers come back and repeat what they were not answered.
+// Method: a head with launches, actors and values is killed and booted again from what was durable,
+// or from a snapshot of it; its peers come back and repeat what they were not answered.
 #include "head/core/durable_text.h"
 #include "head/core/snapshot.h"
 #include "tests/head/head_fixture.h"
@@ -57,14 +57,17 @@ class Restart : public HeadFixture {
     Put("k", RequestId(21, 1), "one");
     Say(client_, wire::CreateToken(), 70);
   }
-  void Put(const std::string& key, RequestId request, const std::string& value, bool overwrite = true) {
+  void Put(const std::string& key, RequestId request, const std::string& value,
+           bool overwrite = true) {
     wire::KvPut put;
     put.key = key;
     put.request = request;
     put.overwrite = overwrite;
     Say(client_, put, ++ids_, value);
   }
-  std::uint64_t VersionOf(const std::string& key) { return core_->state().values.at({"", key}).version; }
+  std::uint64_t VersionOf(const std::string& key) {
+    return core_->state().values.at({"", key}).version;
+  }
 
   FakeNode node_;
   SessionId client_;
@@ -103,7 +106,8 @@ TEST_F(Restart, AHeadGoesOnFromASnapshotAndWhatFollowedIt) {
   EXPECT_EQ(VersionOf("k"), 2u);
   EXPECT_TRUE(LaunchOf(running_).open());
   Say(client_ = Open(wire::Role::kClient, Id128{9, 1}, true), wire::GetLaunch{running_}, 5);
-  EXPECT_EQ(Last<wire::LaunchUpdate>(client_).info.started_from, "forked from a zygote with lightning");
+  EXPECT_EQ(Last<wire::LaunchUpdate>(client_).info.started_from,
+            "forked from a zygote with lightning");
   EXPECT_EQ(LaunchOf(done_).marker->outcome, wire::Outcome::kSucceeded);
   wire::RegisterNode report;
   report.incarnation = node_.incarnation;
@@ -116,7 +120,8 @@ TEST_F(Restart, AHeadGoesOnFromASnapshotAndWhatFollowedIt) {
   report.holdings[0].attempt = 1;
   node_ = Join(1, 8, 0, report);
   Finish(node_, running_, 1);
-  EXPECT_EQ(LaunchOf(running_).marker->outcome, wire::Outcome::kSucceeded) << LaunchOf(running_).marker->cause;
+  EXPECT_EQ(LaunchOf(running_).marker->outcome, wire::Outcome::kSucceeded)
+      << LaunchOf(running_).marker->cause;
 }
 
 TEST_F(Restart, AWriteRepeatedAfterTheHeadWasKilledIsOneWrite) {
@@ -193,7 +198,8 @@ TEST_F(Restart, AClockThatJumpsWhileTheHeadRunsEndsNothing) {
   submit.request = RequestId(11, 1);
   Say(client_, submit, 1);
   const LaunchId launch = Last<wire::LaunchAccepted>(client_).launch;
-  for (const std::uint64_t jump_us : {7200ull * 1'000'000, std::uint64_t(0) - 14400ull * 1'000'000}) {
+  for (const std::uint64_t jump_us :
+       {7200ull * 1'000'000, std::uint64_t(0) - 14400ull * 1'000'000}) {
     wall_at_zero_us_ += jump_us;
     Say(a.session, wire::Heartbeat());
     Advance(std::chrono::seconds(1));

@@ -1,4 +1,5 @@
-// Method: HeadCore with clients made of words, one of which came by a token; nodes that answer. RT-1 to RT-5 of head/core/revocation.h.
+// Method: HeadCore with clients made of words, one of which came by a token; nodes that answer.
+// RT-1 to RT-5 of head/core/revocation.h.
 #include "head/core/revocation.h"
 
 #include "tests/head/head_fixture.h"
@@ -53,9 +54,12 @@ class Revocation : public HeadFixture {
     Say(client, create, 2000 + number);
     return create.spec.actor;
   }
-  bool Ends(LaunchId launch) const { return LaunchOf(launch).marker.has_value() || LaunchOf(launch).stop_asked.has_value(); }
+  bool Ends(LaunchId launch) const {
+    return LaunchOf(launch).marker.has_value() || LaunchOf(launch).stop_asked.has_value();
+  }
   bool Closed(SessionId session) const {
-    return std::any_of(closed_.begin(), closed_.end(), [&](const Close& each) { return each.session == session; });
+    return std::any_of(closed_.begin(), closed_.end(),
+                       [&](const Close& each) { return each.session == session; });
   }
 
   SessionId local_ = Open(wire::Role::kClient, Id128(9, 9), true);

@@ -1,7 +1,9 @@
-// Method: a head with two nodes and two clients, each with an actor, a group, a value and a launch. Everybody says
-// every kind of message of the wire, on its own and on another's, and what has changed is looked at.
+// Method: a head with two nodes and two clients, each with an actor, a group, a value and a launch.
+// Everybody says every kind of message of the wire, on its own and on another's, and what has
+// changed is looked at.
 //   RL-1 what has no place in the table is refused, and changes nothing.
-//   RL-2 a rank or an actor acts on what is of its line, and on nothing else; a client on all clients'.
+//   RL-2 a rank or an actor acts on what is of its line, and on nothing else; a client on all
+//        clients'.
 //   RL-3 a worker speaks for the processes that the head placed on its node, and for nothing else.
 //   RL-4 whose end takes what along cannot be said by another.
 #include "head/core/roles.h"
@@ -13,20 +15,25 @@
 namespace troupe::head {
 namespace {
 
-// The table once more, by its effect: who may say it, on their own (o) or on anything (a); in the order of Speaker.
+// The table once more, by its effect: who may say it, on their own (o) or on anything (a); in the
+// order of Speaker.
 const std::map<std::string, std::string> kExpected = {
-    {"Hello", "-----a"},        {"Goodbye", "aa-aa-"},        {"DrainNode", "ao----"},     {"RegisterNode", "-o----"},
-    {"Heartbeat", "-o----"},    {"ReserveReply", "-o----"},   {"Released", "-o----"},      {"RanksReady", "-o----"},
-    {"RankDone", "-o----"},     {"EpochEnded", "-o----"},     {"ActorStarted", "-o----"},  {"ActorEnded", "-o----"},
-    {"Relay", "-o----"},        {"ProcessGone", "-o----"},    {"PeerProbed", "-o----"},    {"WatchLaunch", "a-a-a-"},
-    {"GetLaunch", "a-a-a-"},    {"ListLaunches", "a-a-a-"},   {"WaitMarker", "a-a-a-"},    {"WatchActor", "a-a-o-"},
-    {"GetNamedActor", "a-a-a-"}, {"ListActors", "a-a-a-"},    {"GetGroup", "a-a-a-"},      {"ListGroups", "a-a-a-"},
-    {"GetStatus", "a-a-a-"},    {"ListEvents", "a-a-a-"},     {"SubmitLaunch", "a-o---"},  {"CancelLaunch", "a-o---"},
-    {"GetResult", "a-o---"},    {"AcquireDriver", "a-o---"},  {"RenewDriver", "a-o---"},   {"Complete", "a-o---"},
-    {"CreateActor", "a-o---"},  {"KillActor", "a-o---"},      {"CreateGroup", "a-o---"},   {"RemoveGroup", "a-o---"},
-    {"KvPut", "a-o---"},        {"KvGet", "a-o---"},          {"KvDelete", "a-o---"},      {"KvList", "a-o---"},
-    {"CertifyProcess", "a-o---"}, {"CreateToken", "a-----"},  {"ListTokens", "a-----"},    {"RevokeToken", "a-----"},
-    {"StopCluster", "a-----"},  {"RanksSeen", "-o----"},      {"RankLeft", "-o----"},      {"ActorLends", "-o----"},
+    {"Hello", "-----a"},        {"Goodbye", "aa-aa-"},        {"DrainNode", "ao----"},
+    {"RegisterNode", "-o----"}, {"Heartbeat", "-o----"},      {"ReserveReply", "-o----"},
+    {"Released", "-o----"},     {"RanksReady", "-o----"},     {"RankDone", "-o----"},
+    {"EpochEnded", "-o----"},   {"ActorStarted", "-o----"},   {"ActorEnded", "-o----"},
+    {"Relay", "-o----"},        {"ProcessGone", "-o----"},    {"PeerProbed", "-o----"},
+    {"WatchLaunch", "a-a-a-"},  {"GetLaunch", "a-a-a-"},      {"ListLaunches", "a-a-a-"},
+    {"WaitMarker", "a-a-a-"},   {"WatchActor", "a-a-o-"},     {"GetNamedActor", "a-a-a-"},
+    {"ListActors", "a-a-a-"},   {"GetGroup", "a-a-a-"},       {"ListGroups", "a-a-a-"},
+    {"GetStatus", "a-a-a-"},    {"ListEvents", "a-a-a-"},     {"SubmitLaunch", "a-o---"},
+    {"CancelLaunch", "a-o---"}, {"GetResult", "a-o---"},      {"AcquireDriver", "a-o---"},
+    {"RenewDriver", "a-o---"},  {"Complete", "a-o---"},       {"CreateActor", "a-o---"},
+    {"KillActor", "a-o---"},    {"CreateGroup", "a-o---"},    {"RemoveGroup", "a-o---"},
+    {"KvPut", "a-o---"},        {"KvGet", "a-o---"},          {"KvDelete", "a-o---"},
+    {"KvList", "a-o---"},       {"CertifyProcess", "a-o---"}, {"CreateToken", "a-----"},
+    {"ListTokens", "a-----"},   {"RevokeToken", "a-----"},    {"StopCluster", "a-----"},
+    {"RanksSeen", "-o----"},    {"RankLeft", "-o----"},       {"ActorLends", "-o----"},
     {"RankWhere", "-o----"},    {"ListTasks", "a-a-a-"},      {"TasksTold", "a-o---"},
 };
 
@@ -128,7 +135,8 @@ class Roles : public HeadFixture {
     const std::size_t before = durable_.size();
     const ErrorCode code = Ask(mine_.node.session, &relay, std::move(body));
     EXPECT_EQ(durable_.size(), before);
-    return code == ErrorCode::kInvalid && text_.find("belongs to another client") != std::string::npos;
+    return code == ErrorCode::kInvalid &&
+           text_.find("belongs to another client") != std::string::npos;
   }
   /// What a rank or an actor may do to its own alone, said of what is of that side.
   static std::vector<wire::Body> ActsOn(const Side& side) {
@@ -155,7 +163,8 @@ class Roles : public HeadFixture {
     erase.key = key;
     wire::SubmitLaunch repeat;
     repeat.request = RequestId(11, side.actor.lo);
-    return {wire::KvGet{"s", key}, put, result, repeat, again, unwanted, inside, kill, wire::RemoveGroup{side.group}, erase, cancel};
+    return {wire::KvGet{"s", key},         put,   result, repeat, again, unwanted, inside, kill,
+            wire::RemoveGroup{side.group}, erase, cancel};
   }
 
   Side mine_, other_;
@@ -194,8 +203,10 @@ TEST_F(Roles, RL1_WhatHasNoPlaceIsRefusedAndChangesNothing) {
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       if (MayOf(voice.speaker, kind) != May::kNever) continue;
       const std::size_t before = durable_.size();
-      const auto what = std::to_string(static_cast<int>(voice.speaker)) + " " + std::string(wire::kBodyNames[kind]);
-      EXPECT_EQ(Ask(voice.session, voice.relay, wire::Body::OfKind(kind)), ErrorCode::kInvalid) << what;
+      const auto what = std::to_string(static_cast<int>(voice.speaker)) + " " +
+                        std::string(wire::kBodyNames[kind]);
+      EXPECT_EQ(Ask(voice.session, voice.relay, wire::Body::OfKind(kind)), ErrorCode::kInvalid)
+          << what;
       EXPECT_EQ(durable_.size(), before) << what;
       EXPECT_TRUE(closed_.empty()) << what;
     }
@@ -204,7 +215,8 @@ TEST_F(Roles, RL1_WhatHasNoPlaceIsRefusedAndChangesNothing) {
 
 TEST_F(Roles, RL2_ARankAndAnActorActOnTheirOwnAlone) {
   for (const wire::Relay* relay : {&mine_.as_actor, &mine_.as_rank}) {
-    for (const wire::Body& body : ActsOn(other_)) EXPECT_TRUE(RefusedAsAnothers(*relay, body)) << wire::NameOf(body) << ": " << text_;
+    for (const wire::Body& body : ActsOn(other_))
+      EXPECT_TRUE(RefusedAsAnothers(*relay, body)) << wire::NameOf(body) << ": " << text_;
     wire::Complete complete;
     complete.launch = other_.launch;
     complete.epoch = 1;
@@ -226,7 +238,8 @@ TEST_F(Roles, RL2_ARankAndAnActorActOnTheirOwnAlone) {
 TEST_F(Roles, RL2_OnTheirOwnTheyDo) {
   for (const wire::Body& body : ActsOn(mine_)) {
     Ask(mine_.node.session, &mine_.as_rank, body);
-    EXPECT_EQ(text_.find("belongs to another client"), std::string::npos) << wire::NameOf(body) << ": " << text_;
+    EXPECT_EQ(text_.find("belongs to another client"), std::string::npos)
+        << wire::NameOf(body) << ": " << text_;
   }
   EXPECT_TRUE(!LaunchOf(mine_.launch).open() || LaunchOf(mine_.launch).stop_asked);
   EXPECT_EQ(core_->state().values.count({"s", "1"}), 0u);

@@ -1,4 +1,5 @@
-// Method: processes for tasks of one client fill the cluster, others come; whose maker is told of it, how often, of whom.
+// Method: processes for tasks of one client fill the cluster, others come; whose maker is told of
+// it, how often, of whom.
 #include "head/core/room_notices.h"
 
 #include "head/core/snapshot.h"

@@ -1,5 +1,5 @@
-// Method: nodes and clients come, fall silent, come back and leave, on a clock moved by hand; actors
-// and launches show what follows for them.
+// Method: nodes and clients come, fall silent, come back and leave, on a clock moved by hand;
+// actors and launches show what follows for them.
 #include "head/core/roster.h"
 
 #include "tests/head/head_fixture.h"
@@ -283,7 +283,8 @@ TEST_F(Roster, ALocalCallersEndCancelsItsLaunch) {
   Serve(a);
   Feed(SessionClosed{client});
   EXPECT_EQ(Last<wire::StopRanks>(a.session).grace_ms, 10000u);
-  for (std::uint32_t rank = 0; rank < 2; ++rank) Finish(a, launch, rank, 1, wire::Outcome::kCancelled);
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    Finish(a, launch, rank, 1, wire::Outcome::kCancelled);
   ASSERT_FALSE(LaunchOf(launch).open());
   EXPECT_EQ(LaunchOf(launch).marker->outcome, wire::Outcome::kCancelled);
 }

@@ -1,4 +1,5 @@
-// Method: a head whose journal takes seconds for a commit; nodes and clients wait for words that it holds back (S5).
+// Method: a head whose journal takes seconds for a commit; nodes and clients wait for words that it
+// holds back (S5).
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {
@@ -9,7 +10,8 @@ using std::chrono::seconds;
 class SlowDisk : public HeadFixture {
  protected:
   const Node& NodeOf(const FakeNode& node) { return core_->state().nodes.at(node.id); }
-  /// The head was killed; the node comes back as the process it was, without rank 0 of `launch`, which ended meanwhile.
+  /// The head was killed; the node comes back as the process it was, without rank 0 of `launch`,
+  /// which ended meanwhile.
   void ComeBackWithout(LaunchId launch) {
     Boot();
     auto_commit_ = false;
@@ -59,7 +61,8 @@ TEST_F(SlowDisk, P4_AnOutcomeThatANodeKeptCountsHoweverLateItIsToldThatItIsRegis
   Finish(node_, launch, 0);
   Say(node_.session, wire::Heartbeat());
   Commit();
-  EXPECT_EQ(LaunchOf(launch).marker->outcome, wire::Outcome::kSucceeded) << LaunchOf(launch).marker->cause;
+  EXPECT_EQ(LaunchOf(launch).marker->outcome, wire::Outcome::kSucceeded)
+      << LaunchOf(launch).marker->cause;
 }
 
 TEST_F(SlowDisk, P4_WhatANodeSaysNothingOfBeforeItsFirstHeartbeatIsLost) {
@@ -70,7 +73,8 @@ TEST_F(SlowDisk, P4_WhatANodeSaysNothingOfBeforeItsFirstHeartbeatIsLost) {
   Say(node_.session, wire::Heartbeat());
   ASSERT_FALSE(LaunchOf(launch).open());
   EXPECT_EQ(LaunchOf(launch).marker->outcome, wire::Outcome::kFailed);
-  EXPECT_NE(LaunchOf(launch).marker->cause.find("its node came back and no longer runs it"), std::string::npos)
+  EXPECT_NE(LaunchOf(launch).marker->cause.find("its node came back and no longer runs it"),
+            std::string::npos)
       << LaunchOf(launch).marker->cause;
 }
 

@@ -1,4 +1,5 @@
-// Method: programs and an actor that have tasks; another program lists them, and they answer, are gone, or come back.
+// Method: programs and an actor that have tasks; another program lists them, and they answer, are
+// gone, or come back.
 #include "head/core/task_lists.h"
 
 #include "tests/head/head_fixture.h"
@@ -48,7 +49,8 @@ class TaskLists : public HeadFixture {
   std::vector<std::string> Given() {
     std::vector<std::string> given;
     for (const Send& send : sent_) {
-      if (send.to.session == asker_ && wire::Holds<wire::TasksTold>(send.message.body)) given.push_back(send.message.attachment);
+      if (send.to.session == asker_ && wire::Holds<wire::TasksTold>(send.message.body))
+        given.push_back(send.message.attachment);
     }
     sent_.clear();
     return given;

@@ -1,5 +1,7 @@
-// Method: events applied to a state, and snapshots of it; a client asks a head that has replayed them.
-//   TS-1 the outcomes of the latest kTombstonesMax retired launches are remembered, the oldest go first.
+// Method: events applied to a state, and snapshots of it; a client asks a head that has replayed
+// them.
+//   TS-1 the outcomes of the latest kTombstonesMax retired launches are remembered, the oldest go
+//        first.
 //   TS-2 a snapshot keeps which are the oldest.
 #include "head/core/snapshot.h"
 #include "tests/head/head_fixture.h"
@@ -15,7 +17,9 @@ wire::Event Retired(std::uint64_t number) {
   event.body = retired;
   return event;
 }
-LaunchId Id(std::uint64_t number) { return wire::Get<wire::LaunchRetired>(Retired(number).body).launch; }
+LaunchId Id(std::uint64_t number) {
+  return wire::Get<wire::LaunchRetired>(Retired(number).body).launch;
+}
 
 TEST(Tombstones, TS1_TheLatestAreRemembered) {
   State state;

@@ -1,4 +1,5 @@
-// Method: an actor whose handles are said to be gone, or to be where they are not counted, in every order, over a restart.
+// Method: an actor whose handles are said to be gone, or to be where they are not counted, in every
+// order, over a restart.
 #include "head/core/durable_text.h"
 #include "head/core/snapshot.h"
 #include "tests/head/head_fixture.h"
@@ -74,7 +75,8 @@ TEST_F(UnwantedActors, ItsNameIsFreeBeforeItHasEnded) {
   wire::GetNamedActor named;
   named.name = "counter";
   Say(client_, named, 92);
-  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.actor, next) << "the end of the one before takes nothing from it";
+  EXPECT_EQ(Last<wire::ActorUpdate>(client_).info.actor, next)
+      << "the end of the one before takes nothing from it";
 }
 
 TEST_F(UnwantedActors, OneWithAHandleThatIsNotCountedIsWanted) {
@@ -107,7 +109,8 @@ TEST_F(UnwantedActors, ASnapshotTellsTheSame) {
   const std::string before = DurableText(core_->state());
   durable_ = SnapshotOf(core_->state());
   Boot();
-  EXPECT_EQ(DurableText(core_->state()).substr(before.find("actor")), before.substr(before.find("actor")));
+  EXPECT_EQ(DurableText(core_->state()).substr(before.find("actor")),
+            before.substr(before.find("actor")));
   client_ = Open(wire::Role::kClient, Id128{9, 1}, true);
   EXPECT_TRUE(Shown(first).unwanted);
   EXPECT_FALSE(Unwanted(second));

@@ -1,5 +1,5 @@
-// Method: Waits by itself, and a HeadCore with an observer that asks for more than its share. WA-1, WA-2 of head/core/waits.h; the
-// other things that grow with what peers send, each with its limit.
+// Method: Waits by itself, and a HeadCore with an observer that asks for more than its share. WA-1,
+// WA-2 of head/core/waits.h; the other things that grow with what peers send, each with its limit.
 #include "head/core/waits.h"
 
 #include "head/core/names.h"
@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 
 TEST(Waits, WA1_TakenByNumberByLaunchAndWithTheirPeer) {
   Waits waits;
-  const Route a{SessionId(1, 1), ProcessId()}, b{SessionId(1, 1), ProcessId(2, 2)}, c{SessionId(1, 2), ProcessId()};
+  const Route a{SessionId(1, 1), ProcessId()}, b{SessionId(1, 1), ProcessId(2, 2)},
+      c{SessionId(1, 2), ProcessId()};
   const auto first = waits.Add({a, 1, LaunchId(5, 1)});
   waits.Add({b, 2, LaunchId(5, 1)});
   waits.Add({c, 3, LaunchId(5, 2)});

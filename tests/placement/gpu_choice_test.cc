@@ -60,7 +60,8 @@ TEST(GpuChoice, P7_DisjointAndInOneHalfWheneverOneHoldsAll) {
     for (int step = 0; step < 30; ++step) {
       if (!held.empty() && random.Chance(400)) {
         std::swap(held[random.Below(held.size())], held.back());
-        for (const std::uint32_t id : held.back()) ASSERT_TRUE(free.insert(id).second) << "seed " << seed;
+        for (const std::uint32_t id : held.back())
+          ASSERT_TRUE(free.insert(id).second) << "seed " << seed;
         held.pop_back();
         continue;
       }

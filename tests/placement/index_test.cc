@@ -1,9 +1,8 @@
-// Method: an index that nodes join, change and leave in any order plans as one that is built at once;
-// levels, selectors and the order of ranks by hand.
-#include "placement/cluster_index.h"
-
+// Method: an index that nodes join, change and leave in any order plans as one that is built at
+// once; levels, selectors and the order of ranks by hand.
 #include <gtest/gtest.h>
 
+#include "placement/cluster_index.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
 #include "runtime/base/random.h"
@@ -115,8 +114,12 @@ TEST(Selectors, AsRayWritesThem) {
     EXPECT_FALSE(CheckSelector({{"zone", bad}}).ok()) << bad;
     EXPECT_FALSE(holds(bad)) << bad;
   }
-  EXPECT_EQ(SelectorText({{"a", "x"}, {"b", "!y"}, {"c", "in(u,v)"}, {"d", "!in(u,v)"},
-                          {"e", "exists()"}, {"f", "!exists()"}}),
+  EXPECT_EQ(SelectorText({{"a", "x"},
+                          {"b", "!y"},
+                          {"c", "in(u,v)"},
+                          {"d", "!in(u,v)"},
+                          {"e", "exists()"},
+                          {"f", "!exists()"}}),
             "a=x, b!=y, c in(u,v), d not in(u,v), e present, f missing");
 }
 
@@ -180,7 +183,8 @@ TEST(ClusterIndex, ChangedStepByStepPlansAsBuiltAtOnce) {
       }
       std::vector<NodeView> nodes;
       for (const auto& [id, view] : now) nodes.push_back(view);
-      Request request = Ask(1 + random.Below(4), 1 + random.Below(2), static_cast<Strategy>(random.Below(4)));
+      Request request =
+          Ask(1 + random.Below(4), 1 + random.Below(2), static_cast<Strategy>(random.Below(4)));
       if (random.Chance(300)) request.labels["zone"] = "!z0";
       if (random.Chance(300)) request.level = "rack";
       request.level_required = random.Chance(500);

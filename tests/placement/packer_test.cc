@@ -24,7 +24,8 @@ TEST(Packer, PackTakesTheTightestNodeThatHoldsAll) {
   const std::vector<NodeView> nodes = {Node(1, 8), Node(2, 4), Node(3, 8)};
   const auto plan = Pack(nodes, Ask(4, 1));
   ASSERT_TRUE(plan);
-  EXPECT_EQ(std::set<NodeId>(plan->nodes.begin(), plan->nodes.end()), std::set<NodeId>{nodes[1].id});
+  EXPECT_EQ(std::set<NodeId>(plan->nodes.begin(), plan->nodes.end()),
+            std::set<NodeId>{nodes[1].id});
 }
 
 TEST(Packer, GangFillsNodesOneAfterTheOther) {
@@ -80,7 +81,8 @@ TEST(Packer, ClosedNodesTakeNothingNewButCountForEver) {
 TEST(Explain, NeverSaysItOncePerGroupOfEqualNodes) {
   Request request = Ask(3, 8);
   request.labels["gpu_type"] = "H100";
-  const Refusal refusal = Explain({Node(1, 8, kH100), Node(2, 8, kH100), Node(3, 8, {{"gpu_type", "A10"}})}, request);
+  const Refusal refusal =
+      Explain({Node(1, 8, kH100), Node(2, 8, kH100), Node(3, 8, {{"gpu_type", "A10"}})}, request);
   EXPECT_TRUE(refusal.never);
   EXPECT_EQ(refusal.text,
             "3 x {GPU: 8} with gpu_type=H100 can never be placed\n"
@@ -93,7 +95,8 @@ TEST(Explain, NotNowSaysWhatIsInUse) {
   nodes[0].free = Resources();
   const Refusal refusal = Explain(nodes, Ask(4, 1));
   EXPECT_FALSE(refusal.never);
-  EXPECT_EQ(refusal.text, "4 x {GPU: 1} must wait\n  node-1: 0 of 8 GPU free; in use: 1 more GPU needed");
+  EXPECT_EQ(refusal.text,
+            "4 x {GPU: 1} must wait\n  node-1: 0 of 8 GPU free; in use: 1 more GPU needed");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Method: clusters by hand, and a small simulation of a stream of small jobs against one large gang.
+// Method: clusters by hand, and a small simulation of a stream of small jobs against one large
+// gang.
 #include "placement/queue.h"
 
 #include <gtest/gtest.h>
@@ -57,8 +58,8 @@ TEST(Queue, ClosedNodesAreNotKept) {
   EXPECT_EQ(plan->nodes, (std::vector<NodeId>{NodeId(7, 2), NodeId(7, 3)}));
 }
 
-// Every node always has takers of one GPU for one to `longest` steps; the gang wants `nodes` whole ones.
-// The step in which it is placed; 0: not within `steps`.
+// Every node always has takers of one GPU for one to `longest` steps; the gang wants `nodes` whole
+// ones. The step in which it is placed; 0: not within `steps`.
 std::size_t StepsUntilPlaced(std::size_t nodes, std::size_t longest, std::size_t forever_on,
                              std::size_t urgent_after, std::size_t steps, std::uint64_t seed) {
   Prng random(seed);
@@ -151,7 +152,8 @@ TEST(Preempt, EachVictimIsNeeded) {
       nodes.push_back(Node(i, 8, free));
     }
     ClusterIndex cluster(nodes);
-    const Request request = Ask(1 + random.Below(4), 1 + random.Below(8), static_cast<Strategy>(random.Below(4)));
+    const Request request =
+        Ask(1 + random.Below(4), 1 + random.Below(8), static_cast<Strategy>(random.Below(4)));
     const auto result = WhomToPreempt(cluster, request, 2, running);
     const auto fits_without = [&](const std::vector<GroupId>& ended) {
       std::vector<NodeView> after = nodes;

@@ -1,6 +1,6 @@
-// Method: random small clusters and requests; a brute-force oracle says whether any placement exists.
-// If the oracle fits it, so must the packer, and what the packer returns must hold (P5). As many cases
-// as TROUPE_CASES says, 20,000 otherwise; a failure names its seed.
+// Method: random small clusters and requests; a brute-force oracle says whether any placement
+// exists. If the oracle fits it, so must the packer, and what the packer returns must hold (P5). As
+// many cases as TROUPE_CASES says, 20,000 otherwise; a failure names its seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,8 @@ Case Draw(Prng& random) {
     NodeView node;
     node.id = NodeId(7, i + 1);
     node.name = "node-" + std::to_string(random.Below(100));
-    node.total = Resources::Of({{"CPU", random.Below(9) * kUnit / 2}, {"GPU", random.Below(5) * kUnit}});
+    node.total =
+        Resources::Of({{"CPU", random.Below(9) * kUnit / 2}, {"GPU", random.Below(5) * kUnit}});
     node.free = node.total;
     node.free.Subtract(Resources::Of({{"CPU", random.Below(4) * kUnit / 2}}));
     if (random.Chance(100)) node.closed = "draining";
@@ -54,14 +55,15 @@ Case Draw(Prng& random) {
       out.request.bundles.push_back(out.request.bundles[0]);
       continue;
     }
-    out.request.bundles.push_back(
-        Resources::Of({{"CPU", (1 + random.Below(4)) * kUnit / 2}, {"GPU", random.Below(3) * kUnit}}));
+    out.request.bundles.push_back(Resources::Of(
+        {{"CPU", (1 + random.Below(4)) * kUnit / 2}, {"GPU", random.Below(3) * kUnit}}));
   }
   out.request.strategy = static_cast<Strategy>(random.Below(4));
   out.request.labels = DrawSelector(random);
   if (random.Chance(200)) out.request.fallbacks = {DrawSelector(random), DrawSelector(random)};
   if (random.Chance(200)) {
-    for (std::size_t i = 0; i < bundles; ++i) out.request.bundle_labels.push_back(DrawSelector(random));
+    for (std::size_t i = 0; i < bundles; ++i)
+      out.request.bundle_labels.push_back(DrawSelector(random));
   }
   if (random.Chance(300)) out.request.level = random.Chance(700) ? "rack" : "block";
   out.request.level_required = random.Chance(500);
@@ -116,18 +118,21 @@ std::vector<Selector> Alternatives(const Case& c) {
 bool Keeps(const Case& c, const std::vector<std::size_t>& choice) {
   const bool named = !c.request.node.IsNil() && !c.request.node_soft;
   const auto all = Alternatives(c);
-  return std::any_of(all.begin(), all.end(),
-                     [&](const Selector& labels) { return KeepsTheRules(c, choice, labels, named); });
+  return std::any_of(all.begin(), all.end(), [&](const Selector& labels) {
+    return KeepsTheRules(c, choice, labels, named);
+  });
 }
 
-// Every choice, bundle by bundle, as long as each bundle alone fits; the whole is judged at the end.
+// Every choice, bundle by bundle, as long as each bundle alone fits; the whole is judged at the
+// end.
 bool OracleFits(const Case& c, std::vector<std::size_t>& choice) {
   if (choice.size() == c.request.bundles.size()) return true;
   for (std::size_t node = 0; node < c.nodes.size(); ++node) {
     choice.push_back(node);
     const Resources& bundle = c.request.bundles[choice.size() - 1];
     const bool whole = choice.size() == c.request.bundles.size();
-    if (bundle.FitsIn(c.nodes[node].free) && (whole ? Keeps(c, choice) : OracleFits(c, choice))) return true;
+    if (bundle.FitsIn(c.nodes[node].free) && (whole ? Keeps(c, choice) : OracleFits(c, choice)))
+      return true;
     choice.pop_back();
   }
   return false;
@@ -182,7 +187,8 @@ TEST(PackerProperty, OrderOfNodesDoesNotMatter) {
     Prng random(seed);
     Case c = Draw(random);
     const auto before = Pack(c.nodes, c.request);
-    for (std::size_t i = c.nodes.size(); i > 1; --i) std::swap(c.nodes[i - 1], c.nodes[random.Below(i)]);
+    for (std::size_t i = c.nodes.size(); i > 1; --i)
+      std::swap(c.nodes[i - 1], c.nodes[random.Below(i)]);
     const auto after = Pack(c.nodes, c.request);
     ASSERT_EQ(after.has_value(), before.has_value()) << "seed " << seed;
     if (!before) continue;

@@ -8,8 +8,8 @@
 namespace troupe::sim {
 namespace {
 
-// Parent -> what actors, groups and ranks' shares inside it hold on this node. Of a parent that is on its
-// way out only what is left counts: its children end with it.
+// Parent -> what actors, groups and ranks' shares inside it hold on this node. Of a parent that is
+// on its way out only what is left counts: its children end with it.
 std::map<GroupId, head::Resources> InsideOf(const head::Node& node) {
   std::map<GroupId, head::Resources> inside;
   for (const auto& [lease, holding] : node.holdings) {
@@ -40,7 +40,8 @@ bool IsKnown(const head::State& state, const head::Node& node) {
   if (state.changed_nodes.count(node.id) > 0) return true;
   const placement::Host* host = state.cluster.Find(node.id);
   if (node.dead || host == nullptr) return node.dead && host == nullptr;
-  const bool open = node.reported && !node.draining && !node.leaving && !node.suspect && !node.session.IsNil();
+  const bool open =
+      node.reported && !node.draining && !node.leaving && !node.suspect && !node.session.IsNil();
   return host->view.total == node.total && host->view.free == head::FreeOf(node) &&
          host->view.closed.empty() == open;
 }
@@ -81,15 +82,19 @@ void Checker::OnDurable(const head::Row& row) {
            "S3: a rank's end of an epoch that is over was counted");
     Expect(markers_.count(done.launch) == 0, "S4: a rank's end was counted after the marker");
   } else if (const auto* acquired = wire::GetIf<wire::DriverAcquired>(&body)) {
-    Expect(acquired->epoch == epochs_[acquired->launch] && acquired->epoch > over_[acquired->launch],
-           "S3: an epoch that is over got a driver");
+    Expect(
+        acquired->epoch == epochs_[acquired->launch] && acquired->epoch > over_[acquired->launch],
+        "S3: an epoch that is over got a driver");
   } else if (const auto* failed = wire::GetIf<wire::EpochFailed>(&body)) {
-    Expect(failed->epoch == epochs_[failed->launch], "S3: an epoch that is not the current one failed");
+    Expect(failed->epoch == epochs_[failed->launch],
+           "S3: an epoch that is not the current one failed");
     over_[failed->launch] = failed->epoch;
-    Expect(!failed->failure.symptom, "E2: the blame is on a rank whose collective failed since another rank ended");
+    Expect(!failed->failure.symptom,
+           "E2: the blame is on a rank whose collective failed since another rank ended");
     if (failed->preempted) {
       Expect(preempts_, "a launch was preempted without a policy that says so");
-      Expect(specs_[failed->launch].attempts_max > 1, "a launch was preempted that may start only once");
+      Expect(specs_[failed->launch].attempts_max > 1,
+             "a launch was preempted that may start only once");
       ++preempted_[failed->launch];
     }
   } else if (const auto* written = wire::GetIf<wire::MarkerWritten>(&body)) {
@@ -100,7 +105,8 @@ void Checker::OnDurable(const head::Row& row) {
              "S2, S3: the marker is of a driver whose epoch is over");
     }
     if (marker.outcome == wire::Outcome::kFailed) {
-      Expect(!marker.failure.symptom, "E2: the blame is on a rank whose collective failed since another rank ended");
+      Expect(!marker.failure.symptom,
+             "E2: the blame is on a rank whose collective failed since another rank ended");
     }
     if (marker.outcome == wire::Outcome::kSucceeded) {
       Expect(failed_[marker.launch] != marker.epoch, "E1: success after the failure of a rank");
@@ -126,36 +132,44 @@ void Checker::OnSent(const wire::Message& message) {
     return marker != markers_.end() && marker->second.outcome == outcome;
   };
   if (const auto* reply = wire::GetIf<wire::MarkerReply>(&message.body)) {
-    Expect(known(reply->marker.launch, reply->marker.outcome), "S5: a marker was told before it was durable");
+    Expect(known(reply->marker.launch, reply->marker.outcome),
+           "S5: a marker was told before it was durable");
   } else if (const auto* update = wire::GetIf<wire::LaunchUpdate>(&message.body)) {
     if (update->info.state == wire::LaunchState::kTerminal) {
-      Expect(known(update->info.launch, update->info.outcome), "S5: an end was told before it was durable");
+      Expect(known(update->info.launch, update->info.outcome),
+             "S5: an end was told before it was durable");
     }
   } else if (const auto* actor = wire::GetIf<wire::ActorUpdate>(&message.body)) {
     OnToldActor(actor->info);
   } else if (const auto* end = wire::GetIf<wire::EndEpoch>(&message.body)) {
-    if (end->terminal) Expect(known(end->launch, end->outcome), "S5: ranks were told an end too early");
+    if (end->terminal)
+      Expect(known(end->launch, end->outcome), "S5: ranks were told an end too early");
   } else if (const auto* start = wire::GetIf<wire::StartRanks>(&message.body)) {
-    Expect(epochs_[start->launch] >= start->epoch, "S5: ranks were started before their epoch was durable");
+    Expect(epochs_[start->launch] >= start->epoch,
+           "S5: ranks were started before their epoch was durable");
   }
 }
 
 void Checker::OnToldActor(const wire::ActorInfo& info) {
   const ProcessId& process = info.address.process;
   if (process.IsNil()) {
-    Expect(info.state != wire::ActorState::kAlive, "A1: an actor is told to be alive, and not where");
+    Expect(info.state != wire::ActorState::kAlive,
+           "A1: an actor is told to be alive, and not where");
     return;
   }
   const auto life = lives_.find(process);
-  Expect(life != lives_.end() && life->second.actor == info.actor && life->second.incarnation == info.address.incarnation,
+  Expect(life != lives_.end() && life->second.actor == info.actor &&
+             life->second.incarnation == info.address.incarnation,
          "A1: the address of a former life of an actor was told");
 }
 
-void Checker::OnActorProcess(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process) {
+void Checker::OnActorProcess(const ActorId& actor, std::uint64_t incarnation,
+                             const ProcessId& process) {
   Note("life", actor.Short() + " " + std::to_string(incarnation));
   for (const auto& [id, life] : lives_) {
-    Expect(life.actor != actor || !life.runs, "A2: two lives of actor " + actor.Short() + " run at once, " +
-                                                  std::to_string(life.incarnation) + " and " + std::to_string(incarnation));
+    Expect(life.actor != actor || !life.runs,
+           "A2: two lives of actor " + actor.Short() + " run at once, " +
+               std::to_string(life.incarnation) + " and " + std::to_string(incarnation));
   }
   lives_[process] = {actor, incarnation, true};
 }
@@ -167,9 +181,11 @@ void Checker::OnActorProcessGone(const ProcessId& process) {
   life->second.runs = false;
 }
 
-bool Checker::Runs(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process) const {
+bool Checker::Runs(const ActorId& actor, std::uint64_t incarnation,
+                   const ProcessId& process) const {
   const auto life = lives_.find(process);
-  return life != lives_.end() && life->second.runs && life->second.actor == actor && life->second.incarnation == incarnation;
+  return life != lives_.end() && life->second.runs && life->second.actor == actor &&
+         life->second.incarnation == incarnation;
 }
 
 void Checker::OnObserved(const wire::Marker& marker) {
@@ -186,7 +202,8 @@ void Checker::OnAcknowledged(const LaunchId& launch, const RequestId& request) {
 void Checker::OnState(const head::State& state) {
   for (const auto& [id, node] : state.nodes) {
     Expect(IsKnown(state, node), "placement plans with what node " + node.name + " no longer is");
-    Expect(node.holdings.taken() == TakenFrom(node), "node " + node.name + ": the sum of what it holds is wrong");
+    Expect(node.holdings.taken() == TakenFrom(node),
+           "node " + node.name + ": the sum of what it holds is wrong");
     if (node.dead) continue;
     head::Resources held;
     for (const auto& [lease, holding] : node.holdings) {
@@ -202,9 +219,11 @@ void Checker::OnState(const head::State& state) {
   for (const auto& [id, group] : state.groups) {
     if (group.state != wire::GroupState::kCreated || !group.spec.parent.IsNil()) continue;
     for (const wire::BundlePlace& place : group.places) {
-      // A launch that lost a node is ending, and has nothing there any more: its other ranks say their last word.
+      // A launch that lost a node is ending, and has nothing there any more: its other ranks say
+      // their last word.
       const auto node = state.nodes.find(place.node);
-      if (node == state.nodes.end() || node->second.holdings.count({id, group.attempt}) == 0) continue;
+      if (node == state.nodes.end() || node->second.holdings.count({id, group.attempt}) == 0)
+        continue;
       for (const std::uint32_t gpu : place.gpu_ids) {
         const auto entry = gpus.emplace(std::make_pair(place.node, gpu), id).first;
         Expect(entry->second == id, "P7: one GPU in two groups");

@@ -1,9 +1,10 @@
 // What must hold at every moment of a run (S1-S9, P1, P2, P7, A1, A2) and at its end (L1, P4).
 //
-// A1: nobody is told the address of a former life of an actor. A2: no two lives of an actor run at once.
+// A1: nobody is told the address of a former life of an actor. A2: no two lives of an actor run at
+// once.
 //
-// Fed with what the journal took, what the head let out, and what peers were told; it never looks at
-// the protocol's own conclusions. The first violation is kept, with the time.
+// Fed with what the journal took, what the head let out, and what peers were told; it never looks
+// at the protocol's own conclusions. The first violation is kept, with the time.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,12 @@ class Checker {
   /// After a turn of the head.
   void OnState(const head::State& state);
   /// A client asks for a write of its value, for the first time; was told that it is written.
-  void OnWriting(const Id128& client, const RequestId& request) { writing_[client].insert(request); }
-  void OnWritten(const Id128& client, const RequestId& request) { written_[client].insert(request); }
+  void OnWriting(const Id128& client, const RequestId& request) {
+    writing_[client].insert(request);
+  }
+  void OnWritten(const Id128& client, const RequestId& request) {
+    written_[client].insert(request);
+  }
   /// A process of this life of an actor begins; it is no more.
   void OnActorProcess(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process);
   void OnActorProcessGone(const ProcessId& process);

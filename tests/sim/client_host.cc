@@ -144,7 +144,8 @@ bool ClientHost::OnActor(const wire::Message& message) {
     if (asked == asked_actors_.end()) return false;
     const ActorId actor = asked->second;
     asked_actors_.erase(asked);
-    const bool early = static_cast<ErrorCode>(error->code) == ErrorCode::kInfeasible && !actors_.at(actor).asked;
+    const bool early =
+        static_cast<ErrorCode>(error->code) == ErrorCode::kInfeasible && !actors_.at(actor).asked;
     checker_.Expect(early, "an actor's maker was refused: " + error->text);
     loop_.In(Ms(500), "ask again", [this, actor] {
       if (!ended_ && actors_.count(actor) > 0) AskActor(actor);
@@ -160,7 +161,8 @@ bool ClientHost::OnActor(const wire::Message& message) {
   made.asked = true;
   made.told = update->info;
   if (update->info.state == wire::ActorState::kDead) {
-    checker_.Expect(made.kills, "an actor that may be started again and again is dead: " + update->info.failure.cause);
+    checker_.Expect(made.kills, "an actor that may be started again and again is dead: " +
+                                    update->info.failure.cause);
     actors_.erase(entry);
     return true;
   }
@@ -168,7 +170,8 @@ bool ClientHost::OnActor(const wire::Message& message) {
   const bool waits = update->info.state == wire::ActorState::kStarting && !address.process.IsNil();
   if (waits && address.process != made.brought) {
     made.brought = address.process;
-    loop_.In(loop_.Between(Ms(0), plan_.latency_most), "brings", [this, process = address.process] { bring(process); });
+    loop_.In(loop_.Between(Ms(0), plan_.latency_most), "brings",
+             [this, process = address.process] { bring(process); });
   }
   return true;
 }
@@ -178,8 +181,10 @@ std::string ClientHost::WaitingFor(bool all) const {
   if (ended_) return out;
   for (const auto& [actor, made] : actors_) {
     const wire::ActorAddress& at = made.told.address;
-    const bool answers = made.told.state == wire::ActorState::kAlive && checker_.Runs(actor, at.incarnation, at.process);
-    if (!answers && !made.kills && (all || made.spec.run_resources.empty())) out += " " + actor.Short();
+    const bool answers = made.told.state == wire::ActorState::kAlive &&
+                         checker_.Runs(actor, at.incarnation, at.process);
+    if (!answers && !made.kills && (all || made.spec.run_resources.empty()))
+      out += " " + actor.Short();
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// A caller in the simulation: submits launches, watches and cancels them, loses its connection, ends.
+// A caller in the simulation: submits launches, watches and cancels them, loses its connection,
+// ends.
 #pragma once
 
 #include <functional>
@@ -14,8 +15,13 @@ namespace troupe::sim {
 
 class ClientHost {
  public:
-  ClientHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head, std::size_t index)
-      : loop_(loop), plan_(plan), checker_(checker), head_(head), id_(9, index + 1),
+  ClientHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head,
+             std::size_t index)
+      : loop_(loop),
+        plan_(plan),
+        checker_(checker),
+        head_(head),
+        id_(9, index + 1),
         random_(loop.random().Next()) {}
 
   void Start() { Dial(); }
@@ -23,7 +29,8 @@ class ClientHost {
   void Write();
   /// Asks for a launch; repeats until the head has accepted or refused it.
   void Submit(wire::LaunchSpec spec);
-  /// Makes an actor that is started again whenever it ends, and calls it until it is told to kill it.
+  /// Makes an actor that is started again whenever it ends, and calls it until it is told to kill
+  /// it.
   void MakeActor(wire::ActorSpec spec);
   void KillActors();
   /// Nothing of its actors is left, as it is told.
@@ -36,7 +43,9 @@ class ClientHost {
     if (link_) link_->Reset();
   }
   /// Every launch it was promised has an outcome it knows of.
-  bool satisfied() const { return ended_ || (open_.empty() && writes_.empty() && WaitingFor(true).empty()); }
+  bool satisfied() const {
+    return ended_ || (open_.empty() && writes_.empty() && WaitingFor(true).empty());
+  }
   /// The actors whose calls wait; those that hold nothing, or all.
   std::string WaitingFor(bool all) const;
   std::size_t known() const { return outcomes_.size(); }
@@ -49,10 +58,10 @@ class ClientHost {
   };
   struct Made {
     wire::ActorSpec spec;
-    bool asked = false;     // and answered
+    bool asked = false;  // and answered
     bool kills = false;
     ProcessId brought;
-    wire::ActorInfo told;   // the latest word
+    wire::ActorInfo told;  // the latest word
   };
   void Dial();
   void AskActor(const ActorId& actor);

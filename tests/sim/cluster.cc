@@ -1,4 +1,3 @@
-#include "head/core/durable_text.h"
 #include "tests/sim/cluster.h"
 
 #include <algorithm>
@@ -7,14 +6,15 @@
 #include <vector>
 
 #include "head/core/apply.h"
+#include "head/core/durable_text.h"
 #include "tests/sim/client_host.h"
 #include "tests/sim/worker_host.h"
 
 namespace troupe::sim {
 namespace {
 
-// Of clients' actors, which keep their half CPU until the end: with these on any node its two GPUs still find two of its
-// four CPUs, so that no launch has to wait for what nobody gives back.
+// Of clients' actors, which keep their half CPU until the end: with these on any node its two GPUs
+// still find two of its four CPUs, so that no launch has to wait for what nobody gives back.
 constexpr std::size_t kHoldersMax = 4;
 
 class Run {
@@ -40,7 +40,8 @@ class Run {
     }
     head_ = std::make_unique<HeadHost>(loop_, plan_, checker_);
     for (std::size_t i = 0; i < work_.workers; ++i) {
-      workers_.push_back(std::make_unique<WorkerHost>(loop_, plan_, checker_, *head_, i, i == 0 && beside_head));
+      workers_.push_back(
+          std::make_unique<WorkerHost>(loop_, plan_, checker_, *head_, i, i == 0 && beside_head));
     }
     for (std::size_t i = 0; i < work_.clients; ++i) {
       clients_.push_back(std::make_unique<ClientHost>(loop_, plan_, checker_, *head_, i));
@@ -147,22 +148,25 @@ class Run {
     }
   }
 
-  // L2: whoever calls an actor that is started again is answered; one that holds nothing starts within 40 s of the last
-  // fault, for nothing of it can still run where it was.
+  // L2: whoever calls an actor that is started again is answered; one that holds nothing starts
+  // within 40 s of the last fault, for nothing of it can still run where it was.
   void CheckActors(bool all) {
     for (const auto& client : clients_) {
       const std::string waiting = client->WaitingFor(all);
-      checker_.Expect(waiting.empty(), "L2: calls wait for an actor that is to start again:" + waiting);
+      checker_.Expect(waiting.empty(),
+                      "L2: calls wait for an actor that is to start again:" + waiting);
     }
   }
 
   bool Killed() const {
-    if (head_->up()) {  // those of callers that are gone end when the head has waited for their return
+    // those of callers that are gone end when the head has waited for their return
+    if (head_->up()) {
       for (const auto& [id, actor] : head_->core().state().actors) {
         if (actor.live()) return false;
       }
     }
-    return std::all_of(clients_.begin(), clients_.end(), [](const auto& client) { return client->killed(); });
+    return std::all_of(clients_.begin(), clients_.end(),
+                       [](const auto& client) { return client->killed(); });
   }
 
   void PlanLaunches() {
@@ -255,33 +259,39 @@ class Run {
     for (const auto& worker : workers_) {
       if (worker->core() == nullptr) continue;
       for (const wire::Holding& held : worker->core()->leases().Holdings()) {
-        checker_.Note("left over", worker->core()->facts().name + " " + held.group.Short() + " attempt " +
-                                       std::to_string(held.attempt) + (held.draining ? " draining" : ""));
+        checker_.Note("left over", worker->core()->facts().name + " " + held.group.Short() +
+                                       " attempt " + std::to_string(held.attempt) +
+                                       (held.draining ? " draining" : ""));
       }
     }
     checker_.Note("state", head::DurableText(head_->core().state()));
     checker_.CheckValues(head_->core().state());
     for (const auto& client : clients_) {
-      checker_.Expect(client->satisfied(), "L1: a caller never learnt the outcome of" + client->Waiting());
+      checker_.Expect(client->satisfied(),
+                      "L1: a caller never learnt the outcome of" + client->Waiting());
     }
     for (const auto& [id, launch] : head_->core().state().launches) {
       checker_.Expect(!launch.open(), "L1: launch " + id.Short() + " never ended");
-      checker_.Expect(checker_.all_markers().count(id) == 1, "a launch has no marker in the journal");
+      checker_.Expect(checker_.all_markers().count(id) == 1,
+                      "a launch has no marker in the journal");
     }
     for (const auto& worker : workers_) {
       if (worker->core() == nullptr) continue;
-      checker_.Expect(worker->core()->leases().Holdings().empty(), "P4: a node still holds something");
+      checker_.Expect(worker->core()->leases().Holdings().empty(),
+                      "P4: a node still holds something");
       checker_.Expect(worker->core()->processes().empty(), "C10: a node still runs a process");
     }
     for (const auto& [id, route] : head_->core().state().output_routes) {
       checker_.Expect(route.process.IsNil(), "the head keeps where a rank was read that has ended");
     }
     for (const auto& [id, node] : head_->core().state().nodes) {
-      checker_.Expect(node.dead || node.holdings.empty(), "P4: the head thinks a node still holds something");
+      checker_.Expect(node.dead || node.holdings.empty(),
+                      "P4: the head thinks a node still holds something");
     }
     head::State replayed;
-    checker_.Expect(head_->disk().Replay([&](const head::Row& row) { head::Apply(replayed, row.event); }).ok(),
-                    "the journal cannot be read");
+    checker_.Expect(
+        head_->disk().Replay([&](const head::Row& row) { head::Apply(replayed, row.event); }).ok(),
+        "the journal cannot be read");
     checker_.Expect(head::DurableText(replayed) == head::DurableText(head_->core().state()),
                     "replay gives another state");
   }
@@ -330,7 +340,8 @@ RunResult CheckDeterminism(std::uint64_t seed) {
 
 std::string ReportOf(const RunResult& result) {
   return "seed " + std::to_string(result.seed) + ": " + result.failure + "\n" + result.plan +
-         "repeat it with: troupe_sim --seeds 1 --first " + std::to_string(result.seed) + " --trace\n";
+         "repeat it with: troupe_sim --seeds 1 --first " + std::to_string(result.seed) +
+         " --trace\n";
 }
 
 }  // namespace troupe::sim

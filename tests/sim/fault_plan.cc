@@ -5,8 +5,9 @@
 namespace troupe::sim {
 namespace {
 
-constexpr const char* kNames[] = {"head-crash", "worker-crash", "worker-stop",
-                                  "reset", "partition", "client-end", "deaf", "mute", "leave", "isolate", "head-cut"};
+constexpr const char* kNames[] = {"head-crash", "worker-crash", "worker-stop", "reset",
+                                  "partition",  "client-end",   "deaf",        "mute",
+                                  "leave",      "isolate",      "head-cut"};
 
 }  // namespace
 
@@ -25,7 +26,8 @@ FaultPlan DrawPlan(Prng& random, const Workload& workload) {
     if (random.Chance(500)) continue;
     const std::uint64_t count = 1 + random.Below(kind == 5 ? 1 : 4);
     for (std::uint64_t i = 0; i < count; ++i) {
-      Fault fault{static_cast<FaultKind>(kind), Ms(random.Below(span)), Ms(50 + random.Below(9000)), 0};
+      Fault fault{static_cast<FaultKind>(kind), Ms(random.Below(span)), Ms(50 + random.Below(9000)),
+                  0};
       fault.target = random.Below(kind == 5 ? workload.clients : workload.workers);
       plan.faults.push_back(fault);
     }
@@ -35,12 +37,13 @@ FaultPlan DrawPlan(Prng& random, const Workload& workload) {
 
 std::string TextOf(const FaultPlan& plan) {
   char line[160];
-  std::snprintf(line, sizeof line,
-                "commit <= %lld ms, latency <= %lld ms, per mille: duplicates %u, process crashes %u, "
-                "fork failures %u, stubborn %u\n",
-                static_cast<long long>(Millis(plan.commit_most)),
-                static_cast<long long>(Millis(plan.latency_most)), plan.duplicate_permille,
-                plan.process_crash_permille, plan.fork_failure_permille, plan.stubborn_permille);
+  std::snprintf(
+      line, sizeof line,
+      "commit <= %lld ms, latency <= %lld ms, per mille: duplicates %u, process crashes %u, "
+      "fork failures %u, stubborn %u\n",
+      static_cast<long long>(Millis(plan.commit_most)),
+      static_cast<long long>(Millis(plan.latency_most)), plan.duplicate_permille,
+      plan.process_crash_permille, plan.fork_failure_permille, plan.stubborn_permille);
   std::string out = line;
   for (const Fault& fault : plan.faults) {
     std::snprintf(line, sizeof line, "  %8.3f s  %-12s %zu for %.3f s\n", Seconds(fault.at),

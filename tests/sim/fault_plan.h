@@ -16,10 +16,15 @@ namespace troupe::sim {
 inline Duration Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
 
 enum class FaultKind : std::uint8_t {
-  kHeadCrash, kWorkerCrash, kWorkerStop, kReset, kPartition, kClientEnd,
-  kDeaf,   // what the head says to a worker is held; the worker is heard
-  kMute,   // the other way round
-  kLeave,  // a worker says goodbye; it, or its like, joins again later
+  kHeadCrash,
+  kWorkerCrash,
+  kWorkerStop,
+  kReset,
+  kPartition,
+  kClientEnd,
+  kDeaf,     // what the head says to a worker is held; the worker is heard
+  kMute,     // the other way round
+  kLeave,    // a worker says goodbye; it, or its like, joins again later
   kIsolate,  // a worker is cut off from the head and from its peers; the others only from the head
   kHeadCut,  // all workers are cut off from the head; they reach each other
 };
@@ -27,9 +32,9 @@ inline constexpr std::size_t kFaultKinds = 11;
 
 struct Fault {
   FaultKind kind;
-  Duration at;        // from the start
-  Duration lasts;     // stop, partition, time until a crashed process is back
-  std::size_t target; // index of a worker or client
+  Duration at;         // from the start
+  Duration lasts;      // stop, partition, time until a crashed process is back
+  std::size_t target;  // index of a worker or client
 };
 
 struct FaultPlan {
@@ -37,13 +42,13 @@ struct FaultPlan {
   unsigned duplicate_permille = 0;
   unsigned process_crash_permille = 0;
   unsigned fork_failure_permille = 0;
-  unsigned snapshot_permille = 0;  // commits with one
-  Duration join_most{};            // the last of the workers joins then
-  unsigned stubborn_permille = 0;  // processes that only SIGKILL ends
-  bool preempts = false;           // the head, by priority
-  Duration constructor_most{};     // slowest start of a caller's actor
+  unsigned snapshot_permille = 0;     // commits with one
+  Duration join_most{};               // the last of the workers joins then
+  unsigned stubborn_permille = 0;     // processes that only SIGKILL ends
+  bool preempts = false;              // the head, by priority
+  Duration constructor_most{};        // slowest start of a caller's actor
   unsigned actor_crash_permille = 0;  // actors that are alive
-  Duration commit_most{};          // slowest commit
+  Duration commit_most{};             // slowest commit
   Duration latency_most{};
 };
 
@@ -51,10 +56,10 @@ struct Workload {
   std::size_t workers = 2;
   std::size_t clients = 2;
   std::size_t launches = 4;
-  std::size_t writes = 0;  // how many values every client writes
+  std::size_t writes = 0;        // how many values every client writes
   std::uint64_t priorities = 1;  // how many different ones launches have
   std::size_t actors = 0;        // how many each client has, that are started again
-  Duration chaos{};  // no fault begins after it
+  Duration chaos{};              // no fault begins after it
 };
 
 FaultPlan DrawPlan(Prng& random, const Workload& workload);

@@ -46,7 +46,8 @@ void HeadHost::Crash() {
   for (auto& [session, link] : links) link->Reset();
 }
 
-SessionId HeadHost::Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject, bool local) {
+SessionId HeadHost::Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject,
+                           bool local) {
   if (!core_) return SessionId();
   const SessionId session = SessionId::Random(random_);
   links_[session] = std::move(link);
@@ -144,19 +145,23 @@ void HeadHost::Commit() {
   committing_ = std::move(submitted_);
   submitted_.clear();
   const std::uint64_t life = life_;
-  loop_.In(loop_.Between(std::chrono::microseconds(100), plan_.commit_most), "commit", [this, life] {
-    if (life != life_) return;
-    for (const head::Row& row : committing_) checker_.OnDurable(row);
-    checker_.Expect(disk_.Append(committing_).ok(), "the disk failed");
-    const std::uint64_t sequence = committing_.back().sequence;
-    committing_.clear();
-    Feed(head::Appended{sequence});
-    // Where nothing is under way, a snapshot now and then takes the place of all rows.
-    if (core_ && committing_.empty() && submitted_.empty() && random_.Chance(plan_.snapshot_permille)) {
-      checker_.Expect(disk_.Snapshot(core_->last_sequence(), head::SnapshotOf(core_->state())).ok(), "the disk failed");
-    }
-    if (core_ && committing_.empty() && !submitted_.empty()) Commit();
-  });
+  loop_.In(loop_.Between(std::chrono::microseconds(100), plan_.commit_most), "commit",
+           [this, life] {
+             if (life != life_) return;
+             for (const head::Row& row : committing_) checker_.OnDurable(row);
+             checker_.Expect(disk_.Append(committing_).ok(), "the disk failed");
+             const std::uint64_t sequence = committing_.back().sequence;
+             committing_.clear();
+             Feed(head::Appended{sequence});
+             // Where nothing is under way, a snapshot now and then takes the place of all rows.
+             if (core_ && committing_.empty() && submitted_.empty() &&
+                 random_.Chance(plan_.snapshot_permille)) {
+               checker_.Expect(
+                   disk_.Snapshot(core_->last_sequence(), head::SnapshotOf(core_->state())).ok(),
+                   "the disk failed");
+             }
+             if (core_ && committing_.empty() && !submitted_.empty()) Commit();
+           });
 }
 
 void HeadHost::Arm(Instant due) {

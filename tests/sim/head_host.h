@@ -28,7 +28,8 @@ class HeadHost {
   bool up() const { return core_.has_value(); }
 
   /// A peer's connection; nil when the head is down.
-  SessionId Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject, bool local = false);
+  SessionId Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject,
+                   bool local = false);
   EndPoint EndPointOf(const SessionId& session);
   /// Whether the node's worker lives, for probes.
   std::function<bool(const NodeId&)> worker_lives;

@@ -47,7 +47,8 @@ int main(int argc, char** argv) {
     } else if (std::strcmp(argv[i], "--once") == 0) {
       once = true;  // without the second run that checks determinism
     } else {
-      std::fprintf(stderr, "usage: troupe_sim [--seeds N] [--first S] [--file SEEDS] [--trace] [--once]\n");
+      std::fprintf(stderr,
+                   "usage: troupe_sim [--seeds N] [--first S] [--file SEEDS] [--trace] [--once]\n");
       return 2;
     }
   }
@@ -66,7 +67,8 @@ int main(int argc, char** argv) {
   }
   for (std::uint64_t n = 0; n < seeds && failures < 5; ++n) {
     const std::uint64_t seed = file == nullptr ? first + n : listed[n];
-    const auto result = once || trace ? troupe::sim::RunSeed(seed, trace) : troupe::sim::CheckDeterminism(seed);
+    const auto result =
+        once || trace ? troupe::sim::RunSeed(seed, trace) : troupe::sim::CheckDeterminism(seed);
     events += result.events * (once || trace ? 1 : 2);
     markers += result.markers;
     succeeded += result.succeeded;
@@ -75,7 +77,8 @@ int main(int argc, char** argv) {
     cut_starts += result.cut_starts;
     if (trace) {
       std::printf("seed %llu: %llu events, trace %016llx, %llu markers\n%s",
-                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(result.events),
+                  static_cast<unsigned long long>(seed),
+                  static_cast<unsigned long long>(result.events),
                   static_cast<unsigned long long>(result.trace),
                   static_cast<unsigned long long>(result.markers), result.plan.c_str());
     }
@@ -85,11 +88,13 @@ int main(int argc, char** argv) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("%llu seeds, %llu events, %llu launches ended (%llu succeeded), %llu preemptions, %llu lives of actors, "
-              "%llu starts cut by the head's end, %.2f s, %.0f events/s\n",
-              static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(events),
-              static_cast<unsigned long long>(markers), static_cast<unsigned long long>(succeeded), static_cast<unsigned long long>(preemptions),
-              static_cast<unsigned long long>(lives), static_cast<unsigned long long>(cut_starts),
-              seconds, static_cast<double>(events) / seconds);
+  std::printf(
+      "%llu seeds, %llu events, %llu launches ended (%llu succeeded), %llu preemptions, %llu lives "
+      "of actors, "
+      "%llu starts cut by the head's end, %.2f s, %.0f events/s\n",
+      static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(events),
+      static_cast<unsigned long long>(markers), static_cast<unsigned long long>(succeeded),
+      static_cast<unsigned long long>(preemptions), static_cast<unsigned long long>(lives),
+      static_cast<unsigned long long>(cut_starts), seconds, static_cast<double>(events) / seconds);
   return failures == 0 ? 0 : 1;
 }

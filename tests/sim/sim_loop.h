@@ -1,8 +1,8 @@
 // Virtual time: one event queue ordered by (time, random tie, sequence).
 //
-// The random tie is what explores interleavings of what happens at the same instant. Everything of a
-// run is drawn from one seed; the trace hash covers every event's time and name, so that two runs of
-// a seed can be compared.
+// The random tie is what explores interleavings of what happens at the same instant. Everything of
+// a run is drawn from one seed; the trace hash covers every event's time and name, so that two runs
+// of a seed can be compared.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,7 @@ class SimLoop final : public Clock {
 
   Instant Now() const override { return now_; }
   std::uint64_t WallTimeUs() const override {
-    return 1'700'000'000'000'000ull +
-           static_cast<std::uint64_t>((now_ - Instant{}).count() / 1000);
+    return 1'700'000'000'000'000ull + static_cast<std::uint64_t>((now_ - Instant{}).count() / 1000);
   }
   Prng& random() { return random_; }
   Duration Between(Duration least, Duration most) {
@@ -45,7 +44,8 @@ class SimLoop final : public Clock {
       now_ = until;
       return false;
     }
-    // The top is only read by const reference; it is taken, since an entry may carry a whole message.
+    // The top is only read by const reference; it is taken, since an entry may carry a whole
+    // message.
     Entry entry = std::move(const_cast<Entry&>(queue_.top()));
     queue_.pop();
     now_ = entry.due;

@@ -1,9 +1,9 @@
 // Connections to the head: ordered while they live, cut anywhere when they end.
 //
 // A connection has two ends that learn of its end at different times; a new one may be open before
-// the head has seen the old one close. A partition holds both directions or one; what is in flight when a
-// connection is reset arrives as a prefix. Duplicates repeat whole messages: every message of the
-// protocol is idempotent, so none may matter.
+// the head has seen the old one close. A partition holds both directions or one; what is in flight
+// when a connection is reset arrives as a prefix. Duplicates repeat whole messages: every message
+// of the protocol is idempotent, so none may matter.
 #pragma once
 
 #include <functional>
@@ -49,7 +49,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
  private:
   struct Direction {
-    Instant last{};        // delivery of the latest message: order is kept
+    Instant last{};  // delivery of the latest message: order is kept
     Instant cut = Instant::max();
     Instant held_until{};
   };
@@ -63,8 +63,8 @@ class Link : public std::enable_shared_from_this<Link> {
     Deliver(std::move(message), direction, to);
   }
   void Deliver(wire::Message message, Direction& direction, EndPoint& to) {
-    direction.last = std::max({direction.last + Duration(1), loop_.Now() + Latency(),
-                               direction.held_until + Latency()});
+    direction.last = std::max(
+        {direction.last + Duration(1), loop_.Now() + Latency(), direction.held_until + Latency()});
     auto self = shared_from_this();
     loop_.At(direction.last, "message", [self, &direction, &to, m = std::move(message)]() mutable {
       if (self->loop_.Now() < direction.cut && to.on_message) to.on_message(std::move(m));
@@ -74,7 +74,8 @@ class Link : public std::enable_shared_from_this<Link> {
     direction.cut = loop_.Now() + Latency() / 2;
     auto self = shared_from_this();
     // A half-open connection is noticed late.
-    const Duration noticed = loop_.random().Chance(200) ? std::chrono::milliseconds(1500) : Duration{};
+    const Duration noticed =
+        loop_.random().Chance(200) ? std::chrono::milliseconds(1500) : Duration{};
     loop_.At(direction.cut + noticed + Latency(), "closed", [self, &to] {
       if (to.on_closed) to.on_closed();
       to = EndPoint();

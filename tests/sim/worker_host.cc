@@ -35,8 +35,14 @@ worker::NodeFacts FactsOf(std::size_t index, bool local, std::int32_t pid) {
 
 WorkerHost::WorkerHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head,
                        std::size_t index, bool local)
-    : loop_(loop), plan_(plan), checker_(checker), head_(head), index_(index), local_(local),
-      id_(7, index + 1), random_(loop.random().Next()) {}
+    : loop_(loop),
+      plan_(plan),
+      checker_(checker),
+      head_(head),
+      index_(index),
+      local_(local),
+      id_(7, index + 1),
+      random_(loop.random().Next()) {}
 
 void WorkerHost::Start() {
   ++life_;
@@ -52,7 +58,8 @@ void WorkerHost::Crash() {
   ++life_;
   for (const auto& [id, process] : std::exchange(processes_, {})) {
     checker_.OnActorProcessGone(id);
-    if (disturb_all && process.running && !process.ending) disturb_all(process.rank.launch, process.rank.epoch);
+    if (disturb_all && process.running && !process.ending)
+      disturb_all(process.rank.launch, process.rank.epoch);
   }
   arrived_.clear();
   wake_at_.reset();
@@ -101,7 +108,8 @@ void WorkerHost::Dial() {
     if (link_ && link_->open()) return;
     auto link = std::make_shared<Link>(loop_, plan_);
     const bool cut = loop_.Now() < cut_until_;
-    const SessionId session = cut ? SessionId() : head_.Accept(link, wire::Role::kWorker, id_, local_);
+    const SessionId session =
+        cut ? SessionId() : head_.Accept(link, wire::Role::kWorker, id_, local_);
     if (session.IsNil()) {
       Dial();
       return;
@@ -212,7 +220,8 @@ void WorkerHost::Perform(worker::Effects effects) {
   }
 }
 
-// A request of a process may arrive seconds late, when its epoch is long over, or a second time then.
+// A request of a process may arrive seconds late, when its epoch is long over, or a second time
+// then.
 bool WorkerHost::DelayRequest(const wire::Message& message) {
   if (!wire::Holds<wire::Relay>(message.body)) return false;
   if (!Chance(std::min(10 * plan_.duplicate_permille, 500u))) return false;
@@ -225,9 +234,8 @@ bool WorkerHost::DelayRequest(const wire::Message& message) {
 void WorkerHost::StartOne(const worker::StartProcess& start) {
   const ProcessId id = start.request.process;
   if (Chance(plan_.fork_failure_permille)) {
-    Later(Ms(1), "fork failed", [this, id] {
-      Perform(core_->OnStartFailed(id, "no memory to fork", loop_.Now()));
-    });
+    Later(Ms(1), "fork failed",
+          [this, id] { Perform(core_->OnStartFailed(id, "no memory to fork", loop_.Now())); });
     return;
   }
   Process process;
@@ -267,7 +275,8 @@ void WorkerHost::StartOne(const worker::StartProcess& start) {
   });
 }
 
-// One of a caller takes its time to start, or first waits for what its caller brings; a driver's is there at once.
+// One of a caller takes its time to start, or first waits for what its caller brings; a driver's is
+// there at once.
 void WorkerHost::PrepareActor(ProcessId id) {
   Process& process = processes_.at(id);
   if (process.actor.class_name == "Awaits") {
@@ -277,13 +286,17 @@ void WorkerHost::PrepareActor(ProcessId id) {
     return Say(id, awaits);
   }
   if (process.actor.class_name != "Slow") return Say(id, wire::ActorReady());
-  Later(loop_.Between(Ms(0), plan_.constructor_most), "constructed", [this, id] { ActorIsReady(id); });
+  Later(loop_.Between(Ms(0), plan_.constructor_most), "constructed",
+        [this, id] { ActorIsReady(id); });
 }
 
 void WorkerHost::Bring(const ProcessId& id) {
   const auto entry = processes_.find(id);
-  if (entry == processes_.end() || entry->second.ending || !std::exchange(entry->second.awaits, false)) return;
-  Later(loop_.Between(Ms(0), plan_.constructor_most), "constructed", [this, id] { ActorIsReady(id); });
+  if (entry == processes_.end() || entry->second.ending ||
+      !std::exchange(entry->second.awaits, false))
+    return;
+  Later(loop_.Between(Ms(0), plan_.constructor_most), "constructed",
+        [this, id] { ActorIsReady(id); });
 }
 
 void WorkerHost::ActorIsReady(ProcessId id) {
@@ -343,7 +356,8 @@ void WorkerHost::OnStop(ProcessId id) {
 
 void WorkerHost::Disturb(const LaunchId& launch, std::uint64_t epoch) {
   for (auto& [id, process] : processes_) {
-    const bool peer = process.is_rank && process.rank.launch == launch && process.rank.epoch == epoch;
+    const bool peer =
+        process.is_rank && process.rank.launch == launch && process.rank.epoch == epoch;
     if (!peer || !process.running || process.ending || process.returned || healed_) continue;
     if (process.rank.mode == wire::LaunchMode::kDriver || !loop_.random().Chance(500)) continue;
     Later(loop_.Between(Ms(0), Ms(5)), "collective fails", [this, id = id] {
@@ -430,7 +444,8 @@ void WorkerHost::OnShare(ProcessId id, const wire::GroupInfo& info) {
   if (process.child.IsNil() && !process.completing) SendComplete(id);
 }
 
-// Answers to the driver's requests: 1 acquire, 2 an actor, 3 complete, 4 renew, 5 shares, 6 given back.
+// Answers to the driver's requests: 1 acquire, 2 an actor, 3 complete, 4 renew, 5 shares, 6 given
+// back.
 void WorkerHost::FromHead(ProcessId id, wire::Message message) {
   const auto entry = processes_.find(id);
   if (entry == processes_.end() || entry->second.ending) return;
@@ -474,7 +489,8 @@ void WorkerHost::FromHead(ProcessId id, wire::Message message) {
     OnShare(id, group->info);
   } else if (wire::Holds<wire::ActorUpdate>(message.body)) {
     const auto& info = wire::Get<wire::ActorUpdate>(message.body).info;
-    const bool settled = info.state == wire::ActorState::kAlive || info.state == wire::ActorState::kDead;
+    const bool settled =
+        info.state == wire::ActorState::kAlive || info.state == wire::ActorState::kDead;
     if (settled && !process.completing) SendComplete(id);
   }
 }
@@ -516,7 +532,8 @@ void WorkerHost::Exit(ProcessId id, int code, int signal) {
   entry->second.ending = true;
   checker_.OnActorProcessGone(id);
   const wire::RankBegin& rank = entry->second.rank;
-  // Its sockets close before its exit can be seen. One that failed or succeeded by its own word closes them late enough.
+  // Its sockets close before its exit can be seen. One that failed or succeeded by its own word
+  // closes them late enough.
   if (entry->second.running && disturb_all) disturb_all(rank.launch, rank.epoch);
   worker::ExitInfo exit;
   exit.exit_code = code;

@@ -18,7 +18,8 @@ namespace troupe::sim {
 class WorkerHost {
  public:
   /// `local`: on the head's host.
-  WorkerHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head, std::size_t index, bool local);
+  WorkerHost(SimLoop& loop, const FaultPlan& plan, Checker& checker, HeadHost& head,
+             std::size_t index, bool local);
 
   void Start();
   /// kill -9: its processes die with it.
@@ -50,7 +51,8 @@ class WorkerHost {
   char State() const;
   /// The worker of a node: of whom the head may ask another one.
   std::function<const WorkerHost*(const NodeId&)> peer_of;
-  /// A rank of this epoch has ended: others, on any host, may see a closed connection before anybody is told why.
+  /// A rank of this epoch has ended: others, on any host, may see a closed connection before
+  /// anybody is told why.
   std::function<void(const LaunchId&, std::uint64_t epoch)> disturb_all;
   void Disturb(const LaunchId& launch, std::uint64_t epoch);
   /// SIGTERM: ends what runs, says goodbye, is gone for `away`.

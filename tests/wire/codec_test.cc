@@ -79,7 +79,8 @@ TEST(Codec, DamagedBytesNeverCrash) {
   Prng random(3);
   for (int i = 0; i < 20000; ++i) {
     std::string damaged = bytes;
-    for (int k = 0; k < 3; ++k) damaged[random.Below(damaged.size())] = static_cast<char>(random.Next());
+    for (int k = 0; k < 3; ++k)
+      damaged[random.Below(damaged.size())] = static_cast<char>(random.Next());
     (void)DecodeBody(damaged);
   }
 }

@@ -1,5 +1,5 @@
-// Method: cut a stream of frames at every position and get the same messages; break one header field
-// at a time and get the named error.
+// Method: cut a stream of frames at every position and get the same messages; break one header
+// field at a time and get the named error.
 #include "runtime/wire/frame.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Method: every released frame is kept under golden/ as bytes (KIND.bin) and as the lines its fields
-// read as (KIND.txt). It must decode for ever, and every line must still be there.
+// Method: every released frame is kept under golden/ as bytes (KIND.bin) and as the lines its
+// fields read as (KIND.txt). It must decode for ever, and every line must still be there.
 //
 // A new kind gets its pair by running this program with TROUPE_GOLDEN_WRITE=1; an existing pair is
 // never rewritten.
@@ -53,7 +53,8 @@ TEST(Golden, EveryReleasedFrameStillDecodes) {
     const std::vector<std::string> lines = Lines(*message);
     std::ifstream text(base.string() + ".txt");
     for (std::string line; std::getline(text, line);) {
-      EXPECT_NE(std::find(lines.begin(), lines.end(), line), lines.end()) << name << " lost " << line;
+      EXPECT_NE(std::find(lines.begin(), lines.end(), line), lines.end())
+          << name << " lost " << line;
     }
   }
 }

@@ -1,5 +1,5 @@
-// Method: every kind, filled with random values, goes through each thing that a value of one of many
-// kinds does; the sanitizer builds see what is freed twice or never.
+// Method: every kind, filled with random values, goes through each thing that a value of one of
+// many kinds does; the sanitizer builds see what is freed twice or never.
 #include "runtime/wire/one_of.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,8 @@ TEST(OneOf, EmplaceForgetsWhatWasThere) {
 TEST(OneOf, VisitFindsTheKind) {
   for (std::size_t kind = 0; kind < std::size(kEventBodyNames); ++kind) {
     const EventBody body = EventBody::OfKind(kind);
-    EXPECT_TRUE(Visit([&](const auto& one) { return static_cast<const void*>(&one) == body.Bytes(); }, body));
+    EXPECT_TRUE(Visit(
+        [&](const auto& one) { return static_cast<const void*>(&one) == body.Bytes(); }, body));
   }
 }
 

@@ -32,7 +32,8 @@ TEST(CodecProperty, DamagedFramesOfEveryKindNeverCrash) {
       message.body = RandomBody(kind, random);
       std::string frame = *EncodeFrame(message);
       for (int i = 0; i < 4; ++i) {
-        frame[kHeaderBytes + random.Below(frame.size() - kHeaderBytes)] = static_cast<char>(random.Next());
+        frame[kHeaderBytes + random.Below(frame.size() - kHeaderBytes)] =
+            static_cast<char>(random.Next());
       }
       (void)DecodeFrame(frame);
     }

@@ -8,7 +8,9 @@
 namespace troupe::worker {
 namespace {
 
-constexpr char kKilled[] = "the kernel had killed a process here for want of memory (memory.events), likely one that it started";
+constexpr char kKilled[] =
+    "the kernel had killed a process here for want of memory (memory.events), likely one that it "
+    "started";
 
 TEST(ExitInfoTest, OneWhoseChildWasKilledForWantOfMemorySaysSo) {
   ExitInfo exit;
@@ -26,12 +28,16 @@ TEST(ExitInfoTest, TheNoteStandsBelowATracebackOrWithTheCause) {
   wire::Failure failure;
   failure.cause = "CalledProcessError: died";
   NoteChildOutOfMemory("memory.events", &failure);
-  EXPECT_EQ(failure.cause.rfind(std::string("CalledProcessError: died; ") + kKilled, 0), 0u) << failure.cause;
+  EXPECT_EQ(failure.cause.rfind(std::string("CalledProcessError: died; ") + kKilled, 0), 0u)
+      << failure.cause;
   failure.cause = "CalledProcessError: died";
   failure.traceback = "Traceback\nCalledProcessError: died";
   NoteChildOutOfMemory("memory.events", &failure);
   EXPECT_EQ(failure.cause, "CalledProcessError: died");
-  EXPECT_EQ(failure.traceback.rfind(std::string("Traceback\nCalledProcessError: died\n") + kKilled, 0), 0u) << failure.traceback;
+  EXPECT_EQ(
+      failure.traceback.rfind(std::string("Traceback\nCalledProcessError: died\n") + kKilled, 0),
+      0u)
+      << failure.traceback;
 }
 
 }  // namespace

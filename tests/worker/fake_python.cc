@@ -1,11 +1,12 @@
-// Stands in for the Python interpreter in tests of the supervisor: `-m troupe._process.zygote --fd N` forks
-// children of its parent, `-m troupe._process --fd N` is one. What a child does is the payload of its
-// RankBegin, a list of words: print, error (to stderr), value, exit3, exit79, abort, orphan (a grandchild in its
-// own session that outlives it), wait (for ProcessEnd), stubborn (ignores it and SIGTERM). What the zygote
-// does first is the title of the request: "zygote dies", "zygote dies once FILE" (where there is no such
-// file, which it makes), "parks one" (forks another child, which waits for the zygote's end), "names a dead
-// child once FILE" (one that has ended as the answer), "dies before giving once FILE", "dies before giving" (it ends with the
-// answer given and the child not given its request), "gives nothing" (the same, and lives on).
+// Stands in for the Python interpreter in tests of the supervisor: `-m troupe._process.zygote --fd
+// N` forks children of its parent, `-m troupe._process --fd N` is one. What a child does is the
+// payload of its RankBegin, a list of words: print, error (to stderr), value, exit3, exit79, abort,
+// orphan (a grandchild in its own session that outlives it), wait (for ProcessEnd), stubborn
+// (ignores it and SIGTERM). What the zygote does first is the title of the request: "zygote dies",
+// "zygote dies once FILE" (where there is no such file, which it makes), "parks one" (forks another
+// child, which waits for the zygote's end), "names a dead child once FILE" (one that has ended as
+// the answer), "dies before giving once FILE", "dies before giving" (it ends with the answer given
+// and the child not given its request), "gives nothing" (the same, and lives on).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -36,7 +37,8 @@ wire::Message Next(int fd) {
   }
   const auto header = wire::DecodeHeader(frame.data(), {});
   std::string rest(header->rest(), '\0');
-  if (recv(fd, rest.data(), rest.size(), MSG_WAITALL) != static_cast<ssize_t>(rest.size())) _exit(91);
+  if (recv(fd, rest.data(), rest.size(), MSG_WAITALL) != static_cast<ssize_t>(rest.size()))
+    _exit(91);
   return *wire::DecodeFrame(frame + rest);
 }
 
@@ -144,7 +146,8 @@ void Reply(int fd, const wire::ForkRequest& request, pid_t pid) {
   Send(fd, reply);
 }
 
-// A child that waits for the end of this process, and what closes for it before: a descriptor to be left open.
+// A child that waits for the end of this process, and what closes for it before: a descriptor to be
+// left open.
 pid_t Park(int fd, int* lifeline_end = nullptr) {
   int lifeline[2];
   if (pipe2(lifeline, O_CLOEXEC) != 0) _exit(98);
@@ -171,7 +174,8 @@ pid_t EndedChild(int fd, pid_t worker) {
   const pid_t child = ForkChild(fd);
   if (child == 0) _exit(0);
   const std::string stat = "/proc/" + std::to_string(child);
-  while (access(stat.c_str(), F_OK) == 0 && getppid() == worker) usleep(1000);  // lint-ok: until the worker has reaped it
+  while (access(stat.c_str(), F_OK) == 0 && getppid() == worker)
+    usleep(1000);  // lint-ok: until the worker has reaped it
   return child;
 }
 
@@ -198,7 +202,8 @@ pid_t EndedChild(int fd, pid_t worker) {
       continue;
     }
     const std::string gives_late = After(request.title, "dies before giving once ");
-    const bool dies = request.title == "dies before giving" || (!gives_late.empty() && FirstTime(gives_late));
+    const bool dies =
+        request.title == "dies before giving" || (!gives_late.empty() && FirstTime(gives_late));
     if (dies || request.title == "gives nothing") {
       GiveNothing(fd, request, dies);
       continue;

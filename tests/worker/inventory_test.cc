@@ -14,11 +14,20 @@ std::vector<wire::Device> Models(std::initializer_list<const char*> models) {
 
 TEST(GpuType, IsTheFirstWordThatIsNoMakerAndNoFamily) {
   const std::pair<const char*, const char*> known[] = {
-      {"NVIDIA H100 80GB HBM3", "H100"}, {"NVIDIA H200", "H200"},         {"NVIDIA A100-SXM4-40GB", "A100"},
-      {"Tesla V100-SXM2-16GB", "V100"},  {"Tesla T4", "T4"},              {"NVIDIA A10G", "A10G"},
-      {"NVIDIA L40S", "L40S"},           {"NVIDIA GH200 480GB", "GH200"}, {"NVIDIA GeForce RTX 4090", "RTX4090"},
-      {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000"}, {"NVIDIA RTX 6000 Ada Generation", "RTX6000"},
-      {"NVIDIA RTX A6000", "RTXA6000"},  {"NVIDIA TITAN V", "TITANV"},    {"NVIDIA", ""},
+      {"NVIDIA H100 80GB HBM3", "H100"},
+      {"NVIDIA H200", "H200"},
+      {"NVIDIA A100-SXM4-40GB", "A100"},
+      {"Tesla V100-SXM2-16GB", "V100"},
+      {"Tesla T4", "T4"},
+      {"NVIDIA A10G", "A10G"},
+      {"NVIDIA L40S", "L40S"},
+      {"NVIDIA GH200 480GB", "GH200"},
+      {"NVIDIA GeForce RTX 4090", "RTX4090"},
+      {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000"},
+      {"NVIDIA RTX 6000 Ada Generation", "RTX6000"},
+      {"NVIDIA RTX A6000", "RTXA6000"},
+      {"NVIDIA TITAN V", "TITANV"},
+      {"NVIDIA", ""},
       {"", ""}};
   for (const auto& [model, type] : known) EXPECT_EQ(GpuTypeOf(Models({model})), type) << model;
 }
@@ -45,13 +54,15 @@ TEST(Inventory, WhatANodeIsToldToOfferIsOfItsOwnDevices) {
   ASSERT_EQ(two.devices.size(), 2u);
   EXPECT_EQ(two.devices[0].uuid, "GPU-3abc");
   EXPECT_EQ(two.gpu_ids, (std::vector<std::uint32_t>{0, 1}));
-  EXPECT_EQ(two.tokens, (std::map<std::uint32_t, std::string>{{0, "3"}, {1, "1"}})) << "not the numbers of others' devices";
+  EXPECT_EQ(two.tokens, (std::map<std::uint32_t, std::string>{{0, "3"}, {1, "1"}}))
+      << "not the numbers of others' devices";
 }
 
 TEST(Inventory, WhatIsOfferedBeyondItsDevicesNamesNoDevice) {
   const Inventory four = Offer(Narrow(Machine(2), "1"), 2, 4);
   EXPECT_EQ(four.devices.size(), 1u);
-  EXPECT_EQ(four.tokens, (std::map<std::uint32_t, std::string>{{0, "1"}, {1, "2"}, {2, "3"}, {3, "4"}}));
+  EXPECT_EQ(four.tokens,
+            (std::map<std::uint32_t, std::string>{{0, "1"}, {1, "2"}, {2, "3"}, {3, "4"}}));
   const Inventory none = Offer({}, 0, 2);
   EXPECT_EQ(none.tokens, (std::map<std::uint32_t, std::string>{{0, "0"}, {1, "1"}}));
 }

@@ -1,7 +1,7 @@
 // Method: play the head and the processes to a WorkerCore step by step; look at its effects.
-#include "tests/worker/core_fixture.h"
-
 #include <csignal>
+
+#include "tests/worker/core_fixture.h"
 
 namespace troupe::worker {
 namespace {
@@ -75,10 +75,12 @@ TEST_F(LaunchesTest, WhatRanksWereStartedFromIsSaidOncePerKind) {
   Join();
   StartLaunch(4);
   EXPECT_EQ(ranks_.size(), 4u);
-  for (const std::size_t rank : {1u, 2u}) Take(core_->OnForked(ranks_[rank], 500, now_, "forked from a zygote with lightning"));
+  for (const std::size_t rank : {1u, 2u})
+    Take(core_->OnForked(ranks_[rank], 500, now_, "forked from a zygote with lightning"));
   Take(core_->OnForked(ranks_[3], 501, now_, "in fresh interpreters for TORCH_LOGS"));
   MakeReady();
-  EXPECT_EQ(Last<wire::RanksReady>().started_from, "forked from a zygote with lightning; in fresh interpreters for TORCH_LOGS");
+  EXPECT_EQ(Last<wire::RanksReady>().started_from,
+            "forked from a zygote with lightning; in fresh interpreters for TORCH_LOGS");
 }
 
 TEST_F(LaunchesTest, RosterSendsEveryRankOff) {
@@ -121,7 +123,8 @@ TEST_F(LaunchesTest, W1_RankDoneIsSentWhenTheResultIsWhole) {
   EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
   EXPECT_EQ(Sent<wire::RankDone>()[0].attachment, "seven");
   EXPECT_EQ(Last<wire::RankDone>().sha256, "sha:seven");
-  EXPECT_TRUE(SentToProcesses<wire::ProcessEnd>().empty()) << "W8: its peers may still be connected to it";
+  EXPECT_TRUE(SentToProcesses<wire::ProcessEnd>().empty())
+      << "W8: its peers may still be connected to it";
   Over(ranks_[0]);
   EXPECT_EQ(Sent<wire::RankDone>().size(), 1u);
 }
@@ -227,7 +230,8 @@ TEST_F(LaunchesTest, W3_ARankThatGaveItsResultAndStaysIsKilledAndTheResultCounts
   Over(ranks_[0], 0, SIGKILL);
   EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
   EXPECT_EQ(Last<wire::RankLeft>().warning,
-            "rank 0 on node-a returned its value, and then did not end in the time it had and was killed");
+            "rank 0 on node-a returned its value, and then did not end in the time it had and was "
+            "killed");
 }
 
 TEST_F(LaunchesTest, W8_WithoutAHeadARankThatIsDoneLeavesAfterAMinute) {
@@ -261,7 +265,8 @@ TEST_F(LaunchesTest, AStoppedRankHasItsGraceAndIsCancelledWhateverItReturns) {
   Roster();
   Stop(SIGINT, 10000);
   EXPECT_EQ(SentToProcesses<wire::ProcessStop>(), ranks_);
-  EXPECT_TRUE(All<SignalProcess>().empty()) << "it raises the signal itself, and knows then whose word it is";
+  EXPECT_TRUE(All<SignalProcess>().empty())
+      << "it raises the signal itself, and knows then whose word it is";
   FromProcess(ranks_[0], Value(), "v");
   EXPECT_TRUE(Sent<wire::RankDone>().empty()) << "W1: it may still write its checkpoint";
   Over(ranks_[0], 0);
@@ -355,8 +360,9 @@ TEST_F(LaunchesTest, W3_AKillForWantOfMemoryHasATypeOfItsOwn) {
   Take(core_->OnExited(ranks_[0], exit, now_));
   Take(core_->OnDrained(ranks_[0], now_));
   EXPECT_EQ(Last<wire::RankDone>().failure.exception_type, "troupe.exceptions.OutOfMemoryError");
-  EXPECT_EQ(Last<wire::RankDone>().failure.cause,
-            "rank 0 on node-a (host-a), pid 102, ended: SIGKILL, out of memory (cgroup memory.events)");
+  EXPECT_EQ(
+      Last<wire::RankDone>().failure.cause,
+      "rank 0 on node-a (host-a), pid 102, ended: SIGKILL, out of memory (cgroup memory.events)");
 }
 
 TEST_F(LaunchesTest, W3_AnExceptionKeepsItsTypeAndExitCode) {

@@ -1,12 +1,12 @@
-// Method: the pure retention with limits that are reached; the keeper over real files, both its loops driven by
-// hand, so that every order of scan, start and end is chosen.
+// Method: the pure retention with limits that are reached; the keeper over real files, both its
+// loops driven by hand, so that every order of scan, start and end is chosen.
 #include "worker/core/log_retention.h"
 
-#include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/asio/io_context.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -104,7 +104,8 @@ class Keeper : public ::testing::Test {
 
 TEST_F(Keeper, WhenALaunchHasEndedOlderOnesMakeRoom) {
   auto logs = *LogFiles::Open(folder_, 1u << 20);
-  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs, RetentionLimits{.bytes = 100});
+  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs,
+                   RetentionLimits{.bytes = 100});
   const LogPlace a{"aa/epoch-1", "rank-0"};
   const LogPlace again{"aa/epoch-2", "rank-0"};
   keeper.Began(Process(1), a);
@@ -139,7 +140,7 @@ TEST_F(Keeper, WhatEarlierLivesLeftIsFoundAndWhatTheyDetachedIsRemoved) {
   keeper.Start();
   keeper.Began(Process(1), LogPlace{"dd/epoch-2", "rank-0"});
   RunAll(helper_);
-  RunAll(loop_);   // the clock is decades ahead of these files
+  RunAll(loop_);  // the clock is decades ahead of these files
   RunAll(helper_);
   EXPECT_FALSE(Has("cc"));
   EXPECT_TRUE(Has("dd")) << "in use again";
@@ -148,7 +149,8 @@ TEST_F(Keeper, WhatEarlierLivesLeftIsFoundAndWhatTheyDetachedIsRemoved) {
 
 TEST_F(Keeper, ATickRemovesWhatHasBecomeTooOld) {
   auto logs = *LogFiles::Open(folder_, 1u << 20);
-  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs, RetentionLimits{.age_us = 1000});
+  LogKeeper keeper(loop_.get_executor(), helper_.get_executor(), clock_, logs,
+                   RetentionLimits{.age_us = 1000});
   keeper.Began(Process(1), LogPlace{"aa", "actor"});
   Write(logs, "aa", 1);
   keeper.Ended(Process(1));

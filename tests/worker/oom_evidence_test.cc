@@ -24,7 +24,8 @@ TEST(OomEvidenceTest, AKillThatNobodyTookIsWrittenOffAtTheSecondLook) {
   OomEvidence evidence(Counted(0));
   evidence.Settle(Counted(1));
   EXPECT_EQ(evidence.left(Counted(1)), 1u);
-  EXPECT_EQ(OomEvidence(evidence).Take(Counted(1)), "cgroup memory.events") << "its end may still be on its way";
+  EXPECT_EQ(OomEvidence(evidence).Take(Counted(1)), "cgroup memory.events")
+      << "its end may still be on its way";
   evidence.Settle(Counted(1));
   EXPECT_EQ(evidence.left(Counted(1)), 0u);
   EXPECT_EQ(evidence.Take(Counted(1)), "");

@@ -14,7 +14,9 @@ TEST(OomScoreTest, EveryProcessWithUserCodeGetsTheSameSoThatTheLargestIsTaken) {
   EXPECT_EQ(OomScoreOf(0, kGib, kGib), 500) << "as much as it said";
 }
 
-TEST(OomScoreTest, OneThatUsesMoreThanItSaidGoesFirst) { EXPECT_EQ(OomScoreOf(0, kGib + 1, kGib), 900); }
+TEST(OomScoreTest, OneThatUsesMoreThanItSaidGoesFirst) {
+  EXPECT_EQ(OomScoreOf(0, kGib + 1, kGib), 900);
+}
 
 TEST(OomScoreTest, ItIsOverWhatTheWorkerWasStartedWithAndNoMoreThanTheKernelTakes) {
   EXPECT_EQ(OomScoreOf(-100, kGib, 0), 400);

@@ -25,8 +25,12 @@ wire::Reserve MakeReserve(std::uint64_t group, std::uint64_t attempt, std::uint6
   reserve.bundles = {MakeBundle(0, cpu, gpu)};
   return reserve;
 }
-ReservationKey Key(std::uint64_t group, std::uint64_t attempt) { return {GroupId(0, group), attempt}; }
-ReservationTable Node() { return ReservationTable({{kCpu, 4 * kWhole}, {kGpu, 2 * kWhole}}, {0, 1}); }
+ReservationKey Key(std::uint64_t group, std::uint64_t attempt) {
+  return {GroupId(0, group), attempt};
+}
+ReservationTable Node() {
+  return ReservationTable({{kCpu, 4 * kWhole}, {kGpu, 2 * kWhole}}, {0, 1});
+}
 
 TEST(ReservationTable, P1_RefusesWhatDoesNotFitAndSaysWhy) {
   ReservationTable table = Node();

@@ -1,11 +1,11 @@
-// Method: a service under a real loop, over log files that the test writes; readers of several at once, told when there is more.
+// Method: a service under a real loop, over log files that the test writes; readers of several at
+// once, told when there is more.
 #include "worker/service.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
-
 #include <cstdlib>
 #include <optional>
 #include <set>
@@ -31,8 +31,8 @@ class ServiceTest : public ::testing::Test {
     watch_ = *LogWatch::Open(context_.get_executor());
     scope_.emplace(context_.get_executor(), "test");
     service_ = std::make_unique<Service>(
-        clock_, *blobs_, *logs_, *watch_, [this](const std::string& file) { return writing_.count(file) > 0; },
-        Service::Stacks());
+        clock_, *blobs_, *logs_, *watch_,
+        [this](const std::string& file) { return writing_.count(file) > 0; }, Service::Stacks());
   }
   void TearDown() override {
     scope_->Cancel();
@@ -41,7 +41,8 @@ class ServiceTest : public ::testing::Test {
     watch_.reset();
     os::RemoveTree(folder_);
   }
-  /// What is ready, and what becomes so within 50 ms; all of it, however late this thread gets a processor.
+  /// What is ready, and what becomes so within 50 ms; all of it, however late this thread gets a
+  /// processor.
   void Run() {
     context_.restart();
     context_.run_for(std::chrono::milliseconds(50));
@@ -82,10 +83,13 @@ class ServiceTest : public ::testing::Test {
     const auto* parts = wire::GetIf<wire::LogParts>(&answer_.body);
     EXPECT_NE(parts, nullptr);
     if (parts == nullptr) return "";
-    for (const wire::LogPart& part : parts->parts) offsets_[part.stream == 0 ? kOne : kTwo] = part.next;
+    for (const wire::LogPart& part : parts->parts)
+      offsets_[part.stream == 0 ? kOne : kTwo] = part.next;
     return answer_.attachment;
   }
-  std::vector<wire::LogPart> Parts() const { return wire::GetIf<wire::LogParts>(&answer_.body)->parts; }
+  std::vector<wire::LogPart> Parts() const {
+    return wire::GetIf<wire::LogParts>(&answer_.body)->parts;
+  }
 
   async::asio::io_context context_;
   async::RealClock clock_;

@@ -129,14 +129,18 @@ TEST(Options, ErrorsSayWhatIsWrong) {
   raw.memory = 2e12;
   const auto options = CheckOptions(raw);
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->resources, (Amounts{{kCpu, 4 * kWhole}, {kMemory, 2'000'000'000'000 * kWhole}, {"tape", 2 * kWhole}, {"licence", 5000}}));
+  EXPECT_EQ(options->resources, (Amounts{{kCpu, 4 * kWhole},
+                                         {kMemory, 2'000'000'000'000 * kWhole},
+                                         {"tape", 2 * kWhole},
+                                         {"licence", 5000}}));
   EXPECT_EQ(options->labels[1].value, "3");
   raw.memory = -1;
   const std::uint64_t offered = AmountOf(CheckOptions(raw)->resources, kMemory) / kWhole;
   EXPECT_GT(offered, 0u);
   EXPECT_LE(offered, os::ReadMemory().total_bytes / 10 * 7);
   EXPECT_EQ(offered % (1u << 20), 0u);
-  for (const char* bad : {"[1]", "{\"a\":}", "{\"a\":-1}", "{\"a\":1} x", "{\"GPU\": 1}", "{\"memory\": 1}"}) {
+  for (const char* bad :
+       {"[1]", "{\"a\":}", "{\"a\":-1}", "{\"a\":1} x", "{\"GPU\": 1}", "{\"memory\": 1}"}) {
     raw.resources = bad;
     EXPECT_FALSE(CheckOptions(raw).ok()) << bad;
   }
@@ -145,7 +149,8 @@ TEST(Options, ErrorsSayWhatIsWrong) {
 TEST(Options, PreimportIsListsOfModules) {
   const auto lists = ParsePreimports("lightning,transformers;deepspeed");
   ASSERT_TRUE(lists.ok()) << lists.status();
-  EXPECT_EQ(*lists, (std::vector<std::vector<std::string>>{{"lightning", "transformers"}, {"deepspeed"}}));
+  EXPECT_EQ(*lists,
+            (std::vector<std::vector<std::string>>{{"lightning", "transformers"}, {"deepspeed"}}));
   EXPECT_TRUE(ParsePreimports("")->empty());
   for (const char* bad : {",", ";", "a,", "a;", ",a", "a,,b", "a;;b", "a;b;c;d;e"}) {
     EXPECT_FALSE(ParsePreimports(bad).ok()) << bad;

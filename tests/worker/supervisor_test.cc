@@ -1,5 +1,5 @@
-// Method: real processes under a real loop; the interpreter is tests/worker/fake_python.cc. Everything
-// is waited for by running the loop until an event has come, with a deadline.
+// Method: real processes under a real loop; the interpreter is tests/worker/fake_python.cc.
+// Everything is waited for by running the loop until an event has come, with a deadline.
 #include "worker/supervisor.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
-
 #include <cstdlib>
 #include <functional>
 
@@ -36,8 +35,8 @@ class SupervisorTest : public ::testing::Test {
     ZygoteOptions zygote;
     zygote.python = FAKE_PYTHON;
     zygote.log_path = folder_ + "/zygote.log";
-    supervisor_ = std::make_unique<Supervisor>(context_.get_executor(), clock_, zygote, *logs_,
-                                               Events());
+    supervisor_ =
+        std::make_unique<Supervisor>(context_.get_executor(), clock_, zygote, *logs_, Events());
   }
   void TearDown() override {
     supervisor_->Stop();
@@ -253,7 +252,8 @@ TEST_F(SupervisorTest, W5_WhatIsParkedIsNoOrphanAndEndsWithItsZygote) {
   ASSERT_TRUE(Until([&] { return gone_ == 1; })) << order_;
   EXPECT_EQ(os::Children().size(), 2u) << "the zygote and what it has parked";
   Start("exit3", false, "zygote dies");
-  ASSERT_TRUE(Until([&] { return gone_ == 2 && os::Children().size() == 1; })) << "another zygote is left";
+  ASSERT_TRUE(Until([&] { return gone_ == 2 && os::Children().size() == 1; }))
+      << "another zygote is left";
 }
 
 TEST_F(SupervisorTest, AStartThatStillWaitsCanBeTakenBack) {

@@ -1,8 +1,8 @@
 // Method: play heads, good and stale, to a WorkerCore; look at its effects.
+#include <csignal>
+
 #include "tests/worker/core_fixture.h"
 #include "worker/core/environment.h"
-
-#include <csignal>
 
 namespace troupe::worker {
 namespace {
@@ -81,11 +81,13 @@ TEST_F(WorkerCoreTest, ActorsThatMayBeMadeElsewhereHearUntilWhenTheyMayRun) {
     std::vector<Instant> until;
     for (const ToProcess& to : All<ToProcess>()) {
       const auto* lease = wire::GetIf<wire::ActorLease>(&to.message.body);
-      if (lease != nullptr) until.push_back(Instant(Duration(static_cast<std::int64_t>(lease->until_ns))));
+      if (lease != nullptr)
+        until.push_back(Instant(Duration(static_cast<std::int64_t>(lease->until_ns))));
     }
     return until;
   };
-  EXPECT_EQ(leases(), (std::vector<Instant>{joined + std::chrono::seconds(65)})) << "the fence, and a twelfth";
+  EXPECT_EQ(leases(), (std::vector<Instant>{joined + std::chrono::seconds(65)}))
+      << "the fence, and a twelfth";
   for (int i = 0; i < 12; ++i) {
     Advance(std::chrono::seconds(1));
     wire::HeartbeatAck ack;
@@ -102,7 +104,8 @@ TEST_F(WorkerCoreTest, AnActorsLibrariesHaveAsManyThreadsAsItsMakerSaysUnlessAVa
     wire::StartActor start;
     start.environment.env = given;
     std::map<std::string, std::string> variables;
-    for (const auto& each : ActorEnvironment(NodeFacts(), start, ProcessId(1, 1))) variables[each.name] = each.value;
+    for (const auto& each : ActorEnvironment(NodeFacts(), start, ProcessId(1, 1)))
+      variables[each.name] = each.value;
     EXPECT_EQ(variables.count(kThreadsVariable), 0u) << "it is the worker's alone";
     return variables;
   };
@@ -115,7 +118,8 @@ TEST_F(WorkerCoreTest, AnActorsLibrariesHaveAsManyThreadsAsItsMakerSaysUnlessAVa
   EXPECT_EQ(environment({})["OMP_NUM_THREADS"], "1");
   EXPECT_EQ(environment({of(kThreadsVariable, "4")})["OMP_NUM_THREADS"], "4");
   EXPECT_EQ(environment({of(kThreadsVariable, "x")})["OMP_NUM_THREADS"], "1");
-  EXPECT_EQ(environment({of(kThreadsVariable, "4"), of("OMP_NUM_THREADS", "3")})["OMP_NUM_THREADS"], "3");
+  EXPECT_EQ(environment({of(kThreadsVariable, "4"), of("OMP_NUM_THREADS", "3")})["OMP_NUM_THREADS"],
+            "3");
 }
 
 TEST_F(WorkerCoreTest, AnActorSeesItsDevicesAloneUnlessItsProgramChoosesOne) {
@@ -132,19 +136,25 @@ TEST_F(WorkerCoreTest, AnActorSeesItsDevicesAloneUnlessItsProgramChoosesOne) {
     start.gpu_ids = {1};
     start.environment.env = given;
     std::map<std::string, std::string> variables;
-    for (const auto& each : ActorEnvironment(facts, start, ProcessId(1, 1))) variables[each.name] = each.value;
+    for (const auto& each : ActorEnvironment(facts, start, ProcessId(1, 1)))
+      variables[each.name] = each.value;
     return variables;
   };
   constexpr char kLeave[] = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES";
   EXPECT_EQ(environment({})["CUDA_VISIBLE_DEVICES"], "3");
-  EXPECT_EQ(environment({})["CUDA_DEVICE_ORDER"], "PCI_BUS_ID") << "the numbers are by the place on the bus";
-  EXPECT_EQ(environment({of("CUDA_DEVICE_ORDER", "FASTEST_FIRST")})["CUDA_DEVICE_ORDER"], "FASTEST_FIRST");
-  EXPECT_EQ(environment({of(kLeave, "0"), of("CUDA_VISIBLE_DEVICES", "7")})["CUDA_VISIBLE_DEVICES"], "3");
+  EXPECT_EQ(environment({})["CUDA_DEVICE_ORDER"], "PCI_BUS_ID")
+      << "the numbers are by the place on the bus";
+  EXPECT_EQ(environment({of("CUDA_DEVICE_ORDER", "FASTEST_FIRST")})["CUDA_DEVICE_ORDER"],
+            "FASTEST_FIRST");
+  EXPECT_EQ(environment({of(kLeave, "0"), of("CUDA_VISIBLE_DEVICES", "7")})["CUDA_VISIBLE_DEVICES"],
+            "3");
   EXPECT_EQ(environment({of(kLeave, "1")}).count("CUDA_VISIBLE_DEVICES"), 0u);
-  EXPECT_EQ(environment({of(kLeave, "1"), of("CUDA_VISIBLE_DEVICES", "7")})["CUDA_VISIBLE_DEVICES"], "7");
+  EXPECT_EQ(environment({of(kLeave, "1"), of("CUDA_VISIBLE_DEVICES", "7")})["CUDA_VISIBLE_DEVICES"],
+            "7");
   facts.base_environment = {of("CUDA_VISIBLE_DEVICES", "GPU-a,3")};
   EXPECT_EQ(environment({})["CUDA_VISIBLE_DEVICES"], "3");
-  EXPECT_EQ(environment({}).count("CUDA_DEVICE_ORDER"), 0u) << "the entries are in the order of whoever gave them";
+  EXPECT_EQ(environment({}).count("CUDA_DEVICE_ORDER"), 0u)
+      << "the entries are in the order of whoever gave them";
   EXPECT_EQ(environment({of(kLeave, "1")})["CUDA_VISIBLE_DEVICES"], "GPU-a,3") << "as the worker";
 }
 
@@ -362,7 +372,8 @@ TEST_F(WorkerCoreTest, LeavingEndsEverythingAndThenLeaves) {
   log_.clear();
   Take(core_->Leave("SIGTERM", now_));
   ASSERT_FALSE(All<ToHead>().empty());
-  EXPECT_TRUE(wire::Holds<wire::DrainNode>(All<ToHead>().front().message.body)) << "before any end that it leads to";
+  EXPECT_TRUE(wire::Holds<wire::DrainNode>(All<ToHead>().front().message.body))
+      << "before any end that it leads to";
   EXPECT_TRUE(All<LeaveNode>().empty());
   for (const ProcessId rank : ranks_) Over(rank, 1);
   Over(store_, 0, SIGKILL);
@@ -396,7 +407,8 @@ TEST_F(WorkerCoreTest, CodeOfRanksHasTimeForALastWordWhenItsNodeLeavesAndASecond
   log_.clear();
   now_ += std::chrono::seconds(5);
   Take(core_->OnTimer(now_));
-  for (const ProcessId rank : ranks_) EXPECT_TRUE(SignalsTo(rank).empty()) << "a sibling's end takes no time away";
+  for (const ProcessId rank : ranks_)
+    EXPECT_TRUE(SignalsTo(rank).empty()) << "a sibling's end takes no time away";
   Take(core_->Leave("SIGTERM", now_));
   for (const ProcessId rank : ranks_) EXPECT_EQ(SignalsTo(rank), std::vector<int>{SIGKILL});
 }

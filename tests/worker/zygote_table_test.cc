@@ -20,7 +20,8 @@ wire::EnvVar Variable(const std::string& name, const std::string& value) {
   return each;
 }
 
-ZygoteKey Of(std::vector<std::string> preimport, std::vector<wire::EnvVar> env = {}, const std::vector<wire::EnvVar>& base = {}) {
+ZygoteKey Of(std::vector<std::string> preimport, std::vector<wire::EnvVar> env = {},
+             const std::vector<wire::EnvVar>& base = {}) {
   wire::RuntimeEnvironment environment;
   environment.preimport = std::move(preimport);
   environment.env = std::move(env);
@@ -32,13 +33,17 @@ TEST(ZygoteKeys, OnlyWhatDiffersFromTheNodesOwnCounts) {
   EXPECT_TRUE(Of({}).IsDefault());
   EXPECT_TRUE(Of({}, {Variable("MODE", "fast")}).IsDefault()) << "no library reads it";
   EXPECT_TRUE(Of({}, {Variable("TORCH_LOGS", "x")}, {Variable("TORCH_LOGS", "x")}).IsDefault());
-  EXPECT_EQ(Of({}, {Variable("TORCH_LOGS", "y")}, {Variable("TORCH_LOGS", "x")}).Describe(), "TORCH_LOGS");
-  EXPECT_TRUE(Of({}, {Variable("OMP_NUM_THREADS", "4"), Variable("TORCH_NCCL_TRACE_BUFFER_SIZE", "1")}).IsDefault());
+  EXPECT_EQ(Of({}, {Variable("TORCH_LOGS", "y")}, {Variable("TORCH_LOGS", "x")}).Describe(),
+            "TORCH_LOGS");
+  EXPECT_TRUE(
+      Of({}, {Variable("OMP_NUM_THREADS", "4"), Variable("TORCH_NCCL_TRACE_BUFFER_SIZE", "1")})
+          .IsDefault());
 }
 
 TEST(ZygoteKeys, ALibrarysVariablesCountWhereItMayHaveBeenLoaded) {
   EXPECT_TRUE(Of({}, {Variable("HF_HOME", "/cache")}).IsDefault());
-  EXPECT_EQ(Of({"transformers"}, {Variable("HF_HOME", "/cache")}).Describe(), "transformers and HF_HOME");
+  EXPECT_EQ(Of({"transformers"}, {Variable("HF_HOME", "/cache")}).Describe(),
+            "transformers and HF_HOME");
   EXPECT_FALSE(IsReadAtImport("HF_TOKEN", true));
   EXPECT_TRUE(IsReadAtImport("OMP_SCHEDULE", false));
   EXPECT_FALSE(IsReadAtImport("KMP_INIT_AT_FORK", false)) << "sklearn sets it where it is loaded";
@@ -64,7 +69,8 @@ TEST(ZygoteKeys, WhatProvidesTheModulesCountsAndNothingElseDoes) {
   environment.preimport_installed = true;
   ZygoteKey ahead;
   ahead.preimport = environment.preimport;
-  EXPECT_EQ(ZygoteKeyOf({}, environment).Text(), ahead.Text()) << "as one that the node has made before anybody asked";
+  EXPECT_EQ(ZygoteKeyOf({}, environment).Text(), ahead.Text())
+      << "as one that the node has made before anybody asked";
   environment.preimport_installed = false;
   EXPECT_NE(ZygoteKeyOf({}, environment).Text(), ahead.Text());
   const std::string without = ZygoteKeyOf({}, environment).Text();
@@ -143,7 +149,9 @@ TEST(ZygoteTables, TheLeastRecentlyUsedThatNobodyWaitsForEnds) {
 
 TEST(ZygoteTables, WhatWasSeenOnceIsForgottenInTime) {
   ZygoteTable table(4, 8);
-  const auto numbered = [](int number) { return Of({}, {Variable("PYTHONHASHSEED", std::to_string(number))}); };
+  const auto numbered = [](int number) {
+    return Of({}, {Variable("PYTHONHASHSEED", std::to_string(number))});
+  };
   const ZygoteKey kept = Of({"a"});
   table.Choose(kept, {});
   table.OnReady(kept.Text(), "");

@@ -34,8 +34,8 @@ bool Actors::Seen(const ActorId& actor, std::uint64_t incarnation) {
   return false;
 }
 
-void Actors::Start(const wire::StartActor& start, const std::string& payload, const std::string& refusal,
-                       Instant now, Effects* out) {
+void Actors::Start(const wire::StartActor& start, const std::string& payload,
+                   const std::string& refusal, Instant now, Effects* out) {
   const auto known = actors_.find(start.actor);
   if (known != actors_.end() && known->second.start.incarnation == start.incarnation) {
     if (known->second.ready || known->second.awaits) PostStarted(known->second, out);
@@ -94,7 +94,7 @@ bool Actors::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Eff
 }
 
 void Actors::Spawn(Actor& actor, const std::string& payload, const std::string& payload_path,
-                       Effects* out) {
+                   Effects* out) {
   const wire::StartActor start = actor.start;
   const ProcessId id = ProcessId::Random(context_.random);
   const ReservationKey lease{start.group, start.attempt};
@@ -186,7 +186,8 @@ bool Actors::OnMessage(Process& process, wire::Message message, Instant now, Eff
     return true;
   }
   if (const auto* result = wire::GetIf<wire::RankResult>(&message.body)) {
-    if (Actor* const over = Of(process)) over->leaves = result->outcome == wire::Outcome::kSucceeded;
+    if (Actor* const over = Of(process))
+      over->leaves = result->outcome == wire::Outcome::kSucceeded;
     return true;
   }
   auto* ready = wire::GetIf<wire::ActorReady>(&message.body);
@@ -230,7 +231,8 @@ void Actors::OnEnding(Process& process, Effects* out) {
   OnLent(process, wire::CpuLent(), out);
   Actor* actor = Of(process);
   if (actor == nullptr) return;
-  // exit_actor() and sys.exit(0): no reason to start it again. os._exit(0) is one, whatever its code says.
+  // exit_actor() and sys.exit(0): no reason to start it again. os._exit(0) is one, whatever its
+  // code says.
   if (!process.ordered && actor->leaves && process.exit.LeftWell()) actor->graceful = true;
   wire::Failure failure = std::move(actor->failure);
   if (process.ordered && failure.cause.empty()) failure.cause = actor->end_reason;
@@ -242,7 +244,9 @@ void Actors::OnEnding(Process& process, Effects* out) {
 
 void Actors::OnLent(const Process& process, const wire::CpuLent& lent, Effects* out) {
   const auto before = lenders_.find(process.id);
-  const ActorId lender = before != lenders_.end() ? before->second : lent.lender.IsNil() ? process.actor : lent.lender;
+  const ActorId lender = before != lenders_.end() ? before->second
+                         : lent.lender.IsNil()    ? process.actor
+                                                  : lent.lender;
   if (before != lenders_.end() && !lent.waits) lenders_.erase(before);
   const auto found = actors_.find(lender);
   if (found == actors_.end()) return;  // it is gone, and what it held with it
@@ -357,7 +361,8 @@ void Actors::SendLease(const Actor& actor, Effects* out) const {
   if (!actor.start.recreatable || context_.processes.Find(actor.process) == nullptr) return;
   const Duration fence = context_.limits.fence_after;
   wire::ActorLease lease;
-  lease.until_ns = static_cast<std::uint64_t>((renewed_ + fence + fence / kLeasesPerFence).time_since_epoch().count());
+  lease.until_ns = static_cast<std::uint64_t>(
+      (renewed_ + fence + fence / kLeasesPerFence).time_since_epoch().count());
   wire::Message message;
   message.body = lease;
   out->push_back(ToProcess{actor.process, std::move(message)});

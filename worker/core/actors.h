@@ -26,8 +26,8 @@ class Actors {
   explicit Actors(CoreContext& context) : context_(context) {}
 
   /// `refusal`: why nothing is started here any more, for it or at all; empty: something is.
-  void Start(const wire::StartActor& start, const std::string& payload, const std::string& refusal, Instant now,
-             Effects* out);
+  void Start(const wire::StartActor& start, const std::string& payload, const std::string& refusal,
+             Instant now, Effects* out);
   void End(const wire::EndActor& end, Instant now, Effects* out);
   bool OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Effects* out);
   bool OnMessage(Process& process, wire::Message message, Instant now, Effects* out);
@@ -36,8 +36,8 @@ class Actors {
   /// Kills what may be re-created elsewhere: this node cannot know that it still should run.
   void Fence(Instant now, Effects* out);
   bool AnyRecreatable() const;
-  /// The head has acknowledged what this node sent at `renewed`: those actors hear of it now and then, and end themselves
-  /// soon after the fence, should this worker be unable to.
+  /// The head has acknowledged what this node sent at `renewed`: those actors hear of it now and
+  /// then, and end themselves soon after the fence, should this worker be unable to.
   void Renew(Instant renewed, Effects* out);
   std::vector<wire::HeldActor> Held() const;
   /// The head has forgotten what is lent here.
@@ -48,18 +48,18 @@ class Actors {
     wire::StartActor start;
     ProcessId process;
     bool ready = false;
-    bool awaits = false;        // what its maker is to bring
-    bool leaves = false;        // it has said so: its life is over
+    bool awaits = false;  // what its maker is to bring
+    bool leaves = false;  // it has said so: its life is over
     bool graceful = false;
     std::string end_reason;
-    std::string repr_name;      // once it is ready
-    wire::Failure failure;      // why the constructor failed
+    std::string repr_name;  // once it is ready
+    wire::Failure failure;  // why the constructor failed
     std::string attachment;
     std::uint64_t ticket = 0;
     bool fetching = false;
     /// CPUs that are not needed: by its process, if that waits, and by those that it lent some.
     std::map<ProcessId, std::uint64_t> unused;
-    std::uint64_t lends = 0;                    // the sum of `unused`: what it lends the node
+    std::uint64_t lends = 0;  // the sum of `unused`: what it lends the node
   };
   void Spawn(Actor& actor, const std::string& payload, const std::string& payload_path,
              Effects* out);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "runtime/base/random.h"
-#include "worker/core/reservation_table.h"
 #include "worker/core/node_facts.h"
 #include "worker/core/outbox.h"
 #include "worker/core/process_table.h"
+#include "worker/core/reservation_table.h"
 
 namespace troupe::worker {
 
@@ -24,7 +24,7 @@ struct CoreContext {
   ReservationTable leases;
   ProcessTable processes;
   Outbox outbox;
-  NodeId node;            // nil until the head has named it
+  NodeId node;  // nil until the head has named it
   ClusterId cluster;
   std::uint64_t next_ticket = 1;
 

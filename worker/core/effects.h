@@ -44,9 +44,10 @@ struct StartProcess {
   bool may_exec = false;           // exec when the zygote is not ready, rather than wait for it
   wire::Message begin;             // first message on the channel, unless has_begin is false
   bool has_begin = false;
-  std::string socket_path;         // removed when the process is gone
+  std::string socket_path;  // removed when the process is gone
   LogPlace log;
-  std::uint64_t memory_bytes = 0;  // what it said it would use; 0: nothing. One that uses more goes first when memory runs out
+  // what it said it would use; 0: nothing. One that uses more goes first when memory runs out
+  std::uint64_t memory_bytes = 0;
 };
 /// Send a signal to a process; SIGKILL goes to its group and descendants too. A start that is still
 /// queued is dropped and answered with OnStartFailed.
@@ -54,8 +55,9 @@ struct SignalProcess {
   ProcessId process;
   int signal = 0;
 };
-/// Read all that these processes' channels hold, and look which of them have begun to exit without having been
-/// seen to: answer OnSwept(ticket, those). What was read, and ends that were seen, come before the answer.
+/// Read all that these processes' channels hold, and look which of them have begun to exit without
+/// having been seen to: answer OnSwept(ticket, those). What was read, and ends that were seen, come
+/// before the answer.
 struct SweepProcesses {
   std::uint64_t ticket = 0;
   std::vector<ProcessId> processes;
@@ -96,7 +98,8 @@ struct Joined {
   NodeId node;
   std::string name;
 };
-/// Certificates of these tokens are refused from now on, and connections ended that were opened by them.
+/// Certificates of these tokens are refused from now on, and connections ended that were opened by
+/// them.
 struct RevokeTokens {
   std::vector<TokenId> tokens;
 };
@@ -104,7 +107,8 @@ struct RevokeTokens {
 struct DialPeer {
   wire::ProbePeer probe;
 };
-/// A process sent a message without an id that nobody here takes: a fault of ours. Once per process.
+/// A process sent a message without an id that nobody here takes: a fault of ours. Once per
+/// process.
 struct NotTaken {
   ProcessId process;
   std::string_view kind;
@@ -115,8 +119,8 @@ struct LeaveNode {
 };
 
 using Effect = std::variant<ToHead, ToProcess, FrameToProcess, StartProcess, SignalProcess,
-                            SweepProcesses, FetchBlob, ForgetBlob, KeepValue, WakeAt, SaveState, DropHead, Joined,
-                            DialPeer, RevokeTokens, NotTaken, LeaveNode>;
+                            SweepProcesses, FetchBlob, ForgetBlob, KeepValue, WakeAt, SaveState,
+                            DropHead, Joined, DialPeer, RevokeTokens, NotTaken, LeaveNode>;
 using Effects = std::vector<Effect>;
 
 }  // namespace troupe::worker

@@ -14,13 +14,30 @@ using Variables = std::map<std::string, std::string>;
 
 constexpr char kVisible[] = "CUDA_VISIBLE_DEVICES";
 constexpr char kOrder[] = "CUDA_DEVICE_ORDER";
-constexpr char kRayLeavesIt[] = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES";  // of programs that choose a device themselves
+// of programs that choose a device themselves
+constexpr char kRayLeavesIt[] = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES";
 
-constexpr std::array<std::string_view, 21> kNotInherited = {
-    "RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
-    "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT",
-    "TROUPE_TOKEN", "TROUPE_TOKEN_FILE", "TROUPE_EPOCH", "TROUPE_LAUNCH_ID", "TROUPE_ADDRESS",
-    "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "TROUPE_PROCESS_ID"};
+constexpr std::array<std::string_view, 21> kNotInherited = {"RANK",
+                                                            "LOCAL_RANK",
+                                                            "NODE_RANK",
+                                                            "GROUP_RANK",
+                                                            "WORLD_SIZE",
+                                                            "LOCAL_WORLD_SIZE",
+                                                            "GROUP_WORLD_SIZE",
+                                                            "ROLE_RANK",
+                                                            "ROLE_WORLD_SIZE",
+                                                            "ROLE_NAME",
+                                                            "MASTER_ADDR",
+                                                            "MASTER_PORT",
+                                                            "TROUPE_TOKEN",
+                                                            "TROUPE_TOKEN_FILE",
+                                                            "TROUPE_EPOCH",
+                                                            "TROUPE_LAUNCH_ID",
+                                                            "TROUPE_ADDRESS",
+                                                            "NOTIFY_SOCKET",
+                                                            "WATCHDOG_USEC",
+                                                            "WATCHDOG_PID",
+                                                            "TROUPE_PROCESS_ID"};
 
 Variables Inherited(const NodeFacts& facts, const wire::RuntimeEnvironment& environment) {
   Variables variables;
@@ -29,9 +46,11 @@ Variables Inherited(const NodeFacts& facts, const wire::RuntimeEnvironment& envi
   return variables;
 }
 
-// The devices are counted as NVIDIA's management library does, by their place on the bus, and CUDA counts the fastest first unless it is
-// told. The entries of a mask that the worker itself was given are in the order of whoever gave it.
-void SetDevices(const NodeFacts& facts, const std::vector<std::uint32_t>& gpu_ids, Variables* variables) {
+// The devices are counted as NVIDIA's management library does, by their place on the bus, and CUDA
+// counts the fastest first unless it is told. The entries of a mask that the worker itself was
+// given are in the order of whoever gave it.
+void SetDevices(const NodeFacts& facts, const std::vector<std::uint32_t>& gpu_ids,
+                Variables* variables) {
   const bool narrowed = std::any_of(facts.base_environment.begin(), facts.base_environment.end(),
                                     [](const wire::EnvVar& each) { return each.name == kVisible; });
   if (!narrowed) variables->emplace(kOrder, "PCI_BUS_ID");
@@ -75,17 +94,17 @@ std::vector<wire::EnvVar> BaseEnvironment(const std::vector<std::string>& entrie
     const std::size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0) continue;
     const std::string name = entry.substr(0, equals);
-    const bool ours = std::find(kNotInherited.begin(), kNotInherited.end(), name) !=
-                          kNotInherited.end() ||
-                      name.rfind("TORCHELASTIC_", 0) == 0;
+    const bool ours =
+        std::find(kNotInherited.begin(), kNotInherited.end(), name) != kNotInherited.end() ||
+        name.rfind("TORCHELASTIC_", 0) == 0;
     if (!ours) variables[name] = entry.substr(equals + 1);
   }
   return ToWire(variables);
 }
 
 std::vector<wire::EnvVar> RankEnvironment(const NodeFacts& facts, const wire::StartRanks& start,
-                                          const wire::RankPlace& place,
-                                          const Interface& interface, ProcessId process) {
+                                          const wire::RankPlace& place, const Interface& interface,
+                                          ProcessId process) {
   Variables variables = Inherited(facts, start.environment);
   Common(facts, process, start.launch, start.epoch, ThreadsFor(start.per_rank), &variables);
   SetDevices(facts, start.gpu_ids, &variables);

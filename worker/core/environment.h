@@ -1,8 +1,8 @@
 // The environment of a process: the worker's own, filtered, then the user's, then the runtime's.
 //
 // Pure. The runtime's variables (RANK, ...) win over everything; NCCL_SOCKET_IFNAME,
-// GLOO_SOCKET_IFNAME, OMP_NUM_THREADS and CUDA_DEVICE_ORDER are defaults that a value of the user's or of the worker's
-// environment overrides. CUDA_VISIBLE_DEVICES is what the process holds.
+// GLOO_SOCKET_IFNAME, OMP_NUM_THREADS and CUDA_DEVICE_ORDER are defaults that a value of the user's
+// or of the worker's environment overrides. CUDA_VISIBLE_DEVICES is what the process holds.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ std::vector<wire::EnvVar> BaseEnvironment(const std::vector<std::string>& entrie
 
 /// `interface` is the one that reaches the other nodes.
 std::vector<wire::EnvVar> RankEnvironment(const NodeFacts& facts, const wire::StartRanks& start,
-                                          const wire::RankPlace& place,
-                                          const Interface& interface, ProcessId process);
+                                          const wire::RankPlace& place, const Interface& interface,
+                                          ProcessId process);
 std::vector<wire::EnvVar> StoreEnvironment(const NodeFacts& facts, const wire::StartRanks& start,
                                            const Interface& interface, ProcessId process);
 std::vector<wire::EnvVar> ActorEnvironment(const NodeFacts& facts, const wire::StartActor& start,
@@ -35,7 +35,8 @@ std::string VisibleDevices(const NodeFacts& facts, const std::vector<std::uint32
 
 /// Marks every process of the runtime and its descendants, wherever they are re-parented to.
 inline constexpr char kProcessVariable[] = "TROUPE_PROCESS_ID";
-/// In the environment that comes with an actor: its whole CPUs (`_process/threads.py`). Its process does not get it.
+/// In the environment that comes with an actor: its whole CPUs (`_process/threads.py`). Its process
+/// does not get it.
 inline constexpr char kThreadsVariable[] = "TROUPE_THREADS";
 
 }  // namespace troupe::worker

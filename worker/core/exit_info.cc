@@ -21,7 +21,8 @@ namespace {
 
 std::string ChildText(const std::string& source) {
   return "the kernel had killed a process here for want of memory (" + source +
-         "), likely one that it started; fewer of those, a DataLoader's workers for example, or less data held by each, need less";
+         "), likely one that it started; fewer of those, a DataLoader's workers for example, or "
+         "less data held by each, need less";
 }
 
 }  // namespace
@@ -37,7 +38,8 @@ void NoteChildOutOfMemory(const std::string& source, wire::Failure* failure) {
 
 std::string ExitText(const ExitInfo& exit) {
   if (!exit.unknown.empty()) return exit.unknown;
-  std::string text = exit.signal == 0 ? "exit " + std::to_string(exit.exit_code) : SignalName(exit.signal);
+  std::string text =
+      exit.signal == 0 ? "exit " + std::to_string(exit.exit_code) : SignalName(exit.signal);
   if (!exit.child_out_of_memory.empty()) text += "; " + ChildText(exit.child_out_of_memory);
   if (exit.signal != SIGKILL) return text;
   if (!exit.out_of_memory.empty()) text += ", out of memory (" + exit.out_of_memory + ")";

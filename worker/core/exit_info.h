@@ -15,21 +15,24 @@ struct ExitInfo {
   int exit_code = 0;  // when signal is 0
   int signal = 0;
   std::uint64_t peak_rss_kib = 0;
-  std::string out_of_memory;  // the kernel's evidence, e.g. "cgroup memory.events oom_kill"; or empty
+  // the kernel's evidence, e.g. "cgroup memory.events oom_kill"; or empty
+  std::string out_of_memory;
   /// The kernel's evidence where this process was not killed itself: one that it started may have
   /// been.
   std::string child_out_of_memory;
-  std::string log_tail;       // last lines of its stderr
-  std::string unknown;        // why neither code nor signal is known; usually empty
+  std::string log_tail;  // last lines of its stderr
+  std::string unknown;   // why neither code nor signal is known; usually empty
 
   bool LeftWell() const { return unknown.empty() && signal == 0 && exit_code == 0; }
 };
 
-/// NCCL's watchdog ends a process whose collective failed or waited too long: the cause is in another rank.
+/// NCCL's watchdog ends a process whose collective failed or waited too long: the cause is in
+/// another rank.
 bool EndedByWatchdog(const ExitInfo& exit);
 /// "SIGKILL", "signal 64".
 std::string SignalName(int signal);
-/// To a failure that a rank told of itself: the kernel has killed some process here, which may be why. `source` as above.
+/// To a failure that a rank told of itself: the kernel has killed some process here, which may be
+/// why. `source` as above.
 void NoteChildOutOfMemory(const std::string& source, wire::Failure* failure);
 /// "exit 3", "SIGKILL", "SIGKILL, out of memory (evidence)", "SIGKILL, peak RSS 3.1 GiB".
 std::string ExitText(const ExitInfo& exit);

@@ -94,8 +94,9 @@ bool Launches::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, I
     if (path.ok()) {
       Fork(run, "", *path, now, out);
     } else {
-      FailAll(run, "the function and its arguments could not be fetched: " +
-                       MessageOf(path.status()), now, out);
+      FailAll(run,
+              "the function and its arguments could not be fetched: " + MessageOf(path.status()),
+              now, out);
     }
     return true;
   }

@@ -4,14 +4,15 @@
 //
 //   StartRanks -> [payload fetched] -> store and ranks forked -> all prepared -> RanksReady
 //     -> PublishRoster -> RankRun to each -> RankResult whole -> RankDone
-//   a rank that is done keeps its sockets: until EndEpoch if it succeeded, until RankDoneAck if it failed; then it leaves
+//   a rank that is done keeps its sockets: until EndEpoch if it succeeded, until RankDoneAck if it
+//     failed; then it leaves
 //   StopRanks -> code that still runs is told to stop -> exit seen and channel drained -> RankDone
 //   AskRanks -> all that sockets and exits have to tell now is told -> RanksSeen
 //   EndEpoch at any time -> every process of it and of older ones ends -> EpochEnded
 //
 // Invariants (tests carry the numbers):
-// W1 RankDone is sent when the rank's result is whole; where there is none, or it was told to stop, when its exit was
-//    seen and its channel drained, whichever is first.
+// W1 RankDone is sent when the rank's result is whole; where there is none, or it was told to stop,
+//    when its exit was seen and its channel drained, whichever is first.
 // W2 RankDone is repeated, also to a later head, until it is acknowledged.
 // W3 A rank that ends without a value is FAILED; a value that arrived counts, however it exits.
 // W4 A higher epoch or generation ends the lower one; a lower or ended one starts nothing.
@@ -19,7 +20,8 @@
 // W6 The store is forked before the ranks; RanksReady waits for all of them.
 // W7 Losing the head ends nothing; ranks that are done leave when it has been away for 60 s.
 // W8 A rank that is done ends no connection before it may: see above.
-// W9 RanksSeen follows the RankDone of every rank whose exit had begun, or whose result had been sent, at the question.
+// W9 RanksSeen follows the RankDone of every rank whose exit had begun, or whose result had been
+//    sent, at the question.
 #pragma once
 
 #include <cstdint>
@@ -106,8 +108,8 @@ class Launches {
     Interface interface;
     ProcessId store;
     std::optional<std::uint16_t> store_port;  // 0: no torch, no store
-    bool ready = false;    // RanksReady was sent
-    bool roster = false;   // PublishRoster came
+    bool ready = false;                       // RanksReady was sent
+    bool roster = false;                      // PublishRoster came
     std::uint64_t ticket = 0;
     bool fetching = false;
   };
@@ -166,8 +168,8 @@ class Launches {
   std::map<DoneKey, wire::Message> unacknowledged_;
   std::optional<Instant> repeat_due_;
   std::map<std::uint64_t, Question> questions_;  // by ticket
-  std::map<LaunchId, std::uint64_t> ending_;  // EndEpoch came, EpochEnded not sent yet
-  std::map<LaunchId, std::uint64_t> ended_;   // highest epoch that was ended here
+  std::map<LaunchId, std::uint64_t> ending_;     // EndEpoch came, EpochEnded not sent yet
+  std::map<LaunchId, std::uint64_t> ended_;      // highest epoch that was ended here
   std::deque<LaunchId> ended_order_;
 };
 

@@ -55,8 +55,8 @@ bool Launches::OnMessage(Process& process, wire::Message message, Instant now, E
 }
 
 void Launches::TakePrepared(Run& run, Rank& rank, Process& process,
-                            const wire::RankPrepared& prepared, std::string attachment,
-                            Instant now, Effects* out) {
+                            const wire::RankPrepared& prepared, std::string attachment, Instant now,
+                            Effects* out) {
   if (prepared.failure.cause.empty() && prepared.failure.exception_type.empty()) {
     rank.prepared = true;
     CheckReady(run, out);
@@ -80,8 +80,7 @@ void Launches::TakeResult(Run& run, Rank& rank, Process& process, wire::RankResu
   result.outcome = message.outcome;
   result.failure = std::move(message.failure);
   result.size_bytes = attachment.size();
-  const bool large =
-      message.in_file || attachment.size() > context_.limits.inline_value_bytes_max;
+  const bool large = message.in_file || attachment.size() > context_.limits.inline_value_bytes_max;
   if (large && message.outcome == wire::Outcome::kSucceeded) {
     result.keeping = true;
     out->push_back(KeepValue{process.id, std::move(attachment), message.in_file});
@@ -113,8 +112,10 @@ void Launches::OnValueKept(Process& process, const StatusOr<KeptValue>& kept, In
   OnEnding(process, now, out);
 }
 
-// W1: of a rank that was told to stop the end is awaited, for its process may still work on its last word.
-void Launches::ReportResult(Run& run, Rank& rank, const Process& process, Instant now, Effects* out) {
+// W1: of a rank that was told to stop the end is awaited, for its process may still work on its
+// last word.
+void Launches::ReportResult(Run& run, Rank& rank, const Process& process, Instant now,
+                            Effects* out) {
   if (!rank.done && !rank.result->keeping && !process.ordered) Finish(run, rank, process, now, out);
 }
 
@@ -130,8 +131,8 @@ void Launches::OnStartFailed(Process& process, const std::string& error, Instant
   if (rank == nullptr || rank->done) return;
   wire::RankDone done;
   done.outcome = process.ordered ? wire::Outcome::kCancelled : wire::Outcome::kFailed;
-  done.failure.cause = RankName(process.rank) + " could not be started on " +
-                       context_.facts.name + ": " + error;
+  done.failure.cause =
+      RankName(process.rank) + " could not be started on " + context_.facts.name + ": " + error;
   done.failure.node_name = context_.facts.name;
   done.failure.host = context_.facts.host;
   Report(*run, *rank, std::move(done), "", now, out);
@@ -143,8 +144,9 @@ void Launches::OnEnding(Process& process, Instant now, Effects* out) {
   if (run == nullptr) return;
   if (run->store == process.id) {
     if (!process.ordered && !run->ready) {
-      FailAll(*run, "the rendezvous store ended before the ranks were ready: " +
-                        ExitText(process.exit), now, out);
+      FailAll(*run,
+              "the rendezvous store ended before the ranks were ready: " + ExitText(process.exit),
+              now, out);
     }
     return;
   }
@@ -168,12 +170,14 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     done.size_bytes = result.size_bytes;
     done.kept_by_worker = result.kept;
     attachment = std::move(result.attachment);
-    if (process.ordered && done.outcome == wire::Outcome::kSucceeded) done.outcome = wire::Outcome::kCancelled;
+    if (process.ordered && done.outcome == wire::Outcome::kSucceeded)
+      done.outcome = wire::Outcome::kCancelled;
     if (done.outcome == wire::Outcome::kCancelled) {
       done.failure.cause = process.end.reason;
       if (process.taken_along) done.outcome = wire::Outcome::kFailed;  // as below
     }
-    if (done.outcome == wire::Outcome::kFailed && done.failure.exit_code == 0) done.failure.exit_code = kFailedExitCode;
+    if (done.outcome == wire::Outcome::kFailed && done.failure.exit_code == 0)
+      done.failure.exit_code = kFailedExitCode;
   } else if (process.ordered) {
     // Of a launch that failed it is one that was stopped: the failure is another's.
     const bool served = process.end.outcome == wire::Outcome::kSucceeded;
@@ -262,7 +266,8 @@ void Launches::EndOne(const wire::EndEpoch& end, Process& process, Instant now, 
   order.outcome = end.outcome;
   order.reason = end.reason;
   const Run* run = FindRun(process);
-  const bool clocked = process.ending == Process::Ending::kStopping || process.ending == Process::Ending::kLeaving;
+  const bool clocked =
+      process.ending == Process::Ending::kStopping || process.ending == Process::Ending::kLeaving;
   if (clocked && process.epoch == end.epoch) return;
   if (run == nullptr || process.kind != wire::ProcessKind::kRank) {
     context_.processes.End(process, order, now, out);
@@ -270,7 +275,8 @@ void Launches::EndOne(const wire::EndEpoch& end, Process& process, Instant now, 
   }
   const Rank* rank = FindRank(*FindRun(process), process.id);
   const bool done = rank != nullptr && rank->done;
-  const bool served = run->start.mode == wire::LaunchMode::kDriver && end.outcome == wire::Outcome::kSucceeded;
+  const bool served =
+      run->start.mode == wire::LaunchMode::kDriver && end.outcome == wire::Outcome::kSucceeded;
   if (done || served || process.completing) {  // how it leaves changes no outcome any more
     if (done) order.exit_code = rank->exit_code;
     LetLeave(*run, process, std::move(order), now, out);
@@ -290,7 +296,8 @@ void Launches::EndUpTo(const LaunchId& launch, std::uint64_t epoch, const wire::
                        Instant now, Effects* out) {
   for (const auto& [id, each] : context_.processes.all()) {
     // The store goes last (CheckEnded), so that a rank on its way out still finds it.
-    if (each.launch != launch || each.epoch > epoch || each.kind == wire::ProcessKind::kStore) continue;
+    if (each.launch != launch || each.epoch > epoch || each.kind == wire::ProcessKind::kStore)
+      continue;
     context_.processes.End(*context_.processes.Find(id), end, now, out);
   }
   for (auto& [key, run] : runs_) {

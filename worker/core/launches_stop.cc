@@ -1,4 +1,5 @@
-// The third part of Launches: ranks that are told to stop, that may leave, and what the head asks of them.
+// The third part of Launches: ranks that are told to stop, that may leave, and what the head asks
+// of them.
 #include <csignal>
 #include <utility>
 
@@ -8,7 +9,8 @@ namespace troupe::worker {
 namespace {
 
 std::string HowItLeft(const Process& process) {
-  if (process.ending == Process::Ending::kKilled) return "did not end in the time it had and was killed";
+  if (process.ending == Process::Ending::kKilled)
+    return "did not end in the time it had and was killed";
   return process.exit.signal != 0 ? "was ended by " + SignalName(process.exit.signal)
                                   : "left with " + ExitText(process.exit);
 }
@@ -32,7 +34,8 @@ void Launches::Stop(const wire::StopRanks& stop, Instant now, Effects* out) {
     for (Rank& rank : run.ranks) {
       if (rank.done || rank.result) continue;
       Process* process = context_.processes.Find(rank.process);
-      const bool drains = process != nullptr && process->taken_along && process->ending == Process::Ending::kStopping;
+      const bool drains = process != nullptr && process->taken_along &&
+                          process->ending == Process::Ending::kStopping;
       if (drains && stop.grace_ms > 0) continue;  // a sibling's end is no reason for less time
       if (process == nullptr) {
         wire::RankDone done;
@@ -65,7 +68,8 @@ void Launches::SayWhere(const Run& run, const Rank& rank, std::string text, Effe
   context_.outbox.Post(std::move(message), out);
 }
 
-// Ranks that serve a driver have no code of their own to stop: they are the driver's until the marker.
+// Ranks that serve a driver have no code of their own to stop: they are the driver's until the
+// marker.
 bool Launches::RunsCode(const Run& run, const Rank& rank, const Process& process) {
   const bool serves = run.start.mode == wire::LaunchMode::kDriver && rank.place.rank != 0;
   return run.roster && !rank.done && !rank.result && !serves && !process.completing;
@@ -114,7 +118,8 @@ void Launches::OnSwept(std::uint64_t ticket, const std::vector<ProcessId>& exiti
     Run* run = process == nullptr ? nullptr : FindRun(*process);
     const Rank* rank = run == nullptr ? nullptr : FindRank(*run, id);
     if (rank == nullptr || rank->done) continue;
-    if (exits.count(id) > 0 || process->exited || (rank->result && rank->result->keeping)) awaited.insert(id);
+    if (exits.count(id) > 0 || process->exited || (rank->result && rank->result->keeping))
+      awaited.insert(id);
   }
   found->second.awaited = std::move(awaited);
   AnswerWithout(ProcessId(), out);
@@ -135,8 +140,10 @@ void Launches::AnswerWithout(ProcessId id, Effects* out) {
   }
 }
 
-void Launches::LetLeave(const Run& run, Process& process, wire::ProcessEnd end, Instant now, Effects* out) {
-  const Duration grace = std::chrono::milliseconds(run.start.exit_grace_ms) + context_.limits.leave_margin;
+void Launches::LetLeave(const Run& run, Process& process, wire::ProcessEnd end, Instant now,
+                        Effects* out) {
+  const Duration grace =
+      std::chrono::milliseconds(run.start.exit_grace_ms) + context_.limits.leave_margin;
   context_.processes.Leave(process, std::move(end), grace, now, out);
 }
 
@@ -157,13 +164,15 @@ bool Launches::AnyWaits() const {
   for (const auto& [key, run] : runs_) {
     for (const Rank& rank : run.ranks) {
       const Process* process = rank.done ? context_.processes.Find(rank.process) : nullptr;
-      if (process != nullptr && !process->exited && process->ending == Process::Ending::kNo) return true;
+      if (process != nullptr && !process->exited && process->ending == Process::Ending::kNo)
+        return true;
     }
   }
   return false;
 }
 
-void Launches::NoteHowItLeft(const Run& run, const Rank& rank, const Process& process, Effects* out) {
+void Launches::NoteHowItLeft(const Run& run, const Rank& rank, const Process& process,
+                             Effects* out) {
   const bool well = process.exit.LeftWell() || process.ending == Process::Ending::kAsked ||
                     process.ending == Process::Ending::kTermed;
   if (!rank.succeeded || well) return;

@@ -1,9 +1,9 @@
 // Which log folders of what has ended are kept, and which are to go: by age, by size and by number.
 //
-// View: one node; pure: times and sizes are given. A folder belongs to a launch or an actor. While a
-// process writes there it is in use and never goes; afterwards it is kept until it is older than
-// `age_us`, and while all kept ones together are within `bytes` and `folders`; the oldest go first. What
-// ended last goes by its age alone: whoever wants to know why it ended must find it.
+// View: one node; pure: times and sizes are given. A folder belongs to a launch or an actor. While
+// a process writes there it is in use and never goes; afterwards it is kept until it is older than
+// `age_us`, and while all kept ones together are within `bytes` and `folders`; the oldest go first.
+// What ended last goes by its age alone: whoever wants to know why it ended must find it.
 #pragma once
 
 #include <cstddef>

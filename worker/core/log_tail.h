@@ -1,7 +1,8 @@
 // What a process said last, for whoever reads of its end.
 //
-// Pure. When Python's fault handler has written its stacks last, of every thread, what counts is what stood before them (an
-// exception of C++ that nobody caught, a failed assertion) and the thread that crashed.
+// Pure. When Python's fault handler has written its stacks last, of every thread, what counts is
+// what stood before them (an exception of C++ that nobody caught, a failed assertion) and the
+// thread that crashed.
 #pragma once
 
 #include <string>

@@ -47,15 +47,18 @@ struct NodeFacts {
 };
 
 struct CoreLimits {
-  std::size_t inline_value_bytes_max = 1u << 20;      // a larger one is kept here (decision 15)
+  std::size_t inline_value_bytes_max = 1u << 20;  // a larger one is kept here (decision 15)
   std::size_t kept_value_bytes_max = 256u << 20;
-  std::size_t relayed_bytes_max = 64u << 20;          // requests that wait for the head
+  std::size_t relayed_bytes_max = 64u << 20;             // requests that wait for the head
   Duration ask_grace = std::chrono::milliseconds(200);   // ProcessEnd -> SIGTERM
   Duration term_grace = std::chrono::milliseconds(200);  // SIGTERM -> SIGKILL
-  Duration leave_margin = std::chrono::seconds(5);       // a rank's own exit grace is over -> SIGKILL
-  Duration drain_grace = std::chrono::seconds(10);       // code of ranks whose node leaves: SIGTERM -> SIGKILL
-  Duration repeat_every = std::chrono::seconds(2);       // unacknowledged RankDone
-  Duration fence_after = std::chrono::seconds(60);       // recreatable actors without a head; ranks that are done leave
+  // a rank's own exit grace is over -> SIGKILL
+  Duration leave_margin = std::chrono::seconds(5);
+  // code of ranks whose node leaves: SIGTERM -> SIGKILL
+  Duration drain_grace = std::chrono::seconds(10);
+  Duration repeat_every = std::chrono::seconds(2);  // unacknowledged RankDone
+  // recreatable actors without a head; ranks that are done leave
+  Duration fence_after = std::chrono::seconds(60);
 };
 
 }  // namespace troupe::worker

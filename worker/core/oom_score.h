@@ -1,5 +1,6 @@
-// Whom the kernel takes when memory runs out: the largest of the processes that run user code, first one that uses more than it
-// said. Never, as long as there is one of those, the worker, the zygote, a parked process or a store: others could not go on.
+// Whom the kernel takes when memory runs out: the largest of the processes that run user code,
+// first one that uses more than it said. Never, as long as there is one of those, the worker, the
+// zygote, a parked process or a store: others could not go on.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +8,9 @@
 
 namespace troupe::worker {
 
-// Thousandths of all memory, over what the worker itself was started with. A process takes the first on as its first step
-// (bindings/python/troupe/_process/bootstrap.py), so that nothing it runs is without it; the worker gives it the second.
+// Thousandths of all memory, over what the worker itself was started with. A process takes the
+// first on as its first step (bindings/python/troupe/_process/bootstrap.py), so that nothing it
+// runs is without it; the worker gives it the second.
 inline constexpr int kOomScoreOfUser = 500;
 inline constexpr int kOomScoreOver = 900;
 inline constexpr int kOomScoreMax = 1000;

@@ -1,8 +1,8 @@
 // Messages to the head that must not be lost with a session.
 //
 // Pure; view: one node. The session is ordered, so the acknowledgement of a heartbeat covers all
-// that was sent before it: a message is kept until the first heartbeat after it is acknowledged, and
-// sent again after a new registration. The head therefore may see one twice, never none.
+// that was sent before it: a message is kept until the first heartbeat after it is acknowledged,
+// and sent again after a new registration. The head therefore may see one twice, never none.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ Process* ProcessTable::Find(ProcessId id) {
 
 void ProcessTable::End(Process& process, const wire::ProcessEnd& end, Instant now,
                        Effects* effects) {
-  const bool own = process.ending == Process::Ending::kStopping || process.ending == Process::Ending::kLeaving;
+  const bool own =
+      process.ending == Process::Ending::kStopping || process.ending == Process::Ending::kLeaving;
   const bool begun = process.ending != Process::Ending::kNo && !own;
   if (begun || process.exited) return;
   process.end = end;
@@ -39,7 +40,8 @@ void ProcessTable::End(Process& process, const wire::ProcessEnd& end, Instant no
   effects->push_back(ToProcess{process.id, std::move(message)});
 }
 
-void ProcessTable::Stop(Process& process, const wire::ProcessStop& stop, Instant now, Effects* effects) {
+void ProcessTable::Stop(Process& process, const wire::ProcessStop& stop, Instant now,
+                        Effects* effects) {
   const bool again = process.ending == Process::Ending::kStopping;
   if (process.exited || (process.ending != Process::Ending::kNo && !again)) return;
   process.ordered = true;
@@ -59,7 +61,8 @@ void ProcessTable::Stop(Process& process, const wire::ProcessStop& stop, Instant
   effects->push_back(ToProcess{process.id, std::move(message)});
 }
 
-void ProcessTable::Leave(Process& process, wire::ProcessEnd end, Duration grace, Instant now, Effects* effects) {
+void ProcessTable::Leave(Process& process, wire::ProcessEnd end, Duration grace, Instant now,
+                         Effects* effects) {
   if (process.ending != Process::Ending::kNo || process.exited) return;
   process.ending = Process::Ending::kLeaving;
   process.due = now + grace;

@@ -1,7 +1,7 @@
 // The processes of this node and how each is brought to its end.
 //
-// Pure; view: one node. A process can be brought to its end in three ways, each of which closes with SIGKILL to the
-// group and descendants, repeated until the exit is seen:
+// Pure; view: one node. A process can be brought to its end in three ways, each of which closes
+// with SIGKILL to the group and descendants, repeated until the exit is seen:
 //   End    it is to go now: ProcessEnd -> ask_grace -> SIGTERM -> term_grace -> SIGKILL
 //   Stop   its code may say its last word: ProcessStop, upon which it raises the signal
 //          -> the grace it is given -> SIGKILL
@@ -27,14 +27,14 @@ namespace troupe::worker {
 struct Process {
   ProcessId id;
   wire::ProcessKind kind = wire::ProcessKind::kRank;
-  LaunchId launch;             // scope; nil: the cluster's
+  LaunchId launch;  // scope; nil: the cluster's
   std::uint64_t epoch = 0;
   std::uint64_t generation = 0;
   std::int32_t rank = -1;
   ActorId actor;
   std::string socket_path;
-  int pid = 0;                 // 0: not forked yet
-  std::string started_from;    // for people; "": the node's own zygote
+  int pid = 0;               // 0: not forked yet
+  std::string started_from;  // for people; "": the node's own zygote
   bool exited = false;
   bool drained = false;
   bool gone = false;
@@ -42,12 +42,12 @@ struct Process {
 
   enum class Ending { kNo, kStopping, kLeaving, kAsked, kTermed, kKilled };
   Ending ending = Ending::kNo;
-  bool misspoke = false;       // it sent what nobody takes
-  bool ordered = false;        // its end was asked for by us, not its own doing
-  bool taken_along = false;    // by its node's end, or its reservation's, and not by its launch's
-  bool completing = false;     // a driver that has sent its Complete: its code has ended
+  bool misspoke = false;     // it sent what nobody takes
+  bool ordered = false;      // its end was asked for by us, not its own doing
+  bool taken_along = false;  // by its node's end, or its reservation's, and not by its launch's
+  bool completing = false;   // a driver that has sent its Complete: its code has ended
   wire::ProcessEnd end;
-  Instant due;                 // next step of the ending
+  Instant due;  // next step of the ending
 };
 
 class ProcessTable {
@@ -62,7 +62,8 @@ class ProcessTable {
 
   /// Asks it to leave with end.exit_code; no effect when its end has begun.
   void End(Process& process, const wire::ProcessEnd& end, Instant now, Effects* effects);
-  /// Asks its code to stop by a signal; again: only with less time. No effect when another end has begun.
+  /// Asks its code to stop by a signal; again: only with less time. No effect when another end has
+  /// begun.
   void Stop(Process& process, const wire::ProcessStop& stop, Instant now, Effects* effects);
   /// A process is not needed any more, and has `grace` to leave by itself. No effect when its end
   /// has begun.

@@ -9,7 +9,8 @@ namespace {
 struct Row {
   std::string_view library;
   std::string_view variable;  // a trailing * stands for any text
-  bool always;                // the library is loaded by every zygote (torch._dynamo has loaded triton and sympy)
+  // the library is loaded by every zygote (torch._dynamo has loaded triton and sympy)
+  bool always;
 };
 
 constexpr std::array kRows = {
@@ -56,19 +57,31 @@ constexpr std::array kRows = {
     Row{"mlflow", "MLFLOW_*", false},
 };
 
-// What these patterns take in and is read when it is used: for these no process need be started anew.
+// What these patterns take in and is read when it is used: for these no process need be started
+// anew.
 constexpr std::array kReadAtUse = {
     // Told to the pools after the fork (`_process/threads.py`).
-    std::string_view("OMP_NUM_THREADS"), std::string_view("OPENBLAS_NUM_THREADS"),
-    std::string_view("OPENBLAS_DEFAULT_NUM_THREADS"), std::string_view("MKL_NUM_THREADS"),
+    std::string_view("OMP_NUM_THREADS"),
+    std::string_view("OPENBLAS_NUM_THREADS"),
+    std::string_view("OPENBLAS_DEFAULT_NUM_THREADS"),
+    std::string_view("MKL_NUM_THREADS"),
     // When a group is made, a model fetched, an extension built.
-    std::string_view("TORCH_NCCL_*"), std::string_view("TORCH_GLOO_*"), std::string_view("TORCH_HOME"),
-    std::string_view("TORCH_EXTENSIONS_DIR"), std::string_view("HF_TOKEN"),
-    // Set by libraries themselves where they are loaded or first used, so that what a program starts would differ for nothing.
-    std::string_view("KMP_DUPLICATE_LIB_OK"), std::string_view("KMP_INIT_AT_FORK"),
-    std::string_view("TORCHINDUCTOR_CACHE_DIR"), std::string_view("TRITON_CACHE_DIR"),
-    // The interpreter's own, which the import path of a process stands for, and what it does at its streams.
-    std::string_view("PYTHONPATH"), std::string_view("PYTHONUNBUFFERED"), std::string_view("PYTHONSTARTUP"),
+    std::string_view("TORCH_NCCL_*"),
+    std::string_view("TORCH_GLOO_*"),
+    std::string_view("TORCH_HOME"),
+    std::string_view("TORCH_EXTENSIONS_DIR"),
+    std::string_view("HF_TOKEN"),
+    // Set by libraries themselves where they are loaded or first used, so that what a program
+    // starts would differ for nothing.
+    std::string_view("KMP_DUPLICATE_LIB_OK"),
+    std::string_view("KMP_INIT_AT_FORK"),
+    std::string_view("TORCHINDUCTOR_CACHE_DIR"),
+    std::string_view("TRITON_CACHE_DIR"),
+    // The interpreter's own, which the import path of a process stands for, and what it does at its
+    // streams.
+    std::string_view("PYTHONPATH"),
+    std::string_view("PYTHONUNBUFFERED"),
+    std::string_view("PYTHONSTARTUP"),
 };
 
 bool Matches(std::string_view pattern, std::string_view name) {
@@ -81,8 +94,9 @@ bool Matches(std::string_view pattern, std::string_view name) {
 bool IsReadAtImport(std::string_view name, bool preimports) {
   const auto matches = [&](std::string_view pattern) { return Matches(pattern, name); };
   if (std::any_of(kReadAtUse.begin(), kReadAtUse.end(), matches)) return false;
-  return std::any_of(kRows.begin(), kRows.end(),
-                     [&](const Row& row) { return (row.always || preimports) && matches(row.variable); });
+  return std::any_of(kRows.begin(), kRows.end(), [&](const Row& row) {
+    return (row.always || preimports) && matches(row.variable);
+  });
 }
 
 }  // namespace troupe::worker

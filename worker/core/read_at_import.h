@@ -1,13 +1,15 @@
-// The variables that a library reads once, when it is loaded: a process forked from one that has loaded it with another value
-// would silently go by that one. The table, by library, is `read_at_import.cc`.
+// The variables that a library reads once, when it is loaded: a process forked from one that has
+// loaded it with another value would silently go by that one. The table, by library, is
+// `read_at_import.cc`.
 #pragma once
 
 #include <string_view>
 
 namespace troupe::worker {
 
-/// Whether the value of `name` counts for what a zygote has loaded: always that of what every zygote loads (the interpreter, numpy,
-/// torch), and `preimports`: of every library known, for a named module may load any of them.
+/// Whether the value of `name` counts for what a zygote has loaded: always that of what every
+/// zygote loads (the interpreter, numpy, torch), and `preimports`: of every library known, for a
+/// named module may load any of them.
 bool IsReadAtImport(std::string_view name, bool preimports);
 
 }  // namespace troupe::worker

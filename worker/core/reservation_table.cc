@@ -25,7 +25,7 @@ std::vector<placement::GpuPlace> PlacesOf(const std::vector<std::uint32_t>& gpu_
 }  // namespace
 
 ReservationTable::ReservationTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids,
-                       const std::vector<wire::Device>& devices)
+                                   const std::vector<wire::Device>& devices)
     : capacity_(capacity), node_(std::move(capacity), PlacesOf(gpu_ids, devices)) {}
 
 ReserveAnswer ReservationTable::Reserve(const wire::Reserve& request) {
@@ -71,7 +71,7 @@ ReserveAnswer ReservationTable::Reserve(const wire::Reserve& request) {
 }
 
 bool ReservationTable::TakeAll(const wire::Reserve& request, ResourcePool& pool, Lease* lease,
-                         std::string* reason) const {
+                               std::string* reason) const {
   Take sum;
   for (const wire::Bundle& bundle : request.bundles) {
     std::string short_of;
@@ -98,7 +98,8 @@ std::uint64_t ReservationTable::MemoryOf(const ReservationKey& key, std::int32_t
   if (found == leases_.end()) return 0;
   std::uint64_t amount = 0;
   for (const auto& [index, take] : found->second.bundles) {
-    if (bundle < 0 || index == static_cast<std::uint32_t>(bundle)) amount += AmountOf(take.amounts, kMemory);
+    if (bundle < 0 || index == static_cast<std::uint32_t>(bundle))
+      amount += AmountOf(take.amounts, kMemory);
   }
   return amount / kWhole;
 }
@@ -126,7 +127,8 @@ std::vector<ReservationKey> ReservationTable::Release(const ReservationKey& key)
   return draining;
 }
 
-void ReservationTable::BeginRelease(const ReservationKey& key, std::vector<ReservationKey>* draining) {
+void ReservationTable::BeginRelease(const ReservationKey& key,
+                                    std::vector<ReservationKey>* draining) {
   const ReservationKey copy = key;  // `key` may live in a node that is erased below
   const auto found = leases_.find(copy);
   if (found == leases_.end()) return;
@@ -192,7 +194,9 @@ bool ReservationTable::Lend(const ReservationKey& key, std::uint64_t cpus) {
   return true;
 }
 
-ResourcePool& ReservationTable::PoolOf(const Lease& lease) { return lease.has_parent ? leases_.at(lease.parent).inside : node_; }
+ResourcePool& ReservationTable::PoolOf(const Lease& lease) {
+  return lease.has_parent ? leases_.at(lease.parent).inside : node_;
+}
 
 std::vector<ReservationKey> ReservationTable::TakeFreed() { return std::exchange(freed_, {}); }
 

@@ -39,15 +39,16 @@ struct ReservationKey {
 struct ReserveAnswer {
   bool granted = false;
   std::vector<wire::BundleGrant> grants;
-  std::string reason;                  // when refused, for a person
-  std::vector<ReservationKey> superseded;    // older attempts that are DRAINING now: end their processes
+  std::string reason;  // when refused, for a person
+  // older attempts that are DRAINING now: end their processes
+  std::vector<ReservationKey> superseded;
 };
 
 class ReservationTable {
  public:
   /// `devices` say where the GPUs are; none is needed.
   ReservationTable(Amounts capacity, const std::vector<std::uint32_t>& gpu_ids,
-             const std::vector<wire::Device>& devices = {});
+                   const std::vector<wire::Device>& devices = {});
 
   ReserveAnswer Reserve(const wire::Reserve& request);
   /// Begins the release of (group, attempt) and of its child leases; idempotent, and a tombstone
@@ -58,7 +59,8 @@ class ReservationTable {
   bool Attach(const ReservationKey& key, ProcessId process);
   void Detach(ProcessId process);
 
-  /// So much of the CPUs of a lease is not needed: it is free until the lease needs it again. False: nothing changes.
+  /// So much of the CPUs of a lease is not needed: it is free until the lease needs it again.
+  /// False: nothing changes.
   bool Lend(const ReservationKey& key, std::uint64_t cpus);
 
   /// Leases that became free since the last call, in the order in which they did.
@@ -69,7 +71,8 @@ class ReservationTable {
   bool Usable(const ReservationKey& key) const;
   std::vector<wire::Holding> Holdings() const;
   std::vector<ProcessId> ProcessesOf(const ReservationKey& key) const;
-  /// Bytes of memory that this bundle of it has been given, or all of them for -1; 0 where none were asked for.
+  /// Bytes of memory that this bundle of it has been given, or all of them for -1; 0 where none
+  /// were asked for.
   std::uint64_t MemoryOf(const ReservationKey& key, std::int32_t bundle) const;
   Amounts Free() const { return node_.Free(); }
   /// Grows with every change of Free().

@@ -17,7 +17,7 @@ namespace troupe::worker {
 
 /// Taken out of a pool, and given back as it is.
 struct Take {
-  Amounts amounts;                         // all but GPUs
+  Amounts amounts;                              // all but GPUs
   std::map<std::uint32_t, std::uint64_t> gpus;  // device -> share
 
   std::vector<std::uint32_t> GpuIds() const;
@@ -35,8 +35,9 @@ class ResourcePool {
   std::optional<Take> TakeOut(const Amounts& wanted, std::string* reason);
   void PutBack(const Take& take);
 
-  /// Somebody who holds so much does not use it, and others may; wants it back. It has it then: what was given to others
-  /// meanwhile is owed, and the next that comes back is not free before that is made good.
+  /// Somebody who holds so much does not use it, and others may; wants it back. It has it then:
+  /// what was given to others meanwhile is owed, and the next that comes back is not free before
+  /// that is made good.
   void Lend(const std::string& name, std::uint64_t amount);
   void Reclaim(const std::string& name, std::uint64_t amount);
   /// What is in use twice.
@@ -49,8 +50,8 @@ class ResourcePool {
   std::optional<std::map<std::uint32_t, std::uint64_t>> ChooseGpus(std::uint64_t wanted,
                                                                    std::string* reason) const;
 
-  Amounts free_;                                // all but GPUs
-  Amounts owed_;                                // where it is not zero, nothing is free
+  Amounts free_;                                 // all but GPUs
+  Amounts owed_;                                 // where it is not zero, nothing is free
   std::map<std::uint32_t, std::uint64_t> gpus_;  // free share of each device, zero entries kept
   std::vector<placement::GpuPlace> places_;
 };

@@ -8,13 +8,14 @@ namespace {
 
 // Heartbeats that may wait for their acknowledgement; a session lives a lease at most without one.
 constexpr std::size_t kBeatsMax = 64;
-// Peers dialled for the head at a time; one more is not answered for, and the head waits no longer for that.
+// Peers dialled for the head at a time; one more is not answered for, and the head waits no longer
+// for that.
 constexpr std::size_t kProbesMax = 64;
 
 }  // namespace
 
-WorkerCore::WorkerCore(NodeFacts facts, const CoreLimits& limits,
-                       const RememberedState& remembered, Random& random)
+WorkerCore::WorkerCore(NodeFacts facts, const CoreLimits& limits, const RememberedState& remembered,
+                       Random& random)
     : context_(std::move(facts), limits, random),
       launches_(context_),
       actors_(context_),
@@ -100,8 +101,8 @@ void WorkerCore::Beat(Instant now, Effects* out) {
   if (!beat_due_ || *beat_due_ > now) return;
   if (now - heard_ > lease_) {
     beat_due_.reset();
-    out->push_back(DropHead{"the head has not answered for " +
-                            std::to_string(Millis(now - heard_)) + " ms"});
+    out->push_back(
+        DropHead{"the head has not answered for " + std::to_string(Millis(now - heard_)) + " ms"});
     return;
   }
   wire::Heartbeat beat;
@@ -125,7 +126,8 @@ Effects WorkerCore::OnHeadMessage(wire::Message message, Instant now) {
     return Done(std::move(out), now);
   }
   if (const auto* error = wire::GetIf<wire::ErrorReply>(&message.body)) {
-    if (message.reply_to == 1) out.push_back(DropHead{"the head refused this node: " + error->text});
+    if (message.reply_to == 1)
+      out.push_back(DropHead{"the head refused this node: " + error->text});
     return Done(std::move(out), now);
   }
   if (!context_.outbox.registered()) return Done(std::move(out), now);
@@ -185,7 +187,8 @@ void WorkerCore::DispatchToParts(wire::Message& message, Instant now, Effects* o
   }
 }
 
-Effects WorkerCore::OnPeerProbed(std::uint64_t question, const NodeId& node, bool reached, Instant now) {
+Effects WorkerCore::OnPeerProbed(std::uint64_t question, const NodeId& node, bool reached,
+                                 Instant now) {
   Effects out;
   --probes_;
   wire::PeerProbed probed;
@@ -249,8 +252,10 @@ void WorkerCore::EndLease(const ReservationKey& key, Instant now, Effects* out) 
   for (const ProcessId id : context_.leases.ProcessesOf(key)) {
     Process* process = context_.processes.Find(id);
     if (process == nullptr) continue;
-    // Its last word, or its own end as a program, has a clock of its own; what it holds is free when it is gone.
-    const bool clocked = process->ending == Process::Ending::kStopping || process->ending == Process::Ending::kLeaving;
+    // Its last word, or its own end as a program, has a clock of its own; what it holds is free
+    // when it is gone.
+    const bool clocked = process->ending == Process::Ending::kStopping ||
+                         process->ending == Process::Ending::kLeaving;
     if (clocked) continue;
     process->taken_along = process->ending == Process::Ending::kNo;
     context_.processes.End(*process, end, now, out);
@@ -302,7 +307,8 @@ Effects WorkerCore::Leave(const std::string& reason, Instant now) {
       context_.processes.End(each, end, now, &out);
     }
   } else {
-    for (const auto& [id, process] : context_.processes.all()) context_.processes.Kill(*context_.processes.Find(id), now, &out);
+    for (const auto& [id, process] : context_.processes.all())
+      context_.processes.Kill(*context_.processes.Find(id), now, &out);
   }
   return Done(std::move(out), now);
 }

@@ -1,8 +1,8 @@
 // Everything a worker decides: (input, now) -> effects.
 //
-// View: one node. Pure: no clock, no thread, no I/O; ordered containers, so that the same inputs give
-// the same effects (the simulator runs many of these). The shell (node.h) performs the effects in
-// order and feeds back what happened.
+// View: one node. Pure: no clock, no thread, no I/O; ordered containers, so that the same inputs
+// give the same effects (the simulator runs many of these). The shell (node.h) performs the effects
+// in order and feeds back what happened.
 //
 // Session with the head: OnHeadUp -> RegisterNode (what is held goes along) -> NodeRegistered ->
 // what was kept is sent again. A head of a lower incarnation than seen is refused. Losing the head
@@ -66,7 +66,8 @@ class WorkerCore {
   /// What DialPeer found.
   Effects OnPeerProbed(std::uint64_t question, const NodeId& node, bool reached, Instant now);
   Effects OnTimer(Instant now);
-  /// Ends everything, code of ranks with time for a last word; LeaveNode follows when nothing is left. Again: at once.
+  /// Ends everything, code of ranks with time for a last word; LeaveNode follows when nothing is
+  /// left. Again: at once.
   Effects Leave(const std::string& reason, Instant now);
 
   /// Where a living process of this node serves calls, or "".
@@ -104,10 +105,10 @@ class WorkerCore {
   Duration lease_ = std::chrono::seconds(5);
   std::optional<Instant> beat_due_;
   std::map<std::uint64_t, Instant> beats_sent_;  // not acknowledged yet
-  Instant registering_;  // sending of the latest RegisterNode
-  Instant renewed_;   // sending of the last acknowledged heartbeat or registration
-  Instant heard_;     // last word of the head
-  wire::Revoked revoked_;  // as the head said last
+  Instant registering_;                          // sending of the latest RegisterNode
+  Instant renewed_;         // sending of the last acknowledged heartbeat or registration
+  Instant heard_;           // last word of the head
+  wire::Revoked revoked_;   // as the head said last
   std::size_t probes_ = 0;  // how many peers are being probed
   bool zygote_ready_ = false;
   std::vector<std::string> preimports_;

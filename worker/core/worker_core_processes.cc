@@ -50,8 +50,10 @@ Effects WorkerCore::OnProcessMessage(ProcessId id, wire::Message message, Instan
     return Done(std::move(out), now);
   }
   // Of those that were revoked before it was there.
-  const bool begins = wire::Holds<wire::ActorReady>(message.body) || wire::Holds<wire::RankPrepared>(message.body);
-  if (begins && !revoked_.tokens.empty()) out.push_back(ToProcess{id, wire::Message{0, 0, revoked_, {}}});
+  const bool begins =
+      wire::Holds<wire::ActorReady>(message.body) || wire::Holds<wire::RankPrepared>(message.body);
+  if (begins && !revoked_.tokens.empty())
+    out.push_back(ToProcess{id, wire::Message{0, 0, revoked_, {}}});
   const bool taken = process->kind == wire::ProcessKind::kActor
                          ? actors_.OnMessage(*process, std::move(message), now, &out)
                          : launches_.OnMessage(*process, std::move(message), now, &out);
@@ -63,7 +65,8 @@ void WorkerCore::OnRevoked(wire::Revoked revoked, Effects* out) {
   revoked_ = std::move(revoked);
   out->push_back(RevokeTokens{revoked_.tokens});
   for (const auto& [id, process] : context_.processes.all()) {
-    if (process.pid != 0 && !process.exited) out->push_back(ToProcess{id, wire::Message{0, 0, revoked_, {}}});
+    if (process.pid != 0 && !process.exited)
+      out->push_back(ToProcess{id, wire::Message{0, 0, revoked_, {}}});
   }
 }
 
@@ -99,7 +102,8 @@ Effects WorkerCore::OnGone(ProcessId id, Instant now) {
   return Done(std::move(out), now);
 }
 
-Effects WorkerCore::OnSwept(std::uint64_t ticket, const std::vector<ProcessId>& exiting, Instant now) {
+Effects WorkerCore::OnSwept(std::uint64_t ticket, const std::vector<ProcessId>& exiting,
+                            Instant now) {
   Effects out;
   launches_.OnSwept(ticket, exiting, &out);
   return Done(std::move(out), now);

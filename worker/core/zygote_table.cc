@@ -43,7 +43,8 @@ std::string ZygoteKey::Describe() const {
   return names.empty() ? text : text + " and " + names;
 }
 
-ZygoteKey ZygoteKeyOf(const std::vector<wire::EnvVar>& base_environment, const wire::RuntimeEnvironment& environment) {
+ZygoteKey ZygoteKeyOf(const std::vector<wire::EnvVar>& base_environment,
+                      const wire::RuntimeEnvironment& environment) {
   ZygoteKey key;
   key.preimport = environment.preimport;
   const bool preimports = !key.preimport.empty();
@@ -71,10 +72,12 @@ ZygoteKey ZygoteKeyOf(const std::vector<wire::EnvVar>& base_environment, const w
   return key;
 }
 
-ZygoteTable::Choice ZygoteTable::Choose(const ZygoteKey& key, const std::vector<std::string>& waited_for) {
+ZygoteTable::Choice ZygoteTable::Choose(const ZygoteKey& key,
+                                        const std::vector<std::string>& waited_for) {
   const std::string text = key.Text();
   const bool waits = !key.preimport.empty();
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& each) { return each.key == text; });
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& each) { return each.key == text; });
   const bool seen = found != entries_.end();
   if (seen) {
     entries_.splice(entries_.begin(), entries_, found);
@@ -90,8 +93,10 @@ ZygoteTable::Choice ZygoteTable::Choose(const ZygoteKey& key, const std::vector<
   if (entry.state == State::kReady) choice.how = How::kFork;
   if (entry.state == State::kStarting && waits) choice.how = How::kWait;
   if (entry.state == State::kUnusable) choice.problem = entry.problem;
-  if (entry.state == State::kSeen && waits) choice.problem = "processes wait for as many others as a node has";
-  for (auto last = std::prev(entries_.end()); entries_.size() > seen_max_ && last != entries_.begin();) {
+  if (entry.state == State::kSeen && waits)
+    choice.problem = "processes wait for as many others as a node has";
+  for (auto last = std::prev(entries_.end());
+       entries_.size() > seen_max_ && last != entries_.begin();) {
     const auto before = std::prev(last);
     if (last->state == State::kSeen || last->state == State::kUnusable) entries_.erase(last);
     last = before;
@@ -100,10 +105,15 @@ ZygoteTable::Choice ZygoteTable::Choose(const ZygoteKey& key, const std::vector<
 }
 
 bool ZygoteTable::MakeRoom(const std::vector<std::string>& waited_for, std::string* ended) {
-  const auto lives = [](const Entry& each) { return each.state == State::kStarting || each.state == State::kReady; };
-  if (static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), lives)) < zygotes_max_) return true;
+  const auto lives = [](const Entry& each) {
+    return each.state == State::kStarting || each.state == State::kReady;
+  };
+  if (static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), lives)) <
+      zygotes_max_)
+    return true;
   const auto oldest = std::find_if(entries_.rbegin(), entries_.rend(), [&](const Entry& each) {
-    return lives(each) && std::find(waited_for.begin(), waited_for.end(), each.key) == waited_for.end();
+    return lives(each) &&
+           std::find(waited_for.begin(), waited_for.end(), each.key) == waited_for.end();
   });
   if (oldest == entries_.rend()) return false;
   oldest->state = State::kSeen;

@@ -1,10 +1,12 @@
 // Which zygote a process is forked from, when another one is started, and which ends for it. Pure.
 //
-// The node's own has loaded what every process needs. Others are keyed by what a process wants to have been loaded, and with
-// which values of variables that are read at import (`read_at_import.h`) where these differ from the node's own. Modules that
-// were named are worth their import at the first use. Values alone are executed at first: an interpreter of its own costs no
-// more than a zygote, and most come once; from the second use on there is a zygote for them, and until it is ready they are
-// executed still. At most `zygotes_max` beside the node's own: the least recently used of those that nobody waits for ends.
+// The node's own has loaded what every process needs. Others are keyed by what a process wants to
+// have been loaded, and with which values of variables that are read at import (`read_at_import.h`)
+// where these differ from the node's own. Modules that were named are worth their import at the
+// first use. Values alone are executed at first: an interpreter of its own costs no more than a
+// zygote, and most come once; from the second use on there is a zygote for them, and until it is
+// ready they are executed still. At most `zygotes_max` beside the node's own: the least recently
+// used of those that nobody waits for ends.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +21,12 @@ namespace troupe::worker {
 
 struct ZygoteKey {
   std::vector<std::string> preimport;
-  std::vector<std::string> import_path;  // where these are found; empty without them, and where the interpreter's own packages have them
+  // where these are found; empty without them, and where the interpreter's own packages have them
+  std::vector<std::string> import_path;
   std::string working_directory;
-  std::string setup;                     // what else is on their import path: requirements, packages
-  std::vector<wire::EnvVar> variables;   // by name
+  // what else is on their import path: requirements, packages
+  std::string setup;
+  std::vector<wire::EnvVar> variables;  // by name
 
   /// The node's own zygote has it all.
   bool IsDefault() const { return preimport.empty() && variables.empty(); }
@@ -33,24 +37,28 @@ struct ZygoteKey {
 };
 
 /// What `environment` asks for beyond the node's own environment.
-ZygoteKey ZygoteKeyOf(const std::vector<wire::EnvVar>& base_environment, const wire::RuntimeEnvironment& environment);
+ZygoteKey ZygoteKeyOf(const std::vector<wire::EnvVar>& base_environment,
+                      const wire::RuntimeEnvironment& environment);
 
 class ZygoteTable {
  public:
   enum class How { kFork, kWait, kExecute };  // kWait: fork as soon as it is ready
   struct Choice {
     How how = How::kExecute;
-    bool start = false;  // a zygote of this key, first
-    std::string end;     // the key of one that ends before; "": none
-    std::string problem; // why there is none of this key; "": there is, or will be
+    bool start = false;   // a zygote of this key, first
+    std::string end;      // the key of one that ends before; "": none
+    std::string problem;  // why there is none of this key; "": there is, or will be
   };
 
-  explicit ZygoteTable(std::size_t zygotes_max = 4, std::size_t seen_max = 64) : zygotes_max_(zygotes_max), seen_max_(seen_max) {}
+  explicit ZygoteTable(std::size_t zygotes_max = 4, std::size_t seen_max = 64)
+      : zygotes_max_(zygotes_max), seen_max_(seen_max) {}
 
-  /// For a process of a key that is not the default one. `waited_for`: keys that a process waits for just now.
+  /// For a process of a key that is not the default one. `waited_for`: keys that a process waits
+  /// for just now.
   Choice Choose(const ZygoteKey& key, const std::vector<std::string>& waited_for);
-  /// The one of this key is ready, or cannot be used for this `problem`: then its processes are executed until it is forgotten.
-  /// `later`: it may be usable once a process of this key has been set up.
+  /// The one of this key is ready, or cannot be used for this `problem`: then its processes are
+  /// executed until it is forgotten. `later`: it may be usable once a process of this key has been
+  /// set up.
   void OnReady(const std::string& key, const std::string& problem, bool later = false);
   /// A process of this key has been set up: what it needs is on this host now.
   void OnSetUp(const std::string& key);

@@ -9,19 +9,23 @@
 namespace troupe::worker {
 namespace {
 
-/// The first word of a model that is neither its maker's nor its family's name; "RTX 4090" is one of two words, "RTX PRO 6000" of three.
+/// The first word of a model that is neither its maker's nor its family's name; "RTX 4090" is one
+/// of two words, "RTX PRO 6000" of three.
 std::string TypeOfModel(std::string_view model) {
   std::string series;
   while (!model.empty()) {
     const std::size_t end = std::min(model.find_first_of(" -"), model.size());
     const std::string word(model.substr(0, end));
     model.remove_prefix(std::min(end + 1, model.size()));
-    if (word.empty() || word == "NVIDIA" || word == "Tesla" || word == "GeForce" || word == "Quadro") continue;
+    if (word.empty() || word == "NVIDIA" || word == "Tesla" || word == "GeForce" ||
+        word == "Quadro")
+      continue;
     if (series == "RTX" && word == "PRO") {
       series = "RTX-PRO-";
       continue;
     }
-    if (!series.empty() || (word != "RTX" && word != "GTX" && word != "TITAN")) return series + word;
+    if (!series.empty() || (word != "RTX" && word != "GTX" && word != "TITAN"))
+      return series + word;
     series = word;
   }
   return series;
@@ -80,7 +84,8 @@ Inventory Offer(Inventory found, std::size_t machine_count, std::uint32_t count)
   return found;
 }
 
-Inventory FindDevices(const std::optional<std::string>& visible, std::optional<std::uint32_t> count) {
+Inventory FindDevices(const std::optional<std::string>& visible,
+                      std::optional<std::uint32_t> count) {
   Inventory inventory;
   if (count == 0u) return inventory;
   StatusOr<std::vector<wire::Device>> devices = ReadNvml();

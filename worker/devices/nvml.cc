@@ -84,17 +84,16 @@ wire::Device ReadOne(const Api& api, unsigned index, Handle handle) {
 
 StatusOr<std::vector<wire::Device>> ReadNvml() {
   const std::unique_ptr<void, int (*)(void*)> library(
-      dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL), [](void* handle) {
-        return handle == nullptr ? 0 : dlclose(handle);
-      });
+      dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL),
+      [](void* handle) { return handle == nullptr ? 0 : dlclose(handle); });
   if (!library) return MakeError(ErrorCode::kNotFound, "no NVIDIA driver on this machine");
   Api api{};
   if (!api.LoadFrom(library.get())) {
     return MakeError(ErrorCode::kNotFound, "libnvidia-ml.so.1 is too old");
   }
   if (const Result result = api.init(); result != kSuccess) {
-    return MakeError(ErrorCode::kNotFound,
-                     "the NVIDIA driver does not answer (NVML error " + std::to_string(result) + ")");
+    return MakeError(ErrorCode::kNotFound, "the NVIDIA driver does not answer (NVML error " +
+                                               std::to_string(result) + ")");
   }
   std::vector<wire::Device> devices;
   unsigned count = 0;

@@ -60,7 +60,8 @@ StatusOr<CallControl> ParseControl(const Frame& frame) {
   const bool hello = control.kind == ControlKind::kHello;
   const bool named = hello || control.kind == ControlKind::kWho;
   if (body.resumes > (hello ? 1 : 0) || control.session.IsNil() == named) {
-    return MakeError(ErrorCode::kInvalid, "a control frame whose session does not go with its kind");
+    return MakeError(ErrorCode::kInvalid,
+                     "a control frame whose session does not go with its kind");
   }
   return control;
 }

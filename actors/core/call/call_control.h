@@ -1,7 +1,8 @@
 // Frames of a call session that are neither calls nor replies. Pure.
 //
-// A control frame has kFlagControl and sequence 0, counts as no frame of either direction, and carries in
-// its head how many frames of the other direction its sender has received. Body, 24 bytes:
+// A control frame has kFlagControl and sequence 0, counts as no frame of either direction, and
+// carries in its head how many frames of the other direction its sender has received. Body, 24
+// bytes:
 //   u32 kind   u32 resumes (of a hello: 1, else 0)
 //   u64 u64 session id (of a hello), process id (of kWho), sequence and count (of kTaken, kCancel)
 // What a kind does not use is 0.
@@ -23,7 +24,9 @@ enum class ControlKind : std::uint32_t {
   kEnd = 4,      // either side: the session is over, keep nothing for it
   kTaken = 5,    // the caller: of the call's items, this many are taken in all (item_window.h)
   kCancel = 6,   // the caller: the call is not wanted any more; count 1: nor what it started
-  kWho = 7,      // the caller, after its first hello: its process, which takes objects (object_store.h; bulk_session.h from another host)
+  // the caller, after its first hello: its process, which takes objects (object_store.h;
+  // bulk_session.h from another host)
+  kWho = 7,
 };
 
 struct CallControl {

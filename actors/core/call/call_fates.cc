@@ -33,8 +33,8 @@ bool CallFates::Finish(std::string_view text) {
   if (state_ == State::kOver) return false;
   state_ = State::kOver;
   if (judged_) return true;
-  sent_ = Error(/*sent=*/true,
-                absl::StrFormat("%s; the call had been sent and may have run", text));
+  sent_ =
+      Error(/*sent=*/true, absl::StrFormat("%s; the call had been sent and may have run", text));
   unsent_ = Error(/*sent=*/false, absl::StrFormat("%s; the call had not been sent", text));
   return true;
 }

@@ -6,7 +6,8 @@
 //   CF-2  The end of the connection alone is not death. Calls without an answer wait for what comes
 //         next, and so do calls that come before their caller has seen the end, as far as there is
 //         room; those beyond are told NOT_SENT at once.
-//   CF-3  A verdict is what every call without an answer is told, sent or not, and every later call.
+//   CF-3  A verdict is what every call without an answer is told, sent or not, and every later
+//         call.
 //   CF-4  Without a verdict each call is told its own fate: MAYBE_EXECUTED if a socket took all of
 //         its frame, else NOT_SENT. So a call that is told NOT_SENT never ran.
 //   CF-5  A call that comes once the channel is over is told at once: the verdict, else NOT_SENT.

@@ -85,8 +85,9 @@ Status ParseCall(const Frame& frame, const CallLimits& limits, CallPrefix* call)
                                                           call->head.shape, limits.shapes_max));
   }
   if (call->head.shape != kNoShape && call->head.keyword_count > limits.shape_keywords_max) {
-    return MakeError(ErrorCode::kInvalid, absl::StrFormat("a call shape of %u keywords, %u allowed",
-                                                          call->head.keyword_count, limits.shape_keywords_max));
+    return MakeError(ErrorCode::kInvalid,
+                     absl::StrFormat("a call shape of %u keywords, %u allowed",
+                                     call->head.keyword_count, limits.shape_keywords_max));
   }
   call->method = {};
   call->keywords.clear();
@@ -130,9 +131,11 @@ RuntimeErrorView ReadRuntimeError(std::string_view body) {
   return error;
 }
 
-std::string ArgumentsTooLarge(std::string_view method, std::size_t bytes, const CallLimits& limits) {
-  return absl::StrFormat("the arguments of %s() take %.1f MiB, one call may take %g MiB\n  pass large data in parts", method,
-                         bytes / 1048576.0, limits.frame_bytes_max / 1048576.0);
+std::string ArgumentsTooLarge(std::string_view method, std::size_t bytes,
+                              const CallLimits& limits) {
+  return absl::StrFormat(
+      "the arguments of %s() take %.1f MiB, one call may take %g MiB\n  pass large data in parts",
+      method, bytes / 1048576.0, limits.frame_bytes_max / 1048576.0);
 }
 
 }  // namespace troupe::actors

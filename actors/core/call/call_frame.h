@@ -8,8 +8,8 @@
 //         32  extension words (8 bytes each, skipped by a receiver that does not know them), body
 //
 // A call's body starts with CallHead; a kNamed call carries its method and keyword names in band
-// and thereby defines the id in its head, unless that is kNoShape, as it is of one with many keywords. A reply's body is one encoded
-// value, or what its flags say. All numbers little endian.
+// and thereby defines the id in its head, unless that is kNoShape, as it is of one with many
+// keywords. A reply's body is one encoded value, or what its flags say. All numbers little endian.
 //
 // Whatever a peer sends is checked against CallLimits; what does not pass is named in words and
 // ends that connection, never the process.
@@ -44,7 +44,8 @@ enum FrameFlag : std::uint16_t {
   kFlagItem = 64,         // a reply that is not the call's last (item_stream.h)
   kFlagEnd = 128,         // never sent: in a slot, where a stream of items ends
   kFlagObjects = 256,     // a call or a reply that names objects (object_store.h)
-  kFlagOfArgument = 512,  // never sent: in a slot, the error is that of an argument, and the call was not made
+  // never sent: in a slot, the error is that of an argument, and the call was not made
+  kFlagOfArgument = 512,
 };
 
 /// A reply that is an error, of either kind.
@@ -55,7 +56,8 @@ struct CallLimits {
   std::uint16_t shapes_max = 256;
   std::uint16_t args_max = 0xFFFF;
   std::uint16_t keywords_max = 0xFFFF;
-  std::uint16_t shape_keywords_max = 255;  // a call with more carries its names each time: shapes are kept
+  // a call with more carries its names each time: shapes are kept
+  std::uint16_t shape_keywords_max = 255;
   std::uint16_t name_bytes_max = 1024;
   std::uint16_t extension_words_max = 64;
 };

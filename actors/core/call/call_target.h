@@ -15,11 +15,11 @@
 namespace troupe::actors {
 
 struct CallTarget {
-  std::string_view method;   // into the name
+  std::string_view method;  // into the name
   std::uint32_t returns = 1;
-  bool streams = false;      // then `returns` means nothing
-  std::uint32_t ahead = 0;   // most items of a stream not taken yet; 0: the limits'
-  std::string_view group;    // empty: the method's own
+  bool streams = false;     // then `returns` means nothing
+  std::uint32_t ahead = 0;  // most items of a stream not taken yet; 0: the limits'
+  std::string_view group;   // empty: the method's own
 };
 
 /// nullopt: `name` is none of the above.

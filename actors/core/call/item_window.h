@@ -1,9 +1,9 @@
 // How far who makes the items of a stream may be ahead of who takes them. Pure; not thread-safe.
 //
-//   IW-1  At most `ahead` items (kItemsMax unless the caller said less) are sent and not taken, and of bytes
-//         kBytesMax, plus one item.
-//   IW-2  The taker says what it has taken when that is half of what it allowed, 1,024 items or 4 MiB: a maker
-//         that waits and a taker that has taken all never both wait.
+//   IW-1  At most `ahead` items (kItemsMax unless the caller said less) are sent and not taken, and
+//         of bytes kBytesMax, plus one item.
+//   IW-2  The taker says what it has taken when that is half of what it allowed, 1,024 items or 4
+//         MiB: a maker that waits and a taker that has taken all never both wait.
 #pragma once
 
 #include <algorithm>

@@ -20,13 +20,15 @@ inline constexpr std::uint8_t kObjectFrameKind = 5;
 inline constexpr std::size_t kObjectFrameBytes = 64;
 
 enum class ObjectWord : std::uint16_t {
-  kHello = 1,    // the first: a: who I am, b: whom I mean, x: frames applied, y: when this link was dialled
+  // the first: a: who I am, b: whom I mean, x: frames applied, y: when this link was dialled
+  kHello = 1,
   kRefused = 2,  // instead of a hello: nothing goes between us any more
   kWant = 3,     // the descriptor of a's segment x, please
   kHere = 4,     // it comes with this frame; y: its bytes
   kGone = 5,     // it is not here
   kRetire = 6,   // a's segment x is closed: let go of it once no view is left
-  kLentOn = 7,   // a's life x, which I borrow, is with another host from me (y: 1), or is no more (0)
+  // a's life x, which I borrow, is with another host from me (y: 1), or is no more (0)
+  kLentOn = 7,
 };
 
 struct ObjectFrame {
@@ -40,8 +42,8 @@ struct ObjectFrame {
 void AppendObjectFrame(std::string& out, const ObjectFrame& frame);
 
 enum class ObjectParse { kFrame, kNeedMore, kControl, kBad };
-/// Reads the frame at the front of `bytes`. kControl: it is one of runtime/store's. kBad: `*why` says
-/// what the peer did wrong.
+/// Reads the frame at the front of `bytes`. kControl: it is one of runtime/store's. kBad: `*why`
+/// says what the peer did wrong.
 ObjectParse ReadObjectFrame(std::string_view bytes, ObjectFrame* frame, std::string* why);
 
 }  // namespace troupe::actors

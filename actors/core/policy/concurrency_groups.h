@@ -1,12 +1,13 @@
-// Which of an actor's calls may run now, where several may at once: every group has a limit of its own, and
-// who finds it reached waits in line. Pure; not thread-safe.
+// Which of an actor's calls may run now, where several may at once: every group has a limit of its
+// own, and who finds it reached waits in line. Pure; not thread-safe.
 //
 //   CG-1  No more than its limit of a group's calls run at a time.
-//   CG-2  A call waits only while its group is full; the calls of a group begin in the order they came.
+//   CG-2  A call waits only while its group is full; the calls of a group begin in the order they
+//         came.
 //   CG-3  Groups do not touch each other.
 //
-// `Job` is what a call is to its executor; who gets one from Begin or End runs it and then says End. How many
-// wait is bounded by who brings them (flow_control.h, FC-3).
+// `Job` is what a call is to its executor; who gets one from Begin or End runs it and then says
+// End. How many wait is bounded by who brings them (flow_control.h, FC-3).
 #pragma once
 
 #include <cstddef>

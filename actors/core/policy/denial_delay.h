@@ -1,5 +1,6 @@
-// Whether what the other end asks about is unknown, or only not known yet: it may have heard of it from this process before
-// the word that gives it was run here, in a round of posted work that has begun. The second round after that settles it.
+// Whether what the other end asks about is unknown, or only not known yet: it may have heard of it
+// from this process before the word that gives it was run here, in a round of posted work that has
+// begun. The second round after that settles it.
 //
 // Pure. Of one question at a time: the first of those that wait.
 #pragma once
@@ -13,7 +14,8 @@ class Doubt {
  public:
   static constexpr std::uint64_t kRounds = 2;
 
-  /// False: the question is to be asked again in a later round. True: it is settled, and the next one may be asked.
+  /// False: the question is to be asked again in a later round. True: it is settled, and the next
+  /// one may be asked.
   bool Settled(bool known, std::uint64_t round) {
     if (!known) {
       if (!since_) since_ = round;

@@ -2,17 +2,19 @@
 // what polling brought before. Pure: durations come from the caller, one owner, no lock.
 //
 //   SP-1  Off when the process may use fewer than two CPUs, or runs under a CPU quota.
-//   SP-2  After kMissesMax polls in a row that found nothing, and as many long ones (SP-5), the next kSkipAfterMisses
-//         waits block at once.
-//   SP-3  A step (a few reads and a yield) longer than kContendedFactor budgets means that the CPU is
-//         contended: the next kSkipAfterContention waits block at once.
-//   SP-4  Where who blocked waits long to go on afterwards (another Python thread computes and keeps the GIL for its
-//         5 ms), blocking costs a hundred budgets: polling goes on for kCostlyFactor of them, which is how long a peer
-//         takes that fell asleep meanwhile; SP-3 rests, and SP-2 skips kSkipWhileCostly. Else one wait that blocked
-//         would lead to the next.
-//   SP-5  Two ends that sleep wake each other too late for a short poll for ever where waking a processor takes longer
-//         than the budget (95 us on some guests), though calls between them would take a tenth if neither slept. So
-//         polls are kLongFactor budgets long after kMissesMax short ones, and stay so until as many long ones miss.
+//   SP-2  After kMissesMax polls in a row that found nothing, and as many long ones (SP-5), the
+//         next kSkipAfterMisses waits block at once.
+//   SP-3  A step (a few reads and a yield) longer than kContendedFactor budgets means that the CPU
+//         is contended: the next kSkipAfterContention waits block at once.
+//   SP-4  Where who blocked waits long to go on afterwards (another Python thread computes and
+//         keeps the GIL for its 5 ms), blocking costs a hundred budgets: polling goes on for
+//         kCostlyFactor of them, which is how long a peer takes that fell asleep meanwhile; SP-3
+//         rests, and SP-2 skips kSkipWhileCostly. Else one wait that blocked would lead to the
+//         next.
+//   SP-5  Two ends that sleep wake each other too late for a short poll for ever where waking a
+//         processor takes longer than the budget (95 us on some guests), though calls between them
+//         would take a tenth if neither slept. So polls are kLongFactor budgets long after
+//         kMissesMax short ones, and stay so until as many long ones miss.
 #pragma once
 
 #include "runtime/base/time.h"
@@ -34,7 +36,9 @@ class SpinPolicy {
   explicit SpinPolicy(bool allowed, Duration budget = kBudget)
       : allowed_(allowed && budget > Duration::zero()), budget_(budget) {}
 
-  Duration budget() const { return costly_ ? kCostlyFactor * budget_ : long_ ? kLongFactor * budget_ : budget_; }
+  Duration budget() const {
+    return costly_ ? kCostlyFactor * budget_ : long_ ? kLongFactor * budget_ : budget_;
+  }
   bool allowed() const { return allowed_; }
 
   /// Whether the wait that blocked last took long to go on (SP-4).

@@ -2,8 +2,8 @@
 //
 //   ST-1  Sent bytes, or a probe of a closed window, that stay unanswered for kSilence: lost.
 //   ST-2  Any acknowledgement in between begins the count anew.
-//   ST-3  A peer that answers probes but takes nothing (it is busy in a method) is never lost: this is
-//         what TCP_USER_TIMEOUT gets wrong, and why call connections do not set it.
+//   ST-3  A peer that answers probes but takes nothing (it is busy in a method) is never lost: this
+//         is what TCP_USER_TIMEOUT gets wrong, and why call connections do not set it.
 //   ST-4  With nothing on its way there is nothing to conclude: keepalive sees to that.
 //
 // Pure; fed with samples of TCP_INFO about once a second.
@@ -17,8 +17,8 @@
 namespace troupe::actors {
 
 struct TcpSample {
-  bool unanswered = false;   // segments in flight, or probes without an answer
-  Duration since_answer{};   // since the last acknowledgement arrived
+  bool unanswered = false;  // segments in flight, or probes without an answer
+  Duration since_answer{};  // since the last acknowledgement arrived
 };
 
 class StallPolicy {

@@ -80,7 +80,8 @@ std::vector<LaneId> TaskDispatch::Willing() const {
   return willing;
 }
 
-Duration TaskDispatch::Answered(LaneId id, const std::vector<Task*>& tasks, Instant now, bool lost) {
+Duration TaskDispatch::Answered(LaneId id, const std::vector<Task*>& tasks, Instant now,
+                                bool lost) {
   const auto found = lanes_.find(id);
   if (found == lanes_.end() || tasks.empty()) return {};
   Lane& lane = found->second;
@@ -119,9 +120,7 @@ std::vector<TaskDispatch::Task*> TaskDispatch::TakeAll() {
   return all;
 }
 
-void TaskDispatch::Open(LaneId lane, Instant now) {
-  lanes_[lane].since = now;
-}
+void TaskDispatch::Open(LaneId lane, Instant now) { lanes_[lane].since = now; }
 
 void TaskDispatch::Close(LaneId lane) {
   const auto found = lanes_.find(lane);
@@ -149,7 +148,8 @@ std::vector<TaskDispatch::LaneView> TaskDispatch::Lanes() const {
 
 bool TaskDispatch::Idle(LaneId lane) const {
   const auto found = lanes_.find(lane);
-  return found != lanes_.end() && found->second.open && !found->second.paused && found->second.tasks == 0;
+  return found != lanes_.end() && found->second.open && !found->second.paused &&
+         found->second.tasks == 0;
 }
 
 Duration TaskDispatch::Work() const {

@@ -1,16 +1,19 @@
 // Which task goes to which process, and when. Pure: no socket, no clock, no thread.
 //
-// A lane is a process that runs tasks of this caller one after the other, in the order they are sent to it.
+// A lane is a process that runs tasks of this caller one after the other, in the order they are
+// sent to it.
 //
 //   TL-1  A task waits, or is with one lane. Those that wait go in the order they came.
-//   TL-2  An empty lane takes any task. A lane that has tasks takes another one only where they and it are
-//         quick, by what their functions took before, and may all be repeated: no more than take kAhead
-//         together, and kDepthMax. So nothing waits long behind another task while a lane is free, and the
-//         end of a process is never the end of a task that did not run in it and may not be repeated.
-//   TL-3  What a lane lost and may go again comes before all that waits, in its order, and from then on goes
-//         to empty lanes only: what ends its process takes no other task with it twice.
-//   TL-4  A closed lane takes nothing; what is with it stays until it is answered or lost. Likewise one that is
-//         paused, until it is not.
+//   TL-2  An empty lane takes any task. A lane that has tasks takes another one only where they and
+//         it are quick, by what their functions took before, and may all be repeated: no more than
+//         take kAhead together, and kDepthMax. So nothing waits long behind another task while a
+//         lane is free, and the end of a process is never the end of a task that did not run in it
+//         and may not be repeated.
+//   TL-3  What a lane lost and may go again comes before all that waits, in its order, and from
+//         then on goes to empty lanes only: what ends its process takes no other task with it
+//         twice.
+//   TL-4  A closed lane takes nothing; what is with it stays until it is answered or lost. Likewise
+//         one that is paused, until it is not.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +62,8 @@ class TaskDispatch {
   Task* Next(LaneId lane, Instant now);
   /// Lanes that may take what waits.
   std::vector<LaneId> Willing() const;
-  /// Tasks of a lane were answered, by its process or by its end. How long each of them was first there, on average.
+  /// Tasks of a lane were answered, by its process or by its end. How long each of them was first
+  /// there, on average.
   Duration Answered(LaneId lane, const std::vector<Task*>& tasks, Instant now, bool lost);
   /// A task that was answered goes again, behind those of its kind that came back before it.
   void Again(Task& task);
@@ -80,7 +84,8 @@ class TaskDispatch {
     LaneId lane = 0;
     std::size_t tasks = 0;
     bool open = true;
-    Instant since{};  // when it became idle, or when its oldest task went to it or became the oldest
+    // when it became idle, or when its oldest task went to it or became the oldest
+    Instant since{};
   };
   std::vector<LaneView> Lanes() const;
   /// Whether a lane takes tasks, and none is with it.

@@ -1,4 +1,5 @@
-// The latest tasks of this process that are over: what each was, where it ran, from when to when. Pure; not thread-safe.
+// The latest tasks of this process that are over: what each was, where it ran, from when to when.
+// Pure; not thread-safe.
 //
 // Bounded: a ring, made at the first task. What it keeps of a task is its name and five numbers.
 #pragma once
@@ -42,7 +43,8 @@ class TaskHistory {
     const std::size_t count = most < ring_.size() ? most : ring_.size();
     std::vector<Ended> latest;
     latest.reserve(count);
-    for (std::size_t i = ring_.size() - count; i < ring_.size(); ++i) latest.push_back(ring_[(next_ + i) % ring_.size()]);
+    for (std::size_t i = ring_.size() - count; i < ring_.size(); ++i)
+      latest.push_back(ring_[(next_ + i) % ring_.size()]);
     return latest;
   }
 

@@ -5,7 +5,7 @@
 
 namespace troupe::actors {
 
-// ---- what is given ------------------------------------------------------------------------------
+// ---- what is given ----------------------------------------------------------------------------
 
 void BulkExchange::TakeBack(const store::ObjectId& id) {
   const auto found = given_.find(id);
@@ -24,7 +24,7 @@ void BulkExchange::WithdrawResult(const store::ObjectId& id) {
   results_.erase(found);
 }
 
-// ---- what is pulled and awaited -----------------------------------------------------------------
+// ---- what is pulled and awaited ---------------------------------------------------------------
 
 BulkExchange::PullId BulkExchange::BeginPull(const store::ObjectId& id, bool of_ref,
                                              const Refs& refs, Instant now) {
@@ -62,7 +62,7 @@ void BulkExchange::EndCalls(Instant now) {
   Attached(false, now);
 }
 
-// ---- the two connections, and time --------------------------------------------------------------
+// ---- the two connections, and time ------------------------------------------------------------
 
 void BulkExchange::Attached(bool attached, Instant now) {
   attached_ = attached;
@@ -116,7 +116,7 @@ bool BulkExchange::Silent(const Refs& refs, Instant now) const {
   return Awaits(refs) && now - progress_ >= kSilence;
 }
 
-// ---- what comes ---------------------------------------------------------------------------------
+// ---- what comes -------------------------------------------------------------------------------
 
 StatusOr<BulkExchange::Order> BulkExchange::Take(const BulkFrame& frame) {
   switch (frame.word) {
@@ -164,7 +164,7 @@ bool BulkExchange::Came(std::uint64_t bytes) {
   return true;
 }
 
-// ---- what goes ----------------------------------------------------------------------------------
+// ---- what goes --------------------------------------------------------------------------------
 
 void BulkExchange::AppendWords(std::string& out) { out += std::exchange(words_, {}); }
 

@@ -25,7 +25,8 @@ struct BulkWire {
 static_assert(sizeof(BulkWire) == kBulkFrameBytes);
 
 Status Wrong(const char* what) {
-  return MakeError(ErrorCode::kInvalid, std::string("bytes that are no frame of a bulk link: ") + what);
+  return MakeError(ErrorCode::kInvalid,
+                   std::string("bytes that are no frame of a bulk link: ") + what);
 }
 
 /// Whether the numbers can be, whatever was said before.
@@ -36,8 +37,9 @@ bool Sound(const BulkFrame& frame) {
     case BulkWord::kRead:
       return frame.bytes > 0 && frame.bytes <= kBulkPartBytes && frame.offset <= kBulkValueBytesMax;
     case BulkWord::kPart:
-      return frame.bytes > 0 && frame.bytes <= kBulkPartBytes && frame.total <= kBulkValueBytesMax &&
-             frame.offset < frame.total && frame.bytes <= frame.total - frame.offset;
+      return frame.bytes > 0 && frame.bytes <= kBulkPartBytes &&
+             frame.total <= kBulkValueBytesMax && frame.offset < frame.total &&
+             frame.bytes <= frame.total - frame.offset;
     case BulkWord::kGone:
     case BulkWord::kTaken:
     case BulkWord::kDropped:
@@ -88,7 +90,8 @@ StatusOr<BulkFrame> ReadBulkFrame(std::string_view bytes) {
       wire.body_bytes != good.body_bytes || wire.zero != 0 || wire.zero2 != 0) {
     return Wrong("another head");
   }
-  if (wire.word < 1 || wire.word > static_cast<std::uint16_t>(BulkWord::kReady)) return Wrong("another type");
+  if (wire.word < 1 || wire.word > static_cast<std::uint16_t>(BulkWord::kReady))
+    return Wrong("another type");
   BulkFrame frame;
   frame.word = static_cast<BulkWord>(wire.word);
   if (frame.word == BulkWord::kHello) {

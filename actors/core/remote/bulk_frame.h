@@ -1,5 +1,5 @@
-// What the two ends of a call session say on its bulk link: the connection beside a call connection between
-// hosts that carries the bytes of large values (bulk_mover.h). Pure.
+// What the two ends of a call session say on its bulk link: the connection beside a call connection
+// between hosts that carries the bytes of large values (bulk_mover.h). Pure.
 //
 //   offset 0  u16 magic 'TR'   u8 version   u8 kind (6)   u16 type   u16 0
 //          8  u32 body bytes (48)   u32 0
@@ -27,13 +27,15 @@ inline constexpr std::uint64_t kBulkPartBytes = 1u << 20;
 inline constexpr std::uint64_t kBulkValueBytesMax = std::uint64_t{1} << 48;
 
 enum class BulkWord : std::uint16_t {
-  kHello = 1,    // the first, of who dialled: which call session this is for
-  kRead = 2,     // this part of an object, please
-  kPart = 3,     // it follows; fewer bytes than were asked for only at the value's end
-  kGone = 4,     // instead: it is not given (any more), or cannot be read; the offset is that of the kRead
+  kHello = 1,  // the first, of who dialled: which call session this is for
+  kRead = 2,   // this part of an object, please
+  kPart = 3,   // it follows; fewer bytes than were asked for only at the value's end
+  // instead: it is not given (any more), or cannot be read; the offset is that of the kRead
+  kGone = 4,
   kTaken = 5,    // a result is not needed any more: it came, or nobody wants it
   kDropped = 6,  // the answer to that
-  // References (remote_held.h, remote_lent.h); the offset of kHold and kLetGo is the word's number, which the answer repeats:
+  // References (remote_held.h, remote_lent.h); the offset of kHold and kLetGo is the word's number,
+  // which the answer repeats:
   kHold = 7,     // I have it, and shall until I say; bytes: 1: and others have it from me
   kHeld = 8,     // you are known to have it
   kRefused = 9,  // you were not given it
@@ -41,7 +43,9 @@ enum class BulkWord : std::uint16_t {
   kLeft = 11,    // so you have
   kWant = 12,    // its value, please, once it is there
   kInside = 13,  // this one lies inside the value that the next kReady tells of
-  kReady = 14,   // it is there: offset: its flags; bytes: how many lie inside; the whole: its bytes, to be asked for by kRead
+  // it is there: offset: its flags; bytes: how many lie inside; the whole: its bytes, to be asked
+  // for by kRead
+  kReady = 14,
 };
 
 struct BulkFrame {

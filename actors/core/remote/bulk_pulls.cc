@@ -48,7 +48,8 @@ std::optional<BulkFrame> BulkPulls::NextAsk() {
 }
 
 StatusOr<BulkPulls::Part> BulkPulls::Begins(const BulkFrame& part) {
-  if (asked_.empty() || coming_ != 0) return MakeError(ErrorCode::kInvalid, "a part that was not asked for");
+  if (asked_.empty() || coming_ != 0)
+    return MakeError(ErrorCode::kInvalid, "a part that was not asked for");
   const Asked asked = asked_.front();
   const bool whole = part.bytes == asked.bytes || part.offset + part.bytes == part.total;
   if (!(part.id == asked.id) || part.offset != asked.offset || part.bytes > asked.bytes || !whole) {
@@ -83,7 +84,8 @@ bool BulkPulls::Came(std::uint64_t bytes) {
 }
 
 StatusOr<BulkPulls::PullId> BulkPulls::Gone(const BulkFrame& gone) {
-  if (asked_.empty() || coming_ != 0 || !(asked_.front().id == gone.id) || asked_.front().offset != gone.offset) {
+  if (asked_.empty() || coming_ != 0 || !(asked_.front().id == gone.id) ||
+      asked_.front().offset != gone.offset) {
     return MakeError(ErrorCode::kInvalid, "word of a part that was not asked for");
   }
   const PullId pull = asked_.front().pull;

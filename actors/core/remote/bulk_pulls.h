@@ -1,10 +1,12 @@
 // What one end of a call session asks the other for on their bulk link: values, in parts. Pure.
 //
-//   BP-1  At most kPartsMax parts are asked for and have not come: who sends needs no memory for more, and
-//         nothing comes that there is no place for.
-//   BP-2  Parts come in the order they were asked for. What else comes breaks the rules and ends the link.
+//   BP-1  At most kPartsMax parts are asked for and have not come: who sends needs no memory for
+//         more, and nothing comes that there is no place for.
+//   BP-2  Parts come in the order they were asked for. What else comes breaks the rules and ends
+//         the link.
 //   BP-3  Pulls take turns, part by part: a small value does not wait for the whole of a large one.
-//   BP-4  On another link a pull goes on from the last byte that came; no byte is put in its place twice.
+//   BP-4  On another link a pull goes on from the last byte that came; no byte is put in its place
+//         twice.
 //   BP-5  Parts of a pull that was given up are let pass; its bytes go nowhere.
 //   BP-6  A pull ends once: with its last byte, kGone, or Cancel.
 //
@@ -42,7 +44,7 @@ class BulkPulls {
   std::optional<BulkFrame> NextAsk();
 
   struct Part {
-    PullId pull = 0;  // 0: nobody's any more
+    PullId pull = 0;     // 0: nobody's any more
     bool first = false;  // the size was not known before
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
@@ -76,9 +78,9 @@ class BulkPulls {
 
   std::map<PullId, Pull> pulls_;
   std::deque<Asked> asked_;
-  PullId last_ = 0;    // begun
-  PullId turn_ = 0;    // asked for last
-  PullId into_ = 0;    // whose part is coming
+  PullId last_ = 0;  // begun
+  PullId turn_ = 0;  // asked for last
+  PullId into_ = 0;  // whose part is coming
   std::uint64_t coming_ = 0;
 };
 

@@ -4,12 +4,13 @@
 #include <utility>
 
 namespace troupe::actors {
-// ---- what this process does ----------------------------------------------------------------------------
+// ---- what this process does -------------------------------------------------------------------
 
 void RemoteHeld::Move(Entry& entry, State state) {
-  asking_ += static_cast<std::size_t>(state == State::kAsking) - static_cast<std::size_t>(entry.state == State::kAsking);
-  leaving_ +=
-      static_cast<std::size_t>(state == State::kLeaving) - static_cast<std::size_t>(entry.state == State::kLeaving);
+  asking_ += static_cast<std::size_t>(state == State::kAsking) -
+             static_cast<std::size_t>(entry.state == State::kAsking);
+  leaving_ += static_cast<std::size_t>(state == State::kLeaving) -
+              static_cast<std::size_t>(entry.state == State::kLeaving);
   entry.state = state;
 }
 
@@ -50,7 +51,9 @@ bool RemoteHeld::Take(const store::ObjectId& name, Local local) {
 
 void RemoteHeld::LetGo(const store::ObjectId& name, Local local) {
   const auto found = entries_.find(name);
-  if (found == entries_.end() || found->second.local != local || found->second.state == State::kLeaving) return;
+  if (found == entries_.end() || found->second.local != local ||
+      found->second.state == State::kLeaving)
+    return;
   if (!found->second.said) return Erase(found);
   Move(found->second, State::kLeaving);
   Say(found);
@@ -58,14 +61,18 @@ void RemoteHeld::LetGo(const store::ObjectId& name, Local local) {
 
 void RemoteHeld::Want(const store::ObjectId& name, Local local) {
   const auto found = entries_.find(name);
-  if (found == entries_.end() || found->second.local != local || found->second.state == State::kLeaving) return;
+  if (found == entries_.end() || found->second.local != local ||
+      found->second.state == State::kLeaving)
+    return;
   found->second.wanted = true;
   unsaid_.insert(name);
 }
 
 void RemoteHeld::LentOn(const store::ObjectId& name, Local local, bool lent) {
   const auto found = entries_.find(name);
-  if (found == entries_.end() || found->second.local != local || found->second.state == State::kLeaving) return;
+  if (found == entries_.end() || found->second.local != local ||
+      found->second.state == State::kLeaving)
+    return;
   if (std::exchange(found->second.lent_on, lent) != lent) Say(found);
 }
 
@@ -95,13 +102,15 @@ std::vector<RemoteHeld::Lost> RemoteHeld::LoseAll() {
   return lost;
 }
 
-// ---- what the other end says ---------------------------------------------------------------------------
+// ---- what the other end says ------------------------------------------------------------------
 
 /// The reference whose last word this answers.
 RemoteHeld::Entry* RemoteHeld::AnswerTo(const BulkFrame& frame, Entries::iterator* at) {
   if (under_way_ != 0) --under_way_;
   *at = entries_.find(frame.id);
-  return *at != entries_.end() && (*at)->second.number == frame.offset && (*at)->second.told ? &(*at)->second : nullptr;
+  return *at != entries_.end() && (*at)->second.number == frame.offset && (*at)->second.told
+             ? &(*at)->second
+             : nullptr;
 }
 
 std::optional<RemoteHeld::Local> RemoteHeld::Held(const BulkFrame& frame) {
@@ -130,7 +139,8 @@ void RemoteHeld::Dropped(const BulkFrame& frame) {
 }
 
 Status RemoteHeld::Inside(const BulkFrame& frame) {
-  if (inside_.size() >= kInsideMax) return MakeError(ErrorCode::kInvalid, "more than 65,536 references of one value");
+  if (inside_.size() >= kInsideMax)
+    return MakeError(ErrorCode::kInvalid, "more than 65,536 references of one value");
   if (frame.id.owner.IsNil()) return MakeError(ErrorCode::kInvalid, "a reference of nobody");
   inside_.push_back(frame.id);
   return absl::OkStatus();
@@ -138,7 +148,8 @@ Status RemoteHeld::Inside(const BulkFrame& frame) {
 
 StatusOr<std::optional<RemoteHeld::Value>> RemoteHeld::Ready(const BulkFrame& frame) {
   std::vector<store::ObjectId> inside = std::exchange(inside_, {});
-  if (frame.bytes != inside.size()) return MakeError(ErrorCode::kInvalid, "a value without the references inside it");
+  if (frame.bytes != inside.size())
+    return MakeError(ErrorCode::kInvalid, "a value without the references inside it");
   const auto found = entries_.find(frame.id);
   // Let go of meanwhile, or it was of who had it before.
   if (found == entries_.end() || !found->second.want_told) return std::optional<Value>();
@@ -153,7 +164,7 @@ StatusOr<std::optional<RemoteHeld::Value>> RemoteHeld::Ready(const BulkFrame& fr
   return std::optional<Value>(std::move(value));
 }
 
-// ---- the link ------------------------------------------------------------------------------------------
+// ---- the link ---------------------------------------------------------------------------------
 
 void RemoteHeld::Unlinked() {
   under_way_ = 0;

@@ -1,17 +1,20 @@
-// The references that this process holds of the process at the other end of a call session, on another host: what
-// it tells that process of them, and what it makes of the answers. Pure; remote_lent.h is the other side of it.
+// The references that this process holds of the process at the other end of a call session, on
+// another host: what it tells that process of them, and what it makes of the answers. Pure;
+// remote_lent.h is the other side of it.
 //
-//   HA-1  A set, not counts: what is said twice changes nothing. The other end keeps what is held, until it is told
-//         otherwise, or hears nothing for so long that it takes this process for gone.
-//   HA-2  Each kHold and kLetGo has a number. An answer counts for the last word of its reference alone: one that was
-//         let go of and came again is not taken for gone.
+//   HA-1  A set, not counts: what is said twice changes nothing. The other end keeps what is held,
+//         until it is told otherwise, or hears nothing for so long that it takes this process for
+//         gone.
+//   HA-2  Each kHold and kLetGo has a number. An answer counts for the last word of its reference
+//         alone: one that was let go of and came again is not taken for gone.
 //   HA-3  On another link everything is said again.
 //   HA-4  At most kAskedMax words are under way: who answers needs no room for more.
-//   HA-5  A value is asked for where the other end has said, on this link, that it keeps the reference.
+//   HA-5  A value is asked for where the other end has said, on this link, that it keeps the
+//         reference.
 //   HA-6  What others have from this process is said to be so, until they let go of it.
 //
-// Whose view: the mover's thread; not locked. `Local` is the number of the object that stands for the reference here;
-// what is said of an object that another one has followed means nothing.
+// Whose view: the mover's thread; not locked. `Local` is the number of the object that stands for
+// the reference here; what is said of an object that another one has followed means nothing.
 #pragma once
 
 #include <cstddef>
@@ -60,8 +63,8 @@ class RemoteHeld {
   struct Value {
     Local local = 0;
     store::ObjectId name;
-    std::uint16_t flags = 0;   // an answer's frame flags (call_frame.h)
-    std::uint64_t bytes = 0;   // to be pulled under that name
+    std::uint16_t flags = 0;  // an answer's frame flags (call_frame.h)
+    std::uint64_t bytes = 0;  // to be pulled under that name
     std::vector<store::ObjectId> inside;
   };
   /// Notes one of the references inside the value that the next kReady tells of.

@@ -42,7 +42,7 @@ bool RemoteLent::Want(const store::ObjectId& name) {
 }
 
 bool RemoteLent::Tell(const store::ObjectId& name, std::uint16_t flags, std::uint64_t bytes,
-                    std::vector<store::ObjectId> inside, std::string& out) {
+                      std::vector<store::ObjectId> inside, std::string& out) {
   const auto found = lent_.find(name);
   if (found == lent_.end() || !std::exchange(found->second.wanted, false)) return false;
   BulkFrame frame;

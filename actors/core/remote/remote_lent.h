@@ -1,8 +1,8 @@
-// The references that the process at the other end of a call session, on another host, holds of this one: remote_held.h
-// seen from there. Pure.
+// The references that the process at the other end of a call session, on another host, holds of
+// this one: remote_held.h seen from there. Pure.
 //
-//   LA-1  A reference is kept from the kHold that this end grants to the kLetGo, or until that process is taken for gone.
-//         Saying either again changes nothing.
+//   LA-1  A reference is kept from the kHold that this end grants to the kLetGo, or until that
+//         process is taken for gone. Saying either again changes nothing.
 //   LA-2  Who holds a reference and was told of its value may hold what lies inside it.
 //   LA-3  A value is told of once per kWant.
 //   LA-4  A life that others have from the other end outlives that: who holds it then is not known.
@@ -43,8 +43,8 @@ class RemoteLent {
   bool Want(const store::ObjectId& name);
   /// The value of a reference that is lent is there: appends what is said of it. False: nobody
   /// asked.
-  bool Tell(const store::ObjectId& name, std::uint16_t flags, std::uint64_t bytes, std::vector<store::ObjectId> inside,
-            std::string& out);
+  bool Tell(const store::ObjectId& name, std::uint16_t flags, std::uint64_t bytes,
+            std::vector<store::ObjectId> inside, std::string& out);
   void Clear();
 
  private:

@@ -8,7 +8,8 @@
 
 namespace troupe::actors {
 
-void RenameRefs(char* value, std::size_t bytes, const std::function<store::ObjectId(const store::ObjectId&)>& rename) {
+void RenameRefs(char* value, std::size_t bytes,
+                const std::function<store::ObjectId(const store::ObjectId&)>& rename) {
   constexpr std::size_t kHeadBytes = 1 + 2 * sizeof(std::uint32_t);
   if (bytes < kHeadBytes || static_cast<unsigned char>(value[0]) != kRefsTag) return;
   std::uint32_t count = 0;
@@ -21,7 +22,8 @@ void RenameRefs(char* value, std::size_t bytes, const std::function<store::Objec
   }
 }
 
-void RenameRefs(std::string* value, const std::function<store::ObjectId(const store::ObjectId&)>& rename) {
+void RenameRefs(std::string* value,
+                const std::function<store::ObjectId(const store::ObjectId&)>& rename) {
   RenameRefs(value->data(), value->size(), rename);
 }
 

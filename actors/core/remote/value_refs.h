@@ -1,4 +1,5 @@
-// What an encoded value that holds references begins with (bindings/values/values.h), for who passes it on between hosts.
+// What an encoded value that holds references begins with (bindings/values/values.h), for who
+// passes it on between hosts.
 //
 //   u8 kRefsTag   u32 bytes that follow   u32 references   24 bytes each: their names   the value
 //
@@ -16,8 +17,10 @@ inline constexpr unsigned char kRefsTag = 10;
 
 /// Puts other names in the place of those of the references at the front of an encoded value; does
 /// nothing where it holds none.
-void RenameRefs(std::string* value, const std::function<store::ObjectId(const store::ObjectId&)>& rename);
+void RenameRefs(std::string* value,
+                const std::function<store::ObjectId(const store::ObjectId&)>& rename);
 /// Renames, in place, the references of an encoded value that lies at `value`.
-void RenameRefs(char* value, std::size_t bytes, const std::function<store::ObjectId(const store::ObjectId&)>& rename);
+void RenameRefs(char* value, std::size_t bytes,
+                const std::function<store::ObjectId(const store::ObjectId&)>& rename);
 
 }  // namespace troupe::actors

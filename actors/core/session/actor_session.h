@@ -1,15 +1,17 @@
-// The actor's half of a call session (caller_session.h): which calls were received, and the replies that
-// the caller has not said it received. Pure.
+// The actor's half of a call session (caller_session.h): which calls were received, and the replies
+// that the caller has not said it received. Pure.
 //
-//   RS-1  A call is received, and so run, at most once, in the order of its caller, over all connections.
+//   RS-1  A call is received, and so run, at most once, in the order of its caller, over all
+//         connections.
 //   RS-2  While both ends live and keep what they must, no call and no reply is lost.
 //   RS-3  Replies reach the caller in the order they were given, each once.
-//   RS-4  Memory is bounded: kKeptBytesMax of sent replies here, CallerFlow's limits at the caller. A
-//         caller that acknowledges nothing loses what is older, and can then not resume from there.
+//   RS-4  Memory is bounded: kKeptBytesMax of sent replies here, CallerFlow's limits at the caller.
+//         A caller that acknowledges nothing loses what is older, and can then not resume from
+//         there.
 //   RS-5  Once a new connection is welcomed, what the one before it still brings is not looked at.
 //
-// TakeCall, AckDue and Told are for the one thread that reads; all else under the owner's mutex. A call's acknowledgement
-// takes effect with the next reply, so that reading takes no lock.
+// TakeCall, AckDue and Told are for the one thread that reads; all else under the owner's mutex. A
+// call's acknowledgement takes effect with the next reply, so that reading takes no lock.
 #pragma once
 
 #include <atomic>
@@ -52,7 +54,9 @@ class ActorSession {
   }
   /// False: of replies that were never sent.
   bool Acknowledge(std::uint64_t replies) { return window_.Acknowledge(replies); }
-  void AppendControl(ControlKind kind) { window_.AppendControl(ControlFrame(kind, {}, received())); }
+  void AppendControl(ControlKind kind) {
+    window_.AppendControl(ControlFrame(kind, {}, received()));
+  }
   /// A new connection of the session: the caller has received `replies`.
   SendWindow::Rewound Resume(std::uint64_t replies) {
     const SendWindow::Rewound rewound = window_.Rewind(replies);

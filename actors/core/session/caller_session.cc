@@ -49,7 +49,8 @@ Status CallerSession::Control(const CallControl& control, std::uint64_t ack) {
     case ControlKind::kCancel:
       break;
   }
-  return MakeError(ErrorCode::kInvalid, "a control frame that does not follow from what was said before");
+  return MakeError(ErrorCode::kInvalid,
+                   "a control frame that does not follow from what was said before");
 }
 
 void CallerSession::AppendOfCall(ControlKind kind, std::uint64_t sequence, std::uint64_t count) {

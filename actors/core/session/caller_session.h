@@ -1,13 +1,14 @@
-// The caller's half of a call session: one stream of calls to one actor incarnation and its replies,
-// that goes on over a new connection when one ends although both processes live. Pure; the actor's half
-// is actor_session.h, and their invariants RS-1 to RS-5 are tested together.
+// The caller's half of a call session: one stream of calls to one actor incarnation and its
+// replies, that goes on over a new connection when one ends although both processes live. Pure; the
+// actor's half is actor_session.h, and their invariants RS-1 to RS-5 are tested together.
 //
-// A connection opens with a hello. The first one begins the session under a random id that nobody else
-// knows; a later one asks to resume it and says how many replies have been received. The actor's welcome
-// says how many calls it has received: what it has not is sent again, what it has never is. Until the
-// welcome nothing else may be sent, except on a connection within this host, which has no handshake to
-// hide a round trip in: there calls follow the first hello at once, and a session whose welcome never
-// came cannot be resumed. Who cannot resume is told why, and its calls end as they always did.
+// A connection opens with a hello. The first one begins the session under a random id that nobody
+// else knows; a later one asks to resume it and says how many replies have been received. The
+// actor's welcome says how many calls it has received: what it has not is sent again, what it has
+// never is. Until the welcome nothing else may be sent, except on a connection within this host,
+// which has no handshake to hide a round trip in: there calls follow the first hello at once, and a
+// session whose welcome never came cannot be resumed. Who cannot resume is told why, and its calls
+// end as they always did.
 #pragma once
 
 #include <cstddef>
@@ -39,9 +40,7 @@ class CallerSession {
   /// The connection is gone.
   void Disconnected();
   /// After the end of a connection: whether another one can go on where it stopped.
-  bool MayResume() const {
-    return !over_ && (welcomed_ || (waits_ && window_.sent_offset() == 0));
-  }
+  bool MayResume() const { return !over_ && (welcomed_ || (waits_ && window_.sent_offset() == 0)); }
   /// Both ends know it by this; nil before that.
   SessionId established() const { return welcomed_ ? id_ : SessionId(); }
   /// The actor said that the session is over.
@@ -83,7 +82,7 @@ class CallerSession {
   SendWindow window_;
   bool welcomed_ = false;  // once: the actor knows the session
   bool greeting_ = false;
-  bool over_ = false;      // the actor ended it
+  bool over_ = false;               // the actor ended it
   std::uint64_t received_ = 0;      // replies
   std::uint64_t acknowledged_ = 0;  // replies
   std::size_t bytes_since_ack_ = 0;

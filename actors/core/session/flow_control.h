@@ -1,9 +1,9 @@
 // The limits and batching rules of both halves of a channel. Pure values and predicates.
 //
 //   FC-1  A caller holds at most kUnsentMax bytes (plus one frame) that the socket has not taken,
-//         kKeptMax bytes (plus one frame) of which the actor has not said that it received them, and
-//         kOutstandingMax calls; over any of them, issuing waits for room.
-//         Before the actor is there it holds kAimlessMax bytes.
+//         kKeptMax bytes (plus one frame) of which the actor has not said that it received them,
+//         and kOutstandingMax calls; over any of them, issuing waits for room. Before the actor is
+//         there it holds kAimlessMax bytes.
 //   FC-2  Room opens again at half the byte limits and three quarters of the call limit, so that a
 //         waiting issuer is not woken for every frame.
 //   FC-3  An actor reads a peer no further while that peer's unsent replies exceed kRepliesMax, or

@@ -1,8 +1,9 @@
 // How long, and how fast, a lost call connection is made anew. Pure.
 //
-//   RD-1  It is tried for `limit` from the loss; a connection that ends before its welcome, having lasted
-//         less than `limit`, counts as the same loss.
-//   RD-2  A welcome, or a connection that lasted, begins anew: a peer that is busy is not a lost one.
+//   RD-1  It is tried for `limit` from the loss; a connection that ends before its welcome, having
+//         lasted less than `limit`, counts as the same loss.
+//   RD-2  A welcome, or a connection that lasted, begins anew: a peer that is busy is not a lost
+//         one.
 //   RD-3  Connections that keep ending are followed by pauses that double, kPauseMax at most.
 //   RD-4  On this host there is one try: a process that cannot be reached at once is gone.
 #pragma once

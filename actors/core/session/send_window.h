@@ -1,16 +1,18 @@
-// The frames of one direction of a call session, from the moment they are made until the other side has
-// said that it received them, over however many connections. Pure.
+// The frames of one direction of a call session, from the moment they are made until the other side
+// has said that it received them, over however many connections. Pure.
 //
 //   SW-1  Unsent gives every frame's bytes in the order of Append, each once per connection.
-//   SW-2  A frame stays here until it is acknowledged; Rewind makes what the other side did not receive
-//         the next to be sent, beginning with a whole frame.
-//   SW-3  The n-th Append is frame n; control frames (kFlagControl) have no number, and are dropped with
-//         what was before them.
+//   SW-2  A frame stays here until it is acknowledged; Rewind makes what the other side did not
+//         receive the next to be sent, beginning with a whole frame.
+//   SW-3  The n-th Append is frame n; control frames (kFlagControl) have no number, and are dropped
+//         with what was before them.
 //   SW-4  An acknowledgement of what was never sent is refused.
-//   SW-5  Trim bounds the memory: the oldest sent frames go, and a Rewind to before them says kGone.
+//   SW-5  Trim bounds the memory: the oldest sent frames go, and a Rewind to before them says
+//         kGone.
 //
-// A connection begins with an opening (who this is, where to go on), sent before all frames; while the
-// window is held, only that is. Positions are bytes ever appended, so that "was it sent" is a comparison.
+// A connection begins with an opening (who this is, where to go on), sent before all frames; while
+// the window is held, only that is. Positions are bytes ever appended, so that "was it sent" is a
+// comparison.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +53,8 @@ class SendWindow {
     }
   }
 
-  /// The other side received the first `frames` frames. False: it says so of some that were never sent
-  /// (those that were are gone).
+  /// The other side received the first `frames` frames. False: it says so of some that were never
+  /// sent (those that were are gone).
   bool Acknowledge(std::uint64_t frames) { return frames <= released_ || Release(frames); }
 
   enum class Rewound { kOk, kGone, kNeverSent };
@@ -72,8 +74,8 @@ class SendWindow {
   }
   void LetGo() { held_ = false; }
 
-  /// Drops the oldest frames, sent ones only unless there is no connection, until `bytes_max` bytes are
-  /// kept or none is left to drop.
+  /// Drops the oldest frames, sent ones only unless there is no connection, until `bytes_max` bytes
+  /// are kept or none is left to drop.
   void Trim(std::size_t bytes_max, bool connected) {
     while (frames_.size() > bytes_max && (!connected || FrameBytes(0) <= sent_)) {
       if (!IsControl(0)) ++released_;
@@ -123,10 +125,10 @@ class SendWindow {
     sent_ -= bytes < sent_ ? bytes : sent_;
   }
 
-  ByteBuffer frames_;              // sent and kept, then unsent
-  std::size_t sent_ = 0;           // bytes of frames_ that this connection took
-  std::uint64_t appended_ = 0;     // frames
-  std::uint64_t released_ = 0;     // frames
+  ByteBuffer frames_;           // sent and kept, then unsent
+  std::size_t sent_ = 0;        // bytes of frames_ that this connection took
+  std::uint64_t appended_ = 0;  // frames
+  std::uint64_t released_ = 0;  // frames
   std::uint64_t dropped_bytes_ = 0;
   std::string opening_;
   std::size_t opening_sent_ = 0;

@@ -1,8 +1,8 @@
 // The call sessions an actor knows, and for how long it keeps those whose connection is gone. Pure.
 //
 //   SE-1  A session is found by its id and by who began it; to everybody else it does not exist.
-//   SE-2  A detached session is kept for kKept, at most kDetachedMax of them and kDetachedBytesMax bytes
-//         in all when another is added; the oldest go first, and the newest is never refused.
+//   SE-2  A detached session is kept for kKept, at most kDetachedMax of them and kDetachedBytesMax
+//         bytes in all when another is added; the oldest go first, and the newest is never refused.
 //   SE-3  An id is in use at most once.
 //
 // T is a pointer-like handle of the session; what Expire returns is no longer known here.
@@ -64,7 +64,8 @@ class SessionTable {
       const auto [since, id] = *detached_.begin();
       const auto entry = sessions_.find(id);
       const std::size_t held = bytes(entry->second.session);
-      const bool crowded = detached_.size() > kDetachedMax || (total > kDetachedBytesMax && detached_.size() > 1);
+      const bool crowded =
+          detached_.size() > kDetachedMax || (total > kDetachedBytesMax && detached_.size() > 1);
       if (now - since < kKept && !crowded) break;
       total -= held;
       gone.push_back(std::move(entry->second.session));

@@ -6,8 +6,8 @@
 //   SR-3  Memory is proportional to the span between the oldest untaken and the newest sequence.
 //
 // An actor that answers in order makes Take a pop of the front; a concurrent one does not, and the
-// cost stays one array access. T is a pointer type, null as T{}; an owning one is moved in and out, and what
-// is here at the end is given back.
+// cost stays one array access. T is a pointer type, null as T{}; an owning one is moved in and out,
+// and what is here at the end is given back.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,8 @@ class SlotRing {
   void Grow() {
     const std::size_t size = items_.empty() ? 64 : items_.size() * 2;
     std::vector<T> items(size);
-    for (std::uint64_t s = base_; s < next_; ++s) items[s & (size - 1)] = std::move(items_[s & mask_]);
+    for (std::uint64_t s = base_; s < next_; ++s)
+      items[s & (size - 1)] = std::move(items_[s & mask_]);
     items_.swap(items);
     mask_ = size - 1;
   }

@@ -1,4 +1,5 @@
-// What this process knows of one object of another's. Plain data; borrowed.h says who changes it and how.
+// What this process knows of one object of another's. Plain data; borrowed.h says who changes it
+// and how.
 #pragma once
 
 #include <cstdint>

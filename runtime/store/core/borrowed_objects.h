@@ -1,5 +1,5 @@
-// The references to other processes' objects, by who owns them: found by name in constant time, however many there are.
-// Where one lives does not change while it is there.
+// The references to other processes' objects, by who owns them: found by name in constant time,
+// however many there are. Where one lives does not change while it is there.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,9 @@ class BorrowedObjects {
   using OfOwner = std::unordered_map<std::uint64_t, BorrowedObject>;  // by number
   using ByOwner = std::map<ProcessId, OfOwner>;
 
-  BorrowedObject* Find(const ObjectId& id) { return const_cast<BorrowedObject*>(std::as_const(*this).Find(id)); }
+  BorrowedObject* Find(const ObjectId& id) {
+    return const_cast<BorrowedObject*>(std::as_const(*this).Find(id));
+  }
   const BorrowedObject* Find(const ObjectId& id) const {
     const OfOwner* const objects = Of(id.owner);
     if (objects == nullptr) return nullptr;
@@ -44,7 +46,9 @@ class BorrowedObjects {
     const auto found = by_owner_.find(owner);
     return found == by_owner_.end() ? nullptr : &found->second;
   }
-  OfOwner* Of(const ProcessId& owner) { return const_cast<OfOwner*>(std::as_const(*this).Of(owner)); }
+  OfOwner* Of(const ProcessId& owner) {
+    return const_cast<OfOwner*>(std::as_const(*this).Of(owner));
+  }
 
  private:
   ByOwner by_owner_;

@@ -35,8 +35,9 @@ struct ObjectIdHash {
   }
 };
 
-/// An object that is held and never read: it stands for an actor, which is wanted while anybody holds it. The handle that
-/// brings it is good without it, so that where references cannot go it is left behind.
+/// An object that is held and never read: it stands for an actor, which is wanted while anybody
+/// holds it. The handle that brings it is good without it, so that where references cannot go it is
+/// left behind.
 inline constexpr std::uint64_t kLifeBit = std::uint64_t{1} << 63;
 inline bool IsLife(const ObjectId& id) { return (id.sequence & kLifeBit) != 0; }
 

@@ -92,7 +92,8 @@ bool References::AddHandle(const ObjectId& id) {
 bool References::DropOneOfMore(const ObjectId& id) {
   Scope turn(*this, {});
   Holds* const holds = HoldsOf(*turn, id);
-  if (holds == nullptr || holds->handles == 0 || holds->handles + holds->containers == 1) return false;
+  if (holds == nullptr || holds->handles == 0 || holds->handles + holds->containers == 1)
+    return false;
   --holds->handles;
   return true;
 }
@@ -123,7 +124,8 @@ void References::DropView(const ObjectId& id, Instant now) {
 void References::Forked() {
   for (auto& [sequence, own] : state_.owned) own.dirty = own.dirty || own.holds.views != 0;
   for (auto& [owner, objects] : state_.borrowed.by_owner()) {
-    for (auto& [sequence, ref] : objects) ref.holds.forked = ref.holds.forked || ref.holds.views != 0;
+    for (auto& [sequence, ref] : objects)
+      ref.holds.forked = ref.holds.forked || ref.holds.views != 0;
   }
 }
 
@@ -194,7 +196,8 @@ Sight References::Look(const ObjectId& id) const {
 }
 
 bool References::Knows(const ObjectId& id) const {
-  return id.owner == state_.self ? state_.owned.count(id.sequence) != 0 : state_.borrowed.Find(id) != nullptr;
+  return id.owner == state_.self ? state_.owned.count(id.sequence) != 0
+                                 : state_.borrowed.Find(id) != nullptr;
 }
 
 bool References::MayRead(const ObjectId& id) const { return Look(id).known == Known::kValue; }

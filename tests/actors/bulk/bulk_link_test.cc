@@ -1,4 +1,5 @@
-// Both ends of a bulk exchange over a socket pair, turned by hand; one object store gives and takes.
+// Both ends of a bulk exchange over a socket pair, turned by hand; one object store gives and
+// takes.
 #include "actors/bulk/bulk_link.h"
 
 #include <gtest/gtest.h>
@@ -11,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "actors/caller/reactor.h"
 #include "actors/core/call/call_frame.h"
 #include "actors/net/now.h"
-#include "actors/caller/reactor.h"
 
 namespace troupe::actors {
 namespace {
@@ -33,7 +34,9 @@ class Told : public RemoteSource {
  public:
   void Want(const store::ObjectId&, std::uint64_t) override { ++wanted; }
   void LetGo(const store::ObjectId&, std::uint64_t) override { ++let_go; }
-  void LentOn(const store::ObjectId&, std::uint64_t, bool lent) override { lent_on.push_back(lent); }
+  void LentOn(const store::ObjectId&, std::uint64_t, bool lent) override {
+    lent_on.push_back(lent);
+  }
   int wanted = 0;
   int let_go = 0;
   std::vector<bool> lent_on;
@@ -86,16 +89,20 @@ class BulkLinkTest : public testing::Test {
   };
   std::shared_ptr<Result> Pull(const store::ObjectId& id) {
     auto result = std::make_shared<Result>();
-    taker_.Pull(id, [result](StatusOr<store::Writing> writing) {
-      EXPECT_FALSE(result->done);
-      result->done = true;
-      result->status = writing.status();
-      if (!writing.ok()) return;
-      result->bytes = writing->bytes;
-      result->right = true;
-      for (std::size_t i = 0; i < writing->bytes; ++i) result->right &= writing->data[i] == Byte(i);
-      Store().pool().GiveUp(*writing);
-    }, now_);
+    taker_.Pull(
+        id,
+        [result](StatusOr<store::Writing> writing) {
+          EXPECT_FALSE(result->done);
+          result->done = true;
+          result->status = writing.status();
+          if (!writing.ok()) return;
+          result->bytes = writing->bytes;
+          result->right = true;
+          for (std::size_t i = 0; i < writing->bytes; ++i)
+            result->right &= writing->data[i] == Byte(i);
+          Store().pool().GiveUp(*writing);
+        },
+        now_);
     return result;
   }
 
@@ -139,7 +146,8 @@ class BulkLinkTest : public testing::Test {
 };
 
 TEST_F(BulkLinkTest, ValuesOfEverySizeArrive) {
-  for (const std::size_t size : {1u, 63u, 70'000u, (1u << 20) - 1, 1u << 20, (1u << 20) + 1, 40u << 20}) {
+  for (const std::size_t size :
+       {1u, 63u, 70'000u, (1u << 20) - 1, 1u << 20, (1u << 20) + 1, 40u << 20}) {
     const store::ObjectId id = Put(size);
     giver_.Give(id);
     const auto result = Pull(id);
@@ -176,7 +184,8 @@ TEST_F(BulkLinkTest, WhatIsGivenInTheNextRoundIsGivenInTime) {
   taker_.Run(now_, round_);
   EXPECT_EQ(giver_.Run(now_, round_), BulkLink::Went::kMore);
   EXPECT_EQ(giver_.Run(now_, round_), BulkLink::Went::kMore);
-  EXPECT_EQ(giver_.Run(now_, ++round_), BulkLink::Went::kMore) << "the words of this round may have begun before";
+  EXPECT_EQ(giver_.Run(now_, ++round_), BulkLink::Went::kMore)
+      << "the words of this round may have begun before";
   giver_.Give(id);  // was posted before the other end heard of it
   giver_.Run(now_, ++round_);
   taker_.Run(now_, round_);
@@ -223,7 +232,8 @@ TEST_F(BulkLinkTest, AResultThatIsTakenBeforeTheWordOfItWasRunIsLetGoOf) {
   handle.Add(id);
   taker_.Took(id);
   taker_.Run(now_, round_);
-  EXPECT_EQ(giver_.Run(now_, ++round_), BulkLink::Went::kMore) << "the words of this round may have begun before";
+  EXPECT_EQ(giver_.Run(now_, ++round_), BulkLink::Went::kMore)
+      << "the words of this round may have begun before";
   giver_.GiveResult(id, std::move(handle), {});  // was posted before the other end heard of it
   Turn();
   EXPECT_FALSE(Store().Knows(id));
@@ -272,7 +282,8 @@ TEST_F(BulkLinkTest, SilenceEndsAPull) {
 TEST_F(BulkLinkTest, AReferenceIsKeptFromTheHoldToTheLettingGo) {
   LinkRaw();
   const store::ObjectId id = Put(5000);
-  EXPECT_EQ(Answers(Word(BulkWord::kHold, id, 1)).at(0).word, BulkWord::kRefused) << "it was not given";
+  EXPECT_EQ(Answers(Word(BulkWord::kHold, id, 1)).at(0).word, BulkWord::kRefused)
+      << "it was not given";
   giver_.Give(id);
   const BulkFrame held = Answers(Word(BulkWord::kHold, id, 2)).at(0);
   EXPECT_EQ(held.word, BulkWord::kHeld);
@@ -282,7 +293,8 @@ TEST_F(BulkLinkTest, AReferenceIsKeptFromTheHoldToTheLettingGo) {
   EXPECT_TRUE(Store().Knows(id)) << "the other end has it";
   EXPECT_TRUE(giver_.WantsLink());
   LinkRaw();
-  EXPECT_EQ(Answers(Word(BulkWord::kHold, id, 2)).at(0).word, BulkWord::kHeld) << "said again on another link";
+  EXPECT_EQ(Answers(Word(BulkWord::kHold, id, 2)).at(0).word, BulkWord::kHeld)
+      << "said again on another link";
   const BulkFrame ready = Answers(Word(BulkWord::kWant, id)).at(0);
   EXPECT_EQ(ready.word, BulkWord::kReady);
   EXPECT_EQ(ready.total, 5000u);
@@ -297,7 +309,8 @@ TEST_F(BulkLinkTest, AReferenceIsKeptFromTheHoldToTheLettingGo) {
   EXPECT_FALSE(Store().Knows(id));
   EXPECT_FALSE(giver_.WantsLink());
   EXPECT_EQ(Answers(ask).at(0).word, BulkWord::kGone);
-  EXPECT_EQ(Answers(Word(BulkWord::kLetGo, id, 4)).at(0).word, BulkWord::kLeft) << "whoever says it twice";
+  EXPECT_EQ(Answers(Word(BulkWord::kLetGo, id, 4)).at(0).word, BulkWord::kLeft)
+      << "whoever says it twice";
 }
 
 TEST_F(BulkLinkTest, WhoIsThereHearsOfWhatWasLetGoOverAnotherLink) {
@@ -322,7 +335,8 @@ TEST_F(BulkLinkTest, WhatNobodyCanBeAskedForIsGivenUp) {
   giver_.Give(id);
   Answers(Word(BulkWord::kHold, id, 1));
   Store().DropHandles({id});
-  EXPECT_FALSE(giver_.EndCalls(MakeError(ErrorCode::kConnection, "over"), now_)) << "a reference is held";
+  EXPECT_FALSE(giver_.EndCalls(MakeError(ErrorCode::kConnection, "over"), now_))
+      << "a reference is held";
   giver_.Unlink(now_);
   EXPECT_EQ(giver_.Deadline(), now_ + BulkExchange::kKept);
   giver_.Expire(now_ + BulkExchange::kKept - std::chrono::milliseconds(1));
@@ -333,7 +347,8 @@ TEST_F(BulkLinkTest, WhatNobodyCanBeAskedForIsGivenUp) {
 }
 
 TEST_F(BulkLinkTest, ALifeThatOthersHaveFromTheOtherEndOutlivesIt) {
-  for (const std::vector<std::uint64_t>& said : {std::vector<std::uint64_t>{0}, {1}, {1, 0}, {0, 1}}) {
+  for (const std::vector<std::uint64_t>& said :
+       {std::vector<std::uint64_t>{0}, {1}, {1, 0}, {0, 1}}) {
     LinkRaw();
     const store::ObjectId life = NewLife();
     giver_.Give(life);
@@ -401,13 +416,15 @@ TEST_F(BulkLinkTest, WhoBreaksTheRulesLosesItsLink) {
   std::string hellos;
   AppendBulkFrame(hellos, hello);
   std::string holds;
-  for (std::size_t i = 0; i <= RemoteHeld::kAskedMax; ++i) holds += Word(BulkWord::kHold, {ProcessId(1, 1), i + 1}, i);
+  for (std::size_t i = 0; i <= RemoteHeld::kAskedMax; ++i)
+    holds += Word(BulkWord::kHold, {ProcessId(1, 1), i + 1}, i);
   BulkFrame ready = read;
   ready.word = BulkWord::kReady;
   ready.total = 5;
   std::string unannounced;
   AppendBulkFrame(unannounced, ready);  // ten references, of which none came before it
-  for (const std::string& attack : {reads, parts, hellos, holds, unannounced, std::string(200, 'x')}) {
+  for (const std::string& attack :
+       {reads, parts, hellos, holds, unannounced, std::string(200, 'x')}) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     ASSERT_TRUE(giver_.Link(CallStream(UnixStream(ends[0])), {}, {}, now_));

@@ -1,4 +1,5 @@
-// Links for large values over TLS: through an actor's door, for the session they belong to and nobody else.
+// Links for large values over TLS: through an actor's door, for the session they belong to and
+// nobody else.
 #include "actors/bulk/bulk_mover.h"
 
 #include <future>
@@ -7,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "actors/net/call_dial.h"
 #include "actors/bulk/bulk_session.h"
+#include "actors/net/call_dial.h"
 #include "actors/net/tls_loop.h"
 #include "tests/actors/tls_support.h"
 
@@ -51,13 +52,16 @@ class ObjectMoverTest : public testing::Test {
   std::future<std::string> Pull(BulkSession& bulk_session) {
     auto promise = std::make_shared<std::promise<std::string>>();
     std::future<std::string> future = promise->get_future();
-    bulk_session.PullResult(id_, {}, [this, promise](StatusOr<store::Writing> writing, const std::vector<store::ObjectId>&) {
-      if (!writing.ok()) return promise->set_value(MessageOf(writing.status()));
-      bool right = writing->bytes == kBytes;
-      for (std::size_t i = 0; right && i < kBytes; ++i) right = writing->data[i] == static_cast<char>(i >> 4);
-      store_.pool().GiveUp(*writing);
-      promise->set_value(right ? "right" : "wrong");
-    });
+    bulk_session.PullResult(
+        id_, {},
+        [this, promise](StatusOr<store::Writing> writing, const std::vector<store::ObjectId>&) {
+          if (!writing.ok()) return promise->set_value(MessageOf(writing.status()));
+          bool right = writing->bytes == kBytes;
+          for (std::size_t i = 0; right && i < kBytes; ++i)
+            right = writing->data[i] == static_cast<char>(i >> 4);
+          store_.pool().GiveUp(*writing);
+          promise->set_value(right ? "right" : "wrong");
+        });
     return future;
   }
   StatusOr<CallStream> Dial(const Id128& client) {
@@ -65,7 +69,8 @@ class ObjectMoverTest : public testing::Test {
     target.objects = true;
     auto promise = std::make_shared<std::promise<StatusOr<CallStream>>>();
     auto future = promise->get_future();
-    TlsLoop::Current().Spawn("dial", Reach(target, cluster_.Identity(wire::Role::kClient, client), promise));
+    TlsLoop::Current().Spawn(
+        "dial", Reach(target, cluster_.Identity(wire::Role::kClient, client), promise));
     return future.get();
   }
   static async::Task<void> Reach(RemoteActor target, IdentitySource identity,

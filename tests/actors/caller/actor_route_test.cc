@@ -43,7 +43,8 @@ TEST(ActorRoute, OnThisHostALostConnectionIsTriedOnce) {
   EXPECT_EQ(route.lost_reason(), "reset by peer");
   route.Connected(kStart + 1s);
   EXPECT_FALSE(route.Lost(kStart + 1s, "refused"));
-  EXPECT_EQ(route.lost_reason(), "reset by peer") << "the loss that could be made good is the cause";
+  EXPECT_EQ(route.lost_reason(), "reset by peer")
+      << "the loss that could be made good is the cause";
 }
 
 TEST(ActorRoute, OnAnotherHostItIsTriedForTheGracePeriodAndAnewAfterAWelcome) {

@@ -1,5 +1,5 @@
-// Method: a CallServer whose calls are answered by another thread, which needs a lock that the serving thread
-// holds except between Suspend and Resume, as Python threads do with the GIL.
+// Method: a CallServer whose calls are answered by another thread, which needs a lock that the
+// serving thread holds except between Suspend and Resume, as Python threads do with the GIL.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "actors/server/call_server.h"
 #include "actors/net/cpu_budget.h"
+#include "actors/server/call_server.h"
 #include "tests/actors/calling.h"
 
 namespace troupe::actors {
@@ -54,11 +54,13 @@ class ElsewhereExecutor : public CallExecutor {
   class Session : public CallRunner {
    public:
     explicit Session(ElsewhereExecutor& executor) : executor_(executor) {}
-    StatusOr<Ran> Run(const Frame& frame, CallerConnection& peer, ByteBuffer&, std::uint16_t*) override {
+    StatusOr<Ran> Run(const Frame& frame, CallerConnection& peer, ByteBuffer&,
+                      std::uint16_t*) override {
       CallPrefix call;
       TROUPE_TRY(ParseCall(frame, CallLimits(), &call));
       peer.Defer();
-      executor_.begun_.push_back({peer.shared_from_this(), frame.head.sequence, std::string(call.values)});
+      executor_.begun_.push_back(
+          {peer.shared_from_this(), frame.head.sequence, std::string(call.values)});
       return Ran::kDeferred;
     }
 
@@ -102,7 +104,8 @@ TEST_P(CallElsewhere, WhatAnotherThreadAnswersGetsTheLock) {
   });
   ChannelOptions options;
   options.description = "actor Echo(1)";
-  StatusOr<std::shared_ptr<Channel>> channel = Channel::Connect(CallReactor::Current(), path, options);
+  StatusOr<std::shared_ptr<Channel>> channel =
+      Channel::Connect(CallReactor::Current(), path, options);
   ASSERT_TRUE(channel.ok()) << MessageOf(channel.status());
   constexpr int kCalls = 5'000;
   for (int i = 0; i < kCalls; ++i) {
@@ -118,7 +121,8 @@ TEST_P(CallElsewhere, WhatAnotherThreadAnswersGetsTheLock) {
   EXPECT_EQ(executor.answered, kCalls);
 }
 
-INSTANTIATE_TEST_SUITE_P(Polling, CallElsewhere, ::testing::Values(SpinOverride::kOn, SpinOverride::kOff));
+INSTANTIATE_TEST_SUITE_P(Polling, CallElsewhere,
+                         ::testing::Values(SpinOverride::kOn, SpinOverride::kOff));
 
 }  // namespace
 }  // namespace troupe::actors

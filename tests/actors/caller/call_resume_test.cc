@@ -1,6 +1,7 @@
-// Method: calls over TLS through a relay that ends the connection at each stage of a call: before it is sent,
-// sent and not run, run and not answered; then at random under many calls. The actor records every call it
-// runs, so that one that ran twice, never, or out of order shows. Then those who must not resume.
+// Method: calls over TLS through a relay that ends the connection at each stage of a call: before
+// it is sent, sent and not run, run and not answered; then at random under many calls. The actor
+// records every call it runs, so that one that ran twice, never, or out of order shows. Then those
+// who must not resume.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +63,8 @@ std::string Numbered(int n) {
   return text;
 }
 
-std::shared_ptr<Channel> DialThrough(Relay& relay, TestCluster& cluster, TlsActor& actor, Duration grace) {
+std::shared_ptr<Channel> DialThrough(Relay& relay, TestCluster& cluster, TlsActor& actor,
+                                     Duration grace) {
   RemoteActor target = actor.target();
   target.port = relay.port();
   ChannelOptions options;
@@ -72,7 +74,8 @@ std::shared_ptr<Channel> DialThrough(Relay& relay, TestCluster& cluster, TlsActo
                         cluster.Identity(wire::Role::kClient, NodeId(9, 9)), options);
 }
 
-// A call that the actor has begun and goes on with when the gate opens, after one that was answered.
+// A call that the actor has begun and goes on with when the gate opens, after one that was
+// answered.
 Answer* AtTheGate(Channel& channel, Record& record) {
   EXPECT_EQ(Call(channel, "firstone"), "firstone");
   Answer* gate = Issue(channel, "gate    ");
@@ -166,7 +169,9 @@ TEST_P(Resume, LargeCallsAndAnswersAreSentAgain) {
     if (i % 2 == 1) Cut();
   }
   for (int i = 0; i < 6; ++i) {
-    EXPECT_EQ(AnswerText(slots[static_cast<std::size_t>(i)], *channel_) == Numbered(i) + large, true) << i;
+    EXPECT_EQ(AnswerText(slots[static_cast<std::size_t>(i)], *channel_) == Numbered(i) + large,
+              true)
+        << i;
   }
   EXPECT_EQ(record_.ran().size(), 7u);
 }

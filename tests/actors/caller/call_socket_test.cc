@@ -16,11 +16,11 @@
 #include <thread>
 #include <vector>
 
-#include "actors/server/call_server.h"
 #include "actors/caller/channel.h"
+#include "actors/caller/reactor.h"
 #include "actors/net/cpu_budget.h"
 #include "actors/net/now.h"
-#include "actors/caller/reactor.h"
+#include "actors/server/call_server.h"
 #include "tests/actors/calling.h"
 #include "tests/actors/echo_executor.h"
 
@@ -70,7 +70,8 @@ class EchoActor {
 /// Ends the connection under the channel, which has one.
 void Break(Channel& channel, int how) {
   const int fd = channel.fd();
-  channel.Flush();  // under its lock: who takes the connection away next comes after this look at it
+  // under its lock: who takes the connection away next comes after this look at it
+  channel.Flush();
   ::shutdown(fd, how);
 }
 
@@ -122,7 +123,8 @@ TEST(CallSocket, ALoopThatPollsFindsCallsAndTheEndOfServing) {
   std::thread caller([&] {
     ChannelOptions options;
     options.description = "actor Echo(1)";
-    StatusOr<std::shared_ptr<Channel>> channel = Channel::Connect(CallReactor::Current(), path, options);
+    StatusOr<std::shared_ptr<Channel>> channel =
+        Channel::Connect(CallReactor::Current(), path, options);
     ASSERT_TRUE(channel.ok()) << MessageOf(channel.status());
     for (int i = 0; i < 20'000; ++i) {
       Answer* slot = Call(**channel, "f", "hello");

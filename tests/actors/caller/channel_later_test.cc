@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "actors/server/call_server.h"
 #include "actors/caller/channel.h"
 #include "actors/caller/reactor.h"
+#include "actors/server/call_server.h"
 #include "tests/actors/calling.h"
 #include "tests/actors/echo_executor.h"
 

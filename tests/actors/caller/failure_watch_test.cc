@@ -1,4 +1,5 @@
-// Method: slots that are answered by values and by errors before, while and after somebody watches for errors.
+// Method: slots that are answered by values and by errors before, while and after somebody watches
+// for errors.
 #include "actors/caller/failure_watch.h"
 
 #include <gtest/gtest.h>

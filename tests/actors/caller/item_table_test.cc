@@ -1,5 +1,5 @@
-// Method: frames of items into the table, with a store that answers what the test says, and keeps what
-// is to be run once the memory is here.
+// Method: frames of items into the table, with a store that answers what the test says, and keeps
+// what is to be run once the memory is here.
 #include "actors/caller/item_table.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Method: a real server behind a channel, arguments that the test answers itself, from another thread or after the
-// channel's end; values are plain bytes, which the actor sends back.
+// Method: a real server behind a channel, arguments that the test answers itself, from another
+// thread or after the channel's end; values are plain bytes, which the actor sends back.
 #include "actors/caller/pending_calls.h"
 
 #include <gmock/gmock.h>
@@ -23,11 +23,14 @@ using ::testing::HasSubstr;
 
 class PlainValues : public ArgumentCodec {
  public:
-  bool AppendAnswer(const Answer& answer, std::size_t, std::string* values, Handles*) const override {
+  bool AppendAnswer(const Answer& answer, std::size_t, std::string* values,
+                    Handles*) const override {
     values->append(answer.bytes());
     return !answer.bytes().empty();
   }
-  std::optional<std::string> ForRemote(std::string_view values, int, bool*) const override { return std::string(values); }
+  std::optional<std::string> ForRemote(std::string_view values, int, bool*) const override {
+    return std::string(values);
+  }
 };
 
 class PendingCallsTest : public ::testing::Test {
@@ -74,7 +77,8 @@ class PendingCallsTest : public ::testing::Test {
   std::string Text(const AnswerRef& answer) {
     EXPECT_EQ(Await(answer.get(), nullptr), WaitResult::kDone);
     std::string text(answer.get()->bytes());
-    while (!text.empty() && text.back() == '\0') text.pop_back();  // the frame's padding comes back too
+    // the frame's padding comes back too
+    while (!text.empty() && text.back() == '\0') text.pop_back();
     return text;
   }
 
@@ -182,7 +186,8 @@ TEST_F(PendingCallsTest, ManyCallsThatComeAtOnceAreSentAsThereIsRoom) {
 
 TEST_F(PendingCallsTest, WhoHasTheLastAnswerFindsNoneOutstanding) {
   const std::shared_ptr<Channel> channel = Connect();
-  for (int i = 0; i < 3000; ++i) {  // the thread that sent it may not have gone on when its answer is here
+  // the thread that sent it may not have gone on when its answer is here
+  for (int i = 0; i < 3000; ++i) {
     const AnswerRef argument = Argument();
     const AnswerRef answer = Keep(*channel, {argument.get()});
     ASSERT_EQ(channel->Outstanding(), 1u);

@@ -112,8 +112,8 @@ TEST(BulkPulls, WhatWasGivenUpIsLetPass) {  // BP-5, BP-6
   EXPECT_TRUE(pulls.empty());
 }
 
-/// Values of many sizes, links that end anywhere, pulls that are given up: every byte of every other pull is put
-/// in its place once, and each of them ends.
+/// Values of many sizes, links that end anywhere, pulls that are given up: every byte of every
+/// other pull is put in its place once, and each of them ends.
 TEST(BulkPulls, WhateverHappensEachByteComesOnce) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
@@ -146,7 +146,8 @@ TEST(BulkPulls, WhateverHappensEachByteComesOnce) {
       asked.pop_front();
       const StatusOr<BulkPulls::Part> part = pulls.Begins(PartOf(ask, size_of[ask.id.sequence]));
       ASSERT_TRUE(part.ok());
-      const std::uint64_t some = random() % 10 == 0 ? part->bytes / 2 : part->bytes;  // the rest is lost
+      // the rest is lost
+      const std::uint64_t some = random() % 10 == 0 ? part->bytes / 2 : part->bytes;
       if (part->pull != 0) {
         ASSERT_EQ(part->offset, come[part->pull]);
         come[part->pull] += some;

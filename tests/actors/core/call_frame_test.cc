@@ -74,17 +74,43 @@ TEST(CallFrame, GoldenBytes) {
   head.shape = 3;
   head.arg_count = 1;
   EXPECT_EQ(Hex(NamedCall("f", {}, head, "12345")),
-            "54520201" "0200" "0000" "10000000" "00000000" "0700000000000000" "0500000000000000"
-            "0300010000000000" "010066" "3132333435");
+            "54520201"
+            "0200"
+            "0000"
+            "10000000"
+            "00000000"
+            "0700000000000000"
+            "0500000000000000"
+            "0300010000000000"
+            "010066"
+            "3132333435");
   CallControl hello;
   hello.session = SessionId(0x1122334455667788, 0x99aabbccddeeff00);
   hello.resumes = true;
   EXPECT_EQ(Hex(ControlFrame(ControlKind::kHello, hello, 6)),
-            "54520201" "2000" "0000" "18000000" "00000000" "0000000000000000" "0600000000000000"
-            "01000000" "01000000" "8877665544332211" "00ffeeddccbbaa99");
+            "54520201"
+            "2000"
+            "0000"
+            "18000000"
+            "00000000"
+            "0000000000000000"
+            "0600000000000000"
+            "01000000"
+            "01000000"
+            "8877665544332211"
+            "00ffeeddccbbaa99");
   EXPECT_EQ(Hex(ControlFrame(ControlKind::kWelcome, {}, 9)),
-            "54520201" "2000" "0000" "18000000" "00000000" "0000000000000000" "0900000000000000"
-            "02000000" "00000000" "0000000000000000" "0000000000000000");
+            "54520201"
+            "2000"
+            "0000"
+            "18000000"
+            "00000000"
+            "0000000000000000"
+            "0900000000000000"
+            "02000000"
+            "00000000"
+            "0000000000000000"
+            "0000000000000000");
 }
 
 TEST(CallFrame, EachBrokenRuleOfAControlFrameIsNamed) {
@@ -96,9 +122,12 @@ TEST(CallFrame, EachBrokenRuleOfAControlFrameIsNamed) {
     char value;
     const char* why;
   };
-  const Case cases[] = {{4, 33, "a call or a reply as well"}, {16, 1, "a call or a reply as well"},
-                        {8, 16, "16 bytes"},                  {32, 9, "kind 9"},
-                        {32, 0, "kind 0"},                    {32, 2, "does not go with its kind"},
+  const Case cases[] = {{4, 33, "a call or a reply as well"},
+                        {16, 1, "a call or a reply as well"},
+                        {8, 16, "16 bytes"},
+                        {32, 9, "kind 9"},
+                        {32, 0, "kind 0"},
+                        {32, 2, "does not go with its kind"},
                         {36, 2, "does not go with its kind"}};
   for (const Case& c : cases) {
     std::string bytes = good;
@@ -189,7 +218,8 @@ TEST(CallFrame, LimitsOfACall) {
   std::vector<std::string> names(limits.shape_keywords_max + 1, "k");
   head.arg_count = head.keyword_count = limits.shape_keywords_max + 1;
   head.shape = 0;
-  EXPECT_THAT(MessageOf(check(NamedCall("f", names, head, ""))), HasSubstr("a call shape of 256 keywords"));
+  EXPECT_THAT(MessageOf(check(NamedCall("f", names, head, ""))),
+              HasSubstr("a call shape of 256 keywords"));
   head.shape = actors::kNoShape;
   EXPECT_TRUE(check(NamedCall("f", names, head, "")).ok());
   head = {};

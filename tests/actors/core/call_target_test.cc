@@ -33,9 +33,10 @@ TEST(CallTarget, AGroupsNameGoesToTheEnd) {
 }
 
 TEST(CallTarget, RefusesWhatIsNone) {
-  for (const char* name : {"", ";returns=2", "step;", "step;returns", "step;returns=", "step;returns=-1",
-                           "step;returns=2x", "step;returns=65537", "step;returns=99999999999", "step;ahead=0",
-                           "step;group=", "step;colour=red"}) {
+  for (const char* name :
+       {"", ";returns=2", "step;", "step;returns", "step;returns=", "step;returns=-1",
+        "step;returns=2x", "step;returns=65537", "step;returns=99999999999", "step;ahead=0",
+        "step;group=", "step;colour=red"}) {
     EXPECT_FALSE(ParseCallTarget(name)) << name;
   }
 }

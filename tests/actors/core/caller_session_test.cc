@@ -4,6 +4,8 @@
 // is missing. Where the session ends for good, CallFates says what each call that is left is told,
 // while bytes that are still on their way run more calls: CF-4, what was told NOT_SENT never ran,
 // none ends twice, and every call ends.
+#include "actors/core/session/caller_session.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,7 +18,6 @@
 
 #include "actors/core/call/call_fates.h"
 #include "actors/core/session/actor_session.h"
-#include "actors/core/session/caller_session.h"
 #include "runtime/base/random.h"
 
 namespace troupe::actors {
@@ -291,11 +292,11 @@ void RunMany(bool waits, bool out_of_order) {
     if (!pair.ended()) {
       pair.Settle();
       if (::testing::Test::HasFatalFailure()) return;
-      ASSERT_EQ(pair.answered(), pair.given());                 // RS-2, RS-3
-      ASSERT_EQ(pair.answered().size(), pair.issued());         // RS-2
-      ASSERT_LE(pair.caller_kept(), 64u);                       // all is acknowledged, but an
-    }                                                           // acknowledgement itself
-    ASSERT_EQ(pair.ran(), UpTo(pair.ran().size()));             // RS-1
+      ASSERT_EQ(pair.answered(), pair.given());          // RS-2, RS-3
+      ASSERT_EQ(pair.answered().size(), pair.issued());  // RS-2
+      ASSERT_LE(pair.caller_kept(), 64u);                // all is acknowledged, but an
+    }  // acknowledgement itself
+    ASSERT_EQ(pair.ran(), UpTo(pair.ran().size()));  // RS-1
     ASSERT_NO_FATAL_FAILURE(pair.CheckFates());
     if (::testing::Test::HasFatalFailure()) return;
     ASSERT_EQ(pair.under_way(), 0u) << "every call ends";

@@ -1,4 +1,5 @@
-// Method: a maker and a taker of random items against each other, with what is said delayed at random.
+// Method: a maker and a taker of random items against each other, with what is said delayed at
+// random.
 #include "actors/core/call/item_window.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,8 @@ namespace {
 TEST(ItemWindow, IW1_IW2_BoundedAndNeverBothWait) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Prng random(seed);
-    const std::uint32_t ahead = seed % 3 == 0 ? 0 : 1 + static_cast<std::uint32_t>(random.Below(40));
+    const std::uint32_t ahead =
+        seed % 3 == 0 ? 0 : 1 + static_cast<std::uint32_t>(random.Below(40));
     const std::size_t most = seed % 2 == 0 ? 100 : (16u << 20);
     ItemWindow window(ahead);
     TakenReport report(ahead);

@@ -1,5 +1,6 @@
-// The rules of actors/core/remote/remote_held.h and actors/core/remote/remote_lent.h by their numbers; and both ends of a link against each other:
-// random holds, ends of holds and questions, over a link that is cut at random places and made anew.
+// The rules of actors/core/remote/remote_held.h and actors/core/remote/remote_lent.h by their
+// numbers; and both ends of a link against each other: random holds, ends of holds and questions,
+// over a link that is cut at random places and made anew.
 #include "actors/core/remote/remote_held.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,8 @@ TEST(RemoteHeld, HA1_WhatIsTakenTwiceIsSaidOnce) {
   ASSERT_EQ(words.size(), 1u);
   EXPECT_EQ(words[0].word, BulkWord::kHold);
   EXPECT_TRUE(held.Awaits());
-  EXPECT_EQ(held.Held(AnswerTo(words[0], BulkWord::kHeld)), 11u) << "the object that stands for it now";
+  EXPECT_EQ(held.Held(AnswerTo(words[0], BulkWord::kHeld)), 11u)
+      << "the object that stands for it now";
   EXPECT_TRUE(held.Knows(Name(1)) && !held.Awaits());
   held.LetGo(Name(1), 10);
   EXPECT_TRUE(Words(held).empty()) << "another one followed that";
@@ -103,7 +105,8 @@ TEST(RemoteHeld, HA3_OnAnotherLinkEverythingIsSaidAgain) {
   EXPECT_EQ(said[1].word, BulkWord::kHold);
   EXPECT_EQ(said[2].word, BulkWord::kLetGo);
   EXPECT_EQ(said[3].word, BulkWord::kHold);
-  EXPECT_EQ(held.Refused(AnswerTo(said[1], BulkWord::kRefused)), 1u) << "it was taken for gone meanwhile";
+  EXPECT_EQ(held.Refused(AnswerTo(said[1], BulkWord::kRefused)), 1u)
+      << "it was taken for gone meanwhile";
   held.Held(AnswerTo(said[3], BulkWord::kHeld));
   const std::deque<BulkFrame> again = Words(held);
   ASSERT_EQ(again.size(), 1u);
@@ -253,7 +256,8 @@ class Link {
   void Finish() {
     for (std::uint64_t turn = 0; turn < 200; ++turn) Move();
     EXPECT_FALSE(held_.Awaits());
-    for (std::uint64_t name = 0; name < 12; ++name) EXPECT_EQ(lent_.Lends(Name(name)), locals_.count(name) != 0) << name;
+    for (std::uint64_t name = 0; name < 12; ++name)
+      EXPECT_EQ(lent_.Lends(Name(name)), locals_.count(name) != 0) << name;
     for (const auto& [name, local] : locals_) {
       held_.Want(Name(name), local);
       for (int turn = 0; turn < 4; ++turn) Move();
@@ -287,7 +291,8 @@ class Link {
       }
       if (word.word == BulkWord::kHold) lent_.Lend(word.id);
       if (word.word == BulkWord::kLetGo) lent_.TakeBack(word.id);
-      back_.push_back(AnswerTo(word, word.word == BulkWord::kHold ? BulkWord::kHeld : BulkWord::kLeft));
+      back_.push_back(
+          AnswerTo(word, word.word == BulkWord::kHold ? BulkWord::kHeld : BulkWord::kLeft));
     }
     for (std::uint64_t some = 1 + random_() % 6; some > 0 && !back_.empty(); --some) {
       const BulkFrame word = back_.front();

@@ -264,7 +264,8 @@ class RemoteNamesRun : public ::testing::TestWithParam<unsigned> {
 
   void Compare(const store::ObjectId& id) {
     const auto found = model_.known.find(id);
-    const PlainNames::Known known = found != model_.known.end() ? found->second : PlainNames::Known();
+    const PlainNames::Known known =
+        found != model_.known.end() ? found->second : PlainNames::Known();
     EXPECT_EQ(names_.NameOf(id), known.name.value_or(id));
     EXPECT_EQ(names_.StandsIn(id), known.stands_in);
     EXPECT_EQ(names_.Asleep(id), known.stands_in && known.asleep);

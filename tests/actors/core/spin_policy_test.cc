@@ -110,11 +110,13 @@ TEST(SpinPolicy, SP4_MissesCountThoughBlockingIsCostly) {
     policy.Miss();
   }
   policy.BlockingIsCostly(true);
-  EXPECT_EQ(SkippedNow(policy), SpinPolicy::kSkipWhileCostly) << "a peer that takes long is not polled for ever";
+  EXPECT_EQ(SkippedNow(policy), SpinPolicy::kSkipWhileCostly)
+      << "a peer that takes long is not polled for ever";
 }
 
 TEST(SpinPolicy, BudgetIsWithinWhatTheGilMayBeHeldFor) {
-  EXPECT_LE(SpinPolicy(true).budget(), std::chrono::microseconds(40)) << "where others of the process can have it at once";
+  EXPECT_LE(SpinPolicy(true).budget(), std::chrono::microseconds(40))
+      << "where others of the process can have it at once";
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Method: random begins, answers, losses and closings against the rules; each rule also by an example.
+// Method: random begins, answers, losses and closings against the rules; each rule also by an
+// example.
 #include "actors/core/policy/task_dispatch.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,8 @@ using Task = TaskDispatch::Task;
 Instant At(int us) { return Instant(std::chrono::microseconds(us)); }
 
 struct Tasks {
-  explicit Tasks(int count, Duration each = Duration::zero(), std::int32_t retries = 3) : all(count) {
+  explicit Tasks(int count, Duration each = Duration::zero(), std::int32_t retries = 3)
+      : all(count) {
     if (each != Duration::zero()) kind.Took(each);
     for (Task& task : all) {
       task.kind = &kind;
@@ -202,7 +204,8 @@ TEST(TaskDispatch, HoldsUnderAnyOrderOfEvents) {
     Prng random(seed);
     TaskDispatch line;
     Model model;
-    Tasks kinds[] = {Tasks(400, std::chrono::microseconds(10)), Tasks(200), Tasks(200, std::chrono::seconds(1)),
+    Tasks kinds[] = {Tasks(400, std::chrono::microseconds(10)), Tasks(200),
+                     Tasks(200, std::chrono::seconds(1)),
                      Tasks(200, std::chrono::microseconds(3), 0)};
     std::size_t used[4] = {};
     LaneId lanes = 0;

@@ -1,6 +1,7 @@
-// Method: Channel and CallServer over TLS on loopback in one process, without Python. A listener that
-// looks at the server name and hands the connection over stands for the worker; an authority of the test
-// for the head. Hostile callers speak to the same port with raw sockets and foreign certificates.
+// Method: Channel and CallServer over TLS on loopback in one process, without Python. A listener
+// that looks at the server name and hands the connection over stands for the worker; an authority
+// of the test for the head. Hostile callers speak to the same port with raw sockets and foreign
+// certificates.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,7 +68,8 @@ TEST(CallTls, ManyThreadsAndLargeValuesShareOneChannel) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 50; ++i) {
-        const std::string value = Padded(static_cast<std::size_t>(1 + i * 2003), static_cast<char>('a' + t));
+        const std::string value =
+            Padded(static_cast<std::size_t>(1 + i * 2003), static_cast<char>('a' + t));
         if (Call(*channel, value) != value) ++wrong;
       }
     });
@@ -154,7 +156,8 @@ TEST(CallTls, AVerdictWhileItIsDialledEndsEveryCall) {
   TestCluster cluster;
   TlsActor actor(cluster, /*serve=*/false);
   RemoteActor target = actor.target();
-  target.process = ProcessId(7, 7).Hex();  // never answered: the connection is closed, again and again
+  // never answered: the connection is closed, again and again
+  target.process = ProcessId(7, 7).Hex();
   ChannelOptions options;
   options.description = "actor Echo(1)";
   const auto channel = *Channel::Dial(CallReactor::Current(), target,
@@ -208,8 +211,8 @@ TEST(CallTls, JunkAndHalfAHelloEndTheirConnectionAndNothingElse) {
   std::vector<std::thread> speakers;
   std::atomic<int> closed{0};
   const std::string call(32, '\x54');
-  for (const std::string& bytes :
-       {std::string("GET / HTTP/1.1\r\n\r\n"), call, hello + std::string(64, '\x16'), hello + call, hello}) {
+  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), call,
+                                   hello + std::string(64, '\x16'), hello + call, hello}) {
     speakers.emplace_back([&, bytes] {
       if (Speak(actor.port(), bytes) == "closed") ++closed;
     });
@@ -233,7 +236,8 @@ TEST(CallTls, ManyCallersComeInThoughFewAtATime) {
     channels.push_back(actor.Dial(identity, 30s));
     slots.push_back(Issue(*channels.back(), "manyhere"));
   }
-  for (std::size_t i = 0; i < slots.size(); ++i) EXPECT_EQ(AnswerText(slots[i], *channels[i], 40s), "manyhere");
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    EXPECT_EQ(AnswerText(slots[i], *channels[i], 40s), "manyhere");
   for (const auto& channel : channels) channel->Close();
 }
 

@@ -178,13 +178,11 @@ TEST(ObjectLinks, ADescriptorComesOncePerRequestAndItsEndIsTold) {
 TEST(ObjectLinks, FramesOfTheTablesAreCarried) {
   Process owner;
   Process borrower;
-  const store::ObjectId id =
-      owner.table().PutAs(1, store::Value::Inline("value"), {}, Now());
+  const store::ObjectId id = owner.table().PutAs(1, store::Value::Inline("value"), {}, Now());
   borrower.table().Receive(owner.self(), {id, 0}, nullptr, Now());
   borrower.table().Want(id, Now());
-  ASSERT_TRUE(Until({&owner, &borrower}, [&] {
-    return borrower.table().Look(id).known == store::Known::kValue;
-  }));
+  ASSERT_TRUE(Until({&owner, &borrower},
+                    [&] { return borrower.table().Look(id).known == store::Known::kValue; }));
   EXPECT_GT(owner.controls, 0);
   EXPECT_GT(borrower.controls, 0);
 }
@@ -226,12 +224,10 @@ TEST(ObjectLinks, WhatMakesNoSenseEndsThatLinkAndNothingElse) {
   for (const std::string& bytes : {std::string(200, 'x'), early, stranger}) {
     GuardedFd fd;
     ASSERT_EQ(ObjectLink::Dial(b.self(), &fd), ObjectLink::Dialled::kOk);
-    ASSERT_EQ(::write(fd.get(), bytes.data(), bytes.size()),
-              static_cast<ssize_t>(bytes.size()));
+    ASSERT_EQ(::write(fd.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     char answer;
-    ASSERT_TRUE(Until({&a, &b}, [&] {
-      return ::recv(fd.get(), &answer, 1, MSG_DONTWAIT) == 0;
-    })) << "it is closed";
+    ASSERT_TRUE(Until({&a, &b}, [&] { return ::recv(fd.get(), &answer, 1, MSG_DONTWAIT) == 0; }))
+        << "it is closed";
   }
   for (const ObjectFrame& frame : b.frames) EXPECT_EQ(frame.x, 1u) << "before a greeting";
   EXPECT_TRUE(b.down.empty());

@@ -63,8 +63,7 @@ TEST(ObjectWaits, ObjectsAreFoundByTheMemoryTheyWaitFor) {
   waits.AwaitMemory({kFrom, 1}, Own(1));
   waits.AwaitMemory({kFrom, 1}, Own(2));
   waits.AwaitMemory({kFrom, 2}, Own(3));
-  EXPECT_EQ(waits.TakeAwaitingMemory({kFrom, 1}),
-            (std::vector<store::ObjectId>{Own(1), Own(2)}));
+  EXPECT_EQ(waits.TakeAwaitingMemory({kFrom, 1}), (std::vector<store::ObjectId>{Own(1), Own(2)}));
   EXPECT_TRUE(waits.TakeAwaitingMemory({kFrom, 1}).empty());
 }
 

@@ -1,4 +1,7 @@
-// Method: the thread of held replies with one peer over a socket pair; how often it was woken is what the kernel counted.
+// Method: the thread of held replies with one peer over a socket pair; how often it was woken is
+// what the kernel counted.
+#include "actors/server/reply_flusher.h"
+
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
@@ -14,7 +17,6 @@
 
 #include "actors/net/now.h"
 #include "actors/server/caller_connection.h"
-#include "actors/server/reply_flusher.h"
 
 namespace troupe::actors {
 namespace {
@@ -77,7 +79,8 @@ TEST_F(ReplyFlusherTest, ShortBatchesOneAfterTheOtherDoNotWakeItEach) {
   }
   const long elapsed_ms = Millis(Now() - begin);
   // Awake it ticks each millisecond.
-  EXPECT_LE(SwitchesOf("troupe-replies"), 2 * elapsed_ms + 50) << batches << " batches in " << elapsed_ms << " ms";
+  EXPECT_LE(SwitchesOf("troupe-replies"), 2 * elapsed_ms + 50)
+      << batches << " batches in " << elapsed_ms << " ms";
 }
 
 TEST_F(ReplyFlusherTest, WhatIsHeldForLongIsFlushedEachTime) {

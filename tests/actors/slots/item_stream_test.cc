@@ -72,10 +72,13 @@ TEST(ItemStream, IS3_WhatWasGivenBeforeIsNotAskedForAgain) {
 Answer* PutTwo(ItemStream& items, AnswerList* finished) {
   Answer* later = nullptr;
   items.Put(kItem, "one", finished);
-  items.PutBy(1000, [&](Answer* slot) {
-    later = slot;
-    return false;
-  }, finished);
+  items.PutBy(
+      1000,
+      [&](Answer* slot) {
+        later = slot;
+        return false;
+      },
+      finished);
   return later;
 }
 

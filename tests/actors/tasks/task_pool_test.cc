@@ -24,7 +24,8 @@ using ::testing::HasSubstr;
 
 class PlainBytes : public ArgumentCodec {
  public:
-  bool AppendAnswer(const Answer& answer, std::size_t, std::string* values, Handles*) const override {
+  bool AppendAnswer(const Answer& answer, std::size_t, std::string* values,
+                    Handles*) const override {
     values->append(answer.bytes());
     return !answer.bytes().empty();
   }

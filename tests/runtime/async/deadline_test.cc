@@ -2,8 +2,9 @@
 // and that the loser was cancelled, is read afterwards.
 #include "runtime/async/deadline.h"
 
-#include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
 
 #include "runtime/async/scope.h"
 

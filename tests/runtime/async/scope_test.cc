@@ -2,10 +2,10 @@
 // io_context; the test runs the loop and reads what the Scope recorded.
 #include "runtime/async/scope.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <stdexcept>
 
 #include "runtime/async/deadline.h"

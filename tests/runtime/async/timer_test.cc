@@ -2,10 +2,10 @@
 // randomness read twice.
 #include "runtime/async/timer.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <future>
 
 #include "runtime/async/loop_thread.h"

@@ -21,8 +21,9 @@ TEST(Ids, TextRoundTrips) {
 TEST(Ids, HexIsBigEndian) { EXPECT_EQ(NodeId(1, 0xab).Hex(), "000000000000000100000000000000ab"); }
 
 TEST(Ids, RefusesWhatIsNotAnId) {
-  for (const char* text : {"", "12", "0000000000000001000000000000000G",
-                           "0000000000000001000000000000000A", "000000000000000100000000000000000"}) {
+  for (const char* text :
+       {"", "12", "0000000000000001000000000000000G", "0000000000000001000000000000000A",
+        "000000000000000100000000000000000"}) {
     EXPECT_EQ(NodeId::FromHex(text), std::nullopt) << text;
   }
 }

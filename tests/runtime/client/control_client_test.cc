@@ -3,10 +3,10 @@
 // errors, or goes away.
 #include "runtime/client/control_client.h"
 
-#include <boost/asio/post.hpp>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <boost/asio/post.hpp>
 #include <future>
 #include <thread>
 
@@ -33,8 +33,8 @@ Message Note(const std::string& text) {
 }
 std::string TextOf(const Message& message) { return wire::Get<wire::Ok>(message.body).text; }
 
-// Answers "fail" with an error, "silence" never, "heard, then silence" with a push alone, "die" by closing;
-// "pushes N" by N pushes first; two questions "hold" are answered in the reverse order.
+// Answers "fail" with an error, "silence" never, "heard, then silence" with a push alone, "die" by
+// closing; "pushes N" by N pushes first; two questions "hold" are answered in the reverse order.
 Task<void> Serve(std::shared_ptr<Connection> connection) {
   std::vector<std::uint64_t> held;
   for (;;) {
@@ -49,7 +49,8 @@ Task<void> Serve(std::shared_ptr<Connection> connection) {
       if (!connection->Send(Note("heard")).ok()) co_return;
       continue;
     }
-    if (text == "die") co_return connection->Close(MakeError(ErrorCode::kConnection, "the test closes"));
+    if (text == "die")
+      co_return connection->Close(MakeError(ErrorCode::kConnection, "the test closes"));
     if (text == "fail") {
       wire::ErrorReply error;
       error.code = static_cast<std::uint16_t>(ErrorCode::kNotFound);
@@ -175,8 +176,10 @@ TEST_F(ControlClientTest, ThePollHookEndsAWait) {
 }
 
 TEST_F(ControlClientTest, ALostConnectionEndsEveryWaitAndNamesThePeer) {
-  auto waiting = std::async(std::launch::async, [this] { return Ask("heard, then silence", std::nullopt); });
-  ASSERT_TRUE(client_->NextPush(10s).ok());  // else the server might close on it unread: a reset, not an end
+  auto waiting =
+      std::async(std::launch::async, [this] { return Ask("heard, then silence", std::nullopt); });
+  // else the server might close on it unread: a reset, not an end
+  ASSERT_TRUE(client_->NextPush(10s).ok());
   auto pushes = std::async(std::launch::async, [this] { return client_->NextPush(std::nullopt); });
   const auto dying = Ask("die");
   for (const Status& status : {dying.status(), waiting.get().status(), pushes.get().status(),
@@ -202,7 +205,8 @@ TEST_F(ControlClientTest, AnUnknownKindIsNotCalledBack) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const UniqueFd theirs(ends[1]);
-  const auto refused = ControlClient::Adopt(UniqueFd(ends[0]), "the worker", {{"Nonsense", [](const Message&) {}}});
+  const auto refused =
+      ControlClient::Adopt(UniqueFd(ends[0]), "the worker", {{"Nonsense", [](const Message&) {}}});
   EXPECT_EQ(ErrorCodeOf(refused.status()), ErrorCode::kInvalid);
 }
 
@@ -250,7 +254,8 @@ TEST_F(ControlClientTest, SomebodyElsesChildDoesNotKeepTheConnectionOpen) {
 // ---- through a listener ----
 
 Task<void> Welcome(std::shared_ptr<Connection> connection, net::TestCluster* cluster) {
-  const auto admitted = co_await net::Authenticate(connection, cluster->rules, cluster->clock, cluster->random);
+  const auto admitted =
+      co_await net::Authenticate(connection, cluster->rules, cluster->clock, cluster->random);
   if (admitted.ok()) co_await Serve(connection);
 }
 

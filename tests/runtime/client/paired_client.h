@@ -1,11 +1,11 @@
-// A ControlClient on one end of a Unix socketpair, and on the other a server of the test: one coroutine
-// on a thread of its own.
+// A ControlClient on one end of a Unix socketpair, and on the other a server of the test: one
+// coroutine on a thread of its own.
 #pragma once
 
-#include <boost/asio/post.hpp>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <boost/asio/post.hpp>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -21,7 +21,8 @@ class PairedClientTest : public ::testing::Test {
  protected:
   using Server = std::function<async::Task<void>(std::shared_ptr<net::Connection>)>;
 
-  /// Connects `client_` to `serve`, which is called once, on the server's thread; callbacks as for Adopt.
+  /// Connects `client_` to `serve`, which is called once, on the server's thread; callbacks as for
+  /// Adopt.
   void Pair(Server serve, PushCallbacks callbacks = {}) {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

@@ -1,5 +1,5 @@
-// Method: ProcessIdentity over a ControlClient on a socketpair; a coroutine with an authority answers for
-// the head, with certificates of a chosen age, or refuses.
+// Method: ProcessIdentity over a ControlClient on a socketpair; a coroutine with an authority
+// answers for the head, with certificates of a chosen age, or refuses.
 #include "runtime/client/process_identity.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,9 @@ constexpr std::uint64_t kHourUs = 3600ull * 1'000'000;
 class Identity : public PairedClientTest {
  protected:
   void SetUp() override {
-    Pair([this](std::shared_ptr<net::Connection> connection) { return Serve(this, std::move(connection)); });
+    Pair([this](std::shared_ptr<net::Connection> connection) {
+      return Serve(this, std::move(connection));
+    });
   }
   static Task<void> Serve(Identity* self, std::shared_ptr<net::Connection> connection) {
     for (;;) {
@@ -48,7 +50,8 @@ class Identity : public PairedClientTest {
     const auto& ask = wire::Get<wire::CertifyProcess>(question.body);
     const std::uint64_t issued = cluster_.clock.WallTimeUs() - age_hours_ * kHourUs;
     wire::ProcessCertificate given;
-    given.certificate = *cluster_.authority.Issue(ask.request, wire::Role::kProcess, kActor, issued);
+    given.certificate =
+        *cluster_.authority.Issue(ask.request, wire::Role::kProcess, kActor, issued);
     given.ca_certificate = cluster_.authority.certificate().Pem();
     answer.body = given;
     return answer;
@@ -99,7 +102,8 @@ TEST_F(Identity, AtTwoThirdsOfItsLifeANewOneIsShownWithAnotherKey) {
   const auto renewed = identity.Get();
   ASSERT_TRUE(renewed.ok());
   EXPECT_EQ(asked_, 2);
-  EXPECT_NE((*old)->credentials.certificate.KeyHash(), (*renewed)->credentials.certificate.KeyHash());
+  EXPECT_NE((*old)->credentials.certificate.KeyHash(),
+            (*renewed)->credentials.certificate.KeyHash());
   ASSERT_TRUE(identity.Get().ok());
   EXPECT_EQ(asked_, 2);
 }

@@ -1,10 +1,10 @@
-// Method: a head of one coroutine per connection listens, is destroyed with all of its connections while
-// a client's request is under way, and another one listens in its place: what was not answered is asked
-// again there by the same client, what may not be repeated is not.
-#include <boost/asio/post.hpp>
+// Method: a head of one coroutine per connection listens, is destroyed with all of its connections
+// while a client's request is under way, and another one listens in its place: what was not
+// answered is asked again there by the same client, what may not be repeated is not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <condition_variable>
 #include <future>
 #include <map>
@@ -83,7 +83,8 @@ class Head {
     std::promise<void> closed;
     asio::post(loop_.executor(), [&] {
       listener_.reset();
-      for (const auto& connection : open_) connection->Close(MakeError(ErrorCode::kConnection, "killed"));
+      for (const auto& connection : open_)
+        connection->Close(MakeError(ErrorCode::kConnection, "killed"));
       scope_->Cancel();
       closed.set_value();
     });
@@ -106,8 +107,8 @@ class Head {
 
  private:
   static Task<void> Serve(Head* self, std::shared_ptr<Connection> connection) {
-    const auto admitted =
-        co_await net::Authenticate(connection, self->cluster_.rules, self->cluster_.clock, self->cluster_.random);
+    const auto admitted = co_await net::Authenticate(connection, self->cluster_.rules,
+                                                     self->cluster_.clock, self->cluster_.random);
     if (!admitted.ok()) co_return;
     self->open_.push_back(connection);
     for (;;) {
@@ -136,7 +137,9 @@ class Head {
 class ReturnTest : public ::testing::Test {
  protected:
   net::Address Unix() const { return *net::UnixAddress(folder_.path() + "/s"); }
-  void StartHead(net::Address address, bool answers) { head_.emplace(cluster_, heard_, std::move(address), answers); }
+  void StartHead(net::Address address, bool answers) {
+    head_.emplace(cluster_, heard_, std::move(address), answers);
+  }
   void StartClient(net::OpenOptions options, Duration limit = 60s) {
     options.hello.role = wire::Role::kClient;
     auto client = ControlClient::Connect(std::move(options), {}, limit);
@@ -147,7 +150,8 @@ class ReturnTest : public ::testing::Test {
     Message message;
     message.body = std::move(body);
     message.attachment = std::move(attachment);
-    return std::async(std::launch::async, [this, message] { return client_->Request(message, std::nullopt); });
+    return std::async(std::launch::async,
+                      [this, message] { return client_->Request(message, std::nullopt); });
   }
   void TearDown() override {
     client_.reset();
@@ -194,7 +198,8 @@ TEST_F(ReturnTest, WhatNobodyWaitsForIsAskedAgainToo) {
     if ((*push)->asked != nullptr) refusal = *std::move(*push);
   }
   EXPECT_TRUE(wire::Holds<wire::CreateToken>(refusal->asked->body));
-  EXPECT_EQ(wire::Get<wire::ErrorReply>(refusal->body).code, static_cast<std::uint16_t>(ErrorCode::kUnknownOutcome));
+  EXPECT_EQ(wire::Get<wire::ErrorReply>(refusal->body).code,
+            static_cast<std::uint16_t>(ErrorCode::kUnknownOutcome));
   ASSERT_TRUE(heard_.WaitFor("GetStatus", 2));
   EXPECT_EQ(heard_.Times("GetStatus"), 2u);
   EXPECT_EQ(heard_.Times("CreateToken"), 1u);
@@ -210,7 +215,8 @@ TEST_F(ReturnTest, OverTlsTheCertificateProvesTheSameClient) {
   auto answer = Ask(wire::ListActors());
   ASSERT_TRUE(heard_.WaitFor("ListActors", 1));
   head_.reset();
-  cluster_.rules.find_token = nullptr;  // the token was for one use: nothing but the certificate is left
+  // the token was for one use: nothing but the certificate is left
+  cluster_.rules.find_token = nullptr;
   StartHead(address, true);
   const StatusOr<Message> got = answer.get();
   ASSERT_TRUE(got.ok()) << got.status();
@@ -265,7 +271,8 @@ TEST_F(ReturnTest, TheLimitIsNamed) {
   head_.reset();
   const Status status = answer.get().status();
   EXPECT_EQ(ErrorCodeOf(status), ErrorCode::kConnection);
-  EXPECT_NE(MessageOf(status).find("within 0.2 s, counted from its loss"), std::string::npos) << status;
+  EXPECT_NE(MessageOf(status).find("within 0.2 s, counted from its loss"), std::string::npos)
+      << status;
   EXPECT_NE(MessageOf(status).find("nobody listens on"), std::string::npos) << status;
 }
 

@@ -7,7 +7,8 @@ namespace troupe::net {
 namespace {
 
 TEST(Address, EveryFormIsReadAndWrittenBack) {
-  for (const char* text : {"10.0.0.1:6400", "node-a.example:0", "[::1]:65535", "unix:/tmp/x.sock"}) {
+  for (const char* text :
+       {"10.0.0.1:6400", "node-a.example:0", "[::1]:65535", "unix:/tmp/x.sock"}) {
     const auto address = ParseAddress(text);
     ASSERT_TRUE(address.ok()) << address.status();
     EXPECT_EQ(address->Text(), text);
@@ -17,9 +18,9 @@ TEST(Address, EveryFormIsReadAndWrittenBack) {
 }
 
 TEST(Address, WhatIsNotOneSaysWhyAndWhatOneLooksLike) {
-  for (const char* text : {"", "host", ":1", "host:", "host:x", "host:70000", "host:-1", "::1:5", "[::1:5",
-                           "[]:5", "unix:", "unix:relative", "host:1x",
-                           "[unix]:5", "[/x:y]:5", "a b:5", "a/b:5"}) {
+  for (const char* text :
+       {"", "host", ":1", "host:", "host:x", "host:70000", "host:-1", "::1:5", "[::1:5", "[]:5",
+        "unix:", "unix:relative", "host:1x", "[unix]:5", "[/x:y]:5", "a b:5", "a/b:5"}) {
     const auto address = ParseAddress(text);
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_EQ(ErrorCodeOf(address.status()), ErrorCode::kInvalid);

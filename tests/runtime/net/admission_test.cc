@@ -1,5 +1,5 @@
-// Method: tickets without sockets, and connections on loopback whose other end speaks or is silent. AD-1 to AD-3 of
-// runtime/net/admission.h.
+// Method: tickets without sockets, and connections on loopback whose other end speaks or is silent.
+// AD-1 to AD-3 of runtime/net/admission.h.
 #include "runtime/net/admission.h"
 
 #include <arpa/inet.h>
@@ -64,7 +64,8 @@ TEST(Admission, UnixSocketsCountInTheTotalOnly) {
 TEST(Admission, AD1_TheOneThatWasSilentLongestMakesRoom) {
   Admission admission(2, 3);
   Connected first, second, third, elsewhere, more;
-  const auto one = admission.Admit("a", first.mine.get()), two = admission.Admit("a", second.mine.get());
+  const auto one = admission.Admit("a", first.mine.get()),
+             two = admission.Admit("a", second.mine.get());
   first.Speak();
   const auto three = admission.Admit("a", third.mine.get());
   EXPECT_TRUE(three);

@@ -1,5 +1,5 @@
-// Method: an authority in memory and in a temporary folder issues certificates at chosen times; what
-// they say and what is concluded from them is compared with what was asked for.
+// Method: an authority in memory and in a temporary folder issues certificates at chosen times;
+// what they say and what is concluded from them is compared with what was asked for.
 #include "runtime/net/certificate.h"
 
 #include <gtest/gtest.h>
@@ -52,10 +52,11 @@ TEST(Certificate, IdentitiesAreReadBackExactlyOrRefused) {
   who.role = wire::Role::kObserver;
   who.id = NodeId(3, 4);
   EXPECT_EQ(*ParseIdentity(FormatIdentity(who)), who);
-  for (const char* text : {"", "troupe://", "http://x/worker/y", "troupe://1/worker/2",
-                           "troupe://00000000000000010000000000000002/none/00000000000000030000000000000004",
-                           "troupe://00000000000000010000000000000002/king/00000000000000030000000000000004",
-                           "troupe://00000000000000010000000000000002/worker/00000000000000030000000000000004/x"}) {
+  for (const char* text :
+       {"", "troupe://", "http://x/worker/y", "troupe://1/worker/2",
+        "troupe://00000000000000010000000000000002/none/00000000000000030000000000000004",
+        "troupe://00000000000000010000000000000002/king/00000000000000030000000000000004",
+        "troupe://00000000000000010000000000000002/worker/00000000000000030000000000000004/x"}) {
     EXPECT_FALSE(ParseIdentity(text).ok()) << text;
   }
 }
@@ -67,7 +68,8 @@ TEST(Certificate, RenewalIsDueAtTwoThirds) {
   EXPECT_FALSE(RenewalDue(validity, kNow + 6 * kDayUs - 1));
   EXPECT_TRUE(RenewalDue(validity, kNow + 6 * kDayUs));
   EXPECT_FALSE(RenewalDue(validity, kNow - kBackdateUs));
-  EXPECT_TRUE(RenewalDue(validity, kNow - kBackdateUs - 1)) << "the clock was set back since it was issued";
+  EXPECT_TRUE(RenewalDue(validity, kNow - kBackdateUs - 1))
+      << "the clock was set back since it was issued";
 }
 
 TEST(Certificate, AClockProblemIsNamedWithItsSize) {
@@ -77,19 +79,21 @@ TEST(Certificate, AClockProblemIsNamedWithItsSize) {
   EXPECT_FALSE(ValidityProblem(validity, kNow));
   const auto early = ValidityProblem(validity, kNow - 3 * kHourUs);
   ASSERT_TRUE(early);
-  EXPECT_NE(early->find("one of the two clocks is wrong by at least 3 h"), std::string::npos) << *early;
+  EXPECT_NE(early->find("one of the two clocks is wrong by at least 3 h"), std::string::npos)
+      << *early;
   const auto late = ValidityProblem(validity, kNow + 3 * kDayUs);
   ASSERT_TRUE(late);
   EXPECT_NE(late->find("expired 2 days ago"), std::string::npos) << *late;
   EXPECT_FALSE(SkewOfFreshCertificate(validity, kNow + 30 * kSecondUs));
-  EXPECT_NE(SkewOfFreshCertificate(validity, kNow - 10 * 60 * kSecondUs)->find("clock is 10 min behind the head's"),
+  EXPECT_NE(SkewOfFreshCertificate(validity, kNow - 10 * 60 * kSecondUs)
+                ->find("clock is 10 min behind the head's"),
             std::string::npos);
 }
 
 TEST(Authority, IsMadeOnceAndKeptWithItsKeyPrivate) {
   const TempFolder folder;
   const Authority made = *Authority::LoadOrCreate(folder.path(), kNow);
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(stat((folder.path() + "/ca.key").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   const Authority again = *Authority::LoadOrCreate(folder.path(), kNow + kDayUs);
@@ -118,12 +122,14 @@ TEST(Authority, ACertificateOfAnotherKeyIsRefused) {
   ASSERT_TRUE(Authority::LoadOrCreate(other.path(), kNow).ok());
   std::filesystem::copy_file(other.path() + "/ca.crt", folder.path() + "/ca.crt",
                              std::filesystem::copy_options::overwrite_existing);
-  EXPECT_EQ(ErrorCodeOf(Authority::LoadOrCreate(folder.path(), kNow).status()), ErrorCode::kInvalid);
+  EXPECT_EQ(ErrorCodeOf(Authority::LoadOrCreate(folder.path(), kNow).status()),
+            ErrorCode::kInvalid);
 }
 
 TEST(Authority, FromTheSameSeedIsTheSameCluster) {
   const std::string seed(32, 's');
-  EXPECT_EQ(Authority::FromSeed(seed, kNow)->cluster_id(), Authority::FromSeed(seed, kNow + 1)->cluster_id());
+  EXPECT_EQ(Authority::FromSeed(seed, kNow)->cluster_id(),
+            Authority::FromSeed(seed, kNow + 1)->cluster_id());
   EXPECT_FALSE(Authority::FromSeed("short", kNow).ok());
 }
 
@@ -147,7 +153,8 @@ TEST(Credentials, AreKeptAndCheckedOnLoading) {
 TEST(Credentials, OfTwoClustersDoNotMix) {
   TestCluster here, there;
   const Credentials node = there.Issue(wire::Role::kWorker);
-  const auto mixed = MakeCredentials(node.key, node.certificate.Pem(), here.authority.certificate().Pem());
+  const auto mixed =
+      MakeCredentials(node.key, node.certificate.Pem(), here.authority.certificate().Pem());
   EXPECT_EQ(ErrorCodeOf(mixed.status()), ErrorCode::kWrongCluster);
 }
 

@@ -55,8 +55,10 @@ TEST(ClientHello, SplitOverRecordsItIsTheSame) {
 TEST(ClientHello, WhatIsNotTlsIsToldApart) {
   EXPECT_EQ(ParseClientHello("GET / HTTP/1.1\r\n").state, State::kNotTls);
   EXPECT_EQ(ParseClientHello(std::string("\x16\x03\x01\x00\x00", 5)).state, State::kNotTls);
-  EXPECT_EQ(ParseClientHello(std::string("\x16\x03\x01\x00\x04\x02\x00\x00\x00", 9)).state, State::kNotTls);
-  EXPECT_EQ(ParseClientHello(std::string("\x16\x03\x01\x00\x04\x01\xff\xff\xff", 9)).state, State::kNotTls);
+  EXPECT_EQ(ParseClientHello(std::string("\x16\x03\x01\x00\x04\x02\x00\x00\x00", 9)).state,
+            State::kNotTls);
+  EXPECT_EQ(ParseClientHello(std::string("\x16\x03\x01\x00\x04\x01\xff\xff\xff", 9)).state,
+            State::kNotTls);
 }
 
 TEST(ClientHello, NoChangedByteMakesItReadOutOfBounds) {

@@ -36,7 +36,9 @@ Task<StatusOr<wire::Message>> ReceiveFor(std::shared_ptr<Connection> connection,
   auto receiving = connection->Receive();
   co_return co_await async::WithDeadline(std::move(receiving), limit, "a message");
 }
-Task<Status> DrainNow(std::shared_ptr<Connection> connection) { co_return co_await connection->Drain(); }
+Task<Status> DrainNow(std::shared_ptr<Connection> connection) {
+  co_return co_await connection->Drain();
+}
 
 class ConnectionTest : public ::testing::Test {
  protected:
@@ -53,7 +55,8 @@ class ConnectionTest : public ::testing::Test {
   std::string ReadAll() {
     std::string all;
     char block[65536];
-    for (ssize_t n; (n = read(raw_.get(), block, sizeof block)) > 0;) all.append(block, static_cast<std::size_t>(n));
+    for (ssize_t n; (n = read(raw_.get(), block, sizeof block)) > 0;)
+      all.append(block, static_cast<std::size_t>(n));
     return all;
   }
 
@@ -110,7 +113,8 @@ TEST_F(ConnectionTest, SentMessagesKeepTheirOrderAndFinishFlushesThem) {
   reader.Feed(ReadAll());
   for (int i = 0; i < 200; ++i) EXPECT_EQ(**reader.Next(), Note(std::to_string(i)));
   EXPECT_FALSE(reader.Next());
-  EXPECT_EQ(MessageOf(connection_->Send(Note("late"))), "the connection to the peer was closed here");
+  EXPECT_EQ(MessageOf(connection_->Send(Note("late"))),
+            "the connection to the peer was closed here");
 }
 
 TEST_F(ConnectionTest, APeerThatDoesNotReadIsDisconnectedAt64MiB) {
@@ -131,9 +135,11 @@ TEST_F(ConnectionTest, APeerThatDoesNotReadIsDisconnectedAt64MiB) {
 TEST_F(ConnectionTest, DrainWaitsForThePeerToRead) {
   ASSERT_TRUE(connection_->Send(Note("x", std::string(8 << 20, 'x'))).ok());
   std::optional<Status> drained;
-  loop_.scope.Spawn("drain", [](std::shared_ptr<Connection> connection, std::optional<Status>* out) -> Task<void> {
-    *out = co_await connection->Drain();
-  }(connection_, &drained));
+  loop_.scope.Spawn(
+      "drain",
+      [](std::shared_ptr<Connection> connection, std::optional<Status>* out) -> Task<void> {
+        *out = co_await connection->Drain();
+      }(connection_, &drained));
   loop_.Poll();
   EXPECT_FALSE(drained);
   fcntl(raw_.get(), F_SETFL, O_NONBLOCK);
@@ -146,7 +152,9 @@ TEST_F(ConnectionTest, DrainWaitsForThePeerToRead) {
 }
 
 TEST_F(ConnectionTest, AMessageOverAWireLimitIsRefusedAndTheConnectionStays) {
-  EXPECT_EQ(ErrorCodeOf(connection_->Send(Note("x", std::string(wire::kAttachmentBytesMax + 1, 'x')))), ErrorCode::kTooLarge);
+  EXPECT_EQ(
+      ErrorCodeOf(connection_->Send(Note("x", std::string(wire::kAttachmentBytesMax + 1, 'x')))),
+      ErrorCode::kTooLarge);
   EXPECT_TRUE(connection_->Send(Note("still")).ok());
 }
 
@@ -160,10 +168,11 @@ TEST_F(ConnectionTest, ACancelledReceiveLosesNothing) {
 
 TEST_F(ConnectionTest, CloseEndsAPendingReceiveWithItsReason) {
   std::optional<StatusOr<wire::Message>> received;
-  loop_.scope.Spawn("receive", [](std::shared_ptr<Connection> connection,
-                                  std::optional<StatusOr<wire::Message>>* out) -> Task<void> {
-    *out = co_await connection->Receive();
-  }(connection_, &received));
+  loop_.scope.Spawn("receive",
+                    [](std::shared_ptr<Connection> connection,
+                       std::optional<StatusOr<wire::Message>>* out) -> Task<void> {
+                      *out = co_await connection->Receive();
+                    }(connection_, &received));
   loop_.Poll();
   connection_->Close(MakeError(ErrorCode::kFenced, "an older epoch"));
   loop_.Poll();
@@ -175,7 +184,8 @@ TEST_F(ConnectionTest, ALostPeerFailsTheSenderToo) {
   raw_.Reset();
   ASSERT_TRUE(connection_->Send(Note("a")).ok());
   loop_.Poll();
-  EXPECT_NE(MessageOf(connection_->Send(Note("b"))).find("the connection to the peer was lost"), std::string::npos);
+  EXPECT_NE(MessageOf(connection_->Send(Note("b"))).find("the connection to the peer was lost"),
+            std::string::npos);
   EXPECT_FALSE(loop_.Run(DrainNow(connection_)).ok());
 }
 

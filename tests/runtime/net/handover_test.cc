@@ -39,7 +39,7 @@ class Handover : public ::testing::Test {
 TEST_F(Handover, AConnectionArrivesWholeThoughItsGiverHasLeft) {
   const auto listener = ListenForHandovers(path_);
   ASSERT_TRUE(listener.ok()) << listener.status();
-  struct stat file {};
+  struct stat file{};
   ASSERT_EQ(stat(path_.c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777, 0600u);
   auto [ours, theirs] = Pair();
@@ -79,7 +79,9 @@ TEST_F(Handover, WhatIsNoConnectionIsRefused) {
 }
 
 TEST_F(Handover, ASocketLeftOverIsReplacedAndALongPathSaysSo) {
-  { ASSERT_TRUE(ListenForHandovers(path_).ok()); }
+  {
+    ASSERT_TRUE(ListenForHandovers(path_).ok());
+  }
   EXPECT_TRUE(ListenForHandovers(path_).ok());
   EXPECT_EQ(ErrorCodeOf(ListenForHandovers(std::string(200, 'x')).status()), ErrorCode::kInvalid);
 }

@@ -1,8 +1,7 @@
 // Method: raw sockets and TLS engines play peers that mean harm: silent, slow, oversized, many. The
-// listener must drop each within its limit and keep serving the others; no log line, error or message
-// may hold a token.
+// listener must drop each within its limit and keep serving the others; no log line, error or
+// message may hold a token.
 #include <arpa/inet.h>
-#include <boost/asio/post.hpp>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -10,9 +9,10 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <functional>
-#include <mutex>
 #include <future>
+#include <mutex>
 
 #include "runtime/async/loop_thread.h"
 #include "runtime/base/log.h"
@@ -25,8 +25,10 @@ namespace {
 using async::Task;
 using namespace std::chrono_literals;
 
-Task<void> Serve(std::shared_ptr<Connection> connection, TestCluster* cluster, std::atomic<int>* admitted) {
-  const auto who = co_await Authenticate(connection, cluster->rules, cluster->clock, cluster->random);
+Task<void> Serve(std::shared_ptr<Connection> connection, TestCluster* cluster,
+                 std::atomic<int>* admitted) {
+  const auto who =
+      co_await Authenticate(connection, cluster->rules, cluster->clock, cluster->random);
   if (!who.ok()) co_return;
   ++*admitted;
   StatusOr<wire::Message> next = co_await connection->Receive();
@@ -80,7 +82,8 @@ class HostileTest : public ::testing::Test {
     const auto end = std::chrono::steady_clock::now() + limit;
     char block[4096];
     for (;;) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          end - std::chrono::steady_clock::now());
       pollfd waiting{fd.get(), POLLIN, 0};
       if (left.count() <= 0 || poll(&waiting, 1, static_cast<int>(left.count())) <= 0) return false;
       if (recv(fd.get(), block, sizeof block, 0) <= 0) return true;
@@ -101,7 +104,8 @@ class HostileTest : public ::testing::Test {
     return engine;
   }
   static void Say(const UniqueFd& fd, const std::string& bytes) {
-    EXPECT_EQ(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
   }
   static void SayTls(const UniqueFd& fd, TlsEngine& engine, const std::string& plain) {
     EXPECT_TRUE(engine.Write(plain).ok());
@@ -213,7 +217,8 @@ TEST_F(HostileTest, OfThreeHundredStrangersSixteenAreHeardAndTheRestClosed) {
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 300; ++i) strangers.push_back(Attack());
   int closed = 0;
-  for (const UniqueFd& fd : strangers) closed += EndedWithin(fd, closed < 284 ? 2000ms : 1ms) ? 1 : 0;
+  for (const UniqueFd& fd : strangers)
+    closed += EndedWithin(fd, closed < 284 ? 2000ms : 1ms) ? 1 : 0;
   EXPECT_EQ(closed, 284);
 }
 
@@ -241,8 +246,9 @@ TEST_F(HostileTest, AuthenticatedPeersDoNotCount) {
 
 TEST_F(HostileTest, OutOfDescriptorsAPeerIsClosedInsteadOfLeftWaiting) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer opens a pipe to look at memory: with no descriptor left it reports "
-                  "sound objects as broken. The other builds run this test.";
+  GTEST_SKIP()
+      << "the sanitizer opens a pipe to look at memory: with no descriptor left it reports "
+         "sound objects as broken. The other builds run this test.";
 #endif
   Listen({});
   const UniqueFd fd = RawSocket();
@@ -252,7 +258,8 @@ TEST_F(HostileTest, OutOfDescriptorsAPeerIsClosedInsteadOfLeftWaiting) {
   few.rlim_cur = static_cast<rlim_t>(fd.get()) + 20;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   std::vector<UniqueFd> fillers;
-  for (UniqueFd filler(dup(0)); filler.valid(); filler = UniqueFd(dup(0))) fillers.push_back(std::move(filler));
+  for (UniqueFd filler(dup(0)); filler.valid(); filler = UniqueFd(dup(0)))
+    fillers.push_back(std::move(filler));
   ASSERT_TRUE(ConnectTo(fd));
   const bool ended = EndedWithin(fd, 2s);
   fillers.clear();
@@ -284,7 +291,8 @@ TEST_F(HostileTest, NoLogLineErrorOrMessageHoldsTheToken) {
   wire::Message hello;
   hello.body = joined->welcome;
   said += *wire::EncodeFrame(hello);
-  const std::string credential = text.substr(0, text.rfind('.')).substr(text.substr(0, text.rfind('.')).rfind('.') + 1);
+  const std::string credential =
+      text.substr(0, text.rfind('.')).substr(text.substr(0, text.rfind('.')).rfind('.') + 1);
   for (const std::string& forbidden : {text, secret, credential}) {
     EXPECT_EQ(said.find(forbidden), std::string::npos);
   }

@@ -1,12 +1,12 @@
-// Method: listeners on loopback and in temporary folders, dialled by the project's dialer and by raw
-// sockets; what the errors say is read as their user would.
+// Method: listeners on loopback and in temporary folders, dialled by the project's dialer and by
+// raw sockets; what the errors say is read as their user would.
 #include "runtime/net/listener.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "runtime/async/loop_thread.h"
@@ -29,7 +29,9 @@ class ListenerTest : public ::testing::Test {
   }
   Address Start(ListenOptions options) {
     listener_ = *Listener::Open(loop_.context.get_executor(), std::move(options));
-    listener_->Start([this](std::shared_ptr<Connection> connection) { arrived_.push_back(std::move(connection)); });
+    listener_->Start([this](std::shared_ptr<Connection> connection) {
+      arrived_.push_back(std::move(connection));
+    });
     return listener_->address();
   }
   StatusOr<std::shared_ptr<Connection>> DialTo(const Address& address, Duration limit = 5s,
@@ -81,7 +83,10 @@ TEST_F(ListenerTest, APortThatIsTakenNamesTheHolderAndTheRemedy) {
   EXPECT_EQ(ErrorCodeOf(second.status()), ErrorCode::kAlreadyExists);
   const std::string text = MessageOf(second.status());
   const std::string port = std::to_string(address.port);
-  EXPECT_EQ(text.find("port " + port + " on 127.0.0.1 is taken by process " + std::to_string(getpid()) + " ("), 0u) << text;
+  EXPECT_EQ(text.find("port " + port + " on 127.0.0.1 is taken by process " +
+                      std::to_string(getpid()) + " ("),
+            0u)
+      << text;
   EXPECT_NE(text.find("--port 0"), std::string::npos);
 }
 
@@ -94,7 +99,7 @@ TEST_F(ListenerTest, ATcpListenerWithoutTlsDoesNotExist) {
 TEST_F(ListenerTest, AUnixSocketIsPrivateAndGoneAfterwards) {
   const std::string path = folder_.path() + "/sub/head.sock";
   const Address address = Start(Options(*UnixAddress(path)));
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   ASSERT_EQ(stat((folder_.path() + "/sub").c_str(), &info), 0);
@@ -110,7 +115,9 @@ TEST_F(ListenerTest, AUnixSocketIsPrivateAndGoneAfterwards) {
 
 TEST_F(ListenerTest, ASocketLeftOverByADeadProcessIsReplacedALiveOneIsNot) {
   const Address address = *UnixAddress(folder_.path() + "/head.sock");
-  { const Bound left_over = *BindUnix(address); }  // closed without unlink, as after kill -9
+  {
+    const Bound left_over = *BindUnix(address);
+  }  // closed without unlink, as after kill -9
   Start(Options(address));
   ASSERT_TRUE(DialTo(address).ok());
   const auto second = Listener::Open(loop_.context.get_executor(), Options(address));
@@ -122,7 +129,7 @@ TEST_F(ListenerTest, AFileInTheWayIsNotRemoved) {
   const std::string path = folder_.path() + "/file";
   close(open(path.c_str(), O_CREAT | O_WRONLY, 0600));
   EXPECT_FALSE(Listener::Open(loop_.context.get_executor(), Options(*UnixAddress(path))).ok());
-  struct stat info {};
+  struct stat info{};
   EXPECT_EQ(stat(path.c_str(), &info), 0);
 }
 
@@ -140,7 +147,8 @@ TEST_F(ListenerTest, AServerNameIsHandedOverRawBeforeTheHandshakeIsAnswered) {
   DialOptions dial(address);
   dial.tls = cluster_.Pinned();
   dial.expected.server_name = actor;
-  auto dialling = [](DialOptions how, std::optional<StatusOr<std::shared_ptr<Connection>>>* out) -> Task<void> {
+  auto dialling = [](DialOptions how,
+                     std::optional<StatusOr<std::shared_ptr<Connection>>>* out) -> Task<void> {
     *out = co_await Dial(std::move(how));
   };
   loop_.scope.Spawn("dial", dialling(std::move(dial), &dialled));
@@ -182,7 +190,9 @@ TEST_F(ListenerTest, DiallingNobodySaysSoAndWhatToLookAt) {
   listener_.reset();
   const auto refused = DialTo(address);
   EXPECT_EQ(ErrorCodeOf(refused.status()), ErrorCode::kConnection);
-  EXPECT_EQ(MessageOf(refused.status()).find("nobody listens on " + address.Text() + "\n  is the address right"), 0u)
+  EXPECT_EQ(MessageOf(refused.status())
+                .find("nobody listens on " + address.Text() + "\n  is the address right"),
+            0u)
       << refused.status();
 }
 
@@ -190,14 +200,17 @@ TEST_F(ListenerTest, ASilentServerIsATimeoutThatNamesTheLimit) {
   const Bound silent = *BindTcp(*TcpAddress("127.0.0.1", 0));  // connects, never answers
   const auto late = DialTo(silent.address, 100ms);
   EXPECT_EQ(ErrorCodeOf(late.status()), ErrorCode::kTimeout);
-  EXPECT_EQ(MessageOf(late.status()).find("timed out after 0.1 s: connecting to " + silent.address.Text()), 0u)
+  EXPECT_EQ(MessageOf(late.status())
+                .find("timed out after 0.1 s: connecting to " + silent.address.Text()),
+            0u)
       << late.status();
 }
 
 TEST_F(ListenerTest, ANameThatDoesNotResolveIsSaid) {
   const auto unknown = DialTo(*TcpAddress("no-such-host.invalid", 1));
   EXPECT_EQ(ErrorCodeOf(unknown.status()), ErrorCode::kConnection);
-  EXPECT_NE(MessageOf(unknown.status()).find("the name no-such-host.invalid does not resolve"), std::string::npos);
+  EXPECT_NE(MessageOf(unknown.status()).find("the name no-such-host.invalid does not resolve"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Method: pairs of sockets in place of connections. REV-1 to REV-3 of runtime/net/revocations.h, and what a certificate says.
+// Method: pairs of sockets in place of connections. REV-1 to REV-3 of runtime/net/revocations.h,
+// and what a certificate says.
 #include "runtime/net/revocations.h"
 
 #include <gtest/gtest.h>

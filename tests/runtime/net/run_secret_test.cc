@@ -1,4 +1,5 @@
-// Method: one secret derived on two nodes, and what a changed secret or run name gives, side by side.
+// Method: one secret derived on two nodes, and what a changed secret or run name gives, side by
+// side.
 #include "runtime/net/run_secret.h"
 
 #include <gtest/gtest.h>

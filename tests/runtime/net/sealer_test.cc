@@ -11,7 +11,8 @@ namespace {
 Sealer WithKey(char byte) { return Sealer(Secret(std::string(32, byte))); }
 
 TEST(Sealer, OpensWhatItSealedAndNothingElse) {
-  for (const std::string plain : {std::string(), std::string("AWS_SECRET_ACCESS_KEY=x"), std::string(100000, 'a')}) {
+  for (const std::string plain :
+       {std::string(), std::string("AWS_SECRET_ACCESS_KEY=x"), std::string(100000, 'a')}) {
     const auto sealed = WithKey('k').Seal(plain);
     ASSERT_TRUE(sealed.ok()) << sealed.status();
     const auto opened = WithKey('k').Open(*sealed);
@@ -35,7 +36,8 @@ TEST(Sealer, SaysNothingOfWhatIsInItAndSeesEveryChange) {
 }
 
 TEST(Sealer, KeysOfAnAuthorityDifferByPurposeAndAuthority) {
-  const auto one = Authority::FromSeed(std::string(32, 'a'), 1'700'000'000'000'000), other = Authority::FromSeed(std::string(32, 'b'), 1'700'000'000'000'000);
+  const auto one = Authority::FromSeed(std::string(32, 'a'), 1'700'000'000'000'000),
+             other = Authority::FromSeed(std::string(32, 'b'), 1'700'000'000'000'000);
   ASSERT_TRUE(one.ok() && other.ok());
   EXPECT_EQ(one->Derived("x").Reveal(), one->Derived("x").Reveal());
   EXPECT_EQ(one->Derived("x").Reveal().size(), 32u);

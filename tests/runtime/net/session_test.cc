@@ -1,11 +1,11 @@
 // Method: a listener with the server's side of the handshake and a dialer with the client's run on
-// one loop, over real sockets of loopback and of a temporary folder; each refusal is provoked and its
-// text read by the test as its user would.
+// one loop, over real sockets of loopback and of a temporary folder; each refusal is provoked and
+// its text read by the test as its user would.
 #include "runtime/net/session.h"
 
-#include <boost/asio/post.hpp>
 #include <gtest/gtest.h>
 
+#include <boost/asio/post.hpp>
 #include <future>
 #include <optional>
 
@@ -47,7 +47,8 @@ Task<Session> DialAndJoin(DialOptions dial, JoinOptions join, const Clock* clock
   co_return session;
 }
 
-Task<void> JoinInto(DialOptions dial, JoinOptions join, const Clock* clock, std::optional<Session>* into) {
+Task<void> JoinInto(DialOptions dial, JoinOptions join, const Clock* clock,
+                    std::optional<Session>* into) {
   *into = co_await DialAndJoin(std::move(dial), std::move(join), clock);
 }
 
@@ -87,9 +88,11 @@ class SessionTest : public ::testing::Test {
     JoinOptions join = As(token.role);
     join.token = token;
     join.key = PrivateKey::Generate();
-    return Connect(std::move(join), *TlsContext::ForPinnedClient(token.ca_key_hash, cluster_.clock));
+    return Connect(std::move(join),
+                   *TlsContext::ForPinnedClient(token.ca_key_hash, cluster_.clock));
   }
-  Session JoinWithCertificate(const Credentials& credentials, wire::Role role = wire::Role::kWorker) {
+  Session JoinWithCertificate(const Credentials& credentials,
+                              wire::Role role = wire::Role::kWorker) {
     return Connect(As(role), *TlsContext::ForClient(credentials, cluster_.clock));
   }
   static std::string ErrorOf(const Session& session) {
@@ -156,10 +159,12 @@ TEST_F(SessionTest, AWrongTokenIsRefused) {
   token.secret = Secret(std::string(16, 'x'));
   const Session session = JoinWithToken(token);
   EXPECT_EQ(ErrorCodeOf(session.joined.status()), ErrorCode::kJoinRefused);
-  EXPECT_EQ(ErrorOf(session), listener_->address().Text() +
-                                  ": joining was refused: the token was refused: it is wrong, or was deleted "
-                                  "on the head\n  get a new one on the head: troupe token create > token");
-  const Token unknown = *MakeToken(wire::Role::kWorker, cluster_.authority.key_hash(), cluster_.random);
+  EXPECT_EQ(ErrorOf(session),
+            listener_->address().Text() +
+                ": joining was refused: the token was refused: it is wrong, or was deleted "
+                "on the head\n  get a new one on the head: troupe token create > token");
+  const Token unknown =
+      *MakeToken(wire::Role::kWorker, cluster_.authority.key_hash(), cluster_.random);
   EXPECT_EQ(ErrorOf(JoinWithToken(unknown)), ErrorOf(session)) << "the two must not be told apart";
 }
 
@@ -167,7 +172,8 @@ TEST_F(SessionTest, AnExpiredTokenIsRefusedAndSaysSinceWhen) {
   ListenTcp();
   const Token token = cluster_.NewToken();
   cluster_.record.expires_us = cluster_.clock.WallTimeUs() - 2 * kHourUs;
-  EXPECT_NE(ErrorOf(JoinWithToken(token)).find("it expired 2 h ago\n  get a new one"), std::string::npos);
+  EXPECT_NE(ErrorOf(JoinWithToken(token)).find("it expired 2 h ago\n  get a new one"),
+            std::string::npos);
 }
 
 TEST_F(SessionTest, ARevokedTokenIsRefused) {
@@ -188,7 +194,8 @@ TEST_F(SessionTest, ASingleUseTokenAdmitsOnce) {
   EXPECT_NE(ErrorOf(JoinWithToken(token)).find("single use"), std::string::npos);
 }
 
-// The thread that signs is held, so that what needs no signature can be seen to pass what waits for one.
+// The thread that signs is held, so that what needs no signature can be seen to pass what waits for
+// one.
 TEST_F(SessionTest, SigningHoldsUpNobodyElseAndASingleUseTokenAdmitsOnceMeanwhile) {
   async::LoopThread signing("signing");
   std::promise<void> go;
@@ -255,7 +262,8 @@ TEST_F(SessionTest, ATokenOfAnotherRoleIsRefusedByTheClientItself) {
 TEST_F(SessionTest, NeitherTokenNorCertificateIsRefused) {
   ListenTcp();
   const Session session = Connect(As(wire::Role::kClient), cluster_.Pinned());
-  EXPECT_NE(ErrorOf(session).find("neither a token nor a certificate was shown"), std::string::npos);
+  EXPECT_NE(ErrorOf(session).find("neither a token nor a certificate was shown"),
+            std::string::npos);
 }
 
 TEST_F(SessionTest, AnExpiredCertificateIsRefusedUnlessTheRosterKnowsTheKey) {
@@ -277,12 +285,14 @@ TEST_F(SessionTest, AnotherClustersCertificateIsRefusedAndNamed) {
   const std::string shown = other.authority.cluster_id().Short();
   mixed.ca = cluster_.authority.certificate();
   const Session session = JoinWithCertificate(mixed);
-  EXPECT_NE(ErrorOf(session).find("belongs to cluster " + shown), std::string::npos) << ErrorOf(session);
+  EXPECT_NE(ErrorOf(session).find("belongs to cluster " + shown), std::string::npos)
+      << ErrorOf(session);
 }
 
 TEST_F(SessionTest, ARoleTheCertificateDoesNotHaveIsRefused) {
   ListenTcp();
-  const Session session = JoinWithCertificate(cluster_.Issue(wire::Role::kObserver), wire::Role::kWorker);
+  const Session session =
+      JoinWithCertificate(cluster_.Issue(wire::Role::kObserver), wire::Role::kWorker);
   EXPECT_NE(ErrorOf(session).find("its certificate is for the role observer, not for worker"),
             std::string::npos);
 }
@@ -301,8 +311,9 @@ TEST(SessionDecide, VersionsAreNegotiatedOrRefusedByName) {
   hello.version_min = 150;
   const auto too_new = Decide(hello, local, cluster.rules, 0, cluster.random);
   EXPECT_EQ(ErrorCodeOf(too_new.status()), ErrorCode::kVersionMismatch);
-  EXPECT_NE(MessageOf(too_new.status()).find("it speaks protocol version 150 to 200, this cluster 1"),
-            std::string::npos);
+  EXPECT_NE(
+      MessageOf(too_new.status()).find("it speaks protocol version 150 to 200, this cluster 1"),
+      std::string::npos);
 }
 
 TEST(SessionDecide, NobodyJoinsAsTheHead) {
@@ -327,7 +338,8 @@ TEST_F(SessionTest, AClockThatIsOffIsNamed) {
   join.key = PrivateKey::Generate();
   const Session session = loop_.Run(DialAndJoin(std::move(dial), std::move(join), &late));
   ASSERT_TRUE(session.joined.ok()) << session.joined.status();
-  EXPECT_NE(session.joined->clock_warning.find("clock is 30 min ahead of the head's"), std::string::npos)
+  EXPECT_NE(session.joined->clock_warning.find("clock is 30 min ahead of the head's"),
+            std::string::npos)
       << session.joined->clock_warning;
 }
 

@@ -2,10 +2,10 @@
 // run coroutines on. Clock: the real one plus an offset the test sets.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -52,20 +52,23 @@ class TempFolder {
 };
 
 struct TestCluster {
-  TestCluster() : authority(*Authority::Create(clock.WallTimeUs())), head(Issue(wire::Role::kHead)) {
+  TestCluster()
+      : authority(*Authority::Create(clock.WallTimeUs())), head(Issue(wire::Role::kHead)) {
     rules.cluster = authority.cluster_id();
     rules.head_incarnation = 7;
     rules.name = "head-host";
     rules.ca_pem = authority.certificate().Pem();
     rules.authority = &authority;
   }
-  Credentials Issue(wire::Role role, std::int64_t issued_ago_us = 0, std::uint64_t lifetime_us = kDayUs) {
+  Credentials Issue(wire::Role role, std::int64_t issued_ago_us = 0,
+                    std::uint64_t lifetime_us = kDayUs) {
     const PrivateKey key = PrivateKey::Generate();
     const std::uint64_t when = clock.WallTimeUs() - static_cast<std::uint64_t>(issued_ago_us);
     const auto pem = authority.IssueFor(key, role, NodeId::Random(random), when, lifetime_us);
     return *MakeCredentials(key, *pem, authority.certificate().Pem());
   }
-  std::shared_ptr<const TlsContext> Server(TlsContext::Clients clients = TlsContext::Clients::kOptional) {
+  std::shared_ptr<const TlsContext> Server(
+      TlsContext::Clients clients = TlsContext::Clients::kOptional) {
     return *TlsContext::ForServer(head, clients, clock);
   }
   std::shared_ptr<const TlsContext> Pinned() {

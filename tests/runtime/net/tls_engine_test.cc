@@ -10,8 +10,8 @@ namespace troupe::net {
 namespace {
 
 struct Pair {
-  Pair(std::shared_ptr<const TlsContext> client_context, std::shared_ptr<const TlsContext> server_context,
-       ExpectedPeer expected = {})
+  Pair(std::shared_ptr<const TlsContext> client_context,
+       std::shared_ptr<const TlsContext> server_context, ExpectedPeer expected = {})
       : client(*TlsEngine::Client(std::move(client_context), std::move(expected), "10.0.0.1:6400")),
         server(*TlsEngine::Server(std::move(server_context), "10.0.0.7:40112")) {}
 
@@ -65,10 +65,13 @@ TEST(TlsEngine, AWrongPinEndsTheHandshakeBeforeAnythingIsSent) {
   ASSERT_TRUE(pair.server->Feed(hello).ok());
   pair.client_status = pair.client->Feed(pair.server->TakeOutgoing());
   EXPECT_EQ(ErrorCodeOf(pair.client_status), ErrorCode::kWrongCluster);
-  EXPECT_NE(MessageOf(pair.client_status).find("10.0.0.1:6400 is not the cluster this token belongs to"), std::string::npos);
+  EXPECT_NE(
+      MessageOf(pair.client_status).find("10.0.0.1:6400 is not the cluster this token belongs to"),
+      std::string::npos);
   EXPECT_FALSE(pair.client->established());
   EXPECT_FALSE(pair.client->Write("secret").ok());
-  // All that may still leave is an alert (and a change-cipher-spec filler): no certificate, no data.
+  // All that may still leave is an alert (and a change-cipher-spec filler): no certificate, no
+  // data.
   EXPECT_LT(pair.client->TakeOutgoing().size(), 64u);
   EXPECT_FALSE(pair.server->established());
 }
@@ -79,7 +82,8 @@ TEST(TlsEngine, AClientWithACertificateChecksThePinFirstToo) {
   Pair pair(*TlsContext::ForClient(node, other.clock), cluster.Server());
   pair.Run();
   EXPECT_EQ(ErrorCodeOf(pair.client_status), ErrorCode::kWrongCluster);
-  EXPECT_NE(MessageOf(pair.client_status).find("is not the cluster this certificate belongs to"), std::string::npos);
+  EXPECT_NE(MessageOf(pair.client_status).find("is not the cluster this certificate belongs to"),
+            std::string::npos);
   EXPECT_EQ(pair.server->verdict().key_hash, "") << "the client's certificate was sent";
 }
 
@@ -116,7 +120,8 @@ TEST(TlsEngine, AnExpiredServerIsRefusedAndSaysSo) {
   Pair pair(cluster.Pinned(), cluster.Server());
   pair.Run();
   EXPECT_EQ(ErrorCodeOf(pair.client_status), ErrorCode::kJoinRefused);
-  EXPECT_NE(MessageOf(pair.client_status).find("expired 3 days ago"), std::string::npos) << pair.client_status;
+  EXPECT_NE(MessageOf(pair.client_status).find("expired 3 days ago"), std::string::npos)
+      << pair.client_status;
 }
 
 TEST(TlsEngine, AClockBehindIsNamedAsSuch) {
@@ -125,7 +130,8 @@ TEST(TlsEngine, AClockBehindIsNamedAsSuch) {
   behind.shift_us = -5 * static_cast<std::int64_t>(kHourUs);
   Pair pair(*TlsContext::ForPinnedClient(cluster.authority.key_hash(), behind), cluster.Server());
   pair.Run();
-  EXPECT_NE(MessageOf(pair.client_status).find("one of the two clocks is wrong by at least"), std::string::npos);
+  EXPECT_NE(MessageOf(pair.client_status).find("one of the two clocks is wrong by at least"),
+            std::string::npos);
 }
 
 TEST(TlsEngine, AnExpiredClientIsKeptForTheServerToDecide) {
@@ -135,7 +141,8 @@ TEST(TlsEngine, AnExpiredClientIsKeptForTheServerToDecide) {
   pair.Run();
   EXPECT_TRUE(pair.server->verdict().out_of_date);
   EXPECT_TRUE(pair.server->verdict().identity);
-  Pair strict(*TlsContext::ForClient(old, cluster.clock), cluster.Server(TlsContext::Clients::kRequired));
+  Pair strict(*TlsContext::ForClient(old, cluster.clock),
+              cluster.Server(TlsContext::Clients::kRequired));
   strict.Run();
   EXPECT_FALSE(strict.server->established());
 }
@@ -165,7 +172,8 @@ TEST(TlsEngine, ACertificateSignedByALeafIsRefused) {
   Credentials forged = forger.Issue(wire::Role::kHead);
   forged.ca = cluster.authority.certificate();  // shows the true CA beside a leaf it never signed
   cluster.head = forged;
-  Pair pair(cluster.Pinned(), *TlsContext::ForServer(forged, TlsContext::Clients::kOptional, cluster.clock));
+  Pair pair(cluster.Pinned(),
+            *TlsContext::ForServer(forged, TlsContext::Clients::kOptional, cluster.clock));
   pair.Run();
   EXPECT_FALSE(pair.client->established());
   EXPECT_FALSE(pair.client_status.ok());

@@ -47,7 +47,8 @@ TEST(Token, TwoAreDifferent) {
 
 TEST(Token, CutShortAtAnyPlaceItIsRefused) {
   const std::string text = TextOf(SomeToken());
-  for (std::size_t n = 0; n < text.size(); ++n) EXPECT_NE(ErrorOf(text.substr(0, n)), "parsed") << n;
+  for (std::size_t n = 0; n < text.size(); ++n)
+    EXPECT_NE(ErrorOf(text.substr(0, n)), "parsed") << n;
 }
 
 TEST(Token, AnyChangedCharacterIsNoticedByTheCheckSum) {
@@ -67,14 +68,16 @@ TEST(Token, EachDefectHasItsOwnWords) {
   EXPECT_NE(ErrorOf("hello").find("does not begin with \"rt1.\""), std::string::npos);
   EXPECT_NE(ErrorOf("rt2.worker.a.b.c").find("not a token of this version"), std::string::npos);
   EXPECT_NE(ErrorOf("rt1.worker.abc").find("3 parts instead of 5"), std::string::npos);
-  EXPECT_NE(ErrorOf("rt1.worker.secret.sum").find("hash of the cluster's certificate is missing"), std::string::npos);
+  EXPECT_NE(ErrorOf("rt1.worker.secret.sum").find("hash of the cluster's certificate is missing"),
+            std::string::npos);
   EXPECT_NE(ErrorOf(std::string(1000, 'x')).find("far too long"), std::string::npos);
   Token token = SomeToken();
   token.role = wire::Role::kHead;
   EXPECT_NE(ErrorOf(TextOf(token)).find("its role is none of"), std::string::npos);
   token = SomeToken();
   token.ca_key_hash = "";
-  EXPECT_NE(ErrorOf(TextOf(token)).find("hash of the cluster's certificate in it is missing"), std::string::npos);
+  EXPECT_NE(ErrorOf(TextOf(token)).find("hash of the cluster's certificate in it is missing"),
+            std::string::npos);
 }
 
 TEST(Token, NoErrorRepeatsTheToken) {
@@ -91,16 +94,19 @@ TEST(Token, TheProofHoldsForOneSessionAndOneRole) {
   const std::string proof = TokenProof(TokenKey(token), token.role, kExporter);
   EXPECT_TRUE(VerifyProof(record, token.role, kExporter, proof, kTokenNow).ok());
   const std::string other_session(32, 'f');
-  EXPECT_FALSE(VerifyProof(record, token.role, other_session, proof, kTokenNow).ok()) << "a replayed proof";
+  EXPECT_FALSE(VerifyProof(record, token.role, other_session, proof, kTokenNow).ok())
+      << "a replayed proof";
   EXPECT_FALSE(VerifyProof(record, wire::Role::kClient, kExporter, proof, kTokenNow).ok());
-  EXPECT_FALSE(VerifyProof(record, token.role, "", TokenProof(record.key, token.role, ""), kTokenNow).ok())
+  EXPECT_FALSE(
+      VerifyProof(record, token.role, "", TokenProof(record.key, token.role, ""), kTokenNow).ok())
       << "a session that is not TLS";
 }
 
 TEST(Token, ARightProofForAnotherRoleIsToldWhich) {
   const Token token = SomeToken();
   const std::string proof = TokenProof(TokenKey(token), wire::Role::kClient, kExporter);
-  const Status refused = VerifyProof(RecordOf(token, kTokenNow), wire::Role::kClient, kExporter, proof, kTokenNow);
+  const Status refused =
+      VerifyProof(RecordOf(token, kTokenNow), wire::Role::kClient, kExporter, proof, kTokenNow);
   EXPECT_NE(MessageOf(refused).find("for the role worker, not for client"), std::string::npos);
 }
 

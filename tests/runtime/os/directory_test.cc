@@ -56,7 +56,9 @@ TEST_F(Directory, PF1_OneThatOthersCouldHaveFilledIsRefused) {
   ASSERT_TRUE(MakePrivateDirectory(path + "/inside").ok());
   chmod(path.c_str(), 0770);
   const Status refused = MakePrivateDirectory(path);
-  EXPECT_NE(MessageOf(refused).find("others may write to " + path + " (mode 0770)"), std::string::npos) << MessageOf(refused);
+  EXPECT_NE(MessageOf(refused).find("others may write to " + path + " (mode 0770)"),
+            std::string::npos)
+      << MessageOf(refused);
   EXPECT_FALSE(MakePrivateDirectory(path, IfOpen::kLeave).ok());
   EXPECT_EQ(ModeOf(path), 0770u);
   EXPECT_TRUE(MakePrivateDirectory(path, IfOpen::kCloseAny).ok());
@@ -74,7 +76,8 @@ TEST_F(Directory, PF3_TheWayThereMustNotBeOthersToChange) {
   ASSERT_TRUE(MakeDirectories(open_one).ok());
   chmod(open_one.c_str(), 0777);
   const Status refused = MakePrivateDirectory(open_one + "/x");
-  EXPECT_NE(MessageOf(refused).find("everybody may write to " + open_one), std::string::npos) << MessageOf(refused);
+  EXPECT_NE(MessageOf(refused).find("everybody may write to " + open_one), std::string::npos)
+      << MessageOf(refused);
   ASSERT_EQ(symlink("open/../open/x", (root_ + "/link").c_str()), 0);
   EXPECT_FALSE(MakePrivateDirectory(root_ + "/link").ok()) << "also where a link leads";
   chmod(open_one.c_str(), 01777);

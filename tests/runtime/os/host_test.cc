@@ -32,7 +32,8 @@ TEST(Cgroup, ReadsWithoutFailing) {
 
 TEST(Memory, IsWhatTheMachineHasOrLess) {
   const Memory memory = ReadMemory();
-  const auto machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   EXPECT_GT(memory.total_bytes, 0u);
   EXPECT_LE(memory.total_bytes, machine);
   EXPECT_GT(memory.available_bytes, 0u);

@@ -77,7 +77,8 @@ TEST(Process, WhoWaitsInTheKernelIsSeen) {
   ASSERT_EQ(read(ends[0], &byte, 1), 1);
   EXPECT_EQ(StateOf(parent), 'D');
   // The grandchild is this process's parent's child alone.
-  std::ifstream children("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
+  std::ifstream children("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) +
+                         "/children");
   pid_t grandchild = 0;
   ASSERT_TRUE(children >> grandchild);
   kill(grandchild, SIGKILL);
@@ -117,7 +118,8 @@ TEST(Process, ASubreaperInheritsOrphansAndKnowsWhoseTheyAre) {
   ASSERT_TRUE(BecomeSubreaper().ok());
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  // The orphan says its name itself, once executed: in the midst of execve a process has no environment.
+  // The orphan says its name itself, once executed: in the midst of execve a process has no
+  // environment.
   SpawnOptions options = Shell("sh -c 'echo $$ >&5; kill -STOP $$' &");
   options.new_session = true;
   options.descriptors = {{ends[1], 5}};

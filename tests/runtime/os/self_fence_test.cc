@@ -22,7 +22,8 @@ Instant Now() {
   return Instant(std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec));
 }
 
-/// The wait status of a child that runs `life` and then stands still with every signal blocked that can be.
+/// The wait status of a child that runs `life` and then stands still with every signal blocked that
+/// can be.
 template <class Life>
 int StatusOf(Life life) {
   const pid_t child = fork();

@@ -311,7 +311,7 @@ TEST(Copy, BothWaysCopyEveryLength) {
   }
 }
 
-// ---- on a disk -------------------------------------------------------------------------------------
+// ---- on a disk --------------------------------------------------------------------------------
 
 /// Room in memory for one value of kLarge.
 PoolOptions OneInMemory() {
@@ -389,11 +389,14 @@ TEST_F(OnDisk, OtherFilesAreNoObjectsMemory) {
   ASSERT_TRUE(named.valid());
   ASSERT_EQ(ftruncate(named.get(), 4096), 0);
   const UniqueFd reading(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_EQ(ErrorCodeOf(Reading::ReadOnly(reading.get(), 4096).status()), ErrorCode::kInvalid) << "others can open it";
+  EXPECT_EQ(ErrorCodeOf(Reading::ReadOnly(reading.get(), 4096).status()), ErrorCode::kInvalid)
+      << "others can open it";
   unlink(name.c_str());
   EXPECT_TRUE(Reading::ReadOnly(reading.get(), 4096).ok());
-  EXPECT_EQ(ErrorCodeOf(Reading::ReadOnly(named.get(), 4096).status()), ErrorCode::kInvalid) << "it can be written to";
-  EXPECT_EQ(ErrorCodeOf(Reading::ReadOnly(reading.get(), 8192).status()), ErrorCode::kInvalid) << "it is too short";
+  EXPECT_EQ(ErrorCodeOf(Reading::ReadOnly(named.get(), 4096).status()), ErrorCode::kInvalid)
+      << "it can be written to";
+  EXPECT_EQ(ErrorCodeOf(Reading::ReadOnly(reading.get(), 8192).status()), ErrorCode::kInvalid)
+      << "it is too short";
 }
 
 TEST_F(OnDisk, WhereThereIsNoRoomTheErrorSaysWhy) {
@@ -408,9 +411,11 @@ TEST_F(OnDisk, WhereThereIsNoRoomTheErrorSaysWhy) {
   options.spill_folder = "/dev/shm";
   EXPECT_THAT(why(8u << 20), testing::HasSubstr("kept in memory"));
   options.spill_folder = "/nowhere";
-  EXPECT_THAT(why(8u << 20), testing::HasSubstr("objects cannot go to disk in /nowhere: No such file"));
+  EXPECT_THAT(why(8u << 20),
+              testing::HasSubstr("objects cannot go to disk in /nowhere: No such file"));
   options.spill_folder.clear();
-  EXPECT_THAT(why(8u << 20), testing::HasSubstr("this process holds 0 MiB of objects, of 4 MiB it may"));
+  EXPECT_THAT(why(8u << 20),
+              testing::HasSubstr("this process holds 0 MiB of objects, of 4 MiB it may"));
 }
 
 }  // namespace

@@ -18,8 +18,7 @@ class Cluster {
  public:
   Cluster() {
     for (const ProcessId& id : {kA, kB, kC}) tables_.emplace(id, References(id));
-    for (const auto& [a, b] : {std::pair{kA, kB}, std::pair{kA, kC}, std::pair{kB, kC}})
-      Join(a, b);
+    for (const auto& [a, b] : {std::pair{kA, kB}, std::pair{kA, kC}, std::pair{kB, kC}}) Join(a, b);
   }
   References& operator[](const ProcessId& id) { return tables_.at(id); }
   Instant now{std::chrono::seconds(100)};

@@ -2,9 +2,9 @@
 // is played with a table as the owner.
 #include <gtest/gtest.h>
 
-#include "tests/sim/objects/keeper.h"
 #include "runtime/store/core/references.h"
 #include "runtime/store/core/slots.h"
+#include "tests/sim/objects/keeper.h"
 
 namespace troupe::store {
 namespace {

@@ -376,7 +376,8 @@ std::string ObjectsProcess::Leaks() const {
   }
   for (const auto& [owner, objects] : state.borrowed.by_owner()) {
     const auto& [sequence, ref] = *objects.begin();
-    return store::ObjectId{owner, sequence}.Text() + " is still borrowed, state " + std::to_string(static_cast<int>(ref.state));
+    return store::ObjectId{owner, sequence}.Text() + " is still borrowed, state " +
+           std::to_string(static_cast<int>(ref.state));
   }
   for (const auto& [peer, record] : state.peers) {
     if (!record.loans_open.empty()) return "a loan to " + peer.Short() + " is open";
