@@ -74,7 +74,7 @@ class ItemTable {
   const std::uint64_t channel_;
   const std::shared_ptr<CallObserver> observer_;
   std::unordered_map<std::uint64_t, std::shared_ptr<ItemStream>> streams_;  // by sequence
-  std::unordered_map<std::uint64_t, std::shared_ptr<Arriving>> arriving_;   // of observed calls
+  std::unordered_map<std::uint64_t, std::shared_ptr<Arriving>> arriving_;   // observed calls' items
 };
 
 }  // namespace troupe::actors

@@ -25,7 +25,7 @@ class ObjectView {
   ~ObjectView();
 
   std::string_view bytes() const { return bytes_; }
-  /// The same bytes over a mapping of the caller's own, which may be written to: what is written
+  /// Maps what bytes() shows once more, for the caller alone, who may write to it: what is written
   /// stays there.
   StatusOr<store::Reading> Private(char** at) const;
 

@@ -60,7 +60,7 @@ class CallListener {
   const std::uint64_t event_;
   GuardedFd socket_;
   std::unique_ptr<CallDoor> door_;
-  net::Shortage shortage_;  // of descriptors
+  net::Shortage shortage_;  // a lack of descriptors
   std::optional<Instant> paused_until_;
 };
 

@@ -85,9 +85,9 @@ class ItemStream {
   const std::uint32_t count_;
   const NextId next_id_;
   mutable Mutex mutex_;
-  std::deque<Item> slots_
-      ABSL_GUARDED_BY(mutex_);  // of a stream: the last one is pending, or the end
-  std::size_t filled_ ABSL_GUARDED_BY(mutex_) = 0;  // of a fixed number
+  /// A stream's last one is pending, or the end.
+  std::deque<Item> slots_ ABSL_GUARDED_BY(mutex_);
+  std::size_t filled_ ABSL_GUARDED_BY(mutex_) = 0;  // a fixed number's
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::size_t given_ ABSL_GUARDED_BY(mutex_) = 0;      // by this making of the call
   std::size_t given_max_ ABSL_GUARDED_BY(mutex_) = 0;  // by those before it

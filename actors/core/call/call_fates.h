@@ -69,16 +69,16 @@ class CallFates {
   bool Finish(std::string_view text);
 
   struct Fate {
-    std::uint16_t flags;    // of a frame
+    std::uint16_t flags;    // a frame's
     std::string_view body;  // valid until the next change
     bool sent;              // all of its frame: the actor may have run it
   };
-  /// After Finish, of a call whose frame ended at that position.
+  /// What a call is told, after Finish, whose frame ended at that position.
   Fate OfCall(std::uint64_t end_offset) const {
     const bool sent = end_offset <= written_;
     return FateBy(sent ? sent_ : unsent_, sent);
   }
-  /// Of a call for which Arrives said kTell.
+  /// What a call is told for which Arrives said kTell.
   Fate OfNewCall() const { return FateBy(unsent_, /*sent=*/false); }
 
  private:

@@ -96,7 +96,7 @@ class BulkExchange {
   bool heard() const { return heard_; }
   bool WantsLink(const Refs& refs) const;
   bool RefsSettled(const Refs& refs) const { return attached_ ? refs.idle : refs.over; }
-  /// Of a session whose calls are over: so is the exchange.
+  /// Whether the exchange is over, of a session whose calls are.
   bool Over(const Refs& refs) const { return linked_ ? refs.idle : refs.over; }
   /// When to look at the next two; nullopt: nothing is waited for.
   std::optional<Instant> Deadline(const Refs& refs) const;
@@ -157,7 +157,7 @@ class BulkExchange {
   Instant lonely_since_{};  // neither connection is there
   bool heard_ = false;
   std::deque<BulkFrame> reads_;
-  Doubt read_doubt_;                   // of the first of them
+  Doubt read_doubt_;                   // about the first of them
   std::deque<store::ObjectId> taken_;  // results that the other end needs no more
   Doubt taken_doubt_;
   std::string words_;
