@@ -126,10 +126,10 @@ class BulkLink {
 
   std::optional<CallStream> stream_;
   std::string why_;
-  std::string head_;       // of a frame that is not whole
-  char* place_ = nullptr;  // of the bytes that come next; nullptr: nowhere
+  std::string head_;       // a frame's beginning that is not whole
+  char* place_ = nullptr;  // where the next bytes go; nullptr: nowhere
   std::string out_;        // frames, the last one's bytes may be in giving_
-  std::size_t sent_ = 0;   // of out_
+  std::size_t sent_ = 0;   // so much of out_
   std::optional<Giving> giving_;
 };
 

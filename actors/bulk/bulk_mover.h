@@ -39,7 +39,7 @@ namespace troupe::actors {
 
 /// One call session as the mover knows it; its thread's own, but for `over`.
 struct BulkRoute {
-  /// Of who calls: where the actor is, who this process is, how long it is looked for.
+  /// What a caller has: where the actor is, who this process is, how long it is looked for.
   struct Way {
     RemoteActor target;
     IdentitySource identity;
@@ -50,14 +50,14 @@ struct BulkRoute {
 
   BulkLink end;
   SessionId session;     // nil: not begun yet
-  std::string identity;  // of an actor's: who the caller is
+  std::string identity;  // at an actor: who the caller is
   std::optional<Way> way;
   RedialPolicy redial;
   const Duration limit;
   bool dialling = false;
   bool ended = false;  // the session is; references may be held over it still
   std::atomic<bool> over{false};
-  std::uint64_t id = 0;  // of its link in the epoll set; 0: none
+  std::uint64_t id = 0;  // its link's in the epoll set; 0: none
   bool watches_writes = false;
   std::map<store::ObjectId, store::ObjectId> copies;  // pulled, and maybe here still
   std::map<store::ObjectId, std::vector<Then>> copying;
@@ -130,7 +130,7 @@ class BulkMover {
   std::uint64_t given_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes
 
   // The thread's:
-  std::uint64_t round_ = 0;     // of what was posted
+  std::uint64_t round_ = 0;     // counts what was posted
   std::uint64_t next_id_ = 16;  // below: the wake-up
   std::set<std::shared_ptr<BulkRoute>> roads_;
   std::map<std::uint64_t, std::shared_ptr<BulkRoute>> linked_;

@@ -94,7 +94,7 @@ class Channel final : public PendingTarget,
   };
   struct Call {
     Issued issued;
-    AnswerRef answer;  // of kOk and kOkDrain
+    AnswerRef answer;  // set by kOk and kOkDrain
   };
   /// Queues a call. `frame` starts with kFrameHeadBytes of room, then the body; it is sealed here.
   /// `items` gets what comes before the answer.
@@ -120,7 +120,7 @@ class Channel final : public PendingTarget,
   /// or there is no descriptor left. Whether there is one is known before the call is issued.
   std::shared_ptr<BulkSession> Bulk() override;
 
-  /// Of the call with this answer: how many of its items are taken, in all.
+  /// Says how many items of the call with this answer are taken, in all.
   void Taken(const Answer* answer, std::uint64_t items) override;
   /// It is not wanted any more, nor (`recursive`) what it started. Nothing is promised: its answer
   /// comes in any case, if only to say that it was cancelled.
@@ -231,7 +231,7 @@ class Channel final : public PendingTarget,
 
   struct RoomWaiter {
     AnswerRef slot;
-    bool idle;  // of WhenIdle
+    bool idle;  // WhenIdle's
   };
   struct ReactorKnows {
     bool stranded = false;   // that frames are unflushed

@@ -105,7 +105,7 @@ class PendingCalls : public ArgumentKeeper, public std::enable_shared_from_this<
   Calls calls_ ABSL_GUARDED_BY(mutex_);  // by number, in the order they were made
   std::uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   std::size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool awaits_room_ ABSL_GUARDED_BY(mutex_) = false;  // of the channel
+  bool awaits_room_ ABSL_GUARDED_BY(mutex_) = false;  // the channel's
   RoomWaiters room_ ABSL_GUARDED_BY(mutex_);
 };
 

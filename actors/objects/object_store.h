@@ -177,7 +177,7 @@ class ObjectStore : private ObjectLinks::Events {
     // Objects and lives of this process that others of this host hold, all that other hosts do.
     std::size_t lent = 0;
     std::size_t borrowed = 0;
-    std::size_t lives = 0;   // of this process and of others
+    std::size_t lives = 0;   // this process's and others'
     std::size_t mapped = 0;  // segments of others
     std::size_t links = 0;
     store::Pool::Figures pool;
@@ -299,7 +299,7 @@ class ObjectStore : private ObjectLinks::Events {
   SegmentMap segments_ ABSL_GUARDED_BY(mutex_);
   ObjectWaits waits_ ABSL_GUARDED_BY(mutex_);
   RemoteNames names_ ABSL_GUARDED_BY(mutex_);
-  // Of what stands for objects of other hosts: who has their values.
+  // Who has the values of what stands here for objects of other hosts.
   std::map<store::ObjectId, std::shared_ptr<RemoteSource>> sources_ ABSL_GUARDED_BY(mutex_);
   ObjectLinks links_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_ ABSL_GUARDED_BY(mutex_);

@@ -132,10 +132,10 @@ class CallServer {
   bool stop_by_call_ = false;
   std::uint64_t next_peer_ = 16;
   std::map<std::uint64_t, std::shared_ptr<CallerConnection>> peers_;
-  // of those that greeted, detached ones too
+  // callers that greeted, detached ones too
   SessionTable<std::shared_ptr<CallerConnection>> sessions_;
   std::shared_ptr<CallerConnection> hot_;  // the one that was read last: polled before blocking
-  int polls_in_row_ = 0;  // of Serve: answered by polling, without a look at the other sockets
+  int polls_in_row_ = 0;  // answered by polling in Serve, without a look at others
   SpinPolicy spin_;
   ByteBuffer reply_;
   Flusher* flusher_ = nullptr;  // deleted by the destructor, left alone in a forked child

@@ -102,7 +102,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
 
   std::unique_ptr<CallRunner> session;
   std::optional<SessionId> session_id;  // once it greeted
-  // of a caller that takes objects: on this host, who owns them; set before its first call
+  // who owns a caller's objects, if it is on this host and takes some; set before its first call
   ProcessId process;
 
  private:

@@ -27,7 +27,7 @@ struct Task : TaskDispatch::Task {
   TaskHistory::Ended ended;  // as far as it is known
   std::uint64_t later =
       0;  // its number while arguments are to come; then it does not wait for a process
-  Task* older = nullptr;  // of its pool's tasks
+  Task* older = nullptr;  // its pool's tasks, in the order they came
   Task* newer = nullptr;
 };
 

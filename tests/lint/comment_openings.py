@@ -1,9 +1,8 @@
 """A header's comment stands alone: none begins with "The same", "Of" or "Likewise", which only make sense beside the comment before.
 
 A comment begins after code, and on a line whose neighbour above is no comment; a line of a longer one begins a sentence where it is
-capitalised. What still begins so is listed in comment_openings.ratchet with how many of them a header has: fewer may be, never more.
+capitalised.
 """
-import json
 import re
 
 import tree
@@ -24,14 +23,9 @@ def openings(text: str) -> list[tuple[int, str]]:
 
 
 def main() -> None:
-    ratchet_file = tree.root() / "tests/lint/comment_openings.ratchet"
-    allowed = json.loads(ratchet_file.read_text()) if ratchet_file.exists() else {}
-    findings, paths = [], tree.files(".h")
-    for path in paths:
-        name, found = tree.relative(path), openings(path.read_text())
-        if len(found) > allowed.get(name, 0):
-            findings += [f"{name}:{number}: begins with \"{opening}\": say what this is, as if nothing stood beside it"
-                         for number, opening in found]
+    paths = tree.files(".h")
+    findings = [f"{tree.relative(path)}:{number}: begins with \"{opening}\": say what this is, as if nothing stood beside it"
+                for path in paths for number, opening in openings(path.read_text())]
     tree.finish(findings, len(paths))
 
 
