@@ -40,8 +40,8 @@ class ItemTable {
   /// Items of an observed call are on their way, or have been since it was made.
   bool arriving() const { return !arriving_.empty(); }
 
-  /// The call of that number fills `items`; nullptr: it has one answer.
-  void Add(std::uint64_t sequence, std::shared_ptr<ItemStream> items) {
+  /// The call of that number fills `items`; nullptr: it has one answer, and nothing is moved.
+  void Add(std::uint64_t sequence, std::shared_ptr<ItemStream>&& items) {
     if (items != nullptr) streams_[sequence] = std::move(items);
   }
   /// Fills a slot with a value in memory; `wanted`: somebody may read it. `then` is run as the

@@ -89,7 +89,7 @@ TEST_F(ItemTableTest, AnItemFillsItsCallsStreamAndNoOther) {
   EXPECT_EQ(why_, "an item for call 3, which expects none");
   table.Add(kCall, nullptr);
   EXPECT_TRUE(table.empty());
-  table.Add(kCall, stream_);
+  table.Add(kCall, std::shared_ptr(stream_));
   EXPECT_FALSE(Take(table, Item(0, "one"), /*under_way=*/false)) << "its answer came before";
   EXPECT_TRUE(Take(table, Item(0, "one")));
   EXPECT_EQ(AnswerRef(stream_->Front())->bytes(), "one");
@@ -99,7 +99,7 @@ TEST_F(ItemTableTest, AnItemFillsItsCallsStreamAndNoOther) {
 
 TEST_F(ItemTableTest, AResultThatNamesNoMemoryIsRefused) {
   ItemTable table(kChannel, nullptr);
-  table.Add(kCall, stream_);
+  table.Add(kCall, std::shared_ptr(stream_));
   EXPECT_FALSE(Take(table, Item(kFlagObjects, "short")));
   EXPECT_EQ(why_, kBadResult);
   takes_ = Took::kBad;
@@ -111,7 +111,7 @@ TEST_F(ItemTableTest, AResultThatNamesNoMemoryIsRefused) {
 
 TEST_F(ItemTableTest, WhatNobodyWantsIsTakenToBeGivenBack) {
   ItemTable table(kChannel, nullptr);
-  table.Add(kCall, stream_);
+  table.Add(kCall, std::shared_ptr(stream_));
   stream_->End(kFlagReply, "", &finished_);
   takes_ = Took::kDone;
   const std::string body = InMemory();
@@ -121,7 +121,7 @@ TEST_F(ItemTableTest, WhatNobodyWantsIsTakenToBeGivenBack) {
 
 TEST_F(ItemTableTest, AnObserverHearsOfTheEndWhenTheLastItemIsHere) {
   ItemTable table(kChannel, observer_);
-  table.Add(kCall, stream_);
+  table.Add(kCall, std::shared_ptr(stream_));
   const std::string body = InMemory();
   ASSERT_TRUE(Take(table, Item(kFlagObjects, body)));
   ASSERT_TRUE(Take(table, Item(kFlagObjects, body)));
@@ -142,7 +142,7 @@ TEST_F(ItemTableTest, AnObserverHearsOfTheEndWhenTheLastItemIsHere) {
 
 TEST_F(ItemTableTest, AnObserverHearsAtOnceOfACallWhoseItemsAreHere) {
   ItemTable table(kChannel, observer_);
-  table.Add(kCall, stream_);
+  table.Add(kCall, std::shared_ptr(stream_));
   AnswerRef answer(Answer::New(1));
   EXPECT_EQ(table.AfterItems(kCall, answer), Lost::kNo);
   const std::string body = InMemory();
@@ -155,7 +155,8 @@ TEST_F(ItemTableTest, AnObserverHearsAtOnceOfACallWhoseItemsAreHere) {
 TEST_F(ItemTableTest, AnItemThatIsLostOnItsWayMakesItsCallOneThatMayHaveRun) {
   for (const bool before_the_end : {true, false}) {
     ItemTable table(kChannel, observer_);
-    table.Add(kCall, stream_ = Stream());
+    stream_ = Stream();
+    table.Add(kCall, std::shared_ptr(stream_));
     const std::string body = InMemory();
     ASSERT_TRUE(Take(table, Item(kFlagObjects, body)));
     AnswerRef answer(Answer::New(1));
