@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_format.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "actors/core/call/call_target.h"
+#include "actors/net/now.h"
 #include "bindings/actor/answer.h"
 #include "bindings/actor/item_sender.h"
 #include "bindings/values/errors.h"
@@ -27,6 +29,7 @@ using actors::Ran;
 
 constexpr unsigned kItemsPerLook = 32;
 constexpr std::size_t kCancelledMax = 4096;  // what a caller cancels beyond that runs
+constexpr std::chrono::milliseconds kHearAgain{1};
 
 PyObject* NewName(std::string_view text) {
   PyObject* name = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
@@ -132,6 +135,7 @@ class PySession : public actors::CallRunner {
   /// The same of one that streams: sends its items.
   PyObject* Stream(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
                    std::uint64_t sequence);
+  void HearOfThoseBehind(const Frame& frame);
   std::shared_ptr<ItemSender> NewItems(const Shape& shape, actors::CallerConnection& peer,
                                        std::uint64_t sequence);
 
@@ -145,6 +149,7 @@ class PySession : public actors::CallRunner {
   actors::CallerConnection* peer_ = nullptr;                    // of the last call
   RunningCall running_;                // here; its sequence is the last call's, wherever that runs
   std::set<std::uint64_t> cancelled_;  // calls that have not been come to
+  Instant heard_{};  // when it was last looked what is said of calls that wait
 };
 
 /// What the call is of, and how it is to be answered; what cannot be read names no method either.
@@ -254,7 +259,18 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::CallerConnection& peer,
   }
   const AnswerTo to{peer, frame.head.sequence, shape.name, shape.form, executor_.call_limits()};
   WriteAnswer(to, result, reply, flags);
+  HearOfThoseBehind(frame);
   return Ran::kReplied;
+}
+
+/// Where calls wait behind one that took a while, what was said of them meanwhile is heard before
+/// the next begins: one that came in the same read as it would run though it was cancelled long ago.
+void PySession::HearOfThoseBehind(const Frame& frame) {
+  if (peer_->in().size() <= frame.bytes) return;
+  const Instant now = actors::Now();
+  if (now - heard_ < kHearAgain) return;
+  heard_ = now;
+  peer_->LookAhead(executor_.call_limits(), nullptr);
 }
 
 /// What is wrong with the frame Run says.

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 from pathlib import Path
 
 import pytest
-from conftest import Home, eventually
+from conftest import Home, eventually, stand_still
 
 import troupe
 from troupe import exceptions
@@ -26,6 +27,10 @@ class Slow:
             self.pause.wait(0.01)
         return "there"
 
+    def begin_and_wait_for(self, begun: str, path: str) -> str:
+        Path(begun).touch()
+        return self.wait_for(path)
+
     def until_cancelled(self, begun: str) -> str:
         Path(begun).touch()
         while not troupe.get_runtime_context().is_canceled():
@@ -35,6 +40,9 @@ class Slow:
     def note(self, number: int) -> int:
         self.ran.append(number)
         return number
+
+    def pid(self) -> int:
+        return os.getpid()
 
     def notes(self) -> list[int]:
         return self.ran
@@ -87,6 +95,24 @@ def test_a_queued_call_is_not_run(idle: Home, tmp_path: Path, threads: int) -> N
     assert sorted(troupe.get(made.notes.remote(), timeout=20)) == [0, 1, 2, 6, 7, 8, 9]
     troupe.cancel(queued[0])  # over: nothing happens
     assert troupe.get(queued[0]) == 0
+    troupe.kill(made)
+
+
+def test_a_call_that_came_with_the_one_that_runs_is_not_run(idle: Home, tmp_path: Path) -> None:
+    """All calls are in what the actor reads at once; the word of their cancellation comes while the first one runs."""
+    made = troupe.remote(Slow).remote()
+    pid = troupe.get(made.pid.remote(), timeout=20)
+    stand_still(pid)
+    first = made.begin_and_wait_for.remote(str(tmp_path / "begun"), str(tmp_path / "gate"))
+    behind = [made.note.remote(i) for i in range(3)]
+    os.kill(pid, signal.SIGCONT)
+    eventually((tmp_path / "begun").exists, what="the begin of the method")
+    troupe.cancel(behind[1])
+    (tmp_path / "gate").touch()
+    assert troupe.get(first, timeout=20) == "there"
+    with pytest.raises(exceptions.TaskCancelledError, match="before it began"):
+        troupe.get(behind[1], timeout=20)
+    assert troupe.get(made.notes.remote(), timeout=20) == [0, 2]
     troupe.kill(made)
 
 
