@@ -135,7 +135,7 @@ class CallServer {
   // callers that greeted, detached ones too
   SessionTable<std::shared_ptr<CallerConnection>> sessions_;
   std::shared_ptr<CallerConnection> hot_;  // the one that was read last: polled before blocking
-  int polls_in_row_ = 0;  // answered by polling in Serve, without a look at others
+  int polls_in_row_ = 0;                   // answered by polling in Serve, without a look at others
   SpinPolicy spin_;
   ByteBuffer reply_;
   Flusher* flusher_ = nullptr;  // deleted by the destructor, left alone in a forked child

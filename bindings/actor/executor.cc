@@ -149,7 +149,7 @@ class PySession : public actors::CallRunner {
   actors::CallerConnection* peer_ = nullptr;                    // of the last call
   RunningCall running_;                // here; its sequence is the last call's, wherever that runs
   std::set<std::uint64_t> cancelled_;  // calls that have not been come to
-  Instant heard_{};  // when it was last looked what is said of calls that wait
+  Instant heard_{};                    // when it was last looked what is said of calls that wait
 };
 
 /// What the call is of, and how it is to be answered; what cannot be read names no method either.
@@ -264,7 +264,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::CallerConnection& peer,
 }
 
 /// Where calls wait behind one that took a while, what was said of them meanwhile is heard before
-/// the next begins: one that came in the same read as it would run though it was cancelled long ago.
+/// the next begins: one that came in the same read would run though it was cancelled long ago.
 void PySession::HearOfThoseBehind(const Frame& frame) {
   if (peer_->in().size() <= frame.bytes) return;
   const Instant now = actors::Now();
