@@ -106,7 +106,7 @@ def test_a_pool_is_preferred_and_given_up_where_it_has_no_room(idle_gpus: Home) 
 
     first = here(holds).submit()
     first.wait_state(lambda info: info["state"] == "running", 60)
-    assert here(where).distributed() == ["h", "h"]
+    assert here(where).submit().result(60) == ["h", "h"]
     with open(gate, "w"), open(gate, "w"):
         pass
     assert first.result(60) == ["p", "p"]

@@ -197,3 +197,24 @@ distributed(processes=1, remote=True)(mine.train).submit().result(60)
     done = idle.python(f"import sys; sys.argv[1:] = [{str(tmp_path)!r}]\n{code}")
     assert "needs the module 'mine', which cannot be imported on" in done.stderr, done.stderr
     assert "\"py_modules\" with its folder" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["launch", "task", "actor"])
+def test_a_package_whose_module_has_another_name(idle: Home, kind: str, tmp_path: Path) -> None:
+    """B4: what a process cannot load names the package too, of what is started in each way."""
+    start = {"launch": "distributed(processes=1, remote=True)(lambda: helper()).submit().result(60)",
+             "task": "troupe.get(troupe.remote(lambda: helper()).remote(), timeout=60)",
+             "actor": "troupe.get(troupe.remote(type('A', (), {'go': lambda self: helper()})).remote().go.remote(), timeout=60)"}[kind]
+    code = f"""
+import sys, types, troupe
+from troupe.launch import distributed
+module = types.ModuleType("cv2.of_here")
+exec("def helper(): return 1", module.__dict__)
+module.helper.__module__ = "cv2.of_here"
+sys.modules["cv2"], sys.modules["cv2.of_here"] = types.ModuleType("cv2"), module
+troupe.init("auto")
+helper = module.helper
+{start}
+"""
+    done = idle.python(code, cwd=tmp_path)
+    assert "of the package opencv-python, which cannot be imported on" in done.stderr, done.stderr
