@@ -58,9 +58,9 @@ def start_head(env: dict[str, str]) -> dict:
     return json.loads(command(*TROUPE, "start", "--head", "--no-worker", "--port", "0", "--json", env=env))
 
 
-def join(head: dict, token: pathlib.Path, name: str, extra: list[str], env: dict[str, str]) -> None:
+def join(head: dict, token: pathlib.Path, name: str, extra: list[str], env: dict[str, str], cpus: int = 2) -> None:
     command(*TROUPE, "start", "--address", head["address"], "--token-file", str(token),
-            "--num-cpus", "2", "--node-name", name, *extra, env=env)
+            "--num-cpus", str(cpus), "--node-name", name, *extra, env=env)
 
 
 def leftovers(home: pathlib.Path) -> list[str]:
@@ -104,6 +104,10 @@ def main_job(steps: Steps, home: pathlib.Path, env: dict[str, str], extra: list[
                           ("driver_on_rank0.py", "run a driver on rank 0 with actors on both nodes")):
         CONSOLE.print(f"[bold]    {what}[/bold] (examples/{example})")
         steps.run(what, lambda: command(sys.executable, f"examples/{example}", env=env, show=True))
+    steps.run("node-c joins, with 8 CPUs", lambda: join(head, token, "node-c", extra, env, cpus=8))
+    what, guide = "run a serverless GPU program as it is, on 8 ranks", "tests/guides/serverless_gpu/mlp_cpu.py"
+    CONSOLE.print(f"[bold]    {what}[/bold] ({guide})")
+    steps.run(what, lambda: command(*TROUPE, "run-as", guide, env={**env, "TROUPE_CPU_RANKS": "1"}, show=True))
 
 
 def main() -> int:
@@ -114,7 +118,7 @@ def main() -> int:
     home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-quickstart-"))
     env = {**os.environ, "TROUPE_HOME": str(home)}
     env.pop("TROUPE_ADDRESS", None)
-    steps = Steps(7)
+    steps = Steps(9)
     failed = None
     try:
         main_job(steps, home, env, extra)

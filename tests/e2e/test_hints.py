@@ -5,6 +5,7 @@ Method: each common mistake once, through a real launch where it gets that far; 
 from __future__ import annotations
 
 import linecache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,8 +94,25 @@ def test_nccl_on_ranks_without_gpus(idle: Home) -> None:
 
         dist.init_process_group("nccl")
 
-    with pytest.raises(exceptions.LaunchError, match="try: gpus=N instead of processes=N, for these ranks have no GPU"):
+    with pytest.raises(exceptions.LaunchError, match=r'(?s)try: test_hints.py, line \d+: dist.init_process_group\("nccl"\)\n +needs a GPU, '
+                       r"and these ranks have none: gpus=N.*init_process_group\(\) without a backend"):
         train.submit().result(60)
+
+
+@pytest.mark.parametrize("line", [
+    'torch.zeros(1, device="cuda")', "torch.zeros(1).cuda()", "torch.cuda.set_device(0)",
+    "(dist.init_process_group(), torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1), device_ids=[0]))"])
+def test_cuda_on_ranks_without_gpus(idle: Home, line: str, tmp_path: Path) -> None:
+    """The line is the program's own, and none of a library that it calls."""
+    pytest.importorskip("torch")
+    file = tmp_path / "program.py"
+    file.write_text(f"def train():\n    import torch, torch.distributed as dist\n    {line}\n")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    with pytest.raises(exceptions.LaunchError) as caught:
+        distributed(processes=1, remote=True)(names["train"]).submit().result(60)
+    text = str(caught.value)
+    assert f"try: program.py, line 3: {line}\n" in text and "torch.cuda.is_available()" in text, text
 
 
 def test_ray_itself_in_a_driver(idle: Home, capsys: pytest.CaptureFixture) -> None:

@@ -23,8 +23,8 @@ ROOTS = (
 ROOMS = (
     ("roots", ROOTS),
     ("_cluster", ("_cluster",)),
-    ("ray_compat", ("ray_compat", "ray_compat._finder", "ray_compat._missing", "ray_compat._names", "ray_compat._starting",
-                    "ray_compat._words")),
+    ("stand_ins", ("ray_compat", "ray_compat._finder", "ray_compat._missing", "ray_compat._names", "ray_compat._starting",
+                   "ray_compat._words", "stand_ins", "stand_ins._finder", "stand_ins._packages")),
     ("_code", ("_code",)),
     ("_actors", ("_actors",)),
     ("launch", ("launch",)),
@@ -44,9 +44,9 @@ BY_NAME = {
     "_pickled": "names of older pickles, of the module that has them today",
     "cli": "commands, loaded when they are run",
     "util": "its modules, without an import of their own",
-    "ray_compat._finder": "names of `ray`, of what is Troupe's own",
     "ray_compat._starting": "functions of `ray`, of what is Troupe's own",
-    "ray_compat.path.ray": "itself, by the hook",
+    "stand_ins": "the package that stands on the import path, by the hook",
+    "stand_ins._finder": "names of packages that Troupe stands in for, of what is its own",
     "_code.runtime_env": "a function of the user's",
     "_process.zygote": "modules of the user's",
 }

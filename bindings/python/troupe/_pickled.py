@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
-_CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host"}  # that travel by their name
+_CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host",
+            "NodeSampler": "serverless_gpu._node_samples"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
                  "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host",
@@ -148,6 +149,13 @@ def launch_function(function: Callable[..., Any], options: Any) -> Any:
     from troupe.launch._function import DistributedFunction
 
     return DistributedFunction(function, options)
+
+
+def serverless_function(function: Callable[..., Any], options: Any) -> Any:
+    """What those of `troupe.serverless_gpu` make of one."""
+    from troupe.serverless_gpu._decorators import ServerlessFunction
+
+    return ServerlessFunction(function, options)
 
 
 def launch_options(fields: Mapping[str, Any]) -> Any:

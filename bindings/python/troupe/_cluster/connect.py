@@ -151,13 +151,18 @@ def only_local_cluster() -> str:
 def from_environment() -> _session.Session:
     """The session of `remote=True` without init(): TROUPE_ADDRESS, kept until exit.
 
-    Raises ConnectionError when that is not set.
+    Raises ConnectionError when that is not set, with the commands that start a cluster, or the address of one that runs here.
     """
     address = os.environ.get("TROUPE_ADDRESS")
     if not address:
+        running = home.clusters(running_only=True)
+        here = (f"one runs here: TROUPE_ADDRESS={running[0].address}" if running else
+                "start one: troupe start --head --listen ADDRESS, which prints its HOST:PORT\n"
+                "  and on each other machine: troupe start --address HOST:PORT --token-file FILE\n"
+                "  then TROUPE_ADDRESS=HOST:PORT for this program")
         raise exceptions.ConnectionError(
             "remote=True needs a cluster: call troupe.init(\"host:port\") or set TROUPE_ADDRESS; without "
-            "remote=True the launch runs on an embedded cluster of this machine")
+            f"remote=True the launch runs on an embedded cluster of this machine\n  {here}")
     return _kept(address, lambda: connect(address, return_timeout=RETURN_TIMEOUT_S))
 
 

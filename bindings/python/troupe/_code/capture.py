@@ -1,12 +1,13 @@
 """Pickles what is to travel, within a limit, and says which variable is at fault when it cannot."""
 from __future__ import annotations
 
-import builtins
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from troupe import exceptions
+from troupe._code import closures
+from troupe._code.closures import captured
 
 LIMIT_BYTES = 100 << 20
 
@@ -81,50 +82,15 @@ def dumps(callable_: Any, args: tuple, kwargs: dict, *also: Any, what: str, limi
     return b"".join(sink.parts or ())
 
 
-def captured(function: Any) -> Iterator[tuple[str, str, Any]]:
-    """(how, name, value) of everything a function takes along: closure, globals, defaults."""
-    function = getattr(function, "__func__", function)
-    if isinstance(function, type):
-        for name, member in vars(function).items():
-            if isinstance(member, types.FunctionType):
-                yield from captured(member)
-            elif not name.startswith("__"):
-                yield "captures", name, member
-        return
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return
-    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-        try:
-            yield "captures", name, cell.cell_contents
-        except ValueError:
-            continue  # not assigned yet
-    for name in sorted(_global_names(code)):
-        if name in function.__globals__ and not hasattr(builtins, name):
-            yield "captures", name, function.__globals__[name]
-    for value in function.__defaults__ or ():
-        yield "has a default value", type(value).__name__, value
-    for name, value in (function.__kwdefaults__ or {}).items():
-        yield "has a default for", name, value
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= _global_names(constant)
-    return names
-
-
-def _parts(callable_: Any, args: tuple, kwargs: dict, what: str) -> Iterator[tuple[str, Any]]:
-    """(words, value) of everything that would travel."""
+def _parts(callable_: Any, args: tuple, kwargs: dict, what: str) -> Iterator[tuple[str, str, Any]]:
+    """(words, name, value) of everything that would travel."""
     for how, name, value in captured(callable_):
         if not isinstance(value, types.ModuleType):
-            yield f"{what} {how} `{name}`", value
+            yield f"{what} {how} `{name}`", name, value
     for position, value in enumerate(args, 1):
-        yield f"argument {position} of {what}", value
+        yield f"argument {position} of {what}", f"argument {position}", value
     for name, value in kwargs.items():
-        yield f"argument `{name}` of {what}", value
+        yield f"argument `{name}` of {what}", name, value
 
 
 def _type_text(value: Any) -> str:
@@ -132,38 +98,69 @@ def _type_text(value: Any) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def size_of(value: Any) -> int:
+    """Of its pickle; -1: it cannot be pickled."""
+    sink = _Sink(1 << 62, keep=False)
+    try:
+        _pickle_into(value, sink)
+    except Exception:
+        return -1
+    return sink.size
+
+
+def _way_to(words: str, name: str, value: Any, at_fault: Callable[[Any, Any], bool]) -> tuple[str, Any]:
+    """(words, part): what of a captured value or an argument is at fault itself, with the way to it where it lies inside."""
+    way, part = closures.locate(name, value, at_fault)
+    return (words if way == name else f"{words}, and in it {way}"), part
+
+
+class _MostOf:
+    """Whether a part is most of the last one that was, beginning with a whole of this size."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __call__(self, part: Any, whole: Any) -> bool:
+        size = size_of(part)
+        if size * 2 <= self.size:
+            return False
+        self.size = size
+        return True
+
+
 def _too_large(callable_: Any, args: tuple, kwargs: dict, what: str, limit: int) -> exceptions.TroupeError:
-    largest, words, kind = -1, f"{what} and its arguments are", ""
-    for text, value in _parts(callable_, args, kwargs, what):
-        sink = _Sink(1 << 62, keep=False)
-        try:
-            _pickle_into(value, sink)
-        except Exception:  # this part cannot be measured; another one is what is too large
-            continue
-        if sink.size > largest:
-            largest, words, kind = sink.size, text, _type_text(value)
-    if words.endswith("are"):
-        described = f"{words} larger than {size_text(limit)} pickled"
-    else:
-        described = f"{words} ({kind}, {size_text(largest)} pickled; the limit is {size_text(limit)})"
+    sized = [(size, *each) for each in _parts(callable_, args, kwargs, what) if (size := size_of(each[2])) >= 0]
+    described = f"{what} and its arguments are larger than {size_text(limit)} pickled"
+    if sized:
+        size, words, name, value = max(sized, key=lambda each: each[0])
+        inside = _MostOf(size)
+        words, part = _way_to(words, name, value, inside)
+        described = f"{words} ({_type_text(part)}, {size_text(inside.size)} pickled; the limit is {size_text(limit)})"
     cause = exceptions.TooLargeError(described)
     return exceptions.with_type_of(
         exceptions.LaunchError, cause,
         f"cannot start: {described}\n  load it inside the function: every rank then reads its own part")
 
 
+def _cannot_go(part: Any, whole: Any) -> bool:
+    return size_of(part) < 0
+
+
 def _unpicklable(callable_: Any, args: tuple, kwargs: dict, what: str,
                  error: Exception) -> exceptions.TroupeError:
     named = f"{what} cannot be pickled"
-    for text, value in _parts(callable_, args, kwargs, what):
-        try:
-            _pickle_into(value, _Sink(1 << 62, keep=False))
-        except Exception:
-            named = f"{text} ({_type_text(value)}), which cannot be pickled"
-            if text.startswith("argument"):
-                named = f"{text} ({_type_text(value)}) cannot be pickled"
+    for words, name, value in _parts(callable_, args, kwargs, what):
+        if size_of(value) < 0:
+            text, part = _way_to(words, name, value, _cannot_go)
+            named = f"{text} ({_type_text(part)}){'' if words.startswith('argument') else ', which'} cannot be pickled"
             break
     return exceptions.with_type_of(
         exceptions.LaunchError, error,
         f"cannot start: {named}: {type(error).__name__}: {error}\n  make it inside the function instead of "
         "taking it along")
+
+
+def unpicklable_part(name: str, value: Any) -> str:
+    """`result['log'] (_io.TextIOWrapper)`: what of a value, which is called `name`, cannot be pickled itself."""
+    way, part = closures.locate(name, value, _cannot_go)
+    return f"{way} ({_type_text(part)})"

@@ -10,7 +10,7 @@ import sysconfig
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from troupe import _job, exceptions
+from troupe import _job, exceptions, stand_ins
 from troupe._cluster import variables
 from troupe._code import capture, runtime_env as _runtime_env
 from troupe._identity import PYTHON_VERSION
@@ -99,6 +99,9 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     choice = variables.travelling(inherit_env)
     if ray_compat or _job.follows_ray():
         env[_runtime_env.RAY_COMPAT] = True
+    others = [each for each in stand_ins.installed() if each != stand_ins.RAY]
+    if others or stand_ins.passed_on():
+        env[_runtime_env.STAND_INS] = {"here": others, "below": stand_ins.passed_on()}
     if any(env.values()):
         _count(session, json.dumps(env, sort_keys=True))
     env[_runtime_env.PROGRAM] = {"script": _runtime_env.script(session), "arguments": _arguments(), "carried": sorted({*choice.taken, *given}),

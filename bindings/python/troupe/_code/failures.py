@@ -121,9 +121,17 @@ def without_what_cannot_be(error: BaseException) -> Any:
     return without(error, goes)
 
 
+# Packages whose modules have other names, of those that programs take along most: this process cannot look up what it lacks.
+_PACKAGES = {"PIL": "pillow", "attr": "attrs", "bs4": "beautifulsoup4", "cv2": "opencv-python", "dateutil": "python-dateutil",
+             "dotenv": "python-dotenv", "faiss": "faiss-cpu", "git": "GitPython", "jwt": "PyJWT", "skimage": "scikit-image",
+             "sklearn": "scikit-learn", "tensorflow_datasets": "tensorflow-datasets", "umap": "umap-learn", "yaml": "PyYAML"}
+
+
 def explain_import(error: ImportError, what: str) -> str:
     """One sentence for a module that the caller has and this process lacks."""
     module = error.name or "a module"
-    return (f"{what} needs the module {module!r}, which cannot be imported on {socket.gethostname()}\n"
+    package = _PACKAGES.get(module.partition(".")[0])
+    of_package = f", of the package {package}" if package else ""
+    return (f"{what} needs the module {module!r}{of_package}, which cannot be imported on {socket.gethostname()}\n"
             f"  install it for the workers' Python, or put its folder on the import path there "
             f"(runtime_env={{'working_dir': ...}}), or define what is used in the launching script")

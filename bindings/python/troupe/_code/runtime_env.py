@@ -28,6 +28,8 @@ from troupe._code import packages, user_main
 VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"
 """A key of the form that travels, not of the users': `import ray` means Troupe."""
+STAND_INS = "stand_ins"
+"""Another one: other packages that mean Troupe here, and in every Python below, by their names (`troupe.stand_ins`)."""
 PROGRAM = "program"
 """Another one: the script, its arguments, the names of its variables that travelled and of those that it has removed, and what its policies are."""
 SETUP = ("pip", "py_modules", "setup_timeout_s", "working_dir")
@@ -261,6 +263,13 @@ def enter(session: Any) -> None:
         from troupe import ray_compat
 
         ray_compat.install(starts=False)
+    if env.get(STAND_INS):
+        from troupe import stand_ins
+
+        if env[STAND_INS]["here"]:
+            stand_ins.install(env[STAND_INS]["here"], starts=False)
+        if env[STAND_INS]["below"]:
+            stand_ins.pass_on(env[STAND_INS]["below"])
     enter_paths(env, session)
     if "setup_hook" in env:
         _run_hook(env["setup_hook"])

@@ -6,6 +6,7 @@ others serve calls here until ProcessEnd.
 """
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -161,10 +162,12 @@ def _exited(rank: int, error: SystemExit) -> Ended:
 
 
 def _pack(rank: int, value: Any) -> Ended:
-    from troupe._code.capture import cloudpickled
+    from troupe._code import capture
 
     try:
-        data = cloudpickled(value)
+        if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
+            raise TypeError("it is an open file")  # of one open for reading text, cloudpickle would take all of its contents along
+        data = capture.cloudpickled(value)
         size = len(data)
         if size > RESULT_BYTES_MAX:
             raise ValueError(f"the result of rank {rank} ({type(value).__name__}) is {size / 2**20:.0f} MiB "
@@ -172,7 +175,9 @@ def _pack(rank: int, value: Any) -> Ended:
         return Ended(data)
     except Exception as error:
         if not isinstance(error, ValueError) or "the limit is" not in str(error):
-            error = TypeError(f"the result of rank {rank} ({type(value).__name__}) cannot be pickled: {error}")
+            part = capture.unpicklable_part("result", value)
+            error = TypeError(f"the result of rank {rank} ({type(value).__name__}) cannot be pickled: {error}\n  of it, {part} stays in the "
+                              "process that made it: return plain values, of a file what was read from it or its path")
         return Ended(failures.pickled(error), failures.fields_of(error, rank=rank), 1)
 
 

@@ -18,7 +18,7 @@ from troupe import __version__, exceptions
 
 _WHERE = {"cancel": ("_cancel", "cancel"), "explain": ("_show", "explain"), "journal": ("_journal", "journal"), "list": ("_show", "list_"),
           "logs": ("_logs", "logs"),
-          "run": ("_run", "run"), "run-as-ray": ("_run_as_ray", "run_as_ray"), "start": ("_start", "start"), "stack": ("_stack", "stack"),
+          "run": ("_run", "run"), "run-as": ("_run_as", "run_as"), "run-as-ray": ("_run_as", "run_as_ray"), "start": ("_start", "start"), "stack": ("_stack", "stack"),
           "status": ("_show", "status"), "stop": ("_stop", "stop"), "token": ("_token", "token")}
 
 

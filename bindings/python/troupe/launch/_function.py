@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from troupe import _checks, _pickled, _strategies
 from troupe._cluster import infeasible as _infeasible, resources, selectors
-from troupe._code import runtime_env as _runtime_env
+from troupe._code import runtime_env as _runtime_env, shadows
 from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
@@ -153,7 +154,7 @@ class DistributedFunction:
 
             train.options(timeout=3600, detach=True).submit(epochs=3)
         """
-        return DistributedFunction(self._function, _changed(self._options, options))
+        return type(self)(self._function, _changed(self._options, options))
 
     def submit(self, /, *args: Any, **kwargs: Any) -> Any:
         """Starts a launch of the function with these arguments, all of which are its own, and returns a LaunchHandle at once.
@@ -171,10 +172,24 @@ class DistributedFunction:
         return kwargs, _changed(self._options, given) if given else self._options
 
     def _launch(self, args: tuple, kwargs: dict[str, Any], options: LaunchOptions) -> Any:
-        from troupe.launch import _submit
+        try:
+            from troupe.launch import _submit
 
-        _arguments.check(self._function, args, kwargs, (*_option_names(options.mode), "detach"))
-        return _submit.submit(self._function, args, kwargs, options)
+            _arguments.check(self._function, args, kwargs, (*_option_names(options.mode), "detach"))
+            return _submit.submit(self._function, args, kwargs, options, as_called=self._as_called, without_place=self._without_place)
+        except (AttributeError, ImportError) as error:  # of the runtime's own imports, or of what the function takes along
+            shadowed = shadows.text_of(sys.path)
+            if shadowed:
+                error.add_note(f"troupe: {shadowed}")
+            raise
+
+    def _as_called(self, options: LaunchOptions, session: Any) -> LaunchOptions:
+        """Options of one launch on this cluster: those of the function, and what a front door reads at each call."""
+        return options
+
+    def _without_place(self, session: Any) -> str:
+        """What to say with an error that no node can hold the ranks."""
+        return _hints.of_gpus(session)
 
     def distributed(self, /, *args: Any, **kwargs: Any) -> list[Any]:
         """Runs the launch to its marker and returns the list of results by rank. All arguments are the function's.

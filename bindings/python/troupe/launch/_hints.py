@@ -4,14 +4,19 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import re
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from troupe._cluster import resources, selectors, workers
+from troupe._code import environment, shadows
+from troupe.launch import _device_lines
 
 _Decorator = TypeVar("_Decorator", bound=Callable[..., Any])
+_NO_MODULE = re.compile(r"(?:No module named|needs the module) '([\w.]+)'")
+_OF_MODULES = ("builtins.AttributeError", "builtins.ImportError", "builtins.ModuleNotFoundError")
 _COUNT = "gpus=N for N ranks with a GPU each, or processes=N for ranks without"
 _MEANT = {
     "num_gpus": "gpus=N is the number of ranks, over all nodes, each with one GPU",
@@ -83,24 +88,60 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 RAY = 'api="troupe" in @ray_launch makes `import ray` mean Troupe there, with the launch\'s nodes as its cluster'
 
 
+def gpus_of(nodes: Iterable[dict]) -> dict[str, int]:
+    """How many GPUs these nodes have, by type; "": without a label that says it."""
+    found: Counter[str] = Counter()
+    for node in nodes:
+        if count := int(resources.from_wire(node["resources"]).get("GPU", 0)):
+            found[next((label["value"] for label in node["labels"] if label["key"] == selectors.GPU_TYPE), "")] += count
+    return dict(sorted(found.items()))
+
+
 def of_gpus(session: Any) -> str:
     """Which GPUs the nodes of a cluster have."""
-    types_: Counter[str] = Counter()
-    for node in workers.node_infos(session):
-        if count := int(resources.from_wire(node["resources"]).get("GPU", 0)):
-            types_[next((label["value"] for label in node["labels"] if label["key"] == selectors.GPU_TYPE), "")] += count
-    if not types_:
+    found = gpus_of(workers.node_infos(session))
+    if not found:
         return "no node of the cluster has a GPU: processes= is for ranks without"
-    there = ", ".join(f"{count} x {kind or 'without a gpu_type'}" for kind, count in sorted(types_.items()))
+    there = ", ".join(f"{count} x {kind or 'without a gpu_type'}" for kind, count in found.items())
     return f"GPUs of the cluster: {there}"
 
 
 def of_failure(info: dict, failure: dict) -> str:
     """What to try where a rank's own error says too little; "" where nothing is known."""
     cause = failure["cause"]
-    if "NCCL" in cause and not any(each["name"] == "GPU" for each in info["per_rank"]):
-        return ("gpus=N instead of processes=N, for these ranks have no GPU; or init_process_group() without a backend, which takes gloo "
-                "where there are none")
+    if _device_lines.is_of_device(cause) and not any(each["name"] == "GPU" for each in info["per_rank"]):
+        return _of_missing_gpu(failure, cause)
     if failure["exception_type"] == "builtins.ModuleNotFoundError" and "No module named 'ray'" in cause and info["mode"] == "driver":
         return RAY
+    if failure["exception_type"] in _OF_MODULES:
+        shadowed = shadows.blamed(environment.import_path(), failure["traceback"] + cause)
+        if shadowed:
+            return shadowed
+        return _of_missing_module(failure, cause)
     return ""
+
+
+def _of_missing_module(failure: dict, cause: str) -> str:
+    """Of a module that a node lacks: what has it here, and how it comes there."""
+    found = _NO_MODULE.search(cause)
+    if found is None:
+        return ""
+    import importlib.metadata
+
+    root = found[1].partition(".")[0]
+    node = failure["node_name"] or failure["host"] or "the node"
+    packages = importlib.metadata.packages_distributions().get(root, [])
+    if packages:
+        requirement = f"{packages[0]}=={importlib.metadata.version(packages[0])}"
+        return (f'runtime_env={{"pip": ["{requirement}"]}}, for {node} has no module {root!r}, which is of the package {packages[0]} here; '
+                f"or pip install {requirement} there")
+    return (f'runtime_env={{"pip": [...]}} with the package that has the module {root!r}, which {node} lacks; or "py_modules" with its '
+            "folder, where it is a part of the program")
+
+
+def _of_missing_gpu(failure: dict, cause: str) -> str:
+    line = _device_lines.line_of(failure["traceback"])
+    what = f"{line}\n    needs a GPU, and these ranks have none: " if line else "these ranks have no GPU: "
+    instead = ("init_process_group() without a backend takes gloo where there are none" if "NCCL" in cause else
+               'torch.device("cuda" if torch.cuda.is_available() else "cpu") takes what there is, DDP without device_ids= too')
+    return f"{what}gpus=N, without TROUPE_CPU_RANKS, gives each rank one where the cluster has them; {instead}"

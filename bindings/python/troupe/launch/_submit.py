@@ -1,6 +1,7 @@
 """From a function and its arguments to a submitted launch."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from troupe import _job, _strategies, exceptions
@@ -41,10 +42,13 @@ def _refuse_inside_a_rank() -> None:
                            "resources that launch holds. Use actors here, or let the driver call current().run(...)")
 
 
-def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHandle:
-    """See DistributedFunction.submit."""
+def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, as_called: Callable[[Any, Any], Any],
+           without_place: Callable[[Any], str]) -> LaunchHandle:
+    """See DistributedFunction.submit. `as_called`, of the options and the session: the options of this launch. `without_place`, of the
+    session: what to say where no node can hold ranks with GPUs."""
     _refuse_inside_a_rank()
     session = session_for(options.remote)
+    options = as_called(options, session)
     if options.mode == "driver" and options.api != "troupe" and not _job.follows_ray() and _hints.imports_ray(function):
         status_lines.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
                     quiet=options.quiet)
@@ -73,7 +77,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any) -> LaunchHand
         _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
                                              asked=options.infeasible, what=f"the launch {spec['name']}")
     except exceptions.PlacementError as error:
-        hint = f"\n  {_hints.of_gpus(session)}" if options.gpus else ""
+        hint = f"\n  {without_place(session)}" if options.gpus else ""
         raise exceptions.PlacementError(f"{error}{hint}") from None
     return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
                         stop_grace=options.stop_grace)

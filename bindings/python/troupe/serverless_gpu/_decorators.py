@@ -1,0 +1,135 @@
+"""`distributed` and `ray_launch` of the serverless GPU API: those of `troupe.launch`, with what is read at each call."""
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from troupe import _pickled, launch
+from troupe._cluster import status_lines, workers
+from troupe.launch import _device_lines, _hints
+from troupe.serverless_gpu import _places, _variables
+from troupe.serverless_gpu.compute import GPUType
+
+_OPTIONS = ("gpus", "gpu_type", "remote")
+_told = threading.Event()
+
+
+class ServerlessFunction(launch.DistributedFunction):
+    """A function and how it is launched, as `troupe.launch.DistributedFunction`. Calling it runs it here, as rank 0 of 1.
+
+    Which nodes a launch may use, and whether its ranks have GPUs at all, is decided at each `.distributed()` and `.submit()`, by the
+    variables that are set then (docs/serverless_gpu.md).
+    """
+
+    def __reduce__(self) -> tuple:
+        return _pickled.serverless_function, (self._function, self._options)
+
+    def _as_called(self, options: Any, session: Any) -> Any:
+        if not options.gpus:
+            return options
+        if _variables.cpu_ranks():
+            self._say_once(options)
+            return replace(options, gpus=False, gpu_type="")
+        return replace(options, where=_places.where(session, options.ranks, options.gpu_type, options.where))
+
+    def _say_once(self, options: Any) -> None:
+        if _told.is_set():
+            return
+        _told.set()
+        of_type = f", and gpu_type={options.gpu_type!r} is ignored" if options.gpu_type else ""
+        status_lines.say(f"troupe: {_variables.CPU_RANKS} is set: gpus={options.ranks} of {self.__name__} means {options.ranks} processes "
+                         f"without GPUs{of_type}", quiet=options.quiet)
+
+    def _without_place(self, session: Any) -> str:
+        if not _hints.gpus_of(workers.node_infos(session)):
+            return _without_gpus(self._function, self._options.ranks)
+        return _hints.of_gpus(session)
+
+
+def _without_gpus(function: Callable[..., Any], gpus: int) -> str:
+    where = _device_lines.first_line(function)
+    text = f"no node of the cluster has a GPU, and {where or 'the function'}\n  asks for {gpus}"
+    text += f"\n  {_variables.CPU_RANKS}=1 makes gpus=N mean N processes without GPUs"
+    lines = _device_lines.of_function(function)
+    if lines:
+        text += ("; these lines need a GPU all the same (init_process_group() without a backend takes gloo where there are none):"
+                 + "".join(f"\n    {line}" for line in lines))
+    return text
+
+
+def _type(decorator: str, gpu_type: Any) -> str | None:
+    if gpu_type is None:
+        return None
+    if not isinstance(gpu_type, str) or not gpu_type.strip():
+        known = ", ".join(f"GPUType.{each.name}" for each in GPUType)
+        raise TypeError(f"@{decorator}: gpu_type must be a type of GPU ({known}, or a text such as 'H100'), not {gpu_type!r}")
+    return gpu_type.value if isinstance(gpu_type, GPUType) else gpu_type.strip()
+
+
+def _explained(decorator: Callable[..., Any]) -> Callable[..., Any]:
+    """The decorator, which says what was meant by what it does not take."""
+    name = decorator.__name__
+
+    @functools.wraps(decorator)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        unknown = next((each for each in kwargs if each not in _OPTIONS), None)
+        if unknown == "processes":
+            both = " and gpus=, which both say how many ranks there are" if args or "gpus" in kwargs else ""
+            raise TypeError(f"@{name} was given processes={both}: it takes gpus= alone; {_variables.CPU_RANKS}=1 makes these processes "
+                            f"without GPUs, and troupe.launch.{name} takes processes=")
+        if unknown is not None:
+            raise TypeError(f"@{name} has no {unknown}=: it takes {', '.join(_OPTIONS)}; other options of a launch are given by "
+                            f"options() of the function that it makes, as f.options(timeout=3600).distributed(...)")
+        if args and callable(args[0]) or not args and "gpus" not in kwargs:
+            raise TypeError(f"@{name} needs the number of GPUs: @{name}(gpus=8)")
+        return decorator(*args, **kwargs)
+
+    return checked
+
+
+def _made(decorator: Callable[..., Any], gpus: int, gpu_type: Any, remote: bool, **more: Any) -> Callable[..., ServerlessFunction]:
+    name = decorator.__name__
+    if not isinstance(remote, bool):
+        raise TypeError(f"@{name}: remote must be True or False, not {remote!r}")
+    # What no node can hold is refused, also in a program that is written for Ray, where tasks and actors wait for a node.
+    launched = decorator(gpus=gpus, gpu_type=_type(name, gpu_type), remote=remote, infeasible="refuse", **more)
+
+    def decorate(function: Callable[..., Any]) -> ServerlessFunction:
+        made = launched(function)
+        return ServerlessFunction(made._function, made._options)
+
+    return decorate
+
+
+@_explained
+def distributed(gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False) -> Callable[..., ServerlessFunction]:
+    """Makes a function that `gpus` ranks run with the same arguments, each with a GPU, over all nodes.
+
+    `gpu_type`: a GPUType or a text in any case; None: any one type that has room. `remote=True`: on the cluster of `troupe.init()` or
+    TROUPE_ADDRESS, else on this machine. `f.distributed(...)` waits and returns the results by rank, `f.submit(...)` returns a
+    `troupe.launch.LaunchHandle` at once, `f(...)` runs the function here. Raises TypeError for options that are none; the calls raise
+    what those of `troupe.launch` do, PlacementError where the cluster has no such GPUs among them.
+
+        @distributed(gpus=8, gpu_type="H100")
+        def train(epochs): ...
+    """
+    return _made(launch.distributed, gpus, gpu_type, remote)
+
+
+@_explained
+def ray_launch(gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False) -> Callable[..., ServerlessFunction]:
+    """Makes a function that rank 0 of a launch runs as the driver of a cluster of exactly the launch's nodes; parameters as `distributed`.
+
+    `import ray` in it, and in what it starts, is Troupe. The result is a list by rank in which rank 0's value is the function's and
+    the others are None.
+
+        @ray_launch(gpus=16, gpu_type="A10", remote=True)
+        def tune(): ...
+    """
+    return _made(launch.ray_launch, gpus, gpu_type, remote, api="troupe")
+
+
+_pickled.named_in("troupe.serverless_gpu", ServerlessFunction, distributed, ray_launch)

@@ -1,0 +1,48 @@
+"""What a person steers by variables, read at each call: pools of GPUs, and ranks without any.
+
+A variable of Troupe's name is over the Databricks one.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+CPU_RANKS = "TROUPE_CPU_RANKS"
+USE_POOL = ("TROUPE_USE_RESERVED_GPU_POOL", "DATABRICKS_USE_RESERVED_GPU_POOL")
+POOL_ID = ("TROUPE_REMOTE_GPU_POOL_ID", "DATABRICKS_REMOTE_GPU_POOL_ID")
+PREFER, AVOID, ONLY = "prefer", "avoid", "only"
+_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+def said(names: tuple[str, ...], environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
+    """(name, value) of the first of these that says something; ("", "") where none does."""
+    return next(((name, value) for name in names if (value := environment.get(name, "").strip())), ("", ""))
+
+
+def cpu_ranks(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether `gpus=N` means N processes without GPUs. Raises ValueError for a value that is neither yes nor no."""
+    name, value = said((CPU_RANKS,), environment)
+    return _as_word(name, value, {}) == PREFER if name else False
+
+
+def pool_use(environment: Mapping[str, str] = os.environ) -> str:
+    """PREFER, where nothing is said, AVOID or ONLY. Raises ValueError for a value that is none of these."""
+    name, value = said(USE_POOL, environment)
+    return _as_word(name, value, {ONLY: "only in a pool"}) if name else PREFER
+
+
+def pool_id(environment: Mapping[str, str] = os.environ) -> str:
+    """Which pool is meant; "": any."""
+    return said(POOL_ID, environment)[1]
+
+
+def _as_word(name: str, value: str, more: Mapping[str, str]) -> str:
+    word = value.lower()
+    if word in _YES:
+        return PREFER
+    if word in _NO:
+        return AVOID
+    if word in more:
+        return word
+    others = "".join(f", or {each!r}: {meaning}" for each, meaning in more.items())
+    raise ValueError(f"{name}={value!r} is neither yes ({', '.join(_YES)}) nor no ({', '.join(_NO)}){others}")

@@ -1,0 +1,162 @@
+"""Modules under another package's names, whose contents are Troupe's and are looked up when they are used."""
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class Package:
+    """What Troupe stands in for.
+
+    `claims`: modules that are Troupe's with all below them, whether or not they are installed. `above`: packages that these lie in, which
+    stay those that are installed, and are empty where there are none. `modules`: of each module its names, and where each is:
+    "util.queue" for the same name there, "mod:name" for another one, "=mod:name" outside of Troupe. `instead_of`: of a full name that is
+    not there, what to use.
+    """
+
+    claims: tuple[str, ...]
+    modules: Mapping[str, Mapping[str, str]]
+    instead_of: Callable[[str], str]
+    above: tuple[str, ...] = ()
+    version: str = ""
+
+    def is_claimed(self, name: str) -> bool:
+        """Whether a module of this name is Troupe's to answer for."""
+        return any(name == each or name.startswith(f"{each}.") for each in self.claims)
+
+    def missing(self, name: str) -> str:
+        """What to tell who asks for `name`, e.g. "ray.tune.Tuner", which Troupe has not."""
+        root = self.claims[0]
+        begin = f"{name} is not a part of Troupe, which stands in for {root} here; "
+        instead = self.instead_of(name)
+        if instead:
+            return f"{begin}use {instead}"
+        parts = name.split(".")
+        home = next((each for end in range(len(parts) - 1, 0, -1) if (each := ".".join(parts[:end])) in self.modules), root)
+        has = sorted({*self.modules.get(home, ()), *(each.removeprefix(f"{home}.") for each in self.modules if each.startswith(f"{home}."))})
+        return f"{begin}{home} has {', '.join(has) or 'nothing'}"
+
+
+class StandInModule(types.ModuleType):
+    """One of a package's modules, of Troupe's names. Subclasses say of which package."""
+
+    package: ClassVar[Package]
+
+    def __getattr__(self, name: str) -> Any:
+        modules = self.package.modules
+        where = modules.get(self.__name__, {}).get(name)
+        if where is not None:
+            home, _, own = where.partition(":")
+            home = home.removeprefix("=") if home.startswith("=") else f"troupe.{home}".rstrip(".")
+            value = self.made(name, getattr(importlib.import_module(home), own or name))
+        elif f"{self.__name__}.{name}" in modules:  # ray.util without an import of its own, as with Ray
+            value = importlib.import_module(f"{self.__name__}.{name}")
+        elif name == "__version__" and self.package.version and "." not in self.__name__:
+            value = self.package.version
+        else:
+            # Python asks for names of its own (__wrapped__, __file__): plain words for those.
+            raise AttributeError(self.package.missing(f"{self.__name__}.{name}") if not name.startswith("__") else name)
+        self.__dict__[name] = value
+        return value
+
+    def made(self, name: str, value: Any) -> Any:
+        """What the name is here, of what Troupe has under it."""
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """The import system binds a module to its parent once it is loaded: where a name of the package's is both, as
+        `ray.util.placement_group`, the attribute is the name, whatever was imported before."""
+        if isinstance(value, StandInModule) and name in self.package.modules.get(self.__name__, ()):
+            return
+        super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple:
+        return importlib.import_module, (self.__name__,)  # a class that uses the module travels with its name
+
+    def __dir__(self) -> list[str]:
+        modules, inside = self.package.modules, self.__name__ + "."
+        return sorted({*modules.get(self.__name__, ()), *(each.removeprefix(inside).partition(".")[0] for each in modules
+                                                          if each.startswith(inside))})
+
+
+class Finder:
+    """Answers for what a package claims, so that an installed one is never found by halves."""
+
+    def __init__(self, module_class: type[StandInModule]) -> None:
+        self.module_class = module_class
+        self.package = module_class.package
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """The spec of one of the modules; raises ModuleNotFoundError for those that Troupe has not."""
+        if not self.package.is_claimed(name):
+            return None
+        if name in self.package.modules:
+            return ModuleSpec(name, self, is_package=True)
+        # Without the name that was asked for: `from ray import tune` would swallow the text with it.
+        raise ModuleNotFoundError(self.package.missing(name))
+
+    def create_module(self, spec: ModuleSpec) -> StandInModule:
+        """An empty one: it fills as it is used."""
+        module = self.module_class(spec.name, f"{spec.name}, of Troupe.")
+        module.__all__ = sorted(self.package.modules[spec.name])
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing to run."""
+
+
+class FinderAbove:
+    """Answers for the packages above what is claimed, after all others: where they are installed, these are what is found.
+
+    Where they are not, they are there for what is claimed alone: who looks whether `pyspark` is installed is told that it is not.
+    """
+
+    def __init__(self, finder: Finder) -> None:
+        self._finder = finder
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """The spec of an empty package, while something below it is imported that is claimed; None for all other names."""
+        package = self._finder.package
+        if name in package.above and any(package.is_claimed(each) for each in _being_imported()):
+            return ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """An empty package, which says of other names that they are not installed."""
+        module = types.ModuleType(spec.name, f"{spec.name}, which is not installed.")
+        package = self._finder.package
+
+        def missing(name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise AttributeError(f"{spec.name} is not installed, so there is no {spec.name}.{name}; "
+                                 f"Troupe stands in for {' and '.join(package.claims)} alone")
+
+        module.__getattr__ = missing  # type: ignore[method-assign]
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing to run."""
+
+
+def _being_imported() -> list[str]:
+    """Full names of the modules that this thread is importing: the import system has them only in its own frames."""
+    found, frame = [], sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>" and isinstance(name := frame.f_locals.get("name"), str):
+            found.append(name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+def add(finder: Finder) -> None:
+    """From now on the package's modules are Troupe's in this process."""
+    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    if finder.package.above:
+        sys.meta_path.append(FinderAbove(finder))  # type: ignore[arg-type]

@@ -1,0 +1,72 @@
+"""The packages that Troupe stands in for, beside `ray`: their modules, names, and what to use for what is not there."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from troupe.stand_ins._finder import Package, StandInModule
+
+
+def _words(rows: Mapping[str, str]):
+    """instead_of of a package: by the longest of these that a name is, or is below."""
+    def instead_of(name: str) -> str:
+        parts = name.split(".")
+        return next((rows[each] for end in range(len(parts), 0, -1) if (each := ".".join(parts[:end])) in rows), "")
+
+    return instead_of
+
+
+_RUNTIME = ("get_global_rank", "get_local_rank", "get_local_world_size", "get_node_rank", "get_replica_rank", "get_world_size")
+
+SERVERLESS_GPU = Package(
+    claims=("serverless_gpu",),
+    modules={
+        "serverless_gpu": dict.fromkeys(("GPUType", "RayMetricsMonitor", "distributed", "ray_launch"), "serverless_gpu"),
+        "serverless_gpu.compute": {"GPUType": "serverless_gpu.compute"},
+        "serverless_gpu.launcher": {"distributed": "serverless_gpu.launcher", "DistributedFunction": "serverless_gpu:ServerlessFunction"},
+        "serverless_gpu.ray": dict.fromkeys(("RayMetricsMonitor", "ray_launch"), "serverless_gpu.ray"),
+        "serverless_gpu.runtime": dict.fromkeys(_RUNTIME, "serverless_gpu.runtime"),
+    },
+    instead_of=_words({
+        "serverless_gpu.data": "torch.save() and torch.distributed.checkpoint with a path that all nodes have",
+        "serverless_gpu.launcher.DistributedFunctionCall": "the handle that f.submit(...) returns: result(), cancel(), logs(), status()",
+        "serverless_gpu.asynchronous": "f.submit(...), which returns a handle at once",
+    }))
+
+TORCH_DISTRIBUTOR = Package(
+    claims=("pyspark.ml.torch", "pyspark.ml.deepspeed"), above=("pyspark", "pyspark.ml"),
+    modules={"pyspark.ml.torch": {}, "pyspark.ml.torch.distributor": {}, "pyspark.ml.deepspeed": {},
+             "pyspark.ml.deepspeed.deepspeed_distributor": {}},
+    instead_of=_words({
+        "pyspark.ml.torch": "@distributed of troupe.launch, as distributed(processes=N)(train).distributed(...), or --only without pyspark for "
+                            "the installed one",
+        "pyspark.ml.deepspeed": "@distributed of troupe.launch, whose ranks deepspeed.init_distributed() finds set up, or --only without "
+                                "pyspark for the installed one",
+    }))
+
+AZURE_ML = Package(
+    claims=("azure.ai.ml",), above=("azure", "azure.ai"), modules={"azure.ai.ml": {}},
+    instead_of=_words({"azure.ai.ml": "@distributed of troupe.launch for a function, or `troupe run` for a command, or --only without azure for "
+                                      "the installed one"}))
+
+
+class ServerlessModule(StandInModule):
+    """One of the modules of the serverless GPU API."""
+
+    package = SERVERLESS_GPU
+
+
+class TorchDistributorModule(StandInModule):
+    """One of TorchDistributor's."""
+
+    package = TORCH_DISTRIBUTOR
+
+
+class AzureModule(StandInModule):
+    """One of Azure ML's."""
+
+    package = AZURE_ML
+
+
+MODULE_CLASSES: dict[str, type[StandInModule]] = {
+    "serverless_gpu": ServerlessModule, "pyspark": TorchDistributorModule, "azure": AzureModule}
+"""By the name of the package's root, which is also its name for `troupe run-as --only`."""
