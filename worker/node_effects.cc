@@ -155,7 +155,7 @@ void Node::PerformOne(Effect& effect) {
       log_keeper_->Began(what.request.process, what.log);
       supervisor_->Start(std::move(what));
     } else if constexpr (std::is_same_v<Kind, SignalProcess>) {
-      supervisor_->Signal(what.process, what.signal);
+      supervisor_->Signal(what.process, what.signal, what.to_group);
     } else if constexpr (std::is_same_v<Kind, SweepProcesses>) {
       const std::vector<ProcessId> exiting = supervisor_->Sweep(what.processes);
       Perform(core_->OnSwept(what.ticket, exiting, clock_.Now()));

@@ -211,7 +211,7 @@ void Supervisor::SendFrame(ProcessId id, std::string frame) {
   }
 }
 
-void Supervisor::Signal(ProcessId id, int signal) {
+void Supervisor::Signal(ProcessId id, int signal, bool to_group) {
   const auto found = running_.find(id);
   if (found == running_.end() || found->second.exited) return;
   Running& running = found->second;
@@ -221,7 +221,12 @@ void Supervisor::Signal(ProcessId id, int signal) {
   }
   running.killed = true;
   // Its group first: while the leader lives (or is not reaped), the group's number is its own.
-  if (signal == SIGKILL && getpgid(running.pid) == running.pid) kill(-running.pid, SIGKILL);
+  const bool leads = getpgid(running.pid) == running.pid;
+  if (leads && to_group && signal != SIGKILL) {
+    kill(-running.pid, signal);
+    return;
+  }
+  if (leads && signal == SIGKILL) kill(-running.pid, SIGKILL);
   if (running.pidfd.valid()) static_cast<void>(os::SendSignal(running.pidfd, signal));
 }
 

@@ -53,7 +53,7 @@ class Supervisor {
   void Start(StartProcess effect) { Start(std::move(effect), 0); }
   void Send(ProcessId id, const wire::Message& message);
   void SendFrame(ProcessId id, std::string frame);
-  void Signal(ProcessId id, int signal);
+  void Signal(ProcessId id, int signal, bool to_group = false);
   /// Hands over all that these processes' channels hold now. Those that have begun to exit and have
   /// not been reported.
   std::vector<ProcessId> Sweep(const std::vector<ProcessId>& processes);

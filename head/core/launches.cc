@@ -32,6 +32,10 @@ std::string Objection(const Turn& turn, const Request& request, const wire::Laun
   if (command && spec.attempts_max != 1) return "a run has one attempt";
   if (command && !spec.per_rank.empty()) return "a run reserves nothing: what it drives does";
   if (spec.attempts_max == 0) return "max_attempts must be at least 1";
+  if (spec.ranks_per_node != 0 && spec.ranks % spec.ranks_per_node != 0) {
+    return std::to_string(spec.ranks) + " ranks are not " + std::to_string(spec.ranks_per_node) +
+           " on each of some nodes";
+  }
   if (!request.launch.IsNil()) {
     return "a launch cannot be submitted from inside a launch: use the ranks you have, "
            "troupe.launch.current()";
@@ -117,14 +121,15 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
   gang.group = submitted.group;
   gang.launch = submitted.launch;
   gang.gang = true;
-  gang.strategy = spec.strategy;
+  gang.strategy = spec.ranks_per_node == 0 ? spec.strategy : wire::Strategy::kStrictSpread;
   gang.gpu_type = spec.gpu_type;
   gang.where = spec.where;
   gang.priority = spec.priority;
-  gang.count = spec.ranks;
+  gang.count = static_cast<std::uint32_t>(wanted.bundles.size());
+  gang.ranks_each = spec.ranks / gang.count;
   gang.submitted_us = turn.wall_us;
   gang.bundles.emplace_back();
-  gang.bundles.back().resources = spec.per_rank;
+  gang.bundles.back().resources = ToWire(wanted.bundles[0]);
   const LaunchId id = submitted.launch;
   turn.Append(std::move(submitted), payload);
   turn.Append(std::move(gang));

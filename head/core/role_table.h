@@ -194,6 +194,7 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<wire::ProcessStop>(),
     NotToTheHead<wire::CpuLent>(),
     NotToTheHead<wire::ProcessWhere>(),
+    NotToTheHead<wire::RankProgram>(),
 };
 
 }  // namespace role_rows

@@ -32,7 +32,7 @@ std::vector<wire::BundlePlace> PlacesOf(const Group& group, const placement::Req
       wire::BundlePlace place;
       place.index = static_cast<std::uint32_t>(places.size());
       place.node = part.node;
-      place.ranks = part.count;
+      place.ranks = part.count * std::max(group.spec.ranks_each, 1u);
       place.resources = ToWire(request.bundles[0].Times(part.count));
       places.push_back(std::move(place));
     }

@@ -1,5 +1,6 @@
 #include "head/core/views.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <set>
@@ -131,10 +132,12 @@ placement::Request RequestOf(const Turn& turn, const wire::GroupSubmitted& spec)
 
 placement::Request RequestOf(const wire::LaunchSpec& spec) {
   placement::Request request;
-  request.strategy = FromWire(spec.strategy);
+  const std::uint32_t each = std::max(spec.ranks_per_node, 1u);
+  request.strategy =
+      spec.ranks_per_node == 0 ? FromWire(spec.strategy) : placement::Strategy::kStrictSpread;
   if (!spec.gpu_type.empty()) request.labels["gpu_type"] = spec.gpu_type;
   Restrict(request, spec.where, {});
-  request.bundles.assign(spec.ranks, FromWire(spec.per_rank));
+  request.bundles.assign(spec.ranks / each, FromWire(spec.per_rank).Times(each));
   return request;
 }
 

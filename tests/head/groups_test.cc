@@ -42,6 +42,35 @@ TEST_F(Groups, P2_CreatedOnlyWhenEveryNodeAnswered) {
   EXPECT_EQ(Last<wire::GroupUpdate>(client).info.places.size(), 2u);
 }
 
+TEST_F(Groups, ALaunchOfRanksPerNodeHasThemOnThatManyNodesAlthoughOneCouldHoldAll) {
+  const std::vector<FakeNode> nodes = {Join(1, 8), Join(2, 8), Join(3, 8)};
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  wire::SubmitLaunch submit;
+  submit.spec.ranks = 4;
+  submit.spec.ranks_per_node = 2;
+  submit.spec.per_rank = Amounts(1);
+  submit.request = RequestId(11, 1);
+  Say(client, submit, 60);
+  const LaunchId launch = Last<wire::LaunchAccepted>(client).launch;
+  for (int round = 0; round < 2; ++round) {
+    for (const FakeNode& node : nodes) Serve(node);
+  }
+  const std::vector<Rank>& ranks = LaunchOf(launch).ranks;
+  ASSERT_EQ(ranks.size(), 4u);
+  EXPECT_EQ(ranks[0].node, ranks[1].node);
+  EXPECT_EQ(ranks[2].node, ranks[3].node);
+  EXPECT_NE(ranks[0].node, ranks[2].node);
+  EXPECT_EQ(ranks[3].local_rank, 1u);
+  submit.spec.ranks = 5;
+  submit.request = RequestId(11, 2);
+  Say(client, submit, 61);
+  EXPECT_EQ(LastError(client), ErrorCode::kInvalid);
+  submit.spec.ranks = 8;
+  submit.request = RequestId(11, 3);
+  Say(client, submit, 62);
+  EXPECT_EQ(LastError(client), ErrorCode::kInfeasible) << "four nodes, of which there are three";
+}
+
 TEST_F(Groups, P1_RefusalReleasesTheAttemptAndTriesAgain) {
   const FakeNode a = Join(1, 2);
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});

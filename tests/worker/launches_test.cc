@@ -293,6 +293,86 @@ TEST_F(LaunchesTest, ASecondStopOnlyTakesTimeAway) {
   EXPECT_EQ(SignalsTo(ranks_[0]), std::vector<int>{SIGKILL});
 }
 
+wire::RankProgram Executes() {
+  wire::RankProgram program;
+  program.command = "bash train.sh";
+  return program;
+}
+
+TEST_F(LaunchesTest, W10_ARankThatRunsAScriptItselfMayLeaveWithoutAWord) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Roster();
+  for (const ProcessId rank : ranks_) FromProcess(rank, wire::RankProgram(), "none, pickled");
+  Over(ranks_[0], 0);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded) << "os._exit(0)";
+  EXPECT_EQ(Sent<wire::RankDone>().back().attachment, "none, pickled");
+  wire::RankResult raised;
+  raised.outcome = wire::Outcome::kFailed;
+  raised.failure.exit_code = 3;
+  FromProcess(ranks_[1], raised);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kFailed) << "what it says counts";
+  EXPECT_EQ(Last<wire::RankDone>().failure.exit_code, 3);
+}
+
+TEST_F(LaunchesTest, W10_ARankThatExecutesAProgramHasTheOutcomeOfItsExit) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Roster();
+  for (const ProcessId rank : ranks_) {
+    FromProcess(rank, Executes(), "none, pickled");
+    Take(core_->OnDrained(rank, now_));
+  }
+  EXPECT_TRUE(Sent<wire::RankDone>().empty()) << "the end of its channel is no end of it";
+  Exit(ranks_[0], 0);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kSucceeded);
+  EXPECT_EQ(Sent<wire::RankDone>().back().attachment, "none, pickled");
+  EXPECT_EQ(Last<wire::RankDone>().sha256, "sha:none, pickled");
+  ExitInfo failed;
+  failed.exit_code = 3;
+  failed.log_tail = "its last words";
+  Take(core_->OnExited(ranks_[1], failed, now_));
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kFailed);
+  EXPECT_EQ(Last<wire::RankDone>().failure.exit_code, 3);
+  EXPECT_EQ(Last<wire::RankDone>().failure.log_tail, "its last words");
+  EXPECT_TRUE(Sent<wire::RankDone>().back().attachment.empty());
+}
+
+TEST_F(LaunchesTest, W10_AProgramIsToldToStopByTheSignalItselfWithItsGroup) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Roster();
+  FromProcess(ranks_[0], Executes(), "v");
+  Stop(SIGINT, 10000);
+  EXPECT_EQ(SentToProcesses<wire::ProcessStop>(), std::vector<ProcessId>{ranks_[1]});
+  ASSERT_EQ(SignalsTo(ranks_[0]), std::vector<int>{SIGINT});
+  EXPECT_TRUE(All<SignalProcess>()[0].to_group) << "a shell waits for what it has started";
+  FromProcess(ranks_[1], Executes(), "v");
+  EXPECT_EQ(SignalsTo(ranks_[1]), std::vector<int>{SIGINT})
+      << "what it was told before it was one, and did not hear";
+  Over(ranks_[0], 0);
+  EXPECT_EQ(Last<wire::RankDone>().outcome, wire::Outcome::kCancelled)
+      << "whatever it makes of that";
+  Advance(std::chrono::milliseconds(10000));
+  EXPECT_EQ(SignalsTo(ranks_[1]).back(), SIGKILL);
+}
+
+TEST_F(LaunchesTest, AProgramThatIsToGoNowIsNotAskedByAMessage) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Roster();
+  FromProcess(ranks_[0], Executes(), "v");
+  End(wire::Outcome::kFailed, 1);
+  EXPECT_EQ(SignalsTo(ranks_[0]), std::vector<int>{SIGTERM}) << "at once";
+  EXPECT_TRUE(SignalsTo(ranks_[1]).empty());
+  FromProcess(ranks_[1], Executes(), "v");
+  EXPECT_EQ(SignalsTo(ranks_[1]), std::vector<int>{SIGTERM}) << "it was asked, and is deaf since";
+}
+
 TEST_F(LaunchesTest, AStopLeavesWhoIsDoneAndWhoServesADriverAlone) {
   Join();
   StartLaunch(2, 1, wire::LaunchMode::kDriver);

@@ -49,11 +49,12 @@ struct StartProcess {
   // what it said it would use; 0: nothing. One that uses more goes first when memory runs out
   std::uint64_t memory_bytes = 0;
 };
-/// Send a signal to a process; SIGKILL goes to its group and descendants too. A start that is still
-/// queued is dropped and answered with OnStartFailed.
+/// Send a signal to a process; SIGKILL goes to its group and descendants too, others where
+/// `to_group`. A start that is still queued is dropped and answered with OnStartFailed.
 struct SignalProcess {
   ProcessId process;
   int signal = 0;
+  bool to_group = false;
 };
 /// Read all that these processes' channels hold, and look which of them have begun to exit without
 /// having been seen to: answer OnSwept(ticket, those). What was read, and ends that were seen, come

@@ -22,6 +22,8 @@
 // W8 A rank that is done ends no connection before it may: see above.
 // W9 RanksSeen follows the RankDone of every rank whose exit had begun, or whose result had been
 //    sent, at the question.
+// W10 A rank that runs a program, itself or by exec, has succeeded if that ended with 0, with no
+//     other word and not told to stop.
 #pragma once
 
 #include <cstdint>
@@ -101,6 +103,8 @@ class Launches {
     bool succeeded = false;  // and done
     int exit_code = 0;       // with which it leaves
     std::optional<Result> result;
+    // it runs a program, whose value this is should it end with 0
+    std::optional<std::string> program_value;
   };
   struct Run {
     wire::StartRanks start;

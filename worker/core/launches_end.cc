@@ -43,10 +43,14 @@ bool Launches::OnMessage(Process& process, wire::Message message, Instant now, E
   }
   auto* prepared = wire::GetIf<wire::RankPrepared>(&message.body);
   auto* result = wire::GetIf<wire::RankResult>(&message.body);
-  if (prepared == nullptr && result == nullptr) return false;
+  auto* program = wire::GetIf<wire::RankProgram>(&message.body);
+  if (prepared == nullptr && result == nullptr && program == nullptr) return false;
   Rank* rank = run == nullptr ? nullptr : FindRank(*run, process.id);
   if (rank == nullptr || rank->done || rank->result) return true;
-  if (prepared != nullptr) {
+  if (program != nullptr) {
+    rank->program_value = std::move(message.attachment);
+    if (!program->command.empty()) context_.processes.BecomeProgram(process, now, out);
+  } else if (prepared != nullptr) {
     TakePrepared(*run, *rank, process, *prepared, std::move(message.attachment), now, out);
   } else {
     TakeResult(*run, *rank, process, std::move(*result), std::move(message.attachment), now, out);
@@ -162,6 +166,16 @@ void Launches::OnEnding(Process& process, Instant now, Effects* out) {
 void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now, Effects* out) {
   wire::RankDone done;
   std::string attachment;
+  // W10
+  if (!rank.result && rank.program_value && !process.ordered && process.exited &&
+      process.exit.LeftWell()) {
+    Result ended;
+    ended.outcome = wire::Outcome::kSucceeded;
+    ended.size_bytes = rank.program_value->size();
+    ended.sha256 = context_.facts.sha256(*rank.program_value);
+    ended.attachment = *std::move(rank.program_value);
+    rank.result = std::move(ended);
+  }
   if (rank.result) {
     Result& result = *rank.result;
     done.outcome = result.outcome;

@@ -33,6 +33,10 @@ void ProcessTable::End(Process& process, const wire::ProcessEnd& end, Instant no
     Kill(process, now, effects);
     return;
   }
+  if (process.is_program) {
+    Term(process, now, effects);
+    return;
+  }
   process.ending = Process::Ending::kAsked;
   process.due = now + limits_.ask_grace;
   wire::Message message;
@@ -56,6 +60,11 @@ void ProcessTable::Stop(Process& process, const wire::ProcessStop& stop, Instant
   process.due = again ? std::min(process.due, due) : due;
   process.ending = Process::Ending::kStopping;
   if (again) return;
+  process.stop_signal = stop.signal;
+  if (process.is_program) {
+    effects->push_back(SignalProcess{process.id, stop.signal, true});
+    return;
+  }
   wire::Message message;
   message.body = stop;
   effects->push_back(ToProcess{process.id, std::move(message)});
@@ -81,6 +90,22 @@ void ProcessTable::Kill(Process& process, Instant now, Effects* effects) {
   effects->push_back(SignalProcess{process.id, SIGKILL});
 }
 
+void ProcessTable::Term(Process& process, Instant now, Effects* effects) {
+  process.ending = Process::Ending::kTermed;
+  process.due = now + limits_.term_grace;
+  effects->push_back(SignalProcess{process.id, SIGTERM, process.is_program});
+}
+
+void ProcessTable::BecomeProgram(Process& process, Instant now, Effects* effects) {
+  process.is_program = true;
+  if (process.exited) return;
+  if (process.ending == Process::Ending::kStopping) {
+    effects->push_back(SignalProcess{process.id, process.stop_signal, true});
+  } else if (process.ending == Process::Ending::kAsked) {
+    Term(process, now, effects);
+  }
+}
+
 void ProcessTable::OnForked(Process& process, int pid, Instant now, Effects* effects) {
   process.pid = pid;
   if (process.ending == Process::Ending::kKilled) Kill(process, now, effects);
@@ -90,9 +115,7 @@ void ProcessTable::OnTimer(Instant now, Effects* effects) {
   for (auto& [id, process] : processes_) {
     if (process.exited || process.ending == Process::Ending::kNo || process.due > now) continue;
     if (process.ending == Process::Ending::kAsked) {
-      process.ending = Process::Ending::kTermed;
-      process.due = now + limits_.term_grace;
-      effects->push_back(SignalProcess{id, SIGTERM});
+      Term(process, now, effects);
     } else {
       Kill(process, now, effects);
     }

@@ -7,7 +7,8 @@
 //          -> the grace it is given -> SIGKILL
 //   Leave  it has said its last word and ends as a program does: ProcessEnd(ownTime)
 //          -> its exit grace -> SIGKILL
-// A process whose fork was not answered yet is killed as soon as it is.
+// One that goes on as a program of another's (BecomeProgram) hears no messages: it and its group
+// get the signals themselves. A process whose fork was not answered yet is killed as soon as it is.
 //
 // Life: added -> forked (pid) -> exited and drained, in either order -> gone (nothing of its family
 // is left) -> removed by the caller.
@@ -46,6 +47,8 @@ struct Process {
   bool ordered = false;      // its end was asked for by us, not its own doing
   bool taken_along = false;  // by its node's end, or its reservation's, and not by its launch's
   bool completing = false;   // a driver that has sent its Complete: its code has ended
+  bool is_program = false;   // by exec: it does not speak, and hears signals only
+  int stop_signal = 0;       // while it stops: which it was told
   wire::ProcessEnd end;
   Instant due;  // next step of the ending
 };
@@ -70,11 +73,15 @@ class ProcessTable {
   void Leave(Process& process, wire::ProcessEnd end, Duration grace, Instant now, Effects* effects);
   /// Ends a process by SIGKILL at once.
   void Kill(Process& process, Instant now, Effects* effects);
+  /// It executes a program now. Of what it was told before, and did not hear, it gets the signal.
+  void BecomeProgram(Process& process, Instant now, Effects* effects);
   void OnForked(Process& process, int pid, Instant now, Effects* effects);
   void OnTimer(Instant now, Effects* effects);
   std::optional<Instant> NextDue() const;
 
  private:
+  void Term(Process& process, Instant now, Effects* effects);
+
   const CoreLimits limits_;
   std::map<ProcessId, Process> processes_;
 };

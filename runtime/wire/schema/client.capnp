@@ -47,6 +47,7 @@ struct LaunchSpec {
   stopGraceMs @14 :UInt32 = 10000;   # from the word to stop to SIGKILL: Ctrl-C, cancel, timeout, drain
   exitGraceMs @15 :UInt32 = 60000;   # from a rank's result to the end of its process
   infeasibleWaits @16 :Bool;   # what no node can hold waits for one that joins, instead of being refused
+  ranksPerNode @17 :UInt32;    # that many on each of as many nodes; 0: as they fit
 }
 # Answer: LaunchAccepted, or ErrorReply (infeasible: reason per node). The submitting session then
 # receives LaunchUpdate pushes until TERMINAL.

@@ -56,6 +56,7 @@ struct GroupSubmitted {
   namespace @20 :Text;         # of its name
   line @21 :ProcessId; token @22 :TokenId;
   infeasibleWaits @23 :Bool;   # as in LaunchSpec
+  ranksEach @24 :UInt32;       # of a gang: ranks that one of `count` is; 0: one
 }
 struct GroupAttempted { group @0 :GroupId; attempt @1 :UInt64; places @2 :List(BundlePlace); }   # before Reserve is sent
 struct GroupUnplaced { group @0 :GroupId; attempt @1 :UInt64; reason @2 :Text; wallUs @3 :UInt64; }   # refused, or a node lost

@@ -128,5 +128,6 @@ struct Message {
     listTasks @115 :Client.ListTasks;
     tellTasks @116 :Client.TellTasks;
     tasksTold @117 :Client.TasksTold;
+    rankProgram @118 :Process.RankProgram;
   }
 }

@@ -58,6 +58,9 @@ struct RankRun {                 # worker -> process: go
 }
 # process -> worker: the function returned or raised. Attachment: pickled value or exception.
 struct RankResult { outcome @0 :Outcome; failure @1 :Failure; inFile @2 :Bool; }
+# process -> worker: from here on it runs a program, which succeeds if it ends with 0 and without a RankResult. Attachment: its pickled value then.
+# `command`: what it executes in its place, by exec: it says nothing more on this channel, and signals are the worker's to send; empty: itself.
+struct RankProgram { command @0 :Text; }
 # worker -> process: the marker is there (or this epoch is fenced): leave with exitCode.
 # `ownTime`: it is not needed any more, and leaves as a Python program does at its end.
 struct ProcessEnd { exitCode @0 :Int32; outcome @1 :Outcome; reason @2 :Text; ownTime @3 :Bool; }
