@@ -15,7 +15,7 @@ import pytest
 import troupe
 from troupe import _identity, _pickled, exceptions
 from troupe._actors import constructor, method_options
-from troupe._code import capture
+from troupe._code import capture, program
 from troupe.launch import _function, _large_result, distributed
 
 # Of 0.1.0 at 3421ef8, in journals and kept values: module, name, and what has the name today, where that is another.
@@ -87,7 +87,8 @@ def test_values_arrive_as_they_were() -> None:
                                  max_attempts=2, timeout=None, runtime_env=None, inherit_env=["A"], name=None, strategy="PACK", priority=1, stop_grace=3,
                                      exit_grace=60.0)
     for value in (traits, method_options.Traits(), method_options.MethodOptions(num_returns="streaming", backpressure=2), options,
-                  _large_result.KeptValue("n", b"digest", 7), constructor._Place(3), _identity.HexID("ab")):
+                  _large_result.KeptValue("n", b"digest", 7), constructor._Place(3), _identity.HexID("ab"),
+                  program.Program(program.SCRIPT, "train.py", ("--lr", "1"), file="/w/train.py", max_restarts=2)):
         arrived = travelled(value)
         assert arrived == value and type(arrived) is type(value)
 

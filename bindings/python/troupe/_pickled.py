@@ -165,6 +165,13 @@ def launch_options(fields: Mapping[str, Any]) -> Any:
     return _of_fields(LaunchOptions, fields)
 
 
+def program(fields: Mapping[str, Any]) -> Any:
+    """A program that the ranks of a launch execute."""
+    from troupe._code.program import Program
+
+    return _of_fields(Program, fields)
+
+
 def kept_value(node: str, sha256: bytes, size_bytes: int) -> Any:
     """Stands for a driver's value that its worker keeps."""
     from troupe.launch._large_result import KeptValue

@@ -37,6 +37,9 @@ NEVER = (
     "COLUMNS", "LINES", "NOTIFY_SOCKET", "WATCHDOG_*", "INVOCATION_ID", "JOURNAL_STREAM", "JPY_*", "_",
 )
 
+ONE_LAUNCH = "TROUPE_ONE_LAUNCH"
+"""Set for a cluster that is started for one launch and ends with it: what its processes might need later is not prepared."""
+
 began_with: dict[str, str] | None = None
 """Of a process of the runtime: its environment when it began."""
 carried: frozenset[str] = frozenset()

@@ -85,8 +85,9 @@ def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
 
 
 def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
-          ray_compat: bool = False, preimport: Iterable[str] = ()) -> dict[str, Any]:
-    """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here.
+          ray_compat: bool = False, preimport: Iterable[str] = (), arguments: Iterable[str] | None = None) -> dict[str, Any]:
+    """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here. `arguments`: of a
+    program that is executed there, and brings its own script and import path; None: all that is this one's.
 
     `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_cluster.variables`.
     Requirements ask for a fresh interpreter instead of a fork, or for one of a process that has loaded all from them: what a fork has loaded
@@ -104,14 +105,15 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
         env[_runtime_env.STAND_INS] = {"here": others, "below": stand_ins.passed_on()}
     if any(env.values()):
         _count(session, json.dumps(env, sort_keys=True))
-    env[_runtime_env.PROGRAM] = {"script": _runtime_env.script(session), "arguments": _arguments(), "carried": sorted({*choice.taken, *given}),
+    env[_runtime_env.PROGRAM] = {"script": _runtime_env.script(session) if arguments is None else {},
+                                 "arguments": _arguments(sys.argv if arguments is None else arguments), "carried": sorted({*choice.taken, *given}),
                                  "removed": list(choice.removed), "infeasible": session.store.get("infeasible")}
     given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
     given.setdefault(_job.JOB, session.job)
     if session.namespace:
         given.setdefault(_job.NAMESPACE, session.namespace)
     same_host = bool(session.store.get("same_host", True))
-    path = import_path() if same_host else []
+    path = import_path() if same_host and arguments is None else []
     setup = _runtime_env.setup_text(env) if preimport else ""
     return {
         "env": [{"name": name, "value": value} for name, value in sorted({**choice.taken, **given}.items())],
@@ -128,10 +130,11 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     }
 
 
-def _arguments() -> list[str]:
+def _arguments(words: Iterable[str]) -> list[str]:
     """The program's. Raises LaunchError where they are more than a process can be started with."""
-    size = sum(len(os.fsencode(each)) + 1 for each in sys.argv)
+    given = list(words)
+    size = sum(len(os.fsencode(each)) + 1 for each in given)
     if size > _ARGUMENTS_BYTES_MAX:
         raise exceptions.LaunchError(f"cannot start: sys.argv has {capture.size_text(size)}; {capture.size_text(_ARGUMENTS_BYTES_MAX)} is the "
                                      "limit of what travels with a launch\n  put it into a file")
-    return list(sys.argv)
+    return given

@@ -213,6 +213,16 @@ def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, 
     return {**here, "package": package}
 
 
+def directory(path: str, session: Any) -> dict[str, Any]:
+    """A folder as it travels beside the working directory, for `folder_here`."""
+    return _directory(os.path.abspath(path), (), "", session, "working_dir")
+
+
+def folder_here(directory: Mapping[str, Any], session: Any) -> str:
+    """Where this host has a folder that travelled. Raises RuntimeEnvSetupError."""
+    return _folder(directory, session, "working_dir")
+
+
 def _spread(session: Any) -> bool:
     """Whether the cluster has nodes on other hosts; that it has is remembered."""
     if not session.store.get("spread"):

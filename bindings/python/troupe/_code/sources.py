@@ -17,12 +17,12 @@ _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
-def named_in_sources(names: Iterable[str]) -> list[str]:
-    """Of these, what the program's script, or a module of its own that it has imported, names in its source."""
+def named_in_sources(names: Iterable[str], script: str = "") -> list[str]:
+    """Of these, what the program's script, or a module of its own that it has imported, names in its source. `script`: the file of another."""
     wanted = set(names)
     found: set[str] = set()
     if wanted:
-        for text in _sources():
+        for text in _text_of(script) if script else _sources():
             found |= wanted.intersection(_QUOTED.findall(text))
     return sorted(found)
 
@@ -36,11 +36,15 @@ def _sources() -> Iterable[str]:
         file = getattr(module, "__file__", None)
         if not isinstance(file, str) or not file.endswith(".py"):
             continue
-        try:
-            with open(file, encoding="utf-8", errors="replace") as source:
-                yield source.read(_SOURCE_BYTES_MAX)
-        except OSError:
-            continue
+        yield from _text_of(file)
+
+
+def _text_of(file: str) -> list[str]:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as source:
+            return [source.read(_SOURCE_BYTES_MAX)]
+    except OSError:
+        return []
 
 
 def modules_of_the_program() -> list[types.ModuleType]:

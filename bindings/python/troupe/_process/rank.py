@@ -31,12 +31,17 @@ def read_payload(begin: dict, attachment: bytes) -> bytes:
         return file.read()
 
 
-def load_function(begin: dict, attachment: bytes, session: _session.Session) -> tuple[Any, tuple, dict]:
-    """(function, args, kwargs) of a launch's payload. Raises what unpickling raises."""
+def load_function(channel: ProcessChannel, begin: dict, attachment: bytes, session: _session.Session) -> tuple[Any, tuple, dict]:
+    """(function, args, kwargs) of a launch's payload; of a program, what runs it. Raises what unpickling and finding it raise."""
     from troupe._code import runtime_env, user_main
+    from troupe._code.program import Program
 
     runtime_env.enter(session)
     function, args, kwargs = user_main.loads(read_payload(begin, attachment), alone=True)
+    if isinstance(function, Program):
+        from troupe._process import program
+
+        function = program.prepared(function, channel, begin, session)
     return function, args, kwargs
 
 
@@ -68,7 +73,7 @@ def enter(begin: dict) -> Any:
 def prepare(channel: ProcessChannel, begin: dict, attachment: bytes,
             session: _session.Session) -> tuple[Any, tuple, dict]:
     """Loads the function and reports it; a function that cannot be loaded ends the process."""
-    loaded = _or_end(channel, begin, lambda: load_function(begin, attachment, session))
+    loaded = _or_end(channel, begin, lambda: load_function(channel, begin, attachment, session))
     channel.send("RankPrepared", {"serving": False})
     return loaded
 

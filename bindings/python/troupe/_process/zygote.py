@@ -34,6 +34,7 @@ from collections import deque
 from collections.abc import Callable
 
 from troupe import exceptions
+from troupe._cluster import variables
 from troupe._code import runtime_env
 from troupe._identity import PYTHON_VERSION
 from troupe._process import bootstrap, os_calls, prefork, threads as _threads
@@ -44,6 +45,8 @@ PROBE_DEADLINE_S = 20.0
 REASON_CHARACTERS_MAX = 300  # it travels with each heartbeat of a node that was asked for the modules
 PREIMPORT = ("numpy", "numpy.random", "cloudpickle", "torch", "torch.distributed", "torch._dynamo",
              "torch.nn.parallel.distributed")
+OFTEN_UNUSED = ("torch._dynamo",)
+"""Two fifths of the time that all imports take, for what a rank without an optimizer or a compiler never asks for."""
 OWN_MODULES = ("troupe._bridge", "troupe._calls", "troupe._process.channel", "troupe._process.rank", "troupe._process.actor",
                "troupe._process.store_host", "troupe._process.driver", "troupe.launch", "troupe._api", "troupe._code.capture", "troupe._code.cloudpickle",
                "troupe._code.environment", "traceback", "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
@@ -265,7 +268,8 @@ def main() -> None:
     os.set_inheritable(sock.fileno(), False)
     own_path = list(sys.path)
     failed, later = enter(asked.setup)
-    modules = [] if failed else preimport(PREIMPORT)
+    once = os.environ.get(variables.ONE_LAUNCH) == "1"
+    modules = [] if failed else preimport(tuple(each for each in PREIMPORT if not (once and each in OFTEN_UNUSED)))
     preimport(OWN_MODULES)
     failed = failed or preimport_named(asked, own_path)
     _threads.find()

@@ -9,6 +9,8 @@
     train.submit(epochs=3)           # the same, without waiting: a LaunchHandle
     train(epochs=3)                  # here, in this process
 
+    submit_command(["train.py", "--epochs", "3"], processes=4)     # a script, or any command, on each rank
+
 `@ray_launch` runs the function on rank 0 only, as the driver of a cluster made of exactly the launch's
 nodes, while the other ranks serve `troupe.launch.current().run(...)` and wait for its marker.
 """
@@ -17,8 +19,9 @@ from troupe.exceptions import LaunchCancelledError, LaunchError
 from troupe.launch._context import LaunchContext, current
 from troupe.launch._function import DistributedFunction, distributed, ray_launch
 from troupe.launch._handle import LaunchHandle
+from troupe.launch._program import submit_command
 
-_pickled.named_in(__name__, DistributedFunction, LaunchContext, LaunchHandle, current, distributed, ray_launch)
+_pickled.named_in(__name__, DistributedFunction, LaunchContext, LaunchHandle, current, distributed, ray_launch, submit_command)
 
 __all__ = ["DistributedFunction", "LaunchCancelledError", "LaunchContext", "LaunchError", "LaunchHandle",
-           "current", "distributed", "ray_launch"]
+           "current", "distributed", "ray_launch", "submit_command"]

@@ -64,6 +64,15 @@ def _own_exception(failure: dict) -> BaseException | None:
         return None
 
 
+def exit_code_of(error: exceptions.TroupeError) -> int:
+    """With which a command ends whose launch ended so: the failing rank's, 128 and its signal, 130 cancelled, 124 out of time."""
+    if isinstance(error, exceptions.LaunchCancelledError):
+        return 130
+    if isinstance(error, exceptions.LaunchError):
+        return 128 + error.signal if error.signal else error.exit_code or 1
+    return 124 if isinstance(error, exceptions.GetTimeoutError) else 1
+
+
 def attempt(info: dict) -> int:
     """Which attempt the launch's epoch is: those that were preempted are not counted."""
     return info["epoch"] - info["preemptions"]

@@ -61,13 +61,13 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
              memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
              exit_grace: float, api: str | None = None, quiet: bool = False, infeasible: str | None = None,
-             preimport: Iterable[str] = (), **where: Any) -> LaunchOptions:
-    decorator = _decorator(mode)
+             preimport: Iterable[str] = (), called: str = "", **where: Any) -> LaunchOptions:
+    asked = called or f"@{_decorator(mode)}"
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
-        raise TypeError(f"@{decorator} takes exactly one of gpus= and processes=, {given} given: @{decorator}(processes=4)")
+        raise TypeError(f"{asked} takes exactly one of gpus= and processes=, {given} given: {asked}({'..., ' if called else ''}processes=4)")
     if gpu_type is not None and gpus is None:
-        raise TypeError(f"@{decorator}: gpu_type= goes with gpus=")
+        raise TypeError(f"{asked}: gpu_type= goes with gpus=")
     if isinstance(inherit_env, str):
         raise TypeError("inherit_env must be a list of names, not a text")
     if isinstance(cpus_per_rank, bool) or not isinstance(cpus_per_rank, (int, float)) or cpus_per_rank < 0:
@@ -94,6 +94,19 @@ def _option_names(mode: str) -> dict[str, Any]:
     """Those of the decorator, with their defaults."""
     parameters = inspect.signature(distributed if mode == "distributed" else ray_launch).parameters
     return {name: each.default for name, each in parameters.items() if name != "fn"}
+
+
+def options_of(called: str, given: Mapping[str, Any]) -> LaunchOptions:
+    """What `distributed` takes as options, given to `called`, which also takes `detach`. Raises TypeError or ValueError."""
+    known = _option_names("distributed")
+    unknown = [name for name in given if name not in known and name != "detach"]
+    if unknown:
+        raise TypeError(f"{called} has no {unknown[0]}=; it takes detach= and what @distributed does: {', '.join(known)}")
+    detach = given.get("detach", False)
+    if not isinstance(detach, bool):
+        raise TypeError(f"detach must be True or False, not {detach!r}")
+    asked = {**known, **{name: value for name, value in given.items() if name != "detach"}}
+    return replace(_options("distributed", **asked, called=called), detach=detach)
 
 
 def _changed(old: LaunchOptions, given: dict[str, Any]) -> LaunchOptions:

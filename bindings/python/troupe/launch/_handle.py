@@ -50,6 +50,13 @@ class LaunchHandle:
         or the launch's own timeout cancelled it, ConnectionError when the cluster cannot be reached
         (which says nothing about the launch's outcome).
         """
+        info = self.succeeded(timeout)
+        if self._values is None:
+            self._values = self._fetch(info)
+        return list(self._values)
+
+    def succeeded(self, timeout: float | None = None) -> dict:
+        """Waits for the marker, raises what `result` does, and fetches no values; returns the LaunchInfo."""
         started = time.monotonic()
         try:
             info = self.wait_state(lambda state: state["state"] == "terminal", timeout)
@@ -61,9 +68,7 @@ class LaunchHandle:
             from troupe.launch import _errors
 
             raise _errors.of_launch(self, info)
-        if self._values is None:
-            self._values = self._fetch(info)
-        return list(self._values)
+        return info
 
     def _fetch(self, info: dict) -> list[Any]:
         import cloudpickle

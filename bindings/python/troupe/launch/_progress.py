@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from troupe import _visible, exceptions
@@ -36,11 +37,20 @@ def run(handle: Any, *, quiet: bool = False) -> list[Any]:
 
 
 class Display:
-    """Prints what a person wants to see of one launch; one thread per epoch prints its output."""
+    """Prints what a person wants to see of one launch; one thread per epoch prints its output.
 
-    def __init__(self, handle: Any, *, quiet: bool = False) -> None:
+    `label_of(rank, local_rank, is_error=)`: what stands before the lines of a stream, None: it is not shown; by default its rank.
+    `drain_s`: how long the end of the output is waited for. `asked_by`, `script`: how a variable is asked for that does not travel by itself, and
+    the file that may name it, where it is not this program's.
+    """
+
+    def __init__(self, handle: Any, *, quiet: bool = False, label_of: Callable[..., str | None] | None = None,
+                 drain_s: float = DRAIN_DEADLINE_S, asked_by: str = "inherit_env=", script: str = "") -> None:
         self._handle = handle
         self._quiet = quiet
+        self._label_of = label_of or self._rank_label
+        self._drain_s = drain_s
+        self._asked_by, self._script = asked_by, script
         self._label = f"launch {short(handle.id)}"
         self._printers: list[threading.Thread] = []
         self._waiting = ""
@@ -65,10 +75,10 @@ class Display:
             if info["state"] == "terminal":
                 return
 
-    def stop(self) -> None:
+    def stop(self, reason: str = "Ctrl-C in the caller", *, by: int = signal.SIGINT) -> None:
         """Ctrl-C: the ranks' code may say its last word; Ctrl-C again ends it at once. Returns when the launch has ended."""
         handle = self._handle
-        handle.stop("Ctrl-C in the caller", by=signal.SIGINT)
+        handle.stop(reason, by=by)
         if not handle.done():
             self._say(f"stopping, {handle.stop_grace:g} s; Ctrl-C again ends it now")
         try:
@@ -79,7 +89,7 @@ class Display:
     def _show(self, info: dict) -> None:
         if not self._variables_told:
             self._variables_told = True
-            variables = variables_text(info)
+            variables = variables_text(info, self._asked_by, self._script)
             if variables:
                 self._say(variables)
         if info["state"] in ("queued", "reserving") and info["waiting_for"] and info["waiting_for"] != self._waiting:
@@ -98,20 +108,26 @@ class Display:
                 self._print_output(info)
 
     def _print_output(self, info: dict) -> None:
-        follower = Follower(self._handle.session, _logs.sources(info, info["rank_infos"]))
-        printer = threading.Thread(target=self._copy, args=(follower,), name="troupe-print", daemon=True)
+        local = {each["rank"]: each["local_rank"] for each in info["rank_infos"]}
+        shown = [each for each in _logs.sources(info, info["rank_infos"])
+                 if self._label_of(each.label, local[each.label], is_error=each.target["stderr"]) is not None]
+        follower = Follower(self._handle.session, shown)
+        printer = threading.Thread(target=self._copy, args=(follower, local), name="troupe-print", daemon=True)
         self._printers.append(printer)
         printer.start()
 
-    def _copy(self, follower: Follower) -> None:
+    def _rank_label(self, rank: int, local_rank: int, *, is_error: bool) -> str:
+        return f"[{short(self._handle.id)} {rank}]" if len(_shown) > 1 else f"[{rank}]"
+
+    def _copy(self, follower: Follower, local: dict[int, int]) -> None:
         for rank, is_error, lines, bars in follower.news():
-            label = f"[{short(self._handle.id)} {rank}]" if len(_shown) > 1 else f"[{rank}]"
+            label = self._label_of(rank, local[rank], is_error=is_error) or ""
             live_output.show((self._handle.id, rank, is_error), label, lines, bars, is_error=is_error)
 
     def finish(self) -> None:
         """Lets the last lines come out, then says how it ended."""
         for printer in self._printers:
-            printer.join(DRAIN_DEADLINE_S)
+            printer.join(self._drain_s)
         with _lock:
             _shown.discard(self._handle.id)
         entry = self._handle.session.board.get("launch", self._handle.id)
@@ -122,14 +138,14 @@ class Display:
         status_lines.say(f"{self._label} · {text}", quiet=self._quiet)
 
 
-def variables_text(info: dict) -> str:
+def variables_text(info: dict, asked_by: str = "inherit_env=", script: str = "") -> str:
     """Which of the caller's variables the ranks have, and which of those that its script names they have not; empty: none."""
     parts = []
     if info["travelled"]:
         parts.append("taken along: " + _some(info["travelled"]))
-    left = sources.named_in_sources(info["not_taken"])
+    left = sources.named_in_sources(info["not_taken"], script)
     if left:
-        parts.append(f"not taken along: {_some(left)} (inherit_env=)")
+        parts.append(f"not taken along: {_some(left)} ({asked_by})")
     return "variables " + " · ".join(parts) if parts else ""
 
 

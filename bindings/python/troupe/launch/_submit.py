@@ -29,7 +29,7 @@ def session_for(remote: bool) -> _session.Session:
     return connect.from_environment()
 
 
-def _refuse_inside_a_rank() -> None:
+def refuse_inside_a_rank() -> None:
     context = _context.current_or_none()
     if context is not None:
         raise RuntimeError(
@@ -46,16 +46,24 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, as_called:
            without_place: Callable[[Any], str]) -> LaunchHandle:
     """See DistributedFunction.submit. `as_called`, of the options and the session: the options of this launch. `without_place`, of the
     session: what to say where no node can hold ranks with GPUs."""
-    _refuse_inside_a_rank()
+    refuse_inside_a_rank()
     session = session_for(options.remote)
     options = as_called(options, session)
     if options.mode == "driver" and options.api != "troupe" and not _job.follows_ray() and _hints.imports_ray(function):
         status_lines.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
                     quiet=options.quiet)
     payload = capture.dumps(function, args, kwargs, what="the function")
+    travels = environment.build(options.runtime_env, options.inherit_env, session=session, ray_compat=options.api == "troupe",
+                                preimport=options.preimport)
+    spec = spec_of(options, getattr(function, "__name__", "launch"), travels)
+    spec["function_name"] = f"{function.__module__}.{getattr(function, '__qualname__', 'function')}"
+    return send(session, spec, payload, options)
+
+
+def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
+    """The LaunchSpec of these options; `name` where they have none, `travels` its RuntimeEnvironment."""
     spec = {
-        "name": options.name or getattr(function, "__name__", "launch"),
-        "function_name": f"{function.__module__}.{getattr(function, '__qualname__', 'function')}",
+        "name": options.name or name, "function_name": name,
         "mode": options.mode, "ranks": options.ranks, "gpu_type": options.gpu_type,
         "per_rank": resources.to_wire({"CPU": options.cpus_per_rank, "GPU": 1 if options.gpus else 0,
                                        "memory": options.memory}),
@@ -63,11 +71,15 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, as_called:
         "priority": options.priority, "where": options.where,
         "timeout_ms": round((options.timeout or 0) * 1000), "detached": options.detach,
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
-        "environment": environment.build(options.runtime_env, options.inherit_env, session=session,
-                                          ray_compat=options.api == "troupe", preimport=options.preimport),
+        "environment": travels,
     }
     if status_lines.is_quiet(options.quiet):  # rank 0's marker line too
-        spec["environment"]["env"].append({"name": status_lines.QUIET, "value": "1"})
+        travels["env"].append({"name": status_lines.QUIET, "value": "1"})
+    return spec
+
+
+def send(session: _session.Session, spec: dict[str, Any], payload: bytes, options: Any) -> LaunchHandle:
+    """Submits it. Raises PlacementError for what the cluster can never hold."""
     if len(payload) > INLINE_BYTES_MAX:
         from troupe._cluster import blobs
 

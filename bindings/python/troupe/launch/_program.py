@@ -1,0 +1,80 @@
+"""Launches whose ranks execute a program instead of a function."""
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from troupe import _identity, _strategies
+from troupe._cluster import session as _session
+from troupe._code import environment, program as _program
+from troupe._code.program import Program
+from troupe.launch import _function, _submit
+from troupe.launch._handle import LaunchHandle
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command line, and what of it is not an option of the launch."""
+
+    kind: str
+    target: str
+    arguments: tuple[str, ...] = ()
+    nodes: int = 0               # over that many nodes, as many ranks on each; 0: as they fit
+    traits: Mapping[str, Any] = field(default_factory=dict)  # fields of `Program`
+
+
+def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: bool = False, **options: Any) -> LaunchHandle:
+    """Starts a launch whose ranks execute a program, and returns its LaunchHandle at once; the result of each rank is None.
+
+    `command` is a list of words: `["train.py", "--lr", "1"]` a Python script, `["-m", "package.train"]` a module, `["--", "bash", "-c", ...]`
+    any command. A script or module runs as `__main__` of a process that has torch loaded already; with `fresh` in an interpreter of its own.
+    `nodes`: over that many nodes, equally many ranks on each. The other options are those of `distributed`, and `detach`:
+    exactly one of `gpus` and `processes` is the number of ranks. The current directory is that of the ranks, and travels to other hosts.
+
+    Raises FileNotFoundError, IsADirectoryError, ModuleNotFoundError and SyntaxError for a program that cannot run, ValueError and TypeError
+    for options that cannot be meant, PlacementError, ConnectionError. A rank that ends with another code than 0, or by a signal,
+    fails the launch: LaunchError has `exit_code` and `signal`.
+
+        handle = submit_command(["train.py", "--epochs", "3"], gpus=8, remote=True)
+    """
+    if isinstance(command, str) or not all(isinstance(each, str) for each in command):
+        raise TypeError(f"submit_command takes a list of words, not {command!r}: ['train.py', '--lr', '1'], or ['--', 'bash', '-c', '...']")
+    kind, target, arguments = _program.read(command)
+    if nodes is not None and (isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1):
+        raise TypeError(f"nodes must be a whole number of at least 1, not {nodes!r}")
+    chosen = _function.options_of("submit_command", options)
+    line = Line(kind, target, arguments, nodes or 0, {"fresh": fresh, "max_restarts": chosen.max_attempts - 1})
+    _submit.refuse_inside_a_rank()
+    return start(line, chosen, _submit.session_for(chosen.remote))
+
+
+def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
+    """Submits it to the cluster of `session`."""
+    if line.nodes and options.ranks % line.nodes:
+        raise ValueError(f"{options.ranks} ranks are not equally many on each of {line.nodes} nodes")
+    same_host = bool(session.store.get("same_host", True))
+    file = _program.check(line.kind, line.target, same_host=same_host)
+    inside, folder = _program.folder_of(file, session) if file else ("", {})
+    program = Program(line.kind, line.target, line.arguments, file=file, inside=inside, folder=folder, host=_identity.boot_id(),
+                      python_path=_python_path(), **line.traits)
+    runtime_env = dict(options.runtime_env)
+    inherit = options.inherit_env
+    if not same_host:
+        runtime_env.setdefault("working_dir", os.getcwd())
+    elif program.executes:
+        inherit = (*inherit, "PATH")  # which `python` is meant is the caller's to say
+    travels = environment.build(runtime_env, inherit, session=session, arguments=[line.target, *line.arguments])
+    spec = _submit.spec_of(replace(options, runtime_env=runtime_env), program.name, travels)
+    if line.nodes == 1:
+        spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]
+    elif line.nodes:
+        spec["ranks_per_node"] = options.ranks // line.nodes
+    return _submit.send(session, spec, pickle.dumps((program, (), {}), protocol=5), options)
+
+
+def _python_path() -> tuple[str, ...]:
+    """The caller's, on this host."""
+    return tuple(os.path.abspath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each)
