@@ -19,7 +19,10 @@ from troupe import __version__, exceptions
 _WHERE = {"cancel": ("_cancel", "cancel"), "explain": ("_show", "explain"), "journal": ("_journal", "journal"), "list": ("_show", "list_"),
           "logs": ("_logs", "logs"),
           "run": ("_run", "run"), "run-as": ("_run_as", "run_as"), "run-as-ray": ("_run_as", "run_as_ray"), "start": ("_start", "start"), "stack": ("_stack", "stack"),
-          "status": ("_show", "status"), "stop": ("_stop", "stop"), "token": ("_token", "token")}
+          "status": ("_show", "status"), "stop": ("_stop", "stop"), "submit": ("_submit", "submit"), "token": ("_token", "token"),
+          "torchrun": ("_submit", "torchrun")}
+_RUN_PROGRAMS = ("run", "run-as", "run-as-ray", "submit", "torchrun")
+"""Whose line is a program's too: --json there is not for us."""
 
 
 class _Commands(click.Group):
@@ -50,7 +53,7 @@ def main(args: list[str] | None = None, program: click.Command = commands, name:
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(130)
     except (exceptions.TroupeError, OSError, ValueError) as error:
-        report(error, as_json="--json" in arguments)
+        report(error, as_json="--json" in arguments and arguments[0] not in _RUN_PROGRAMS)
         sys.exit(1)
     leave(code if isinstance(code, int) else 0)
 

@@ -57,7 +57,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, as_called:
                                 preimport=options.preimport)
     spec = spec_of(options, getattr(function, "__name__", "launch"), travels)
     spec["function_name"] = f"{function.__module__}.{getattr(function, '__qualname__', 'function')}"
-    return send(session, spec, payload, options)
+    return send(session, spec, payload, options, without_place)
 
 
 def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
@@ -78,8 +78,9 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def send(session: _session.Session, spec: dict[str, Any], payload: bytes, options: Any) -> LaunchHandle:
-    """Submits it. Raises PlacementError for what the cluster can never hold."""
+def send(session: _session.Session, spec: dict[str, Any], payload: bytes, options: Any,
+         without_place: Callable[[Any], str] | None = None) -> LaunchHandle:
+    """Submits it. `without_place`: see submit. Raises PlacementError for what the cluster can never hold."""
     if len(payload) > INLINE_BYTES_MAX:
         from troupe._cluster import blobs
 
@@ -89,7 +90,7 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
         _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
                                              asked=options.infeasible, what=f"the launch {spec['name']}")
     except exceptions.PlacementError as error:
-        hint = f"\n  {without_place(session)}" if options.gpus else ""
+        hint = f"\n  {without_place(session)}" if options.gpus and without_place is not None else ""
         raise exceptions.PlacementError(f"{error}{hint}") from None
     return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
                         stop_grace=options.stop_grace)

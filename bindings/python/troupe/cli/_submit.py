@@ -1,0 +1,209 @@
+"""`troupe submit` and `troupe torchrun`: a program on many ranks, its output here, its exit code this one's."""
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import click
+
+from troupe import exceptions
+from troupe._cluster import connect, home, resources, session as _session, status_lines, variables, workers
+from troupe._code import program as _program
+from troupe.cli import _common, _submit_options as _options
+from troupe.cli._torchrun_words import Console
+from troupe.launch import _errors, _function, _program as _launch, _progress
+
+_RUNS_ANY = {"allow_interspersed_args": False}
+_OWN: dict[str, Any] = {"ranks": None, "cpus_per_rank": None, "no_gpus": False, "gpu_type": None, "name": None, "variables": {}, "excludes": (), "fresh": False,
+                        "local_rank_argument": False, "detach": False, "quiet": False, "address": None, "token_file": None, "cluster": None}
+_WITHOUT_GPUS = "--no-gpus: ranks without a GPU"
+
+
+@click.command(cls=_options.ProgramCommand, context_settings=_RUNS_ANY)
+@_options.of_troupe
+@_options.of_torchrun
+@click.argument("line", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]... | -m MODULE [ARGS]... | -- COMMAND [ARGS]...")
+@click.pass_context
+def submit(ctx: click.Context, line: tuple[str, ...], **given: Any) -> int:
+    """Run a script, a module or a command on N ranks, wait for it, and end with its code.
+
+    All that torchrun takes is taken, and PET_* for it; what stands after the program is the program's. The output of all ranks is shown.
+    The exit code is that of the rank which failed, 128 and its signal for one that was killed, 130 where it was cancelled. Ctrl-C
+    gives the ranks time for a last word, Ctrl-C again ends them.
+
+        troupe submit --nproc-per-node 2 train.py --lr 1
+    """
+    return _run(line, given, command=ctx.obj or given["no_python"])
+
+
+@click.command(cls=_options.ProgramCommand, context_settings=_RUNS_ANY)
+@_options.of_torchrun
+@click.argument("line", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+def torchrun(line: tuple[str, ...], **given: Any) -> int:
+    """Run what torchrun would, by the same line.
+
+    The cluster is that of TROUPE_ADDRESS, else the only one of TROUPE_HOME, else one of this machine for this launch, as with --standalone. More options
+    has troupe submit.
+
+        troupe torchrun --standalone --nproc_per_node=2 train.py --lr 1
+    """
+    return _run(line, {**_OWN, **given}, command=given["no_python"])
+
+
+def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
+    try:
+        kind, target, arguments = _program.read(line, module=given["module"], command=command and not given["run_path"], path=given["run_path"])
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    _check_counts(given)
+    inside = os.environ.get("TROUPE_LAUNCH_ID")
+    if inside and not given["standalone"]:
+        raise click.UsageError(f"this runs inside launch {inside[:4]} already, and would wait for what that holds\n  --standalone: ranks on this host beside it")
+    address = None if given["standalone"] else _address(given)
+    if given["detach"] and address is None:
+        raise click.UsageError("--detach leaves the launch to a cluster, and none is known: a cluster that is started for the launch ends with this "
+                               "command\n  start one with troupe start --head, or give --address")
+    traits = {"fresh": given["fresh"], "role": given["role"], "virtual_local_rank": given["virtual_local_rank"],
+              "local_rank_argument": given["local_rank_argument"], "max_restarts": given["max_restarts"],
+              "log_folder": os.path.abspath(given["log_dir"]) if given["log_dir"] else ""}
+    try:
+        if address is None:
+            _program.check(kind, target)  # before anything is started
+        session = _connected(address, given)
+        alive = [resources.from_wire(node["resources"]) for node in workers.node_infos(session) if node["state"] == "alive"]
+        ranks, nodes, gpus = _counts(session, alive, given)
+        launch = _launch.Line(kind, target, arguments, nodes, traits)
+        if ranks == nodes:
+            _let_use_the_node(session, alive, given)
+        _say_what_is_unused(given)
+        return _follow(launch, _options_of(ranks, gpus, given), session, given)
+    except (FileNotFoundError, IsADirectoryError, ModuleNotFoundError) as error:
+        raise click.UsageError(str(error)) from None
+    except SyntaxError as error:
+        click.echo("".join(traceback.format_exception_only(error)), nl=False, err=True)
+        return 1
+
+
+def _check_counts(given: dict[str, Any]) -> None:
+    if given["ranks"] is not None and (given["nnodes"] or given["nproc_per_node"]):
+        raise click.UsageError("--ranks is the number of all, in place of --nnodes and --nproc-per-node: give one or the other")
+    if given["gpu_type"] and given["no_gpus"]:
+        raise click.UsageError("--gpu-type and --no-gpus are each other's opposite")
+
+
+def _address(given: dict[str, Any]) -> str | None:
+    """Where the cluster is; None: there is none, so one is started."""
+    if given["address"]:
+        return str(given["address"])
+    if given["cluster"]:
+        return _common.chosen(given["cluster"]).address
+    if os.environ.get("TROUPE_ADDRESS"):
+        return os.environ["TROUPE_ADDRESS"]
+    return _common.chosen(None).address if home.clusters(running_only=True) else None
+
+
+def _connected(address: str | None, given: dict[str, Any]) -> _session.Session:
+    if address is not None:
+        return connect.connect(address, given["token_file"], return_timeout=connect.RETURN_TIMEOUT_S)
+    most = given["nnodes"][0] if given["nnodes"] else 1
+    if most > 1:
+        named = " " + ", ".join(_options.given_addresses(given)) if _options.given_addresses(given) else ""
+        raise click.UsageError(
+            f"--nnodes {most} needs a cluster, and none is known{' (unused here:' + named + ')' if named else ''}\n"
+            f"  on every node, with a secret that they share: troupe run --nodes {most} --secret-file FILE -- troupe submit --nnodes {most} ...\n"
+            "  or start one with troupe start --head, and let the other nodes join it")
+    os.environ[variables.ONE_LAUNCH] = "1"
+    return connect.embedded()
+
+
+def _let_use_the_node(session: _session.Session, alive: list[dict[str, float]], given: dict[str, Any]) -> None:
+    """One rank on each node has as many threads as there are CPUs, as torchrun's would; where ranks share a node each has one."""
+    if given["cpus_per_rank"] is None and not {"OMP_NUM_THREADS"} & {*given["variables"], *os.environ}:
+        given["variables"] = {**given["variables"], "OMP_NUM_THREADS": str(max(1, min((_cpus(session, each) for each in alive), default=1)))}
+
+
+def _counts(session: _session.Session, alive: list[dict[str, float]], given: dict[str, Any]) -> tuple[int, int, bool]:
+    """(ranks, nodes or 0 for wherever they fit, whether each has a GPU)."""
+    gpus = [int(each.get("GPU", 0)) for each in alive]
+    each = given["nproc_per_node"] or 1
+    with_gpus = not given["no_gpus"] and each != "cpu" and max(gpus, default=0) > 0
+    if given["ranks"] is not None:
+        return given["ranks"], 0, with_gpus
+    if each == "gpu" and not with_gpus:
+        raise click.UsageError("--nproc-per-node gpu: no node of the cluster has a GPU; cpu, or a number, is for ranks without")
+    least, most = given["nnodes"] or (1, 1)
+    if isinstance(each, str):
+        has = gpus if with_gpus else [_cpus(session, node) for node in alive]
+        room = sorted((count for count in has if count > 0), reverse=True)
+        each = room[min(len(room), most) - 1] if room else 1  # of as many nodes, what the smallest has
+    fit = sum(1 for node, own in zip(alive, gpus, strict=True) if (own if with_gpus else node.get("CPU", 0)) >= each)
+    nodes = max(least, min(most, fit))
+    return nodes * each, nodes, with_gpus
+
+
+def _cpus(session: _session.Session, node: dict[str, float]) -> int:
+    """A cluster that is started for the launch offers more than there are."""
+    return int(node.get("CPU", 0)) if session.embedded is None else len(os.sched_getaffinity(0))
+
+
+def _options_of(ranks: int, gpus: bool, given: dict[str, Any]) -> Any:
+    runtime_env: dict[str, Any] = {"env_vars": dict(given["variables"])}
+    if given["excludes"]:
+        runtime_env["excludes"] = list(given["excludes"])
+    asked = {"gpus" if gpus else "processes": ranks, "cpus_per_rank": 1.0 if given["cpus_per_rank"] is None else given["cpus_per_rank"], "gpu_type": given["gpu_type"],
+             "max_attempts": given["max_restarts"] + 1, "name": given["name"], "runtime_env": runtime_env, "detach": given["detach"],
+             "quiet": given["quiet"], "remote": True}
+    return _function.options_of("troupe submit", asked)
+
+
+def _say_what_is_unused(given: dict[str, Any]) -> None:
+    unused = ["--" + name.replace("_", "-") for name in _options.UNUSED if given.get(name) is not None]
+    if unused:
+        status_lines.say(f"troupe: not used, for head and workers do what these are for: {', '.join(unused)}", quiet=given["quiet"])
+
+
+def _follow(line: _launch.Line, options: Any, session: _session.Session, given: dict[str, Any]) -> int:
+    if session.embedded is not None and options.ranks * options.cpus_per_rank > connect.EMBEDDED_CPUS_MIN:
+        options = replace(options, cpus_per_rank=0)  # of its own cluster nobody else has any
+    try:
+        handle = _launch.start(line, options, session)
+    except exceptions.PlacementError as error:
+        hint = "" if options.gpus else "\n  --cpus-per-rank 0: as many as one likes share a node's CPUs, as under torchrun"
+        raise exceptions.PlacementError(f"{error}{hint}") from None
+    except exceptions.TooLargeError as error:
+        raise exceptions.TooLargeError(f"{error}\n  here: --exclude PATTERN") from None
+    if given["detach"]:
+        click.echo(handle.id)
+        return 0
+    console = Console(given["tee"], given["redirects"], given["local_ranks_filter"], given["role"])
+    show = _progress.Display(handle, quiet=given["quiet"], label_of=console.label, drain_s=_DRAIN_S,
+                             asked_by="--env", script=_program.check(line.kind, line.target, same_host=False))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _stopped)
+    try:
+        show.follow()
+        handle.succeeded()
+    except KeyboardInterrupt as told:
+        number = told.args[0] if told.args else signal.SIGINT
+        is_ctrl_c = number == signal.SIGINT
+        show.stop("Ctrl-C in the caller" if is_ctrl_c else f"{signal.Signals(number).name} in the caller",
+                  by=signal.SIGINT if is_ctrl_c else signal.SIGTERM)
+        show.finish()
+        return 128 + number
+    except exceptions.TroupeError as error:
+        show.finish()
+        click.echo(f"{type(error).__name__}: {error}", err=True)
+        return _errors.exit_code_of(error)
+    show.finish()
+    return 0
+
+
+_DRAIN_S = 600.0  # for the rest of an output that is shown more slowly than it was written
+
+
+def _stopped(number: int, _: Any) -> NoReturn:
+    raise KeyboardInterrupt(number)

@@ -1,0 +1,119 @@
+"""The options of `troupe submit` and `troupe torchrun`: torchrun's, with hyphens or underscores, by PET_* too, and Troupe's own."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from troupe.cli import _common, _torchrun_words as words
+
+UNUSED = ("rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "node_rank", "master_addr", "master_port", "local_addr", "monitor_interval",
+          "start_method", "event_log_handler", "logs_specs", "numa_binding", "signals_to_handle", "duplicate_stdout_filters",
+          "duplicate_stderr_filters")
+"""Options of torchrun about how its agents find and watch each other, which the head and the workers do here, and its own plugins."""
+_ADDRESSES = ("node_rank", "master_addr", "rdzv_endpoint")
+_END = "\0--"
+
+
+class ProgramCommand(click.Command):
+    """A command whose options end with the first word that is none: that word and all after it are a program's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's; an option is the same with underscores, and whether `--` ended the options is in ctx.obj."""
+        ctx.token_normalize_func = lambda name: name.replace("_", "-")
+        marked = list(args)
+        if "--" in marked:  # which click takes away where it ends the options
+            marked.insert(marked.index("--") + 1, _END)
+        rest = super().parse_args(ctx, marked)
+        line = list(ctx.params["line"])
+        ctx.obj = bool(line) and line[0] == _END
+        ctx.params["line"] = tuple(each for each in line if each != _END)
+        return rest
+
+
+def checked(read: Callable[[str], Any]) -> Callable[..., Any]:
+    """A callback that makes of an option's text what `read` does, and a usage error of its ValueError."""
+    def callback(_: click.Context, __: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else read(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return callback
+
+
+def _torchrun(*names: str, **about: Any) -> Callable[..., Any]:
+    long = next(each for each in names if each.startswith("--"))
+    return click.option(*names, envvar="PET_" + long[2:].replace("-", "_").upper(), **about)
+
+
+def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
+    """torchrun's options."""
+    for name in reversed(UNUSED):
+        command = _torchrun("--" + name.replace("_", "-"), hidden=True)(command)
+    for option in reversed((
+        _torchrun("--standalone", is_flag=True, help="A cluster of this machine, for this launch alone."),
+        _torchrun("--nnodes", metavar="N | MIN:MAX", callback=checked(words.nodes), help="Nodes, with as many ranks on each; MIN:MAX: as many as "
+                  "there are.  [default: 1]"),
+        _torchrun("--nproc-per-node", metavar="N | gpu | cpu | auto", callback=checked(words.processes), help="Ranks on each node.  [default: 1]"),
+        _torchrun("--max-restarts", type=click.IntRange(0), default=0, show_default=True, help="Times that all ranks are started again after a "
+                  "failure."),
+        _torchrun("-m", "--module", is_flag=True, help="The program is a module, as for python -m."),
+        _torchrun("--no-python", is_flag=True, help="The program is a command, no Python script."),
+        _torchrun("--run-path", is_flag=True, help="The program is a script, or a folder or archive with a __main__.py."),
+        _torchrun("-t", "--tee", metavar="S", default="0", callback=checked(words.streams), help="Streams that are shown with the rank in front: 1 "
+                  "stdout, 2 stderr, 3 both; 0:1,1:3 by local rank.  [default: all are shown, as they are]"),
+        _torchrun("-r", "--redirects", metavar="S", default="0", callback=checked(words.streams), help="Streams that are in files alone, and not shown."),
+        _torchrun("--log-dir", metavar="DIR", help="Folder in which links to the ranks' files are made."),
+        _torchrun("--local-ranks-filter", metavar="R,R", default="", callback=checked(words.local_ranks), help="Whose output is shown.  "
+                  "[default: all]"),
+        _torchrun("--role", default="default", show_default=True, help="ROLE_NAME of the ranks."),
+        _torchrun("--virtual-local-rank", is_flag=True, help="Each rank sees its own device only, as device 0, and LOCAL_RANK is 0."),
+    )):
+        command = option(command)
+    return command
+
+
+def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Those that only `troupe submit` has."""
+    for option in reversed((
+        click.option("--ranks", type=click.IntRange(1), metavar="N", help="Ranks over all nodes, wherever they fit, instead of --nnodes and "
+                     "--nproc-per-node."),
+        click.option("--cpus-per-rank", type=click.FloatRange(0), metavar="N", help="CPUs that each rank is to have.  [default: 1]"),
+        click.option("--no-gpus", is_flag=True, help="Ranks without a GPU.  [default: one each, where nodes have some]"),
+        click.option("--gpu-type", metavar="TYPE", help="Which GPUs, as the nodes' labels name them."),
+        click.option("--name", metavar="NAME", help="Name of the launch.  [default: the program's]"),
+        click.option("--env", "variables", metavar="K=V", multiple=True, callback=_variables, help="A variable of the ranks, any number of times; K "
+                     "alone: as it is here."),
+        click.option("--exclude", "excludes", metavar="PATTERN", multiple=True, help="Files of the current directory that do not travel to other "
+                     "hosts."),
+        click.option("--fresh", is_flag=True, help="An interpreter of its own for each rank, instead of a process that has torch loaded."),
+        click.option("--local-rank-argument", is_flag=True, help="The program gets --local_rank=R as its first argument."),
+        click.option("--detach", is_flag=True, help="Print the launch's id, and leave it running."),
+        click.option("--quiet", "-q", is_flag=True, help="No status lines."),
+        click.option("--address", metavar="HOST:PORT", callback=_common.an_address, help="Address of the head.  [default: TROUPE_ADDRESS, else the "
+                     "only cluster of TROUPE_HOME, else one of this machine for this launch]"),
+        click.option("--token-file", metavar="FILE", help="Token for a head on another host."),
+        click.option("--cluster", metavar="ID", help="Which of this user's clusters on this host (a prefix will do)."),
+    )):
+        command = option(command)
+    return command
+
+
+def _variables(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not name or not name.replace("_", "a").isalnum() or name[0].isdigit():
+            raise click.BadParameter(f"a variable is NAME=VALUE, or NAME of one that is set here; {name!r} is no name")
+        if not equals and name not in os.environ:
+            raise click.BadParameter(f"{name} is not set here: --env {name}=VALUE")
+        found[name] = value if equals else os.environ[name]
+    return found
+
+
+def given_addresses(options: dict[str, Any]) -> list[str]:
+    """Of the options that are not used, those that say where other nodes are."""
+    return ["--" + name.replace("_", "-") for name in _ADDRESSES if options.get(name)]

@@ -1,0 +1,165 @@
+"""The options of `troupe submit` and `troupe torchrun`: torchrun's own, what they show, and what is refused.
+
+Method: the command itself; torchrun's own parser says which options there are.
+"""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Home
+from submits import LIMIT_S, printed, project, troupe_in, two
+
+from troupe.cli import _submit, _torchrun_words
+
+SAYS = "import os, sys\nprint('out', os.environ['RANK'], flush=True)\nprint('err', os.environ['RANK'], file=sys.stderr, flush=True)\n"
+ENVIRONMENT = """
+import os, sys
+names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE",
+         "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_USE_AGENT_STORE", "OMP_NUM_THREADS")
+assert os.environ["MASTER_ADDR"] and int(os.environ["MASTER_PORT"])
+print(*[f"{name}={os.environ.get(name)}" for name in names], *sys.argv[1:])
+"""
+
+
+def test_every_option_of_torchrun_is_taken(cluster: Home) -> None:
+    run = pytest.importorskip("torch.distributed.run")
+    asked = {each for action in run.get_args_parser()._actions for each in action.option_strings} - {"--help", "-h"}
+    for command in (_submit.submit, _submit.torchrun):
+        taken = {each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)}
+        assert {each.replace("_", "-") for each in asked} <= taken, f"{command.name} has all of them"
+
+
+def test_the_variables_are_torchruns(idle: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", shows=ENVIRONMENT)
+    torchrun = printed(torchrun_in(folder, "--standalone", "--nproc-per-node", "2", "--role", "trainer", "--max-restarts", "2", "shows.py", "a"))
+    assert printed(troupe_in(folder, *two("--role", "trainer", "--max-restarts", "2", "shows.py", "a"))) == torchrun
+
+
+def torchrun_in(folder: Path, *words: str) -> subprocess.CompletedProcess:
+    """torchrun itself, of this interpreter."""
+    return subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
+
+
+THREADS = "import torch\nprint(torch.get_num_threads())\n"
+
+
+def test_ranks_that_share_a_node_have_one_thread_and_a_lone_one_those_of_the_node_as_under_torchrun(home: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", threads=THREADS)
+    for ranks in ("1", "2"):
+        torchrun = printed(torchrun_in(folder, "--standalone", "--nproc-per-node", ranks, "threads.py"))
+        assert printed(troupe_in(folder, "torchrun", "--standalone", "--nproc-per-node", ranks, "threads.py")) == torchrun
+    assert printed(troupe_in(folder, "submit", "--env", "OMP_NUM_THREADS=3", "threads.py")) == ["3"]
+
+
+def test_hyphens_and_underscores_are_the_same_and_pet_variables_are_defaults(idle: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", says=SAYS)
+    for words, env in ((["--nproc_per_node=2"], {}), (["--nproc-per-node", "2"], {}), ([], {"PET_NPROC_PER_NODE": "2"}),
+                       (["--nproc_per_node", "2"], {"PET_NPROC_PER_NODE": "3"})):
+        done = troupe_in(folder, "torchrun", *words, "says.py", env=env)
+        assert printed(done) == ["out 0", "out 1"]
+
+
+def test_what_stands_after_the_script_is_the_scripts(idle: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", words="import sys\nprint(sys.argv[1:])\n")
+    line = ["--nproc_per_node", "9", "--json", "-m", "--", "--no_such", "--help"]
+    assert printed(troupe_in(folder, "submit", "words.py", *line)) == [str(line)]
+
+
+def test_tee_redirects_and_filter_choose_what_the_console_shows(idle: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", says=SAYS)
+
+    def shown(*words: str) -> set[str]:
+        done = troupe_in(folder, *two("--quiet", *words, "says.py"))
+        assert done.returncode == 0, done.stderr
+        assert not [line for line in done.stdout.splitlines() if "err" in line]
+        return {*done.stdout.splitlines(), *done.stderr.splitlines()}
+
+    assert shown() == {"out 0", "out 1", "err 0", "err 1"}
+    assert shown("-t", "3") == {"[default0]: out 0", "[default1]: out 1", "[default0]: err 0", "[default1]: err 1"}
+    assert shown("--tee", "1", "--role", "worker") == {"[worker0]: out 0", "[worker1]: out 1", "err 0", "err 1"}
+    assert shown("-r", "0:3,1:1") == {"err 1"}
+    assert shown("--redirects", "3") == set()
+    assert shown("--local_ranks_filter", "1") == {"out 1", "err 1"}
+
+
+def test_log_dir_has_links_to_the_ranks_files(idle: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", says=SAYS)
+    assert troupe_in(folder, *two("--log-dir", "logs", "--redirects", "3", "says.py")).returncode == 0
+    (launch,) = (folder / "logs").iterdir()
+    for rank in ("0", "1"):
+        assert (launch / "attempt_0" / rank / "stdout.log").read_text() == f"out {rank}\n"
+        assert (launch / "attempt_0" / rank / "stderr.log").read_text() == f"err {rank}\n"
+
+
+def test_virtual_local_rank_and_the_local_rank_argument(idle: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", shows="import os, sys\nprint(os.environ['RANK'], os.environ['LOCAL_RANK'], *sys.argv[1:])\n")
+    assert printed(troupe_in(folder, *two("--virtual-local-rank", "shows.py"))) == ["0 0", "1 0"]
+    assert printed(troupe_in(folder, *two("--local-rank-argument", "shows.py", "x"))) == ["0 0 --local_rank=0 x", "1 1 --local_rank=1 x"]
+
+
+def test_run_path_runs_folders_and_archives_with_a_main(idle: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w")
+    project(folder / "app", __main__="import beside\nprint(__name__, beside.X)\n", beside="X = 7\n")
+    assert printed(troupe_in(folder, *two("--run-path", "app"))) == ["__main__ 7"] * 2
+
+
+def test_options_about_agents_are_taken_and_said_to_be_unused_once(idle: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", says=SAYS)
+    done = troupe_in(folder, "torchrun", "--nnodes=1", "--nproc_per_node=2", "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0", "--rdzv-id", "7",
+                     "--monitor_interval", "5", "says.py")
+    assert printed(done) == ["out 0", "out 1"]
+    (line,) = [each for each in done.stderr.splitlines() if "not used" in each]
+    assert all(name in line for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--monitor-interval"))
+
+
+@pytest.mark.parametrize(("words", "code", "said"), [
+    (["--nproc-per-nodes", "2", "says.py"], 2, "'--nproc-per-node'"), (["--standalon", "says.py"], 2, "'--standalone'"),
+    (["--nnodes", "2:1", "says.py"], 2, "1:2 is meant perhaps"), (["--nnodes", "0", "says.py"], 2, "at least one node"),
+    (["--nproc-per-node", "many", "says.py"], 2, "one of auto, cpu, gpu"), (["--tee", "4", "says.py"], 2, "names no streams"),
+    (["--ranks", "2", "--nnodes", "1", "says.py"], 2, "give one or the other"), (["--env", "NOT_SET_HERE", "says.py"], 2, "NOT_SET_HERE is not set here"),
+    (["--env", "=x", "says.py"], 2, "is no name"), ([], 2, "nothing to run"), (["missing.py"], 2, "there is no script missing.py in"),
+    (["folder"], 2, "folder is a folder, not a script"), (["-m", "no_such_module"], 2, "there is no module no_such_module"),
+    (["-m", "says.more"], 2, "says is a module, no package"), (["--", "no-such-command"], 2, "there is no command no-such-command"),
+    (["broken.py"], 1, "SyntaxError"), (["--nproc-per-node", "9", "says.py"], 1, "--cpus-per-rank 0"),
+    (["--nproc-per-node", "gpu", "--no-gpus", "says.py"], 2, "no node of the cluster has a GPU"), (["--nnodes", "3", "says.py"], 1, "PlacementError")])
+def test_bad_input_is_one_short_error_that_says_what_to_do(idle: Home, tmp_path: Path, words: list[str], code: int, said: str) -> None:
+    folder = project(tmp_path / "w", says=SAYS, broken="x = (\n")
+    (folder / "folder").mkdir()
+    done = troupe_in(folder, "submit", *words)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == "" and "Traceback" not in done.stderr
+    assert done.stderr.count(said) == 1, done.stderr
+    assert len(done.stderr.splitlines()) <= 10
+
+
+def test_without_a_cluster_one_is_started_and_ends_with_the_command(home: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", says=SAYS)
+    assert printed(troupe_in(folder, *two("says.py"))) == ["out 0", "out 1"]
+    assert printed(troupe_in(folder, "torchrun", "--standalone", "--nproc_per_node=40", "--local-ranks-filter", "39", "says.py")) == ["out 39"]
+    assert not home.processes()
+
+
+def test_without_a_cluster_what_needs_one_says_how_to_get_it(home: Home, tmp_path: Path) -> None:
+    folder = project(tmp_path / "w", says=SAYS)
+    for words, said in ((["--detach", "says.py"], "troupe start --head"), (["--nnodes", "2", "--master-addr", "10.0.0.1", "says.py"], "troupe run --nodes 2")):
+        done = troupe_in(folder, "submit", *words)
+        assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    broken = project(tmp_path / "v", broken="x = (\n")
+    done = troupe_in(broken, *two("broken.py"))
+    assert done.returncode == 1 and done.stderr.count("SyntaxError") == 1
+
+
+@pytest.mark.parametrize(("text", "nodes"), [("4", (4, 4)), ("2:4", (2, 4)), ("1:1", (1, 1))])
+def test_numbers_of_nodes(text: str, nodes: tuple[int, int]) -> None:
+    assert _torchrun_words.nodes(text) == nodes
+
+
+def test_streams_by_local_rank() -> None:
+    console = _torchrun_words.Console(tee=_torchrun_words.streams("0:1,1:3"), redirects=_torchrun_words.streams("3"))
+    assert console.label(5, 0, is_error=False) == "[default5]:" and console.label(5, 0, is_error=True) is None
+    assert console.label(6, 1, is_error=True) == "[default6]:" and console.label(7, 2, is_error=False) is None
+    assert os.environ.get("PET_TEE") is None
