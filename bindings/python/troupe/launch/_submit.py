@@ -80,7 +80,7 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
 
 def send(session: _session.Session, spec: dict[str, Any], payload: bytes, options: Any,
          without_place: Callable[[Any], str] | None = None) -> LaunchHandle:
-    """Submits it. `without_place`: see submit. Raises PlacementError for what the cluster can never hold."""
+    """Submits it. `without_place`: see submit; None: what is said of GPUs. Raises PlacementError for what the cluster can never hold."""
     if len(payload) > INLINE_BYTES_MAX:
         from troupe._cluster import blobs
 
@@ -90,7 +90,7 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
         _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
                                              asked=options.infeasible, what=f"the launch {spec['name']}")
     except exceptions.PlacementError as error:
-        hint = f"\n  {without_place(session)}" if options.gpus and without_place is not None else ""
+        hint = f"\n  {(without_place or _hints.of_gpus)(session)}" if options.gpus else ""
         raise exceptions.PlacementError(f"{error}{hint}") from None
     return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
                         stop_grace=options.stop_grace)
