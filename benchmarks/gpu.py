@@ -16,13 +16,13 @@ from collections.abc import Callable
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-import gpu_job  # noqa: E402
+from jobs import gpu_job  # noqa: E402
 from report import keep, settle, summary  # noqa: E402
 
 COLD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import gpu_job
+from jobs import gpu_job
 from troupe.launch import distributed
 print(distributed(quiet=True, **{sys.argv[2]: 1})(gpu_job.run).distributed("all_reduce"))
 """
@@ -38,7 +38,7 @@ def output_of(command: list[str]) -> str:
 
 def by_torchrun(work: str) -> float:
     """What the rank says."""
-    printed = output_of([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1", str(HERE / "gpu_job.py"), work])
+    printed = output_of([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1", str(HERE / "jobs/gpu_job.py"), work])
     return float(printed.split()[-1])
 
 

@@ -55,7 +55,7 @@ def time_troupe(world_size: int, work: str) -> float:
 def time_torchrun(world_size: int, work: str) -> float:
     begin = time.perf_counter()
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone",
-                           f"--nproc-per-node={world_size}", str(HERE / "torchrun_job.py"), work],
+                           f"--nproc-per-node={world_size}", str(HERE / "jobs/torchrun_job.py"), work],
                           capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"torchrun ended with exit code {done.returncode}\n{done.stderr[-3000:]}")

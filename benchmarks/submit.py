@@ -1,6 +1,6 @@
 """`troupe submit train.py` against `torchrun --standalone` of the same file, in one run, alternately.
 
-Two ranks form a Gloo group and do one all-reduce (torchrun_job.py). Timed is the whole command, from its start to its exit: `warm` on a
+Two ranks form a Gloo group and do one all-reduce (jobs/torchrun_job.py). Timed is the whole command, from its start to its exit: `warm` on a
 cluster that runs, `cold` with none, so that one is started for the launch, and ends with it; `fresh` on the running one, with an
 interpreter for each rank.
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from contender import troupe_command  # noqa: E402
 from report import await_rest, keep, settle, summary  # noqa: E402
 
-JOB = str(pathlib.Path(__file__).resolve().parent / "torchrun_job.py")
+JOB = str(pathlib.Path(__file__).resolve().parent / "jobs/torchrun_job.py")
 SUBMIT = ["-m", "troupe", "submit", "--quiet", "--nproc-per-node", "2"]
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from conftest import TIMEOUT_S
+from e2e_conftest import TIMEOUT_S
 
 LIMIT_S = 4 * TIMEOUT_S
 

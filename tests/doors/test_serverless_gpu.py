@@ -13,7 +13,7 @@ from pathlib import Path
 
 import cloudpickle
 import pytest
-from conftest import Home, all_returned, eventually
+from e2e_conftest import Home, all_returned, eventually
 
 import troupe
 from troupe import exceptions, launch

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT_S, Home, eventually
+from e2e_conftest import TIMEOUT_S, Home, eventually
 from submits import LIMIT_S, printed, project, started_in, training, troupe_in, two
 
 import troupe

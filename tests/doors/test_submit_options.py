@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Home
+from e2e_conftest import Home
 from submits import LIMIT_S, printed, project, troupe_in, two
 
 from troupe.cli import _submit, _torchrun_words

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Home
+from e2e_conftest import Home
 from submits import LIMIT_S, printed, project, training, troupe_in
 
 WHERE = """

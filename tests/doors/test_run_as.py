@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT_S, Home
+from e2e_conftest import TIMEOUT_S, Home
 
 EVERYWHERE = """
 import multiprocessing

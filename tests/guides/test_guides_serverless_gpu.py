@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Home
+from e2e_conftest import Home
 
 import troupe
 

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT_S, Home, eventually
+from e2e_conftest import TIMEOUT_S, Home, eventually
 from submits import LIMIT_S, printed, project, started_in, training, troupe_in, two
 
 from troupe import exceptions
