@@ -134,8 +134,8 @@ def test_packages_above_stay_what_is_installed(home: Home, tmp_path: Path) -> No
 
 
 def test_the_environments_own_sitecustomize_runs(home: Home, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text("import os\nos.environ['CUSTOMIZED'] = 'yes'")
-    text = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import os; print(os.environ.get(\"CUSTOMIZED\"))'])"
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.customized = 'yes'")
+    text = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import sys; print(getattr(sys, \"customized\", None))'])"
     (tmp_path / "sub").mkdir()
     done = run_as(home, tmp_path / "sub" / "script.py", text, PYTHONPATH=f"{tmp_path}:{':'.join(sys.path)}")
     assert done.stdout == "yes\n", done.stderr
