@@ -83,3 +83,8 @@ def printed(done: subprocess.CompletedProcess, code: int = 0) -> list[str]:
 def two(*words: str) -> Sequence[str]:
     """A line of two ranks."""
     return ("submit", "--nproc-per-node", "2", *words)
+
+
+def torchrun_in(folder: Path, *words: str) -> subprocess.CompletedProcess:
+    """torchrun itself, of this interpreter."""
+    return subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)

@@ -5,13 +5,11 @@ Method: the command itself; torchrun's own parser says which options there are.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from e2e_conftest import Home
-from submits import LIMIT_S, printed, project, troupe_in, two
+from submits import printed, project, torchrun_in, troupe_in, two
 
 from troupe.cli import _submit, _torchrun_words
 
@@ -37,22 +35,6 @@ def test_the_variables_are_torchruns(idle: Home, tmp_path: Path) -> None:
     folder = project(tmp_path / "w", shows=ENVIRONMENT)
     torchrun = printed(torchrun_in(folder, "--standalone", "--nproc-per-node", "2", "--role", "trainer", "--max-restarts", "2", "shows.py", "a"))
     assert printed(troupe_in(folder, *two("--role", "trainer", "--max-restarts", "2", "shows.py", "a"))) == torchrun
-
-
-def torchrun_in(folder: Path, *words: str) -> subprocess.CompletedProcess:
-    """torchrun itself, of this interpreter."""
-    return subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
-
-
-THREADS = "import torch\nprint(torch.get_num_threads())\n"
-
-
-def test_ranks_that_share_a_node_have_one_thread_and_a_lone_one_those_of_the_node_as_under_torchrun(home: Home, tmp_path: Path) -> None:
-    folder = project(tmp_path / "w", threads=THREADS)
-    for ranks in ("1", "2"):
-        torchrun = printed(torchrun_in(folder, "--standalone", "--nproc-per-node", ranks, "threads.py"))
-        assert printed(troupe_in(folder, "torchrun", "--standalone", "--nproc-per-node", ranks, "threads.py")) == torchrun
-    assert printed(troupe_in(folder, "submit", "--env", "OMP_NUM_THREADS=3", "threads.py")) == ["3"]
 
 
 def test_hyphens_and_underscores_are_the_same_and_pet_variables_are_defaults(idle: Home, tmp_path: Path) -> None:

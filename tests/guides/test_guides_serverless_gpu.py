@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from e2e_conftest import Home
 
-import troupe
 
 HERE = Path(__file__).parent / "serverless_gpu"
 GUIDES = ("mlp", "actors")

@@ -39,8 +39,8 @@ def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _s
     if program.kind == _program.COMMAND:
         found = _which(program.target)
         return lambda: _execute(program, found, [program.target], channel, begin)
-    first = {_program.MODULE: ["-m", program.target]}.get(program.kind) or [file]
     if program.fresh:
+        first = ["-m", program.target] if program.kind == _program.MODULE else [_as_named(program, file)]
         return lambda: _execute(program, sys.executable, [sys.executable, "-u", *first], channel, begin)
     if program.kind == _program.MODULE:
         return lambda: _as_main(program, channel, begin, os.getcwd(), lambda: _module(program.target))
@@ -50,6 +50,14 @@ def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _s
         folder = os.path.dirname(os.path.realpath(file))
         return lambda: _as_main(program, channel, begin, folder, lambda: (code, file, None, loader))
     return lambda: _as_main(program, channel, begin, file, lambda: _module("__main__"))
+
+
+def _as_named(program: Program, file: str) -> str:
+    """The caller's word for it, which is the program's sys.argv[0], where that is this file here too."""
+    with contextlib.suppress(OSError):
+        if os.path.samefile(program.target, file):
+            return program.target
+    return file
 
 
 def _which(command: str) -> str:
