@@ -43,13 +43,20 @@ def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _s
         first = ["-m", program.target] if program.kind == _program.MODULE else [_as_named(program, file)]
         return lambda: _execute(program, sys.executable, [sys.executable, "-u", *first], channel, begin)
     if program.kind == _program.MODULE:
-        return lambda: _as_main(program, channel, begin, os.getcwd(), lambda: _module(program.target))
+        return _main(program, channel, begin, os.getcwd(), lambda: _module(program.target))
     if program.kind == _program.SCRIPT or os.path.isfile(file) and file.endswith(".py"):
         code = _program.compile_file(file)
         loader = importlib.machinery.SourceFileLoader("__main__", file)
         folder = os.path.dirname(os.path.realpath(file))
-        return lambda: _as_main(program, channel, begin, folder, lambda: (code, file, None, loader))
-    return lambda: _as_main(program, channel, begin, file, lambda: _module("__main__"))
+        return _main(program, channel, begin, folder, lambda: (code, file, None, loader))
+    return _main(program, channel, begin, file, lambda: _module("__main__"))
+
+
+def _main(program: Program, channel: ProcessChannel, begin: dict, first: str, find: Callable[[], tuple[Any, str, Any, Any]]) -> Callable[[], None]:
+    """What runs it here. The worker is told before it hears that this rank is prepared, and so before the program begins: one that leaves
+    by os._exit(0) could not say it any more."""
+    channel.send("RankProgram", {"command": ""}, cloudpickled(None))
+    return lambda: _as_main(program, begin, first, find)
 
 
 def _as_named(program: Program, file: str) -> str:
@@ -101,9 +108,8 @@ def _link_logs(program: Program, begin: dict) -> None:
         os.write(2, f"troupe: no links to the output in {folder}: {error.strerror}\n".encode(errors="backslashreplace"))
 
 
-def _as_main(program: Program, channel: ProcessChannel, begin: dict, first: str, find: Callable[[], tuple[Any, str, Any, Any]]) -> None:
-    """Runs it as this process's `__main__`; `first` is its sys.path[0]. One that leaves by os._exit(0) has said all that it has to say."""
-    channel.send("RankProgram", {"command": ""}, cloudpickled(None))
+def _as_main(program: Program, begin: dict, first: str, find: Callable[[], tuple[Any, str, Any, Any]]) -> None:
+    """Runs it as this process's `__main__`; `first` is its sys.path[0]."""
     _variables(program, begin)
     _link_logs(program, begin)
     _import_path(program, first)
