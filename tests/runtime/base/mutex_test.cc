@@ -45,8 +45,10 @@ TEST(Mutex, a_lock_may_be_let_go_of_in_between) {
   const auto free_for_another = [&] {
     bool got = false;
     std::thread([&] {
-      got = mutex.TryLock();
-      if (got) mutex.Unlock();
+      if (mutex.TryLock()) {
+        got = true;
+        mutex.Unlock();
+      }
     }).join();
     return got;
   };
