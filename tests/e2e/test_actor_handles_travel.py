@@ -178,12 +178,13 @@ def test_one_that_was_pickled_by_hand_is_wanted(idle: Home) -> None:
 
 
 def test_one_that_a_borrower_pickled_by_hand_is_wanted(idle: Home) -> None:
+    before = native._object_figures()["lives"]  # those of tests before this one, whose cluster is gone
     holder, actor, watched = given()
     text = troupe.get(holder.pickled.remote("it"), timeout=20)
     del actor
     all_looked_at()
     troupe.get(holder.drop.remote("it"), timeout=20)
-    eventually(lambda: native._object_figures()["lives"] == 0, what="the end of all handles that are counted")
+    eventually(lambda: native._object_figures()["lives"] <= before, what="the end of all handles that are counted")
     all_looked_at()
     again = pickle.loads(text)
     assert troupe.get(again.pid.remote(), timeout=20) == watched.pid
