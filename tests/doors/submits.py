@@ -35,6 +35,7 @@ for step in range(5):
         print("loss", step, loss.item().hex(), flush=True)
 dist.destroy_process_group()
 """
+SAYS = "import os, sys\nprint('out', os.environ['RANK'], flush=True)\nprint('err', os.environ['RANK'], file=sys.stderr, flush=True)\n"
 PARTS = """
 import torch
 
@@ -64,6 +65,11 @@ def troupe_in(folder: Path, *args: str, env: dict[str, str] | None = None, timeo
                           env={**os.environ, **(env or {})})
 
 
+def torchrun_in(folder: Path, *words: str) -> subprocess.CompletedProcess:
+    """torchrun itself, of this interpreter."""
+    return subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
+
+
 def started_in(folder: Path, *args: str) -> subprocess.Popen:
     """The same, while it runs; Ctrl-C is `send_signal(SIGINT)`."""
     return subprocess.Popen([sys.executable, "-m", "troupe", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
@@ -83,8 +89,3 @@ def printed(done: subprocess.CompletedProcess, code: int = 0) -> list[str]:
 def two(*words: str) -> Sequence[str]:
     """A line of two ranks."""
     return ("submit", "--nproc-per-node", "2", *words)
-
-
-def torchrun_in(folder: Path, *words: str) -> subprocess.CompletedProcess:
-    """torchrun itself, of this interpreter."""
-    return subprocess.run([sys.executable, "-m", "torch.distributed.run", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)

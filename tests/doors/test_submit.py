@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from e2e_conftest import TIMEOUT_S, Home, eventually
-from submits import LIMIT_S, printed, project, started_in, training, troupe_in, two
+from submits import LIMIT_S, printed, project, started_in, torchrun_in, training, troupe_in, two
 
 import troupe
 from troupe import exceptions
@@ -41,9 +41,7 @@ if __name__ == "__main__":
 
 def test_b7_a_folder_with_its_own_train_py_runs_unchanged_and_computes_what_torchrun_does(idle: Home, tmp_path: Path) -> None:
     folder = training(tmp_path / "repository")
-    torchrun = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "train.py", "--lr", "0.01"],
-                              cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
-    expected = printed(torchrun)
+    expected = printed(torchrun_in(folder, "--standalone", "--nproc_per_node=2", "train.py", "--lr", "0.01"))
     assert len(expected) == 5
     assert printed(troupe_in(folder, *two("train.py", "--lr", "0.01"))) == expected
     assert printed(troupe_in(folder, "torchrun", "--nproc_per_node=2", "train.py", "--lr", "0.01")) == expected

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,13 +32,13 @@ def test_a_training_in_interpreters_of_their_own_computes_the_same(idle: Home, t
     forked = printed(troupe_in(folder, *two("train.py", "--lr", "0.01")))
     assert len(forked) == 5
     assert printed(troupe_in(folder, *two("--fresh", "train.py", "--lr", "0.01"))) == forked
-    assert printed(troupe_in(folder, *two("--", "python", "train.py", "--lr", "0.01"))) == forked
+    assert printed(troupe_in(folder, *two("--", sys.executable, "train.py", "--lr", "0.01"))) == forked
 
 
 @pytest.mark.parametrize(("code", "line"), [(0, "exit 0"), (7, "echo why >&2; exit 7"), (137, "echo why >&2; kill -KILL $$"),
-                                            (143, "echo why >&2; kill -TERM $$"), (126, "echo why >&2; exec ./no-program")])
+                                            (143, "echo why >&2; kill -TERM $$"), (126, "echo why >&2; exec ./no-program.sh")])
 def test_the_exit_code_of_a_command_is_the_ranks(idle: Home, tmp_path: Path, code: int, line: str) -> None:
-    folder = project(tmp_path / "w", **{"no-program": "x"})
+    folder = project(tmp_path / "w", **{"no-program.sh": "x"})
     done = troupe_in(folder, *two("--", SHELL, "-c", f'if [ "$RANK" = 1 ]; then {line}; fi'))
     assert done.returncode == code, done.stderr
     if code:
@@ -67,7 +68,7 @@ signal.signal(signal.SIGINT, told)
 print("waits", flush=True)
 threading.Event().wait()
 """)
-    process = started_in(folder, "submit", "--", SHELL, "-c", "python waits.py; echo after")
+    process = started_in(folder, "submit", "--", SHELL, "-c", f"{sys.executable} waits.py; echo after")
     assert process.stdout is not None and process.stdout.readline() == "waits\n"
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=LIMIT_S)
@@ -103,12 +104,12 @@ def test_what_ends_with_zero_before_it_was_done_is_success_and_a_result_of_none(
 
 def test_inside_a_launch_it_is_refused_and_not_waited_for(idle: Home, tmp_path: Path) -> None:
     folder = project(tmp_path / "w", x="")
-    done = troupe_in(folder, "submit", "--", "python", "-m", "troupe", "submit", "x.py")
+    done = troupe_in(folder, "submit", "--", sys.executable, "-m", "troupe", "submit", "x.py")
     assert done.returncode == 2 and "inside launch" in done.stderr
 
 
 def test_a_file_that_cannot_be_executed_is_said_once(idle: Home, tmp_path: Path) -> None:
-    script = project(tmp_path / "w", **{"no-first-line": "echo hi\n"}) / "no-first-line"
+    script = project(tmp_path / "w", **{"no-first-line.sh": "echo hi\n"}) / "no-first-line.sh"
     script.chmod(0o755)
-    done = troupe_in(script.parent, "submit", "--", "./no-first-line")
+    done = troupe_in(script.parent, "submit", "--", "./no-first-line.sh")
     assert done.returncode == 126 and "cannot be executed" in done.stderr

@@ -1,16 +1,13 @@
-"""`troupe submit` on nodes that are as other hosts: the folder travels, ranks are spread as asked, and `troupe run` is a cluster too.
+"""`troupe submit` on nodes that are as other hosts: the folder travels, and ranks are spread as asked.
 
 Method: two workers by --force-tcp, which take no path of this host for theirs; a script tells where it was run.
 """
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from e2e_conftest import Home
-from submits import LIMIT_S, printed, project, training, troupe_in
+from submits import printed, project, torchrun_in, training, troupe_in
 
 WHERE = """
 import os
@@ -26,8 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_b7_the_folder_travels_and_the_training_is_the_same(hosts: dict[str, str], tmp_path: Path) -> None:
     here = training(tmp_path / "repository")
-    torchrun = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "train.py", "--lr", "0.01"],
-                              cwd=here, capture_output=True, text=True, timeout=LIMIT_S)
+    torchrun = torchrun_in(here, "--standalone", "--nproc_per_node=2", "train.py", "--lr", "0.01")
     assert printed(troupe_in(here, "submit", "--nnodes", "2", "train.py", "--lr", "0.01")) == printed(torchrun)
 
 
@@ -64,9 +60,3 @@ def test_a_folder_that_is_too_large_is_refused_with_its_largest_file(hosts: dict
     done = troupe_in(folder, "submit", "where.py")
     assert done.returncode == 1 and "huge.bin" in done.stderr and "--exclude" in done.stderr
     assert printed(troupe_in(folder, "submit", "--exclude", "*.bin", "where.py"))[0].startswith("0 0 0 3 text")
-
-
-def test_inside_troupe_run_it_finds_the_runs_cluster(home: Home, folder: Path) -> None:
-    done = troupe_in(folder, "run", "--nodes", "1", "--", sys.executable, "-m", "troupe", "submit", "--nproc-per-node", "2", "where.py")
-    assert done.returncode == 0, done.stderr
-    assert sorted(line.split()[0] for line in done.stdout.splitlines()) == ["0", "1"]
