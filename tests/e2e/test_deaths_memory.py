@@ -142,7 +142,10 @@ def test_who_runs_user_code_is_taken_before_what_others_need_and_first_who_uses_
     base = score(worker)
     needed = [pid for pid, command in commands.items() if "troupe._process.zygote" in command or command.startswith("troupe: store")]
     assert len(needed) >= 2, commands
-    assert {score(pid) - base for pid in [*needed, *parked(idle)]} == {0}
+    assert {score(pid) - base for pid in needed} == {0}
+    for pid in parked(idle):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one that has become something since, and has ended
+            assert score(pid) == base or pid not in parked(idle)
     user = min(base + 500, 1000)
     assert [score(pid) for pid in [*gang.pids, pids[0]]] == [user] * 3
     eventually(lambda: score(pids[1]) == min(base + 900, 1000), what="the score of one that uses more than its memory=")

@@ -169,8 +169,8 @@ def test_a_node_makes_zygotes_ahead(home: Home, tmp_path: Path) -> None:
         said = eventually(lambda: [each for each in troupe.state.list_nodes()[0]["preimport"] if "nowhere" in each and "made" not in each],
                           what="the word of it")
     assert said == ["module_that_is_nowhere: no zygote with it: ModuleNotFoundError: No module named 'module_that_is_nowhere'"]
-    shown = home.run("status", "--address", address).stdout
-    assert said[0] in shown and "mailbox, wave: ready, " in shown
+    assert said[0] in home.run("status", "--address", address).stdout
+    eventually(lambda: "mailbox, wave: ready, " in home.run("status", "--address", address).stdout, what="the zygote with both")
     assert any("module_that_is_nowhere" in each.read_text() for each in home.path.rglob("worker.log"))
     project = tmp_path / "project"
     project.mkdir()

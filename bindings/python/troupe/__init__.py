@@ -71,7 +71,7 @@ class _Older:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        if not name.startswith("troupe._"):
+        if not name.startswith(("troupe._", "troupe.launch._")):
             return None
         from troupe._pickled import older_module
 
