@@ -13,6 +13,7 @@
 
 #include "actors/caller/call_observer.h"
 #include "actors/core/call/call_frame.h"
+#include "actors/objects/object_store.h"
 #include "actors/slots/answer.h"
 #include "actors/slots/waiter.h"
 
