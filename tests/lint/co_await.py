@@ -9,12 +9,6 @@ import tree
 
 LAMBDA = re.compile(r"(?<![\w\])])\[(?P<captures>[^\[\]]*)\]\s*(?:\(|\{|<|mutable|->)")
 BRACES = re.compile(r"(?:[(,]\s*|[\w>]\s*)\{")
-NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
-
-
-def code_only(text: str) -> str:
-    """The text with comments and literals blanked, positions kept."""
-    return NOT_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
 
 
 def expression_at(code: str, start: int) -> str:
@@ -39,7 +33,7 @@ def captures_by_value(captures: str) -> bool:
 
 def check(text: str) -> list[tuple[int, str]]:
     """(line, what is wrong) for every bad co_await in a source text."""
-    found, code, lines = [], code_only(text), text.split("\n")
+    found, code, lines = [], tree.code_only(text), text.split("\n")
     for match in re.finditer(r"\bco_await\b", code):
         expression = expression_at(code, match.end())
         line = code.count("\n", 0, match.start()) + 1

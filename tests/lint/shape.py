@@ -1,8 +1,8 @@
 """Shape: a folder and a class stay small enough to be seen at once.
 
 Folders: 30 units at most; a unit is a header with its source, or a Python module (__init__ aside). Classes: 20 data members at
-most, of those with private state (names that end with `_`); plain data is exempt. Sources: 450 lines at most, tests aside. What
-is over is listed in shape.ratchet with its size: it may shrink, never grow, and what has come under goes from the list.
+most, of those with private state (names that end with `_`); plain data is exempt. What is over is listed in shape.ratchet with its
+size: it may shrink, never grow, and what has come under goes from the list.
 """
 import collections
 import json
@@ -11,17 +11,11 @@ import re
 
 import tree
 
-UNITS_MAX, MEMBERS_MAX, LINES_MAX = 30, 20, 450
-NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'', re.S)
+UNITS_MAX, MEMBERS_MAX = 30, 20
 CLASS = re.compile(r"\b(?:class|struct)\s+(?:[A-Z_]+(?:\([^()]*\))?\s+)?([\w:]+)(?:\s+final)?\s*(?::[^;{(]*)?\{")
 ANNOTATION = re.compile(r"\b(?:ABSL_\w+|alignas|__attribute__)\s*\((?:[^()]|\([^()]*\))*\)")
 MEMBER = re.compile(r"\b(\w+_)\s*(?:\[[^\]]*\])?\s*(?:=.*|\{.*\})?$", re.S)
 NO_MEMBER = re.compile(r"\s*(?:static|using|friend|typedef|return|enum|template|class \w+$|struct \w+$)\b")
-
-
-def code_only(text: str) -> str:
-    """The text without comments and with empty literals."""
-    return NOT_CODE.sub(lambda found: '""' if found[0][0] in "R\"'" else " ", text)
 
 
 def end_of(code: str, opened: int) -> int:
@@ -53,7 +47,7 @@ def statements(body: str) -> list[str]:
 
 def classes(text: str) -> list[tuple[str, int]]:
     """Each class with private state, and how many data members it has."""
-    code, found = code_only(text), []
+    code, found = tree.code_only(text), []
     for match in CLASS.finditer(code):
         body = code[match.end():end_of(code, match.end() - 1)]
         members = set()
@@ -77,8 +71,6 @@ def sizes(paths: list[pathlib.Path]) -> dict[str, tuple[int, int, str]]:
         if path.suffix in (".h", ".cc"):
             for each, members in classes(path.read_text()):
                 found[f"{name}:{each}"] = (members, MEMBERS_MAX, "data members")
-        if not name.startswith("tests/"):
-            found[name] = (path.read_text().count("\n"), LINES_MAX, "lines")
     return found | {name: (len(units), UNITS_MAX, "units") for name, units in folders.items()}
 
 

@@ -1,6 +1,6 @@
 """Sizes: files, functions and lines stay small.
 
-Files: 600 lines at most (tests 800); 400 is the aim. Functions: 70 lines at most. Lines of C++: 100 columns, by clang-format with
+Files: 450 lines at most (tests 800); 400 is the aim. Functions: 70 lines at most. Lines of C++: 100 columns, by clang-format with
 .clang-format. What is already larger is listed in sizes.ratchet with its size: it may shrink, never grow.
 """
 import ast
@@ -9,7 +9,7 @@ import re
 
 import tree
 
-FILE_LINES_MAX, TEST_LINES_MAX, FUNCTION_LINES_MAX, COLUMNS_MAX = 600, 800, 70, 100
+FILE_LINES_MAX, TEST_LINES_MAX, FUNCTION_LINES_MAX, COLUMNS_MAX = 450, 800, 70, 100
 
 
 def cpp_functions(text: str) -> list[tuple[str, int]]:

@@ -1,9 +1,17 @@
 """What the lint rules share: the files of the tree and how a finding is printed."""
 import pathlib
+import re
 import subprocess
 import sys
 
 CPP_ROOTS = ("runtime", "placement", "head", "worker", "actors", "bindings", "tests", "benchmarks")
+
+NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def code_only(text: str) -> str:
+    """C++ with comments and literals blanked, positions kept."""
+    return NOT_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def root() -> pathlib.Path:
