@@ -50,8 +50,13 @@ def _text_of(file: str) -> list[str]:
 def modules_of_the_program() -> list[types.ModuleType]:
     """The loaded ones that belong to no library, of Python's or an installed one; the script's is among them, whether or not it has a file."""
     modules = [each for each in list(sys.modules.values()) if isinstance(each, types.ModuleType)]
-    return [each for each in modules if isinstance(each, user_main.Main) or not _of_a_library(getattr(each, "__file__", None))]
+    return [each for each in modules if isinstance(each, user_main.Main) or _is_own(getattr(each, "__file__", None))]
 
 
-def _of_a_library(file: Any) -> bool:
-    return not isinstance(file, str) or file.startswith((_HERE, _STANDARD)) or "site-packages" in file or "dist-packages" in file
+def _is_own(file: Any) -> bool:
+    return isinstance(file, str) and not is_of_a_library(file)
+
+
+def is_of_a_library(file: str) -> bool:
+    """Whether this is a file of Python's own library, of an installed one, or of Troupe, in this process or in another."""
+    return file.startswith((_HERE, _STANDARD, "<frozen ")) or "site-packages" in file or "dist-packages" in file

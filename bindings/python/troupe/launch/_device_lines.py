@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from troupe._tracebacks import is_of_runtime
+from troupe._code import sources
 
 _OF_DEVICE = re.compile(r"""torch\.cuda\.(?!is_available|device_count)|["']nccl["']|["']cuda(:\d+)?["']|\.cuda\(|device_ids=""")
 _FRAME = re.compile(r'  File "(.*)", line ([0-9]+), in ')
@@ -26,7 +26,7 @@ def line_of(traceback: str) -> str:
     lines = traceback.splitlines()
     for number in range(len(lines) - 1, -1, -1):
         frame = _FRAME.match(lines[number])
-        if frame is None or _of_a_library(frame[1]):
+        if frame is None or sources.is_of_a_library(frame[1]):
             continue
         code = lines[number + 1].strip() if number + 1 < len(lines) and lines[number + 1].startswith("    ") else ""
         return _place(frame[1], int(frame[2]), code or linecache.getline(frame[1], int(frame[2])).strip())
@@ -54,8 +54,3 @@ def first_line(function: Callable[..., Any]) -> str:
 
 def _place(file: str, number: int, code: str) -> str:
     return f"{os.path.basename(file)}, line {number}" + (f": {code}" if code else "")
-
-
-def _of_a_library(file: str) -> bool:
-    standard = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-    return is_of_runtime(file) or "site-packages" in file or "dist-packages" in file or file.startswith((standard, "<frozen "))
