@@ -14,14 +14,29 @@
 `@ray_launch` runs the function on rank 0 only, as the driver of a cluster made of exactly the launch's
 nodes, while the other ranks serve `troupe.launch.current().run(...)` and wait for its marker.
 """
+from typing import TYPE_CHECKING, Any
+
 from troupe import _pickled
 from troupe.exceptions import LaunchCancelledError, LaunchError
 from troupe.launch._context import LaunchContext, current
 from troupe.launch._function import DistributedFunction, distributed, ray_launch
 from troupe.launch._handle import LaunchHandle
-from troupe.launch._program import submit_command
 
-_pickled.named_in(__name__, DistributedFunction, LaunchContext, LaunchHandle, current, distributed, ray_launch, submit_command)
+if TYPE_CHECKING:
+    from troupe.launch._program import submit_command
+
+_pickled.named_in(__name__, DistributedFunction, LaunchContext, LaunchHandle, current, distributed, ray_launch)
 
 __all__ = ["DistributedFunction", "LaunchCancelledError", "LaunchContext", "LaunchError", "LaunchHandle",
            "current", "distributed", "ray_launch", "submit_command"]
+
+
+def __getattr__(name: str) -> Any:
+    """submit_command, which brings along what a submission needs: programs that define functions import none of it before they launch one."""
+    if name != "submit_command":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from troupe.launch._program import submit_command
+
+    _pickled.named_in(__name__, submit_command)
+    globals()[name] = submit_command
+    return submit_command

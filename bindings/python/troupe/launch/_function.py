@@ -10,7 +10,7 @@ from typing import Any
 
 from troupe import _checks, _pickled, _strategies
 from troupe._cluster import infeasible as _infeasible, resources, selectors
-from troupe._code import runtime_env as _runtime_env, shadows
+from troupe._code import runtime_env as _runtime_env
 from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
@@ -191,6 +191,8 @@ class DistributedFunction:
             _arguments.check(self._function, args, kwargs, (*_option_names(options.mode), "detach"))
             return _submit.submit(self._function, args, kwargs, options, as_called=self._as_called, without_place=self._without_place)
         except (AttributeError, ImportError) as error:  # of the runtime's own imports, or of what the function takes along
+            from troupe._code import shadows
+
             shadowed = shadows.text_of(sys.path)
             if shadowed:
                 error.add_note(f"troupe: {shadowed}")

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from troupe._cluster import resources, selectors, workers
-from troupe._code import environment, shadows
-from troupe.launch import _device_lines
 
 _Decorator = TypeVar("_Decorator", bound=Callable[..., Any])
 _NO_MODULE = re.compile(r"(?:No module named|needs the module) '([\w.]+)'")
@@ -108,6 +106,9 @@ def of_gpus(session: Any) -> str:
 
 def of_failure(info: dict, failure: dict) -> str:
     """What to try where a rank's own error says too little; "" where nothing is known."""
+    from troupe._code import environment, shadows
+    from troupe.launch import _device_lines
+
     cause = failure["cause"]
     if _device_lines.is_of_device(cause) and not any(each["name"] == "GPU" for each in info["per_rank"]):
         return _of_missing_gpu(failure, cause)
@@ -140,6 +141,8 @@ def _of_missing_module(failure: dict, cause: str) -> str:
 
 
 def _of_missing_gpu(failure: dict, cause: str) -> str:
+    from troupe.launch import _device_lines
+
     line = _device_lines.line_of(failure["traceback"])
     what = f"{line}\n    needs a GPU, and these ranks have none: " if line else "these ranks have no GPU: "
     instead = ("init_process_group() without a backend takes gloo where there are none" if "NCCL" in cause else
