@@ -390,12 +390,13 @@ def test_a_queue_ends_with_its_last_user(idle: Home) -> None:
 
 
 def test_nothing_is_kept_of_lives_that_are_over(idle: Home) -> None:
+    before = native._object_figures()["lives"]  # those of tests before this one
     holder = made()
     for number in range(20):
         troupe.get(holder.keep.remote("it", made()), timeout=30)
         assert troupe.get(holder.pid_of.remote("it"), timeout=30) > number
     troupe.get(holder.drop.remote("it"), timeout=20)
-    eventually(lambda: native._object_figures()["lives"] == 0, what="the end of all lives here")
+    eventually(lambda: native._object_figures()["lives"] <= before, what="the end of all lives here")
     figures = holder.__ray_call__
     eventually(lambda: troupe.get(figures.remote(lambda self: native._object_figures()["lives"]), timeout=20) == 0,
                what="the end of all lives there")

@@ -21,13 +21,17 @@ np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
+TIMEOUT_S = 240.0
+"""Of a call: each member imports torch first, all at once."""
+GLOO_TIMEOUT_MS = 180_000
+
 
 @troupe.remote(num_cpus=0)
 class Member:
     """One rank."""
 
     def init(self, world_size: int, rank: int, **options: Any) -> tuple[int, int]:
-        collective.init_collective_group(world_size, rank, **{"backend": "gloo", **options})
+        collective.init_collective_group(world_size, rank, **{"backend": "gloo", "gloo_timeout": GLOO_TIMEOUT_MS, **options})
         name = options.get("group_name", "default")
         return collective.get_rank(name), collective.get_collective_group_size(name)
 
@@ -79,26 +83,26 @@ def members(count: int) -> list[Any]:
 
 def joined(count: int, **options: Any) -> list[Any]:
     actors = members(count)
-    made = troupe.get([each.init.remote(count, rank, **options) for rank, each in enumerate(actors)], timeout=60)
+    made = troupe.get([each.init.remote(count, rank, **options) for rank, each in enumerate(actors)], timeout=TIMEOUT_S)
     assert made == [(rank, count) for rank in range(count)]
     return actors
 
 
 def test_every_operation(idle: Home) -> None:
     actors = joined(4)
-    sums = troupe.get([each.allreduce.remote(np.full(3, rank + 1.0)) for rank, each in enumerate(actors)], timeout=60)
+    sums = troupe.get([each.allreduce.remote(np.full(3, rank + 1.0)) for rank, each in enumerate(actors)], timeout=TIMEOUT_S)
     assert [each.tolist() for each in sums] == [[10.0] * 3] * 4
     for op, wanted in (("PRODUCT", 24), ("MIN", 1), ("MAX", 4)):
-        made = troupe.get([each.allreduce.remote(torch.tensor([rank + 1]), op=op) for rank, each in enumerate(actors)], timeout=60)
+        made = troupe.get([each.allreduce.remote(torch.tensor([rank + 1]), op=op) for rank, each in enumerate(actors)], timeout=TIMEOUT_S)
         assert [each.item() for each in made] == [wanted] * 4
-    made = troupe.get([each.all_kinds.remote(4) for each in actors], timeout=60)
+    made = troupe.get([each.all_kinds.remote(4) for each in actors], timeout=TIMEOUT_S)
     assert made[1]["reduce"].tolist() == [10.0, 10.0]
     for rank, each in enumerate(made):
         assert each["broadcast"].tolist() == [3.0, 3.0]
         assert [part.tolist() for part in each["allgather"]] == [[i + 1.0] * 2 for i in range(4)]
         assert each["reducescatter"].tolist() == [40.0 * rank + 6]
         assert each["ring"].tolist() == [(rank - 1) % 4 + 1.0] * 2
-    for each in troupe.get([each.columns.remote() for each in actors], timeout=60):
+    for each in troupe.get([each.columns.remote() for each in actors], timeout=TIMEOUT_S):
         assert each == [[0.0, 4.0, 2.0], [3.0, 16.0, 5.0]]
 
 
@@ -106,26 +110,26 @@ def test_a_group_made_from_outside_and_several_groups_of_one_process(idle: Home)
     actors = members(3)
     collective.create_collective_group(actors, 3, [2, 0, 1], backend="gloo", group_name="all")
     collective.create_collective_group(actors[:2], 2, [0, 1], backend="gloo", group_name="pair")
-    assert troupe.get([each.info.remote("all") for each in actors], timeout=60) == [(True, 2, 3), (True, 0, 3), (True, 1, 3)]
-    assert troupe.get(actors[2].info.remote("pair"), timeout=60) == (False, -1, -1)
+    assert troupe.get([each.info.remote("all") for each in actors], timeout=TIMEOUT_S) == [(True, 2, 3), (True, 0, 3), (True, 1, 3)]
+    assert troupe.get(actors[2].info.remote("pair"), timeout=TIMEOUT_S) == (False, -1, -1)
     both = [each.allreduce.remote(np.ones(1), "pair") for each in actors[:2]]
-    assert [each.item() for each in troupe.get(both, timeout=60)] == [2.0, 2.0]
+    assert [each.item() for each in troupe.get(both, timeout=TIMEOUT_S)] == [2.0, 2.0]
     every = [each.allreduce.remote(np.ones(1), "all") for each in actors]
-    assert [each.item() for each in troupe.get(every, timeout=60)] == [3.0] * 3
+    assert [each.item() for each in troupe.get(every, timeout=TIMEOUT_S)] == [3.0] * 3
 
 
 def test_a_group_is_made_anew_after_its_end_and_after_a_members_death(idle: Home) -> None:
     actors = joined(2, group_name="again")
-    troupe.get([each.destroy.remote("again") for each in actors], timeout=60)
-    troupe.get([each.init.remote(2, rank, group_name="again") for rank, each in enumerate(actors)], timeout=60)
-    os.kill(troupe.get(actors[1].pid.remote(), timeout=60), signal.SIGKILL)
+    troupe.get([each.destroy.remote("again") for each in actors], timeout=TIMEOUT_S)
+    troupe.get([each.init.remote(2, rank, group_name="again") for rank, each in enumerate(actors)], timeout=TIMEOUT_S)
+    os.kill(troupe.get(actors[1].pid.remote(), timeout=TIMEOUT_S), signal.SIGKILL)
     with pytest.raises(RuntimeError, match=r"allreduce of the collective group 'again' failed at rank 0 of 2 \(gloo\)") as caught:
-        troupe.get(actors[0].allreduce.remote(np.ones(1), "again"), timeout=60)
+        troupe.get(actors[0].allreduce.remote(np.ones(1), "again"), timeout=TIMEOUT_S)
     assert "destroy the group and make it anew" in str(caught.value)
-    troupe.get(actors[0].destroy.remote("again"), timeout=60)
+    troupe.get(actors[0].destroy.remote("again"), timeout=TIMEOUT_S)
     pair = [actors[0], Member.remote()]
-    troupe.get([each.init.remote(2, rank, group_name="again") for rank, each in enumerate(pair)], timeout=60)
-    sums = troupe.get([each.allreduce.remote(np.ones(1), "again") for each in pair], timeout=60)
+    troupe.get([each.init.remote(2, rank, group_name="again") for rank, each in enumerate(pair)], timeout=TIMEOUT_S)
+    sums = troupe.get([each.allreduce.remote(np.ones(1), "again") for each in pair], timeout=TIMEOUT_S)
     assert [each.item() for each in sums] == [2.0, 2.0]
 
 
@@ -134,22 +138,22 @@ def test_who_does_not_come_is_named(idle: Home) -> None:
     late = [each.init.remote(4, rank, group_name="late", gloo_timeout=300) for rank, each in enumerate(actors)]
     for each in late:
         with pytest.raises(TimeoutError, match=r"the collective group 'late': ranks \[.*3\] of 4 had not joined 0.3 s after rank"):
-            troupe.get(each, timeout=60)
-    troupe.get([each.init.remote(2, rank, group_name="late") for rank, each in enumerate(actors)], timeout=60)
+            troupe.get(each, timeout=TIMEOUT_S)
+    troupe.get([each.init.remote(2, rank, group_name="late") for rank, each in enumerate(actors)], timeout=TIMEOUT_S)
 
 
 def test_what_does_not_fit_is_refused(idle: Home) -> None:
     first, second = members(2)
     waits = first.init.remote(2, 0, group_name="wrong", gloo_timeout=3000)
     late = second.init.remote(2, 0, group_name="wrong", gloo_timeout=3000)
-    done, _ = troupe.wait([waits, late], timeout=60)  # who came second is refused, the other one waits
+    done, _ = troupe.wait([waits, late], timeout=TIMEOUT_S)  # who came second is refused, the other one waits
     with pytest.raises(ValueError, match="the collective group 'wrong': another process has joined as rank 0"):
-        troupe.get(done[0], timeout=60)
+        troupe.get(done[0], timeout=TIMEOUT_S)
     again = (second if done[0] is late else first).init.remote(3, 1, group_name="wrong", gloo_timeout=3000)
     with pytest.raises(ValueError, match="rank 0 said world_size=2 and backend='gloo', rank 1 says 3 and 'gloo'"):
-        troupe.get(again, timeout=60)
+        troupe.get(again, timeout=TIMEOUT_S)
     with pytest.raises(TimeoutError, match=r"ranks \[1\] of 2 had not joined 3 s after rank 0"):
-        troupe.get(late if done[0] is waits else waits, timeout=60)
+        troupe.get(late if done[0] is waits else waits, timeout=TIMEOUT_S)
     for arguments, words in (((0, 0), "world_size must be"), ((2, 2), "a rank of 2 is a whole number from 0 to 1, not 2"),
                              ((2, -1), "not -1")):
         with pytest.raises(ValueError, match=words):
@@ -171,6 +175,6 @@ def test_tensors_that_cannot_be_changed_are_refused(idle: Home) -> None:
     for value, words in ((np.ones(200_000), "read-only .a value that was got is.: pass a copy"),
                          ([1.0], "a numpy array or a torch tensor, not list")):
         with pytest.raises(exceptions.TaskError, match=words):
-            troupe.get(only.allreduce.remote(value, "one"), timeout=60)
+            troupe.get(only.allreduce.remote(value, "one"), timeout=TIMEOUT_S)
     with pytest.raises(RuntimeError, match="is in the collective group 'one' already"):
-        troupe.get(only.init.remote(1, 0, group_name="one"), timeout=60)
+        troupe.get(only.init.remote(1, 0, group_name="one"), timeout=TIMEOUT_S)

@@ -133,3 +133,15 @@ def test_the_history_is_bounded(idle: Home) -> None:
     spans = [each for each in troupe.timeline() if each.get("ph") == "X"]
     assert len(spans) == 4096 and {each["name"] for each in spans} == {"quick"}
     assert all(each["dur"] >= 0 for each in spans)
+
+
+def test_tasks_of_an_earlier_session_are_not_of_this_one(idle: Home) -> None:
+    fails = troupe.remote(num_cpus=1)(lambda: 1 / 0).options(name="fails")
+    with pytest.raises(ZeroDivisionError):
+        troupe.get(fails.remote(), timeout=TIMEOUT_S)
+    assert "fails" in {each["name"] for each in troupe.timeline()}
+    address = troupe.get_runtime_context().gcs_address
+    troupe.shutdown()
+    troupe.init(address)
+    assert troupe.get(troupe.remote(num_cpus=1)(lambda: 1).options(name="now").remote(), timeout=TIMEOUT_S) == 1
+    assert {each["name"] for each in troupe.timeline() if each.get("ph") == "X"} == {"now"}

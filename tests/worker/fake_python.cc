@@ -172,7 +172,7 @@ void GiveNothing(int fd, const wire::ForkRequest& request, bool die) {
 
 pid_t EndedChild(int fd, pid_t worker) {
   const pid_t child = ForkChild(fd);
-  if (child == 0) _exit(0);
+  if (child == 0) _exit(79);
   const std::string stat = "/proc/" + std::to_string(child);
   while (access(stat.c_str(), F_OK) == 0 && getppid() == worker)
     usleep(1000);  // lint-ok: until the worker has reaped it

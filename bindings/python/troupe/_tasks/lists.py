@@ -27,6 +27,8 @@ MOST = 10_000
 """Tasks that one process tells of."""
 ENDED = ("finished", "failed")
 """States of those that are over."""
+ENDED_AGO = 3
+"""Where native.ended_tasks says how long ago a task ended: it tells of all sessions that this process had."""
 
 
 class Answers:
@@ -82,7 +84,8 @@ def of_process(session: _session.Session, *, limit: int, ended: bool) -> list[di
         return []
     tasks = [_listed(each) for each in leases.tasks(limit)]
     if ended:
-        tasks += [_ended(leases, *each) for each in native.ended_tasks(limit)]
+        open_s = time.monotonic() - leases.told.began
+        tasks += [_ended(leases, *each) for each in native.ended_tasks(limit) if each[ENDED_AGO] < open_s]
     for each in tasks:
         each.update(job_id=session.job, owner_pid=os.getpid())
     return tasks
@@ -109,6 +112,7 @@ class Told:
     def __init__(self, session: _session.Session, wake: Callable[[], None]) -> None:
         self._session = session
         self._wake = wake
+        self.began = time.monotonic()
         self._questions: deque[dict | None] = deque([None], maxlen=QUESTIONS_MAX)
         self._lanes: OrderedDict[int, dict[str, Any]] = OrderedDict()
 
