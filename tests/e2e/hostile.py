@@ -136,19 +136,6 @@ def ended(peer: socket.socket, seconds: float) -> bytes:
             said += data
 
 
-def is_ended(peer: socket.socket) -> bool:
-    """Whether the other side has ended this connection. Does not block, and takes nothing from what it said."""
-    peer.setblocking(False)
-    try:
-        return not peer.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return False
-    except OSError:  # reset
-        return True
-    finally:
-        peer.setblocking(True)
-
-
 def trickle(peers: dict[socket.socket, bytes], *, every: float, seconds: float) -> list[socket.socket]:
     """Says a byte to each now and then, for so long; those that were ended by then."""
     deadline, over, said = time.monotonic() + seconds, [], 0

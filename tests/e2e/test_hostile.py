@@ -15,13 +15,14 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import cloudpickle
 import pytest
 from conftest import Home, eventually
-from hostile import Authority, Door, bombed, client_hello, ended, header, is_ended, looped, say, trickle
+from hostile import Authority, Door, bombed, client_hello, ended, header, looped, say, trickle
 from test_resume import cut_tcp
 
 import troupe
@@ -30,7 +31,8 @@ from troupe._cluster import session
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors would not find this file
 
-LIMIT_S = 50.0      # ten times the limit of 5 s for a handshake and a Hello
+HANDSHAKE_S = 5.0   # and a Hello
+LIMIT_S = 10 * HANDSHAKE_S
 TRIES = 5           # of what a busy machine may be too slow for
 SPEAKING = ["head-tcp", "head-unix", "worker-tcp", "worker-unix"]  # those who speak control messages
 TLS = ["head-tcp", "worker-tcp", "actor"]
@@ -181,13 +183,16 @@ def silent(door: Door, count: int) -> list[socket.socket]:
     return peers
 
 
-def few_while_open(door: Door, newest: socket.socket, most: int) -> bool:
-    """Whether the door comes to hold fewer descriptors than `most` while it still holds the newest silent one: what comes before
-    it is sent away in a moment, and all of them, `newest` too, once they have been silent for too long."""
-    while not is_ended(newest):
+def few_are_held(door: Door, most: int) -> tuple[bool, list[socket.socket]]:
+    """Whether the door comes to hold fewer descriptors than `most` of 120 silent peers, before any of these can have been silent for
+    too long; and these. Blocks for HANDSHAKE_S at most, beside what the peers take to come."""
+    too_long = time.monotonic() + HANDSHAKE_S
+    peers = silent(door, 120)
+    door.ordinary()  # who comes after them: they have been seen
+    while time.monotonic() < too_long:
         if door.descriptors() < most:
-            return True
-    return False
+            return True, peers
+    return False, peers
 
 
 def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(many_descriptors: None, every_door: list[Door]) -> None:
@@ -204,9 +209,9 @@ def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(many_descr
         else:
             # Of each there is a duplicate, by which it is sent away for another (runtime/net/admission.h).
             for _ in range(TRIES):
-                peers += silent(door, 120)
-                door.ordinary()  # who comes after them: they have been seen
-                if few_while_open(door, peers[-1], before + 2 * 16 + 24):
+                few, came = few_are_held(door, before + 2 * 16 + 24)
+                peers += came
+                if few:
                     break
             else:
                 pytest.fail(f"{door.name} holds more than 16 that have said nothing: {door.kinds()}")
