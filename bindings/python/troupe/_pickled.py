@@ -158,6 +158,13 @@ def serverless_function(function: Callable[..., Any], options: Any) -> Any:
     return ServerlessFunction(function, options)
 
 
+def launch_handle(launch: str) -> Any:
+    """The handle of a launch, in the process where it is made."""
+    from troupe.launch import attach
+
+    return attach(launch)
+
+
 def launch_options(fields: Mapping[str, Any]) -> Any:
     """What those were given."""
     from troupe.launch._function import LaunchOptions

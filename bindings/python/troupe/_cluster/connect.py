@@ -182,6 +182,20 @@ def _kept(key: str, make: Any) -> _session.Session:
         return known
 
 
+def sessions_here() -> list[_session.Session]:
+    """Those of this process: of init(), or a rank's; else those that launches opened by themselves, or the one of TROUPE_ADDRESS.
+
+    Raises ConnectionError where there is none.
+    """
+    current = _session.current_or_none()
+    with _lock:
+        hidden = [each for each in _hidden.values() if not each.closed and each.pid == os.getpid()]
+    found = hidden if current is None else [current, *hidden]
+    if not found and not os.environ.get("TROUPE_ADDRESS"):
+        raise exceptions.ConnectionError('not connected to a cluster: call troupe.init("host:port") or set TROUPE_ADDRESS')
+    return found or [from_environment()]
+
+
 def close_hidden() -> None:
     """Ends the sessions that launches opened by themselves, embedded clusters included."""
     with _lock:

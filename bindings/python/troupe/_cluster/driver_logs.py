@@ -191,9 +191,10 @@ class _NodeOutput:
         return False
 
     def _show(self, stream: _Stream, text: bytes, part: dict, is_error: bool) -> None:
-        whole = stream.rows.feed(text, ended=part["ended"])
+        before: list[str] = []
         if part["dropped_bytes"]:
-            whole = [f"... {part['dropped_bytes']} bytes of output were dropped here (size cap) ...", *whole]
+            before, text = stream.rows.after_gap(part["dropped_bytes"], text)
+        whole = before + stream.rows.feed(text, ended=part["ended"])
         stream.offset, stream.pid = part["next"], part["pid"] or stream.pid
         self._say(stream, whole, is_error)
 

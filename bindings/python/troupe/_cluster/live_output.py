@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import contextvars
 import os
-import re
-import shutil
+import stat
 import sys
 import threading
-import unicodedata
-from collections.abc import Hashable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from troupe import _visible
-from troupe._cluster import output_rows
+from troupe._cluster import cell_output, output_rows, terminal_text
 
 REDRAW_S = 0.2
+TICK_S = 0.3  # beside REDRAW_S, of rows that change with time
 BARS_MAX = 20
-_SGR = re.compile("(\x1b\\[[0-9;:]*m)")
+CELLS_MAX = 8  # of a notebook, that are written to at the same time
 _ERASE_BELOW, _SAVE, _BACK, _DOWN = "\x1b[J", "\x1b7", "\x1b8", "\x1bD"
 
 
@@ -33,36 +34,70 @@ class Live:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._bars: dict[Hashable, list[str]] = {}
+        self._rows: dict[Hashable, Callable[[], str]] = {}
+        self._styles: dict[Hashable, str] = {}
         self._changed = threading.Event()
         self._thread: threading.Thread | None = None
         self._drawn = 0
+        self._seen = ""  # what was drawn last
         self._notebook: Any = None
+        self._cells: OrderedDict[str, tuple[cell_output.Cell, contextvars.Context]] = OrderedDict()  # with what says whose cell it is
+        self._context: contextvars.Context | None = None
         self._pid = 0
 
-    def show(self, key: Hashable, label: str, lines: list[str], bars: list[str], *, is_error: bool) -> None:
-        """Prints finished lines of a stream, `key`, and has its bars drawn instead of the former ones."""
+    def show(self, key: Hashable, label: str, lines: list[str], bars: list[str], *, is_error: bool, source: str = "") -> None:
+        """Prints finished lines of a stream, `key`, and has its bars drawn instead of the former ones. `source`: where a person finds all
+        that the stream has, for places that do not show it all."""
         label = f"{label} " if label else ""
-        text = "".join(f"{label}{_visible.output(line)}\n" for line in lines)
-        bars = [bar for bar in map(_visible.output, bars) if _SGR.sub("", bar).strip()]  # an escape for the cursor alone is none
+        stream = sys.stderr if is_error else sys.stdout
+        bars = [bar for bar in map(_visible.output, bars) if terminal_text.SGR.sub("", bar).strip()]  # an escape for the cursor alone is none
         with self._lock:
             had = self._bars.pop(key, None) if not bars else self._bars.get(key)
             if bars and self._place() is not None:
                 self._bars[key] = [f"{label}{bar.strip()}" for bar in bars]
-            if text:
-                self._print(text, sys.stderr if is_error else sys.stdout)
-            if not self._bars and self._drawn:
+            lines = self._finished(key, label, lines, stream, source)
+            text = "".join(f"{line}\n" for line in lines)
+            beside = not self._is_drawn_on(stream)
+            if text and not beside:
+                self._print(text, stream)
+            elif text and self._drawn and descriptor(is_error=is_error) is not None:
+                self._erase()  # it may be `tee`, which writes where the rows are; they are drawn again at the next look
+                self._changed.set()
+            if not self._bars and not self._rows and self._drawn:
                 self._erase()
             if not self._bars and had is not None and _is_notebook(self._place()):
                 self._draw()  # at once: the cell may be over before the next look
-            if had is None and key not in self._bars:
-                return
-            self._changed.set()
-            if self._thread is None or self._pid != os.getpid():
-                self._pid = os.getpid()
-                self._thread = threading.Thread(target=self._redraw, name="troupe-bars", daemon=True)
-                self._thread.start()
-                atexit.unregister(self.clear)
-                atexit.register(self.clear)
+            if had is not None or key in self._bars:
+                self._draw_soon()
+        if text and beside:
+            print(text, end="", file=stream, flush=True)  # by a reader who is slow this one is kept waiting, and no other
+
+    def row(self, key: Hashable, make: Callable[[], str] | None) -> None:
+        """Has a row drawn below the bars, by what `make()` returns then, "" for none; None: it is over. Only where `sees_rows`."""
+        with self._lock:
+            if make is not None and self.sees_rows():
+                self._rows[key] = make
+                self._draw_soon()
+            elif self._rows.pop(key, None) is not None:
+                with contextlib.suppress(Exception):  # of the user's stream, which may be gone
+                    self._draw()
+
+    def sees_rows(self) -> bool:
+        """Whether a person sees rows that change: in a terminal or a notebook."""
+        place = self._place()
+        return place is not None and (_is_terminal(place) or _is_notebook(place))
+
+    def settle(self) -> None:
+        """Shows what the next look would: at the end of something, which may be the end of its cell."""
+        with self._lock, contextlib.suppress(Exception):
+            if _is_notebook(self._place()):
+                self._draw()
+
+    def forget(self, keys: list[Hashable]) -> None:
+        """Of streams that are over."""
+        with self._lock:
+            for key in keys:
+                self._styles.pop(key, None)
 
     def say(self, line: str) -> None:
         """Prints a line of the runtime's on stderr. Never raises."""
@@ -73,10 +108,56 @@ class Live:
         """At the end of the process: nothing of the bars is left below its last line."""
         with self._lock:
             self._bars.clear()
+            self._rows.clear()
             self._draw()
 
+    def _finished(self, key: Hashable, label: str, lines: list[str], stream: Any, source: str) -> list[str]:
+        """Lines as they are printed: where a person looks, the colours of one stream are no other's, and a cell has only so many."""
+        if not lines:
+            return lines
+        shown = list(map(_visible.output, lines))
+        cell = _is_notebook(stream)
+        if (cell or _is_terminal(stream)) and (key in self._styles or any("\x1b" in each for each in shown)):
+            style = self._styles.pop(key, "")
+            for number, each in enumerate(shown):
+                shown[number], style = terminal_text.enclosed(each, style)
+            if style:
+                self._styles[key] = style
+        shown = [f"{label}{each}" for each in shown]
+        if not cell:
+            return shown
+        mine = self._cell_of(stream)
+        printed = mine.take(shown, source)
+        if len(printed) < len(shown):
+            self._draw_soon()
+        return printed
+
+    def _cell_of(self, stream: Any) -> cell_output.Cell:
+        header = getattr(stream, "parent_header", None) or {}
+        identity = str(header.get("msg_id", ""))
+        if identity not in self._cells:
+            self._cells[identity] = cell_output.Cell(), contextvars.copy_context()
+        self._cells.move_to_end(identity)
+        if len(self._cells) > CELLS_MAX:
+            self._cells.popitem(last=False)
+        return self._cells[identity][0]
+
+    def _draw_soon(self) -> None:
+        """In the context of who asks: it says which cell of a notebook is theirs."""
+        self._context = contextvars.copy_context()
+        self._changed.set()
+        if self._thread is None or self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._thread = threading.Thread(target=self._redraw, name="troupe-bars", daemon=True)
+            self._thread.start()
+            atexit.unregister(self.clear)
+            atexit.register(self.clear)
+
+    def _is_drawn_on(self, stream: Any) -> bool:
+        return _is_terminal(stream) or stream is self._place() or _is_notebook(stream)
+
     def _print(self, text: str, stream: Any) -> None:
-        if self._drawn and (_is_terminal(stream) or stream is self._place()):
+        if self._drawn and self._is_drawn_on(stream):
             self._erase()
             stream.write(text)
             stream.flush()
@@ -93,11 +174,13 @@ class Live:
                     self._draw()
                 except Exception:  # of the user's stderr, which may be gone: bars are an extra
                     self._bars.clear()
-                if not self._bars:
+                    self._rows.clear()
+                if not self._bars and not self._rows:
                     self._thread = None
                     return
+                tick = TICK_S if self._rows else None
             pause.wait(REDRAW_S)
-            self._changed.wait()
+            self._changed.wait(tick)
 
     @staticmethod
     def _place() -> Any:
@@ -113,23 +196,33 @@ class Live:
         if place is None:
             return
         if _is_notebook(place):
-            self._draw_in_cell(bars)
+            context = self._context or contextvars.copy_context()
+            context.run(self._draw_in_cell, bars + self._made_rows())
+            for cell, own in self._cells.values():
+                own.run(cell.draw)
             return
         if not _is_terminal(place):
             self._draw_as_rows(place, bars[:BARS_MAX])
             return
-        columns, height = shutil.get_terminal_size()
-        most = max(1, min(height - 2, BARS_MAX))
+        columns, height = _size(place)
+        rows = self._made_rows()
+        most = max(1, min(height - 2, BARS_MAX) - len(rows))
         if len(bars) > most:
             bars[most - 1:] = [f"... and {len(bars) - most + 1} more bars"]
+        bars += rows
         if not bars:
             self._erase()
             return
-        rows = "".join(f"\r\n{_cut(bar, columns - 1)}\x1b[K" for bar in bars)
+        drawn = "".join(f"\r\n{terminal_text.cut(bar, columns - 1)}\x1b[K" for bar in bars)
         # Room is made first by steps down that scroll at the bottom and keep the column; then the place is saved, and come back to.
-        place.write(f"{_DOWN * len(bars)}\x1b[{len(bars)}A{_SAVE}{rows}{_ERASE_BELOW}{_BACK}")
-        place.flush()
-        self._drawn = len(bars)
+        drawn = f"{_DOWN * len(bars)}\x1b[{len(bars)}A{_SAVE}{drawn}{_ERASE_BELOW}{_BACK}"
+        if drawn != self._seen:
+            place.write(drawn)
+            place.flush()
+        self._drawn, self._seen = len(bars), drawn
+
+    def _made_rows(self) -> list[str]:
+        return [row for make in self._rows.values() if (row := _visible.name(make()))]
 
     def _erase(self) -> None:
         place = self._place()
@@ -138,7 +231,7 @@ class Live:
         elif self._drawn and place is not None:
             place.write(_ERASE_BELOW)
             place.flush()
-        self._drawn = 0
+        self._drawn, self._seen = 0, ""
 
     def _draw_as_rows(self, place: Any, bars: list[str]) -> None:
         """The rows below, and those of them that were bars before and are none now; the row that the program writes stays as it is."""
@@ -154,10 +247,37 @@ class Live:
         from IPython.display import display
 
         data, cell = {"text/plain": "\n".join(bars)}, get_ipython().execution_count
-        if self._notebook is not None and (self._notebook[1] == cell or not bars):
+        if self._notebook is None or self._notebook[1] != cell and bars:
+            if bars:
+                self._notebook = [display(data, raw=True, display_id=True), cell, data]
+        elif self._notebook[2] != data:
             self._notebook[0].update(data, raw=True)
-        elif bars:
-            self._notebook = display(data, raw=True, display_id=True), cell
+            self._notebook[2] = data
+
+
+def descriptor(*, is_error: bool) -> int | None:
+    """Of stderr or stdout, where who reads it may keep a writer waiting: a pipe, a socket, a terminal. None: a file, or an object of the
+    program's own."""
+    try:
+        number: int = (sys.stderr if is_error else sys.stdout).fileno()
+        kind = os.fstat(number).st_mode
+    except Exception:  # closed, or no stream
+        return None
+    return None if stat.S_ISREG(kind) else number
+
+
+def in_notebook() -> bool:
+    """Whether a cell of a notebook shows what this process prints."""
+    return _is_notebook(sys.stderr) or _is_notebook(sys.stdout)
+
+
+def _size(place: Any) -> tuple[int, int]:
+    """(columns, lines) of a terminal as it is now."""
+    with contextlib.suppress(Exception):
+        columns, height = os.get_terminal_size(place.fileno())
+        if columns > 1 and height > 0:
+            return columns, height
+    return 80, 24
 
 
 def _is_terminal(stream: Any) -> bool:
@@ -177,21 +297,10 @@ def _is_notebook(stream: Any) -> bool:
     return type(stream).__module__.startswith("ipykernel.")
 
 
-def _cut(row: str, columns: int) -> str:
-    """As much of it as fits on a line of a terminal."""
-    parts, left = [], columns
-    for number, part in enumerate(_SGR.split(row)):
-        if number % 2:
-            parts.append(part)
-            continue
-        for each in part.expandtabs(1):
-            left -= 0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-            if left < 0:
-                return "".join(parts) + "\x1b[0m"
-            parts.append(each)
-    return "".join(parts) + ("\x1b[0m" if len(parts) and "\x1b" in row else "")
-
-
 _live = Live()
 show = _live.show
 say = _live.say
+row = _live.row
+sees_rows = _live.sees_rows
+settle = _live.settle
+forget = _live.forget

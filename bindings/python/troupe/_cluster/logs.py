@@ -1,17 +1,22 @@
 """Reading what ranks, actors and tasks wrote from the workers that keep it; the last lines of what ended."""
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from troupe import exceptions
-from troupe._cluster import output_rows, workers
+from troupe._cluster import output_rows, signals, workers
 from troupe._tracebacks import is_frame_of_runtime
 
 CHUNK_BYTES = 256 << 10
+CHUNK_BYTES_LEAST = 4 << 10
+HELD_BYTES_MAX = 16 << 20
+HELD_MAX = 16  # answers that are read and not yet taken, beside the one that the thread of each stream holds
 LONG_POLL_MS = 2_000
+ANSWER_S = 5.0  # for the last answer of a worker
 _TAIL_LINES = 12
 _LINES_BEFORE_FATAL = 8
 
@@ -48,19 +53,28 @@ def lines(session: Any, source: Source, *, follow: bool) -> Iterator[str]:
         yield from finished
 
 
-def news(session: Any, source: Source, *, follow: bool) -> Iterator[tuple[list[str], list[str]]]:
-    """As `lines`, as it comes: (lines that are finished, rows that still change)."""
+def news(session: Any, source: Source, *, follow: bool, until: Callable[[], float | None] | None = None,
+         bytes_max: int = CHUNK_BYTES) -> Iterator[tuple[list[str], list[str]]]:
+    """As `lines`, as it comes: (lines that are finished, rows that still change).
+
+    `until`: the time (of `time.monotonic`) from which on only what is there is read, None: there is no such time yet. `bytes_max`: of one answer.
+    """
     link = workers.link(session, source.node)
     offset, rows = 0, output_rows.Rows()
     while True:
-        fields = {**source.target, "offset": offset, "bytes_max": CHUNK_BYTES, "wait_ms": LONG_POLL_MS if follow else 0}
+        wait_ms = LONG_POLL_MS if follow else 0
+        if until is not None and (end := until()) is not None:
+            wait_ms = min(wait_ms, max(0, round((end - time.monotonic()) * 1000)))
+        fields = {**source.target, "offset": offset, "bytes_max": bytes_max, "wait_ms": wait_ms}
         _, chunk, data = link.request("ReadLog", fields, timeout=LONG_POLL_MS / 1000 + 30)
-        dropped = [f"... {chunk['dropped_bytes']} bytes of output were dropped here (size cap) ..."] if chunk["dropped_bytes"] else []
         offset = chunk["next"]
-        over = chunk["ended"] or (not follow and not data)
+        over = chunk["ended"] or (wait_ms == 0 and not data)
+        before: list[str] = []
+        if chunk["dropped_bytes"]:
+            before, data = rows.after_gap(chunk["dropped_bytes"], data)
         finished = rows.feed(data, ended=over)
-        if data or dropped or over:
-            yield dropped + finished, rows.live()
+        if data or before or over:
+            yield before + finished, rows.live()
         if over:
             return
 
@@ -68,24 +82,34 @@ def news(session: Any, source: Source, *, follow: bool) -> Iterator[tuple[list[s
 class Follower:
     """Follows several streams at once; iterating yields (whose, is_stderr, line) as they come.
 
-    One thread per stream, each waiting in a long poll; they end with their streams.
+    One thread per stream, each waiting in a long poll; they end with their streams, and with the iteration. What is read and not yet taken
+    is bounded, however many streams there are: the rest of what is taken more slowly than it is written lies in the files of the workers.
     """
 
     def __init__(self, session: Any, sources: Sequence[Source]) -> None:
         self._session = session
-        self._lines: queue.SimpleQueue = queue.SimpleQueue()
-        self._open = len(sources)
-        for source in sources:
-            threading.Thread(target=self._follow, args=(source,), name="troupe-log", daemon=True).start()
+        self._sources = list(sources)
+        self._bytes_max = max(CHUNK_BYTES_LEAST, min(CHUNK_BYTES, HELD_BYTES_MAX // max(1, len(sources))))
+        lock = threading.Lock()
+        self._come, self._room = threading.Condition(lock), threading.Condition(lock)
+        self._items: deque[tuple[Any, bool, list[str], list[str]]] = deque()
+        self._reading = set(range(len(sources)))
+        self._left = False
+        self._until: float | None = None
 
-    def _follow(self, source: Source) -> None:
-        try:
-            for finished, bars in news(self._session, source, follow=True):
-                self._lines.put((source.label, source.target["stderr"], finished, bars))
-        except exceptions.TroupeError as error:
-            self._lines.put((source.label, True, [f"(troupe: no more output from there: {error})"], []))
-        finally:
-            self._lines.put(None)
+    def end(self, wait_s: float) -> None:
+        """From `wait_s` seconds on only what is there is still read. Does not block; the iteration ends after that."""
+        with self._come:
+            if self._until is None:
+                self._until = time.monotonic() + wait_s
+            self._come.notify_all()
+
+    def leave(self) -> None:
+        """Ends the iteration. Does not block."""
+        with self._come:
+            self._left = True
+            self._come.notify_all()
+            self._room.notify_all()
 
     def __iter__(self) -> Iterator[tuple[Any, bool, str]]:
         for label, is_error, finished, _ in self.news():
@@ -93,13 +117,58 @@ class Follower:
                 yield label, is_error, line
 
     def news(self) -> Iterator[tuple[Any, bool, list[str], list[str]]]:
-        """(whose, is_stderr, lines that are finished, rows that still change) as they come."""
-        while self._open:
-            item = self._lines.get()
-            if item is None:
-                self._open -= 1
-            else:
+        """(whose, is_stderr, lines that are finished, rows that still change) as they come. Once only."""
+        for number in range(len(self._sources)):
+            threading.Thread(target=self._follow, args=(number,), name="troupe-log", daemon=True).start()
+        try:
+            while (item := self._take()) is not None:
                 yield item
+        finally:
+            self.leave()
+            self._items.clear()
+
+    def _take(self) -> tuple[Any, bool, list[str], list[str]] | None:
+        """The next one; None: there is none any more."""
+        heard = time.monotonic()
+        with self._come:
+            while not self._items or self._left:
+                if self._left or not self._reading:
+                    return None
+                left = None if self._until is None else max(heard, self._until) + ANSWER_S - time.monotonic()
+                if left is not None and left <= 0:
+                    return self._silence()
+                self._come.wait(signals.at_most(left))
+            self._room.notify()
+            return self._items.popleft()
+
+    def _silence(self) -> tuple[Any, bool, list[str], list[str]]:
+        """Of one whose worker did not answer: it is not waited for any longer."""
+        source = self._sources[self._reading.pop()]
+        return source.label, True, [f"(troupe: no more output from there: its node did not answer for {ANSWER_S:g} s)"], []
+
+    def _follow(self, number: int) -> None:
+        source = self._sources[number]
+        try:
+            for finished, bars in news(self._session, source, follow=True, until=lambda: self._until, bytes_max=self._bytes_max):
+                if not self._put(number, (source.label, source.target["stderr"], finished, bars)):
+                    return
+        except exceptions.TroupeError as error:
+            self._put(number, (source.label, True, [f"(troupe: no more output from there: {error})"], []))
+        finally:
+            with self._come:
+                self._reading.discard(number)
+                self._come.notify()
+
+    def _put(self, number: int, item: tuple[Any, bool, list[str], list[str]]) -> bool:
+        """Blocks while as much as may be is held; whether more of this stream is wanted."""
+        with self._room:
+            while len(self._items) >= HELD_MAX and not self._left:
+                self._room.wait()
+            if self._left or number not in self._reading:
+                return False
+            self._items.append(item)
+            self._come.notify()
+            return True
 
 
 def last_lines(tail: str) -> list[str]:

@@ -58,6 +58,15 @@ class Rows:
             self._rows, self._at, self._again = [""], 0, False
         return lines
 
+    def after_gap(self, dropped_bytes: int, data: bytes) -> tuple[list[str], bytes]:
+        """Before `data`, which a size cap cut off from what came before it: the lines that end there, with one that says how much is missing,
+        and what of `data` is whole lines. A gap begins and ends anywhere; half a line joined to another would be one that nobody wrote."""
+        lines = self.feed(b"", ended=True)
+        fragment, end, whole = data.partition(b"\n")
+        if end:
+            data, dropped_bytes = whole, dropped_bytes + len(fragment) + 1
+        return [*lines, f"... {dropped_bytes} bytes of output were dropped here (size cap) ..."], data
+
     def live(self) -> list[str]:
         """The rows that may still change, those that say something; nothing of a stream that only writes lines in pieces."""
         return [row for row in self._rows if row.strip()]

@@ -179,7 +179,7 @@ def _follow(line: _launch.Line, options: Any, session: _session.Session, given: 
         click.echo(handle.id)
         return 0
     console = Console(given["tee"], given["redirects"], given["local_ranks_filter"], given["role"])
-    show = _progress.Display(handle, quiet=given["quiet"], label_of=console.label, drain_s=_DRAIN_S,
+    show = _progress.Display(handle, quiet=given["quiet"], label_of=console.label, patience_s=_PATIENCE_S,
                              asked_by="--env", script=_program.check(line.kind, line.target, same_host=False))
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
@@ -202,7 +202,7 @@ def _follow(line: _launch.Line, options: Any, session: _session.Session, given: 
     return 0
 
 
-_DRAIN_S = 600.0  # for the rest of an output that is shown more slowly than it was written
+_PATIENCE_S = 600.0  # for who reads the output more slowly than it was written
 
 
 def _stopped(number: int, _: Any) -> NoReturn:

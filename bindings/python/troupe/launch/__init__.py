@@ -9,6 +9,8 @@
     train.submit(epochs=3)           # the same, without waiting: a LaunchHandle
     train(epochs=3)                  # here, in this process
 
+    attach("7f3a").watch()           # what a launch does that runs already, by its id
+
     submit_command(["train.py", "--epochs", "3"], processes=4)     # a script, or any command, on each rank
 
 `@ray_launch` runs the function on rank 0 only, as the driver of a cluster made of exactly the launch's
@@ -23,20 +25,23 @@ from troupe.launch._function import DistributedFunction, distributed, ray_launch
 from troupe.launch._handle import LaunchHandle
 
 if TYPE_CHECKING:
+    from troupe.launch._attach import attach
     from troupe.launch._program import submit_command
 
 _pickled.named_in(__name__, DistributedFunction, LaunchContext, LaunchHandle, current, distributed, ray_launch)
 
 __all__ = ["DistributedFunction", "LaunchCancelledError", "LaunchContext", "LaunchError", "LaunchHandle",
-           "current", "distributed", "ray_launch", "submit_command"]
+           "attach", "current", "distributed", "ray_launch", "submit_command"]
 
 
 def __getattr__(name: str) -> Any:
-    """submit_command, which brings along what a submission needs: programs that define functions import none of it before they launch one."""
-    if name != "submit_command":
+    """attach and submit_command, which bring along what a submission needs: programs that define functions import none of it before they launch one."""
+    if name == "attach":
+        from troupe.launch._attach import attach as found
+    elif name == "submit_command":
+        from troupe.launch._program import submit_command as found
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from troupe.launch._program import submit_command
-
-    _pickled.named_in(__name__, submit_command)
-    globals()[name] = submit_command
-    return submit_command
+    _pickled.named_in(__name__, found)
+    globals()[name] = found
+    return found

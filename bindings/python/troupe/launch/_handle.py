@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from troupe import _checks, _visible, exceptions
+from troupe import _checks, _pickled, _visible, exceptions
 from troupe._cluster import session as _session
 from troupe._identity import short
 from troupe.launch._large_result import KeptValue
@@ -17,9 +17,10 @@ class LaunchHandle:
     """A launch, seen from the process that submitted it. Methods may be called from any thread."""
 
     def __init__(self, session: _session.Session, launch: str, *, waiting_for: str = "",
-                 returns: int | None = None, stop_grace: float = 10.0) -> None:
+                 returns: int | None = None, stop_grace: float = 10.0, ends_with_program: bool = False) -> None:
         self.id = launch
         self.stop_grace = stop_grace
+        self.ends_with_program = ends_with_program  # it was submitted here, and not detached
         self.session = session
         self.waiting_for = waiting_for
         session.follow("launch", launch, session.returns if returns is None else returns)
@@ -32,6 +33,9 @@ class LaunchHandle:
     def __repr__(self) -> str:
         entry = self.session.board.get("launch", self.id)
         return f"<launch {short(self.id)} {entry[0]['state'] if entry else 'submitted'}>"
+
+    def __reduce__(self) -> tuple:
+        return _pickled.launch_handle, (self.id,)
 
     def done(self) -> bool:
         """Whether the marker is there: succeeded, failed or cancelled."""
@@ -128,6 +132,26 @@ class LaunchHandle:
         """Prints what `logs` yields, of escape sequences only those for colours."""
         for line in self.logs(rank, follow):
             print(_visible.output(line), flush=follow)
+
+    def watch(self, *, quiet: bool = False) -> None:
+        """Shows where the launch is and what its ranks print, from the start of the present attempt on, until it has ended; fetches no result.
+
+        Blocks. For a launch of `submit`, of another program, or one that was detached (`troupe.launch.attach`). Ctrl-C ends the watching, not the
+        launch: it returns, and says how to come back. `quiet`: no status lines, only the output. Raises no error of the launch, which
+        `result()` does; ConnectionError when the cluster cannot be reached.
+
+            handle = train.submit(epochs=3)
+            handle.watch()
+        """
+        from troupe.launch import _progress
+
+        _progress.watch(self, quiet=quiet)
+
+    def found_by(self, method: str, command: str) -> str:
+        """How a person comes back to it: by a method of this class in a cluster of this program, else by a command, with {} for its id."""
+        if self.session.embedded is not None:
+            return f'troupe.launch.attach("{short(self.id)}").{method}'
+        return command.format(short(self.id))
 
 
 def describe(info: dict) -> dict[str, Any]:

@@ -1,8 +1,12 @@
-"""`.distributed()`: progress lines and the ranks' output while a launch runs."""
+"""`.distributed()` and `watch()`: where a launch is, and its ranks' output, while it runs.
+
+In a terminal and a notebook a row says what the launch waits for or does, until its ranks print; elsewhere what changes is a line.
+"""
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +15,13 @@ from troupe._cluster import live_output, status_lines
 from troupe._cluster.logs import Follower
 from troupe._code import sources
 from troupe._identity import short
-from troupe.launch import _errors, _logs
+from troupe.launch import _errors, _logs, _phase
+from troupe.launch._output import Printer
 
-DRAIN_DEADLINE_S = 2.0
+PATIENCE_S = 10.0  # after the end of a launch, for who reads its output more slowly than it was written
+ROW_AFTER_S = 0.25  # a launch that is quicker shows no row
+ASK_S = 2.0
+_BEFORE_RANKS = ("queued", "reserving", "starting")
 VARIABLES_NAMED_MAX = 8
 _shown: set[str] = set()  # launches whose output is printed now: where there are several, each line says which
 _lock = threading.Lock()
@@ -36,34 +44,53 @@ def run(handle: Any, *, quiet: bool = False) -> list[Any]:
     return values
 
 
+def watch(handle: Any, *, quiet: bool = False) -> None:
+    """See LaunchHandle.watch."""
+    show = Display(handle, quiet=quiet)
+    try:
+        show.follow()
+    except KeyboardInterrupt:
+        show.leave()
+        return
+    show.finish()
+
+
 class Display:
     """Prints what a person wants to see of one launch; one thread per epoch prints its output.
 
     `label_of(rank, local_rank, is_error=)`: what stands before the lines of a stream, None: it is not shown; by default its rank.
-    `drain_s`: how long the end of the output is waited for. `asked_by`, `script`: how a variable is asked for that does not travel by itself, and
-    the file that may name it, where it is not this program's.
+    `patience_s`: how long who reads the output may keep its end waiting. `asked_by`, `script`: how a variable is asked for that does not
+    travel by itself, and the file that may name it, where it is not this program's.
     """
 
     def __init__(self, handle: Any, *, quiet: bool = False, label_of: Callable[..., str | None] | None = None,
-                 drain_s: float = DRAIN_DEADLINE_S, asked_by: str = "inherit_env=", script: str = "") -> None:
+                 patience_s: float = PATIENCE_S, asked_by: str = "inherit_env=", script: str = "") -> None:
         self._handle = handle
-        self._quiet = quiet
+        self._quiet = status_lines.is_quiet(quiet)
         self._label_of = label_of or self._rank_label
-        self._drain_s = drain_s
+        self._patience_s = patience_s
         self._asked_by, self._script = asked_by, script
         self._label = f"launch {short(handle.id)}"
-        self._printers: list[threading.Thread] = []
+        self._printers: list[Printer] = []
         self._waiting = ""
         self._variables_told = False
         self._shown_epoch = 0
+        self._info: dict | None = None
+        self._info_at = self._began = time.monotonic()
+        self._hidden = threading.Event()
+        self._speaks = False  # this epoch's ranks have printed something
 
     def follow(self) -> None:
         """Returns when the launch is terminal."""
         with _lock:
             _shown.add(self._handle.id)
+        if not self._quiet and live_output.sees_rows():
+            live_output.row(self, self._row)
+            threading.Thread(target=self._ask, name="troupe-where", daemon=True).start()
         seen: dict = {}
 
         def news(info: dict) -> bool:
+            self._know(info)
             key = (info["state"], info["epoch"], info["waiting_for"], bool(info["rank_infos"]))
             changed = seen.get("key") != key
             seen["key"] = key
@@ -80,11 +107,52 @@ class Display:
         handle = self._handle
         handle.stop(reason, by=by)
         if not handle.done():
-            self._say(f"stopping, {handle.stop_grace:g} s; Ctrl-C again ends it now")
+            again = "interrupt" if live_output.in_notebook() else "Ctrl-C"
+            self._say(f"stopping, {handle.stop_grace:g} s; {again} again ends it now")
         try:
-            handle.wait_state(lambda state: state["state"] == "terminal")
+            handle.wait_state(self._is_over)
         except KeyboardInterrupt:
             handle.cancel("Ctrl-C in the caller, twice", grace=0)
+
+    def leave(self) -> None:
+        """Shows no more of it, and says how to come back; the launch goes on."""
+        self._hide()
+        for printer in self._printers:
+            printer.leave()
+        if self._handle.done():
+            return
+        meanwhile = " while this program does" if self._handle.ends_with_program else ""
+        self._say(f"goes on{meanwhile} · come back: {self._handle.found_by('watch()', 'troupe logs {} --follow')}")
+
+    def _know(self, info: dict, *instead_of: dict | None) -> None:
+        """The latest that is known; of an answer, instead of what was known when it was asked for."""
+        with _lock:
+            if info is not self._info and (not instead_of or self._info is instead_of[0]):
+                self._info, self._info_at = info, time.monotonic()
+
+    def _ask(self) -> None:
+        """Asks where the launch is while somebody sees the row: a launch that waits or starts is not told of until its ranks are there."""
+        wait_s = ROW_AFTER_S
+        while not self._hidden.wait(wait_s):
+            known, wait_s = self._info, ASK_S
+            if known is not None and known["state"] not in _BEFORE_RANKS:
+                continue
+            try:
+                info = self._handle.session.request("GetLaunch", {"launch": self._handle.id})[1]["info"]
+            except exceptions.TroupeError:
+                continue  # the head is away; `follow` hears of it
+            self._know(info, known)
+
+    def _is_over(self, info: dict) -> bool:
+        self._know(info)
+        return bool(info["state"] == "terminal")
+
+    def _row(self) -> str:
+        now, info = time.monotonic(), self._info
+        if info is None or now - self._began < ROW_AFTER_S or self._speaks and info["state"] == "running":
+            return ""
+        line = _phase.text(info, info["duration_ms"] / 1000 + now - self._info_at, again=_again(info))
+        return f"{self._label} · {line}" if line else ""
 
     def _show(self, info: dict) -> None:
         if not self._variables_told:
@@ -95,14 +163,14 @@ class Display:
         if info["state"] in ("queued", "reserving") and info["waiting_for"] and info["waiting_for"] != self._waiting:
             self._waiting = info["waiting_for"]
             place = f" · place {info['queue_place']} in the queue" if info["queue_place"] else ""
-            self._say(f"waiting{place}: {self._waiting}")
+            if not live_output.sees_rows():
+                self._say(f"waiting{place}: {self._waiting}")
         begun = info["state"] in ("running", "stopping") or (info["state"] == "terminal" and info["ready_ms"])
         if begun and info["rank_infos"] and info["epoch"] != self._shown_epoch:
-            self._shown_epoch = info["epoch"]
+            self._shown_epoch, self._speaks = info["epoch"], False
             nodes = len(set(each["node"] for each in info["rank_infos"]))
-            again = f" · attempt {_errors.attempt(info)} of {info['attempts_max']}" if info["epoch"] > 1 else ""
             started = f" · {_visible.name(info['started_from'])}" if info["started_from"] else ""
-            self._say(f"{_many(info['ranks'], 'rank')} on {_many(nodes, 'node')}{again} · "
+            self._say(f"{_phase.many(info['ranks'], 'rank')} on {_phase.many(nodes, 'node')}{_again(info)} · "
                       f"ready in {info['ready_ms'] / 1000:.2f} s{started}")
             if self._handle.session.store.get("log_to_driver", True):
                 self._print_output(info)
@@ -111,31 +179,49 @@ class Display:
         local = {each["rank"]: each["local_rank"] for each in info["rank_infos"]}
         shown = [each for each in _logs.sources(info, info["rank_infos"])
                  if self._label_of(each.label, local[each.label], is_error=each.target["stderr"]) is not None]
-        follower = Follower(self._handle.session, shown)
-        printer = threading.Thread(target=self._copy, args=(follower, local), name="troupe-print", daemon=True)
-        self._printers.append(printer)
-        printer.start()
+        for printer in self._printers:
+            printer.end(self._patience_s)
+        self._printers.append(Printer(
+            Follower(self._handle.session, shown), self._handle.id,
+            lambda rank, is_error: self._label_of(rank, local[rank], is_error=is_error) or "",
+            self._handle.found_by("print_logs()", "troupe logs {}"), self._has_spoken))
+
+    def _has_spoken(self) -> None:
+        self._speaks = True
 
     def _rank_label(self, rank: int, local_rank: int, *, is_error: bool) -> str:
         return f"[{short(self._handle.id)} {rank}]" if len(_shown) > 1 else f"[{rank}]"
 
-    def _copy(self, follower: Follower, local: dict[int, int]) -> None:
-        for rank, is_error, lines, bars in follower.news():
-            label = self._label_of(rank, local[rank], is_error=is_error) or ""
-            live_output.show((self._handle.id, rank, is_error), label, lines, bars, is_error=is_error)
-
     def finish(self) -> None:
         """Lets the last lines come out, then says how it ended."""
-        for printer in self._printers:
-            printer.join(self._drain_s)
-        with _lock:
-            _shown.discard(self._handle.id)
+        try:
+            for printer in self._printers:
+                printer.end(self._patience_s)
+            for printer in self._printers:
+                printer.join()
+        finally:
+            self._hide()
+        unsaid = sum(printer.unsaid_lines for printer in self._printers)
+        if unsaid:
+            self._say(f"{_phase.many(unsaid, 'line')} of its output not shown: nobody read them; all of it: {self._handle.found_by('print_logs()', 'troupe logs {}')}")
         entry = self._handle.session.board.get("launch", self._handle.id)
         if entry is not None and entry[0]["state"] == "terminal":
             self._say(f"{entry[0]['outcome']} · {entry[0]['duration_ms'] / 1000:.1f} s")
 
+    def _hide(self) -> None:
+        self._hidden.set()
+        live_output.row(self, None)
+        live_output.settle()
+        with _lock:
+            _shown.discard(self._handle.id)
+
     def _say(self, text: str) -> None:
         status_lines.say(f"{self._label} · {text}", quiet=self._quiet)
+
+
+def _again(info: dict) -> str:
+    """Which attempt it is, of a later one."""
+    return f" · attempt {_errors.attempt(info)} of {info['attempts_max']}" if info["epoch"] > 1 else ""
 
 
 def variables_text(info: dict, asked_by: str = "inherit_env=", script: str = "") -> str:
@@ -153,6 +239,3 @@ def _some(names: list[str]) -> str:
     more = len(names) - VARIABLES_NAMED_MAX
     return ", ".join(names[:VARIABLES_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -93,4 +93,4 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
         hint = f"\n  {(without_place or _hints.of_gpus)(session)}" if options.gpus else ""
         raise exceptions.PlacementError(f"{error}{hint}") from None
     return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
-                        stop_grace=options.stop_grace)
+                        stop_grace=options.stop_grace, ends_with_program=not options.detach)

@@ -1,0 +1,33 @@
+"""`troupe.launch.attach`: the handle of a launch by its id."""
+from __future__ import annotations
+
+from troupe import exceptions
+from troupe._cluster import connect
+from troupe.launch._handle import LaunchHandle
+
+
+def attach(launch: str) -> LaunchHandle:
+    """The handle of a launch, by its id or the beginning of it: of another program, of another handle, or one that was detached.
+
+    Looks in the cluster of `troupe.init()` or TROUPE_ADDRESS, and in those that launches of this program run in. Blocks for the answer of the
+    head. The launch does not end with this handle or its program. Raises ValueError for an id that none has, or several; ConnectionError.
+
+        troupe.launch.attach("7f3a").watch()
+    """
+    if not isinstance(launch, str) or not launch:
+        raise TypeError(f"attach takes the id of a launch, or the beginning of one, not {launch!r}")
+    found = []
+    for session in connect.sessions_here():
+        known = [each["launch"] for each in session.request("ListLaunches", {})[1]["launches"]]
+        found += [(session, each) for each in known if each.startswith(launch.lower())]
+    if len(found) != 1:
+        which = ", ".join(each for _, each in found[:5]) if found else "see: troupe list launches"
+        raise ValueError(f"{'several launches have' if found else 'no launch has'} an id that starts with {launch!r}: {which}")
+    session, identity = found[0]
+    returns = session.returns
+    try:
+        info = session.request("WatchLaunch", {"launch": identity})[1]["info"]
+    except exceptions.NotFoundError as error:
+        raise ValueError(f"no launch {identity}: {error}") from None
+    session.board.post_reply("launch", identity, info)
+    return LaunchHandle(session, identity, returns=returns)
