@@ -5,28 +5,19 @@ was seen. The same programs with pipes.
 """
 from __future__ import annotations
 
-import os
-import pty
 import re
-import select
-import struct
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from fcntl import ioctl
+from collections.abc import Iterator
 from pathlib import Path
-from termios import TIOCSWINSZ
 from typing import Any
 
 import pytest
 from conftest import TIMEOUT_S, Home
 from gate import Gate
+from terminals import Terminal
 
 import troupe
 from troupe.launch import distributed
 
-COLUMNS, HEIGHT = 100, 24
 BAR = """
 def bar(steps, gate=None):
     import os, sys, time
@@ -83,83 +74,6 @@ def train(gate):
             open(gate, "rb", buffering=0).read(1)
 train.distributed({gate!r})
 """
-
-
-class Screen:
-    """What a terminal shows: the steps, erasures and places that are used here; everything else is a fault."""
-
-    def __init__(self) -> None:
-        self.rows, self.row, self.column, self.saved = [[" "] * COLUMNS for _ in range(HEIGHT)], 0, 0, (0, 0)
-        self.gone: list[str] = []
-
-    def text(self) -> str:
-        """All lines, those that were scrolled away first."""
-        return "\n".join([*self.gone, *("".join(row).rstrip() for row in self.rows)]).rstrip()
-
-    def feed(self, text: str) -> None:
-        """Obeys."""
-        for found in re.finditer(r"\x1b\[[0-9;]*[A-Za-z]|\x1b[78D]|.", text, re.DOTALL):
-            self._obey(found[0])
-
-    def _obey(self, each: str) -> None:
-        if each == "\r":
-            self.column = 0
-        elif each in ("\n", "\x1bD"):
-            self.row += 1
-            if self.row == HEIGHT:
-                self.gone.append("".join(self.rows.pop(0)).rstrip())
-                self.rows.append([" "] * COLUMNS)
-                self.row -= 1
-        elif each == "\x1b7":
-            self.saved = self.row, self.column
-        elif each == "\x1b8":
-            self.row, self.column = self.saved
-        elif each in ("\x1b[K", "\x1b[J"):
-            self.rows[self.row][self.column:] = [" "] * (COLUMNS - self.column)
-            if each == "\x1b[J":
-                self.rows[self.row + 1:] = [[" "] * COLUMNS for _ in range(HEIGHT - self.row - 1)]
-        elif each.endswith("A") and each.startswith("\x1b["):
-            self.row = max(0, self.row - int(each[2:-1]))
-        elif not each.endswith("m") or not each.startswith("\x1b"):
-            assert each >= " ", each
-            if self.column == COLUMNS:  # a long line goes on in the next row, as in a terminal
-                self._obey("\n")
-                self.column = 0
-            self.rows[self.row][self.column] = each
-            self.column += 1
-
-
-class Terminal:
-    """A program in a terminal."""
-
-    def __init__(self, code: str) -> None:
-        self.main, side = pty.openpty()
-        ioctl(side, TIOCSWINSZ, struct.pack("HHHH", HEIGHT, COLUMNS, 0, 0))
-        self.process = subprocess.Popen([sys.executable, "-c", code], stdin=side, stdout=side, stderr=side,
-                                        env={**os.environ, "TERM": "xterm"})
-        os.close(side)
-        self.screen, self.written = Screen(), ""
-
-    def until(self, condition: Callable[[str], object]) -> str:
-        """Reads until what is shown is so; "" of a program that ends first."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while not condition(self.screen.text()):
-            assert time.monotonic() < deadline, self.screen.text()
-            if not select.select([self.main], [], [], 1)[0]:
-                continue
-            try:
-                data = os.read(self.main, 65536).decode()
-            except OSError:
-                return ""
-            self.written += data
-            self.screen.feed(data)
-        return self.screen.text()
-
-    def end(self) -> str:
-        """What is shown at the end of the program, which must succeed."""
-        self.until(lambda _: False)
-        assert self.process.wait(TIMEOUT_S) == 0, self.screen.text()
-        return self.screen.text()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def logs(identity: str, rank: int | None, follow: bool, address: str | None, tok
          cluster: str | None, as_json: bool) -> None:
     """Print the output of a launch, an actor or a process for tasks; a prefix of its id will do.
 
-    In a terminal a progress bar that is followed is seen moving.
+    In a terminal a progress bar that is followed is seen moving. Ctrl-C ends the following, not what is followed.
     """
     with _common.session(address, token_file, cluster) as session:
         launches = {each["launch"] for each in session.request("ListLaunches", {})[1]["launches"]}
@@ -40,11 +40,19 @@ def logs(identity: str, rank: int | None, follow: bool, address: str | None, tok
             _common.echo_json({kind: found, "lines": list(lines)})
             return
         if follow:
-            for key, label, finished, bars in news:
-                live_output.show(key, label, finished, bars, is_error=False)
+            _follow(kind, found, news)
             return
         for line in lines:
             click.echo(_visible.output(line))
+
+
+def _follow(kind: str, identity: str, news: Iterator[tuple[Hashable, str, list[str], list[str]]]) -> None:
+    try:
+        for key, label, finished, bars in news:
+            live_output.show(key, label, finished, bars, is_error=False)
+    except KeyboardInterrupt:
+        click.echo(f"{kind} {identity[:8]} goes on · come back: troupe logs {identity[:8]} --follow", err=True)
+        raise
 
 
 def _handle(session: Any, launch: str, rank: int | None) -> LaunchHandle:
