@@ -80,7 +80,7 @@ class Terminal:
         self.main, side = pty.openpty()
         ioctl(side, TIOCSWINSZ, struct.pack("HHHH", HEIGHT, COLUMNS, 0, 0))
         self.process = subprocess.Popen([sys.executable, "-c", code], stdin=side, stdout=side, stderr=side,
-                                        env={**os.environ, "TERM": "xterm", **env})
+                                        env={**os.environ, "TERM": "xterm", "CI": "", **env})
         os.close(side)
         self.screen, self.written = Screen(), ""
 

@@ -53,3 +53,11 @@ def test_r3_memory_is_bounded(piece: bytes) -> None:
         lines += rows.feed(piece)
     assert max(map(len, lines), default=0) <= LINE_CHARS_MAX
     assert len(rows._rows) <= ROWS_MAX and sum(map(len, rows._rows)) <= ROWS_MAX * LINE_CHARS_MAX and len(rows._rest) < 100
+
+
+def test_a_gap_of_a_size_cap_joins_no_lines_and_counts_what_is_left_of_one() -> None:
+    rows = Rows()
+    assert rows.feed(b"one\ntw") == ["one"]
+    lines, whole = rows.after_gap(100, b"alf\nthree\nfo")
+    assert lines == ["tw", "... 104 bytes of output were dropped here (size cap) ..."]
+    assert rows.feed(whole) == ["three"] and rows.feed(b"ur\n", ended=True) == ["four"]

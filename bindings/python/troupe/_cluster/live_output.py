@@ -1,7 +1,8 @@
 """Output of other processes on this one's stdout and stderr: lines as they are finished, and progress bars while they move.
 
-In a terminal the bars lie below the line that the cursor is on, and are drawn again a few times a second; the cursor stays where it is,
-so that what the program itself prints is never drawn over. In a notebook they are an output of the cell that is updated. In a rank, whose
+In a terminal bars, and rows that say where something is, lie below the line that the cursor is on, and are drawn again a few times a second; the cursor stays where it is,
+so that what the program itself prints is never drawn over. In a notebook they are an output of the cell that is updated, and of what is printed a cell shows
+as much as a person reads (`_cluster.cell_output`). In a rank, whose
 output is read by who shows it (`_cluster.output_rows`), they are rows below the one that it writes. Elsewhere, as in a file, a bar is one line, once it is
 finished.
 """
@@ -281,8 +282,9 @@ def _size(place: Any) -> tuple[int, int]:
 
 
 def _is_terminal(stream: Any) -> bool:
+    """Whether a person sees it move. What continuous integration runs may have a terminal, of which a file is kept: variable CI."""
     try:
-        return bool(stream.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
+        return bool(stream.isatty()) and os.environ.get("TERM", "dumb") != "dumb" and os.environ.get("CI", "").lower() in ("", "0", "false")
     except Exception:  # closed, or no stream
         return False
 

@@ -37,7 +37,7 @@ def run(handle: Any, *, quiet: bool = False) -> list[Any]:
         show.stop()
         show.finish()
         raise
-    except exceptions.TroupeError:
+    except BaseException:
         show.finish()
         raise
     show.finish()
@@ -52,6 +52,9 @@ def watch(handle: Any, *, quiet: bool = False) -> None:
     except KeyboardInterrupt:
         show.leave()
         return
+    except BaseException:
+        show.finish()
+        raise
     show.finish()
 
 
@@ -199,6 +202,10 @@ class Display:
                 printer.end(self._patience_s)
             for printer in self._printers:
                 printer.join()
+        except KeyboardInterrupt:
+            for printer in self._printers:
+                printer.leave()
+            raise
         finally:
             self._hide()
         unsaid = sum(printer.unsaid_lines for printer in self._printers)
