@@ -19,7 +19,7 @@ import time
 
 import report
 
-PROGRAM = pathlib.Path(__file__).with_name("ray_compare_program.py")
+PROGRAM = pathlib.Path(__file__).parent / "jobs/ray_compare_program.py"
 PEERS = pathlib.Path(__file__).with_name("ray_compare_peers.py")
 # Which rows they have.
 PEER_ROWS = {

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import os
 
-from troupe._cluster import live_output
-
 QUIET = "TROUPE_QUIET"
 
 
@@ -16,4 +14,6 @@ def is_quiet(asked: bool = False) -> bool:
 def say(text: str, *, quiet: bool = False) -> None:
     """Prints a line unless it is quiet. Never raises."""
     if not is_quiet(quiet):
+        from troupe._cluster import live_output
+
         live_output.say(text)

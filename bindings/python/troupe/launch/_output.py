@@ -5,7 +5,6 @@ for the rest; what is left then is counted, said, and only its end is shown.
 """
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import os
 import select

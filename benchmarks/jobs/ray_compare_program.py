@@ -4,10 +4,13 @@ Run by ray_compare.py in a process of its own: `ray_compare_program.py troupe|ra
 object of rates. Shapes are Ray's: batches, sizes, numbers of clients. "1:1 threaded-actor calls sync" alone is not of it.
 """
 import json
+import pathlib
 import sys
 
 import numpy as np
-from report import rate
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from report import rate  # noqa: E402
 
 WHICH, SECONDS = sys.argv[1], float(sys.argv[2])
 if WHICH == "troupe":
