@@ -1,10 +1,10 @@
 """Output of other processes on this one's stdout and stderr: lines as they are finished, and progress bars while they move.
 
-In a terminal bars, and rows that say where something is, lie below the line that the cursor is on, and are drawn again a few times a second; the cursor stays where it is,
-so that what the program itself prints is never drawn over. In a notebook they are an output of the cell that is updated, and of what is printed a cell shows
-as much as a person reads (`_cluster.cell_output`). In a rank, whose
-output is read by who shows it (`_cluster.output_rows`), they are rows below the one that it writes. Elsewhere, as in a file, a bar is one line, once it is
-finished.
+In a terminal bars, and rows that say where something is, lie below the line that the cursor is on, and are drawn again a few times a
+second; the cursor stays where it is, so that what the program itself prints is never drawn over. In a notebook they are an output of the
+cell that is updated, and of what is printed a cell shows as much as a person reads (`_cluster.cell_output`). In a rank, whose output is
+read by who shows it (`_cluster.output_rows`), they are rows below the one that it writes. Elsewhere, as in a file, a bar is one line, once
+it is finished.
 """
 from __future__ import annotations
 
@@ -176,12 +176,15 @@ class Live:
                 except Exception:  # of the user's stderr, which may be gone: bars are an extra
                     self._bars.clear()
                     self._rows.clear()
-                if not self._bars and not self._rows:
+                moves, tick = bool(self._bars or self._rows), TICK_S if self._rows else None
+            pause.wait(REDRAW_S)
+            if moves:
+                self._changed.wait(tick)
+                continue
+            with self._lock:
+                if not self._changed.is_set():
                     self._thread = None
                     return
-                tick = TICK_S if self._rows else None
-            pause.wait(REDRAW_S)
-            self._changed.wait(tick)
 
     @staticmethod
     def _place() -> Any:
