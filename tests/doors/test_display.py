@@ -66,8 +66,9 @@ def rows_of(text: str) -> list[str]:
     return re.findall(r"^launch [0-9a-f]{4} · \d+:\d\d · .*$", text, re.M)
 
 
-def test_a_row_says_what_is_waited_for_and_goes_when_ranks_print(held: Any, gate: Gate, address: str) -> None:
-    terminal = Terminal(code(WAITS, gate.path), TROUPE_ADDRESS=address)
+def test_a_row_says_what_is_waited_for_and_goes_when_ranks_print(held: Any, gate: Gate, address: str, tmp_path: Path) -> None:
+    end = Gate(tmp_path / "end")
+    terminal = Terminal(code(f'{WAITS}; open({end.path!r}, "rb", buffering=0).read(1)', gate.path), TROUPE_ADDRESS=address)
     assert terminal.until(lambda text: rows_of(text) and "waiting · place 1 in the queue: 2 x {CPU: 1}" in rows_of(text)[0]), terminal.screen.text()
     terminal.resize(60)
     assert terminal.until(lambda text: rows_of(text) and len(rows_of(text)[0]) == 59), terminal.screen.text()
@@ -75,7 +76,10 @@ def test_a_row_says_what_is_waited_for_and_goes_when_ranks_print(held: Any, gate
     held.cancel()
     assert terminal.until(lambda text: rows_of(text) and "2 ranks running" in rows_of(text)[0]), terminal.screen.text()
     gate.open()
+    assert terminal.until(lambda text: text.count("speaks") == 2 and not rows_of(text)), terminal.screen.text()
+    end.open()
     shown = terminal.end().splitlines()
+    end.close()
     assert not rows_of("\n".join(shown)), shown
     assert sorted(line for line in shown if "speaks" in line) == ["[0] rank 0 speaks", "[1] rank 1 speaks"]
     assert [line.partition(" · ")[2] for line in shown if " · ready in " in line or " · succeeded " in line][0].startswith("2 ranks on 1 node · ready in")
