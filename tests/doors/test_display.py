@@ -86,6 +86,14 @@ def test_a_row_says_what_is_waited_for_and_goes_when_ranks_print(held: Any, gate
     assert "[None, None]" in shown
 
 
+def test_logs_that_are_followed_say_what_is_waited_for(held: Any, gate: Gate, address: str) -> None:
+    waits = distributed(processes=2, remote=True)(lambda: print("speaks", flush=True)).submit()
+    terminal = Terminal(f"import sys; sys.argv = ['troupe', 'logs', {waits.id!r}, '--follow']\nfrom troupe.cli import main\nmain()", TROUPE_ADDRESS=address)
+    assert terminal.until(lambda text: rows_of(text) and "waiting · place 1 in the queue: 2 x {CPU: 1}" in rows_of(text)[0]), terminal.screen.text()
+    held.cancel()
+    assert sorted(terminal.end().splitlines()) == ["[0] speaks", "[1] speaks"]
+
+
 def test_colours_and_wide_lines_of_ranks_are_their_own(cluster: Home, address: str) -> None:
     terminal = Terminal(code(COLOURS), TROUPE_ADDRESS=address)
     shown = terminal.end().splitlines()

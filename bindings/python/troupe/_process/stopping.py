@@ -13,6 +13,8 @@ import sys
 import threading
 from typing import Any
 
+from troupe._cluster import status_lines
+
 EXIT_TERMINATED = 128 + signal.SIGTERM
 _CHAIN_MAX = 32  # exceptions that an exception came from
 
@@ -53,7 +55,7 @@ def _terminate(number: int, _: Any) -> None:
 
 
 def tell(fields: dict[str, Any]) -> None:
-    """The worker's word, for the control thread: says so on stderr, and raises the signal in the main thread.
+    """The worker's word, for the control thread: says so on stderr, unless that is to be quiet, and raises the signal in the main thread.
 
     Not the worker does, so that whoever sees the signal's doing knows already whose word it was.
     """
@@ -62,7 +64,8 @@ def tell(fields: dict[str, Any]) -> None:
     _State.told = fields
     name = signal.Signals(fields["signal"]).name
     words = f"troupe: told to stop by {name}, {fields['grace_ms'] / 1000:g} s: {fields['reason']}\n"
-    os.write(2, words.encode(errors="backslashreplace"))
+    if not status_lines.is_quiet():
+        os.write(2, words.encode(errors="backslashreplace"))
     if _State.runs and _State.owner == os.getpid():
         signal.pthread_kill(threading.main_thread().ident, fields["signal"])
 

@@ -11,6 +11,7 @@ from troupe._cluster import live_output, logs as _logs
 from troupe.cli import _common
 from troupe.launch import _logs as _launch_logs
 from troupe.launch._handle import LaunchHandle
+from troupe.launch._row import Row
 
 
 @click.command()
@@ -40,19 +41,27 @@ def logs(identity: str, rank: int | None, follow: bool, address: str | None, tok
             _common.echo_json({kind: found, "lines": list(lines)})
             return
         if follow:
-            _follow(kind, found, news)
+            row = Row(handle) if found in launches else None
+            _follow(kind, found, news, row)
             return
         for line in lines:
             click.echo(_visible.output(line))
 
 
-def _follow(kind: str, identity: str, news: Iterator[tuple[Hashable, str, list[str], list[str]]]) -> None:
+def _follow(kind: str, identity: str, news: Iterator[tuple[Hashable, str, list[str], list[str]]], row: Row | None) -> None:
     try:
+        if row is not None:
+            row.show()
         for key, label, finished, bars in news:
+            if row is not None and (finished or bars):
+                row.hide()
             live_output.show(key, label, finished, bars, is_error=False)
     except KeyboardInterrupt:
         click.echo(f"{kind} {identity[:8]} goes on · come back: troupe logs {identity[:8]} --follow", err=True)
         raise
+    finally:
+        if row is not None:
+            row.hide()
 
 
 def _handle(session: Any, launch: str, rank: int | None) -> LaunchHandle:

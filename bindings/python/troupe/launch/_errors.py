@@ -166,3 +166,8 @@ def _what_happened(failure: dict, cause: str) -> tuple[str, bool]:
     if cause.endswith(silent):
         return silent.strip(), True
     return f"failed: {cause}", True
+
+
+def again(info: dict) -> str:
+    """Which attempt it is, of a later one, for a line about it."""
+    return f" · attempt {attempt(info)} of {info['attempts_max']}" if info["epoch"] > 1 else ""

@@ -6,22 +6,19 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _visible, exceptions
+from troupe import _visible
 from troupe._cluster import live_output, status_lines
 from troupe._cluster.logs import Follower
 from troupe._code import sources
 from troupe._identity import short
 from troupe.launch import _errors, _logs, _phase
 from troupe.launch._output import Printer
+from troupe.launch._row import Row
 
 PATIENCE_S = 10.0  # after the end of a launch, for who reads its output more slowly than it was written
-ROW_AFTER_S = 0.25  # a launch that is quicker shows no row
-ASK_S = 2.0
-_BEFORE_RANKS = ("queued", "reserving", "starting")
 VARIABLES_NAMED_MAX = 8
 _shown: set[str] = set()  # launches whose output is printed now: where there are several, each line says which
 _lock = threading.Lock()
@@ -78,22 +75,18 @@ class Display:
         self._waiting = ""
         self._variables_told = False
         self._shown_epoch = 0
-        self._info: dict | None = None
-        self._info_at = self._began = time.monotonic()
-        self._hidden = threading.Event()
-        self._speaks = False  # this epoch's ranks have printed something
+        self._row = Row(handle)
 
     def follow(self) -> None:
         """Returns when the launch is terminal."""
         with _lock:
             _shown.add(self._handle.id)
-        if not self._quiet and live_output.sees_rows():
-            live_output.row(self, self._row)
-            threading.Thread(target=self._ask, name="troupe-where", daemon=True).start()
+        if not self._quiet:
+            self._row.show()
         seen: dict = {}
 
         def news(info: dict) -> bool:
-            self._know(info)
+            self._row.know(info)
             key = (info["state"], info["epoch"], info["waiting_for"], bool(info["rank_infos"]))
             changed = seen.get("key") != key
             seen["key"] = key
@@ -127,35 +120,9 @@ class Display:
         meanwhile = " while this program does" if self._handle.ends_with_program else ""
         self._say(f"goes on{meanwhile} · come back: {self._handle.found_by('watch()', 'troupe logs {} --follow')}")
 
-    def _know(self, info: dict, *instead_of: dict | None) -> None:
-        """The latest that is known; of an answer, instead of what was known when it was asked for."""
-        with _lock:
-            if info is not self._info and (not instead_of or self._info is instead_of[0]):
-                self._info, self._info_at = info, time.monotonic()
-
-    def _ask(self) -> None:
-        """Asks where the launch is while somebody sees the row: a launch that waits or starts is not told of until its ranks are there."""
-        wait_s = ROW_AFTER_S
-        while not self._hidden.wait(wait_s):
-            known, wait_s = self._info, ASK_S
-            if known is not None and known["state"] not in _BEFORE_RANKS:
-                continue
-            try:
-                info = self._handle.session.request("GetLaunch", {"launch": self._handle.id})[1]["info"]
-            except exceptions.TroupeError:
-                continue  # the head is away; `follow` hears of it
-            self._know(info, known)
-
     def _is_over(self, info: dict) -> bool:
-        self._know(info)
+        self._row.know(info)
         return bool(info["state"] == "terminal")
-
-    def _row(self) -> str:
-        now, info = time.monotonic(), self._info
-        if info is None or now - self._began < ROW_AFTER_S or self._speaks and info["state"] == "running":
-            return ""
-        line = _phase.text(info, info["duration_ms"] / 1000 + now - self._info_at, again=_again(info))
-        return f"{self._label} · {line}" if line else ""
 
     def _show(self, info: dict) -> None:
         if not self._variables_told:
@@ -170,10 +137,11 @@ class Display:
                 self._say(f"waiting{place}: {self._waiting}")
         begun = info["state"] in ("running", "stopping") or (info["state"] == "terminal" and info["ready_ms"])
         if begun and info["rank_infos"] and info["epoch"] != self._shown_epoch:
-            self._shown_epoch, self._speaks = info["epoch"], False
+            self._shown_epoch = info["epoch"]
+            self._row.begins()
             nodes = len(set(each["node"] for each in info["rank_infos"]))
             started = f" · {_visible.name(info['started_from'])}" if info["started_from"] else ""
-            self._say(f"{_phase.many(info['ranks'], 'rank')} on {_phase.many(nodes, 'node')}{_again(info)} · "
+            self._say(f"{_phase.many(info['ranks'], 'rank')} on {_phase.many(nodes, 'node')}{_errors.again(info)} · "
                       f"ready in {info['ready_ms'] / 1000:.2f} s{started}")
             if self._handle.session.store.get("log_to_driver", True):
                 self._print_output(info)
@@ -187,10 +155,7 @@ class Display:
         self._printers.append(Printer(
             Follower(self._handle.session, shown), self._handle.id,
             lambda rank, is_error: self._label_of(rank, local[rank], is_error=is_error) or "",
-            self._handle.found_by("print_logs()", "troupe logs {}"), self._has_spoken))
-
-    def _has_spoken(self) -> None:
-        self._speaks = True
+            self._handle.found_by("print_logs()", "troupe logs {}"), self._row.speaks))
 
     def _rank_label(self, rank: int, local_rank: int, *, is_error: bool) -> str:
         return f"[{short(self._handle.id)} {rank}]" if len(_shown) > 1 else f"[{rank}]"
@@ -216,19 +181,13 @@ class Display:
             self._say(f"{entry[0]['outcome']} · {entry[0]['duration_ms'] / 1000:.1f} s")
 
     def _hide(self) -> None:
-        self._hidden.set()
-        live_output.row(self, None)
+        self._row.hide()
         live_output.settle()
         with _lock:
             _shown.discard(self._handle.id)
 
     def _say(self, text: str) -> None:
         status_lines.say(f"{self._label} · {text}", quiet=self._quiet)
-
-
-def _again(info: dict) -> str:
-    """Which attempt it is, of a later one."""
-    return f" · attempt {_errors.attempt(info)} of {info['attempts_max']}" if info["epoch"] > 1 else ""
 
 
 def variables_text(info: dict, asked_by: str = "inherit_env=", script: str = "") -> str:
