@@ -94,6 +94,20 @@ def test_logs_that_are_followed_say_what_is_waited_for(held: Any, gate: Gate, ad
     assert sorted(terminal.end().splitlines()) == ["[0] speaks", "[1] speaks"]
 
 
+def test_many_rows_and_bars_fit_into_the_terminal() -> None:
+    terminal = Terminal("""
+from troupe._cluster import live_output
+for number in range(40):
+    live_output.row(number, lambda number=number: f"row {number}")
+    live_output.show(number, "", [], [f"bar {number}"], is_error=False)
+print("own words", flush=True)
+input()""")
+    assert terminal.until(lambda text: "bar 0" in text and len(re.findall(r"^\.\.\. and 31 more$", text, re.M)) == 2), terminal.screen.text()
+    assert terminal.screen.text().splitlines()[0] == "own words" and len(terminal.screen.text().splitlines()) < 24
+    os.write(terminal.main, b"\n")
+    assert terminal.end().split() == ["own", "words"]
+
+
 def test_colours_and_wide_lines_of_ranks_are_their_own(cluster: Home, address: str) -> None:
     terminal = Terminal(code(COLOURS), TROUPE_ADDRESS=address)
     shown = terminal.end().splitlines()

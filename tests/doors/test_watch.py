@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from e2e_conftest import TIMEOUT_S, Home
@@ -113,6 +114,17 @@ def test_a_handle_travels_and_attach_says_what_it_does_not_find(idle: Home, gate
         attach("ffff0000")
     with pytest.raises(TypeError, match="takes the id of a launch"):
         attach("")
+
+
+def test_a_task_that_has_the_handle_watches(idle: Home, gate: Gate) -> None:
+    handle = distributed(processes=1, remote=True)(speak).submit(gate.path)
+
+    def look(given: Any) -> list[Any]:
+        given.watch(quiet=True)
+        return list(given.result())
+
+    gate.open()
+    assert troupe.get(troupe.remote(num_cpus=1)(look).remote(handle), timeout=LIMIT_S) == [7]
 
 
 def test_attach_without_a_cluster_says_how_to_have_one(idle: Home) -> None:

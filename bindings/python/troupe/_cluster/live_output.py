@@ -210,10 +210,8 @@ class Live:
             return
         columns, height = _size(place)
         rows = self._made_rows()
-        most = max(1, min(height - 2, BARS_MAX) - len(rows))
-        if len(bars) > most:
-            bars[most - 1:] = [f"... and {len(bars) - most + 1} more bars"]
-        bars += rows
+        most = max(2, min(height - 2, BARS_MAX))
+        bars = _at_most(bars, most - min(len(rows), most // 2)) + _at_most(rows, max(1, most // 2))
         if not bars:
             self._erase()
             return
@@ -257,6 +255,10 @@ class Live:
         elif self._notebook[2] != data:
             self._notebook[0].update(data, raw=True)
             self._notebook[2] = data
+
+
+def _at_most(rows: list[str], most: int) -> list[str]:
+    return rows if len(rows) <= most else [*rows[:most - 1], f"... and {len(rows) - most + 1} more"]
 
 
 def descriptor(*, is_error: bool) -> int | None:
