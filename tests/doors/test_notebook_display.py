@@ -130,6 +130,32 @@ train.distributed()""", "troupe.state.list_launches()[-1]['outcome']", seen=seen
     assert values(after) == ["'cancelled'"]
 
 
+def test_the_interrupt_button_ends_watching_and_the_launch_goes_on(cluster: Home, tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+
+    def seen(client: Any, text: str) -> None:
+        if "] begun" in text:
+            client.seen = None
+            import asyncio
+
+            asyncio.ensure_future(client.km.interrupt_kernel())
+
+    cells, _ = run(f"""
+@distributed(processes=1, remote=True)
+def train():
+    print("begun", flush=True)
+    open({gate.path!r}, "rb", buffering=0).read(1)
+    return 7
+handle = train.submit()
+handle.watch()
+handle.done()""", f"""
+open({gate.path!r}, "wb", buffering=0).write(b".")
+handle.result()""", seen=seen)
+    gate.close()
+    assert values(cells[0]) == ["False"] and values(cells[1]) == ["[7]"], cells
+    assert re.search(r"goes on while this program does · come back: troupe logs [0-9a-f]+ --follow\n$", streams(cells[0])), streams(cells[0])
+
+
 def test_what_is_edited_and_run_again_is_the_new_one(cluster: Home) -> None:
     cells, _ = run("""
 class Model:
