@@ -124,7 +124,7 @@ def test_directories_travel_to_other_hosts(home: Home, two_hosts: str, project: 
     troupe.init(two_hosts, token_file=home.token("--role", "client"), runtime_env=env)
     actor = Look.remote()
     there = get(actor.cwd.remote())
-    assert there != str(project) and there.startswith(str(home.path / "cache" / "package-"))
+    assert there != str(project) and there.startswith(str(home.path / "cache" / "tree-"))
     assert get(actor.listing.remote()) == [
         "data/deep/text.txt", "my_module.py", "run.sh"]
     assert get(actor.read.remote("data/deep/text.txt")) == "deep"

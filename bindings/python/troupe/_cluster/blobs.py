@@ -13,12 +13,21 @@ CHUNK_BYTES = 4 << 20
 def put(session: Any, data: bytes) -> dict:
     """Puts bytes on the nearest worker; returns the BlobRef that names them."""
     info = workers.nearest(session)
-    link = workers.link(session, info["node"])
+    return {**put_on(workers.link(session, info["node"]), data), "holder": info["node"]}
+
+
+def put_on(link: workers.Link, data: bytes) -> dict:
+    """Puts bytes on this worker; their digest and size."""
     digest = hashlib.sha256(data).digest()
     for offset in range(0, len(data), CHUNK_BYTES):
         link.request("PutBlob", {"sha256": digest, "offset": offset, "size_bytes": len(data)},
                      data[offset:offset + CHUNK_BYTES])
-    return {"sha256": digest, "size_bytes": len(data), "holder": info["node"]}
+    return {"sha256": digest, "size_bytes": len(data)}
+
+
+def has(link: workers.Link, digest: bytes, size: int) -> bool:
+    """Whether this worker keeps these bytes now; it counts as a use of them."""
+    return bool(digest) and bool(link.request("GetBlob", {"sha256": digest, "offset": size})[1]["found"])
 
 
 def get(session: Any, node: str, digest: bytes, size: int, *, what: str) -> bytes:

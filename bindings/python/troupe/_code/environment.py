@@ -85,7 +85,7 @@ def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
 
 
 def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
-          ray_compat: bool = False, preimport: Iterable[str] = (), arguments: Iterable[str] | None = None) -> dict[str, Any]:
+          ray_compat: bool = False, preimport: Iterable[str] = (), arguments: Iterable[str] | None = None, as_now: bool = False) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here. `arguments`: of a
     program that is executed there, and brings its own script and import path; None: all that is this one's.
 
@@ -95,7 +95,7 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     read when they are loaded the worker sees to that (`worker/core/read_at_import.cc`), and to `preimport`, modules that are to be loaded
     already; how many threads a library has it is told in the forked process (`_process.threads`).
     """
-    env = _runtime_env.merged(_runtime_env.inherited(session), _runtime_env.resolve(runtime_env, session))
+    env = _runtime_env.merged(_runtime_env.inherited(session, as_now=as_now), _runtime_env.resolve(runtime_env, session, as_now=as_now))
     given = dict(env["env_vars"])
     choice = variables.travelling(inherit_env)
     if ray_compat or _job.follows_ray():

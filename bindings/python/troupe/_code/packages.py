@@ -1,8 +1,7 @@
-"""Directories as packages: zipped where they are, named by their digest, unpacked once per host.
+"""What a host has of directories, packages and installed requirements: made once, named by what is in it.
 
-View: one process. The zip of a directory is the same bytes for the same content, so that it travels and is
-unpacked once. What a host has of packages and installed requirements lies in `cache()`, is compared with what it was
-when it was made before it is used (`_code.packed`), and goes when nothing has used it for a week.
+View: one process. It lies in `cache()`, is compared with what it was when it was made before it is used (`_code.packed`), and goes when
+nothing has used it for a week. Archives and single files travel as zips, directories by `_code.trees`.
 """
 from __future__ import annotations
 
@@ -12,51 +11,46 @@ import io
 import os
 import shutil
 import sys
+import time
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from fnmatch import fnmatch
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from troupe import exceptions
 from troupe._cluster import folders, home
 from troupe._code import packed
 
-PACKAGE_BYTES_MAX = 256 << 20
 UNUSED_S = 7 * 86400.0
-_NEVER = (".git", "__pycache__", ".venv", "*.pyc")
+SENT, TREE = "sent-", "tree-"
+"""How names in the cache begin: of what was sent of a directory, and of directories that came from other hosts."""
+_LIMIT, _BYTES_MAX = "TROUPE_CACHE_GIB", 32 << 30
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _AWAY = "away-"
 _in_use: list[int] = []  # descriptors that are locked as long as this process lives
 
 
-def zip_of(directory: str, excludes: Sequence[str], *, inside: str = "", what: str) -> bytes:
-    """A directory's files as a zip, below `inside`; without what `excludes` match (names, or paths from it).
+class NotHereYet(exceptions.RuntimeEnvSetupError):
+    """What a process with a session could fetch from a worker, or make."""
 
-    Raises TooLargeError over PACKAGE_BYTES_MAX, naming `what` and the largest file.
-    """
-    sink, total, largest = io.BytesIO(), 0, (0, "")
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package:
-        for path, relative in _files(directory, (*_NEVER, *excludes)):
-            size = os.path.getsize(path)
-            total, largest = total + size, max(largest, (size, relative))
-            if total > PACKAGE_BYTES_MAX:
-                raise exceptions.TooLargeError(
-                    f"{what}: {directory} has over {PACKAGE_BYTES_MAX >> 20} MiB, the limit; the largest file so far is "
-                    f"{largest[1]} ({largest[0] / 2**20:.1f} MiB)\n  leave out what is not needed: "
-                    "runtime_env={'excludes': [...]}, or put data where all nodes read it")
-            _add(package, path, os.path.join(inside, relative), os.stat(path).st_mode & 0o777)
-    return sink.getvalue()
+
+def need(session: Any, what: str) -> None:
+    """Raises NotHereYet in a process without a session, which can make nothing."""
+    if session is None:
+        raise NotHereYet(f"{what} was not on this host yet")
 
 
 def of_file(path: str, what: str) -> bytes:
     """An archive (.zip, .whl) as it is; a module's file as a zip. Raises TooLargeError naming `what`."""
+    from troupe._code import listing
+
     size = os.path.getsize(path)
     if not path.endswith(".py"):
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
-    if size > PACKAGE_BYTES_MAX:
-        raise exceptions.TooLargeError(f"{what}: {path} holds {size / 2**20:.1f} MiB; {PACKAGE_BYTES_MAX >> 20} MiB is the limit")
+    if size > listing.BYTES_MAX:
+        raise exceptions.TooLargeError(f"{what}: {path} holds {size / 2**20:.1f} MiB; {listing.BYTES_MAX >> 20} MiB is the limit")
     if path.endswith(".py"):
         return zip_of_file(path, os.path.basename(path))
     with open(path, "rb") as file:
@@ -67,33 +61,16 @@ def zip_of_file(path: str, name: str) -> bytes:
     """One file as a zip, under that name."""
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package:
-        _add(package, path, name, 0o644)
+        add(package, Path(path).read_bytes(), name, 0o644)
     return sink.getvalue()
 
 
-def _add(package: zipfile.ZipFile, path: str, name: str, mode: int) -> None:
+def add(package: zipfile.ZipFile, data: bytes, name: str, mode: int, *, compressed: bool = True) -> None:
+    """One more file of a zip, the same bytes at any time."""
     entry = zipfile.ZipInfo(name, _EPOCH)
-    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     entry.external_attr = mode << 16
-    with open(path, "rb") as file:
-        package.writestr(entry, file.read())
-
-
-def _files(directory: str, excludes: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(path, path from the directory) of the files that travel, in an order that is always the same."""
-    for folder, names, files in os.walk(directory):
-        relative = os.path.relpath(folder, directory)
-        relative = "" if relative == "." else relative
-        names[:] = sorted(name for name in names if not _excluded(os.path.join(relative, name), excludes))
-        for name in sorted(files):
-            path = os.path.join(folder, name)
-            if not _excluded(os.path.join(relative, name), excludes) and os.path.isfile(path):
-                yield path, os.path.join(relative, name)
-
-
-def _excluded(relative: str, excludes: Sequence[str]) -> bool:
-    name = os.path.basename(relative)
-    return any(fnmatch(relative, pattern.strip("/")) or fnmatch(name, pattern.strip("/")) for pattern in excludes)
+    package.writestr(entry, data)
 
 
 def cache() -> Path:
@@ -101,8 +78,9 @@ def cache() -> Path:
     return folders.private(home.state_root() / "cache", remedy="remove it: what is in it is made anew")
 
 
-def made_once(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder `name` of the cache, filled by `make(folder)` where no process of this host has done so, and as it was then.
+def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None]) -> Path:
+    """The folder `name` of the cache, filled by `make(folder)` where no process of this host has done so, and as it was then. What `make`
+    returns: SHA-256 of files, by their paths, that need not be read again for it.
 
     Its files are compared with what was made: one that was changed since has the folder made anew, beside the old one where a process
     uses that; files that were added are let be, for a working directory may be written to. Others that want it wait meanwhile. It
@@ -122,8 +100,8 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
             folder.chmod(0o700)  # the umask may have taken from it
-            make(folder)
-            packed.note(folder)
+            packed.note(folder, make(folder) or {})
+            _forget_unused()
         return _use(folder)
 
 
@@ -180,14 +158,51 @@ def _taken(path: Path, how: int) -> int:
 
 
 def _forget_unused() -> None:
-    """Removes what no process uses and nobody has asked for in UNUSED_S seconds, and what was put away."""
-    at_once = fcntl.LOCK_EX | fcntl.LOCK_NB
+    """Removes what no process uses: left-overs of a making that was killed, what was put away, what nobody has asked for in UNUSED_S seconds, and
+    over the limit of all together what was asked for longest ago. What a process uses, or makes just now, is locked and stays."""
+    for file in cache().glob(f"{SENT}*.json"):
+        with contextlib.suppress(FileNotFoundError):
+            if file.stat().st_mtime < time.time() - UNUSED_S:  # a clock that jumped costs one reading of a directory
+                file.unlink()
+    kept = []
     for folder in [each for each in cache().iterdir() if each.is_dir() and not each.is_symlink()]:
-        away = folder.name.startswith(_AWAY)
-        if not away and packed.unused_s(folder) <= UNUSED_S:
+        unused = packed.unused_s(folder)
+        whole = packed.is_made(folder) and not folder.name.startswith(_AWAY)
+        if not (whole and unused <= UNUSED_S) and _removed(folder):
             continue
-        with contextlib.suppress(OSError), _locked(_beside(folder, "lock"), at_once), _locked(_beside(folder, "use"), at_once):
-            packed.forget(folder)
-            shutil.rmtree(folder, ignore_errors=True)
-            for kind in ("use", "lock"):
-                _beside(folder, kind).unlink(missing_ok=True)
+        kept.append((unused, packed.size_bytes(folder), folder))
+    total = sum(size for _, size, _ in kept)
+    for _, size, folder in sorted(kept, reverse=True):
+        if total <= bytes_max():
+            return
+        if size and _removed(folder):
+            total -= size
+
+
+def bytes_max() -> int:
+    """How much the cache of this host holds: TROUPE_CACHE_GIB, by default 32 GiB."""
+    try:
+        return int(float(os.environ.get(_LIMIT, "")) * 2**30)
+    except (ValueError, OverflowError):
+        return _BYTES_MAX
+
+
+def _removed(folder: Path) -> bool:
+    """Removes it, unless a process makes or uses it."""
+    at_once = fcntl.LOCK_EX | fcntl.LOCK_NB
+    with contextlib.suppress(OSError), _locked(_beside(folder, "lock"), at_once), _locked(_beside(folder, "use"), at_once):
+        packed.forget(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        for kind in ("use", "lock"):
+            _beside(folder, kind).unlink(missing_ok=True)
+        return True
+    return False
+
+
+def latest(prefix: str, most: int) -> list[Path]:
+    """Of the folders whose names begin so, those made last. They may be changed, and go, at any time."""
+    made = []
+    for file in cache().glob(f"{prefix}*.made"):
+        with contextlib.suppress(FileNotFoundError):
+            made.append((file.stat().st_mtime_ns, file.with_suffix("")))
+    return [folder for _, folder in sorted(made, reverse=True)[:most]]

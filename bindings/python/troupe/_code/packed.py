@@ -12,19 +12,36 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 NOT_MADE = "it was not made yet"
 _BLOCK = 1 << 20
 
 
-def note(folder: Path) -> None:
-    """Writes down what is in the folder now, all of it by digest."""
-    files = {name: [*_traits(path), _digest(path)] for name, path in _files(folder)}
+def note(folder: Path, digests: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Writes down what is in the folder now, all of it by digest; `digests` are known already."""
+    files = {name: [*_traits(path), digests.get(name) or _digest(path)] for name, path in _files(folder)}
+    _write(_beside(folder, "size"), {"bytes": sum(entry[0] for entry in files.values())})
     _write(_beside(folder, "made"), files)
+
+
+def is_made(folder: Path) -> bool:
+    """Whether it was made to its end."""
+    return _beside(folder, "made").exists()
+
+
+def size_bytes(folder: Path) -> int:
+    """Of all files together when it was made; 0: it was not."""
+    try:
+        return int((_read(_beside(folder, "size")) or {})["bytes"])
+    except (KeyError, TypeError, ValueError):
+        return 0
 
 
 def difference(folder: Path) -> str:
@@ -34,7 +51,7 @@ def difference(folder: Path) -> str:
         return NOT_MADE
     renewed = False
     for name, (*traits, digest) in files.items():
-        path = folder / name
+        path = f"{folder}/{name}"
         try:
             now = _traits(path)
             if now == traits:
@@ -50,9 +67,33 @@ def difference(folder: Path) -> str:
     return ""
 
 
+class Part(NamedTuple):
+    """One file of a folder as it was made: its path from there, and its traits."""
+
+    name: str
+    traits: list[int]
+
+
+def parts(folder: Path) -> dict[str, Part]:
+    """What the folder was made of, by digest."""
+    return {digest: Part(name, traits) for name, (*traits, digest) in (_read(_beside(folder, "made")) or {}).items()}
+
+
+def copied(folder: Path, part: Part, target: Path) -> bool:
+    """Copies a file that was not written to since; False: it was, or is gone, and what is in `target` is of no use."""
+    source = f"{folder}/{part.name}"
+    try:
+        if _traits(source) != part.traits or not os.path.isfile(source):
+            return False
+        shutil.copyfile(source, target)
+        return _traits(source) == part.traits
+    except OSError:
+        return False
+
+
 def forget(folder: Path) -> None:
     """The folder counts as not made."""
-    for kind in ("made", "used"):
+    for kind in ("made", "used", "size"):
         _beside(folder, kind).unlink(missing_ok=True)
 
 
@@ -86,18 +127,18 @@ def _beside(folder: Path, kind: str) -> Path:
     return folder.with_name(f"{folder.name}.{kind}")
 
 
-def _files(folder: Path) -> list[tuple[str, Path]]:
-    found = [Path(root, name) for root, _, names in os.walk(folder) for name in names]
-    return sorted((str(path.relative_to(folder)), path) for path in found)
+def _files(folder: Path) -> list[tuple[str, str]]:
+    found = [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names]
+    return sorted((os.path.relpath(path, folder), path) for path in found)
 
 
-def _traits(path: Path) -> list[int]:
+def _traits(path: str) -> list[int]:
     """What changes with every write to a file; the kernel keeps the time of the last change itself."""
     info = os.lstat(path)
     return [info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino]
 
 
-def _digest(path: Path) -> str:
+def _digest(path: str) -> str:
     if stat.S_ISLNK(os.lstat(path).st_mode):
         return "link " + os.readlink(path)
     digest = hashlib.sha256()

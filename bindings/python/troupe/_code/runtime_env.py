@@ -23,7 +23,7 @@ from typing import Any
 
 from troupe import _identity, exceptions
 from troupe._cluster import variables as _variables, workers
-from troupe._code import packages, user_main
+from troupe._code import user_main
 
 VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"
@@ -41,10 +41,6 @@ _SCRIPT_BYTES_MAX = 16 << 10  # packed; it travels in a variable, as the hook do
 _HOOK_BYTES_MAX = 64 << 10  # it travels in a variable, of which the kernel takes 128 KiB
 _OUTPUT_LINES = 12
 _HOOK_PICKLED = "pickle:"
-
-
-class NotHereYet(exceptions.RuntimeEnvSetupError):
-    """What a process with a session could fetch from a worker."""
 
 
 def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -140,23 +136,24 @@ def _requirements(key: str, pip: Any) -> list[str]:
     return sorted(pip)
 
 
-def inherited(session: Any) -> dict[str, Any]:
-    """What work of this process starts from: that of init(), or that which this process was started with."""
+def inherited(session: Any, *, as_now: bool = False) -> dict[str, Any]:
+    """What work of this process starts from: that of init(), or that which this process was started with. `as_now`: see `resolve`."""
     if VARIABLE in os.environ and session.in_process:
         return {key: value for key, value in _parsed(os.environ[VARIABLE]).items() if key != PROGRAM}
     given = session.store.get("runtime_env") or {}
-    return resolve(given, session) if given else {}
+    return resolve(given, session, as_now=as_now) if given else {}
 
 
-def resolve(runtime_env: Mapping[str, Any] | None, session: Any) -> dict[str, Any]:
-    """The form that travels. Directories of this host become packages where the cluster has other hosts."""
+def resolve(runtime_env: Mapping[str, Any] | None, session: Any, *, as_now: bool = False) -> dict[str, Any]:
+    """The form that travels. Directories of this host become packages where the cluster has other hosts: as they were when the session
+    first used them, or `as_now`."""
     env = check(runtime_env)
     found: dict[str, Any] = {"env_vars": dict(env.get("env_vars") or {})}
     excludes = tuple(env.get("excludes", ()))
     if "working_dir" in env:
-        found["working_dir"] = _directory(os.path.abspath(env["working_dir"]), excludes, "", session, "working_dir")
+        found["working_dir"] = _directory(os.path.abspath(env["working_dir"]), excludes, "", session, "working_dir", as_now=as_now)
     if "py_modules" in env:
-        found["py_modules"] = [_directory(path, excludes, os.path.basename(path), session, "py_modules")
+        found["py_modules"] = [_directory(path, excludes, os.path.basename(path), session, "py_modules", as_now=as_now)
                                for path in env["py_modules"]]
     if "pip" in env or "uv" in env:
         found["pip"] = env.get("pip") or env["uv"]
@@ -198,24 +195,27 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return {**base, **over, "env_vars": {**base.get("env_vars", {}), **over.get("env_vars", {})}}
 
 
-def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, key: str) -> dict[str, Any]:
+def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, key: str, *, as_now: bool) -> dict[str, Any]:
     """A directory as it travels: its path, good on this host, and the package for others. A file (an archive, a module) is a package
     for all, named by what it holds now."""
+    from troupe._code import packages, trees
+
     here = {"path": path, "host": _identity.boot_id()}
+    what = f"runtime_env[{key!r}]"
     if os.path.isfile(path):
         about = os.stat(path)
-        packed = _packed((path, about.st_mtime_ns, about.st_size), session, lambda: packages.of_file(path, f"runtime_env[{key!r}]"))
+        packed = _once((path, about.st_mtime_ns, about.st_size), session, lambda: _put(packages.of_file(path, what), session))
         return {"path": path, "host": "", "package": packed}
     if not _spread(session):
         return here
-    package = _packed((path, excludes, inside), session,
-                      lambda: packages.zip_of(path, excludes, inside=inside, what=f"runtime_env[{key!r}]"))
+    package = _once((path, excludes, inside), session, lambda: trees.sent(path, excludes, inside=inside, what=what, session=session),
+                    anew=as_now)
     return {**here, "package": package}
 
 
 def directory(path: str, session: Any) -> dict[str, Any]:
     """A folder as it travels beside the working directory, for `folder_here`."""
-    return _directory(os.path.abspath(path), (), "", session, "working_dir")
+    return _directory(os.path.abspath(path), (), "", session, "working_dir", as_now=True)
 
 
 def folder_here(directory: Mapping[str, Any], session: Any) -> str:
@@ -326,24 +326,31 @@ def script(session: Any) -> dict[str, Any]:
 def _source(file: str, session: Any) -> dict[str, Any] | None:
     """A script's source as it travels: in the variable itself, which asks no worker for anything, or a large one as a package that a
     worker keeps. None where no worker can be reached from here: hosts without the file then know its name alone."""
+    from troupe._code import packages
+
     packed = packages.zip_of_file(file, os.path.basename(file))
     if len(packed) <= _SCRIPT_BYTES_MAX:
         return {"zip": base64.b64encode(packed).decode()}
     try:
-        return _packed(file, session, lambda: packed)
+        return _once(file, session, lambda: _put(packed, session))
     except exceptions.TroupeError:
         return None
 
 
-def _packed(key: Any, session: Any, make: Callable[[], bytes]) -> dict[str, Any]:
-    """Where a package can be had: a worker of this host keeps it. Made once per session."""
+def _once(key: Any, session: Any, make: Callable[[], dict[str, Any]], *, anew: bool = False) -> dict[str, Any]:
+    """Where a package can be had: made once per session, or `anew`, for this and later uses."""
     known = session.store.setdefault("packages", {})
-    if key not in known:
-        from troupe._cluster import blobs
-
-        blob = blobs.put(session, make())
-        known[key] = {**blob, "sha256": blob["sha256"].hex()}
+    if anew or key not in known:
+        known[key] = make()
     return known[key]
+
+
+def _put(package: bytes, session: Any) -> dict[str, Any]:
+    """Where others can have these bytes: a worker of this host keeps them."""
+    from troupe._cluster import blobs
+
+    blob = blobs.put(session, package)
+    return {**blob, "sha256": blob["sha256"].hex()}
 
 
 def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
@@ -351,6 +358,8 @@ def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
     file = script.get("file")
     if file is None or "source" not in script or os.path.exists(file):
         return script
+    from troupe._code import packages
+
     source = script["source"]
     if "zip" in source:
         packed = base64.b64decode(source["zip"])
@@ -363,11 +372,15 @@ def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
 
 def _fetched(package: Mapping[str, Any], session: Any, what: str) -> str:
     """The folder of this host that has what was packed."""
+    from troupe._code import packages, trees
+
+    if "tree" in package:
+        return trees.made(package, what, session)
+
     def make(folder: Path) -> None:
         from troupe._cluster import blobs
 
-        if session is None:
-            raise NotHereYet(f"{what} was not on this host yet")
+        packages.need(session, what)
         packages.unpack(blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what), folder)
 
     return str(packages.made_once(f"package-{package['sha256'][:32]}", make))
@@ -394,6 +407,8 @@ def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
 
 def _installed(requirements: list[str], timeout_s: float) -> str:
     """The folder these are installed in on this host, for this Python; pip runs where they are not, for `timeout_s` at most (-1: any)."""
+    from troupe._code import packages
+
     digest = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()
     return str(packages.made_once(f"pip-{digest[:32]}", lambda folder: _install(requirements, folder, timeout_s)))
 

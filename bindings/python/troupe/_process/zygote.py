@@ -35,7 +35,7 @@ from collections.abc import Callable
 
 from troupe import exceptions
 from troupe._cluster import variables
-from troupe._code import runtime_env
+from troupe._code import packages, runtime_env
 from troupe._identity import PYTHON_VERSION
 from troupe._process import bootstrap, os_calls, prefork, threads as _threads
 
@@ -72,7 +72,7 @@ def enter(setup: str) -> tuple[str, bool]:
         runtime_env.enter_paths(json.loads(setup), None)
     except (exceptions.TroupeError, OSError, ValueError) as error:
         print(error, file=sys.stderr, flush=True)
-        return _line(error), isinstance(error, runtime_env.NotHereYet)
+        return _line(error), isinstance(error, packages.NotHereYet)
     return "", False
 
 

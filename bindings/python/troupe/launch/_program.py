@@ -66,7 +66,7 @@ def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
         runtime_env.setdefault("working_dir", os.getcwd())
     elif program.executes:
         inherit = (*inherit, "PATH")  # which `python` is meant is the caller's to say
-    travels = environment.build(runtime_env, inherit, session=session, arguments=[line.target, *line.arguments])
+    travels = environment.build(runtime_env, inherit, session=session, arguments=[line.target, *line.arguments], as_now=True)
     spec = _submit.spec_of(replace(options, runtime_env=runtime_env), program.name, travels)
     if line.nodes == 1:
         spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]

@@ -54,7 +54,7 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, as_called:
                     quiet=options.quiet)
     payload = capture.dumps(function, args, kwargs, what="the function")
     travels = environment.build(options.runtime_env, options.inherit_env, session=session, ray_compat=options.api == "troupe",
-                                preimport=options.preimport)
+                                preimport=options.preimport, as_now=True)
     spec = spec_of(options, getattr(function, "__name__", "launch"), travels)
     spec["function_name"] = f"{function.__module__}.{getattr(function, '__qualname__', 'function')}"
     return send(session, spec, payload, options, without_place)

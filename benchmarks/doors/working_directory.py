@@ -1,0 +1,111 @@
+"""What a working directory of 2,000 files and 100 MB, unchanged since the last launch, adds to a launch on another host.
+
+The node is a host of its own (--force-tcp): the directory has to travel. A launch of one rank that returns at once, on a warm cluster, by
+turns without a working directory, with one that is as it was, and with one of whose files one line has changed. `floor`: what
+looking at each file costs alone, at the caller and again at the node (os.scandir and stat; lstat).
+
+    python benchmarks/doors/working_directory.py [--rounds 15] [--files 2000] [--mb 100] [--keep]
+"""
+import argparse
+import os
+import pathlib
+import random
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from contender import start_head, troupe_command  # noqa: E402
+from report import await_rest, keep, settle, summary  # noqa: E402
+
+
+def fill(folder: pathlib.Path, files: int, megabytes: int) -> None:
+    """Folders of 50 files each, of contents that do not compress."""
+    numbers = random.Random(0)
+    size = megabytes * 1_000_000 // files
+    for number in range(files):
+        path = folder / f"part{number // 50}" / f"file{number}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(numbers.randbytes(size))
+
+
+def look(folder: str) -> None:
+    """The floor: every file, once as a caller has to and once as a node has to."""
+    paths = []
+    waiting = [folder]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    entry.stat()
+                    paths.append(entry.path)
+    for path in paths:
+        os.lstat(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--files", type=int, default=2000)
+    parser.add_argument("--mb", type=int, default=100)
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/working_directory.json")
+    options = parser.parse_args()
+    os.environ.pop("TROUPE_ADDRESS", None)
+    with tempfile.TemporaryDirectory(prefix="troupe-bench-") as home, tempfile.TemporaryDirectory(prefix="troupe-bench-") as folder:
+        os.environ["TROUPE_HOME"] = home
+        os.chmod(home, 0o700)
+        fill(pathlib.Path(folder), options.files, options.mb)
+        address, token = start_head(home, "--no-worker")
+        troupe_command(home, "start", "--address", address, "--token-file", token, "--num-cpus", "4", "--force-tcp")
+        try:
+            times = measured(address, folder, options.rounds)
+        finally:
+            troupe_command(home, "stop", "--all")
+    rows = {name: summary(taken) for name, taken in times.items()}
+    for name in ("unchanged", "one file changed", "first"):
+        rows[name]["added_median_ms"] = round(rows[name]["median_ms"] - rows["without"]["median_ms"], 2)
+        rows[name]["added_best_ms"] = round(rows[name]["best_ms"] - rows["without"]["best_ms"], 2)
+    keep("working_directory", rows, options.keep)
+
+
+def measured(address: str, folder: str, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each launch, from its call to its result; `first` has one round."""
+    import troupe
+    from troupe.launch import distributed
+
+    def nothing() -> None:
+        return None
+
+    without = distributed(processes=1, remote=True, quiet=True)(nothing)
+    launch = distributed(processes=1, remote=True, quiet=True, runtime_env={"working_dir": folder})(nothing)
+    changing = pathlib.Path(folder, "part0", "file0.py")
+
+    def edited() -> None:
+        changing.write_bytes(os.urandom(1000) + changing.read_bytes()[1000:])
+
+    times: dict[str, list[float]] = {"without": [], "unchanged": [], "one file changed": [], "first": [], "floor": []}
+
+    def timed(name: str, call) -> None:
+        begin = time.perf_counter()
+        call()
+        times[name].append(time.perf_counter() - begin)
+
+    with troupe.init(address):
+        without.distributed()
+        await_rest()
+        timed("first", launch.distributed)
+        for _ in range(rounds):
+            edited()
+            settle()
+            timed("one file changed", launch.distributed)
+            launch.distributed()  # what was written just now is read again, once
+            for name, call in (("without", without.distributed), ("unchanged", launch.distributed), ("floor", lambda: look(folder))):
+                settle()
+                timed(name, call)
+    return times
+
+
+if __name__ == "__main__":
+    main()

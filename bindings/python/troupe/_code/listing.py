@@ -1,0 +1,100 @@
+"""Which files of a directory travel, and how large they are: each is looked at, none is read.
+
+View: the caller's process. What is over the limits is refused here, before anything was read or sent, with what takes most of the room.
+"""
+from __future__ import annotations
+
+import fnmatch
+import heapq
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from troupe import exceptions
+from troupe._code.capture import size_text
+
+BYTES_MAX = 256 << 20
+FILES_MAX = 100_000
+ALWAYS_LEFT_OUT = (".git", "__pycache__", ".venv", "*.pyc")
+_LOOKED_AT_MAX = 200_000
+_NAMED_FILES_MAX, _NAMED_FOLDERS_MAX = 5, 3
+
+
+class Look(NamedTuple):
+    """What the kernel says of a file: a write changes its ctime, which no program can set."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    mode: int
+
+
+def files_of(directory: str, excludes: Sequence[str], *, what: str) -> dict[str, Look]:
+    """The regular files below `directory`, by their paths from it; without what `excludes` match (names, or paths from it).
+
+    A link to a file is that file; a link to a folder is left out. Raises TooLargeError naming `what`, the largest files and folders;
+    PermissionError for a folder that cannot be read.
+    """
+    found: dict[str, Look] = {}
+    total = 0
+    for path, look in _walk(directory, _excluder((*ALWAYS_LEFT_OUT, *excludes)), what):
+        found[path] = look
+        total += look.size
+        if len(found) >= _LOOKED_AT_MAX:
+            break
+    if total > BYTES_MAX or len(found) > FILES_MAX:
+        raise exceptions.TooLargeError(_too_much(what, directory, found, total))
+    return found
+
+
+def _excluder(patterns: Sequence[str]) -> Callable[[str, str], bool]:
+    match = re.compile("|".join(fnmatch.translate(each.strip("/")) for each in patterns)).match
+    return lambda path, name: match(name) is not None or (path != name and match(path) is not None)
+
+
+def _walk(directory: str, excluded: Callable[[str, str], bool], what: str) -> Iterator[tuple[str, Look]]:
+    waiting = [""]
+    while waiting:
+        above = waiting.pop()
+        try:
+            with os.scandir(os.path.join(directory, above)) as entries:
+                for entry in entries:
+                    path = f"{above}/{entry.name}" if above else entry.name
+                    if excluded(path, entry.name):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(path)
+                        continue
+                    try:
+                        about = entry.stat()
+                    except OSError:  # a link to nothing, or gone since
+                        continue
+                    if stat.S_ISREG(about.st_mode):
+                        yield path, Look(about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_mode & 0o777)
+        except PermissionError as error:
+            raise PermissionError(f"{what}: {os.path.join(directory, above)} cannot be read: {error.strerror}\n"
+                                  "  leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude") from None
+
+
+def _too_much(what: str, directory: str, found: Mapping[str, Look], total: int) -> str:
+    least = "at least " if len(found) >= _LOOKED_AT_MAX else ""
+    limit = f"over {BYTES_MAX >> 20} MiB" if total > BYTES_MAX else f"over {FILES_MAX:,} files"
+    largest = heapq.nlargest(_NAMED_FILES_MAX, found, key=lambda path: found[path].size)
+    files = ", ".join(f"{path} ({size_text(found[path].size)})" for path in largest if found[path].size)
+    folders: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for path, look in found.items():
+        if "/" in path:
+            folders[path.split("/")[0]] += look.size
+            counts[path.split("/")[0]] += 1
+    by = folders if total > BYTES_MAX else counts
+    most = [name for name, _ in by.most_common(_NAMED_FOLDERS_MAX)]
+    named = ", ".join(f"{name}/ ({size_text(folders[name])} in {counts[name]:,} files)" for name in most)
+    out = most[0] if most and by[most[0]] * 2 > (total if total > BYTES_MAX else len(found)) else largest[0]
+    return (f"{what}: {directory} has {limit}, the limit of what travels: {least}{size_text(total)} in {least}{len(found):,} files; the largest: "
+            f"{files}" + (f"; the largest folders: {named}" if named else "") +
+            f"\n  leave out what is not needed: runtime_env={{'excludes': [{out!r}]}}, or put data where all nodes read it")
