@@ -147,9 +147,10 @@ def test_requirements_are_installed_once_per_host(home: Home, tmp_path: Path) ->
         env = {"pip": [path]}
         assert get(Look.options(runtime_env=env).remote().value_of.remote("tiny_thing")) == "1.0"
         (installed,) = [each for each in (home.path / "cache").glob("pip-*") if each.is_dir()]
-        before = (installed / "tiny_thing.py").stat().st_mtime_ns
+        (module,) = installed.rglob("tiny_thing.py")
+        before = module.stat().st_mtime_ns
         assert get(value_of.options(runtime_env=env).remote("tiny_thing")) == "1.0"
-        assert (installed / "tiny_thing.py").stat().st_mtime_ns == before
+        assert module.stat().st_mtime_ns == before
         with pytest.raises(ModuleNotFoundError):
             get(Look.remote().value_of.remote("tiny_thing"))
         file = tmp_path / "requirements.txt"
@@ -227,7 +228,7 @@ def test_a_directory_over_the_limit_names_its_largest_file(home: Home, two_hosts
     ({"py_modules": [3]}, TypeError, "must be a path"),
     ({"pip": []}, TypeError, "list of requirements"),
     ({"pip": "nowhere.txt"}, ValueError, "nowhere.txt cannot be read"),
-    ({"pip": ["--index-url=http://x"]}, ValueError, "no options"),
+    ({"pip": ["--target=x"]}, ValueError, "no option --target"),
     ({"pip": {"packages": ["a"], "colour": 1}}, ValueError, "no 'colour'"),
     ({"uv": {"packages": ["a"], "pip_version": 1}}, ValueError, r"runtime_env\['uv'\].*no 'pip_version'"),
     ({"uv": ["a"], "pip": ["a"]}, ValueError, "give one of them"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import resources, session as _session, topology, view as _view
+from troupe._cluster import resources, selectors, session as _session, topology, view as _view
 from troupe._code import environment
 from troupe._identity import TASKS_CLASS, short
 from troupe._tasks import lists
@@ -33,7 +33,7 @@ def node_dict(info: dict) -> dict[str, Any]:
         "state": info["state"], "why": info["why"], "host": info["host"], "address": f"{info['listen_host']}:{info['listen_port']}",
         "pid": info["pid"], "resources": resources.from_wire(info["resources"]),
         "free": resources.from_wire(info["free"]),
-        "labels": {label["key"]: label["value"] for label in info["labels"]},
+        "labels": selectors.labels_of(info),
         "devices": [device["model"] for device in info["devices"]], "heard_s": info["heard_ms"] / 1000,
         "python": info["python_version"], "zygote_ready": info["zygote_ready"],
         "preimport": list(info["preimports"]),
@@ -76,7 +76,7 @@ def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]
 def list_runtime_envs(session: _session.Session | None = None) -> list[dict[str, Any]]:
     """The environments (`runtime_env=`, with what init() was given) that this process has asked for, and for how many actors,
     pools of task processes and launches, the latest last. One that cannot be set up is the RuntimeEnvSetupError of who wanted it."""
-    return [{"runtime_env": {key: value for key, value in env.items() if value and key != "ray_compat"}, "asked_for": count}
+    return [{"runtime_env": {key: environment.told(key, value) for key, value in env.items() if value and key != "ray_compat"}, "asked_for": count}
             for env, count in environment.asked_for(session or _session.started())]
 
 

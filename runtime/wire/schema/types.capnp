@@ -68,7 +68,7 @@ struct RuntimeEnvironment {
   importPath @2 :List(Text);
   freshInterpreter @3 :Bool;   # a variable in `env` is read at import time
   pythonVersion @4 :Text;      # "3.11" of the caller; a worker refuses another minor version
-  travelled @5 :List(Text);    # names of the caller's variables that were taken along
+  travelled @5 :List(Text);    # what was taken along, for people: names of the caller's variables, all else as kind=text (`_code.travelled`)
   notTaken @6 :List(Text);     # names of those that the program set and that were not
   preimport @7 :List(Text);    # modules that a process has imported when it is forked
   setup @8 :Text;              # with these: what else is on its import path, as JSON (`_code.runtime_env.SETUP`); empty: nothing

@@ -46,7 +46,7 @@ class Embedded:
             self.socket, self.address = str(head.ready["socket"]), str(head.ready["address"])
             self._programs.append(node_start.start(
                 f"unix:{self.socket}", self.folder / "node", node_args, log=self.folder / "worker.log",
-                lifeline=self._lifeline_read))
+                lifeline=self._lifeline_read, tell_versions=False))
         except BaseException:
             self.close()
             raise

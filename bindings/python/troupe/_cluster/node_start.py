@@ -113,12 +113,16 @@ def check_name(name: str) -> str:
 
 
 def start(head: str, node_dir: Path, args: list[str], *, log: Path, token_file: str | None = None,
-          lifeline: int | None = None) -> executables.Started:
+          lifeline: int | None = None, tell_versions: bool = True) -> executables.Started:
     """Starts troupe-worker and returns when it has joined; see `executables.start` for errors.
 
     `head`: host:port or unix:/path. A node that joined before keeps its certificate in `node_dir` and
-    needs no token.
+    needs no token. `tell_versions`: callers with another interpreter are told where its versions differ from theirs.
     """
+    if tell_versions:
+        from troupe._cluster import versions
+
+        args = versions.with_label(args)
     options = [f"--head={head}", f"--node_dir={node_dir}", f"--python={sys.executable}", *args]
     if token_file is not None:
         options.append(f"--token_file={os.path.abspath(token_file)}")

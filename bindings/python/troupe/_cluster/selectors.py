@@ -17,6 +17,11 @@ def terms(selector: Mapping[str, str] | None, what: str) -> list[dict[str, str]]
     return [{"key": key, "value": value} for key, value in selector.items()]
 
 
+def labels_of(info: Mapping[str, Any]) -> dict[str, str]:
+    """A node's labels, of a NodeInfo, as people gave them."""
+    return {label["key"]: label["value"] for label in info["labels"] if label["key"] != VERSIONS}
+
+
 def where(label_selector: Mapping[str, str] | None = None, fallback_strategy: Sequence[Mapping[str, Any]] | None = None,
           within: str | None = None, near: str | None = None) -> dict[str, Any]:
     """The Where message."""
@@ -33,6 +38,8 @@ def where(label_selector: Mapping[str, str] | None = None, fallback_strategy: Se
 
 GPU_TYPE = "gpu_type"  # the label that tells a node's GPUs
 NODE_IP = "node_ip"  # what the head takes a node's address for, unless a label of that name says otherwise
+VERSIONS = "troupe.io/versions"
+"""The label by which a node tells the versions of its libraries (`_cluster.versions`); views of nodes leave it out."""
 NODE_ID = "ray.io/node-id"  # likewise its id
 ADDRESS_PREFIX = "node:"
 TYPE_PREFIX = "accelerator_type:"

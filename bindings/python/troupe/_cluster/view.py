@@ -19,7 +19,7 @@ class NodeView:
     @property
     def labels(self) -> dict[str, str]:
         """The labels that it was started with, and its id as one."""
-        return {selectors.NODE_ID: self.info["node"], **{label["key"]: label["value"] for label in self.info["labels"]}}
+        return {selectors.NODE_ID: self.info["node"], **selectors.labels_of(self.info)}
 
 
 def nodes(session: _session.Session | None = None) -> list[NodeView]:

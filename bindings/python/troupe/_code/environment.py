@@ -12,10 +12,12 @@ from typing import Any
 
 from troupe import _job, exceptions, stand_ins
 from troupe._cluster import variables
-from troupe._code import capture, runtime_env as _runtime_env
+from troupe._code import capture, runtime_env as _runtime_env, travelled
 from troupe._identity import PYTHON_VERSION
 
 _REMEMBERED_MAX = 1000
+_OF_REQUIREMENTS = "troupe._code.requirements"
+"""The module that a process has imported which is kept for requirements alone: one of the runtime's own, for it is to serve every program."""
 _ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kernel takes 128 KiB
 
 
@@ -84,6 +86,15 @@ def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
     return [(json.loads(environment), count) for environment, count in dict(session.store.get("runtime_envs", {})).items()]
 
 
+def told(key: str, value: Any) -> Any:
+    """What is told of one key: of requirements not the credentials in their addresses."""
+    if key != "pip":
+        return value
+    from troupe._code import requirements
+
+    return {"packages": [requirements.shown(line) for line in value["lines"]]}
+
+
 def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
           ray_compat: bool = False, preimport: Iterable[str] = (), arguments: Iterable[str] | None = None, as_now: bool = False) -> dict[str, Any]:
     """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here. `arguments`: of a
@@ -100,6 +111,10 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     choice = variables.travelling(inherit_env)
     if ray_compat or _job.follows_ray():
         env[_runtime_env.RAY_COMPAT] = True
+    if "pip" in env and "digest" not in env["pip"]:
+        from troupe._code import requirements
+
+        env["pip"] = {**env["pip"], "digest": requirements.digest(env["pip"], {**choice.taken, **given})}
     others = [each for each in stand_ins.installed() if each != stand_ins.RAY]
     if others or stand_ins.passed_on():
         env[_runtime_env.STAND_INS] = {"here": others, "below": stand_ins.passed_on()}
@@ -114,20 +129,32 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
         given.setdefault(_job.NAMESPACE, session.namespace)
     same_host = bool(session.store.get("same_host", True))
     path = import_path() if same_host and arguments is None else []
-    setup = _runtime_env.setup_text(env) if preimport else ""
+    directory = os.getcwd() if same_host and "working_dir" not in env else ""
+    setup = ""
+    installed = bool(preimport)
+    if "pip" in env and not preimport:  # one process of each node has loaded what all need from there, whatever the program is
+        preimport, setup = [_OF_REQUIREMENTS], _runtime_env.setup_text({"pip": env["pip"]})
+    elif preimport:
+        setup = _runtime_env.setup_text(env)
+        installed = not setup and _are_installed(preimport, path)
     return {
         "env": [{"name": name, "value": value} for name, value in sorted({**choice.taken, **given}.items())],
-        "working_directory": os.getcwd() if same_host and "working_dir" not in env else "",
+        "working_directory": directory,
         "import_path": path,
         "fresh_interpreter": "pip" in env,
         "preimport": list(preimport),
         "setup": setup,
-        "preimport_installed": bool(preimport) and not setup and _are_installed(preimport, path),
+        "preimport_installed": installed,
         "python_version": PYTHON_VERSION,
-        "travelled": sorted(choice.taken),
+        "travelled": [*sorted(choice.taken), *travelled.texts(env, directory, path)],
         # A node that the program has started for itself has what the program itself was started with.
         "not_taken": [] if session.embedded is not None else [name for name in choice.left if name not in given],
     }
+
+
+def started_from(text: str) -> str:
+    """What a worker says of where processes came from, in words for people."""
+    return text.replace(f"{_OF_REQUIREMENTS} of its runtime_env", "its pip requirements")
 
 
 def _arguments(words: Iterable[str]) -> list[str]:

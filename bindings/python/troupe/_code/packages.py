@@ -28,6 +28,8 @@ SENT, TREE = "sent-", "tree-"
 _LIMIT, _BYTES_MAX = "TROUPE_CACHE_GIB", 32 << 30
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _AWAY = "away-"
+_ABOUT = ("failed", "txt", "constraints.txt")
+_making: dict[Path, int] = {}  # descriptors of locks
 _in_use: list[int] = []  # descriptors that are locked as long as this process lives
 
 
@@ -87,10 +89,10 @@ def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None]) -> Pa
     stays as long as this process, or one that it forks, lives. What `make` raises is raised, and the next one tries again.
     """
     folder = cache() / name
-    with _locked(_beside(folder, "lock"), fcntl.LOCK_SH):
+    with _locked(beside(folder, "lock"), fcntl.LOCK_SH):
         if not packed.difference(folder):
             return _use(folder)
-    with _locked(_beside(folder, "lock"), fcntl.LOCK_EX):
+    with _locked(beside(folder, "lock"), fcntl.LOCK_EX) as lock:
         different = packed.difference(folder)
         if different:
             _forget_unused()
@@ -100,18 +102,29 @@ def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None]) -> Pa
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
             folder.chmod(0o700)  # the umask may have taken from it
-            packed.note(folder, make(folder) or {})
+            _making[folder] = lock
+            try:
+                digests = make(folder)
+            finally:
+                del _making[folder]
+            packed.note(folder, digests or {})
             _forget_unused()
         return _use(folder)
 
 
-def _beside(folder: Path, kind: str) -> Path:
+def locks_of(folder: Path) -> tuple[int, ...]:
+    """Of a folder that this process makes: the descriptor that keeps others from it, for a program that writes to it and may outlive this one."""
+    return (_making[folder],)
+
+
+def beside(folder: Path, kind: str) -> Path:
+    """A file about a folder of the cache."""
     return folder.with_name(f"{folder.name}.{kind}")
 
 
 def _use(folder: Path) -> Path:
     """Nobody removes the folder from now on until this process, and those forked from it, have ended."""
-    _in_use.append(_taken(_beside(folder, "use"), fcntl.LOCK_SH))
+    _in_use.append(_taken(beside(folder, "use"), fcntl.LOCK_SH))
     packed.used_now(folder)
     return folder
 
@@ -122,7 +135,7 @@ def _put_away(folder: Path) -> None:
     packed.forget(folder)
     folder.rename(away)
     with contextlib.suppress(FileNotFoundError):
-        _beside(folder, "use").rename(_beside(away, "use"))
+        beside(folder, "use").rename(beside(away, "use"))
 
 
 def unpack(package: bytes, folder: Path) -> None:
@@ -135,10 +148,10 @@ def unpack(package: bytes, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path, how: int) -> Iterator[None]:
+def _locked(path: Path, how: int) -> Iterator[int]:
     lock = _taken(path, how)
     try:
-        yield
+        yield lock
     finally:
         os.close(lock)
 
@@ -190,11 +203,11 @@ def bytes_max() -> int:
 def _removed(folder: Path) -> bool:
     """Removes it, unless a process makes or uses it."""
     at_once = fcntl.LOCK_EX | fcntl.LOCK_NB
-    with contextlib.suppress(OSError), _locked(_beside(folder, "lock"), at_once), _locked(_beside(folder, "use"), at_once):
+    with contextlib.suppress(OSError), _locked(beside(folder, "lock"), at_once), _locked(beside(folder, "use"), at_once):
         packed.forget(folder)
         shutil.rmtree(folder, ignore_errors=True)
-        for kind in ("use", "lock"):
-            _beside(folder, kind).unlink(missing_ok=True)
+        for kind in (*_ABOUT, "use", "lock"):
+            beside(folder, kind).unlink(missing_ok=True)
         return True
     return False
 

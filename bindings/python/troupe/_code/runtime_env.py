@@ -12,7 +12,6 @@ import hashlib
 import importlib
 import json
 import os
-import subprocess
 import sys
 import time
 import types
@@ -35,11 +34,15 @@ PROGRAM = "program"
 SETUP = ("pip", "py_modules", "setup_timeout_s", "working_dir")
 """Keys of that form which say what is on the import path: a process with modules imported ahead is of one such text."""
 _KEYS = ("config", "env_vars", "excludes", "pip", "py_modules", "uv", "worker_process_setup_hook", "working_dir")
+_OF_THE_WORKER = "it is the node's: start its worker there (troupe start), and the processes that it starts are in it too"
+_INSTEAD = {"conda": f"a conda environment is not made here; {_OF_THE_WORKER}. What is on PyPI is a key of its own: pip",
+            **dict.fromkeys(("container", "image_uri"), f"a container is not started here; {_OF_THE_WORKER}"),
+            "java_jars": "no Java runs here", "nsight": "start what profiles inside the function, or: troupe submit -- nsys profile python train.py",
+            "mpi": "troupe submit -- mpirun ... runs a program of MPI", "local_dir": "working_dir is the directory"}
 _SETUP_TIMEOUT_S = 600.0
 _SPREAD_ASKED_S = 5.0
 _SCRIPT_BYTES_MAX = 16 << 10  # packed; it travels in a variable, as the hook does
 _HOOK_BYTES_MAX = 64 << 10  # it travels in a variable, of which the kernel takes 128 KiB
-_OUTPUT_LINES = 12
 _HOOK_PICKLED = "pickle:"
 
 
@@ -50,7 +53,8 @@ def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
     env = {key: value for key, value in (runtime_env or {}).items() if value is not None}
     for key in env:
         if key not in _KEYS:
-            raise ValueError(f"runtime_env has no key {key!r}; supported: {', '.join(_KEYS)}")
+            instead = _INSTEAD.get(key)
+            raise ValueError(f"runtime_env has no key {key!r}; supported: {', '.join(_KEYS)}" + (f"\n  {instead}" if instead else ""))
     _check_variables(env.get("env_vars") or {})
     if "working_dir" in env:
         _check_directory("runtime_env['working_dir']", env["working_dir"], or_archive=".zip")
@@ -65,7 +69,9 @@ def check(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
         raise ValueError("runtime_env has 'pip' and 'uv', which mean the same here: give one of them")
     for key in ("pip", "uv"):
         if key in env:
-            env[key] = _requirements(key, env[key])
+            from troupe._code import requirements
+
+            env[key] = requirements.read(key, env[key])
     if "config" in env:
         env["config"] = _check_config(env["config"])
     hook = env.get("worker_process_setup_hook")
@@ -115,27 +121,6 @@ def _module_path(module: Any) -> str:
     return os.path.abspath(module)
 
 
-def _requirements(key: str, pip: Any) -> list[str]:
-    """The lines of a requirements file, or a list, or Ray's {"packages": [...]}."""
-    if isinstance(pip, Mapping):
-        others = set(pip) - {"packages", f"{key}_check", f"{key}_version"}
-        if others or "packages" not in pip:
-            raise ValueError(f"runtime_env['{key}'] as a dict has 'packages', a list" +
-                             (f"; it has no {sorted(others)[0]!r}" if others else ""))
-        pip = pip["packages"]
-    if isinstance(pip, (str, os.PathLike)):
-        try:
-            pip = [line.strip() for line in Path(pip).read_text(encoding="utf-8").splitlines()]
-        except OSError as error:
-            raise ValueError(f"runtime_env['{key}']: the file {os.fspath(pip)} cannot be read: {error.strerror}") from None
-        pip = [line for line in pip if line and not line.startswith("#")]
-    if not isinstance(pip, (list, tuple)) or not pip or not all(isinstance(each, str) and each for each in pip):
-        raise TypeError(f"runtime_env['{key}'] must be a list of requirements, e.g. ['einops==0.8.0'], or a file of them")
-    if any(each.startswith("-") for each in pip):
-        raise ValueError(f"runtime_env['{key}'] takes requirements, no options: {next(e for e in pip if e.startswith('-'))!r}")
-    return sorted(pip)
-
-
 def inherited(session: Any, *, as_now: bool = False) -> dict[str, Any]:
     """What work of this process starts from: that of init(), or that which this process was started with. `as_now`: see `resolve`."""
     if VARIABLE in os.environ and session.in_process:
@@ -156,7 +141,9 @@ def resolve(runtime_env: Mapping[str, Any] | None, session: Any, *, as_now: bool
         found["py_modules"] = [_directory(path, excludes, os.path.basename(path), session, "py_modules", as_now=as_now)
                                for path in env["py_modules"]]
     if "pip" in env or "uv" in env:
-        found["pip"] = env.get("pip") or env["uv"]
+        from troupe._code import requirements
+
+        found["pip"] = requirements.travelling(env.get("pip") or env["uv"])
     if "setup_timeout_seconds" in env.get("config", {}):
         found["setup_timeout_s"] = env["config"]["setup_timeout_seconds"]
     if "worker_process_setup_hook" in env:
@@ -288,6 +275,8 @@ def enter(session: Any) -> None:
 def setup_text(env: Mapping[str, Any]) -> str:
     """What a process that imports modules ahead has to enter first, of the form that travels: one text for the same; "": nothing."""
     found = {key: env[key] for key in SETUP if key in env}
+    if "pip" in found:  # it stands in a command line, where its lines may not
+        found["pip"] = {"digest": found["pip"]["digest"]}
     return json.dumps(found, sort_keys=True) if set(found) - {"setup_timeout_s"} else ""
 
 
@@ -303,7 +292,9 @@ def enter_paths(env: Mapping[str, Any], session: Any) -> None:
             os.chdir(folder)
             paths.insert(0, folder)
         if "pip" in env:
-            paths.append(_installed(env["pip"], env.get("setup_timeout_s", _SETUP_TIMEOUT_S)))
+            from troupe._code import virtual_environments
+
+            paths += virtual_environments.enter(env["pip"], env.get("setup_timeout_s", _SETUP_TIMEOUT_S), session)
     except (exceptions.TroupeError, OSError) as error:
         if isinstance(error, exceptions.RuntimeEnvSetupError):
             raise
@@ -403,27 +394,3 @@ def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
             f"runtime_env[{key!r}]: {directory['path']} is on another host, and this one was not in the cluster when this "
             "was asked for\n  ask again, now that the node is there")
     return _fetched(package, session, f"the package of runtime_env[{key!r}]")
-
-
-def _installed(requirements: list[str], timeout_s: float) -> str:
-    """The folder these are installed in on this host, for this Python; pip runs where they are not, for `timeout_s` at most (-1: any)."""
-    from troupe._code import packages
-
-    digest = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()
-    return str(packages.made_once(f"pip-{digest[:32]}", lambda folder: _install(requirements, folder, timeout_s)))
-
-
-def _install(requirements: list[str], folder: Path, timeout_s: float) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
-               "--target", str(folder), "--", *requirements]
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", timeout=None if timeout_s == -1 else timeout_s)
-    except subprocess.TimeoutExpired:
-        raise exceptions.RuntimeEnvSetupError(
-            f"pip install {' '.join(requirements)} was not done within {timeout_s:g} s\n"
-            "  runtime_env['config'] = {'setup_timeout_seconds': ...} gives it longer") from None
-    if done.returncode != 0:
-        said = "\n".join("    " + line for line in done.stdout.rstrip().splitlines()[-_OUTPUT_LINES:])
-        raise exceptions.RuntimeEnvSetupError(
-            f"pip install {' '.join(requirements)} ended with {done.returncode} on {os.uname().nodename}\n{said}")

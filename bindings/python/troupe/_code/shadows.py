@@ -2,11 +2,15 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterable
 
+from troupe._code import sources
+
 _TOLD_MAX = 4
+_FILE = re.compile(r'File "([^"\n]+)", line')
 
 
 def found_in(path: Iterable[str]) -> list[str]:
@@ -41,6 +45,12 @@ def _sentence(found: list[str]) -> str:
     named = ", ".join(found[:_TOLD_MAX]) + (f" and {len(found) - _TOLD_MAX} more" if len(found) > _TOLD_MAX else "")
     return (f"on the import path before Python's own of the same name, for libraries too: {named}\n"
             "  if that is the cause, another name ends it")
+
+
+def folders_in(traceback: str) -> list[str]:
+    """Folders of the program's files that a traceback names."""
+    files = dict.fromkeys(_FILE.findall(traceback))
+    return list(dict.fromkeys(os.path.dirname(file) for file in files if os.path.isabs(file) and not sources.is_of_a_library(file)))
 
 
 def blamed(path: Iterable[str], told: str) -> str:

@@ -17,7 +17,7 @@ from troupe.cli._torchrun_words import Console
 from troupe.launch import _errors, _function, _program as _launch, _progress
 
 _RUNS_ANY = {"allow_interspersed_args": False}
-_OWN: dict[str, Any] = {"ranks": None, "cpus_per_rank": None, "no_gpus": False, "gpu_type": None, "name": None, "variables": {}, "excludes": (), "fresh": False,
+_OWN: dict[str, Any] = {"ranks": None, "cpus_per_rank": None, "no_gpus": False, "gpu_type": None, "name": None, "variables": {}, "excludes": (), "requirements": (), "requirements_file": None, "fresh": False,
                         "local_rank_argument": False, "detach": False, "quiet": False, "address": None, "token_file": None, "cluster": None}
 _WITHOUT_GPUS = "--no-gpus: ranks without a GPU"
 
@@ -71,7 +71,7 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
               "log_folder": os.path.abspath(given["log_dir"]) if given["log_dir"] else ""}
     try:
         if address is None:
-            _program.check(kind, target)  # before anything is started
+            _program.check(kind, target, same_host=not given["requirements"] and not given["requirements_file"])  # before anything is started
         session = _connected(address, given)
         alive = [resources.from_wire(node["resources"]) for node in workers.node_infos(session) if node["state"] == "alive"]
         ranks, nodes, gpus = _counts(session, alive, given)
@@ -153,6 +153,8 @@ def _options_of(ranks: int, gpus: bool, given: dict[str, Any]) -> Any:
     runtime_env: dict[str, Any] = {"env_vars": dict(given["variables"])}
     if given["excludes"]:
         runtime_env["excludes"] = list(given["excludes"])
+    if given["requirements"] or given["requirements_file"]:
+        runtime_env["pip"] = [*given["requirements"], *([f"-r {given['requirements_file']}"] if given["requirements_file"] else [])]
     asked = {"gpus" if gpus else "processes": ranks, "cpus_per_rank": 1.0 if given["cpus_per_rank"] is None else given["cpus_per_rank"], "gpu_type": given["gpu_type"],
              "max_attempts": given["max_restarts"] + 1, "name": given["name"], "runtime_env": runtime_env, "detach": given["detach"],
              "quiet": given["quiet"], "remote": True}

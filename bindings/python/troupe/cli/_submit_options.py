@@ -89,6 +89,10 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
                      "alone: as it is here."),
         click.option("--exclude", "excludes", metavar="PATTERN", multiple=True, help="Files of the current directory that do not travel to other "
                      "hosts."),
+        click.option("--pip", "requirements", metavar="REQUIREMENT", multiple=True, help="A requirement that is installed for the ranks, any number of "
+                     "times."),
+        click.option("--requirements", "requirements_file", metavar="FILE", help="A requirements file that is installed for the ranks; one of the "
+                     "current directory is not, unless it is named here."),
         click.option("--fresh", is_flag=True, help="An interpreter of its own for each rank, instead of a process that has torch loaded."),
         click.option("--local-rank-argument", is_flag=True, help="The program gets --local_rank=R as its first argument."),
         click.option("--detach", is_flag=True, help="Print the launch's id, and leave it running."),

@@ -105,17 +105,24 @@ def text_of(info: dict) -> str:
 
 def _others(info: dict, rank: int) -> list[str]:
     """Of the other ranks, those that did not end well by themselves, and those that had returned."""
-    lines = []
+    lines, said = [], {_first(info["failure"]["cause"])}
     for each in info["rank_infos"]:
         if each["rank"] == rank:
             continue
         if each["outcome"] == "failed" and each["cause"]:
-            lines.append(f"  rank {each['rank']} too: {each['cause'].splitlines()[0]}")
+            if each["cause"].startswith(_SET_UP) and _first(each["cause"]) in said:
+                continue  # what the ranks of a node ask for together is told once
+            said.add(_first(each["cause"]))
+            lines.append(f"  rank {each['rank']} too: {_first(each['cause'])}")
         elif each["outcome"] == "succeeded" and info["mode"] != "driver":
             lines.append(f"  rank {each['rank']} had returned")
     if len(lines) > _OTHERS_MAX:
         lines[_OTHERS_MAX:] = [f"  and {len(lines) - _OTHERS_MAX} more"]
     return lines
+
+
+def _first(cause: str) -> str:
+    return cause.split("\n")[0]
 
 
 def _what_is_left(info: dict, failure: dict) -> list[str]:
@@ -139,6 +146,7 @@ def _hint(info: dict, failure: dict) -> str:
 
 
 _OTHERS_MAX = 8
+_SET_UP = exceptions.RuntimeEnvSetupError.__name__
 _NODE_DIED, _UNREACHABLE, _OUT_OF_MEMORY = (
     f"{kind.__module__}.{kind.__name__}"
     for kind in (exceptions.NodeDiedError, exceptions.NodeUnreachableError, exceptions.OutOfMemoryError))

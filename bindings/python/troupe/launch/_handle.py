@@ -114,10 +114,23 @@ class LaunchHandle:
         """The launch as a dict: state, outcome, epoch, ranks with their nodes, what it waits for.
 
         `ready_s` and `duration_s` are seconds; of `resources_per_rank`, CPU and GPU are counts and memory is bytes. `inherited_env`
-        lists the caller's variables that travelled, `not_inherited_env` those of its variables that did not.
+        lists the caller's variables that travelled, `not_inherited_env` those of its variables that did not; `environment` is all that came
+        along, by the rule of docs/runtime_env.md, without values. `differences`: a row for each library whose version is another on some node than here.
         """
         _, update, _ = self.session.request("GetLaunch", {"launch": self.id})
-        return describe(update["info"])
+        return {**describe(update["info"]), "differences": self.differences(update["info"])}
+
+    def differences(self, info: dict) -> list[str]:
+        """Of Python and the main libraries, a row for each whose version is another on nodes of the launch than it is here."""
+        from troupe._cluster import versions
+        from troupe._code import travelled
+
+        names = {each["node"]: each["node_name"] for each in info["rank_infos"]}
+        if self.session.embedded is not None or not names:
+            return []
+        own = travelled.required(info)
+        found = versions.of_nodes(self.session, set(names))
+        return versions.differences(versions.mine(), {names[node]: said for node, said in found.items()}, own)
 
     def logs(self, rank: int | None = None, follow: bool = False) -> Iterator[str]:
         """Lines of the ranks' output; each starts with `[rank]` unless one `rank` is asked for.
@@ -157,6 +170,7 @@ class LaunchHandle:
 def describe(info: dict) -> dict[str, Any]:
     """A LaunchInfo as users and scripts see it."""
     from troupe._cluster import resources
+    from troupe._code import environment, travelled
 
     return {
         "id": info["launch"], "name": info["name"], "mode": info["mode"], "state": info["state"],
@@ -165,9 +179,9 @@ def describe(info: dict) -> dict[str, Any]:
         "priority": info["priority"], "ranks": info["ranks"],
         "resources_per_rank": resources.from_wire(info["per_rank"]),
         "queue_place": info["queue_place"], "waiting_for": info["waiting_for"],
-        "started_from": info["started_from"], "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,
-        "nodes": list(info["nodes"]), "inherited_env": list(info["travelled"]),
-        "not_inherited_env": list(info["not_taken"]),
+        "started_from": environment.started_from(info["started_from"]), "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,
+        "nodes": list(info["nodes"]), "inherited_env": travelled.variables(info["travelled"]),
+        "not_inherited_env": list(info["not_taken"]), "environment": travelled.environment(info),
         "rank_infos": [{"rank": each["rank"], "node": each["node_name"], "host": each["host"],
                         "outcome": each["outcome"], "exit_code": each["exit_code"], "cause": each["cause"],
                         "warning": each["warning"]}

@@ -15,6 +15,7 @@ from troupe._cluster import resources, selectors, workers
 _Decorator = TypeVar("_Decorator", bound=Callable[..., Any])
 _NO_MODULE = re.compile(r"(?:No module named|needs the module) '([\w.]+)'")
 _OF_MODULES = ("builtins.AttributeError", "builtins.ImportError", "builtins.ModuleNotFoundError")
+_SAID = tuple(each.partition(".")[2] + ":" for each in _OF_MODULES)
 _COUNT = "gpus=N for N ranks with a GPU each, or processes=N for ranks without"
 _MEANT = {
     "num_gpus": "gpus=N is the number of ranks, over all nodes, each with one GPU",
@@ -114,12 +115,18 @@ def of_failure(info: dict, failure: dict) -> str:
         return _of_missing_gpu(failure, cause)
     if failure["exception_type"] == "builtins.ModuleNotFoundError" and "No module named 'ray'" in cause and info["mode"] == "driver":
         return RAY
-    if failure["exception_type"] in _OF_MODULES:
-        shadowed = shadows.blamed(environment.import_path(), failure["traceback"] + cause)
-        if shadowed:
-            return shadowed
-        return _of_missing_module(failure, cause)
+    told = _of_modules(failure)
+    if told:
+        return shadows.blamed([*environment.import_path(), *shadows.folders_in(told)], told) or _of_missing_module(failure, failure["cause"] if failure["exception_type"] else told)
     return ""
+
+
+def _of_modules(failure: dict) -> str:
+    """The words of an error of an import, or of a name that a module lacks; of a program of its own those it wrote last."""
+    if failure["exception_type"] in _OF_MODULES:
+        return failure["traceback"] + failure["cause"]
+    last = failure["log_tail"].rstrip().rpartition("\n")[2]
+    return failure["log_tail"] if not failure["exception_type"] and last.startswith(_SAID) else ""
 
 
 def _of_missing_module(failure: dict, cause: str) -> str:

@@ -56,7 +56,8 @@ def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
     if line.nodes and options.ranks % line.nodes:
         raise ValueError(f"{options.ranks} ranks are not equally many on each of {line.nodes} nodes")
     same_host = bool(session.store.get("same_host", True))
-    file = _program.check(line.kind, line.target, same_host=same_host)
+    brings = {"pip", "uv"} & {*options.runtime_env, *(session.store.get("runtime_env") or {})}  # commands and modules that are not here
+    file = _program.check(line.kind, line.target, same_host=same_host and not brings)
     inside, folder = _program.folder_of(file, session) if file else ("", {})
     program = Program(line.kind, line.target, line.arguments, file=file, inside=inside, folder=folder, host=_identity.boot_id(),
                       python_path=_python_path(), **line.traits)

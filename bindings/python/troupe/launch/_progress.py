@@ -12,7 +12,7 @@ from typing import Any
 from troupe import _visible
 from troupe._cluster import live_output, status_lines
 from troupe._cluster.logs import Follower
-from troupe._code import sources
+from troupe._code import environment, sources, travelled
 from troupe._identity import short
 from troupe.launch import _errors, _logs, _phase
 from troupe.launch._output import Printer
@@ -73,7 +73,7 @@ class Display:
         self._label = f"launch {short(handle.id)}"
         self._printers: list[Printer] = []
         self._waiting = ""
-        self._variables_told = False
+        self._variables_told = self._differences_told = False
         self._shown_epoch = 0
         self._row = Row(handle)
 
@@ -140,9 +140,14 @@ class Display:
             self._shown_epoch = info["epoch"]
             self._row.begins()
             nodes = len(set(each["node"] for each in info["rank_infos"]))
-            started = f" · {_visible.name(info['started_from'])}" if info["started_from"] else ""
+            started = f" · {_visible.name(environment.started_from(info['started_from']))}" if info["started_from"] else ""
             self._say(f"{_phase.many(info['ranks'], 'rank')} on {_phase.many(nodes, 'node')}{_errors.again(info)} · "
                       f"ready in {info['ready_ms'] / 1000:.2f} s{started}")
+            if not self._quiet and not self._differences_told:
+                self._differences_told = True
+                differences = self._handle.differences(info)
+                if differences:
+                    self._say("\n  ".join(["other versions than here:", *map(_visible.name, differences)]))
             if self._handle.session.store.get("log_to_driver", True):
                 self._print_output(info)
 
@@ -193,8 +198,8 @@ class Display:
 def variables_text(info: dict, asked_by: str = "inherit_env=", script: str = "") -> str:
     """Which of the caller's variables the ranks have, and which of those that its script names they have not; empty: none."""
     parts = []
-    if info["travelled"]:
-        parts.append("taken along: " + _some(info["travelled"]))
+    if names := travelled.variables(info["travelled"]):
+        parts.append("taken along: " + _some(names))
     left = sources.named_in_sources(info["not_taken"], script)
     if left:
         parts.append(f"not taken along: {_some(left)} ({asked_by})")
