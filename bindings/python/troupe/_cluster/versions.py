@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import __version__
 from troupe._cluster import selectors, workers
 
 LIBRARIES = ("torch", "numpy", "cloudpickle", "troupe")
@@ -25,7 +24,7 @@ _UNKNOWN = "none"
 
 def here() -> dict[str, str]:
     """Of this interpreter, by name; what is not installed is not in it."""
-    found = {"Python": platform.python_version(), "troupe": __version__}
+    found = {"Python": platform.python_version(), "troupe": sys.modules["troupe"].__version__}  # which is loaded where this is
     for folder in dict.fromkeys(sys.path):
         try:
             entries = os.listdir(folder or ".")
