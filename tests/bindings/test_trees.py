@@ -140,6 +140,16 @@ def test_links_and_what_is_left_out(blobs: Blobs, project: Path) -> None:
     assert set(made(sent(project, "*.py", "deep/"))) == {"empty"}
 
 
+@pytest.mark.parametrize("pattern", ["*.py", "data", "data/", "data/deep", "data*b.bin", "d?ta", "[ad]*", "*", "empty", "*p*y", "deep/b.bin", "x", "*deep*"])
+def test_what_is_left_out_is_what_fnmatch_says(pattern: str) -> None:
+    from fnmatch import fnmatch
+
+    excluded = listing._excluder((pattern,))
+    for path in ("a.py", "data", "data/deep", "data/deep/b.bin", "data/1b.bin", "empty", "x/a.py", "xpay"):
+        name = path.rpartition("/")[2]
+        assert excluded(path, name) == (fnmatch(path, pattern.strip("/")) or fnmatch(name, pattern.strip("/"))), path
+
+
 def test_many_edits_make_no_endless_chain_of_packs(blobs: Blobs, project: Path) -> None:
     for number in range(trees.PACKS_MAX + 3):
         (project / f"file{number}").write_text(str(number))

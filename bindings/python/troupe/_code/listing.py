@@ -20,6 +20,7 @@ BYTES_MAX = 256 << 20
 FILES_MAX = 100_000
 ALWAYS_LEFT_OUT = (".git", "__pycache__", ".venv", "*.pyc")
 _LOOKED_AT_MAX = 200_000
+_WILD = re.compile(r"[*?\[]")
 _NAMED_FILES_MAX, _NAMED_FOLDERS_MAX = 5, 3
 
 
@@ -52,8 +53,18 @@ def files_of(directory: str, excludes: Sequence[str], *, what: str) -> dict[str,
 
 
 def _excluder(patterns: Sequence[str]) -> Callable[[str, str], bool]:
-    match = re.compile("|".join(fnmatch.translate(each.strip("/")) for each in patterns)).match
-    return lambda path, name: match(name) is not None or (path != name and match(path) is not None)
+    """Whether a path from the directory, or the name at its end, is matched. Names and ends of names, which most patterns are, are not
+    looked for by regular expressions: that would be a third of the time for all."""
+    stripped = [each.strip("/") for each in patterns]
+    names = frozenset(each for each in stripped if not _WILD.search(each) and "/" not in each)
+    ends = tuple(each[1:] for each in stripped if each.startswith("*") and not _WILD.search(each[1:]) and "/" not in each)
+    rest = [each for each in stripped if each not in names and each[1:] not in ends]
+    match = re.compile("|".join(map(fnmatch.translate, rest))).match if rest else None
+
+    def excluded(path: str, name: str) -> bool:
+        return name in names or name.endswith(ends) or (match is not None and (match(name) is not None or match(path) is not None))
+
+    return excluded
 
 
 def _walk(directory: str, excluded: Callable[[str, str], bool], what: str) -> Iterator[tuple[str, Look]]:

@@ -99,23 +99,24 @@ def forget(folder: Path) -> None:
 
 def used_now(folder: Path) -> None:
     """Somebody asks for it."""
-    _write(_beside(folder, "used"), {"boot": _boot(), "at_s": _now(), "unused_s": 0.0})
+    _write(_beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": 0.0})
 
 
 def unused_s(folder: Path) -> float:
     """For how long nobody has, as far as that was seen: what is not known begins to count now."""
     noted = _read(_beside(folder, "used")) or {}
     try:
-        unused, at, same = float(noted["unused_s"]), float(noted["at_s"]), noted["boot"] == _boot()
+        unused, at, same = float(noted["unused_s"]), float(noted["at_s"]), noted["boot"] == boot()
     except (KeyError, TypeError, ValueError):
         unused, at, same = 0.0, 0.0, False
     if same:
         return unused + max(0.0, _now() - at)
-    _write(_beside(folder, "used"), {"boot": _boot(), "at_s": _now(), "unused_s": unused})
+    _write(_beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": unused})
     return unused
 
 
-def _boot() -> str:
+def boot() -> str:
+    """Which start of the machine this is."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
-from troupe._code import packages, requirements
+from troupe._code import packages, packed, requirements
 
 _OUTPUT_LINES = 12
 _PLACEHOLDER = "troupe: of the interpreter's own packages"
@@ -70,13 +70,14 @@ def _told_again(folder: Path, asked_s: float) -> None:
     """Raises what another process was told since this one asked: the index would say it again."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         failed = json.loads(packages.beside(folder, "failed").read_text(encoding="utf-8"))
-        if failed["at_s"] >= asked_s:
+        if failed["at_s"] >= asked_s and failed["boot"] == packed.boot():
             raise exceptions.RuntimeEnvSetupError(failed["text"])
 
 
 def _tell_others(folder: Path, text: str) -> None:
     with contextlib.suppress(OSError):
-        packages.beside(folder, "failed").write_text(json.dumps({"at_s": time.clock_gettime(time.CLOCK_BOOTTIME), "text": text}), encoding="utf-8")
+        packages.beside(folder, "failed").write_text(json.dumps({"at_s": time.clock_gettime(time.CLOCK_BOOTTIME), "boot": packed.boot(), "text": text}),
+                                                       encoding="utf-8")
 
 
 def _sites(folder: Path) -> list[str]:
