@@ -131,7 +131,7 @@ def test_an_error_is_also_of_its_cause_s_type(cause: BaseException) -> None:
     if isinstance(cause, OSError):
         assert (error.errno, error.filename) == (2, "a.txt")
     nested = exceptions.with_type_of(exceptions.TaskError, error, "outer")
-    assert isinstance(nested, type(cause)) and str(nested) == "outer"
+    assert isinstance(nested, type(cause)) and isinstance(nested, exceptions.TaskError) and str(nested) == "outer"
 
 
 def test_a_capture_is_named() -> None:

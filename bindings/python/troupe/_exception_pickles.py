@@ -22,7 +22,7 @@ told: set[type] = set()
 """Classes that have a serializer of the user's."""
 
 _HEAP_TYPE = 1 << 9  # of a class's flags: it was made by Python code
-_of_all, _of_groups = vars(BaseException), vars(BaseExceptionGroup)
+_of_all, _of_groups, _of_object = vars(BaseException), vars(BaseExceptionGroup), vars(object)
 
 
 def dict_of(error: BaseException) -> dict[str, Any]:
@@ -66,6 +66,8 @@ def _copy_members(kind: type, like: BaseException, error: BaseException) -> None
         return
     for name, member in tuple(vars(kind).items()):
         if name in ("__dict__", "__weakref__") or not isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType):
+            continue
+        if member is _of_all.get(name) or member is _of_object.get(name):  # Python's own, __class__ among them, of a class made on demand
             continue
         try:
             member.__set__(error, member.__get__(like))
