@@ -17,6 +17,7 @@ from troupe import _identity, _pickled, exceptions
 from troupe._actors import constructor, method_options
 from troupe._code import capture, program
 from troupe.launch import _function, _large_result, distributed
+from troupe.spark._rank_zero import RankZero
 
 # Of 0.1.0 at 3421ef8, in journals and kept values: module, name, and what has the name today, where that is another.
 OLDER_NAMES = [
@@ -35,7 +36,7 @@ OLDER_NAMES = [
 PUBLIC = ["troupe", "troupe.actor", "troupe.launch", "troupe.util", "troupe.util.collective", "troupe.util.queue", "troupe.util.state",
           "troupe.util.placement_group", "troupe.util.scheduling_strategies", "troupe.util.serialization", "troupe.util.actor_pool",
           "troupe.state", "troupe.exceptions", "troupe.runtime_env", "troupe.cluster_utils", "troupe.serverless_gpu", "troupe.serverless_gpu.compute",
-          "troupe.serverless_gpu.launcher", "troupe.serverless_gpu.ray", "troupe.serverless_gpu.runtime", "troupe.stand_ins"]
+          "troupe.serverless_gpu.launcher", "troupe.serverless_gpu.ray", "troupe.serverless_gpu.runtime", "troupe.spark", "troupe.stand_ins"]
 
 
 class Noting(pickle.Unpickler):
@@ -89,7 +90,7 @@ def test_values_arrive_as_they_were() -> None:
                                      exit_grace=60.0)
     for value in (traits, method_options.Traits(), method_options.MethodOptions(num_returns="streaming", backpressure=2), options,
                   _large_result.KeptValue("n", b"digest", 7), constructor._Place(3), _identity.HexID("ab"),
-                  program.Program(program.SCRIPT, "train.py", ("--lr", "1"), file="/w/train.py", max_restarts=2)):
+                  program.Program(program.SCRIPT, "train.py", ("--lr", "1"), file="/w/train.py", max_restarts=2, option_files=(("--c", "{}"),))):
         arrived = travelled(value)
         assert arrived == value and type(arrived) is type(value)
 
@@ -97,6 +98,7 @@ def test_values_arrive_as_they_were() -> None:
 def test_functions_and_classes_arrive_as_what_they_were_made() -> None:
     launched = travelled(distributed(processes=3)(len))
     assert launched([1, 2]) == 2 and launched._options.ranks == 3
+    assert vars(travelled(RankZero(len, ["--deepspeed"], [("--c", "{}")])))["_function"] is len
     assert travelled(troupe.remote(len).options(num_cpus=2))._options == {"num_cpus": 2}
     assert travelled(troupe.remote(Counter).options(name="a"))._cls is Counter
 

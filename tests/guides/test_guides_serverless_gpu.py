@@ -5,21 +5,17 @@ elsewhere ends in one error that is looked at.
 """
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
+import guides
 import pytest
 from e2e_conftest import Home
 
-
-HERE = Path(__file__).parent / "serverless_gpu"
 GUIDES = ("mlp", "actors")
 LAUNCHER = re.compile(r"serverless_gpu|@distributed|@ray_launch|\.distributed\(")
-TIMEOUT_S = 300.0
 NEEDED_GPUS = {"mlp": 8, "actors": 16}
 
 pytestmark = pytest.mark.skipif(not all(importlib.util.find_spec(name) for name in ("torch", "sklearn")), reason="needs torch and scikit-learn")
@@ -32,24 +28,12 @@ def address(shared_home: Home) -> Iterator[str]:
 
 
 def run(home: Home, guide: str, address: str, **env: str) -> subprocess.CompletedProcess:
-    return home.run("run-as", str(HERE / f"{guide}.py"), ok=False, timeout=TIMEOUT_S, env={"TROUPE_ADDRESS": address, **env})
-
-
-def launcher_lines(guide: str) -> list[str]:
-    return [line for line in program(guide) if LAUNCHER.search(line)]
-
-
-def program(guide: str) -> list[str]:
-    """Its lines, without what its head says."""
-    return (HERE / f"{guide}.py").read_text().partition('"""\n')[2].splitlines()
+    return guides.run(home, f"serverless_gpu/{guide}", address, **env)
 
 
 @pytest.mark.parametrize("guide", GUIDES)
 def test_the_launchers_lines_are_the_guides(guide: str) -> None:
-    assert launcher_lines(f"{guide}_cpu") == launcher_lines(f"{guide}_verbatim")
-    differences = difflib.unified_diff(program(f"{guide}_verbatim"), program(f"{guide}_cpu"), lineterm="", n=0)
-    changed = [line for line in differences if re.match(r"[-+](?![-+])", line)]
-    assert 0 < len(changed) <= 12 and not any(LAUNCHER.search(line) for line in changed), changed
+    guides.check_pair(f"serverless_gpu/{guide}", LAUNCHER)
 
 
 def test_mlp_with_ddp(shared_home: Home, address: str) -> None:

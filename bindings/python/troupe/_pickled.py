@@ -165,6 +165,13 @@ def launch_handle(launch: str) -> Any:
     return attach(launch)
 
 
+def rank_zero(function: Callable[..., Any], arguments: Sequence[str] = (), files: Sequence[tuple[str, str]] = ()) -> Any:
+    """A function of which only rank 0's value travels."""
+    from troupe.spark._rank_zero import RankZero
+
+    return RankZero(function, arguments, files)
+
+
 def launch_options(fields: Mapping[str, Any]) -> Any:
     """What those were given."""
     from troupe.launch._function import LaunchOptions

@@ -37,6 +37,7 @@ class Program:
     virtual_local_rank: bool = False
     local_rank_argument: bool = False
     max_restarts: int = 0
+    option_files: tuple[tuple[str, str], ...] = ()  # (option, text): as _code.option_files gives them, behind the arguments
     log_folder: str = ""       # where links to the ranks' output are made; "": nowhere
 
     def __reduce__(self) -> tuple:

@@ -40,6 +40,7 @@ def forget_inherited() -> None:
 
 def let_go_of(function: Any) -> None:
     """At the end, what this function of the program's has as its globals is let go of, where they are no module's."""
+    function = getattr(function, "__func__", function)
     if isinstance(function, types.FunctionType):
         _let_go.append(function)
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from troupe._cluster import session as _session
-from troupe._code import program as _program
+from troupe._code import option_files, program as _program
 from troupe._code.capture import cloudpickled
 from troupe._code.program import Program
 from troupe._process import exit as _leave, stopping
@@ -89,7 +89,7 @@ def _variables(program: Program, begin: dict) -> None:
 
 def _arguments(program: Program) -> list[str]:
     local = [f"--local_rank={os.environ['LOCAL_RANK']}"] if program.local_rank_argument else []
-    return [*local, *program.arguments]
+    return [*local, *program.arguments, *option_files.placed(program.option_files)]
 
 
 def _link_logs(program: Program, begin: dict) -> None:

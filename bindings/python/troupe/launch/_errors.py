@@ -13,15 +13,15 @@ from troupe._tracebacks import with_source
 from troupe.launch import _hints
 
 
-def of_launch(handle: Any, info: dict) -> exceptions.TroupeError:
-    """The exception for a terminal launch whose outcome is not success."""
+def of_launch(handle: Any, info: dict, *, base: type[exceptions.LaunchError] = exceptions.LaunchError, text: str = "") -> exceptions.TroupeError:
+    """The exception for a terminal launch whose outcome is not success; of a failure by default a LaunchError that says `text_of` it."""
     if info["outcome"] == "cancelled":
         return _cancelled(info)
     failure = info["failure"]
     rank = failure["rank"]
     cause = _exception_of(handle, max(rank, 0)) or _own_exception(failure)
     return exceptions.with_type_of(
-        exceptions.LaunchError, cause, text_of(info), launch=info["launch"],
+        base, cause, text or text_of(info), launch=info["launch"],
         rank=rank if rank >= 0 else None, host=failure["node_name"] or failure["host"],
         exit_code=info["exit_code"] or failure["exit_code"], signal=failure["signal"] or None,
         cause=cause if cause is not None else failure["cause"] or info["cause"], epoch=info["epoch"],
@@ -78,8 +78,8 @@ def attempt(info: dict) -> int:
     return info["epoch"] - info["preemptions"]
 
 
-def text_of(info: dict) -> str:
-    """Cause first, then what helps: traceback or last lines, what became of the others, where the logs are."""
+def text_of(info: dict, *, traceback: bool = True, tail: bool = True) -> str:
+    """Cause first, then what helps: traceback or last lines, unless they are said elsewhere, what became of the others, where the logs are."""
     failure = info["failure"]
     rank, of = failure["rank"], f"(epoch {info['epoch']} of {info['attempts_max']})"
     after = f" after {info['duration_ms'] / 1000:.1f} s" if info["duration_ms"] else ""
@@ -90,9 +90,9 @@ def text_of(info: dict) -> str:
     lines = [f"{who} {what}{where}{after} {of}"]
     if not said:
         lines.append(f"  {cause}")
-    if failure["traceback"]:
+    if failure["traceback"] and traceback:
         lines += ["  " + line for line in with_source(failure["traceback"]).rstrip().splitlines()[-30:]]
-    elif failure["log_tail"]:
+    elif failure["log_tail"] and tail:
         lines.append("  last lines of its stderr:")
         lines += ["    " + line for line in last_lines(failure["log_tail"])]
     lines += _others(info, rank)

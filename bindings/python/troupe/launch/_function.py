@@ -42,6 +42,7 @@ class LaunchOptions:
     quiet: bool = False
     infeasible: str | None = None
     preimport: tuple[str, ...] = ()
+    ranks_per_node: int = 0
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)
@@ -141,7 +142,8 @@ class DistributedFunction:
     """A function and how it is launched. Calling it runs it here, in this process, as rank 0 of 1."""
 
     def __init__(self, function: Callable[..., Any], options: LaunchOptions) -> None:
-        _hints.check_function(function, _decorator(options.mode))
+        decorator = _decorator(options.mode)
+        _hints.check_function(function, f"@{decorator}", f"{decorator}(...)({{}})")
         if not callable(function):
             raise TypeError(f"@{options.mode} decorates a function, not {function!r}")
         functools.update_wrapper(self, function)

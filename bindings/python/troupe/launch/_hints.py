@@ -44,21 +44,22 @@ def explained(decorator: _Decorator) -> _Decorator:
     return checked  # type: ignore[return-value]
 
 
-def check_function(function: Any, decorator: str) -> None:
-    """Raises TypeError for what cannot be run by ranks as it is: methods of classes, coroutines, generators."""
+def check_function(function: Any, asked: str, of_a_method: str) -> None:
+    """Raises TypeError for what cannot be run by ranks as it is: methods of classes, coroutines, generators. `asked`: by what the ranks
+    were asked for; `of_a_method`: how it is for a method, whose object stands for `{}`."""
     name = getattr(function, "__name__", "function")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError(f"@{decorator}: {name} is an async def, and a rank runs a plain function\n  call asyncio.run(...) inside one")
+        raise TypeError(f"{asked}: {name} is an async def, and a rank runs a plain function\n  call asyncio.run(...) inside one")
     if inspect.isgeneratorfunction(function):
-        raise TypeError(f"@{decorator}: {name} yields, and a rank's result is what its function returns\n  return a list")
+        raise TypeError(f"{asked}: {name} yields, and a rank's result is what its function returns\n  return a list")
     if isinstance(function, types.FunctionType):
         owner = function.__qualname__.rpartition(".")[0]
         first = next(iter(inspect.signature(function, follow_wrapped=False).parameters), "")
         if owner and not owner.endswith("<locals>") and first in ("self", "cls"):
-            raise TypeError(f"@{decorator}: {function.__qualname__} is a method, and ranks are given a function\n  define a function that "
-                            f"takes what it needs, or launch a method of an object: {decorator}(...)(object.{name})")
+            raise TypeError(f"{asked}: {function.__qualname__} is a method, and ranks are given a function\n  define a function that "
+                            f"takes what it needs, or launch a method of an object: {of_a_method.format(f'object.{name}')}")
     if isinstance(function, (staticmethod, classmethod)):
-        raise TypeError(f"@{decorator} decorates a function: say @{type(function).__name__} above it, not below")
+        raise TypeError(f"{asked} takes a function: say @{type(function).__name__} above it, not below")
 
 
 def imports_ray(function: Any) -> bool:
@@ -96,11 +97,11 @@ def gpus_of(nodes: Iterable[dict]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def of_gpus(session: Any) -> str:
-    """Which GPUs the nodes of a cluster have."""
+def of_gpus(session: Any, *, without: str = "processes=") -> str:
+    """Which GPUs the nodes of a cluster have; `without`: what asks for ranks without any."""
     found = gpus_of(workers.node_infos(session))
     if not found:
-        return "no node of the cluster has a GPU: processes= is for ranks without"
+        return f"no node of the cluster has a GPU: {without} is for ranks without"
     there = ", ".join(f"{count} x {kind or 'without a gpu_type'}" for kind, count in found.items())
     return f"GPUs of the cluster: {there}"
 

@@ -27,11 +27,14 @@ LAST_WORDS_S = 5.0  # that a reader has for those
 class Printer:
     """Shows what one epoch's ranks write, on a thread of its own.
 
-    `label_of(rank, is_error)`: what stands before the lines of a stream. `source`: where a person finds all of it.
+    `label_of(rank, is_error)`: what stands before the lines of a stream. `source`: where a person finds all of it. `heard(rank, lines)`: told of
+    all lines that are read, shown or not.
     """
 
-    def __init__(self, follower: Follower, launch: str, label_of: Callable[[int, bool], str], source: str, began: Callable[[], None]) -> None:
+    def __init__(self, follower: Follower, launch: str, label_of: Callable[[int, bool], str], source: str, began: Callable[[], None],
+                 heard: Callable[[int, list[str]], None] | None = None) -> None:
         self._follower, self._launch, self._label_of, self._source, self._began = follower, launch, label_of, source, began
+        self._heard = heard
         self._lock = threading.Lock()
         self._woken = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  # -1: it is over
         self._ending = False
@@ -76,6 +79,8 @@ class Printer:
     def _copy(self) -> None:
         counting_until = 0.0
         for rank, is_error, lines, bars in self._follower.news():
+            if self._heard is not None:
+                self._heard(rank, lines)
             if not self._left:
                 at = self._show(rank, is_error, lines, bars)
                 if at == len(lines):

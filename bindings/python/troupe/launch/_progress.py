@@ -24,12 +24,12 @@ _shown: set[str] = set()  # launches whose output is printed now: where there ar
 _lock = threading.Lock()
 
 
-def run(handle: Any, *, quiet: bool = False) -> list[Any]:
-    """Follows the launch to its marker, prints, and returns its results. See `distributed`."""
-    show = Display(handle, quiet=quiet)
+def run(handle: Any, *, quiet: bool = False, show: "Display | None" = None, take: Callable[[Any], Any] | None = None) -> Any:
+    """Follows the launch to its marker, prints, and returns its results, or what `take` has of its handle. See `distributed`."""
+    show = show or Display(handle, quiet=quiet)
     try:
         show.follow()
-        values = handle.result()
+        values = handle.result() if take is None else take(handle)
     except KeyboardInterrupt:
         show.stop()
         show.finish()
@@ -59,16 +59,17 @@ class Display:
     """Prints what a person wants to see of one launch; one thread per epoch prints its output.
 
     `label_of(rank, local_rank, is_error=)`: what stands before the lines of a stream, None: it is not shown; by default its rank.
-    `patience_s`: how long who reads the output may keep its end waiting. `asked_by`, `script`: how a variable is asked for that does not
-    travel by itself, and the file that may name it, where it is not this program's.
+    `patience_s`: how long who reads the output may keep its end waiting. `heard(rank, lines)`: told of lines as they come. `asked_by`, `script`: how
+    a variable is asked for that does not travel by itself, and the file that may name it, where it is not this program's.
     """
 
     def __init__(self, handle: Any, *, quiet: bool = False, label_of: Callable[..., str | None] | None = None,
-                 patience_s: float = PATIENCE_S, asked_by: str = "inherit_env=", script: str = "") -> None:
+                 patience_s: float = PATIENCE_S, heard: Callable[[int, list[str]], None] | None = None,
+                 asked_by: str = "inherit_env=", script: str = "") -> None:
         self._handle = handle
         self._quiet = status_lines.is_quiet(quiet)
         self._label_of = label_of or self._rank_label
-        self._patience_s = patience_s
+        self._patience_s, self._heard = patience_s, heard
         self._asked_by, self._script = asked_by, script
         self._label = f"launch {short(handle.id)}"
         self._printers: list[Printer] = []
@@ -160,7 +161,7 @@ class Display:
         self._printers.append(Printer(
             Follower(self._handle.session, shown), self._handle.id,
             lambda rank, is_error: self._label_of(rank, local[rank], is_error=is_error) or "",
-            self._handle.found_by("print_logs()", "troupe logs {}"), self._row.speaks))
+            self._handle.found_by("print_logs()", "troupe logs {}"), self._row.speaks, self._heard))
 
     def _rank_label(self, rank: int, local_rank: int, *, is_error: bool) -> str:
         return f"[{short(self._handle.id)} {rank}]" if len(_shown) > 1 else f"[{rank}]"

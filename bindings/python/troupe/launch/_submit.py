@@ -73,6 +73,8 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": travels,
     }
+    if options.ranks_per_node:
+        spec["ranks_per_node"] = options.ranks_per_node
     if status_lines.is_quiet(options.quiet):  # rank 0's marker line too
         travels["env"].append({"name": status_lines.QUIET, "value": "1"})
     return spec

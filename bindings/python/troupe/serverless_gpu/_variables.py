@@ -7,11 +7,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-CPU_RANKS = "TROUPE_CPU_RANKS"
+from troupe.launch import _cpu_ranks
+
+CPU_RANKS = _cpu_ranks.VARIABLE
 USE_POOL = ("TROUPE_USE_RESERVED_GPU_POOL", "DATABRICKS_USE_RESERVED_GPU_POOL")
 POOL_ID = ("TROUPE_REMOTE_GPU_POOL_ID", "DATABRICKS_REMOTE_GPU_POOL_ID")
 PREFER, AVOID, ONLY = "prefer", "avoid", "only"
-_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def said(names: tuple[str, ...], environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
@@ -21,8 +22,7 @@ def said(names: tuple[str, ...], environment: Mapping[str, str] = os.environ) ->
 
 def cpu_ranks(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether `gpus=N` means N processes without GPUs. Raises ValueError for a value that is neither yes nor no."""
-    name, value = said((CPU_RANKS,), environment)
-    return _as_word(name, value, {}) == PREFER if name else False
+    return _cpu_ranks.asked_for(environment)
 
 
 def pool_use(environment: Mapping[str, str] = os.environ) -> str:
@@ -37,12 +37,5 @@ def pool_id(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _as_word(name: str, value: str, more: Mapping[str, str]) -> str:
-    word = value.lower()
-    if word in _YES:
-        return PREFER
-    if word in _NO:
-        return AVOID
-    if word in more:
-        return word
-    others = "".join(f", or {each!r}: {meaning}" for each, meaning in more.items())
-    raise ValueError(f"{name}={value!r} is neither yes ({', '.join(_YES)}) nor no ({', '.join(_NO)}){others}")
+    answer = _cpu_ranks.yes_or_no(name, value, more)
+    return value.lower() if answer is None else PREFER if answer else AVOID

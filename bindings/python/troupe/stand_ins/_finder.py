@@ -17,13 +17,14 @@ class Package:
     `claims`: modules that are Troupe's with all below them, whether or not they are installed. `above`: packages that these lie in, which
     stay those that are installed, and are empty where there are none. `modules`: of each module its names, and where each is:
     "util.queue" for the same name there, "mod:name" for another one, "=mod:name" outside of Troupe. `instead_of`: of a full name that is
-    not there, what to use.
+    not there, what to use. `absent`: where the packages above are not installed, what to do without them.
     """
 
     claims: tuple[str, ...]
     modules: Mapping[str, Mapping[str, str]]
     instead_of: Callable[[str], str]
     above: tuple[str, ...] = ()
+    absent: str = ""
     version: str = ""
 
     def is_claimed(self, name: str) -> bool:
@@ -114,7 +115,8 @@ class Finder:
 class FinderAbove:
     """Answers for the packages above what is claimed, after all others: where they are installed, these are what is found.
 
-    Where they are not, they are there for what is claimed alone: who looks whether `pyspark` is installed is told that it is not.
+    Where they are not, they are there for what is claimed alone: who looks whether `pyspark` is installed is told that it is not, and who imports
+    another module of it, what to do without.
     """
 
     def __init__(self, finder: Finder) -> None:
@@ -123,9 +125,21 @@ class FinderAbove:
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """The spec of an empty package, while something below it is imported that is claimed; None for all other names."""
         package = self._finder.package
-        if name in package.above and any(package.is_claimed(each) for each in _being_imported()):
+        if not package.above or name.partition(".")[0] != package.above[0]:
+            return None
+        imported = _being_imported()
+        if name in package.above and any(package.is_claimed(each) for each in imported):
             return ModuleSpec(name, self, is_package=True)
+        if package.absent and imported and self._is_absent(name):
+            # Without the name that was asked for, as in Finder: `from pyspark import SparkContext` would swallow the text with it.
+            raise ModuleNotFoundError(f"No module named {imported[-1]!r}: {package.above[0]} is not installed; {package.absent}",
+                                      name=None if package.above[0] in sys.modules else name)
         return None
+
+    def _is_absent(self, name: str) -> bool:
+        """Whether the package that this module would be of is none that is installed."""
+        root = sys.modules.get(self._finder.package.above[0])
+        return root is None if "." not in name else root is not None and getattr(root.__spec__, "loader", None) is self
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """An empty package, which says of other names that they are not installed."""
@@ -145,11 +159,16 @@ class FinderAbove:
         """Nothing to run."""
 
 
+_BOOTSTRAP = "<frozen importlib._bootstrap>"
+
+
 def _being_imported() -> list[str]:
-    """Full names of the modules that this thread is importing: the import system has them only in its own frames."""
+    """Full names of the modules that this thread is importing, the one that was asked for first the last: the import system has them only in
+    its own frames. Not one that is only looked for, by importlib.util.find_spec."""
     found, frame = [], sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_filename == "<frozen importlib._bootstrap>" and isinstance(name := frame.f_locals.get("name"), str):
+        code = frame.f_code
+        if code.co_filename == _BOOTSTRAP and code.co_name == "_find_and_load" and isinstance(name := frame.f_locals.get("name"), str):
             found.append(name)
         frame = frame.f_back  # type: ignore[assignment]
     return found
