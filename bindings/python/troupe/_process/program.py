@@ -25,7 +25,7 @@ from troupe._cluster import session as _session
 from troupe._code import option_files, program as _program
 from troupe._code.capture import cloudpickled
 from troupe._code.program import Program
-from troupe._process import exit as _leave, stopping
+from troupe._process import exit as _leave, notes, stopping
 from troupe._process.channel import ProcessChannel
 from troupe._tracebacks import is_of_runtime
 
@@ -127,6 +127,7 @@ def _as_main(program: Program, begin: dict, first: str, find: Callable[[], tuple
         exec(code, main.__dict__)
     except BaseException as error:
         if not isinstance(error, SystemExit) and not (isinstance(error, KeyboardInterrupt) and stopping.told() is not None):
+            notes.add(begin, error)
             _show(error)
         raise
 

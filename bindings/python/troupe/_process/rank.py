@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from troupe import _rendezvous
 from troupe._cluster import session as _session
 from troupe._code import failures
-from troupe._process import exit as _leave, finish, process_groups, stopping
+from troupe._process import exit as _leave, finish, notes, process_groups, stopping
 from troupe._process.channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
@@ -127,6 +127,7 @@ def call(begin: dict, function: Any, args: tuple, kwargs: dict) -> Ended:
             return _stopped(rank)
         if isinstance(error, SystemExit):
             return _exited(rank, error)
+        notes.add(begin, error)
         failure = failures.fields_of(error, rank=rank)
         return Ended(failures.pickled(error), failure, 1)
     if stopping.told() is not None:

@@ -109,11 +109,14 @@ def of_gpus(session: Any, *, without: str = "processes=") -> str:
 def of_failure(info: dict, failure: dict) -> str:
     """What to try where a rank's own error says too little; "" where nothing is known."""
     from troupe._code import environment, shadows
-    from troupe.launch import _device_lines
+    from troupe.launch import _device_lines, _interface_words
 
     cause = failure["cause"]
     if _device_lines.is_of_device(cause) and not any(each["name"] == "GPU" for each in info["per_rank"]):
         return _of_missing_gpu(failure, cause)
+    remedy = _interface_words.remedy(info, failure)
+    if remedy:
+        return remedy
     if failure["exception_type"] == "builtins.ModuleNotFoundError" and "No module named 'ray'" in cause and info["mode"] == "driver":
         return RAY
     told = _of_modules(failure)

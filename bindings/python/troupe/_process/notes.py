@@ -1,0 +1,10 @@
+"""What only this host knows of an error that ends a rank: added to it before it is printed, and before it travels."""
+from __future__ import annotations
+
+
+def add(begin: dict, error: BaseException) -> None:
+    """Never raises."""
+    if isinstance(error, RuntimeError):  # what torch raises for NCCL and Gloo
+        from troupe.launch import _interface_words
+
+        _interface_words.noted(error, begin["node_name"])
