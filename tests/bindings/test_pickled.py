@@ -36,7 +36,8 @@ OLDER_NAMES = [
 PUBLIC = ["troupe", "troupe.actor", "troupe.launch", "troupe.util", "troupe.util.collective", "troupe.util.queue", "troupe.util.state",
           "troupe.util.placement_group", "troupe.util.scheduling_strategies", "troupe.util.serialization", "troupe.util.actor_pool",
           "troupe.state", "troupe.exceptions", "troupe.runtime_env", "troupe.cluster_utils", "troupe.serverless_gpu", "troupe.serverless_gpu.compute",
-          "troupe.serverless_gpu.launcher", "troupe.serverless_gpu.ray", "troupe.serverless_gpu.runtime", "troupe.spark", "troupe.stand_ins"]
+           "troupe.serverless_gpu.launcher", "troupe.serverless_gpu.ray", "troupe.serverless_gpu.runtime", "troupe.spark", "troupe.stand_ins",
+           "troupe.train", "troupe.train.torch"]
 
 
 class Noting(pickle.Unpickler):

@@ -3,7 +3,7 @@
     python tests/compat/record_names.py > tests/compat/ray_names.txt      # by a Python that has Ray
 
 A name is public when no part of it starts with an underscore and its module lists it in `__all__`; where a module has none,
-when it is a class, a function or an exception that the module itself defines. A library of Ray's (`ray.data`, `ray.train`...) is one
+when it is a class, a function or an exception that the module itself defines. A library of Ray's (`ray.data`, `ray.tune`...) is one
 line. Kinds: `module`, `class`, `function`, `value`, `library`; `module+function` is a path that is both, and so on.
 """
 from __future__ import annotations
@@ -18,9 +18,10 @@ import sys
 import warnings
 
 LIBRARIES = {"air", "autoscaler", "core", "dashboard", "data", "internal", "job_submission", "llm", "rllib", "scripts", "serve", "thirdparty_files",
-             "train", "tune", "widgets", "workflow"}
+             "tune", "widgets", "workflow"}
 """Packages of `ray` that are no part of its core: what is inside is not listed."""
 LIBRARIES_OF_UTIL = {"client", "dask", "horovod", "joblib", "lightgbm", "multiprocessing", "sgd", "spark", "tracing", "xgboost"}
+LIBRARIES_OF_TRAIN = {"examples", "v2"}
 TESTS = {"conftest", "tests", "setup-dev"}
 
 
@@ -65,7 +66,8 @@ def walk(package: str) -> dict[str, set[str]]:
         name = f"{package}.{each.name}"
         if not public(name) or each.name in TESTS:
             continue
-        if (package == "ray" and each.name in LIBRARIES) or (package == "ray.util" and each.name in LIBRARIES_OF_UTIL):
+        if (package == "ray" and each.name in LIBRARIES) or (package == "ray.util" and each.name in LIBRARIES_OF_UTIL) \
+                or (package == "ray.train" and each.name in LIBRARIES_OF_TRAIN):
             found.setdefault(name, set()).add("library")
             continue
         for path, kinds in walk(name).items():

@@ -18,7 +18,8 @@ from typing import Any
 
 _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
 _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host",
-            "NodeSampler": "serverless_gpu._node_samples"}  # that travel by their name
+            "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker",
+            "TrainAttempt": "train._worker", "TrainReport": "train._reports"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
                  "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host",
@@ -240,6 +241,15 @@ def device_storage(data: bytes, device: str) -> Any:
     from troupe._code import tensors
 
     return tensors.device_storage(data, device)
+
+
+def checkpoint(path: str, fields: Mapping[str, Any]) -> Any:
+    """A folder that a training can go on from."""
+    from troupe.train._checkpoint import Checkpoint
+
+    made = Checkpoint(path)
+    made.__dict__.update(fields)
+    return made
 
 
 def error(base: type, cause: BaseException | None, text: str, fields: Mapping[str, Any]) -> Any:

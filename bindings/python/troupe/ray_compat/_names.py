@@ -58,6 +58,12 @@ _RUNTIME_ENV = dict.fromkeys(("RuntimeEnv", "RuntimeEnvConfig"), "runtime_env")
 _DAG = dict.fromkeys(("ClassMethodNode", "ClassNode", "DAGNode", "FunctionNode", "InputAttributeNode", "InputNode",
                       "MultiOutputNode"), "dag")
 
+_TRAIN = dict.fromkeys((
+    "Checkpoint", "CheckpointConfig", "ControllerError", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
+    "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "report"), "train")
+_TRAIN_TORCH = dict.fromkeys(("TorchConfig", "TorchTrainer", "enable_reproducibility", "get_device", "get_devices", "prepare_data_loader",
+                              "prepare_model"), "train.torch")
+
 # Ray's module: its names, each with the module of Troupe that has it ("=name": another's; "module:name": by that name).
 MODULES: dict[str, dict[str, str]] = {
     "ray": {**dict.fromkeys((
@@ -95,6 +101,13 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.runtime_env": _RUNTIME_ENV,
     "ray.runtime_env.runtime_env": _RUNTIME_ENV,
     "ray.state": _PER_NODE,
+    "ray.train": _TRAIN,
+    "ray.train.base_trainer": {"TrainingFailedError": "train"},
+    "ray.train.context": {"TrainContext": "train", "get_context": "train"},
+    "ray.train.torch": _TRAIN_TORCH,
+    "ray.train.torch.config": {"TorchConfig": "train.torch"},
+    "ray.train.torch.torch_trainer": {"TorchTrainer": "train.torch"},
+    "ray.train.torch.train_loop_utils": {name: home for name, home in _TRAIN_TORCH.items() if not name.startswith("Torch")},
     "ray.types": {"ObjectRef": ""},
     "ray.util": {**_GROUPS, **_HELPERS, **dict.fromkeys(("disable_log_once_globally", "enable_periodic_logging", "log_once"), "util.debug"),
                  "ActorPool": "util", "get_node_ip_address": "util", "list_named_actors": "util",

@@ -1,0 +1,143 @@
+"""What code that trains asks and says, wherever it runs: `report()`, `get_checkpoint()`, `get_context()`.
+
+Who runs a training loop enters a Loop in the process, and what the loop says goes there: a worker of a trainer has one, and so may whatever
+else runs code that reports.
+"""
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from troupe import _pickled
+from troupe.train import _metrics
+from troupe.train._checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class TrainContext:
+    """Which worker this is, of what. Its methods have Ray's names."""
+
+    world_rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    local_world_size: int = 1
+    node_rank: int = 0
+    name: str = ""
+    path: str = ""
+    resources: Mapping[str, float] = field(default_factory=dict)
+
+    def get_world_rank(self) -> int:
+        """Of all workers, from 0."""
+        return self.world_rank
+
+    def get_world_size(self) -> int:
+        """How many workers there are."""
+        return self.world_size
+
+    def get_local_rank(self) -> int:
+        """Of this node's workers, from 0."""
+        return self.local_rank
+
+    def get_local_world_size(self) -> int:
+        """How many of them are on this node."""
+        return self.local_world_size
+
+    def get_node_rank(self) -> int:
+        """Of the nodes that have workers, from 0 in the order of ranks."""
+        return self.node_rank
+
+    def get_experiment_name(self) -> str:
+        """The name of the run."""
+        return self.name
+
+    def get_trial_name(self) -> str:
+        """The name of the run, which is one trial."""
+        return self.name
+
+    def get_trial_id(self) -> str:
+        """The same: a run is found by its name."""
+        return self.name
+
+    def get_trial_dir(self) -> str:
+        """The run's folder, where checkpoints and `progress.jsonl` are."""
+        return self.path
+
+    def get_trial_resources(self) -> dict[str, float]:
+        """What this worker holds."""
+        return dict(self.resources)
+
+
+class Loop(ABC):
+    """What a training loop in this process reports to."""
+
+    context: TrainContext
+
+    @abstractmethod
+    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
+        """See report()."""
+
+    @abstractmethod
+    def latest(self) -> Checkpoint | None:
+        """See get_checkpoint()."""
+
+
+_loop: Loop | None = None
+_pid = 0
+
+
+def enter(loop: Loop | None) -> None:
+    """From now on this process trains, and reports there; None: not any more."""
+    global _loop, _pid
+    _loop, _pid = loop, os.getpid()
+
+
+def current(what: str) -> Loop:
+    """The loop's. Raises RuntimeError where nothing trains; `what` is asked for."""
+    if _loop is None:
+        raise RuntimeError(f"{what} is for code that a trainer's workers run: TorchTrainer(train_loop_per_worker, ...).fit()")
+    if _pid != os.getpid():
+        raise RuntimeError(f"{what} was called in process {os.getpid()}, which the worker (process {_pid}) has forked, a DataLoader's perhaps: "
+                           "it is for the worker itself")
+    return _loop
+
+
+def report(metrics: Mapping[str, Any], checkpoint: Checkpoint | None = None, checkpoint_dir_name: str | None = None) -> None:
+    """Says how the training goes, and keeps a checkpoint.
+
+    A barrier: returns once every worker has called it as often, and the checkpoint is whole on the disk of the run's folder. The metrics of
+    rank 0 count. `checkpoint`: of one rank or of several, whose files become one folder (of files of one name the lowest rank's); the
+    folder given is copied, and the caller's to remove. `checkpoint_dir_name`: of the kept folder, another one each time. Raises TypeError or
+    ValueError for what are no metrics, FileNotFoundError or another OSError where the checkpoint cannot be kept, RuntimeError outside of a
+    worker.
+
+        report({"loss": loss}, checkpoint=Checkpoint.from_directory(folder) if rank == 0 else None)
+    """
+    loop = current("report()")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"report(checkpoint={checkpoint!r}): a Checkpoint, as Checkpoint.from_directory(folder) makes one")
+    name = checkpoint_dir_name
+    if name is not None and (not isinstance(name, str) or not name or "/" in name or name.startswith(".") or name.endswith(".new")):
+        raise ValueError(f"report(checkpoint_dir_name={name!r}): the name of a folder, without '/' and a dot in front")
+    loop.report(_metrics.check(metrics), checkpoint, name)
+
+
+def get_checkpoint() -> Checkpoint | None:
+    """The latest checkpoint of the run: what to go on from at the loop's beginning, then what `report` kept last. None: there is none.
+
+    Raises RuntimeError outside of a worker.
+    """
+    return current("get_checkpoint()").latest()
+
+
+def get_context() -> TrainContext:
+    """Which worker this is, of how many, of which run. Raises RuntimeError outside of a worker.
+
+        rank = get_context().get_world_rank()
+    """
+    return current("get_context()").context
+
+
+_pickled.named_in("troupe.train", TrainContext, get_checkpoint, get_context, report)

@@ -1,0 +1,54 @@
+"""Pure. Metrics as they are reported, kept in files, and shown in a table."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def check(metrics: Any) -> dict[str, Any]:
+    """Reported metrics, where arrays and tensors of one element are numbers. Raises TypeError for what is no dict of names, ValueError for
+    larger tensors: files of a checkpoint are for those."""
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"report() takes a dict of metrics, report({{'loss': 0.5}}), not {metrics!r}")
+    for name in metrics:
+        if not isinstance(name, str):
+            raise TypeError(f"report(): the names of metrics are texts, not {name!r}")
+    return {name: _number(name, value) for name, value in metrics.items()}
+
+
+def _number(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _number(f"{name}/{key}", one) for key, one in value.items()}
+    if not (hasattr(value, "item") and hasattr(value, "shape") and hasattr(value, "dtype")):
+        return value
+    size = 1
+    for each in value.shape:
+        size *= int(each)
+    if size == 1:
+        return value.item()
+    if type(value).__module__.partition(".")[0] == "torch":
+        raise ValueError(f"report(): {name!r} is a tensor of shape {tuple(value.shape)}: report numbers or .tolist(), and save tensors in the "
+                         "checkpoint")
+    return value
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it; what JSON has not is its text."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return plain(value.tolist()) if hasattr(value, "tolist") else repr(value)
+
+
+def history(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The metrics of all reports of a run that count, in their order: what came after the checkpoint from which a restart went on does not."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    for line in lines:
+        if "restarted_after" in line:
+            found = [each for each in found if each[0] <= line["restarted_after"]]
+        elif "report" in line:
+            found.append((line["report"], line["metrics"]))
+    return [metrics for _, metrics in found]

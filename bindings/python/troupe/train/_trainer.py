@@ -1,0 +1,112 @@
+"""TorchTrainer: what it is given, checked."""
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from troupe import _pickled
+from troupe._identity import new_id
+from troupe.train import _config
+from troupe.train._checkpoint import Checkpoint
+from troupe.train._config import RunConfig, ScalingConfig
+from troupe.train._result import Result
+
+
+@dataclass(kw_only=True)
+class TorchConfig:
+    """The process group of the workers: `backend` "nccl" or "gloo", else by whether they have GPUs; `timeout_s` of its collectives."""
+
+    backend: str | None = None
+    init_method: str = "env"
+    timeout_s: float = 1800
+
+    def __post_init__(self) -> None:
+        if self.backend is not None and not isinstance(self.backend, str):
+            raise TypeError(f"TorchConfig(backend={self.backend!r}): 'nccl', 'gloo', or None for the one that fits")
+        if self.init_method not in ("env", "tcp"):
+            raise ValueError(f"TorchConfig(init_method={self.init_method!r}): 'env' or 'tcp', which are one here")
+        if isinstance(self.timeout_s, bool) or not isinstance(self.timeout_s, (int, float)) or not self.timeout_s > 0:
+            raise ValueError(f"TorchConfig(timeout_s={self.timeout_s!r}): more than 0 seconds")
+
+
+class TorchTrainer:
+    """Trains with torch on workers that form one process group, and go on from a checkpoint after failures.
+
+    `train_loop_per_worker`: run by each worker, with `train_loop_config` if it takes an argument; it reports by `troupe.train.report`.
+    `scaling_config`, `run_config`, `torch_config`: see ScalingConfig, RunConfig, TorchConfig. `resume_from_checkpoint`: what
+    `get_checkpoint()` gives at the beginning of a run that has none of its own yet. Raises TypeError or ValueError for what can never be right; starts
+    nothing. As Ray's `ray.train.torch.TorchTrainer`.
+
+        trainer = TorchTrainer(train_loop, train_loop_config={"lr": 1e-3}, scaling_config=ScalingConfig(num_workers=4, use_gpu=True))
+        print(trainer.fit().metrics)
+    """
+
+    def __init__(self, train_loop_per_worker: Callable[..., Any], *, train_loop_config: Mapping[str, Any] | None = None,
+                 torch_config: TorchConfig | None = None, scaling_config: ScalingConfig | None = None, run_config: RunConfig | None = None,
+                 datasets: Mapping[str, Any] | None = None, dataset_config: Any = None, validation_config: Any = None,
+                 metadata: Mapping[str, Any] | None = None, resume_from_checkpoint: Checkpoint | None = None) -> None:
+        for name, given, instead in (
+                ("datasets", datasets, "a torch DataLoader made in train_loop_per_worker and given to prepare_data_loader has each worker's share"),
+                ("dataset_config", dataset_config, "prepare_data_loader gives each worker its share"),
+                ("validation_config", validation_config, "train_loop_per_worker validates before it reports"),
+                ("metadata", metadata, "Checkpoint.set_metadata keeps it with a checkpoint")):
+            if given:
+                raise ValueError(f"TorchTrainer({name}=...) is not a part of Troupe: {instead}")
+        self.run_config = _of(RunConfig, "run_config", run_config)
+        self.scaling_config = _of(ScalingConfig, "scaling_config", scaling_config)
+        self._torch_config = _of(TorchConfig, "torch_config", torch_config)
+        if resume_from_checkpoint is not None and not isinstance(resume_from_checkpoint, Checkpoint):
+            raise TypeError(f"TorchTrainer(resume_from_checkpoint={resume_from_checkpoint!r}): a Checkpoint, as Checkpoint.from_directory(folder) makes one")
+        self._resume_from = resume_from_checkpoint
+        self._loop = train_loop_per_worker
+        self._arguments = _arguments(train_loop_per_worker, train_loop_config)
+
+    def fit(self) -> Result:
+        """Trains to the end of all workers' loops and returns the Result. Blocks; Ctrl-C ends the workers.
+
+        Raises WorkerGroupError, a TrainingFailedError that is also an instance of what the worker raised, once workers have failed more often than
+        `FailureConfig(max_failures)`; ControllerError, which is one too and a PlacementError, where the cluster has no room for all workers;
+        LaunchError where the loop or its config cannot travel; OSError where the run's folder cannot be written, BlockingIOError where another process
+        trains in it; FileNotFoundError where `resume_from_checkpoint` is not there.
+        """
+        from troupe.train import _fit  # brings along what actors need
+
+        if self._resume_from is not None:
+            with self._resume_from.as_directory():
+                pass
+        run = self.run_config
+        name = run.name or f"train_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{new_id()[:6]}"
+        backend = self._torch_config.backend or ("nccl" if self.scaling_config.use_gpu else "gloo")
+        plan = _fit.Plan(self._loop, self._arguments, self.scaling_config, run, backend, self._torch_config.timeout_s, self._resume_from)
+        return _fit.train(plan, run.storage_path or _config.DEFAULT_STORAGE, name)
+
+
+def _of(cls: type, name: str, given: Any) -> Any:
+    if given is not None and not isinstance(given, cls):
+        raise TypeError(f"TorchTrainer({name}={given!r}): a {cls.__name__}")
+    return cls() if given is None else given
+
+
+def _arguments(loop: Any, config: Any) -> tuple:
+    """What the loop is called with: its config, or nothing."""
+    if not callable(loop) or inspect.iscoroutinefunction(loop):
+        raise TypeError(f"TorchTrainer(train_loop_per_worker={loop!r}): a function, which each worker runs")
+    if config is not None and not isinstance(config, Mapping):
+        raise TypeError(f"TorchTrainer(train_loop_config={config!r}): a dict, the one argument of train_loop_per_worker")
+    try:
+        signature = inspect.signature(loop)
+    except ValueError:  # of an extension
+        return ({},) if config is None else (config,)
+    for arguments in (({} if config is None else config,), ()):
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            continue
+        return arguments
+    raise ValueError(f"train_loop_per_worker takes one argument, its config, or none: {getattr(loop, '__name__', loop)}{signature}")
+
+
+_pickled.named_in("troupe.train.torch", TorchConfig, TorchTrainer)
