@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
-from e2e_conftest import Home
+from e2e_conftest import TIMEOUT_S, Home, eventually
 
 import troupe
 from troupe import exceptions, train
@@ -59,7 +61,7 @@ def test_reports_are_a_barrier_and_rank_0_counts(idle: Home, tmp_path: Path) -> 
         assert get_devices() == [get_device()] == [torch.device("cpu")] and train.get_checkpoint() is None
         torch.manual_seed(rank)
         model = prepare_model(torch.nn.Linear(1, 1))
-        loader = prepare_data_loader(DataLoader(TensorDataset(torch.arange(12.0).reshape(12, 1)), batch_size=2, shuffle=True))
+        loader = prepare_data_loader(DataLoader(TensorDataset(torch.arange(12.0).reshape(12, 1)), batch_size=2, shuffle=True, num_workers=1))
         loader.sampler.set_epoch(1)
         mine = [float(x) for (batch,) in loader for x in batch]
         model(torch.ones(1, 1)).sum().backward()
@@ -306,11 +308,39 @@ def test_a_training_in_an_actor_ends_with_it(idle: Home, tmp_path: Path) -> None
         def drive(self) -> None:
             trainer(loop, Path(path), path=path).fit()
 
-    from e2e_conftest import eventually
-
     driver = troupe.remote(num_cpus=1)(Driver).remote()
     running = driver.drive.remote()
     eventually(lambda: len(list(tmp_path.glob("here-*"))) == 2, what="the workers' beginning")
     troupe.kill(driver)
     with pytest.raises(exceptions.ActorDiedError):
         troupe.get(running)
+
+
+INTERRUPTED = """
+import sys, threading
+from pathlib import Path
+import troupe
+from troupe import train
+from troupe.train.torch import TorchTrainer
+
+def loop(config):
+    (Path(config["path"]) / f"here-{train.get_context().get_world_rank()}").write_text("")
+    threading.Event().wait()
+
+troupe.init(sys.argv[1])
+try:
+    TorchTrainer(loop, train_loop_config={"path": sys.argv[2]}, scaling_config=train.ScalingConfig(num_workers=2),
+                 run_config=train.RunConfig(name="run", storage_path=sys.argv[2], failure_config=train.FailureConfig(max_failures=-1))).fit()
+except KeyboardInterrupt:
+    troupe.get([troupe.util.placement_group([{"CPU": 8}]).ready()])  # the workers have given back what they held
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_the_workers(idle: Home, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(INTERRUPTED)
+    address = troupe.get_runtime_context().gcs_address
+    with subprocess.Popen([sys.executable, str(tmp_path / "script.py"), address, str(tmp_path)], stdout=subprocess.PIPE, text=True) as program:
+        eventually(lambda: len(list(tmp_path.glob("here-*"))) == 2, what="the workers' beginning")
+        program.send_signal(signal.SIGINT)
+        assert program.communicate(timeout=TIMEOUT_S)[0].splitlines()[-1] == "interrupted" and program.returncode == 0

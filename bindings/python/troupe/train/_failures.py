@@ -47,7 +47,8 @@ def text_of(failed: Mapping[int, BaseException], *, hosts: Mapping[int, str], wo
     """The text of the error: the cause first, then the others, where the run is and what to do."""
     cause = cause_of(failed)
     error = failed[cause]
-    lines = [f"rank {cause} of {world_size} on {hosts.get(cause) or 'a node that did not answer'} failed: {first_line(error)}"]
+    where = f" on {hosts[cause]}" if cause in hosts else ""
+    lines = [f"rank {cause} of {world_size}{where} failed: {first_line(error)}"]
     lines += [f"  {line}" for line in str(error).strip().splitlines()[1:]]
     lines += [f"  rank {rank} then: {first_line(each)}" for rank, each in sorted(failed.items()) if rank != cause]
     lines.append(f"  attempt {attempts}, max_failures={max_failures}; the run is in {path}"

@@ -50,7 +50,7 @@ class Training:
         limit = self._plan.run.failure_config.max_failures  # type: ignore[union-attr]
         failures = fruitless = 0
         while True:
-            gang = Gang(self._plan.scaling, self._folder.name, str(self._folder.path))
+            gang = Gang(self._plan.scaling, self._folder.name, str(self._folder.path), self._plan.run.worker_runtime_env)
             try:
                 value = self._attempt(gang, payload, failures)
                 gang.finish()

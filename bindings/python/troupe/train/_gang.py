@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import troupe
@@ -50,8 +50,9 @@ def ranks_of(nodes: Sequence[str]) -> list[tuple[int, int, int, int, int]]:
 class Gang:
     """Made by `place`, then `start`; its end is `close`, whatever became of it."""
 
-    def __init__(self, scaling: ScalingConfig, name: str, path: str) -> None:
+    def __init__(self, scaling: ScalingConfig, name: str, path: str, runtime_env: Mapping[str, Any] | None = None) -> None:
         self._scaling, self._name, self._path = scaling, name, path
+        self._runtime_env = runtime_env
         self._group: PlacementGroup | None = None
         self.workers: list[Any] = []
         self.hosts: dict[int, str] = {}
@@ -80,8 +81,8 @@ class Gang:
         known = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
         options: dict[str, Any] = {known[name]: amount for name, amount in bundle.items() if name in known}
         options["resources"] = {name: amount for name, amount in bundle.items() if name not in known}
-        if self._scaling.use_gpu:  # a worker sees the GPUs of its node until it knows those of all workers there
-            options["runtime_env"] = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}}
+        if self._runtime_env:
+            options["runtime_env"] = self._runtime_env
         worker = troupe.remote(TrainWorker).options(concurrency_groups={"control": 1}, **{"num_cpus": 0, **options})
         for index, node_rank, local_rank, local_size, rank in ranks_of(nodes):
             context = TrainContext(rank, self._scaling.num_workers, local_rank, local_size, node_rank, self._name, self._path, bundle)
@@ -165,4 +166,5 @@ class Gang:
 
 
 def _in_order(gpus: list[Any]) -> list[Any]:
-    return sorted(gpus, key=lambda each: (isinstance(each, str), each))
+    """Each once."""
+    return sorted(set(gpus), key=lambda each: (isinstance(each, str), each))

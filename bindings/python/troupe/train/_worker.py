@@ -107,7 +107,7 @@ class TrainWorker(_here.Loop):
         for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
             if interface:
                 os.environ.setdefault(name, interface)
-        if attempt.devices.get(context.world_rank):  # before CUDA is touched: all of a node see the same ones, as NCCL wants it
+        if attempt.devices.get(context.world_rank):  # CUDA has not read it yet: all of a node see the same ones, as NCCL wants it
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, attempt.devices[context.world_rank]))
         import torch
         import torch.distributed as dist
