@@ -54,8 +54,10 @@ def test_a_score_may_lie_inside() -> None:
 
 def test_a_report_is_complete_when_every_rank_has_reported() -> None:
     barrier = Barrier(3)
-    assert barrier.reported(1, TrainReport(None, True)) is None
+    assert barrier.waits() == "" and barrier.reported(1, TrainReport(None, True)) is None
+    assert barrier.waits() == "rank 1 waits in report() number 1 of this attempt for ranks 0, 2"
     assert barrier.reported(0, TrainReport({"a": 1}, False)) is None
+    assert barrier.waits() == "ranks 0, 1 wait in report() number 1 of this attempt for rank 2"
     done = barrier.reported(2, TrainReport(None, True, "best"))
     assert done is not None and (done.number, done.metrics, done.parts, done.dir_name) == (1, {"a": 1}, (1, 2), "best")
     assert barrier.reported(0, TrainReport({"a": 2}, False)) is None

@@ -226,7 +226,11 @@ def test_exit_handlers_of_workers_run(idle: Home, tmp_path: Path) -> None:
     def loop(config: dict) -> None:
         import atexit
 
-        atexit.register(lambda: (Path(config["path"]) / f"left-{train.get_context.__name__}-{os.environ['RANK']}").write_text(""))
+        def leave() -> None:
+            threading.Event().wait(0.5)  # others' ends come before
+            (Path(config["path"]) / f"left-{os.environ['RANK']}").write_text("")
+
+        atexit.register(leave)
 
     trainer(loop, tmp_path, path=str(tmp_path)).fit()
     assert len(list(tmp_path.glob("left-*"))) == 2
@@ -236,7 +240,7 @@ def test_what_cannot_be_placed_is_refused(idle: Home, tmp_path: Path) -> None:
     with pytest.raises(train.ControllerError, match=r"run run: 9 workers cannot be placed: 9 x \{CPU: 1\} can never be placed") as raised:
         trainer(lambda: None, tmp_path, workers=9).fit()
     assert isinstance(raised.value, exceptions.PlacementError) and isinstance(raised.value, train.TrainingFailedError)
-    with pytest.raises(train.ControllerError, match="GPU"):
+    with pytest.raises(train.ControllerError, match=r"GPU(.|\n)*ScalingConfig\(use_gpu=False\) trains on CPUs"):
         TorchTrainer(lambda: None, scaling_config=ScalingConfig(use_gpu=True), run_config=RunConfig(storage_path=tmp_path)).fit()
     with pytest.raises(train.ControllerError, match="accelerator|gpu_type|H100"):
         TorchTrainer(lambda: None, scaling_config=ScalingConfig(accelerator_type="H100"), run_config=RunConfig(storage_path=tmp_path)).fit()
@@ -259,6 +263,24 @@ def test_what_is_held_is_waited_for_and_said(idle: Home, tmp_path: Path, capfd: 
     thread.join(60)
     assert found[0].return_value == 7
     assert "run run waits for 2 x (1 CPU), which others hold: `troupe explain" in capfd.readouterr().err
+
+
+def test_a_rank_that_does_not_come_to_its_report_is_named(idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once; it goes on then."""
+    from troupe.train import _fit
+
+    def loop(config: dict) -> None:
+        here = Path(config["path"]) / "go"
+        while train.get_context().get_world_rank() == 1 and not here.exists():
+            threading.Event().wait(0.01)
+        train.report({"a": 1})
+
+    said: list[str] = []
+    monkeypatch.setattr(_fit, "LATE_S", 0.05)
+    monkeypatch.setattr(_fit.status_lines, "say", lambda text, quiet=False: (said.append(text), "waits in" in text and (tmp_path / "go").write_text("")))
+    assert trainer(loop, tmp_path, path=str(tmp_path)).fit().metrics == {"a": 1}
+    late = [text for text in said if "waits in" in text]
+    assert len(late) == 1 and "nothing is heard for 0.05 s: rank 0 waits in report() number 1 of this attempt for rank 1; `troupe list actors`" in late[0]
 
 
 def test_a_run_has_one_trainer(idle: Home, tmp_path: Path) -> None:

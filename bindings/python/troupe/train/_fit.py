@@ -22,6 +22,10 @@ from troupe.train._result import Result
 from troupe.train._run_folder import RunFolder
 
 
+LATE_S = 60.0
+"""How long nothing is heard of any rank, while some wait for others in a report, before that is said."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is trained, checked."""
@@ -74,7 +78,8 @@ class Training:
         try:
             gang.place(wait_for_nodes=failures > 0)
         except exceptions.PlacementError as error:
-            raise exceptions.with_type_of(ControllerError, error, f"run {folder.name}: {plan.scaling.num_workers} workers cannot be placed: {error}",
+            cpus = "\n  ScalingConfig(use_gpu=False) trains on CPUs" if plan.scaling.use_gpu else ""
+            raise exceptions.with_type_of(ControllerError, error, f"run {folder.name}: {plan.scaling.num_workers} workers cannot be placed: {error}{cpus}",
                                           controller_failure=error) from error
         gang.start(payload, backend=plan.backend, timeout_s=plan.timeout_s, start=start, staging=str(staging), nonce=folder.nonce)
         if not failures:
@@ -85,9 +90,15 @@ class Training:
 
     def _follow(self, gang: Gang, staging: Path) -> Any:
         world = self._plan.scaling.num_workers
-        barrier, first = Barrier(world), None
+        barrier, first, said = Barrier(world), None, ""
         while True:
-            kind, rank, value = gang.event()
+            event = gang.event(LATE_S if barrier.waits() != said else None)
+            if event is None:
+                said = barrier.waits()
+                status_lines.say(f"troupe.train: run {self._folder.name}: nothing is heard for {LATE_S:g} s: {said}; `troupe list actors` and "
+                                 "`troupe stack ACTOR` show where a worker is")
+                continue
+            kind, rank, value = event
             try:
                 if kind == "returned":
                     first = value if rank == 0 else first

@@ -123,10 +123,13 @@ class Gang:
     def _hear(self, kind: str, rank: int, ref: Any) -> None:
         ref.future().add_done_callback(lambda _: self._news.put((kind, rank, ref)))
 
-    def event(self) -> tuple[str, int, Any]:
-        """The next ("reported", rank, TrainReport) or ("returned", rank, value). Blocks. Raises WorkersFailed, once it is known whose failure is the
-        cause, or no longer to be waited for."""
-        kind, rank, value, error = self._next(None)
+    def event(self, timeout: float | None) -> tuple[str, int, Any] | None:
+        """The next ("reported", rank, TrainReport) or ("returned", rank, value); None: there was none for `timeout` seconds. Raises WorkersFailed, once
+        it is known whose failure is the cause, or no longer to be waited for."""
+        try:
+            kind, rank, value, error = self._next(timeout)
+        except queue.Empty:
+            return None
         if error is None:
             return kind, rank, value
         raise WorkersFailed(self._others({rank: error}))
@@ -152,8 +155,10 @@ class Gang:
 
     def finish(self) -> None:
         """All loops have returned: the workers end as programs do, exit handlers and all, within END_S."""
-        ends = [worker.__ray_terminate__.remote() for worker in self.workers]
-        troupe.wait(ends, num_returns=len(ends), timeout=END_S)
+        leaving = [worker.__ray_terminate__.remote() for worker in self.workers]
+        troupe.wait(leaving, num_returns=len(leaving), timeout=END_S)
+        ended = [worker.__ray_ready__.remote() for worker in self.workers]  # an error, once the process is gone
+        troupe.wait(ended, num_returns=len(ended), timeout=END_S)
 
     def close(self) -> None:
         """Nothing of it is left."""

@@ -57,6 +57,14 @@ class Barrier:
         self._number += 1
         return done
 
+    def waits(self) -> str:
+        """Who waits for whom, in words; "": nobody waits."""
+        if not self._waiting:
+            return ""
+        missing = set(range(self._world_size)) - set(self._waiting)
+        verb = "wait" if len(self._waiting) > 1 else "waits"
+        return f"{_ranks(self._waiting)} {verb} in report() number {self._number} of this attempt for {_ranks(missing)}"
+
     def returned(self, rank: int) -> bool:
         """The rank's loop is over. Whether all are. Raises Uneven where others wait for its report."""
         self._returned.add(rank)
