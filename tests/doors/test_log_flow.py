@@ -1,7 +1,7 @@
 """The way of ranks' output to the program that shows it: everything once and in order, past the head, and no rank, no memory for a slow reader.
 
 Method: programs of their own whose stdout is a file, or a pipe that nobody reads until the launch has ended; a head that stands still
-while ranks write. The figures: benchmarks/logs.py.
+while ranks write. The figures: benchmarks/doors/logs.py.
 """
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Two ranks on processors, one thread each on both sides: OMP_NUM_THREADS is left 
 ratio is Troupe's median step by the first torchrun's, and what the two torchruns differ by says what this machine can tell apart:
 by more than NOISE_MOST in the median of rounds, the ratio means nothing here, and that is said instead.
 
-    python benchmarks/ddp_step.py [--rounds 7] [--steps 200] [--keep]
+    python benchmarks/doors/ddp_step.py [--rounds 7] [--steps 200] [--keep]
 """
 import argparse
 import json
@@ -15,11 +15,11 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from contender import troupe_command  # noqa: E402
 from report import await_rest, keep, settle  # noqa: E402
 
-JOB = str(pathlib.Path(__file__).resolve().parent / "jobs/ddp_job.py")
+JOB = str(pathlib.Path(__file__).resolve().parent.parent / "jobs/ddp_job.py")
 TROUPE = ["-m", "troupe", "submit", "--quiet", "--nproc-per-node", "2"]
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 NOISE_MOST = 0.03

@@ -5,7 +5,7 @@ must be there once, in order; the head's processor time is that of the same laun
 stdout is a pipe that is read at 100 lines a second; the ranks must be no slower than before, no process may grow, what is not shown must be
 counted, and the files of the workers must have every line.
 
-    python benchmarks/logs.py [--rate 10000] [--seconds 10] [--keep]
+    python benchmarks/doors/logs.py [--rate 10000] [--seconds 10] [--keep]
 """
 import argparse
 import collections
@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from contender import start_head, troupe_command  # noqa: E402
 from footprint import cluster_processes, processor_s  # noqa: E402
 from report import await_rest, keep  # noqa: E402

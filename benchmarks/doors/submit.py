@@ -4,7 +4,7 @@ Two ranks form a Gloo group and do one all-reduce (jobs/torchrun_job.py). Timed 
 cluster that runs, `cold` with none, so that one is started for the launch, and ends with it; `fresh` on the running one, with an
 interpreter for each rank.
 
-    python benchmarks/submit.py [--rounds 7] [--keep]
+    python benchmarks/doors/submit.py [--rounds 7] [--keep]
 """
 import argparse
 import os
@@ -14,11 +14,11 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from contender import troupe_command  # noqa: E402
 from report import await_rest, keep, settle, summary  # noqa: E402
 
-JOB = str(pathlib.Path(__file__).resolve().parent / "jobs/torchrun_job.py")
+JOB = str(pathlib.Path(__file__).resolve().parent.parent / "jobs/torchrun_job.py")
 SUBMIT = ["-m", "troupe", "submit", "--quiet", "--nproc-per-node", "2"]
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 

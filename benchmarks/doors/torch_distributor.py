@@ -3,7 +3,7 @@
 Two processes form a Gloo group and do one all-reduce; rank 0 returns its sum. Timed is `run()`, from the call to the output. Each side is a
 process that has made its TorchDistributor, and pyspark's its SparkSession (`local[2]`), and has run once.
 
-    python benchmarks/torch_distributor.py --pyspark PYTHON [--rounds 7] [--keep]
+    python benchmarks/doors/torch_distributor.py --pyspark PYTHON [--rounds 7] [--keep]
 
 PYTHON is an interpreter that has pyspark and torch, on a machine with Java (Debian: default-jre-headless):
     python3 -m venv spark && spark/bin/pip install pyspark torch numpy --extra-index-url https://download.pytorch.org/whl/cpu
@@ -12,7 +12,7 @@ import argparse
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from contender import Contender  # noqa: E402
 from report import await_rest, keep, settle, summary  # noqa: E402
 
