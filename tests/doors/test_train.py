@@ -1,7 +1,7 @@
 """troupe.train: workers that report together, checkpoints that are kept, restarts from them, and how a training fails.
 
 Method: trainings of a real cluster with Gloo on CPUs; what workers see they write down or report. Scripts written for Ray: test_train_ray.py; rules
-and the run's folder: tests/bindings/test_train_rules.py, test_train_folder.py.
+and the run's folder: tests/bindings/train.
 """
 from __future__ import annotations
 
