@@ -218,6 +218,30 @@ def test_what_a_loop_does_wrong_is_said(idle: Home, tmp_path: Path, how: str, wo
     assert words in str(raised.value), raised.value
 
 
+def test_a_loop_may_go_on_after_a_checkpoint_that_could_not_be_kept(idle: Home, tmp_path: Path) -> None:
+    """The file system refuses a rank's part, then the whole; what follows is kept, and nothing is left of either."""
+    def loop(config: dict) -> None:
+        rank = train.get_context().get_world_rank()
+        mine = checkpoint_of(Path(config["path"]) / f"mine-{rank}", a=f"{rank}")
+        if rank == 1:
+            real, train._run_folder._copy_to_disk = train._run_folder._copy_to_disk, lambda source, target: os.truncate("/nowhere", 0)
+            with pytest.raises(OSError):
+                train.report({}, mine)
+            train._run_folder._copy_to_disk = real
+        train.report({"n": 1}, mine, "same")
+        with pytest.raises(FileExistsError):
+            train.report({"n": 2}, mine, "same")
+        train.report({"n": 3}, mine if rank else None)
+
+    result = trainer(loop, tmp_path, path=str(tmp_path)).fit()
+    assert [Path(each.path).name for each, _ in result.best_checkpoints] == ["same", "checkpoint_000000"]
+    assert [Path(each.path, "a").read_text() for each, _ in result.best_checkpoints] == ["0", "1"]
+    assert [each["n"] for each in result.metrics_history] == [1, 3] and sorted(os.listdir(tmp_path / "run")) == [
+        ".reports", ".run", "checkpoint_000000", "progress.jsonl", "same"]
+    again = trainer(lambda: None, tmp_path).fit()
+    assert again.metrics == {"n": 3} and again.checkpoint == result.checkpoint
+
+
 def test_sys_exit_0_is_an_end(idle: Home, tmp_path: Path) -> None:
     assert trainer(lambda: sys.exit(0), tmp_path).fit().return_value is None
 

@@ -29,8 +29,7 @@ def part(folder: RunFolder, staging: Path, number: int, rank: int, text: str) ->
     source.mkdir(exist_ok=True)
     (source / "model").write_text(text)
     (source / f"own-{rank}").write_text(text)
-    _run_folder.stage(staging, folder.nonce, number, rank, source)
-    return staging / str(number) / f"rank-{rank}"
+    return staging / _run_folder.stage(staging, folder.nonce, number, rank, source)
 
 
 def train(storage: Path, *, reports: int) -> None:
@@ -78,6 +77,7 @@ def test_every_checkpoint_is_whole_wherever_its_writer_ended(tmp_path: Path) -> 
         folder = RunFolder(storage, "run")
         names = [one.name for one in folder.kept]
         assert before is None or [Path(each.path).name for each, _ in before.best_checkpoints] == names
+        assert before is None or [m["n"] for m in before.metrics_history] == list(range(1, len(before.metrics_history) + 1)), step
         for one in folder.kept:
             n = one.metrics["n"]
             assert n == one.report and (folder.path / one.name / "model").read_text() == f"{n} 0", (step, one)  # of both ranks the lower one's
@@ -127,6 +127,7 @@ def test_a_name_is_given_once(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="there is a 'best' in .* already"):
         folder.commit({}, [part(folder, staging, 2, 0, "b")], "best")
     assert (folder.path / "best" / "model").read_text() == "a" and len(folder.kept) == 1
+    assert not list(staging.iterdir())  # neither of what was kept nor of what was not
     folder.close()
 
 

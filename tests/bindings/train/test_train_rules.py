@@ -54,15 +54,15 @@ def test_a_score_may_lie_inside() -> None:
 
 def test_a_report_is_complete_when_every_rank_has_reported() -> None:
     barrier = Barrier(3)
-    assert barrier.waits() == "" and barrier.reported(1, TrainReport(None, True)) is None
+    assert barrier.waits() == "" and barrier.reported(1, TrainReport(None, "1/rank-1")) is None
     assert barrier.waits() == "rank 1 waits in report() number 1 of this attempt for ranks 0, 2"
-    assert barrier.reported(0, TrainReport({"a": 1}, False)) is None
+    assert barrier.reported(0, TrainReport({"a": 1}, "")) is None
     assert barrier.waits() == "ranks 0, 1 wait in report() number 1 of this attempt for rank 2"
-    done = barrier.reported(2, TrainReport(None, True, "best"))
-    assert done is not None and (done.number, done.metrics, done.parts, done.dir_name) == (1, {"a": 1}, (1, 2), "best")
-    assert barrier.reported(0, TrainReport({"a": 2}, False)) is None
-    assert barrier.reported(1, TrainReport(None, False)) is None
-    again = barrier.reported(2, TrainReport(None, False))
+    done = barrier.reported(2, TrainReport(None, "2/rank-2", "best"))
+    assert done is not None and (done.number, done.metrics, done.parts, done.dir_name) == (1, {"a": 1}, ("1/rank-1", "2/rank-2"), "best")
+    assert barrier.reported(0, TrainReport({"a": 2}, "")) is None
+    assert barrier.reported(1, TrainReport(None, "")) is None
+    again = barrier.reported(2, TrainReport(None, ""))
     assert again is not None and (again.number, again.metrics, again.parts, again.dir_name) == (2, {"a": 2}, (), None)
     assert [barrier.returned(rank) for rank in (2, 0, 1)] == [False, False, True]
 
@@ -70,7 +70,7 @@ def test_a_report_is_complete_when_every_rank_has_reported() -> None:
 @pytest.mark.parametrize("returns_first", [True, False])
 def test_ranks_that_report_less_often_are_named(returns_first: bool) -> None:
     barrier = Barrier(3)
-    steps = [lambda: barrier.returned(1), lambda: barrier.reported(0, TrainReport({}, False))]
+    steps = [lambda: barrier.returned(1), lambda: barrier.reported(0, TrainReport({}, ""))]
     first, second = steps if returns_first else reversed(steps)
     first()
     with pytest.raises(Uneven, match="rank 1 returned after 0 calls of .* and rank 0 called it once more") as raised:
@@ -122,7 +122,8 @@ def test_metrics() -> None:
         _metrics.check({1: 2})
     assert _metrics.plain({"a": np.arange(2), "b": {1}, "c": (1, None)}) == {"a": [0, 1], "b": "{1}", "c": [1, None]}
     lines = [{"report": 1, "metrics": {"n": 1}}, {"report": 2, "metrics": {"n": 2}}, {"restarted_after": 1}, {"report": 2, "metrics": {"n": 3}}]
-    assert _metrics.history(lines) == [{"n": 1}, {"n": 3}]
+    assert _metrics.reports(lines, []) == {1: {"n": 1}, 2: {"n": 3}}
+    assert list(_metrics.reports([*lines[:1], {"report": 3, "metrics": {"n": 4}}], [(2, {"n": 2}), (1, {})]).values()) == [{"n": 1}, {"n": 2}, {"n": 4}]
 
 
 def test_tensors_are_for_checkpoints() -> None:

@@ -115,9 +115,8 @@ class Training:
         """The answer to all ranks: the checkpoint that is kept now, or what stood in its way."""
         folder, config = self._folder, self._plan.run.checkpoint_config
         assert config is not None
-        parts = [staging / str(done.number) / f"rank-{rank}" for rank in done.parts]
         try:
-            kept = folder.commit(done.metrics, parts, done.dir_name)
+            kept = folder.commit(done.metrics, [staging / part for part in done.parts], done.dir_name)
             self._metrics, self._reported = dict(done.metrics), True
             if kept is None:
                 return None, None
@@ -127,13 +126,14 @@ class Training:
                 self._shown.pop(one.name, None)
             return folder.checkpoint(kept), None
         except OSError as error:
-            return None, type(error)(*error.args[:2], *([error.filename] if error.filename else []))
+            return None, error
 
     def _result(self, value: Any) -> Result:
         folder = self._folder
         best = [(folder.checkpoint(one), self._shown.get(one.name, one.metrics)) for one in folder.kept]
         latest = folder.latest() or self._plan.resume_from
-        return Result(metrics=self._metrics, checkpoint=latest, path=str(folder.path), best_checkpoints=best, return_value=value)
+        metrics = self._metrics if self._metrics is not None or not folder.kept else dict(folder.kept[-1].metrics)
+        return Result(metrics=metrics, checkpoint=latest, path=str(folder.path), best_checkpoints=best, return_value=value)
 
     def _error(self, failed: dict[int, Exception], gang: Gang, attempts: int) -> Exception:
         latest, cause = self._folder.latest(), _failures.cause_of(failed)

@@ -1,7 +1,7 @@
 """Pure. Metrics as they are reported, kept in files, and shown in a table."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -43,12 +43,15 @@ def plain(value: Any) -> Any:
     return plain(value.tolist()) if hasattr(value, "tolist") else repr(value)
 
 
-def history(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The metrics of all reports of a run that count, in their order: what came after the checkpoint from which a restart went on does not."""
-    found: list[tuple[int, dict[str, Any]]] = []
+def reports(lines: Iterable[Mapping[str, Any]], kept: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[int, dict[str, Any]]:
+    """Number -> metrics of all reports of a run that count, in their order, of its lines and its checkpoints.
+
+    What came after the checkpoint from which a restart went on does not count; a checkpoint whose line its writer did not come to write does.
+    """
+    found: dict[int, dict[str, Any]] = {}
     for line in lines:
         if "restarted_after" in line:
-            found = [each for each in found if each[0] <= line["restarted_after"]]
+            found = {number: metrics for number, metrics in found.items() if number <= line["restarted_after"]}
         elif "report" in line:
-            found.append((line["report"], line["metrics"]))
-    return [metrics for _, metrics in found]
+            found[line["report"]] = line["metrics"]
+    return dict(sorted({**{number: dict(metrics) for number, metrics in kept}, **found}.items()))

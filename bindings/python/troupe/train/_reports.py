@@ -10,20 +10,21 @@ from troupe import _pickled
 
 @dataclass(frozen=True)
 class TrainReport:
-    """What one rank says in its `report()`. `metrics`: of rank 0 alone. `staged`: whether it has written files of a checkpoint."""
+    """What one rank says in its `report()`. `metrics`: of rank 0 alone. `staged`: the folder in the staging one where it has written its part of
+    a checkpoint; "": it has none."""
 
     metrics: Mapping[str, Any] | None
-    staged: bool
+    staged: str
     dir_name: str | None = None
 
 
 @dataclass(frozen=True)
 class Round:
-    """All ranks have reported for the `number`th time in this attempt."""
+    """All ranks have reported for the `number`th time in this attempt. `parts`: what they have staged, by rank."""
 
     number: int
     metrics: Mapping[str, Any]
-    parts: tuple[int, ...]
+    parts: tuple[str, ...]
     dir_name: str | None
 
 
@@ -50,7 +51,7 @@ class Barrier:
         self._check()
         if len(self._waiting) < self._world_size:
             return None
-        parts = tuple(sorted(each for each, one in self._waiting.items() if one.staged))
+        parts = tuple(one.staged for _, one in sorted(self._waiting.items()) if one.staged)
         names = sorted({one.dir_name for one in self._waiting.values() if one.dir_name is not None})
         done = Round(self._number, dict(self._waiting[0].metrics or {}), parts, names[0] if names else None)
         self._waiting = {}

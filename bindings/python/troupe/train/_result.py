@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import _pickled
-from troupe.train import _metrics, _retention, _run_folder
+from troupe.train import _retention, _run_folder
 from troupe.train._checkpoint import Checkpoint
 
 
@@ -31,7 +31,7 @@ class Result:
     @property
     def metrics_history(self) -> list[dict[str, Any]]:
         """The metrics of all reports, in their order, as the run's `progress.jsonl` has them: what JSON has not is its text."""
-        return _metrics.history(_run_folder.lines_of(Path(self.path)))
+        return _run_folder.history(Path(self.path))
 
     @property
     def metrics_dataframe(self) -> Any:
@@ -62,7 +62,7 @@ class Result:
         if not (folder / _run_folder.REPORTS).is_dir():
             raise FileNotFoundError(f"{folder} is no folder of a run: RunConfig's storage_path and name, joined, are")
         kept = [(Checkpoint(folder / one.name), one.metrics) for one in _run_folder.kept_in(folder)]
-        history = _metrics.history(_run_folder.lines_of(folder))
+        history = _run_folder.history(folder)
         return cls(metrics=history[-1] if history else None, checkpoint=kept[-1][0] if kept else None, path=str(folder), best_checkpoints=kept)
 
 

@@ -52,12 +52,13 @@ def write_whole(path: Path, text: str) -> None:
     synced(path.parent)
 
 
-def stage(staging: Path, nonce: str, number: int, rank: int, source: Path) -> None:
-    """Copies a rank's part of a checkpoint into the run's folder, to the disk. Raises OSError, with nothing left of the part."""
+def stage(staging: Path, nonce: str, number: int, rank: int, source: Path) -> str:
+    """Copies a rank's part of a checkpoint into the run's folder, to the disk; where in `staging` it is. Raises OSError, with nothing left of it."""
     run = staging.parent
     with contextlib.suppress(FileNotFoundError):
         if json.loads((run / OWNER).read_text()).get("nonce") == nonce:
-            part = staging / str(number) / f"rank-{rank}"
+            name = f"{number}/rank-{rank}"
+            part = staging / name
             try:
                 shutil.copytree(source, part, copy_function=_copy_to_disk)
                 for folder, _, _ in os.walk(part):
@@ -65,7 +66,7 @@ def stage(staging: Path, nonce: str, number: int, rank: int, source: Path) -> No
             except BaseException:
                 shutil.rmtree(part, ignore_errors=True)
                 raise
-            return
+            return name
     raise FileNotFoundError(f"rank {rank} on {socket.gethostname()} does not see the run's folder {run}, where its checkpoint belongs: with workers on "
                             "several hosts RunConfig(storage_path=...) has to be a folder that all of them share")
 
@@ -95,6 +96,7 @@ class RunFolder:
             self.kept = self._found()
             self.reports = self._cut_off()
             self._progress = (self.path / PROGRESS).open("a")
+            self._write_missing()
         except BaseException:
             os.close(self._lock)
             raise
@@ -139,6 +141,13 @@ class RunFolder:
             os.truncate(path, text.rfind(b"\n") + 1)
         return max([one.report for one in self.kept], default=0)
 
+    def _write_missing(self) -> None:
+        """The line of a checkpoint whose writer ended before it came to that."""
+        there = _metrics.reports(lines_of(self.path), ())
+        for kept in self.kept:
+            if kept.report not in there:
+                self._line({"report": kept.report, "time": time.time(), "checkpoint": kept.name, "metrics": kept.metrics})
+
     def _remove_all(self, *prefixes: str) -> None:
         for entry in self.path.iterdir():
             if entry.name.startswith(prefixes):
@@ -167,7 +176,13 @@ class RunFolder:
         kept = None
         if parts:
             kept = Kept(dir_name or self._next_name(), self.reports + 1, metrics)
-            self._commit_folder(kept, _merged(parts))
+            try:
+                self._commit_folder(kept, _merged(parts))
+            finally:
+                for part in parts:  # what is left: empty folders, or all of it where the disk is full
+                    shutil.rmtree(part, ignore_errors=True)
+                    with contextlib.suppress(OSError):
+                        part.parent.rmdir()
             self.kept.append(kept)
         self.reports += 1
         self._line({"report": self.reports, "time": time.time(), "checkpoint": kept and kept.name, "metrics": _metrics.plain(metrics)})
@@ -227,6 +242,11 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
             if line.endswith("\n"):
                 found.append(json.loads(line))
     return found
+
+
+def history(path: Path) -> list[dict[str, Any]]:
+    """The metrics of all reports of a run that count, in their order."""
+    return list(_metrics.reports(lines_of(path), [(one.report, one.metrics) for one in kept_in(path)]).values())
 
 
 def kept_in(path: Path) -> list[Kept]:

@@ -125,11 +125,12 @@ class TrainWorker(_here.Loop):
             self._number += 1
             rank, attempt = self.context.world_rank, self._attempt
             assert attempt is not None
+            staged = ""
             if checkpoint is not None:
                 with checkpoint.as_directory() as folder:
-                    _run_folder.stage(Path(attempt.staging), attempt.nonce, self._number, rank, Path(folder))
+                    staged = _run_folder.stage(Path(attempt.staging), attempt.nonce, self._number, rank, Path(folder))
             with self._changed:
-                self._said = TrainReport(metrics if rank == 0 else None, checkpoint is not None, dir_name)
+                self._said = TrainReport(metrics if rank == 0 else None, staged, dir_name)
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._answer is not None)
                 assert self._answer is not None
