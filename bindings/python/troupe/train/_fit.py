@@ -21,7 +21,6 @@ from troupe.train._reports import Barrier, Round, Uneven
 from troupe.train._result import Result
 from troupe.train._run_folder import RunFolder
 
-
 LATE_S = 60.0
 """How long nothing is heard of any rank, while some wait for others in a report, before that is said."""
 
