@@ -1,6 +1,6 @@
-"""An environment whose making was killed: the next one makes it whole, once nobody writes to it any more.
+"""Processes that want one environment at once: what was killed the next makes whole, and what fails fails for all that wait.
 
-Method: a `uv` that waits until it is let go on; its starter, a process of its own, is killed meanwhile.
+Method: a `uv` that waits until it is let go on, and starters that are processes of their own.
 """
 from __future__ import annotations
 
@@ -44,10 +44,24 @@ def test_one_that_was_killed_while_it_was_made_is_made_whole_by_the_next(home: H
     assert third.stdout == said and len(installer.runs()) == 2
 
 
+def test_what_does_not_resolve_is_asked_once_by_those_that_wait_together(home: Home, tmp_path: Path) -> None:
+    installer = Installer(tmp_path / "bin")
+    line = [sys.executable, "-c", MAKES, "no-such-thing-anywhere==1.0"]
+    environment = {**os.environ, **installer.variables()}
+    os.mkfifo(installer.gate)
+    makers = [subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)]
+    eventually(installer.runs, what="the first installer")
+    makers.append(subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True))
+    eventually(lambda: _waits(makers[1].pid), what="the second maker to wait for the lock")
+    installer.gate.write_text("")
+    installer.gate.unlink()
+    said = [maker.communicate(timeout=2 * TIMEOUT_S)[1] for maker in makers]
+    assert all("No matching distribution found for no-such-thing-anywhere==1.0" in each for each in said), said
+    assert len(installer.runs()) == 1
+    again = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=2 * TIMEOUT_S)
+    assert again.returncode == 1 and len(installer.runs()) == 2, "one that asks later is not told what was"
+
+
 def _waits(pid: int) -> bool:
     """Whether it waits for a lock of a file, as the kernel tells."""
-    return Path(f"/proc/{pid}/wchan").read_text().startswith(("flock", "locks", "__flock")) or "->" in _waiters(pid)
-
-
-def _waiters(pid: int) -> str:
-    return "".join(line for line in Path("/proc/locks").read_text().splitlines() if f" {pid} " in line)
+    return any("->" in line and f" {pid} " in line for line in Path("/proc/locks").read_text().splitlines())
