@@ -1,6 +1,6 @@
 """The working directory on other hosts: as it is at each launch, and no more of it sent than has changed.
 
-Method: two workers by --force-tcp, which take no path of this host for theirs. Rules and limits: tests/bindings/test_trees.py.
+Method: two workers by --force-tcp, which take no path of this host for theirs. Rules and limits: tests/bindings/code/test_trees.py.
 """
 from __future__ import annotations
 
