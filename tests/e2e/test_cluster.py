@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import TIMEOUT_S, Home, eventually
 
 
@@ -84,6 +85,21 @@ def test_block_ends_cleanly_at_sigterm(home: Home) -> None:
     assert process.wait(TIMEOUT_S) == 0
     process.stdout.close()
     eventually(lambda: not home.processes(), what="the end of head and worker")
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_a_node_that_joined_in_the_foreground_ends_with_its_command(home: Home, number: signal.Signals) -> None:
+    """However that ends: the end of a terminal, of whoever started it, kill -9."""
+    address = home.json("start", "--head", "--no-worker", "--port", "0")["address"]
+    process = subprocess.Popen([sys.executable, "-m", "troupe", "start", "--address", address, "--token-file", home.token(), "--num-cpus", "1",
+                                "--block", "--json"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    worker = json.loads(process.stdout.readline())["pid"]
+    assert worker in home.processes()
+    process.send_signal(number)
+    assert process.wait(TIMEOUT_S) == (0 if number == signal.SIGHUP else -number)
+    process.stdout.close()
+    eventually(lambda: worker not in home.processes(), what="the end of the node's worker")
 
 
 def test_a_killed_worker_is_reported_dead(home: Home) -> None:

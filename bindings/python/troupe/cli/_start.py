@@ -77,7 +77,7 @@ def node_options(command: Any) -> Any:
               "others; one is printed, once.")
 @click.option("--force-tcp", is_flag=True, envvar="TROUPE_FORCE_TCP",
               help="This node is as a host of its own: others, of this host too, reach it over TLS only.")
-@click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM.")
+@click.option("--block", is_flag=True, help="Stay in the foreground; end cleanly at SIGTERM and SIGHUP. A node that has joined so ends with this process, however that ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @node_options
 def start(head: bool, address: str | None, token_file: str | None, no_worker: bool, listen: str | None,
@@ -96,6 +96,8 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
     node_name = offered["node_name"]
     if block:
         signal.signal(signal.SIGTERM, _interrupt)  # while things start it ends them, as Ctrl-C does
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(signal.SIGHUP, _interrupt)
     if head:
         options = [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
         options += [f"--preemption={preemption}"] if preemption else []
@@ -105,7 +107,7 @@ def start(head: bool, address: str | None, token_file: str | None, no_worker: bo
         options += node_start.log_file_option(offered["log_file_mib"])
         started, shown = _start_head(listen, port, cluster, new, None if no_worker else node, node_name, options)
     else:
-        started, shown = _join(address or "", token_file, listen, node, node_name)
+        started, shown = _join(address or "", token_file, listen, node, node_name, block=block)
 
     told = click.get_current_context().obj  # by a command that stands on this one: what to tell instead
 
@@ -223,7 +225,7 @@ def _run_head(args: list[str], root: Path, resumed: home.ClusterHome | None) -> 
 
 
 def _join(address: str, token_file: str | None, listen: str | None, node: list[str],
-          name: str | None) -> tuple[list[executables.Started], dict]:
+          name: str | None, *, block: bool) -> tuple[list[executables.Started], dict]:
     root = home.state_root()
     home.require_writable(root)
     token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
@@ -232,7 +234,8 @@ def _join(address: str, token_file: str | None, listen: str | None, node: list[s
     cluster_id = node_start.cluster_of_token(token_file) if token_file else node_start.known_cluster(root, address)
     folder = node_start.node_dir(root, cluster_id, name)
     args = [*node, f"--listen={listen}"] if listen else node
-    worker = node_start.start(address, folder, args, log=folder / "worker.log", token_file=token_file)
+    lifeline = os.pipe()[0] if block else None  # its other end is this process's alone: however that ends, the node does
+    worker = node_start.start(address, folder, args, log=folder / "worker.log", token_file=token_file, lifeline=lifeline)
     return [worker], {"address": address, "cluster_id": cluster_id, **worker.ready, "pid": worker.pid}
 
 
@@ -282,7 +285,8 @@ def _stay(started: list[executables.Started], shown: dict, announce: Callable[[]
             pass
     except KeyboardInterrupt:
         asked = True
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     _stop.end_programs([program.pid for program in reversed(started)])
     for program, descriptor in zip(started, watched):
         program.process.wait()
