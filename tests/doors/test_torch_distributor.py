@@ -28,7 +28,8 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 # As torchrun counts them; what it says of its own store and run is no rank's.
 VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME",
              "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "OMP_NUM_THREADS")
-SAYS = f"import json, os, sys\nprint(json.dumps([sys.argv, {{name: os.environ.get(name) for name in {VARIABLES!r}}}]), flush=True)\n"
+# In one go: torchrun's Pythons are unbuffered, and print() would write the end of the line by itself.
+SAYS = f"import json, os, sys\nsys.stdout.write(json.dumps([sys.argv, {{name: os.environ.get(name) for name in {VARIABLES!r}}}]) + '\\n')\n"
 
 
 @pytest.fixture(scope="module")
