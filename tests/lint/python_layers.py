@@ -27,11 +27,12 @@ ROOMS = (
                    "ray_compat._words", "stand_ins", "stand_ins._finder", "stand_ins._packages")),
     ("_code", ("_code",)),
     ("_actors", ("_actors",)),
+    ("_tracking", ("_tracking",)),
     ("launch", ("launch",)),
     ("_tasks", ("_tasks",)),
     ("_process", ("_process",)),
 )
-PACKAGES = ("_cluster", "_code", "_actors", "launch", "_tasks", "_process")
+PACKAGES = ("_cluster", "_code", "_actors", "_tracking", "launch", "_tasks", "_process")
 FACES = "faces"
 
 # Modules that name others when these are asked for, and are asked for by all: what they name is no import of theirs.

@@ -19,7 +19,8 @@ from typing import Any
 _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
 _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host",
             "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker",
-            "TrainAttempt": "train._worker", "TrainReport": "train._reports"}  # that travel by their name
+            "TrainAttempt": "train._worker", "TrainReport": "train._reports",
+            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
                  "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host",

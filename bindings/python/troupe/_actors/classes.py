@@ -88,11 +88,12 @@ class ActorClass(Remote):
         return ClassNode(self, Traits.of_class(self._cls, self._options).methods or {}, args, kwargs)
 
 
-def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> "ActorHandle":
-    """See ActorClass.remote."""
+def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any], *, session: _session.Session | None = None,
+           shown: bool = True) -> "ActorHandle":
+    """See ActorClass.remote. `session`: None: the process's own; unless `shown`, what it prints is in its logs alone."""
     from troupe._actors.constructor import LateStart, Package
 
-    session = _session.current()
+    session = session or _session.current()
     options = _actor_options.captured(options)
     traits = Traits.of_class(cls, options)
     _actor_options.check_methods(traits.methods or {}, options)
@@ -106,6 +107,7 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any]) -> 
     spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), environment)
     if spec["name"]:
         spec["methods"] = traits.to_json()
+    spec["shown"] = spec["shown"] and shown
     link, _ = ActorLink.of_or_new(session, spec["actor"], cls.__name__, traits.max_pending_calls, traits.ordered)
     link.keep(package.refs, restarts=spec["max_restarts"] != 0)
     if package.to_come and not spec["name"]:

@@ -31,6 +31,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     """Lives the driver's life; leaves by os._exit with the marker's exit code."""
     context = rank.enter(begin)
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
+    rank.track(session, begin)
     loaded = rank.prepare(channel, begin, attachment, session)
     rank.start(channel, context)
     ttl_ms = _acquire(session, begin)

@@ -168,6 +168,10 @@ def _execute(program: Program, path: str, line: Sequence[str], channel: ProcessC
     """Becomes another program; returns never, and raises nothing once the worker has been told."""
     _variables(program, begin)
     _link_logs(program, begin)
+    if "TROUPE_TRACKER" in os.environ:
+        from troupe._tracking import rank
+
+        rank.before_exec()
     python_path = [*program.python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
     if python_path:
         os.environ["PYTHONPATH"] = os.pathsep.join(python_path)

@@ -21,6 +21,7 @@ from troupe._process.channel import ProcessChannel
 
 RESULT_INLINE_BYTES_MAX = 8 << 20
 RESULT_BYTES_MAX = 256 << 20
+_TRACKER = "TROUPE_TRACKER"  # troupe._tracking.rule, which is loaded where it is set
 
 
 def read_payload(begin: dict, attachment: bytes) -> bytes:
@@ -52,6 +53,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
         _serve(channel, begin, context)
     session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
     _session.set_current(session)
+    track(session, begin)
     loaded = prepare(channel, begin, attachment, session)
     finish.let_go_of(loaded[0])
     start(channel, context)
@@ -68,6 +70,14 @@ def enter(begin: dict) -> Any:
     _leave.exit_grace_s = begin["exit_grace_ms"] / 1000
     stopping.install()
     return _context.enter(begin)
+
+
+def track(session: _session.Session, begin: dict) -> None:
+    """Where the launch has a run in MLflow, what this process logs goes there."""
+    if _TRACKER in os.environ:
+        from troupe._tracking import rank
+
+        rank.begin(session, begin)
 
 
 def prepare(channel: ProcessChannel, begin: dict, attachment: bytes,
@@ -211,6 +221,7 @@ def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
     if runtime_env.VARIABLE in os.environ:
         session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
         _or_end(channel, begin, lambda: runtime_env.enter(session))
+        track(session, begin)
     channel.when_released(server.stop)
     channel.send("RankPrepared", {"serving": True})
     start(channel, context)

@@ -43,6 +43,7 @@ class LaunchOptions:
     infeasible: str | None = None
     preimport: tuple[str, ...] = ()
     ranks_per_node: int = 0
+    tracking: bool | None = None
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)
@@ -62,7 +63,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
              memory: float | str | None, remote: bool, max_attempts: int, timeout: float | None, runtime_env: Mapping[str, Any] | None,
              inherit_env: Iterable[str], name: str | None, strategy: str, priority: int, stop_grace: float,
              exit_grace: float, api: str | None = None, quiet: bool = False, infeasible: str | None = None,
-             preimport: Iterable[str] = (), called: str = "", **where: Any) -> LaunchOptions:
+             preimport: Iterable[str] = (), tracking: bool | None = None, called: str = "", **where: Any) -> LaunchOptions:
     asked = called or f"@{_decorator(mode)}"
     if (gpus is None) == (processes is None):
         given = "neither" if gpus is None else "both"
@@ -78,6 +79,8 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
     for what, seconds in (("stop_grace", stop_grace), ("exit_grace", exit_grace)):
         _checks.check_grace(what, seconds)
     _strategies.check(strategy)
+    if tracking not in (None, True, False):
+        raise TypeError(f"tracking must be True, False, or None for the rule of docs/mlflow.md, not {tracking!r}")
     if api not in (None, "troupe"):
         raise ValueError(f"api must be 'troupe' or None, not {api!r}")
     return LaunchOptions(
@@ -88,7 +91,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
         runtime_env=_runtime_env.check(runtime_env), inherit_env=tuple(inherit_env), name=name or "",
         strategy=strategy, priority=resources.check_priority(priority), where=selectors.where(**where), api=api,
         stop_grace=stop_grace, exit_grace=exit_grace, quiet=bool(quiet), infeasible=_infeasible.check(infeasible),
-        preimport=_checks.check_preimport(preimport))
+        preimport=_checks.check_preimport(preimport), tracking=tracking)
 
 
 def _option_names(mode: str) -> dict[str, Any]:
@@ -232,7 +235,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                 name: str | None = None, strategy: str = "PACK", priority: int = 0,
                 label_selector: Mapping[str, str] | None = None, within: str | None = None,
                 near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
-                quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = ()) -> Any:
+                quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
     Exactly one of `gpus` (one GPU and `cpus_per_rank` CPUs for each rank) and `processes` (CPUs only) is
@@ -246,7 +249,8 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
     (docs/runtime_env.md). `priority`: of what waits the highest
     is first; whether it also ends what runs is the cluster's policy. `label_selector`, `within`, `near`: which
     nodes, and how near to each other (docs/placement.md). `quiet`: no status lines (nor with TROUPE_QUIET=1); they go to stderr.
-    `infeasible="wait"`: what no node can hold waits for one that joins, instead of being refused.
+    `infeasible="wait"`: what no node can hold waits for one that joins, instead of being refused. `tracking=False`: no run in MLflow
+    where its address is set (docs/mlflow.md); True: one in any case.
 
         @distributed(processes=4)
         def train(epochs): ...
@@ -255,7 +259,7 @@ def distributed(fn: Callable[..., Any] | None = None, *, gpus: int | None = None
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, quiet=quiet, infeasible=infeasible, preimport=preimport)
+                       exit_grace=exit_grace, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)
@@ -269,7 +273,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
-               api: str | None = None, quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = ()) -> Any:
+               api: str | None = None, quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
@@ -281,7 +285,7 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,
                        runtime_env=runtime_env, inherit_env=inherit_env, name=name, strategy=strategy, priority=priority,
                        label_selector=label_selector, within=within, near=near, stop_grace=stop_grace,
-                       exit_grace=exit_grace, api=api, quiet=quiet, infeasible=infeasible, preimport=preimport)
+                       exit_grace=exit_grace, api=api, quiet=quiet, infeasible=infeasible, preimport=preimport, tracking=tracking)
     if fn is not None:
         return DistributedFunction(fn, options)
     return lambda function: DistributedFunction(function, options)

@@ -17,8 +17,9 @@ class LaunchHandle:
     """A launch, seen from the process that submitted it. Methods may be called from any thread."""
 
     def __init__(self, session: _session.Session, launch: str, *, waiting_for: str = "",
-                 returns: int | None = None, stop_grace: float = 10.0, ends_with_program: bool = False) -> None:
+                 returns: int | None = None, stop_grace: float = 10.0, ends_with_program: bool = False, tracked: Any = None) -> None:
         self.id = launch
+        self._tracked = tracked  # its run in MLflow
         self.stop_grace = stop_grace
         self.ends_with_program = ends_with_program  # it was submitted here, and not detached
         self.session = session
@@ -68,11 +69,17 @@ class LaunchHandle:
             raise exceptions.GetTimeoutError(
                 f"launch {short(self.id)} has not ended after {time.monotonic() - started:.1f} s; "
                 "it goes on: call result() again, or cancel()") from None
+        self.settle()
         if info["outcome"] != "succeeded":
             from troupe.launch import _errors
 
             raise _errors.of_launch(self, info)
         return info
+
+    def settle(self) -> None:
+        """Once it has ended: returns when its run in MLflow, if it has one, has too; 10 s at most, which are said."""
+        if self._tracked is not None:
+            self._tracked.settle()
 
     def _fetch(self, info: dict) -> list[Any]:
         import cloudpickle
@@ -102,6 +109,7 @@ class LaunchHandle:
         """
         self.stop(reason, grace=grace)
         self.wait_state(lambda state: state["state"] == "terminal")
+        self.settle()
 
     def stop(self, reason: str, *, grace: float | None = None, by: int = signal.SIGTERM) -> None:
         """What `cancel` does, without waiting for the end. Said again it only takes time away."""

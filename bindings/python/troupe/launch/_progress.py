@@ -182,6 +182,8 @@ class Display:
         unsaid = sum(printer.unsaid_lines for printer in self._printers)
         if unsaid:
             self._say(f"{_phase.many(unsaid, 'line')} of its output not shown: nobody read them; all of it: {self._handle.found_by('print_logs()', 'troupe logs {}')}")
+        if self._handle.done():
+            self._handle.settle()
         entry = self._handle.session.board.get("launch", self._handle.id)
         if entry is not None and entry[0]["state"] == "terminal":
             self._say(f"{entry[0]['outcome']} · {entry[0]['duration_ms'] / 1000:.1f} s")

@@ -8,6 +8,7 @@ from troupe import _job, _strategies, exceptions
 from troupe._cluster import infeasible, resources, session as _session, status_lines
 from troupe._code import capture, environment
 from troupe._identity import new_id
+from troupe._tracking import begin
 from troupe.launch import _context, _hints
 from troupe.launch._handle import LaunchHandle
 
@@ -88,11 +89,18 @@ def send(session: _session.Session, spec: dict[str, Any], payload: bytes, option
 
         spec["payload"], payload = blobs.put(session, payload), b""
     returns = session.returns
+    tracked = begin.tracked(session, spec, options)
     try:
         _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
                                              asked=options.infeasible, what=f"the launch {spec['name']}")
-    except exceptions.PlacementError as error:
+    except BaseException as error:
+        if tracked is not None:
+            tracked.refused()
+        if not isinstance(error, exceptions.PlacementError):
+            raise
         hint = f"\n  {(without_place or _hints.of_gpus)(session)}" if options.gpus else ""
         raise exceptions.PlacementError(f"{error}{hint}") from None
+    if tracked is not None:
+        tracked.submitted(accepted["launch"])
     return LaunchHandle(session, accepted["launch"], waiting_for=accepted["waiting_for"], returns=returns,
-                        stop_grace=options.stop_grace, ends_with_program=not options.detach)
+                        stop_grace=options.stop_grace, ends_with_program=not options.detach, tracked=tracked)

@@ -1,0 +1,1 @@
+"""MLflow: a run per launch, which every rank's `mlflow.log_metric` reaches (docs/mlflow.md)."""

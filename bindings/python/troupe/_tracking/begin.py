@@ -1,0 +1,173 @@
+"""The caller's side of a tracked launch: whether it is one, its tracker, and what is said of it. Never raises; MLflow is not imported here."""
+from __future__ import annotations
+
+import contextlib
+import getpass
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from troupe import _calls, exceptions
+from troupe._cluster import status_lines
+from troupe._identity import short
+from troupe._tracking import rule, tracker as _tracker
+
+END_S = 10.0       # for the end of the run to be written, once the launch has ended
+LEAVES_S = 5.0     # the same, where the caller leaves before that
+GIT_S = 5.0
+AGAIN_S = 1.0
+_TRAVELS = ("env_vars", "pip", "uv", "config")  # of the launch's runtime_env, what its tracker needs too
+
+
+def tracked(session: Any, spec: dict[str, Any], options: Any) -> "Tracked | None":
+    """The tracking of the launch that is about to be submitted, its variables put into the spec; None: it is not wanted, or cannot be."""
+    given = {**os.environ, **(options.runtime_env.get("env_vars") or {})}
+    if rule.says_no(options.tracking, given):
+        return None
+    try:
+        program = _of_this_program()
+        if not rule.wanted(options.tracking, given, active=bool(program["run"]), uri_is_set=program["is_set"]):
+            return None
+        if importlib.util.find_spec("mlflow") is None:
+            if options.tracking:
+                _say(options, "MLflow is not installed here: pip install mlflow")
+            return None
+        return _begun(session, spec, options, given, program)
+    except Exception as error:  # whatever it is, the launch goes on
+        _say(options, f"{type(error).__name__}: {rule.without_secrets(str(error), given)}")
+        return None
+
+
+def _say(options: Any, text: str) -> None:
+    status_lines.say(f"troupe: the launch is not tracked: {text}", quiet=options.quiet)
+
+
+def _of_this_program() -> dict[str, Any]:
+    """What the program has said to MLflow, if it has imported it: its active run and address."""
+    mlflow = sys.modules.get("mlflow")
+    active = getattr(mlflow, "active_run", None)
+    run = active() if active is not None else None
+    is_set = getattr(mlflow, "is_tracking_uri_set", None)
+    get = getattr(mlflow, "get_tracking_uri", None)
+    return {"run": run.info.run_id if run is not None else "", "experiment": run.info.experiment_id if run is not None else "",
+            "is_set": bool(is_set()) if is_set is not None else False, "uri": get() if get is not None else ""}
+
+
+def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str, str], program: Mapping[str, Any]) -> "Tracked | None":
+    from troupe._actors import classes
+
+    uri = given.get(rule.URI) or program["uri"] or "sqlite:///mlflow.db"
+    local = rule.is_local(uri)
+    if local and options.detach:
+        _say(options, f"it is detached, and {rule.shown(uri)} is a store of this program's, which ends before it\n"
+                      "  MLFLOW_TRACKING_URI of a server (mlflow server) is for launches that outlive their caller")
+        return None
+    wish = rule.Wish(
+        local=local, store=rule.shown(uri), name=spec["name"], run="" if program["run"] else given.get(rule.RUN, ""), parent=program["run"],
+        experiment=program["experiment"] or given.get(rule.EXPERIMENT, ""), experiment_name=given.get(rule.EXPERIMENT_NAME, ""),
+        tags={"troupe.ranks": str(spec["ranks"]), "mlflow.user": _user(), "mlflow.source.name": _source(spec), "mlflow.source.type": "LOCAL"},
+        system_metrics=given.get(rule.SYSTEM_METRICS, "").lower() not in ("0", "false"), detached=options.detach)
+    env = {key: value for key, value in options.runtime_env.items() if key in _TRAVELS}
+    if not local:
+        env["env_vars"] = {**(env.get("env_vars") or {}), rule.URI: uri}
+    actor = classes.create(_tracker.Tracker, (rule.fields_of(wish),), {}, {**_tracker.OPTIONS, "runtime_env": env}, session=session, shown=False)
+    variables = spec["environment"]["env"]
+    if not local and not any(each["name"] == rule.URI for each in variables):
+        variables.append({"name": rule.URI, "value": uri})
+    variables.append({"name": rule.TRACKER, "value": actor._link.actor})
+    return Tracked(session, actor, wish, uri, options.quiet)
+
+
+def _user() -> str:
+    with contextlib.suppress(Exception):
+        return getpass.getuser()
+    return str(os.getuid())
+
+
+def _source(spec: Mapping[str, Any]) -> str:
+    return os.path.abspath(sys.argv[0]) if sys.argv and os.path.isfile(sys.argv[0]) else str(spec["function_name"])
+
+
+class Tracked:
+    """The tracking of one launch, seen by who submitted it."""
+
+    def __init__(self, session: Any, actor: Any, wish: rule.Wish, uri: str, quiet: bool) -> None:
+        self._session, self._actor, self._wish, self._uri, self._quiet = session, actor, wish, uri, quiet
+        self._label = ""
+        self._relay: Any = None
+        self._ended = threading.Event()
+        self._said = False
+
+    def refused(self) -> None:
+        """There is no launch."""
+        with contextlib.suppress(exceptions.TroupeError):
+            self._actor._link.kill(no_restart=True)
+
+    def submitted(self, launch: str) -> None:
+        """The launch has this id. Returns at once; what there is to say is said when it is known."""
+        self._label = f"launch {short(launch)}"
+        self._actor.begin.remote(launch)
+        if self._wish.local:
+            from troupe._tracking.relay import Relay
+
+            try:
+                self._relay = Relay(self._actor, self._uri, self._warn)
+            except OSError as error:
+                self._warn(f"the process for {self._wish.store} could not be started: {error}")
+        if self._wish.local or self._session.embedded is not None:
+            self._session.on_close(self._leave)
+        if not self._wish.detached:
+            threading.Thread(target=self._hear, name="troupe-tracking", daemon=True).start()
+        threading.Thread(target=self._tag_commit, name="troupe-commit", daemon=True).start()
+
+    def settle(self) -> None:
+        """Once the launch has ended: returns when its run has, after END_S at the latest, and then says so."""
+        if self._wish.detached or self._ended.wait(END_S) or self._said:
+            return
+        self._said = True
+        self._warn(f"the end of the run is not written yet in {self._wish.store}, which was waited for {END_S:g} s: the server is away or slow")
+
+    def _hear(self) -> None:
+        told: set[tuple[str, str]] = set()
+        seen, over = 0, False
+        while not over:
+            try:
+                news, over = _calls.get(self._actor.news.remote(seen))
+            except (exceptions.ActorDiedError, exceptions.ConnectionError) as error:
+                if not self._session.closed:
+                    self._warn(f"its tracker has ended: {str(error).partition(chr(10))[0]}")
+                break
+            except exceptions.TroupeError:  # it is made anew elsewhere, and begins with what it says
+                seen = 0
+                self._ended.wait(AGAIN_S)
+                continue
+            seen += len(news)
+            for kind, text in news:
+                if text and (kind, text) not in told:
+                    told.add((kind, text))
+                    self._warn(text)
+        self._ended.set()
+        if self._relay is not None:
+            self._relay.end()
+
+    def _warn(self, text: str) -> None:
+        status_lines.say(f"{self._label} · MLflow: {text}", quiet=self._quiet)
+
+    def _leave(self) -> None:
+        """The session is closed, and with it the cluster or the store ends: what is open then is closed as killed."""
+        if not self._ended.is_set():
+            with contextlib.suppress(Exception):
+                _calls.get(self._actor.caller_ends.remote("cancelled"), LEAVES_S)
+        if self._relay is not None:
+            self._relay.end()
+
+    def _tag_commit(self) -> None:
+        folder = os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv and os.path.isfile(sys.argv[0]) else os.getcwd()
+        with contextlib.suppress(OSError, subprocess.SubprocessError, exceptions.TroupeError):
+            found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=GIT_S, stdin=subprocess.DEVNULL)
+            if found.returncode == 0:
+                self._actor.tag.remote({"mlflow.source.git.commit": found.stdout.strip()})
