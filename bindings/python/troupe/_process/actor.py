@@ -13,7 +13,7 @@ from troupe._checks import EXIT_GRACE_S
 from troupe._cluster import session as _session
 from troupe._code import failures
 from troupe._context import ActorContext
-from troupe._process import exit as _leave, finish, process_groups, stopping
+from troupe._process import exit as _leave, finish, process_groups, rank, stopping
 from troupe._process.channel import ProcessChannel
 
 ASYNC_CONCURRENCY = 1000
@@ -27,6 +27,7 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     ActorContext.current = ActorContext(begin, Traits())
     process_groups.prepare()
     stopping.install()
+    rank.track(session, {**begin, "rank": None, "local_rank": None})
     living, traits, running, loop = _construct(channel, begin, attachment)
     ActorContext.current.traits = traits
     from troupe import _calls
@@ -146,7 +147,6 @@ def _construct(channel: ProcessChannel, begin: dict, attachment: bytes) -> tuple
     """The instance, as the only one of a list that nothing else holds, and what goes with it; a class that cannot be loaded or raises is reported and ends the process."""
     from troupe._actors import constructor
     from troupe._code import runtime_env
-    from troupe._process import rank
 
     loaded = False
     try:

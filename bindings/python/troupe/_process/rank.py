@@ -73,7 +73,7 @@ def enter(begin: dict) -> Any:
 
 
 def track(session: _session.Session, begin: dict) -> None:
-    """Where the launch has a run in MLflow, what this process logs goes there."""
+    """Where the launch has a run in MLflow, what this process logs goes there: a rank, or with `rank` None what ranks have started."""
     if _TRACKER in os.environ:
         from troupe._tracking import rank
 

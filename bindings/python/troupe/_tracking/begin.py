@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -13,18 +14,21 @@ from typing import Any
 
 from troupe import _calls, exceptions
 from troupe._cluster import status_lines
+from troupe._code import runtime_env
 from troupe._identity import short
 from troupe._tracking import rule, tracker as _tracker
 
 END_S = 10.0       # for the end of the run to be written, once the launch has ended
-LEAVES_S = 5.0     # the same, where the caller leaves before that
+UNHEARD_S = 1.0    # for the first word, where a launch has ended before there is a run: that one is made and ended beside what the caller does next
+LEAVES_S = 10.0    # where the caller leaves, and with it the cluster or the store ends
 GIT_S = 5.0
 AGAIN_S = 1.0
 _TRAVELS = ("env_vars", "pip", "uv", "config")  # of the launch's runtime_env, what its tracker needs too
 
 
-def tracked(session: Any, spec: dict[str, Any], options: Any) -> "Tracked | None":
-    """The tracking of the launch that is about to be submitted, its variables put into the spec; None: it is not wanted, or cannot be."""
+def tracked(session: Any, spec: dict[str, Any], options: Any, source: str = "") -> "Tracked | None":
+    """The tracking of the launch that is about to be submitted, its variables put into the spec; None: it is not wanted, or cannot be.
+    `source`: the file that its ranks run, "": this program's."""
     given = {**os.environ, **(options.runtime_env.get("env_vars") or {})}
     if rule.says_no(options.tracking, given):
         return None
@@ -36,7 +40,7 @@ def tracked(session: Any, spec: dict[str, Any], options: Any) -> "Tracked | None
             if options.tracking:
                 _say(options, "MLflow is not installed here: pip install mlflow")
             return None
-        return _begun(session, spec, options, given, program)
+        return _begun(session, spec, options, given, program, source or _source(spec))
     except Exception as error:  # whatever it is, the launch goes on
         _say(options, f"{type(error).__name__}: {rule.without_secrets(str(error), given)}")
         return None
@@ -57,7 +61,8 @@ def _of_this_program() -> dict[str, Any]:
             "is_set": bool(is_set()) if is_set is not None else False, "uri": get() if get is not None else ""}
 
 
-def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str, str], program: Mapping[str, Any]) -> "Tracked | None":
+def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str, str], program: Mapping[str, Any],
+           source: str) -> "Tracked | None":
     from troupe._actors import classes
 
     uri = given.get(rule.URI) or program["uri"] or "sqlite:///mlflow.db"
@@ -69,7 +74,7 @@ def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str,
     wish = rule.Wish(
         local=local, store=rule.shown(uri), name=spec["name"], run="" if program["run"] else given.get(rule.RUN, ""), parent=program["run"],
         experiment=program["experiment"] or given.get(rule.EXPERIMENT, ""), experiment_name=given.get(rule.EXPERIMENT_NAME, ""),
-        tags={"troupe.ranks": str(spec["ranks"]), "mlflow.user": _user(), "mlflow.source.name": _source(spec), "mlflow.source.type": "LOCAL"},
+        tags={"troupe.ranks": str(spec["ranks"]), "mlflow.user": _user(), "mlflow.source.name": source, "mlflow.source.type": "LOCAL"},
         system_metrics=given.get(rule.SYSTEM_METRICS, "").lower() not in ("0", "false"), detached=options.detach)
     env = {key: value for key, value in options.runtime_env.items() if key in _TRAVELS}
     if not local:
@@ -78,8 +83,18 @@ def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str,
     variables = spec["environment"]["env"]
     if not local and not any(each["name"] == rule.URI for each in variables):
         variables.append({"name": rule.URI, "value": uri})
-    variables.append({"name": rule.TRACKER, "value": actor._link.actor})
+    _travels_on(variables, actor._link.actor)
     return Tracked(session, actor, wish, uri, options.quiet)
+
+
+def _travels_on(variables: list[dict[str, str]], tracker: str) -> None:
+    """The ranks know the tracker, and so does what they start: it is among what their runtime_env sets."""
+    variables.append({"name": rule.TRACKER, "value": tracker})
+    for each in variables:
+        if each["name"] == runtime_env.VARIABLE:
+            env = json.loads(each["value"])
+            env["env_vars"] = {**env.get("env_vars", {}), rule.TRACKER: tracker}
+            each["value"] = json.dumps(env, sort_keys=True)
 
 
 def _user() -> str:
@@ -97,9 +112,9 @@ class Tracked:
 
     def __init__(self, session: Any, actor: Any, wish: rule.Wish, uri: str, quiet: bool) -> None:
         self._session, self._actor, self._wish, self._uri, self._quiet = session, actor, wish, uri, quiet
-        self._label = ""
+        self._launch = self._label = ""
         self._relay: Any = None
-        self._ended = threading.Event()
+        self._heard, self._ended = threading.Event(), threading.Event()
         self._said = False
 
     def refused(self) -> None:
@@ -109,7 +124,7 @@ class Tracked:
 
     def submitted(self, launch: str) -> None:
         """The launch has this id. Returns at once; what there is to say is said when it is known."""
-        self._label = f"launch {short(launch)}"
+        self._launch, self._label = launch, f"launch {short(launch)}"
         self._actor.begin.remote(launch)
         if self._wish.local:
             from troupe._tracking.relay import Relay
@@ -125,8 +140,8 @@ class Tracked:
         threading.Thread(target=self._tag_commit, name="troupe-commit", daemon=True).start()
 
     def settle(self) -> None:
-        """Once the launch has ended: returns when its run has, after END_S at the latest, and then says so."""
-        if self._wish.detached or self._ended.wait(END_S) or self._said:
+        """Once the launch has ended: returns when its run has, after END_S at the latest, and then says so; soon, where there is no run yet."""
+        if self._wish.detached or not self._heard.wait(UNHEARD_S) or self._ended.wait(END_S) or self._said:
             return
         self._said = True
         self._warn(f"the end of the run is not written yet in {self._wish.store}, which was waited for {END_S:g} s: the server is away or slow")
@@ -146,10 +161,13 @@ class Tracked:
                 self._ended.wait(AGAIN_S)
                 continue
             seen += len(news)
+            if news:
+                self._heard.set()
             for kind, text in news:
                 if text and (kind, text) not in told:
                     told.add((kind, text))
                     self._warn(text)
+        self._heard.set()
         self._ended.set()
         if self._relay is not None:
             self._relay.end()
@@ -158,15 +176,22 @@ class Tracked:
         status_lines.say(f"{self._label} · MLflow: {text}", quiet=self._quiet)
 
     def _leave(self) -> None:
-        """The session is closed, and with it the cluster or the store ends: what is open then is closed as killed."""
+        """The session is closed, and with it the cluster or the store ends: what is open then is closed, as killed where the launch has not ended."""
         if not self._ended.is_set():
-            with contextlib.suppress(Exception):
-                _calls.get(self._actor.caller_ends.remote("cancelled"), LEAVES_S)
+            entry = self._session.board.get("launch", self._launch)
+            outcome = entry[0]["outcome"] if entry is not None and entry[0]["state"] == "terminal" else "cancelled"
+            try:
+                _calls.get(self._actor.caller_ends.remote(outcome), LEAVES_S)
+            except exceptions.GetTimeoutError:
+                self._warn(f"the end of the run is not written in {self._wish.store}, which was waited for {LEAVES_S:g} s: the run may stay RUNNING there")
+            except exceptions.TroupeError:  # the tracker has ended: the run has too, or what there was to say was said
+                pass
         if self._relay is not None:
             self._relay.end()
 
     def _tag_commit(self) -> None:
-        folder = os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv and os.path.isfile(sys.argv[0]) else os.getcwd()
+        source = self._wish.tags["mlflow.source.name"]
+        folder = os.path.dirname(source) if os.path.isfile(source) else os.getcwd()
         with contextlib.suppress(OSError, subprocess.SubprocessError, exceptions.TroupeError):
             found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=GIT_S, stdin=subprocess.DEVNULL)
             if found.returncode == 0:

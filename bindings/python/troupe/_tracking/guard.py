@@ -5,7 +5,8 @@ loggers):
 * what is logged to a run while the store cannot be reached is left out, said once by the launch; the store is asked again after a pause that grows,
   so that a server that hangs slows a rank by seconds in all, not at each step;
 * a run, or an experiment, that is asked for then is one of this process's, of which nothing is kept;
-* parameters are rank 0's, for MLflow refuses a second value; and the launch's run ends with the launch, not with its first rank.
+* parameters are rank 0's, for MLflow refuses a second value; of actors and tasks, which have no rank, the first one's count;
+* the launch's run ends with the launch, not with its first rank.
 What a store refuses (a name that it does not take, a run that is not there) is raised as ever: that is the program's to know.
 """
 from __future__ import annotations
@@ -24,6 +25,8 @@ PAUSE_S, PAUSE_MAX_S = 30.0, 600.0
 _AWAY_CODES = ("INTERNAL_ERROR", "TEMPORARILY_UNAVAILABLE", "DEADLINE_EXCEEDED", "REQUEST_LIMIT_EXCEEDED")
 _LOGS = ("log_metric", "log_param", "log_batch", "set_tag", "delete_tag", "set_experiment_tag", "log_inputs", "log_outputs", "record_logged_model",
          "log_metric_async", "log_param_async", "log_batch_async", "set_tag_async", "update_run_info")
+
+_PARAMS = ("log_param", "log_param_async")
 
 
 class Away(Exception):
@@ -74,7 +77,7 @@ class Breaker:
 class Guard:
     """Changes stores. `run`: the launch's, "": there is none; `mine`: it ends with the launch; `absent`: they are not asked at all."""
 
-    def __init__(self, run: str, experiment: str, name: str, rank: int, *, mine: bool, absent: bool,
+    def __init__(self, run: str, experiment: str, name: str, rank: int | None, *, mine: bool, absent: bool,
                  say: Callable[[str], None]) -> None:
         self._run, self._experiment, self._name, self._rank, self._mine = run, experiment, name, rank, mine
         self._breaker = Breaker(say, absent=absent)
@@ -108,20 +111,21 @@ class Guard:
             try:
                 return self._breaker.call(lambda: method(*args, **kwargs))
             except Exception as error:
-                if not is_away(error):
+                second = self._rank is None and run == self._run and "param" in str(error).lower() and name in _PARAMS
+                if not is_away(error) and not second:
                     raise
                 return self._run_here(run).info if name == "update_run_info" else None
 
         return log
 
     def _is_for_the_run(self, name: str, kwargs: dict[str, Any], args: tuple) -> bool:
-        if name in ("log_param", "log_param_async"):
-            return self._rank == 0
+        if name in _PARAMS:
+            return not self._rank
         if name == "update_run_info" and self._mine:
             from mlflow.entities import RunStatus
 
             status = kwargs.get("run_status", args[1] if len(args) > 1 else None)
-            return status is None or status == RunStatus.RUNNING and self._rank == 0
+            return status is None or status == RunStatus.RUNNING and not self._rank
         return True
 
     def _asking(self, method: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:

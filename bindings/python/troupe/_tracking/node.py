@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import threading
 from collections.abc import Callable
@@ -65,6 +66,7 @@ class NodeTracker:
         self._tracker, self._name = tracker, node_name
         self._metrics: NodeMetrics | None = None
         self._door = loopback.Loopback(self._carry, token) if token else None
+        threading.Thread(target=_load, name="troupe-load", daemon=True).start()
 
     def uri(self) -> str:
         """Of the door; "": there is none."""
@@ -91,6 +93,12 @@ class NodeTracker:
         except exceptions.TroupeError as error:
             return 503, "application/json", loopback.problem("TEMPORARILY_UNAVAILABLE", f"the launch's tracker is away: {error}")
         return status, kind, content
+
+
+def _load() -> None:
+    """What takes seconds, before it is asked for. What is missing is said then."""
+    with contextlib.suppress(Exception):
+        importlib.import_module("mlflow.system_metrics.system_metrics_monitor")
 
 
 _pickled.named_in("troupe._pickled", NodeTracker)

@@ -54,6 +54,7 @@ class Tracker:
         self._door: loopback.Loopback | None = None
         self._measures: NodeMetrics | None = None
         self._nodes: dict[str, asyncio.Task[Any]] = {}
+        self._measured: set[str] = set()
         self._epoch = 1
         self._asked: dict[int, asyncio.Future[loopback.Answer]] = {}
         self._waiting: asyncio.Queue[tuple[int, str, str, str, bytes]] = asyncio.Queue(WAITING_MAX)
@@ -69,6 +70,8 @@ class Tracker:
         """For a rank on that node: `env`, the variables that lead to the run, and `run`, `experiment`; or `failed`, why there is none.
         Waits until that is known."""
         self._begin(launch)
+        if node not in self._nodes:  # what it has takes a while to load MLflow: beside the run's making
+            self._nodes[node] = asyncio.create_task(self._of_node(node, node_name))
         await self._known.wait()
         if not self._run:
             return {"failed": self._why_not, "local": self._wish.local}
@@ -145,25 +148,38 @@ class Tracker:
         self._loop = asyncio.get_running_loop()
         if self._begun.acquire(blocking=False):
             self._launch = launch
+            if self._wish.local:
+                self._door = loopback.Loopback(self._carry)
+                os.environ.update({rule.URI: self._door.uri, rule.TOKEN: self._door.token})
             threading.Thread(target=self._live, name="troupe-tracker", daemon=True).start()
 
     async def _node(self, node: str, name: str) -> str:
-        """The address for ranks of this node; "": their own."""
-        if node not in self._nodes:
-            self._nodes[node] = asyncio.create_task(self._of_node(node, name))
+        """The address for ranks of this node; "": their own. Its system metrics begin."""
+        uri, actor = "", None
         try:
-            return str((await asyncio.shield(self._nodes[node]))[0])
+            uri, actor = await asyncio.shield(self._nodes[node])
         except Exception as error:
             del self._nodes[node]
-            raise exceptions.TroupeError(f"nothing could be started for tracking on node {name}: {error}") from error
+            text = f"nothing could be started for tracking on node {name}: {runs.words_of(error)}"
+            self._say("warning", text)
+            if self._door is not None:
+                raise exceptions.TroupeError(text) from error
+        if self._wish.system_metrics and node not in self._measured:
+            self._measured.add(node)
+            if actor is not None:
+                actor.measure.remote(self._run, os.environ.get(rule.URI, ""))
+            elif self._is_here(node):
+                self._measures = NodeMetrics(self._run, name, uri or os.environ.get(rule.URI, ""), lambda text: self._say_from("warning", text))
+        return str(uri)
+
+    @staticmethod
+    def _is_here(node: str) -> bool:
+        return ActorContext.current is not None and ActorContext.current.node == node
 
     async def _of_node(self, node: str, name: str) -> tuple[str, Any]:
-        here = ActorContext.current
-        if here is not None and here.node == node:
-            uri = self._door.uri if self._door is not None else ""
-            if self._wish.system_metrics and self._measures is None:
-                self._measures = NodeMetrics(self._run, name, uri or os.environ.get(rule.URI, ""), lambda text: self._say_from("warning", text))
-            return uri, None
+        """(address of its door, its actor)."""
+        if self._is_here(node):
+            return self._door.uri if self._door is not None else "", None
         if self._door is None and not self._wish.system_metrics:
             return "", None
         return await asyncio.to_thread(self._elsewhere, node, name)
@@ -188,10 +204,7 @@ class Tracker:
         me = of(session, ActorContext.current.actor if ActorContext.current is not None else "")
         actor = classes.create(_node.NodeTracker, (me, name, self._door.token if self._door is not None else None), {}, {
             "num_cpus": 0, "max_concurrency": 8, "scheduling_strategy": NodeAffinitySchedulingStrategy(node)}, shown=False)
-        uri = _calls.get(actor.uri.remote(), OPEN_S)
-        if self._wish.system_metrics:
-            actor.measure.remote(self._run, os.environ.get(rule.URI, ""))
-        return uri, actor
+        return _calls.get(actor.uri.remote(), OPEN_S), actor
 
     def _live(self) -> None:
         assert self._loop is not None
@@ -224,9 +237,6 @@ class Tracker:
     def _open(self) -> None:
         """Makes the run, or finds that of the tracker that was here before; says where it is."""
         runs.impatient(local=self._wish.local)
-        if self._wish.local:
-            self._door = loopback.Loopback(self._carry)
-            os.environ.update({rule.URI: self._door.uri, rule.TOKEN: self._door.token})
         self._before()
         import mlflow
 

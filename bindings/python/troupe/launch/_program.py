@@ -73,7 +73,7 @@ def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
         spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]
     elif line.nodes:
         spec["ranks_per_node"] = options.ranks // line.nodes
-    return _submit.send(session, spec, pickle.dumps((program, (), {}), protocol=5), options)
+    return _submit.send(session, spec, pickle.dumps((program, (), {}), protocol=5), options, source=file or program.target)
 
 
 def _python_path() -> tuple[str, ...]:

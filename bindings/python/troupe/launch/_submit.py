@@ -82,14 +82,14 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
 
 
 def send(session: _session.Session, spec: dict[str, Any], payload: bytes, options: Any,
-         without_place: Callable[[Any], str] | None = None) -> LaunchHandle:
-    """Submits it. `without_place`: see submit; None: what is said of GPUs. Raises PlacementError for what the cluster can never hold."""
+         without_place: Callable[[Any], str] | None = None, source: str = "") -> LaunchHandle:
+    """Submits it. `without_place`: see submit; None: what is said of GPUs. `source`: the file that its ranks run, where it is not this program's. Raises PlacementError for what the cluster can never hold."""
     if len(payload) > INLINE_BYTES_MAX:
         from troupe._cluster import blobs
 
         spec["payload"], payload = blobs.put(session, payload), b""
     returns = session.returns
-    tracked = begin.tracked(session, spec, options)
+    tracked = begin.tracked(session, spec, options, source)
     try:
         _, accepted, _ = infeasible.request(session, "SubmitLaunch", {"spec": spec, "request": new_id()}, spec, payload,
                                              asked=options.infeasible, what=f"the launch {spec['name']}")

@@ -10,6 +10,7 @@ from typing import Any
 
 from troupe import _visible
 from troupe._cluster import status_lines
+from troupe._tracking import rank as _rank
 from troupe.serverless_gpu._node_samples import NodeSampler
 
 _ANSWER_S = 30.0
@@ -20,9 +21,10 @@ class RayMetricsMonitor:
     """Samples what nodes are doing, GPUs included, every `sampling_interval` seconds, and logs it to an MLflow run.
 
     `remote=True`, in the driver of a `@ray_launch`: of every node of the launch, by an actor without resources on each; else of this
-    process's node. The run is `mlflow_run_id`, the caller's active run, or that of MLFLOW_RUN_ID, as it is when `start()` is called; without
-    one, or without mlflow, samples are only kept: `latest()`. Keys: `system/NODE/cpu_utilization_percentage` and so on. What fails is said
-    once on stderr and never fails the caller. View: the nodes of the caller's session at `start()`. Any thread may call it.
+    process's node. The run is `mlflow_run_id`, the caller's active run, that of the launch, or that of MLFLOW_RUN_ID, as it is when `start()` is
+    called; without one, or without mlflow, samples are only kept: `latest()`. Keys: `system/NODE/cpu_utilization_percentage` and so on; with
+    `remote=True` `system/ADDRESS/ray_node_ID/...`, beside those that a launch's run has of each node anyway (docs/mlflow.md). What fails is
+    said once on stderr and never fails the caller. View: the nodes of the caller's session at `start()`. Any thread may call it.
 
         with RayMetricsMonitor(remote=True) as monitor:
             train()
@@ -42,7 +44,10 @@ class RayMetricsMonitor:
         self._latest: dict[str, dict[str, float]] = {}
         self._step = 0
         self._told: set[str] = set()
+        self._places: dict[str, str] = {}  # of a node, by its name: how the keys of its metrics begin
+        self._active = ""
         self._client: Any = None
+        self._looked = False
 
     def start(self) -> "RayMetricsMonitor":
         """Begins to sample, at once and then every interval. Idempotent while it runs. Blocks until the actors are asked for.
@@ -53,8 +58,9 @@ class RayMetricsMonitor:
             if self._thread is not None:
                 return self
             self._stop.clear()
-            self._samplers = _actors_on_all_nodes() if self._remote else {os.uname().nodename: NodeSampler()}
-            self._client, self._run_id = self._tracking()
+            here = os.uname().nodename
+            self._samplers, self._places = _actors_on_all_nodes() if self._remote else ({here: NodeSampler()}, {here: here})
+            self._active, self._looked = self._run_id or _active_run(), False
             self._thread = threading.Thread(target=self._run, name="troupe-metrics", daemon=True)
             self._thread.start()
         return self
@@ -111,30 +117,29 @@ class RayMetricsMonitor:
             taken = {node: sampler.sample() for node, sampler in self._samplers.items()}
         self._step += 1
         self._latest = taken
+        if not self._looked:  # on this thread, for importing MLflow takes seconds
+            self._looked = True
+            self._client, self._active = self._tracking()
         if self._client is not None:
             self._log(taken)
 
-    def _tracking(self) -> tuple[Any, str | None]:
-        """(MLflow's client, the run), or (None, None) where there is nothing to log to."""
-        if self._run_id is None and "mlflow" not in sys.modules and not os.environ.get("MLFLOW_RUN_ID"):
-            return None, None
+    def _tracking(self) -> tuple[Any, str]:
+        """(MLflow's client, the run), or (None, "") where there is nothing to log to."""
         try:
-            mlflow = importlib.import_module("mlflow")
-            active = mlflow.active_run()
-            run = self._run_id or (active.info.run_id if active is not None else os.environ.get("MLFLOW_RUN_ID"))
-            return (mlflow.MlflowClient(), run) if run else (None, None)
+            run = self._active or _rank.run_id() or os.environ.get("MLFLOW_RUN_ID", "")
+            return (importlib.import_module("mlflow").MlflowClient(), run) if run else (None, "")
         except Exception as error:
             self._warn("MLflow", error)
-            return None, None
+            return None, ""
 
     def _log(self, taken: dict[str, dict[str, float]]) -> None:
         entities = importlib.import_module("mlflow.entities")
         now = time.time_ns() // 1_000_000
-        metrics = [entities.Metric(f"system/{node}/{name}", value, now, self._step)
+        metrics = [entities.Metric(f"system/{self._places[node]}/{name}", value, now, self._step)
                    for node, sample in taken.items() for name, value in sample.items()]
         try:
             for begin in range(0, len(metrics), _BATCH_MAX):
-                self._client.log_batch(self._run_id, metrics=metrics[begin:begin + _BATCH_MAX])
+                self._client.log_batch(self._active, metrics=metrics[begin:begin + _BATCH_MAX])
         except Exception as error:
             self._warn("MLflow", error)
 
@@ -144,12 +149,23 @@ class RayMetricsMonitor:
             status_lines.say(_visible.name(f"troupe: RayMetricsMonitor: {what}: {type(error).__name__}: {error}; samples of it are left out"))
 
 
-def _actors_on_all_nodes() -> dict[str, Any]:
-    """An actor on each node that is alive, by the node's name."""
+def _active_run() -> str:
+    """Of this thread, where the program has one."""
+    active = getattr(sys.modules.get("mlflow"), "active_run", None)
+    try:
+        run = active() if active is not None else None
+        return str(run.info.run_id) if run is not None else ""
+    except Exception:  # a module of this name that is none of MLflow's
+        return ""
+
+
+def _actors_on_all_nodes() -> tuple[dict[str, Any], dict[str, str]]:
+    """An actor on each node that is alive, and how the keys of its metrics begin, by the node's name."""
     import troupe
     from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     sampler = troupe.remote(NodeSampler)
     alive = [node for node in troupe.nodes() if node["Alive"]]
-    return {node["NodeName"]: sampler.options(
+    actors = {node["NodeName"]: sampler.options(
         num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote() for node in alive}
+    return actors, {node["NodeName"]: f"{node['NodeManagerAddress']}/ray_node_{node['NodeID']}" for node in alive}
