@@ -65,6 +65,7 @@ class Server:
     def ended(self, launch: str) -> dict[str, Any]:
         """The only run of a launch, once it has ended."""
         def found() -> dict[str, Any] | None:
+            threading.Event().wait(0.2)  # each look is work for the server, which has other work to do
             runs = self.runs(launch)
             assert len(runs) <= 1, runs
             return runs[0] if runs and runs[0]["status"] != "RUNNING" else None

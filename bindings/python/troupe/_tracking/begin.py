@@ -125,6 +125,9 @@ class Tracked:
     def submitted(self, launch: str) -> None:
         """The launch has this id. Returns at once; what there is to say is said when it is known."""
         self._launch, self._label = launch, f"launch {short(launch)}"
+        with contextlib.suppress(exceptions.TroupeError):  # it is told below too
+            self._session.request("KvPut", {"scope": _tracker.SCOPE, "key": self._actor._link.actor, "overwrite": False},
+                                  json.dumps({"launch": launch}).encode())
         self._actor.begin.remote(launch)
         if self._wish.local:
             from troupe._tracking.relay import Relay

@@ -36,7 +36,9 @@ SAID_MAX = 20
 EXCHANGE_S = 30.0
 MARKER_S = 60.0
 AWAY_S = 1.0
-_SCOPE = "troupe/tracking"
+UNTOLD_S = 60.0       # from its start to word of a launch
+SCOPE = "troupe/tracking"
+"""Of the values by which a tracker knows its launch and run, under its id."""
 
 
 class Tracker:
@@ -49,7 +51,7 @@ class Tracker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._begun = threading.Lock()
         self._known, self._said_more = asyncio.Event(), asyncio.Event()
-        self._heard, self._over = threading.Event(), False
+        self._told, self._heard, self._over = threading.Event(), threading.Event(), False
         self._said: list[tuple[str, str]] = []
         self._door: loopback.Loopback | None = None
         self._measures: NodeMetrics | None = None
@@ -59,8 +61,8 @@ class Tracker:
         self._asked: dict[int, asyncio.Future[loopback.Answer]] = {}
         self._waiting: asyncio.Queue[tuple[int, str, str, str, bytes]] = asyncio.Queue(WAITING_MAX)
         self._numbers = itertools.count()
-        if ActorContext.current is not None and ActorContext.current.incarnation > 1:
-            threading.Thread(target=self._take_over, args=(asyncio.get_event_loop_policy().get_event_loop(),), daemon=True).start()
+        loop = asyncio.get_event_loop_policy().get_event_loop()
+        threading.Thread(target=self._find_launch, args=(loop,), name="troupe-tracker-launch", daemon=True).start()
 
     async def begin(self, launch: str) -> None:
         """The launch is submitted."""
@@ -146,6 +148,7 @@ class Tracker:
     # On the loop.
     def _begin(self, launch: str) -> None:
         self._loop = asyncio.get_running_loop()
+        self._told.set()
         if self._begun.acquire(blocking=False):
             self._launch = launch
             if self._wish.local:
@@ -220,10 +223,13 @@ class Tracker:
         if self._run:
             ended = self._close(outcome)
         with contextlib.suppress(Exception):
-            _session.current().request("KvDelete", {"scope": _SCOPE, "key": self._me()})
+            _session.current().request("KvDelete", {"scope": SCOPE, "key": self._me()})
         self._loop.call_soon_threadsafe(self._finish, ended)
         self._heard.wait(HEARD_S)
         threading.Event().wait(0.2)  # the answer that tells it is on its way
+        self._leave()
+
+    def _leave(self) -> None:
         with contextlib.suppress(exceptions.TroupeError):
             _session.current().request("KillActor", {"actor": self._me(), "no_restart": True})
 
@@ -252,20 +258,29 @@ class Tracker:
 
     def _before(self) -> dict[str, str]:
         """What the tracker remembered that was here before."""
-        _, value, data = _session.current().request("KvGet", {"scope": _SCOPE, "key": self._me()})
+        _, value, data = _session.current().request("KvGet", {"scope": SCOPE, "key": self._me()})
         kept: dict[str, str] = json.loads(data) if value["found"] else {}
         self._run, self._experiment = kept.get("run", ""), kept.get("experiment", "")
         return kept
 
-    def _take_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        with contextlib.suppress(exceptions.TroupeError):  # then a rank says which launch it is
-            kept = self._before()
-            if kept:
-                loop.call_soon_threadsafe(self._begin, kept["launch"])
+    def _find_launch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Which launch it is, is among the cluster's values as soon as there is one: whoever would say it, the caller or a rank, may be gone before it can.
+        Where there is none after UNTOLD_S, the caller was gone before it had submitted one."""
+        pause_s, waited_s = 0.0, 0.0
+        while not self._told.wait(pause_s):
+            waited_s, pause_s = waited_s + pause_s, min(2 * pause_s, UNTOLD_S) or 1.0
+            with contextlib.suppress(exceptions.TroupeError):  # the head is away: the next time
+                kept = self._before()
+                if kept:
+                    loop.call_soon_threadsafe(self._begin, kept["launch"])
+                    return
+                if waited_s >= UNTOLD_S:
+                    self._leave()
+                    return
 
     def _remember(self) -> None:
         kept = json.dumps({"launch": self._launch, "run": self._run, "experiment": self._experiment}).encode()
-        _session.current().request("KvPut", {"scope": _SCOPE, "key": self._me(), "overwrite": True}, kept)
+        _session.current().request("KvPut", {"scope": SCOPE, "key": self._me(), "overwrite": True}, kept)
 
     def _carry(self, method: str, path: str, kind: str, body: bytes) -> loopback.Answer:
         assert self._loop is not None
