@@ -4,6 +4,7 @@ Method: tables; a clock that the test moves; a door whose other side is a functi
 """
 from __future__ import annotations
 
+import contextlib
 import doctest
 import io
 import json
@@ -13,6 +14,7 @@ import urllib.request
 from collections.abc import Mapping
 
 import pytest
+from e2e_conftest import eventually
 
 from troupe._tracking import guard, local_store, loopback, rule
 
@@ -121,6 +123,29 @@ def test_a_body_without_the_secret_is_not_waited_for(door) -> None:
         bare.sendall(b"POST /api/x HTTP/1.1\r\nContent-Length: 1000\r\n\r\n")
         assert bare.recv(100).split()[1] == b"401"
     assert carried == []
+
+
+def test_the_door_has_room_for_so_many_connections_and_again_when_they_end(door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loopback, "OPEN_MAX", 2)
+    small = loopback.Loopback(lambda *_: (200, "text/plain", b"yes"))
+    try:
+        port = int(small.uri.rpartition(":")[2])
+        held = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(2)]
+        with socket.create_connection(("127.0.0.1", port), 60) as surplus, contextlib.suppress(ConnectionError):
+            surplus.sendall(f"GET /api/x HTTP/1.1\r\nAuthorization: Bearer {small.token}\r\n\r\n".encode())
+            assert surplus.recv(1) == b""  # where it is not reset
+        for each in held:
+            each.close()
+        eventually(lambda: answers(small), what="room for another one")
+    finally:
+        small.close()
+
+
+def answers(door: loopback.Loopback) -> bool:
+    try:
+        return ask(door, "/api/x") == (200, b"yes")
+    except OSError:
+        return False
 
 
 def test_frames_of_the_store_are_whole_or_none() -> None:

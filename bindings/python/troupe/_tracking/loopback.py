@@ -14,6 +14,7 @@ from typing import Any
 
 BODY_BYTES_MAX = 8 << 20
 AT_ONCE_MAX = 64
+OPEN_MAX = 512  # connections: a client keeps one for each of its threads
 SILENCE_S = 30.0
 _FORWARDED = ("/api/", "/ajax-api/", "/version")
 
@@ -52,7 +53,22 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, carry: Carry, authorization: str) -> None:
         self.carry, self.authorization = carry, authorization.encode()
         self.free = threading.BoundedSemaphore(AT_ONCE_MAX)
+        self._room = threading.BoundedSemaphore(OPEN_MAX)
         super().__init__(("127.0.0.1", 0), _Request)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One more connection, on a thread; closed at once where there are OPEN_MAX."""
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """A connection, to its end."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away in the middle is no news."""
