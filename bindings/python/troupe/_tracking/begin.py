@@ -2,11 +2,9 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping
@@ -16,7 +14,7 @@ from troupe import _calls, exceptions
 from troupe._cluster import status_lines
 from troupe._code import runtime_env
 from troupe._identity import short
-from troupe._tracking import rule, tracker as _tracker
+from troupe._tracking import rule
 
 END_S = 10.0       # for the end of the run to be written, once the launch has ended
 UNHEARD_S = 1.0    # for the first word, where a launch has ended before there is a run: that one is made and ended beside what the caller does next
@@ -64,6 +62,7 @@ def _of_this_program() -> dict[str, Any]:
 def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str, str], program: Mapping[str, Any],
            source: str) -> "Tracked | None":
     from troupe._actors import classes
+    from troupe._tracking import tracker
 
     uri = given.get(rule.URI) or program["uri"] or "sqlite:///mlflow.db"
     local = rule.is_local(uri)
@@ -79,7 +78,7 @@ def _begun(session: Any, spec: dict[str, Any], options: Any, given: Mapping[str,
     env = {key: value for key, value in options.runtime_env.items() if key in _TRAVELS}
     if not local:
         env["env_vars"] = {**(env.get("env_vars") or {}), rule.URI: uri}
-    actor = classes.create(_tracker.Tracker, (rule.fields_of(wish),), {}, {**_tracker.OPTIONS, "runtime_env": env}, session=session, shown=False)
+    actor = classes.create(tracker.Tracker, (rule.fields_of(wish),), {}, {**tracker.OPTIONS, "runtime_env": env}, session=session, shown=False)
     variables = spec["environment"]["env"]
     if not local and not any(each["name"] == rule.URI for each in variables):
         variables.append({"name": rule.URI, "value": uri})
@@ -98,6 +97,8 @@ def _travels_on(variables: list[dict[str, str]], tracker: str) -> None:
 
 
 def _user() -> str:
+    import getpass
+
     with contextlib.suppress(Exception):
         return getpass.getuser()
     return str(os.getuid())
@@ -126,7 +127,7 @@ class Tracked:
         """The launch has this id. Returns at once; what there is to say is said when it is known."""
         self._launch, self._label = launch, f"launch {short(launch)}"
         with contextlib.suppress(exceptions.TroupeError):  # it is told below too
-            self._session.request("KvPut", {"scope": _tracker.SCOPE, "key": self._actor._link.actor, "overwrite": False},
+            self._session.request("KvPut", {"scope": rule.SCOPE, "key": self._actor._link.actor, "overwrite": False},
                                   json.dumps({"launch": launch}).encode())
         self._actor.begin.remote(launch)
         if self._wish.local:
@@ -193,6 +194,8 @@ class Tracked:
             self._relay.end()
 
     def _tag_commit(self) -> None:
+        import subprocess
+
         source = self._wish.tags["mlflow.source.name"]
         folder = os.path.dirname(source) if os.path.isfile(source) else os.getcwd()
         with contextlib.suppress(OSError, subprocess.SubprocessError, exceptions.TroupeError):

@@ -12,6 +12,8 @@ TRACKER = "TROUPE_TRACKER"
 """Of the ranks of a tracked launch: the actor that knows its run."""
 URI, RUN, EXPERIMENT, EXPERIMENT_NAME, TOKEN = (
     "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_TRACKING_TOKEN")
+SCOPE = "troupe/tracking"
+"""Of the cluster's values by which a tracker knows its launch and run, under its id."""
 SYSTEM_METRICS = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
 SECRETS = (TOKEN, "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
 _NO = ("0", "false", "no", "off")

@@ -37,8 +37,6 @@ EXCHANGE_S = 30.0
 MARKER_S = 60.0
 AWAY_S = 1.0
 UNTOLD_S = 60.0       # from its start to word of a launch
-SCOPE = "troupe/tracking"
-"""Of the values by which a tracker knows its launch and run, under its id."""
 
 
 class Tracker:
@@ -223,7 +221,7 @@ class Tracker:
         if self._run:
             ended = self._close(outcome)
         with contextlib.suppress(Exception):
-            _session.current().request("KvDelete", {"scope": SCOPE, "key": self._me()})
+            _session.current().request("KvDelete", {"scope": rule.SCOPE, "key": self._me()})
         self._loop.call_soon_threadsafe(self._finish, ended)
         self._heard.wait(HEARD_S)
         threading.Event().wait(0.2)  # the answer that tells it is on its way
@@ -258,7 +256,7 @@ class Tracker:
 
     def _before(self) -> dict[str, str]:
         """What the tracker remembered that was here before."""
-        _, value, data = _session.current().request("KvGet", {"scope": SCOPE, "key": self._me()})
+        _, value, data = _session.current().request("KvGet", {"scope": rule.SCOPE, "key": self._me()})
         kept: dict[str, str] = json.loads(data) if value["found"] else {}
         self._run, self._experiment = kept.get("run", ""), kept.get("experiment", "")
         return kept
@@ -280,7 +278,7 @@ class Tracker:
 
     def _remember(self) -> None:
         kept = json.dumps({"launch": self._launch, "run": self._run, "experiment": self._experiment}).encode()
-        _session.current().request("KvPut", {"scope": SCOPE, "key": self._me(), "overwrite": True}, kept)
+        _session.current().request("KvPut", {"scope": rule.SCOPE, "key": self._me(), "overwrite": True}, kept)
 
     def _carry(self, method: str, path: str, kind: str, body: bytes) -> loopback.Answer:
         assert self._loop is not None
