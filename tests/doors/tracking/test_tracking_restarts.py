@@ -1,6 +1,7 @@
-"""A9: the run of a launch outlives its head and its tracker.
+"""A9: the run of a launch outlives its head and its tracker, and ends before a cluster that ends with its program.
 
 Method: while a rank waits, the head is killed and started again, and the tracker's process is killed; then the rank goes on. One run must have all of it.
+A program with a cluster of its own leaves while one launch has ended and another runs.
 """
 from __future__ import annotations
 
@@ -58,3 +59,32 @@ def test_a9_a_head_and_a_tracker_that_are_killed_cost_the_run_nothing(home: Home
     run = server.ended(handle.id)
     assert run["status"] == "FINISHED" and run["metrics"] == {"before": 1, "after": 1}
     eventually(lambda: not trackers(home), timeout=LIMIT_S, what="the tracker's end")
+
+
+EMBEDDED = """
+import os, signal
+from troupe.launch import distributed
+
+@distributed(processes=1)
+def train(gate):
+    import mlflow
+    mlflow.log_metric("loss", 1)
+    if gate:
+        with open(gate, "w") as said:
+            said.write("begun")
+        signal.pause()
+
+train.distributed("")
+os.mkfifo("gate")
+handle = train.submit(os.path.abspath("gate"))
+assert open("gate").read() == "begun"
+"""
+
+
+def test_a9_a_program_that_takes_its_cluster_along_leaves_no_run_open(home: Home, server: Server, tmp_path: Path) -> None:
+    before = {each["id"] for each in server.runs()}
+    done = home.python(EMBEDDED, cwd=tmp_path, timeout=LIMIT_S, env={"MLFLOW_TRACKING_URI": server.uri, "TROUPE_QUIET": "1",
+                                                                     "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING": "false"})
+    assert done.returncode == 0, done.stderr
+    runs = [each for each in server.runs() if each["id"] not in before]
+    assert sorted(each["status"] for each in runs) == ["FINISHED", "KILLED"], done.stderr

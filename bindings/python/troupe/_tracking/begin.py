@@ -126,10 +126,11 @@ class Tracked:
     def submitted(self, launch: str) -> None:
         """The launch has this id. Returns at once; what there is to say is said when it is known."""
         self._launch, self._label = launch, f"launch {short(launch)}"
-        with contextlib.suppress(exceptions.TroupeError):  # it is told below too
-            self._session.request("KvPut", {"scope": rule.SCOPE, "key": self._actor._link.actor, "overwrite": False},
-                                  json.dumps({"launch": launch}).encode())
         self._actor.begin.remote(launch)
+        if self._wish.detached:
+            self._write_launch()  # this process may end at once, and what it has called with it
+        else:
+            threading.Thread(target=self._write_launch, name="troupe-tracked", daemon=True).start()
         if self._wish.local:
             from troupe._tracking.relay import Relay
 
@@ -142,6 +143,12 @@ class Tracked:
         if not self._wish.detached:
             threading.Thread(target=self._hear, name="troupe-tracking", daemon=True).start()
         threading.Thread(target=self._tag_commit, name="troupe-commit", daemon=True).start()
+
+    def _write_launch(self) -> None:
+        """For a tracker that nobody could tell it any more."""
+        with contextlib.suppress(exceptions.TroupeError):
+            self._session.request("KvPut", {"scope": rule.SCOPE, "key": self._actor._link.actor, "overwrite": False},
+                                  json.dumps({"launch": self._launch}).encode())
 
     def settle(self) -> None:
         """Once the launch has ended: returns when its run has, after END_S at the latest, and then says so; soon, where there is no run yet."""
