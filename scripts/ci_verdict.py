@@ -53,7 +53,7 @@ def read_suite(part: str, status: Path) -> rules.Suite:
 def run_again(failure: rules.Failure, log: Path, seconds: float) -> bool:
     """Runs one test alone; whether it passed."""
     preset = rules.preset_of(failure.suite) or "dev"
-    command = [".venv/bin/python", "-m", "pytest", failure.test]
+    command = [rules.python_of(failure.suite), "-m", "pytest", failure.test]
     if rules.tool_of(failure.suite) == "ctest":
         command = ["ctest", "--preset", preset, "--no-tests=error", "-R", f"^{re.escape(failure.test)}$"]
     print(f"once more, alone: {failure.test}", flush=True)

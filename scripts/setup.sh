@@ -46,6 +46,24 @@ setup_python() {
   touch ".venv/.deps-$stamp"
 }
 
+# setup_frameworks: .venv-frameworks, which sees what .venv has and adds what tests/frameworks needs. DeepSpeed is built here, with
+# its one operator for CPUs; where that fails its tests are skipped, and the log says why.
+setup_frameworks() {
+  local venv=.venv-frameworks stamp packages
+  stamp=$( (cat pyproject.toml; .venv/bin/python -VV) | sha256sum | cut -c1-16)
+  [ -f "$venv/.deps-$stamp" ] && return
+  step "installing the frameworks into $venv"
+  [ -x "$venv/bin/python" ] || .venv/bin/python -m venv "$venv"
+  packages='import sysconfig; print(sysconfig.get_path("purelib"))'
+  .venv/bin/python -c "$packages" >"$("$venv/bin/python" -c "$packages")/troupe-venv.pth"
+  .venv/bin/python scripts/requirements.py frameworks >"$venv/requirements.txt"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$venv/requirements.txt"
+  .venv/bin/python scripts/requirements.py deepspeed >"$venv/deepspeed.txt"
+  DS_ACCELERATOR=cpu DS_BUILD_SHM_COMM=1 "$venv/bin/python" -m pip install --disable-pip-version-check --no-build-isolation \
+    -r "$venv/deepspeed.txt" >"$venv/deepspeed.log" 2>&1 || step "DeepSpeed could not be installed: $(tail -1 "$venv/deepspeed.log")"
+  touch "$venv/.deps-$stamp"
+}
+
 # suite NAME COMMAND...: runs it. Where TROUPE_SUITES names a folder, what it printed and how it ended are kept there, in
 # NAME.out and NAME.status; `suite_xml NAME FLAG` makes `xml` the arguments that put its report into NAME.xml, or none.
 # For scripts/ci_verdict.py.
@@ -58,12 +76,13 @@ suite() {
 }
 suite_xml() { xml=(); [ -z "${TROUPE_SUITES:-}" ] || xml=("$2" "$TROUPE_SUITES/$1.xml"); }
 
-# pytest_on PRESET SUITE ARGS...: pytest on what is built in build/PRESET.
+# pytest_on PRESET SUITE ARGS...: pytest on what is built in build/PRESET. A suite pytest-dev.NAME has the environment .venv-NAME.
 pytest_on() {
-  local build=$PWD/build/$1 name=$2; shift 2
+  local build=$PWD/build/$1 name=$2 venv=.venv; shift 2
+  [[ $name != *.* ]] || venv=.venv-${name#*.}
   suite_xml "$name" --junit-xml
   PYTHONPATH="$build/python" TROUPE_BIN_DIR="$build/bin" suite "$name" \
-    .venv/bin/python -m pytest -o junit_family=xunit1 "${xml[@]}" "$@"
+    "$venv/bin/python" -m pytest -o junit_family=xunit1 "${xml[@]}" "$@"
 }
 
 # build_preset dev [targets...]: configures and builds, compiler output kept to what matters.

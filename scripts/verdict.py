@@ -79,6 +79,12 @@ def preset_of(suite: str) -> str:
     return suite.partition("-")[2].partition(".")[0]
 
 
+def python_of(suite: str) -> str:
+    """The interpreter of a suite of pytest, as scripts/setup.sh (pytest_on) chooses it: pytest-dev.NAME has an environment of its own."""
+    _, _, own = suite.partition(".")
+    return f".venv-{own}/bin/python" if own else ".venv/bin/python"
+
+
 def _cut(words: str) -> str:
     words = words.strip()
     return words if len(words) <= WORDS_MAX else "...\n" + words[-WORDS_MAX:]

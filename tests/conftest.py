@@ -2,12 +2,27 @@
 
 import re
 import signal
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 # A shell that runs this in the background ignores SIGINT for it and for every process below: tests of
 # Ctrl-C would then wait for ever for what cannot come.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+FRAMEWORKS = Path(__file__).parent / "frameworks"
+
+
+def named(folder: Path, arguments: Sequence[str]) -> bool:
+    """Whether one of pytest's arguments is that folder, or lies in it."""
+    return any(Path(each.partition("::")[0]).resolve().is_relative_to(folder) for each in arguments)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Frameworks' programs need an environment of their own (`./test frameworks`): they run where they are named."""
+    return True if collection_path == FRAMEWORKS and not named(FRAMEWORKS, config.args) else None
 
 
 def pytest_collection_modifyitems(items):

@@ -2,6 +2,7 @@
 verdicts of every combination of first and second run."""
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
+import ci_verdict  # noqa: E402
 import verdict as rules  # noqa: E402
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -122,3 +124,35 @@ def test_the_minutes_say_what_is_over_its_share() -> None:
     lines = rules.minutes({"tests": 2400, "clang": 360, "fuzz": 60}, dict.fromkeys(("tests", "clang", "fuzz"), "core"))
     assert lines[0] == "minutes: tests 40.0, clang 6.0, fuzz 1.0"
     assert lines[1].startswith("core: 47.0 of its 45 minutes: OVER ITS SHARE") and lines[2] == "in all: 47.0 of 75 minutes"
+
+
+def test_a_suite_with_an_environment_of_its_own_is_run_by_its_interpreter_both_times(tmp_path: Path) -> None:
+    """By scripts/setup.sh the first time, by scripts/ci_verdict.py the second. Method: interpreters that print what they were called by."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "setup.sh").write_text((ROOT / "scripts" / "setup.sh").read_text())
+    for venv in (".venv", ".venv-frameworks"):
+        python = tmp_path / venv / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text('#!/bin/sh\necho "$0 $*"\n')
+        python.chmod(0o700)
+    for suite, python in (("pytest", ".venv/bin/python"), ("pytest-release-ci", ".venv/bin/python"), ("pytest-dev.frameworks", ".venv-frameworks/bin/python")):
+        first = subprocess.run(["bash", "-c", 'source "$0/scripts/setup.sh"; pytest_on dev "$1" tests/a.py', str(tmp_path), suite],
+                               capture_output=True, text=True, check=True).stdout
+        assert first.startswith(f"{python} -m pytest ") and first.rstrip().endswith(" tests/a.py"), first
+        assert rules.python_of(suite) == python
+        assert rules.tool_of(suite) == "pytest"
+
+
+def test_the_second_run_of_a_frameworks_test_is_in_its_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = []
+
+    def run(line: list[str], **options: object) -> subprocess.CompletedProcess:
+        lines.append((line, options["env"]))
+        return subprocess.CompletedProcess(line, 0)
+
+    monkeypatch.setattr(ci_verdict.subprocess, "run", run)
+    test = "tests/frameworks/test_frameworks.py::test_a7_forked[ddp]"
+    assert ci_verdict.run_again(failure(test, suite="pytest-dev.frameworks"), tmp_path / "again.log", 60.0)
+    (line, environment), = lines
+    assert line == [".venv-frameworks/bin/python", "-m", "pytest", test]
+    assert environment["PYTHONPATH"] == str(ROOT / "build" / "dev" / "python")
