@@ -26,6 +26,8 @@ NAMES = {
     "kill_sweep": ("a head killed at a thousand numbered places", f"{PYTHON} tests/e2e/kill_sweep.py --kills 1000"),
     "stress": ("tests through real processes, five times beside a busy loop on each core", "scripts/stress tests/e2e 5"),
     "stress_actors": ("the same of what actors are made of", "scripts/stress tests/actors 5"),
+    "frameworks": ("each framework's program in each way to run it, beside torchrun",
+                   ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks"),
     "failure": ("how launches end, each way 40 times, beside torchrun", f"{PYTHON} benchmarks/failure.py --blame 40 --ends 200"),
 }
 

@@ -1,0 +1,59 @@
+"""One program, run by torchrun, by `troupe submit`, or as a function by `@distributed`: the losses of its ranks."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from losses import Losses, said
+
+PROGRAMS = Path(__file__).parent / "programs"
+LIMIT_S = 900.0
+END_S = 60.0
+VARIABLES = {
+    "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",  # losses depend on the number of threads
+    "CUDA_VISIBLE_DEVICES": "", "DS_ACCELERATOR": "cpu",
+    "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1",
+}
+"""What both sides run with."""
+
+
+def run(line: Sequence[str]) -> tuple[str, str]:
+    """What `python LINE` printed on stdout and on stderr. Each run compiles anew. What it started ends with it where it takes longer than its limit."""
+    with tempfile.TemporaryDirectory() as compiled, subprocess.Popen(
+            [sys.executable, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **VARIABLES, "TORCHINDUCTOR_CACHE_DIR": compiled}) as child:
+        try:
+            printed, errors = child.communicate(timeout=LIMIT_S)
+        except BaseException:
+            child.terminate()  # torchrun's ranks are in sessions of their own: it ends them itself, or they would live on
+            try:
+                child.communicate(timeout=END_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+            raise
+    assert child.returncode == 0, f"{' '.join(line)} ended with {child.returncode}\n{printed}\n{errors}"
+    return printed, errors
+
+
+def program(name: str) -> str:
+    return str(PROGRAMS / f"{name}.py")
+
+
+def by_torchrun(name: str, *words: str, ranks: int = 2) -> Losses:
+    return said(run(["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), program(name), *words])[0], ranks)
+
+
+def by_submit(name: str, *words: str, ranks: int = 2, options: Sequence[str] = ()) -> Losses:
+    """Forked with torch loaded; in fresh interpreters with the option `--fresh`."""
+    printed, lines = run(["-m", "troupe", "submit", *options, "--nproc-per-node", str(ranks), program(name), *words])
+    assert "in fresh interpreters" not in lines, lines  # a variable that libraries read when they are loaded would cost the fork
+    return said(printed, ranks)
+
+
+def by_distributed(name: str, *words: str, ranks: int = 2) -> Losses:
+    """The program's `main`, as the function of a launch; what it returns, from each rank."""
+    return said(run([program("through_launch"), name, str(ranks), *words])[0], ranks)
