@@ -163,6 +163,11 @@ def from_environment() -> _session.Session:
         raise exceptions.ConnectionError(
             "remote=True needs a cluster: call troupe.init(\"host:port\") or set TROUPE_ADDRESS; without "
             f"remote=True the launch runs on an embedded cluster of this machine\n  {here}")
+    return kept(address)
+
+
+def kept(address: str) -> _session.Session:
+    """The session with the cluster at that address, the same for all who ask in this process, kept until exit. Raises what `connect` does."""
     return _kept(address, lambda: connect(address, return_timeout=RETURN_TIMEOUT_S))
 
 

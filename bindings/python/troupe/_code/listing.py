@@ -34,21 +34,25 @@ class Look(NamedTuple):
     mode: int
 
 
-def files_of(directory: str, excludes: Sequence[str], *, what: str) -> dict[str, Look]:
-    """The regular files below `directory`, by their paths from it; without what `excludes` match (names, or paths from it).
+Ignored = Callable[[str], bool]
+"""Whether a path from the directory stays where it is; a folder's ends with a slash."""
+
+
+def files_of(directory: str, excludes: Sequence[str], *, what: str, ignored: Ignored | None = None, remedy: str = "") -> dict[str, Look]:
+    """The regular files below `directory`, by their paths from it; without what `excludes` match (names, or paths from it) and what is `ignored`.
 
     A link to a file is that file; a link to a folder is left out. Raises TooLargeError naming `what`, the largest files and folders;
     PermissionError for a folder that cannot be read.
     """
     found: dict[str, Look] = {}
     total = 0
-    for path, look in _walk(directory, _excluder((*ALWAYS_LEFT_OUT, *excludes)), what):
+    for path, look in _walk(directory, _excluder((*ALWAYS_LEFT_OUT, *excludes)), what, ignored):
         found[path] = look
         total += look.size
         if len(found) >= _LOOKED_AT_MAX:
             break
     if total > BYTES_MAX or len(found) > FILES_MAX:
-        raise exceptions.TooLargeError(_too_much(what, directory, found, total))
+        raise exceptions.TooLargeError(_too_much(what, directory, found, total, remedy))
     return found
 
 
@@ -67,7 +71,7 @@ def _excluder(patterns: Sequence[str]) -> Callable[[str, str], bool]:
     return excluded
 
 
-def _walk(directory: str, excluded: Callable[[str, str], bool], what: str) -> Iterator[tuple[str, Look]]:
+def _walk(directory: str, excluded: Callable[[str, str], bool], what: str, ignored: Ignored | None) -> Iterator[tuple[str, Look]]:
     waiting = [""]
     while waiting:
         above = waiting.pop()
@@ -77,7 +81,10 @@ def _walk(directory: str, excluded: Callable[[str, str], bool], what: str) -> It
                     path = f"{above}/{entry.name}" if above else entry.name
                     if excluded(path, entry.name):
                         continue
-                    if entry.is_dir(follow_symlinks=False):
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if ignored is not None and ignored(f"{path}/" if is_folder else path):
+                        continue
+                    if is_folder:
                         waiting.append(path)
                         continue
                     try:
@@ -91,7 +98,7 @@ def _walk(directory: str, excluded: Callable[[str, str], bool], what: str) -> It
                                   "  leave it out: runtime_env={'excludes': [...]}, of troupe submit --exclude") from None
 
 
-def _too_much(what: str, directory: str, found: Mapping[str, Look], total: int) -> str:
+def _too_much(what: str, directory: str, found: Mapping[str, Look], total: int, remedy: str) -> str:
     least = "at least " if len(found) >= _LOOKED_AT_MAX else ""
     limit = f"over {BYTES_MAX >> 20} MiB" if total > BYTES_MAX else f"over {FILES_MAX:,} files"
     largest = heapq.nlargest(_NAMED_FILES_MAX, found, key=lambda path: found[path].size)
@@ -108,4 +115,4 @@ def _too_much(what: str, directory: str, found: Mapping[str, Look], total: int) 
     out = most[0] if most and by[most[0]] * 2 > (total if total > BYTES_MAX else len(found)) else largest[0]
     return (f"{what}: {directory} has {limit}, the limit of what travels: {least}{size_text(total)} in {least}{len(found):,} files; the largest: "
             f"{files}" + (f"; the largest folders: {named}" if named else "") +
-            f"\n  leave out what is not needed: runtime_env={{'excludes': [{out!r}]}}, or put data where all nodes read it")
+            "\n  " + (remedy or f"leave out what is not needed: runtime_env={{'excludes': [{out!r}]}}, or put data where all nodes read it"))

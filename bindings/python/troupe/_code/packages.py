@@ -23,6 +23,7 @@ from troupe._cluster import folders, home
 from troupe._code import packed
 
 UNUSED_S = 7 * 86400.0
+SWEEP_S = 3600.0
 SENT, TREE = "sent-", "tree-"
 """How names in the cache begin: of what was sent of a directory, and of directories that came from other hosts."""
 _LIMIT, _BYTES_MAX = "TROUPE_CACHE_GIB", 32 << 30
@@ -112,6 +113,35 @@ def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None]) -> Pa
         return _use(folder)
 
 
+def held(name: str, make: Callable[[Path], None]) -> Path:
+    """The folder `name` of the cache, filled by `make(folder)` where no process of this host has done so; from then on it is written to.
+
+    Unlike what `made_once` makes it is nobody's copy: nothing in it is compared. It stays as long as this process, whatever that becomes by
+    exec, and those that it forks live, and goes when none has asked for it for UNUSED_S. Others that want it wait meanwhile.
+    """
+    folder = cache() / name
+    with _locked(beside(folder, "lock"), fcntl.LOCK_EX):
+        if packed.difference(folder):
+            _sweep()
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            folder.chmod(0o700)
+            make(folder)
+            packed.note_made(folder)
+        _use(folder)
+        os.set_inheritable(_in_use[-1], True)
+        return folder
+
+
+def find(name: str) -> Path | None:
+    """A folder of the cache that was made, held from now on by this process; None: it is not there any more."""
+    folder = cache() / name
+    if not folder.is_dir():
+        return None
+    with _locked(beside(folder, "lock"), fcntl.LOCK_SH):
+        return None if packed.difference(folder) else _use(folder)
+
+
 def locks_of(folder: Path) -> tuple[int, ...]:
     """Of a folder that this process makes: the descriptor that keeps others from it, for a program that writes to it and may outlive this one."""
     return (_making[folder],)
@@ -168,6 +198,14 @@ def _taken(path: Path, how: int) -> int:
             os.close(lock)
             raise
         os.close(lock)
+
+
+def _sweep() -> None:
+    """As `_forget_unused`, not more often than every SWEEP_S: jobs make a folder each."""
+    stamp = cache() / "swept"
+    if packed.unused_s(stamp) > SWEEP_S or not beside(stamp, "used").exists():
+        packed.used_now(stamp)
+        _forget_unused()
 
 
 def _forget_unused() -> None:

@@ -31,6 +31,11 @@ def note(folder: Path, digests: Mapping[str, str] = MappingProxyType({})) -> Non
     _write(_beside(folder, "made"), files)
 
 
+def note_made(folder: Path) -> None:
+    """Writes down that the folder is made, and nothing of what is in it: it is no copy of anything."""
+    _write(_beside(folder, "made"), {})
+
+
 def is_made(folder: Path) -> bool:
     """Whether it was made to its end."""
     return _beside(folder, "made").exists()

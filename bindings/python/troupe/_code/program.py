@@ -10,7 +10,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,9 @@ class Program:
     max_restarts: int = 0
     option_files: tuple[tuple[str, str], ...] = ()  # (option, text): as _code.option_files gives them, behind the arguments
     log_folder: str = ""       # where links to the ranks' output are made; "": nowhere
+    # Of a COMMAND that is more than its line: called with the rank's session before it is prepared, to make its directory and the like; what it
+    # returns is called once the roster's variables are set, and returns the rest of the line.
+    setup: Callable[[Any], Callable[[], Sequence[str]]] | None = None
 
     def __reduce__(self) -> tuple:
         return _pickled.program, (_pickled.fields_of(self),)

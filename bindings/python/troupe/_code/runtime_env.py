@@ -328,6 +328,11 @@ def _source(file: str, session: Any) -> dict[str, Any] | None:
         return None
 
 
+def package_of(key: Any, session: Any, make: Callable[[], bytes]) -> dict[str, Any]:
+    """Where others can have these bytes, a zip, made once per session. For `package_here`."""
+    return _once(key, session, lambda: _put(make(), session))
+
+
 def _once(key: Any, session: Any, make: Callable[[], dict[str, Any]], *, anew: bool = False) -> dict[str, Any]:
     """Where a package can be had: made once per session, or `anew`, for this and later uses."""
     known = session.store.setdefault("packages", {})
@@ -357,12 +362,12 @@ def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
         digest = hashlib.sha256(packed).hexdigest()
         folder = str(packages.made_once(f"package-{digest[:32]}", lambda made: packages.unpack(packed, made)))
     else:
-        folder = _fetched(source, session, f"the script {file}")
+        folder = package_here(source, session, f"the script {file}")
     return {**script, "file": os.path.join(folder, os.path.basename(file))}
 
 
-def _fetched(package: Mapping[str, Any], session: Any, what: str) -> str:
-    """The folder of this host that has what was packed."""
+def package_here(package: Mapping[str, Any], session: Any, what: str) -> str:
+    """The folder of this host that has what was packed; `what` it is, for errors. Raises RuntimeEnvSetupError, ObjectLostError."""
     from troupe._code import packages, trees
 
     if "tree" in package:
@@ -393,4 +398,4 @@ def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
         raise exceptions.RuntimeEnvSetupError(
             f"runtime_env[{key!r}]: {directory['path']} is on another host, and this one was not in the cluster when this "
             "was asked for\n  ask again, now that the node is there")
-    return _fetched(package, session, f"the package of runtime_env[{key!r}]")
+    return package_here(package, session, f"the package of runtime_env[{key!r}]")

@@ -32,11 +32,12 @@ Known = dict[str, Any]
 """What was sent: `packs` as [digest, size], `manifest` as one of these, `tree`, and `files`: path -> [*Look, digest, pack]."""
 
 
-def sent(directory: str, excludes: Sequence[str], *, inside: str, what: str, session: Any) -> dict[str, Any]:
+def sent(directory: str, excludes: Sequence[str], *, inside: str, what: str, session: Any, ignored: listing.Ignored | None = None,
+         remedy: str = "") -> dict[str, Any]:
     """Where another host can have the directory as it is now: its files, below `inside`. A worker of this host keeps what is sent, which is
-    what it does not have yet. Blocks for as long as reading and sending what has changed takes. Raises as `listing.files_of`, ConnectionError.
+    what it does not have yet. `ignored`, `remedy`: as of `listing.files_of`. Blocks for as long as reading and sending what has changed takes. Raises as `listing.files_of`, ConnectionError.
     """
-    looks = listing.files_of(directory, excludes, what=what)
+    looks = listing.files_of(directory, excludes, what=what, ignored=ignored, remedy=remedy)
     holder = workers.nearest(session)["node"]
     file = _remembered_in(directory, excludes, inside, holder)
     link = workers.link(session, holder)

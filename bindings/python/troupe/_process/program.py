@@ -37,8 +37,9 @@ def prepared(program: Program, channel: ProcessChannel, begin: dict, session: _s
     if program.kind in (_program.SCRIPT, _program.PATH):
         file = _program.script_here(program, session)
     if program.kind == _program.COMMAND:
+        rest = program.setup(session) if program.setup is not None else tuple
         found = _which(program.target)
-        return lambda: _execute(program, found, [program.target], channel, begin)
+        return lambda: _execute(program, found, [program.target, *rest()], channel, begin)
     if program.fresh:
         first = ["-m", program.target] if program.kind == _program.MODULE else [_as_named(program, file)]
         return lambda: _execute(program, sys.executable, [sys.executable, "-u", *first], channel, begin)

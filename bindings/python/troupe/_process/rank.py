@@ -22,6 +22,7 @@ from troupe._process.channel import ProcessChannel
 RESULT_INLINE_BYTES_MAX = 8 << 20
 RESULT_BYTES_MAX = 256 << 20
 _TRACKER = "TROUPE_TRACKER"  # troupe._tracking.rule, which is loaded where it is set
+_LAST_WORDS_BYTES = 4096
 
 
 def read_payload(begin: dict, attachment: bytes) -> bytes:
@@ -169,12 +170,33 @@ def _exited(rank: int, error: SystemExit) -> Ended:
     if error.code is None or error.code == 0:
         return _pack(rank, None)
     code = error.code
+    program = stopping.program_of(error)
+    if program is not None and isinstance(code, int):
+        return Ended(b"", _of_program(error, rank, code, *program), code)
     if not isinstance(code, int):
         print(code, file=sys.stderr)
         code = 1
     code = code & 0xFF or 1
     failure = failures.fields_of(error, rank=rank, exit_code=code, cause=f"sys.exit({error.code!r})")
     return Ended(failures.pickled(error), failure, code)
+
+
+def _of_program(error: SystemExit, rank: int, code: int, name: str, number: int) -> dict:
+    """The failure of a rank whose program ran beside it: what that printed says more than where this process was."""
+    how = f"signal {number}" if number else f"exit {code}"
+    failure = failures.fields_of(error, rank=rank, exit_code=code)
+    failure.update(signal=number, exception_type="", traceback="", cause=f"{name} ended: {how}", log_tail=_last_words())
+    return failure
+
+
+def _last_words() -> str:
+    """The end of what this process, and what it has started, wrote to stderr, where that is a file."""
+    try:
+        with open("/proc/self/fd/2", "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_WORDS_BYTES))
+            return file.read(_LAST_WORDS_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _pack(rank: int, value: Any) -> Ended:
@@ -220,6 +242,7 @@ def _serve(channel: ProcessChannel, begin: dict, context) -> NoReturn:
     server = _calls.listen(begin["socket_path"], channel.control)
     if runtime_env.VARIABLE in os.environ:
         session = _session.Session.over_process(channel, launch=begin["launch"], epoch=begin["epoch"])
+        _session.set_current(session)
         _or_end(channel, begin, lambda: runtime_env.enter(session))
         track(session, begin)
     channel.when_released(server.stop)

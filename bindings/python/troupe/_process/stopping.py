@@ -80,6 +80,11 @@ def signal_of(error: BaseException) -> int:
     return getattr(error, "by_signal", 0) if isinstance(error, SystemExit) else 0
 
 
+def program_of(error: BaseException) -> tuple[str, int] | None:
+    """(name, the signal that ended it or 0) of a program that a rank ran beside it and ends as; None of any other exit."""
+    return getattr(error, "of_program", None)
+
+
 def leave_by(number: int) -> None:
     """Ends this process by the signal that asked it to: whoever waits for it sees that."""
     for stream in (sys.stdout, sys.stderr):

@@ -85,6 +85,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
+_NO_MPI = "doesn't have MPI built in"  # torch's words
 RAY = 'api="troupe" in @ray_launch makes `import ray` mean Troupe there, with the launch\'s nodes as its cluster'
 
 
@@ -117,6 +118,9 @@ def of_failure(info: dict, failure: dict) -> str:
     remedy = _interface_words.remedy(info, failure)
     if remedy:
         return remedy
+    if _NO_MPI in cause + failure["log_tail"]:
+        return ("init_process_group() without a backend, which takes nccl where there are GPUs and gloo elsewhere, and finds the others by the "
+                "variables that are set; the mpi backend needs a torch that was built with MPI")
     if failure["exception_type"] == "builtins.ModuleNotFoundError" and "No module named 'ray'" in cause and info["mode"] == "driver":
         return RAY
     told = _of_modules(failure)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from troupe import _identity, _strategies
-from troupe._cluster import session as _session
+from troupe._cluster import resources, session as _session
 from troupe._code import environment, program as _program
 from troupe._code.program import Program
 from troupe.launch import _function, _submit
@@ -24,6 +24,7 @@ class Line:
     arguments: tuple[str, ...] = ()
     nodes: int = 0               # over that many nodes, as many ranks on each; 0: as they fit
     traits: Mapping[str, Any] = field(default_factory=dict)  # fields of `Program`
+    gpus_per_rank: int = 1       # where the ranks have GPUs
 
 
 def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: bool = False, **options: Any) -> LaunchHandle:
@@ -64,11 +65,14 @@ def start(line: Line, options: Any, session: _session.Session) -> LaunchHandle:
     runtime_env = dict(options.runtime_env)
     inherit = options.inherit_env
     if not same_host:
-        runtime_env.setdefault("working_dir", os.getcwd())
+        if program.setup is None:  # which makes a directory itself
+            runtime_env.setdefault("working_dir", os.getcwd())
     elif program.executes:
         inherit = (*inherit, "PATH")  # which `python` is meant is the caller's to say
     travels = environment.build(runtime_env, inherit, session=session, arguments=[line.target, *line.arguments], as_now=True)
     spec = _submit.spec_of(replace(options, runtime_env=runtime_env), program.name, travels)
+    if options.gpus and line.gpus_per_rank != 1:
+        spec["per_rank"] = resources.to_wire({"CPU": options.cpus_per_rank, "GPU": line.gpus_per_rank, "memory": options.memory})
     if line.nodes == 1:
         spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]
     elif line.nodes:

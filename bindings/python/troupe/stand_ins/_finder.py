@@ -5,7 +5,7 @@ import importlib
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from typing import Any, ClassVar
 
@@ -17,7 +17,8 @@ class Package:
     `claims`: modules that are Troupe's with all below them, whether or not they are installed. `above`: packages that these lie in, which
     stay those that are installed, and are empty where there are none. `modules`: of each module its names, and where each is:
     "util.queue" for the same name there, "mod:name" for another one, "=mod:name" outside of Troupe. `instead_of`: of a full name that is
-    not there, what to use. `absent`: where the packages above are not installed, what to do without them.
+    not there, what to use. `absent`: where the packages above are not installed, what to do without them. `otherwise`: modules as in
+    `modules`, which are Troupe's only where none of that name is installed.
     """
 
     claims: tuple[str, ...]
@@ -26,10 +27,15 @@ class Package:
     above: tuple[str, ...] = ()
     absent: str = ""
     version: str = ""
+    otherwise: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def is_claimed(self, name: str) -> bool:
         """Whether a module of this name is Troupe's to answer for."""
         return any(name == each or name.startswith(f"{each}.") for each in self.claims)
+
+    def names_in(self, module: str) -> Mapping[str, str] | None:
+        """What a module has here; None: there is no such module."""
+        return self.modules.get(module, self.otherwise.get(module))
 
     def missing(self, name: str) -> str:
         """What to tell who asks for `name`, e.g. "ray.tune.Tuner", which Troupe has not."""
@@ -51,7 +57,7 @@ class StandInModule(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         modules = self.package.modules
-        where = modules.get(self.__name__, {}).get(name)
+        where = (self.package.names_in(self.__name__) or {}).get(name)
         if where is not None:
             home, _, own = where.partition(":")
             home = home.removeprefix("=") if home.startswith("=") else f"troupe.{home}".rstrip(".")
@@ -82,7 +88,7 @@ class StandInModule(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         modules, inside = self.package.modules, self.__name__ + "."
-        return sorted({*modules.get(self.__name__, ()), *(each.removeprefix(inside).partition(".")[0] for each in modules
+        return sorted({*(self.package.names_in(self.__name__) or ()), *(each.removeprefix(inside).partition(".")[0] for each in modules
                                                           if each.startswith(inside))})
 
 
@@ -105,7 +111,7 @@ class Finder:
     def create_module(self, spec: ModuleSpec) -> StandInModule:
         """An empty one: it fills as it is used."""
         module = self.module_class(spec.name, f"{spec.name}, of Troupe.")
-        module.__all__ = sorted(self.package.modules[spec.name])
+        module.__all__ = sorted(self.package.names_in(spec.name) or ())
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
@@ -127,8 +133,10 @@ class FinderAbove:
         package = self._finder.package
         if not package.above or name.partition(".")[0] != package.above[0]:
             return None
+        if name in package.otherwise:
+            return ModuleSpec(name, self._finder, is_package=True)  # type: ignore[arg-type]
         imported = _being_imported()
-        if name in package.above and any(package.is_claimed(each) for each in imported):
+        if name in package.above and any(package.is_claimed(each) or each in package.otherwise for each in imported):
             return ModuleSpec(name, self, is_package=True)
         if package.absent and imported and self._is_absent(name):
             # Without the name that was asked for, as in Finder: `from pyspark import SparkContext` would swallow the text with it.
