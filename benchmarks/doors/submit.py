@@ -4,7 +4,9 @@ Two ranks form a Gloo group and do one all-reduce (jobs/torchrun_job.py). Timed 
 cluster that runs, `cold` with none, so that one is started for the launch, and ends with it; `fresh` on the running one, with an
 interpreter for each rank.
 
-    python benchmarks/doors/submit.py [--rounds 7] [--keep]
+`--first-line`: another figure, of a command job (`troupe.azure`) of 2 processes, from its submission to its first line (first_line.py).
+
+    python benchmarks/doors/submit.py [--rounds 7] [--first-line] [--keep]
 """
 import argparse
 import os
@@ -36,9 +38,15 @@ def timed(line: list[str], home: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/submit.json")
+    parser.add_argument("--first-line", action="store_true", help="a command job, from its submission to its first line")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/submit.json, with --first-line first_line.json")
     options = parser.parse_args()
     os.environ.pop("TROUPE_ADDRESS", None)
+    if options.first_line:
+        import first_line
+
+        keep("first_line", first_line.rows(options.rounds), options.keep)
+        return
     with tempfile.TemporaryDirectory(prefix="troupe-bench-") as warm, tempfile.TemporaryDirectory(prefix="troupe-bench-") as cold:
         contenders = {"warm": (SUBMIT, warm), "fresh": ([*SUBMIT, "--fresh"], warm), "cold": (SUBMIT, cold), "torchrun": (TORCHRUN, cold)}
         troupe_command(warm, "start", "--head", "--port", "0", "--num-cpus", "4")

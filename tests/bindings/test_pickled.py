@@ -16,6 +16,8 @@ import troupe
 from troupe import _identity, _pickled, exceptions
 from troupe._actors import constructor, method_options
 from troupe._code import capture, program
+from troupe.azure._mpi import MpiStart
+from troupe.azure._rank import JobStart
 from troupe.launch import _function, _large_result, distributed
 from troupe.spark._rank_zero import RankZero
 
@@ -91,7 +93,9 @@ def test_values_arrive_as_they_were() -> None:
                                      exit_grace=60.0)
     for value in (traits, method_options.Traits(), method_options.MethodOptions(num_returns="streaming", backpressure=2), options,
                   _large_result.KeptValue("n", b"digest", 7), constructor._Place(3), _identity.HexID("ab"),
-                  program.Program(program.SCRIPT, "train.py", ("--lr", "1"), file="/w/train.py", max_restarts=2, option_files=(("--c", "{}"),))):
+                  program.Program(program.SCRIPT, "train.py", ("--lr", "1"), file="/w/train.py", max_restarts=2, option_files=(("--c", "{}"),)),
+                  JobStart("job", {"": "echo ${{inputs.n}}"}, {"n": {"how": "text", "value": "3"}}, tasks=(("worker", 2),)),
+                  MpiStart(JobStart("job", {"": "echo"}), 2)):
         arrived = travelled(value)
         assert arrived == value and type(arrived) is type(value)
 

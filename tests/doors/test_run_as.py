@@ -109,8 +109,8 @@ MISSING = [
     ("from pyspark.sql import SparkSession", "No module named 'pyspark.sql': pyspark is not installed; Troupe stands in for pyspark.ml.torch and"),
     ("from pyspark.ml.torch.distributor import TorchDistributor; from pyspark.sql import SparkSession", "need no SparkSession here: leave that out"),
     ("from pyspark.ml.torch.distributor import TorchDistributor; from pyspark import SparkContext", "or pip install pyspark, which is used for all else"),
-    ("from azure.ai.ml import command", "use @distributed of troupe.launch for a function"),
-    ("import azure.ai.ml.entities", "azure.ai.ml.entities is not a part of Troupe"),
+    ("from azure.ai.ml import automl", "use a program of your own in a command job"),
+    ("import azure.ai.ml.dsl", "azure.ai.ml.dsl is not a part of Troupe"),
 ]
 
 

@@ -43,6 +43,7 @@ LAZY = {
 BY_NAME = {
     "": "the package's names, of the module that has them",
     "_pickled": "names of older pickles, of the module that has them today",
+    "azure": "its names, of the module that has them",
     "cli": "commands, loaded when they are run",
     "util": "its modules, without an import of their own",
     "ray_compat._starting": "functions of `ray`, of what is Troupe's own",

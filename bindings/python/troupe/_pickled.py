@@ -19,7 +19,7 @@ from typing import Any
 _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
 _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host",
             "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker",
-            "TrainAttempt": "train._worker", "TrainReport": "train._reports",
+            "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files",
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
@@ -186,6 +186,27 @@ def program(fields: Mapping[str, Any]) -> Any:
     from troupe._code.program import Program
 
     return _of_fields(Program, fields)
+
+
+def azure_job(fields: Mapping[str, Any]) -> Any:
+    """What a rank of a command job makes before it runs the command."""
+    from troupe.azure._rank import JobStart
+
+    return _of_fields(JobStart, fields)
+
+
+def azure_mpi(job: Any, processes: int) -> Any:
+    """What the driver of a command job with MPI runs."""
+    from troupe.azure._mpi import MpiStart
+
+    return MpiStart(job, processes)
+
+
+def azure_daemon(job: Any, text: str, master: str) -> int:
+    """What the other nodes of such a job run: mpirun's daemon there."""
+    from troupe.azure import _mpi
+
+    return _mpi.daemon(job, text, master)
 
 
 def kept_value(node: str, sha256: bytes, size_bytes: int) -> Any:

@@ -49,10 +49,26 @@ TORCH_DISTRIBUTOR = Package(
         "pyspark.ml.torch.torch_run_process_wrapper": "troupe torchrun, whose ranks end with it",
     }))
 
+_DISTRIBUTIONS = ("MpiDistribution", "PyTorchDistribution", "RayDistribution", "TensorFlowDistribution")
+_AZURE_ENTITIES = ("Command", "CommandJobLimits", "Data", "Environment", "Input", "Job", "JobResourceConfiguration", "Output", "QueueSettings",
+                   "ResourceConfiguration")
+_CREDENTIALS = ("AzureCliCredential", "DefaultAzureCredential", "DeviceCodeCredential", "EnvironmentCredential", "InteractiveBrowserCredential",
+                "ManagedIdentityCredential")
+
 AZURE_ML = Package(
-    claims=("azure.ai.ml",), above=("azure", "azure.ai"), modules={"azure.ai.ml": {}},
-    instead_of=_words({"azure.ai.ml": "@distributed of troupe.launch for a function, or `troupe run` for a command, or --only without azure for "
-                                      "the installed one"}))
+    claims=("azure.ai.ml",), above=("azure", "azure.ai"),
+    modules={
+        "azure.ai.ml": dict.fromkeys((*_DISTRIBUTIONS, "Input", "MLClient", "Output", "command", "load_job"), "azure"),
+        "azure.ai.ml.constants": dict.fromkeys(("AssetTypes", "InputOutputModes"), "azure.constants"),
+        "azure.ai.ml.entities": {**dict.fromkeys(_AZURE_ENTITIES, "azure"), "CommandJob": "azure:Command"},
+    },
+    otherwise={"azure.identity": dict.fromkeys(_CREDENTIALS, "azure.credentials")},
+    instead_of=_words({
+        "azure.ai.ml.dsl": "one job after the other: jobs.stream(name) waits for the one before",
+        "azure.ai.ml.sweep": "one job for each set of values: job(lr=0.1) makes another one with that input",
+        "azure.ai.ml.automl": "a program of your own in a command job",
+        "azure.ai.ml.load_component": "load_job, and job(epochs=3) for another one with that input",
+    }))
 
 
 class ServerlessModule(StandInModule):

@@ -8,7 +8,7 @@ import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_CLAIMS = {"pyspark": ("pyspark.ml.torch", "pyspark.ml.deepspeed"), "azure": ("azure.ai.ml",)}
+_CLAIMS = {"pyspark": ("pyspark.ml.torch", "pyspark.ml.deepspeed"), "azure": ("azure.ai.ml", "azure.identity")}
 
 
 class _AtFirstUse:

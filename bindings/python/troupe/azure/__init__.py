@@ -1,0 +1,54 @@
+"""Command jobs, as programs for the Azure ML SDK (v2) write them, on this cluster.
+
+    from troupe.azure import Input, MLClient, command
+
+    job = command(code="./src", command="python train.py --epochs ${{inputs.epochs}} --data ${{inputs.data}}",
+                  inputs={"epochs": 3, "data": Input(type="uri_folder", path="./data")}, environment="any",
+                  instance_count=2, distribution={"type": "PyTorch", "process_count_per_instance": 4})
+    ml_client = MLClient()
+    job = ml_client.jobs.create_or_update(job)
+    ml_client.jobs.stream(job.name)
+
+`troupe run-as script.py` runs a script that imports `azure.ai.ml` as it is, and `troupe azure job create -f job.yml` a job in a file. What
+differs: docs/azure.md.
+"""
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from troupe.azure._client import JobOperations, MLClient
+    from troupe.azure._command import Command, Job, command
+    from troupe.azure._distributions import MpiDistribution, PyTorchDistribution, RayDistribution, TensorFlowDistribution
+    from troupe.azure._entities import (
+        CommandJobLimits,
+        Data,
+        Environment,
+        Input,
+        JobResourceConfiguration,
+        Output,
+        QueueSettings,
+    )
+    from troupe.azure._entities import JobResourceConfiguration as ResourceConfiguration
+    from troupe.azure._yaml import load_job
+    from troupe.azure.constants import AssetTypes, InputOutputModes
+
+_WHERE = {
+    "JobOperations": "_client", "MLClient": "_client", "Command": "_command", "Job": "_command", "command": "_command",
+    "MpiDistribution": "_distributions", "PyTorchDistribution": "_distributions", "RayDistribution": "_distributions",
+    "TensorFlowDistribution": "_distributions", "CommandJobLimits": "_entities", "Data": "_entities", "Environment": "_entities",
+    "Input": "_entities", "JobResourceConfiguration": "_entities", "Output": "_entities", "QueueSettings": "_entities",
+    "load_job": "_yaml", "AssetTypes": "constants", "InputOutputModes": "constants",
+}
+
+__all__ = ["AssetTypes", "Command", "CommandJobLimits", "Data", "Environment", "Input", "InputOutputModes", "Job", "JobOperations",
+           "JobResourceConfiguration", "MLClient", "MpiDistribution", "Output", "PyTorchDistribution", "QueueSettings", "RayDistribution",
+           "ResourceConfiguration", "TensorFlowDistribution", "command", "load_job"]
+
+
+def __getattr__(name: str) -> Any:
+    """What is public, from the module that has it."""
+    if name == "ResourceConfiguration":
+        return importlib.import_module("troupe.azure._entities").JobResourceConfiguration
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)

@@ -1,0 +1,226 @@
+"""`MLClient`: jobs on the cluster that is known here, with the methods that notebooks call."""
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from troupe import _visible, exceptions
+from troupe._cluster import connect, home, session as _session, status_lines
+from troupe.azure import _schema, _start
+from troupe.azure._command import Command, Job
+from troupe.launch import _progress, _submit
+from troupe.launch._handle import LaunchHandle
+
+TERMINAL = ("Completed", "Failed", "Canceled")
+_STATUS = {"queued": "Queued", "reserving": "Queued", "starting": "Preparing", "running": "Running", "stopping": "CancelRequested"}
+_ENDED = {"succeeded": "Completed", "failed": "Failed", "cancelled": "Canceled"}
+_PATIENCE_S = 600.0  # for who reads the output more slowly than it was written
+
+
+def status_of(info: dict) -> str:
+    """A launch's state in the service's word."""
+    return _ENDED.get(info["outcome"], "Failed") if info["state"] == "terminal" else _STATUS.get(info["state"], "Running")
+
+
+class MLClient:
+    """Jobs on this cluster: that of `troupe.init()` or TROUPE_ADDRESS, else the only one of TROUPE_HOME, else one of this machine, which ends
+    with this program, after its jobs.
+
+    What says which workspace is meant is taken, and means nothing here: credential, subscription, resource group and workspace.
+
+        MLClient(DefaultAzureCredential(), "subscription", "group", "workspace").jobs.create_or_update(job)
+    """
+
+    def __init__(self, credential: Any = None, subscription_id: str | None = None, resource_group_name: str | None = None,
+                 workspace_name: str | None = None, registry_name: str | None = None, **_: Any) -> None:
+        self.subscription_id, self.resource_group_name = subscription_id, resource_group_name
+        self.workspace_name, self.registry_name = workspace_name, registry_name
+        self.jobs = JobOperations()
+
+    @classmethod
+    def from_config(cls, credential: Any = None, *, path: Any = None, file_name: str | None = None, **more: Any) -> MLClient:
+        """As the constructor: there is no file of a workspace to be read."""
+        return cls(credential, **more)
+
+    def create_or_update(self, entity: Any, **_: Any) -> Command:
+        """`jobs.create_or_update` of a job. Raises TypeError for anything else: data, environments and models are not registered here."""
+        return self.jobs.create_or_update(entity)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NOT_HERE:
+            raise AttributeError(f"MLClient has no {name} here: {_NOT_HERE[name]}")
+        raise AttributeError(f"MLClient has no {name!r}; it has jobs, create_or_update, from_config")
+
+
+_NOT_HERE = {
+    "data": "give a path where a job takes an input: Input(type='uri_folder', path=...)",
+    "datastores": "give a path, file:///PATH on the nodes, or an https:// address of a file",
+    "environments": "what is installed on the nodes is what jobs run with",
+    "compute": "a cluster's nodes are those that joined it (troupe status); instance_types.yml says what a name of compute means",
+    "models": "a job's outputs are files: jobs.download(name, output_name=...)",
+    "components": "a command job is one by itself: job(epochs=3) makes another one with other inputs",
+    "batch_endpoints": "an actor serves: troupe.remote(Class).remote()", "online_endpoints": "an actor serves: troupe.remote(Class).remote()",
+    "workspaces": "there is one cluster, that of TROUPE_ADDRESS", "schedules": "a timer of the system can run `troupe azure job create`",
+}
+
+
+class JobOperations:
+    """`MLClient.jobs`. Methods may be called from any thread."""
+
+    def __init__(self, session: _session.Session | None = None) -> None:
+        self._session = session
+        self._own: list[str] = []  # names of those on a cluster that ends with this process
+
+    def _cluster(self) -> _session.Session:
+        if self._session is not None:
+            return self._session
+        if _session.current_or_none() is not None or os.environ.get("TROUPE_ADDRESS"):
+            return _submit.session_for(True)
+        running = home.clusters(running_only=True)
+        if len(running) == 1:
+            return connect.kept(running[0].address)
+        if running:
+            raise exceptions.ConnectionError(f"several clusters run here; TROUPE_ADDRESS says which is meant: "
+                                             f"{', '.join(each.address for each in running)}")
+        return connect.embedded()
+
+    def create_or_update(self, job: Any, *, experiment_name: str | None = None, **_: Any) -> Command:
+        """Submits a job, and returns it with name and status; what it runs on goes on without this process, but for a cluster that ends with it.
+
+        Does not block for the job. Raises what is wrong with it before anything starts: TypeError, ValueError (the nearest name with it),
+        FileNotFoundError (code or an input), NotImplementedError (what is not run here, with what to use), TooLargeError, PlacementError,
+        ConnectionError.
+
+            job = ml_client.jobs.create_or_update(command(command="python train.py", code="./src"))
+        """
+        if not isinstance(job, Command):
+            raise TypeError(f"a job is what command() or load_job() makes, not {type(job).__name__}")
+        if experiment_name is not None:
+            job.experiment_name = experiment_name
+        _submit.refuse_inside_a_rank()
+        session = self._cluster()
+        own = session.embedded is not None
+        handle = _start.start(job, session, detach=not own)
+        job.id = handle.id
+        job.status = status_of(session.request("GetLaunch", {"launch": handle.id})[1]["info"])
+        if own:
+            if not self._own:
+                atexit.register(self._finish)
+            self._own.append(str(job.name))
+        return job
+
+    def _finish(self) -> None:
+        """A program that ends does not end its jobs: those of its own cluster are waited for."""
+        for name in self._own:
+            info = self.info(name)
+            if info["state"] == "terminal":
+                continue
+            status_lines.say(f"troupe: job {name} runs on a cluster of this program, which waits for it; Ctrl-C cancels it")
+            handle = self.handle(info)
+            try:
+                handle.wait_state(lambda now: now["state"] == "terminal")
+            except KeyboardInterrupt:
+                handle.cancel("Ctrl-C in the caller")
+
+    def info(self, name: str) -> dict:
+        """The launch of the job with that name, or with an id that begins so. Raises NotFoundError."""
+        if not isinstance(name, str):
+            raise TypeError(f"a job is found by its name, a text, not by {name!r}: job.name")
+        launches = self._cluster().request("ListLaunches", {})[1]["launches"]
+        found = [each for each in launches if each["name"] == name] or [each for each in launches if name and each["launch"].startswith(name.lower())]
+        if len(found) != 1:
+            raise exceptions.NotFoundError(f"{'several jobs have' if found else 'there is no job with'} the name {_visible.name(name)!r}\n"
+                                           "  troupe azure job list shows those there are")
+        return found[0]
+
+    def handle(self, info: dict) -> LaunchHandle:
+        """Of a launch of this cluster."""
+        session = self._cluster()
+        known = session.request("WatchLaunch", {"launch": info["launch"]})[1]["info"]
+        session.board.post_reply("launch", info["launch"], known)
+        return LaunchHandle(session, info["launch"])
+
+    def get(self, name: str) -> Job:
+        """A job by its name, as the cluster knows it: name, id and status. Raises NotFoundError."""
+        return _job_of(self.info(name))
+
+    def list(self, **_: Any) -> Iterator[Job]:
+        """All jobs and other launches that the cluster knows, the latest first."""
+        infos = self._cluster().request("ListLaunches", {})[1]["launches"]
+        return iter([_job_of(each) for each in sorted(infos, key=lambda each: -each["submitted_us"])])
+
+    def stream(self, name: str) -> None:
+        """Prints the output of a job's processes until it has ended, each line with its rank; then fetches outputs that are to be here.
+
+        Blocks. Raises LaunchError with the process that failed, its node and last lines, LaunchCancelledError, GetTimeoutError where its
+        timeout ended it, NotFoundError. Ctrl-C ends the printing, not the job.
+        """
+        self.follow(self.handle(self.info(name)))
+
+    def follow(self, handle: LaunchHandle, *, quiet: bool = False, cancels: bool = False) -> None:
+        """What `stream` does, of a launch. `cancels`: Ctrl-C, and what else raises KeyboardInterrupt, cancels it; Ctrl-C again ends it now."""
+        from troupe.azure import _files
+
+        show = _progress.Display(handle, quiet=quiet, patience_s=_PATIENCE_S, asked_by="environment_variables=")
+        try:
+            show.follow()
+        except KeyboardInterrupt as told:
+            if not cancels:
+                show.leave()
+                raise
+            number = told.args[0] if told.args else signal.SIGINT
+            show.stop(f"{signal.Signals(number).name} in the caller", by=number if number == signal.SIGINT else signal.SIGTERM)
+            show.finish()
+            raise
+        show.finish()
+        _files.collect(handle.session, handle.wait_state(lambda info: info["state"] == "terminal"))
+        handle.succeeded()
+
+    def cancel(self, name: str) -> None:
+        """Cancels a job and returns when it has ended; its processes have 10 s from SIGTERM on. One that is over stays as it is."""
+        self.handle(self.info(name)).cancel("cancelled by jobs.cancel")
+
+    begin_cancel = cancel
+
+    def download(self, name: str, *, download_path: Any = ".", output_name: str | None = None, all: bool = False) -> None:
+        """Brings what a job that is over has written: `artifacts/` (its outputs/ and logs/, and what its processes printed), with
+        `output_name` `named-outputs/NAME/`, with `all` both.
+
+        Blocks. Raises NotFoundError, ValueError for a job that is not over or an output that it has not, ObjectLostError where its nodes are
+        gone, OSError.
+        """
+        from troupe.azure import _files
+
+        info = self.info(name)
+        status = status_of(info)
+        if status not in TERMINAL:
+            raise ValueError(f"job {name} is {status}: what it writes is downloaded when it is {', '.join(TERMINAL)}")
+        folder = Path(download_path)
+        if not info["rank_infos"]:
+            raise ValueError(f"job {name} is {status}, and its processes never began: it has written nothing")
+        session = self._cluster()
+        with _files.Kept(session, info) as kept:
+            if output_name is not None and output_name not in kept.outputs:
+                raise ValueError(f"job {name} has no output {output_name!r}{_schema.or_nearest(output_name, kept.outputs)}")
+            for each in [output_name] if output_name is not None else kept.outputs if all else ():
+                kept.output(each, folder / "named-outputs" / each)
+            if output_name is None:
+                kept.artifacts(folder / "artifacts")
+        if output_name is None:
+            _write_logs(self.handle(info), info, folder / "artifacts" / "user_logs")
+
+
+def _write_logs(handle: LaunchHandle, info: dict, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for rank in range(info["ranks"]):
+        name = "std_log.txt" if info["ranks"] == 1 else f"std_log_process_{rank:02d}.txt"
+        with open(folder / name, "w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in handle.logs(rank))
+
+
+def _job_of(info: dict) -> Job:
+    return Job(info["name"], info["launch"], status_of(info), nodes=len(info["nodes"]), processes=info["ranks"])

@@ -1,0 +1,62 @@
+"""A job's code as it travels: its folder, or one file, without what `.amlignore` or `.gitignore` name; by its content."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from troupe import exceptions
+from troupe._code import listing, packages, runtime_env, trees
+from troupe._code.capture import size_text
+
+IGNORE_FILES = (".amlignore", ".gitignore")  # the first that is there is the one that is meant
+_REMEDY = "name what is not needed in .amlignore, or give data as an input: Input(path=...)"
+
+
+def check(code: Any, base: str) -> str | None:
+    """The absolute path of a job's code; None: it has none. Raises FileNotFoundError and ValueError."""
+    if code is None:
+        return None
+    if not isinstance(code, str | os.PathLike) or not os.fspath(code):
+        raise TypeError(f"code must be the path of a folder or a file, not {code!r}")
+    text = os.fspath(code)
+    scheme, separator, _ = text.partition(":")
+    if separator and (text[len(scheme):].startswith("://") or scheme in ("azureml", "git+https")):
+        raise ValueError(f"code is {text!r}; here it is a folder of this machine: clone it, and give its path")
+    path = os.path.abspath(os.path.join(base, os.path.expanduser(text)))
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no code folder {text}" + ("" if os.path.isabs(text) else f" in {base}"))
+    return path
+
+
+def package(path: str, session: Any) -> dict[str, Any]:
+    """Where a worker has it, by its content. Of a folder only what was changed since the last time is read and sent.
+
+    Raises TooLargeError with the largest file, ImportError where a library is needed for its ignore file.
+    """
+    if os.path.isfile(path):
+        return file(path, "code", session, _REMEDY)
+    return trees.sent(path, (), inside="", what="code", session=session, ignored=rules(path), remedy=_REMEDY)
+
+
+def file(path: str, what: str, session: Any, remedy: str) -> dict[str, Any]:
+    """The same of one file. Raises TooLargeError that names `what` and the `remedy`."""
+    about = os.stat(path)
+    if about.st_size > listing.BYTES_MAX:
+        raise exceptions.TooLargeError(f"{what}: {path} has {size_text(about.st_size)}; {size_text(listing.BYTES_MAX)} is the limit of what travels\n  {remedy}")
+    return runtime_env.package_of((path, about.st_mtime_ns, about.st_size), session, lambda: packages.zip_of_file(path, os.path.basename(path)))
+
+
+def rules(folder: str) -> Callable[[str], bool] | None:
+    """Whether the ignore file of the folder leaves out a path from it (a folder's ends with /); None: it has none."""
+    named = next((each for each in IGNORE_FILES if os.path.isfile(os.path.join(folder, each))), None)
+    if named is None:
+        return None
+    try:
+        import pathspec
+    except ImportError:
+        raise ImportError(f"{os.path.join(folder, named)} is read by pathspec, which is not installed: pip install 'troupe[azure]'",
+                          name="pathspec") from None
+    with open(os.path.join(folder, named), encoding="utf-8", errors="replace") as lines:
+        spec = pathspec.GitIgnoreSpec.from_lines(lines)
+    return spec.match_file

@@ -1,0 +1,195 @@
+"""`command()`: a command job as people write it, checked, whatever it was written as. Pure."""
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from troupe.azure import _distributions, _entities, _expressions, _schema
+
+
+class Named(dict):
+    """Inputs or outputs by name, as items and as attributes: `job.inputs.epochs`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"there is no {name!r}{_schema.or_nearest(name, self)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
+class Job:
+    """A job as the cluster knows it, by whomever it was submitted: name, id, status, how many nodes and processes it has."""
+
+    type = "command"
+
+    def __init__(self, name: str, launch: str, status: str, *, nodes: int = 0, processes: int = 0) -> None:
+        self.name: str | None = name
+        self.id: str | None = launch
+        self.status: str | None = status
+        self.nodes, self.processes = nodes, processes
+
+    def __repr__(self) -> str:
+        return f"<job {self.name} {self.status}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it."""
+        return {"type": self.type, **vars(self)}
+
+
+class Command:
+    """A command job: what `command()`, `load_job` and `MLClient.jobs` give. Its attributes are those that `command()` has as keywords.
+
+    `resources`, `limits` and `queue_settings` are objects of their own. `status` and `id` are what the cluster said when it was last asked.
+    Calling it with values of inputs makes another one: `job(epochs=3)`.
+    """
+
+    type = "command"
+
+    def __init__(self, base_path: str = "", **fields: Any) -> None:
+        self.base_path = base_path or os.getcwd()  # what relative paths are from
+        self.id: str | None = None
+        self.status: str | None = None
+        self.resources = _entities.part(_entities.JobResourceConfiguration, "resources", fields.pop("resources", None), _schema.RESOURCES)
+        self.limits = _entities.part(_entities.CommandJobLimits, "limits", fields.pop("limits", None), _schema.LIMITS)
+        self.queue_settings = _entities.part(_entities.QueueSettings, "queue_settings", fields.pop("queue_settings", None), _schema.QUEUE)
+        for name in _schema.COMMAND:
+            if name not in ("resources", "limits", "queue_settings", "inputs", "outputs"):
+                setattr(self, name, fields.get(name))
+        self.inputs = Named({name: _entities.input_of(name, value)
+                             for name, value in _schema.mapping("inputs", fields.get("inputs")).items()})
+        self.outputs = Named({name: _entities.output_of(name, value)
+                              for name, value in _schema.mapping("outputs", fields.get("outputs")).items()})
+        self.distribution = _distributions.of(self.distribution)
+        self.check()
+
+    def __repr__(self) -> str:
+        return f"<command job {self.name or self.display_name or 'without a name'}{f' {self.status}' if self.status else ''}: {self.command!r}>"
+
+    def __call__(self, **inputs: Any) -> Command:
+        """Another job with these values of its inputs. Raises ValueError for a name that is none of its inputs."""
+        made = copy.deepcopy(self)
+        made.name, made.id, made.status = None, None, None
+        for name, value in inputs.items():
+            _schema.known("the job's inputs", name, self.inputs)
+            about = self.inputs[name]
+            if isinstance(about, _entities.Input) and about.is_literal and not isinstance(value, _entities.Input):
+                value = _entities.literal(f"inputs: {name}", value, about)
+            made.inputs[name] = _entities.input_of(name, value)
+        made.check()
+        return made
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its inputs that are literals."""
+        return {name: value for name, value in self.inputs.items() if not isinstance(value, _entities.Input)}
+
+    @property
+    def instance_count(self) -> int:
+        """How many nodes it runs on."""
+        return self.resources.instance_count or 1
+
+    @instance_count.setter
+    def instance_count(self, value: int) -> None:
+        self.set_resources(instance_count=value)
+
+    def set_resources(self, *, instance_type: str | None = None, instance_count: int | None = None, properties: Mapping[str, Any] | None = None,
+                      docker_args: Any = None, shm_size: str | None = None, locations: Any = None) -> None:
+        """Sets what is given of the job's resources. Raises TypeError or ValueError."""
+        given = {"instance_type": instance_type, "instance_count": instance_count, "properties": properties, "docker_args": docker_args,
+                 "shm_size": shm_size, "locations": locations}
+        self.resources = _entities.JobResourceConfiguration(
+            **{**self.resources.to_dict(), **{name: value for name, value in given.items() if value is not None}})
+
+    def set_limits(self, *, timeout: float) -> None:
+        """Seconds that the job has, from when it is submitted. Raises ValueError."""
+        self.limits = _entities.CommandJobLimits(timeout=timeout)
+
+    def set_queue_settings(self, *, job_tier: str | None = None, priority: str | None = None) -> None:
+        """Its priority in the cluster's queue: low, medium or high. Raises ValueError."""
+        self.queue_settings = _entities.QueueSettings(job_tier=job_tier, priority=priority)
+
+    def sweep(self, **_: Any) -> Any:
+        """Refused with NotImplementedError, which says what to use: there are no sweeps of command jobs here."""
+        raise NotImplementedError("there are no sweeps of command jobs here: submit one job for each set of values, as "
+                                  "jobs.create_or_update(job(lr=0.1)) for job(lr=0.1), job(lr=0.01), ...")
+
+    def check(self) -> None:
+        """What can be said of it without a cluster. Raises TypeError or ValueError; `jobs.create_or_update` does so again, for a job may
+        be changed after it was made."""
+        _schema.text("command", self.command)
+        self.distribution = _distributions.of(self.distribution)
+        self.environment_variables = {name: "" if value is None else value if isinstance(value, str) else str(value)
+                                      for name, value in _schema.mapping("environment_variables", self.environment_variables).items()}
+        self.inputs = Named({name: _entities.input_of(name, value) for name, value in _schema.mapping("inputs", self.inputs).items()})
+        self.outputs = Named({name: _entities.output_of(name, value) for name, value in _schema.mapping("outputs", self.outputs).items()})
+        self.resources = _entities.part(_entities.JobResourceConfiguration, "resources", self.resources, _schema.RESOURCES)
+        self.limits = _entities.part(_entities.CommandJobLimits, "limits", self.limits, _schema.LIMITS)
+        for name in ("tags", "properties", "services"):
+            setattr(self, name, _schema.mapping(name, getattr(self, name)))
+        for name in ("name", "display_name", "description", "experiment_name", "compute"):
+            if getattr(self, name) is not None:
+                _schema.text(name, getattr(self, name))
+        self.templates()
+
+    def templates(self) -> dict[str, _expressions.Template]:
+        """Of the command, under "", and of each variable under its name. Raises ValueError for an expression that names nothing, and for an
+        input that is named outside of $[[ ]] and has no value."""
+        texts = {"": self.command, **self.environment_variables}
+        found = {name: _expressions.read(text, f"environment_variables: {name}" if name else "command", self.inputs, self.outputs)
+                 for name, text in texts.items()}
+        needed = set().union(*(_expressions.named(each, required=True) for each in found.values()))
+        for name, value in self.inputs.items():
+            missing = value is None or isinstance(value, _entities.Input) and (value.default if value.is_literal else value.path) is None
+            if missing and (_expressions.Place("inputs", name) in needed or not getattr(value, "optional", True)):
+                raise ValueError(f"inputs: {name} has no value; one that may have none stands in $[[...]] in the command")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is set of it, as it would stand in a file."""
+        found: dict[str, Any] = {"type": "command"}
+        for name in _schema.COMMAND:
+            value = getattr(self, name)
+            if name in ("inputs", "outputs"):
+                value = {each: about.to_dict() if hasattr(about, "to_dict") else about for each, about in value.items()}
+            elif hasattr(value, "to_dict"):
+                value = value.to_dict()
+            if value not in (None, {}, ""):
+                found[name] = value
+        return {**found, **({"status": self.status, "id": self.id} if self.status else {})}
+
+
+def command(*, name: str | None = None, description: str | None = None, tags: Mapping[str, str] | None = None,
+            properties: Mapping[str, str] | None = None, display_name: str | None = None, command: str | None = None,
+            experiment_name: str | None = None, environment: Any = None, environment_variables: Mapping[str, Any] | None = None,
+            distribution: Any = None, compute: str | None = None, inputs: Mapping[str, Any] | None = None,
+            outputs: Mapping[str, Any] | None = None, instance_count: int | None = None, instance_type: str | None = None,
+            locations: Any = None, docker_args: Any = None, shm_size: str | None = None, timeout: float | None = None, code: Any = None,
+            identity: Any = None, is_deterministic: bool = True, services: Mapping[str, Any] | None = None, job_tier: str | None = None,
+            priority: str | None = None, parent_job_name: str | None = None, **unknown: Any) -> Command:
+    """Makes a command job: what a shell is to run on `instance_count` nodes, with `code` as its directory.
+
+    Nothing starts before `MLClient.jobs.create_or_update`. In `command`, `${{inputs.x}}` and `${{outputs.x}}` stand for values and paths, and
+    `$[[...]]` for a part that is left out where an input in it has no value. `distribution`: how many processes there are and how they find
+    each other; without it one on each node. Raises TypeError and ValueError for what cannot be meant, with the nearest name.
+
+    The keywords are those of `azure.ai.ml.command`. What each does here: docs/azure.md.
+
+        command(code="./src", command="python train.py --epochs ${{inputs.epochs}}", inputs={"epochs": 3}, instance_count=2,
+                distribution={"type": "PyTorch", "process_count_per_instance": 4})
+    """
+    for each in unknown:
+        raise TypeError(f"command() has no {each}={_schema.or_nearest(each, (*_OF_COMMAND, 'instance_count', 'instance_type', 'timeout'))}")
+    return Command(
+        name=name, description=description, tags=tags, properties=properties, display_name=display_name, command=command,
+        experiment_name=experiment_name, environment=environment, environment_variables=environment_variables, distribution=distribution,
+        compute=compute, inputs=inputs, outputs=outputs, code=code, identity=identity, is_deterministic=is_deterministic, services=services,
+        parent_job_name=parent_job_name, limits={"timeout": timeout}, queue_settings={"job_tier": job_tier, "priority": priority},
+        resources={"instance_count": instance_count, "instance_type": instance_type, "locations": locations, "docker_args": docker_args,
+                   "shm_size": shm_size})
+
+
+_OF_COMMAND = tuple(each for each in _schema.COMMAND if each not in ("resources", "limits", "queue_settings"))

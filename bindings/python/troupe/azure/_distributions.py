@@ -1,0 +1,109 @@
+"""How a job's processes find each other, as people write it: typed objects, or dicts with `type`. Pure."""
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from troupe.azure import _schema
+
+
+class Distribution:
+    """What all of them have: a type, their own properties, and any others, which are kept as they are."""
+
+    type: ClassVar[str] = ""
+    known: ClassVar[Mapping[str, int]] = {}  # properties that are numbers, and the least that each may be
+
+    def __init__(self, **properties: Any) -> None:
+        for name, value in properties.items():
+            near = difflib.get_close_matches(name, self.known, n=1, cutoff=0.8) if name not in self.known else []
+            if near:
+                raise ValueError(f"{type(self).__name__} has no {name!r}: did you mean {near[0]!r}?")
+            if name in self.known and value is not None:
+                _schema.count(f"distribution: {name}", value, least=self.known[name])
+            setattr(self, name, value)
+        self._names = tuple(properties)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._names)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as a dict with `type`, properties that are not its own included."""
+        return {"type": self.type, **{name: getattr(self, name) for name in self._names}}
+
+
+class PyTorchDistribution(Distribution):
+    """`process_count_per_instance` processes on each node, by default one, with RANK, LOCAL_RANK, WORLD_SIZE, NODE_RANK, MASTER_ADDR and
+    MASTER_PORT.
+
+        PyTorchDistribution(process_count_per_instance=4)
+    """
+
+    type = "pytorch"
+    known: ClassVar = {"process_count_per_instance": 1}
+
+    def __init__(self, *, process_count_per_instance: int | None = None, **properties: Any) -> None:
+        super().__init__(process_count_per_instance=process_count_per_instance, **properties)
+
+
+class MpiDistribution(Distribution):
+    """`process_count_per_instance` processes on each node, by default one, started by `mpirun`.
+
+        MpiDistribution(process_count_per_instance=4)
+    """
+
+    type = "mpi"
+    known: ClassVar = {"process_count_per_instance": 1}
+
+    def __init__(self, *, process_count_per_instance: int | None = None, **properties: Any) -> None:
+        super().__init__(process_count_per_instance=process_count_per_instance, **properties)
+
+
+class TensorFlowDistribution(Distribution):
+    """`worker_count` workers, by default as many as instances, and `parameter_server_count` parameter servers, with TF_CONFIG.
+
+    `chief_count` and `evaluator_count` are processes of these types beside them, none by default.
+
+        TensorFlowDistribution(worker_count=2, parameter_server_count=1)
+    """
+
+    type = "tensorflow"
+    known: ClassVar = {"worker_count": 1, "parameter_server_count": 0, "chief_count": 0, "evaluator_count": 0}
+
+    def __init__(self, *, parameter_server_count: int | None = 0, worker_count: int | None = None, **properties: Any) -> None:
+        super().__init__(parameter_server_count=parameter_server_count, worker_count=worker_count, **properties)
+
+
+class RayDistribution(Distribution):
+    """A Ray cluster on the instances. The class is there, a job with it is refused: `troupe.launch.ray_launch` is what does this here."""
+
+    type = "ray"
+    known: ClassVar = {"port": 1, "dashboard_port": 1}
+
+    def __init__(self, *, port: int | None = None, address: str | None = None, include_dashboard: bool | None = None,
+                 dashboard_port: int | None = None, head_node_additional_args: str | None = None,
+                 worker_node_additional_args: str | None = None, **properties: Any) -> None:
+        super().__init__(port=port, address=address, include_dashboard=include_dashboard, dashboard_port=dashboard_port,
+                         head_node_additional_args=head_node_additional_args, worker_node_additional_args=worker_node_additional_args,
+                         **properties)
+
+
+TYPES: dict[str, type[Distribution]] = {each.type: each for each in (PyTorchDistribution, MpiDistribution, TensorFlowDistribution,
+                                                                     RayDistribution)}
+
+
+def of(given: Any) -> Distribution | None:
+    """The object that a job was given, or that its dict means. Raises TypeError or ValueError, with the nearest."""
+    if given is None or isinstance(given, Distribution):
+        return given
+    if not isinstance(given, Mapping):
+        raise TypeError(f"distribution must be a dict with 'type', or one of {', '.join(each.__name__ for each in TYPES.values())}, not {given!r}")
+    if "type" not in given:
+        raise ValueError(f"distribution has no 'type': it is one of {', '.join(TYPES)}")
+    kind = _schema.one_of("distribution: type", given["type"], TYPES)
+    return TYPES[kind](**{name: value for name, value in _schema.mapping("distribution", given).items() if name != "type"})

@@ -1,0 +1,197 @@
+"""Inputs, outputs and the other parts of a job, as people write them: typed objects, or dicts with the same names. Pure."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from troupe.azure import _schema
+
+_INPUT = ("type", "path", "mode", "default", "optional", "min", "max", "enum", "description", "value", "datastore")
+_OUTPUT = ("type", "path", "mode", "description", "name", "version")
+
+
+class _Part:
+    """What its keywords are. Two with the same are equal."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is set of it."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+class Input(_Part):
+    """An input of a job: a file or folder by its path, or a literal with a type and a default.
+
+    `path`: on this machine (relative to the file that the job is written in, else to the current directory), `file:///...` on the nodes, or an
+    `https://` address of a file. `mode="direct"` hands the path itself to the command. Raises TypeError or ValueError for what is none.
+
+        Input(type="uri_folder", path="./data")
+    """
+
+    def __init__(self, *, type: str = "uri_folder", path: Any = None, mode: str | None = None, default: Any = None, optional: bool | None = None,
+                 min: float | None = None, max: float | None = None, enum: Any = None, description: str | None = None,
+                 datastore: str | None = None) -> None:
+        self.type = _schema.one_of("an input's type", type, (*_schema.ASSET_TYPES, *_schema.LITERAL_TYPES))
+        self.path = _path("an input's path", path)
+        self.mode = None if mode is None else _schema.one_of("an input's mode", mode, _schema.MODES)
+        self.default, self.optional, self.min, self.max = default, optional, min, max
+        self.enum, self.description, self.datastore = enum, description, datastore
+        if self.is_literal and path is not None:
+            raise ValueError(f"an input of type {self.type} has a default, no path: {path!r}")
+        if not self.is_literal and default is not None:
+            raise ValueError(f"an input of type {self.type} has a path, no default: {default!r}")
+        if self.is_literal and default is not None:
+            self.default = literal("an input's default", default, self)
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether its value is a text or number, no file or folder."""
+        return self.type in _schema.LITERAL_TYPES
+
+
+class Output(_Part):
+    """An output of a job: a folder, or a file, that the command writes at `${{outputs.NAME}}`.
+
+    `path`: where it is to be in the end, on this machine, or on the nodes as `file:///...`; without it, it stays with the job until
+    `jobs.download`. Raises TypeError or ValueError for what is none.
+
+        Output(type="uri_folder", path="./model")
+    """
+
+    def __init__(self, *, type: str = "uri_folder", path: Any = None, mode: str | None = None, description: str | None = None,
+                 name: str | None = None, version: str | None = None) -> None:
+        self.type = _schema.one_of("an output's type", type, _schema.ASSET_TYPES)
+        self.path = _path("an output's path", path)
+        self.mode = None if mode is None else _schema.one_of("an output's mode", mode, _schema.MODES)
+        self.description, self.name, self.version = description, name, version
+
+
+class Data(_Part):
+    """A data asset: a path with a name, given as an input. Assets are registered nowhere here.
+
+        Data(name="titanic", type="uri_file", path="./titanic.csv")
+    """
+
+    def __init__(self, *, path: Any, type: str = "uri_folder", name: str | None = None, version: str | None = None,
+                 description: str | None = None, tags: Mapping[str, str] | None = None, properties: Mapping[str, str] | None = None) -> None:
+        self.type = _schema.one_of("a data asset's type", type, _schema.ASSET_TYPES)
+        self.path = _path("a data asset's path", path)
+        self.name, self.version, self.description = name, version, description
+        self.tags, self.properties = _schema.mapping("tags", tags), _schema.mapping("properties", properties)
+
+
+class Environment(_Part):
+    """What a job would run in, by its names: here that is the nodes' own, and a job says so once.
+
+        Environment(name="train", image="mcr.microsoft.com/azureml/base", conda_file="env.yml")
+    """
+
+    def __init__(self, *, name: str | None = None, version: str | None = None, description: str | None = None, image: str | None = None,
+                 build: Any = None, conda_file: Any = None, tags: Mapping[str, str] | None = None, properties: Mapping[str, str] | None = None,
+                 datastore: str | None = None, inference_config: Any = None, os_type: str | None = None) -> None:
+        self.name, self.version, self.description, self.image, self.build = name, version, description, image, build
+        self.conda_file, self.datastore, self.inference_config, self.os_type = conda_file, datastore, inference_config, os_type
+        self.tags, self.properties = _schema.mapping("tags", tags), _schema.mapping("properties", properties)
+
+    def __str__(self) -> str:
+        return str(self.name or self.image or self.conda_file or "an environment without a name")
+
+
+class JobResourceConfiguration(_Part):
+    """How many instances a job has, and of which type; `ResourceConfiguration` is another name of it.
+
+        JobResourceConfiguration(instance_count=2, instance_type="Standard_ND96isr_H100_v5")
+    """
+
+    def __init__(self, *, instance_count: int | None = None, instance_type: str | None = None, locations: Any = None,
+                 properties: Mapping[str, Any] | None = None, docker_args: Any = None, shm_size: str | None = None,
+                 max_instance_count: int | None = None) -> None:
+        self.instance_count = None if instance_count is None else _schema.count("instance_count", instance_count)
+        self.instance_type = None if instance_type is None else _schema.text("instance_type", instance_type)
+        self.locations, self.docker_args, self.shm_size, self.max_instance_count = locations, docker_args, shm_size, max_instance_count
+        self.properties = _schema.mapping("resources: properties", properties) or None
+
+
+class CommandJobLimits(_Part):
+    """`timeout`: seconds that a job has, from when it is submitted."""
+
+    def __init__(self, *, timeout: float | None = None) -> None:
+        self.timeout = _schema.seconds("timeout", timeout)
+
+
+class QueueSettings(_Part):
+    """`priority`: low, medium or high in the cluster's queue. `job_tier` is taken, and does nothing."""
+
+    def __init__(self, *, job_tier: str | None = None, priority: str | None = None) -> None:
+        self.job_tier = None if job_tier is None else _schema.one_of("job_tier", job_tier, _schema.TIERS)
+        self.priority = None if priority is None else _schema.one_of("priority", priority, _schema.PRIORITIES)
+
+
+def part(cls: type, what: str, given: Any, names: tuple[str, ...]) -> Any:
+    """An object of the class, given as one or as a dict of its keywords. Raises TypeError or ValueError."""
+    if isinstance(given, cls):
+        return given
+    return cls(**_schema.mapping(what, given, names))
+
+
+def input_of(name: str, given: Any) -> Any:
+    """One input as the job has it: an Input, or a literal. Raises TypeError or ValueError, naming it."""
+    _check_name("inputs", name)
+    try:
+        if isinstance(given, Data):
+            return Input(type=given.type, path=given.path)
+        if isinstance(given, Mapping):
+            fields = _schema.mapping("it", given, _INPUT)
+            if set(fields) == {"value"}:
+                return _literal(fields["value"])
+            fields.pop("value", None)
+            return Input(**fields)
+        return given if isinstance(given, Input) else _literal(given)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"inputs: {name}: {error}") from None
+
+
+def output_of(name: str, given: Any) -> Output:
+    """One output as the job has it; None, or an empty dict, is a folder that stays with the job. Raises TypeError or ValueError."""
+    _check_name("outputs", name)
+    try:
+        return given if isinstance(given, Output) else Output(**_schema.mapping("it", given, _OUTPUT))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"outputs: {name}: {error}") from None
+
+
+def _check_name(what: str, name: str) -> None:
+    if not name.isidentifier():
+        raise ValueError(f"{what}: {name!r} is no name: it has letters, digits and _ alone, and begins with none of the digits")
+
+
+def _literal(value: Any) -> Any:
+    if value is not None and not isinstance(value, str | int | float | bool):
+        raise TypeError(f"it must be a text, a number, True or False, an Input or a dict, not {value!r}")
+    return value
+
+
+def literal(what: str, value: Any, about: Input) -> Any:
+    """The value, of the type and within the limits that its Input says. Raises TypeError or ValueError."""
+    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
+    if not isinstance(value, kinds[about.type]) or isinstance(value, bool) != (about.type == "boolean"):  # type: ignore[arg-type]
+        raise TypeError(f"{what} must be of type {about.type}, not {value!r}")
+    if about.min is not None and value < about.min or about.max is not None and value > about.max:
+        raise ValueError(f"{what} is {value!r}, which is not within {about.min!r} and {about.max!r}")
+    if about.enum is not None and value not in about.enum:
+        raise ValueError(f"{what} is {value!r}, which is none of {', '.join(map(repr, about.enum))}")
+    return value
+
+
+def _path(what: str, path: Any) -> str | None:
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{what} must be a path or an address, not {path!r}")
+    return None if path is None else _schema.text(what, os.fspath(path))

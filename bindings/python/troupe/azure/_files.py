@@ -1,0 +1,177 @@
+"""What a job has written on its nodes, brought here: by an actor on each of them, in pieces of bounded size.
+
+View: the process that asks. A file that several nodes have written is the one of the first of them; the others' are named.
+"""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import troupe
+from troupe import _identity, _pickled, exceptions
+from troupe._cluster import session as _session, status_lines, workers
+from troupe._code import packages
+from troupe.azure import _rank
+
+_PIECE_BYTES = 8 << 20
+_ARTIFACTS = ("outputs", "logs")  # of the job's directory
+_one_session = threading.Lock()
+
+
+class JobFiles:
+    """The actor: the job's directory on its node."""
+
+    def __init__(self, folder: str) -> None:
+        found = packages.find(folder)
+        self._folder = found
+
+    def record(self) -> dict[str, Any] | None:
+        """The job's outputs; None: the directory is not here any more."""
+        return None if self._folder is None else json.loads((self._folder / _rank.RECORD).read_text())
+
+    def listed(self, inside: str, digests: bool = True) -> list[tuple[str, int, str]]:
+        """(path, size, digest) of the files in a folder of it; a file is one with the path "". Without `digests` these are empty."""
+        root = self._root() / inside
+        if root.is_file():
+            return [("", root.stat().st_size, _digest(root) if digests else "")]
+        found = [Path(folder, name) for folder, _, names in os.walk(root) for name in names]
+        return [(str(each.relative_to(root)), each.stat().st_size, _digest(each) if digests else "") for each in sorted(found) if each.is_file()]
+
+    def piece(self, inside: str, path: str, offset: int) -> bytes:
+        """So much of a file, from there."""
+        root = self._root() / inside
+        with open(root / path if path else root, "rb") as file:
+            file.seek(offset)
+            return file.read(_PIECE_BYTES)
+
+    def _root(self) -> Path:
+        if self._folder is None:
+            raise FileNotFoundError("the job's directory is not on this node any more")
+        return self._folder
+
+
+_pickled.named_in("troupe._pickled", JobFiles)
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Kept:
+    """What a job has kept on all its nodes. A context: its actors end with it."""
+
+    def __init__(self, session: Any, info: dict) -> None:
+        self._info = info
+        by_node = {each["node"]: each["node_name"] for each in sorted(info["rank_infos"], key=lambda each: each["rank"])}
+        self._names = by_node
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(_as_current(session))
+        self._actors: dict[str, Any] = {}
+        self.outputs: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for actor in self._actors.values():
+            troupe.kill(actor)
+        self._stack.close()
+
+    def _start(self) -> None:
+        made = troupe.remote(JobFiles)
+        alive = {each["node"] for each in workers.node_infos(_session.started()) if each["state"] == "alive"}
+        gone = [self._names[node] for node in self._names if node not in alive]
+        for node in self._names:
+            if node in alive:
+                where = troupe.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+                self._actors[node] = made.options(num_cpus=0, scheduling_strategy=where).remote(
+                    _rank.folder_name(self._info["launch"], self._info["epoch"], node))
+        for node, actor in list(self._actors.items()):
+            record = troupe.get(actor.record.remote())
+            if record is None:
+                gone.append(self._names[node])
+                troupe.kill(self._actors.pop(node))
+            else:
+                self.outputs = record["outputs"]
+        if gone and not self._actors:
+            raise exceptions.ObjectLostError(f"what job {self._info['name']} wrote is lost: it is not on {', '.join(gone)} any more")
+        if gone:
+            status_lines.say(f"troupe: job {self._info['name']}: what it wrote on {', '.join(gone)} is lost")
+
+    def artifacts(self, folder: Path) -> None:
+        """outputs/ and logs/ of its directory."""
+        for each in _ARTIFACTS:
+            self.copy(f"code/{each}", folder / each)
+
+    def output(self, name: str, path: Path) -> None:
+        """One of its outputs: its files into the folder, or the file itself there."""
+        self.copy(f"outputs/{name}", path / name if self.outputs[name]["is_file"] else path)
+
+    def copy(self, inside: str, path: Path) -> None:
+        """What is there on its nodes."""
+        seen: dict[str, str] = {}
+        for node, actor in self._actors.items():
+            for relative, size, digest in troupe.get(actor.listed.remote(inside, len(self._actors) > 1)):
+                if os.path.isabs(relative) or ".." in Path(relative).parts:
+                    raise ValueError(f"node {self._names[node]} names a file that is outside of what was asked for: {relative!r}")
+                if relative not in seen:
+                    seen[relative] = digest
+                    _write(path / relative if relative else path, size, lambda offset, actor=actor, relative=relative: troupe.get(
+                        actor.piece.remote(inside, relative, offset)))
+                elif seen[relative] != digest:
+                    status_lines.say(f"troupe: job {self._info['name']}: {inside}/{relative} of node {self._names[node]} is left there: "
+                                     "a node before it has written another one")
+
+
+def _write(path: Path, size: int, piece: Callable[[int], bytes]) -> None:
+    """The file whole, or not there: a full disk leaves none by that name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(made, "wb") as file:
+            while (at := file.tell()) < size:
+                data = piece(at)
+                if not data:
+                    break  # it was made shorter meanwhile
+                file.write(data)
+        made.replace(path)
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _as_current(session: Any) -> Iterator[None]:
+    """Actors are of the process's session, and this one is it meanwhile, where there is none."""
+    if _session.current_or_none() is session:
+        yield
+        return
+    with _one_session:
+        before = _session.set_current(session)
+        try:
+            yield
+        finally:
+            _session.set_current(before)
+
+
+def collect(session: Any, info: dict) -> None:
+    """Outputs that the job says a path of this machine for, from nodes of other hosts. Raises ObjectLostError, OSError."""
+    here = _identity.boot_id()
+    if session.store.get("same_host", True):
+        return
+    with Kept(session, info) as kept:
+        for name, about in kept.outputs.items():
+            if about["how"] == _rank.LOCAL and about["host"] == here:
+                kept.copy(f"outputs/{name}", Path(about["value"]))

@@ -1,0 +1,79 @@
+"""How many ranks a job has, where, and with what: decided from the job, the nodes there are, and what its names of compute mean. Pure."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from troupe.azure import _schema
+from troupe.azure._command import Command
+from troupe.azure._distributions import Distribution, TensorFlowDistribution
+from troupe.azure._instances import Kind
+
+NONE, PYTORCH, TENSORFLOW, MPI, RAY = "", "pytorch", "tensorflow", "mpi", "ray"
+_REFUSED = {
+    RAY: "RayDistribution is not started here: a Python program that drives a cluster is a function with @ray_launch(gpus=N) of troupe.launch, "
+         "in which `import ray` is Troupe",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job's shape on this cluster. `per_node` 0: ranks wherever they fit. `gpus`, of each rank. `threads`: OMP_NUM_THREADS of each process.
+    `processes`: of each rank: 1, but with MPI all of its node."""
+
+    kind: str
+    nodes: int
+    ranks: int
+    per_node: int
+    gpus: int
+    threads: int
+    where: Mapping[str, Any]
+    priority: int
+    timeout: float | None
+    processes: int = 1
+
+
+def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
+    """The plan. `nodes`: what those that are alive have. Raises NotImplementedError for what is not run here, with what to use; ValueError."""
+    distribution = job.distribution
+    name = distribution.type if distribution is not None else NONE
+    if name in _REFUSED:
+        raise NotImplementedError(_REFUSED[name])
+    count = job.instance_count
+    each = getattr(distribution, "process_count_per_instance", None) or 1
+    ranks, per_node = count * each, each
+    if isinstance(distribution, TensorFlowDistribution):
+        ranks = sum(number for _, number in tasks(distribution, count))
+        if ranks < count:
+            raise ValueError(f"instance_count is {count}, and the distribution has {ranks} processes: one instance would have none")
+        per_node = ranks // count if ranks % count == 0 else 0
+    on_one = -(-ranks // count)
+    gpus = _gpus(nodes, kind, count, on_one)
+    if name == MPI:
+        ranks, per_node, gpus = count, 1, gpus * each
+    return Plan(name, count, ranks, per_node, gpus, _threads(nodes, kind, on_one), kind.where(),
+                _schema.PRIORITIES[job.queue_settings.priority or "medium"], job.limits.timeout, each if name == MPI else 1)
+
+
+def tasks(distribution: Distribution, instances: int) -> list[tuple[str, int]]:
+    """(type, how many) of TensorFlow's processes, in the order of their ranks."""
+    counts = distribution.to_dict()
+    return [("chief", counts.get("chief_count") or 0), ("worker", counts.get("worker_count") or instances),
+            ("ps", counts.get("parameter_server_count") or 0), ("evaluator", counts.get("evaluator_count") or 0)]
+
+
+def _gpus(nodes: Sequence[Mapping[str, float]], kind: Kind, count: int, each: int) -> int:
+    """Of each rank. An instance is a node: one process has all its GPUs, and several share them equally."""
+    if kind.gpus is not None:
+        return -(-kind.gpus // each) if kind.gpus < each else kind.gpus // each
+    there = sorted((int(node.get("GPU", 0)) for node in nodes if node.get("GPU", 0) >= 1), reverse=True)
+    if not there:
+        return 0
+    return max(1, there[min(count, len(there)) - 1]) if each == 1 else 1
+
+
+def _threads(nodes: Sequence[Mapping[str, float]], kind: Kind, each: int) -> int:
+    """A node's CPUs, shared equally by its processes."""
+    cpus = kind.cpus if kind.cpus is not None else int(min((node.get("CPU", 0) for node in nodes), default=0))
+    return max(1, cpus // each)

@@ -1,0 +1,168 @@
+"""What a rank of a command job makes before it runs the command: the job's directory on its node, variables, the command's text.
+
+    job-LAUNCH-EPOCH-NODE/   of the host's cache, made by the node's first rank
+      code/                  the job's code, a copy of its own, and the ranks' directory; outputs/ and logs/ in it are the job's too
+      inputs/NAME/FILE       links to inputs, or what was downloaded
+      outputs/NAME           what ${{outputs.NAME}} is; a link where the job says a path
+      job.json               which outputs there are
+
+View: one rank, before it becomes the shell that runs the command.
+"""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from troupe import _identity, _pickled, exceptions
+from troupe._code import packages, runtime_env
+from troupe.azure import _expressions, _ports
+from troupe.launch import _context
+
+TEXT, LOCAL, NODE, ADDRESS, JOBS_OWN = "text", "local", "node", "address", "job"
+RECORD = "job.json"
+SHELL = "bash"
+_DOWNLOAD_STEP_S = 60.0
+
+
+@dataclass(frozen=True)
+class JobStart:
+    """Of one job, as it travels. An input or output is a dict with `how`, one of TEXT, LOCAL, NODE, ADDRESS and JOBS_OWN, and what goes with that."""
+
+    name: str
+    texts: Mapping[str, str]  # the command's, under "", and variables', with their expressions
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    code: Mapping[str, Any] | None = None
+    experiment: str = ""
+    tasks: tuple[tuple[str, int], ...] = ()  # of TensorFlow: (type, how many), in the order of the ranks
+
+    def __reduce__(self) -> tuple:
+        return _pickled.azure_job, (_pickled.fields_of(self),)
+
+    def __call__(self, session: Any) -> Callable[[], Sequence[str]]:
+        """Makes the directory and enters it; what it returns sets the variables, and gives the rest of the shell's line.
+
+        Raises FileNotFoundError for an input that this node has not, OSError, RuntimeEnvSetupError.
+        """
+        context = _context.current()
+        folder = self.enter(session, context)
+        met = _ports.Meeting(session, context, folder) if not self.tasks else _ports.Addresses(session, context)
+
+        def begin() -> Sequence[str]:
+            if isinstance(met, _ports.Meeting):
+                os.environ.update(met.variables(session, context))
+            else:
+                from troupe.azure import _tensorflow
+
+                os.environ["TF_CONFIG"] = _tensorflow.config(self.tasks, met.all(session, context), context.rank)
+                if _tensorflow.task_of(self.tasks, context.rank)[0] == _tensorflow.PS:
+                    line = ("-c", self.settle(folder, context))
+                    leave_as("the parameter server", _tensorflow.serve(session, context, self.tasks, (SHELL, *line)))
+            return "-c", self.settle(folder, context)
+
+        return begin
+
+    def enter(self, session: Any, context: Any) -> Path:
+        """Makes the job's directory, where this node has none yet, and enters its code; the directory."""
+        folder = packages.held(folder_name(context.launch, context.epoch, context.node), lambda made: self._make(made, session))
+        os.chdir(folder / "code")
+        # `python`, `pip` and `torchrun` of a command are those of the node's own interpreter, whatever its worker was started from.
+        os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), *filter(None, [os.environ.get("PATH")])])
+        return folder
+
+    def settle(self, folder: Path, context: Any) -> str:
+        """Sets the job's variables in this process; the command's text, as it is on this node."""
+        os.environ.update({name: self._text(name, folder) for name in self.texts if name})
+        os.environ.update(AZUREML_RUN_ID=self.name, AZUREML_ROOT_RUN_ID=self.name, AZUREML_NODE_COUNT=str(context.node_count))
+        if self.experiment:
+            os.environ["AZUREML_EXPERIMENT_NAME"] = self.experiment
+        return self._text("", folder)
+
+    def _text(self, name: str, folder: Path) -> str:
+        template = _expressions.read(self.texts[name], name or "command", self.inputs, self.outputs)
+        return _expressions.put_together(template, lambda place: self._value(place, folder))
+
+    def _value(self, place: _expressions.Place, folder: Path) -> str | None:
+        about = (self.inputs if place.kind == "inputs" else self.outputs)[place.name]
+        if about["how"] == TEXT:
+            return about["value"]
+        return str(folder / place.kind / place.name / about["file"] if about.get("file") else folder / place.kind / place.name)
+
+    def _make(self, folder: Path, session: Any) -> None:
+        code = folder / "code"
+        if self.code is not None:
+            shutil.copytree(runtime_env.package_here(self.code, session, "the job's code"), code, symlinks=True)
+        for path in (code / "outputs", code / "logs", folder / "inputs", folder / "outputs"):
+            path.mkdir(parents=True, exist_ok=True)
+        for name, about in self.inputs.items():
+            if about["how"] != TEXT:
+                self._make_input(name, about, folder / "inputs" / name, session)
+        for name, about in self.outputs.items():
+            _make_output(about, folder / "outputs" / name)
+        (folder / RECORD).write_text(json.dumps({"job": self.name, "outputs": {name: dict(about) for name, about in self.outputs.items()}}))
+
+    def _make_input(self, name: str, about: Mapping[str, Any], path: Path, session: Any) -> None:
+        """`path` is a folder: a link to it, or with the file in it."""
+        file = about.get("file", "")
+        if about["how"] == ADDRESS:
+            path.mkdir()
+            _download(about["value"], path / file, name)
+            return
+        there = about["value"]
+        if about["how"] == LOCAL and about["host"] != _identity.boot_id():
+            if "package" not in about:
+                raise exceptions.RuntimeEnvSetupError(f"inputs: {name}: {there} is on another host, and this one was not in the cluster when the "
+                                                      "job was submitted\n  submit it again, now that the node is there")
+            there = runtime_env.package_here(about["package"], session, f"inputs: {name}")
+            there = os.path.join(there, file) if file else there
+        if not os.path.exists(there):
+            raise FileNotFoundError(f"inputs: {name}: there is no {there} on {os.uname().nodename}")
+        if bool(file) == os.path.isdir(there):
+            raise FileNotFoundError(f"inputs: {name} is a {'file' if file else 'folder'}, and {there} on {os.uname().nodename} is none")
+        if not file:
+            path.symlink_to(there)
+            return
+        path.mkdir()
+        (path / file).symlink_to(there)
+
+
+def leave_as(program: str, code: int) -> NoReturn:
+    """Ends this rank as a program that it has run beside it: with its code, negative for a signal."""
+    error = SystemExit(128 - code if code < 0 else code)
+    error.of_program = (program, max(-code, 0))  # type: ignore[attr-defined]
+    raise error
+
+
+def folder_name(launch: str, epoch: int, node: str) -> str:
+    """Of a job's directory on a node, in the cache of its host."""
+    return f"job-{launch}-{epoch}-{node}"
+
+
+def _make_output(about: Mapping[str, Any], path: Path) -> None:
+    """A folder of the job's own, or a link to where the job says it is to be, if that is on this host."""
+    here = about["how"] == NODE or about["how"] == LOCAL and about["host"] == _identity.boot_id()
+    if here:
+        there = Path(about["value"])
+        (there.parent if about["is_file"] else there).mkdir(parents=True, exist_ok=True)
+        path.symlink_to(there)
+    elif not about["is_file"]:
+        path.mkdir()
+
+
+def _download(address: str, path: Path, name: str) -> None:
+    """Raises FileNotFoundError with what the server said, OSError where it is not written."""
+    import urllib.error
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(address, timeout=_DOWNLOAD_STEP_S) as answer, open(path, "wb") as file:
+            shutil.copyfileobj(answer, file)
+    except (urllib.error.URLError, TimeoutError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise FileNotFoundError(f"inputs: {name}: {address} could not be fetched on {os.uname().nodename}: {reason}") from None

@@ -1,0 +1,164 @@
+"""From a job to a launch: what it names is looked at here, before anything starts, and travels where nodes are on other hosts."""
+from __future__ import annotations
+
+import os
+import pickle
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from troupe import _identity, _strategies, exceptions
+from troupe._cluster import resources, status_lines, workers
+from troupe._code import environment, runtime_env
+from troupe._code.program import COMMAND
+from troupe.azure import _code_folder, _entities, _instances, _mpi, _plan, _ports, _rank
+from troupe.azure._command import Command
+from troupe.launch import _function, _program, _submit
+from troupe.launch._handle import LaunchHandle
+
+_REMEDY = "put it where all nodes read it, and give file:///PATH, its path there; or mode='direct' for what the program reads itself"
+_SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name": "parent_job_name"}
+
+
+def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = True) -> LaunchHandle:
+    """Submits it; sets the job's name where it has none. What is said of its parts that mean nothing here is said once, on stderr.
+
+    Raises FileNotFoundError, TypeError, ValueError, NotImplementedError with what to use instead, TooLargeError, PlacementError.
+    """
+    job.check()
+    job.name = _name(job, session)
+    kind, unknown = _instances.meant({"compute": job.compute, "instance_type": job.resources.instance_type})
+    nodes = [resources.from_wire(node["resources"]) for node in workers.node_infos(session) if node["state"] == "alive"]
+    if session.embedded is not None:  # it offers more CPUs than there are
+        nodes = [{**each, "CPU": float(len(os.sched_getaffinity(0)))} for each in nodes]
+    plan = _plan.of(job, nodes, kind)
+    code = _code_folder.check(job.code, job.base_path)
+    start = _rank.JobStart(
+        job.name, {"": job.command, **job.environment_variables},
+        {name: _input(name, value, job.base_path, session) for name, value in job.inputs.items()},
+        {name: _output(name, value, job.base_path) for name, value in job.outputs.items()},
+        code=_code_folder.package(code, session) if code else None, experiment=job.experiment_name or "",
+        tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else ())
+    _say_what_means_nothing(job, unknown, quiet=quiet)
+    options = _options(job, plan, session, detach=detach, quiet=quiet)
+    if plan.kind == _plan.MPI:
+        return _start_driver(_mpi.MpiStart(start, plan.processes), plan, options, session)
+    line = _program.Line(COMMAND, _rank.SHELL, (), plan.nodes if plan.per_node else 0, {"setup": start}, plan.gpus or 1)
+    return _program.start(line, options, session)
+
+
+def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quiet: bool) -> Any:
+    """Of the launch."""
+    variables = {name: value for name, value in job.environment_variables.items() if "${{" not in value}
+    variables.setdefault("OMP_NUM_THREADS", str(plan.threads))
+    options = _function.options_of("a command job", {
+        "gpus" if plan.gpus else "processes": plan.ranks, "name": job.name, "detach": detach, "quiet": quiet, "remote": True,
+        "cpus_per_rank": plan.processes, "timeout": plan.timeout, "priority": plan.priority, "runtime_env": {"env_vars": variables},
+        "strategy": "PACK" if plan.per_node else "SPREAD"})
+    options = replace(options, where=dict(plan.where))
+    return replace(options, cpus_per_rank=0) if session.embedded is not None else options  # of its own cluster nobody else has any
+
+
+def _start_driver(driver: _mpi.MpiStart, plan: _plan.Plan, options: Any, session: Any) -> LaunchHandle:
+    """A launch of one rank on each node, of which the first drives the others."""
+    options = replace(options, mode="driver")
+    environment_variables = {**options.runtime_env["env_vars"], status_lines.QUIET: "1"}  # the marker's line is no output of the job
+    inherit = ("PATH",) if session.store.get("same_host", True) else ()
+    travels = environment.build({"env_vars": environment_variables}, inherit, session=session, arguments=["mpirun"])
+    spec = _submit.spec_of(options, "mpirun", travels)
+    amounts = {"CPU": options.cpus_per_rank, "GPU": plan.gpus, "memory": 0}
+    spec["per_rank"] = resources.to_wire({name: amount for name, amount in amounts.items() if amount})
+    if plan.nodes == 1:
+        spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]
+    else:
+        spec["ranks_per_node"] = 1
+    return _submit.send(session, spec, pickle.dumps((driver, (), {}), protocol=5), options)
+
+
+def _name(job: Command, session: Any) -> str:
+    """The job's own, which no other has, or a new one. What other jobs that are over have left at the head is taken away."""
+    told = _ports.told_by_all(session)
+    launches = session.request("ListLaunches", {})[1]["launches"]
+    _ports.forget(session, told, {each["launch"] for each in launches if each["state"] != "terminal"})
+    if job.name is None:
+        short = re.sub(r"[^A-Za-z0-9_-]+", "-", job.display_name or job.experiment_name or "job").strip("-") or "job"
+        return f"{short[:40]}-{_identity.new_id()[:8]}"
+    if any(each["name"] == job.name for each in launches):
+        raise ValueError(f"there is a job with the name {job.name!r} already: give another name, or none for a new one")
+    return job.name
+
+
+def _input(name: str, value: Any, base: str, session: Any) -> dict[str, Any]:
+    """How a rank finds it. Raises FileNotFoundError, ValueError, TooLargeError."""
+    if not isinstance(value, _entities.Input) or value.is_literal:
+        value = value.default if isinstance(value, _entities.Input) else value
+        return {"how": _rank.TEXT, "value": None if value is None else str(value)}
+    if value.path is None:
+        return {"how": _rank.TEXT, "value": None}
+    if value.mode == "direct":
+        return {"how": _rank.TEXT, "value": value.path}
+    is_file = value.type == "uri_file"
+    where = _where(f"inputs: {name}", value.path, base)
+    if where["how"] == _rank.ADDRESS:
+        if not is_file:
+            raise ValueError(f"inputs: {name}: {value.path} is of type {value.type}; of an address only a file is fetched, type='uri_file'\n  {_REMEDY}")
+        name_there = os.path.basename(unquote(urlsplit(value.path).path))
+        return {**where, "file": "file" if name_there in ("", ".", "..") else name_there}
+    if where["how"] == _rank.NODE:
+        return {**where, "file": os.path.basename(where["value"]) if is_file else ""}
+    return _local(name, where, is_file, value, session)
+
+
+def _local(name: str, where: dict[str, Any], is_file: bool, value: Any, session: Any) -> dict[str, Any]:
+    path = where["value"]
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"inputs: {name}: there is no {value.path}" + ("" if os.path.isabs(value.path) else f": {path}"))
+    if os.path.isdir(path) and is_file:
+        raise IsADirectoryError(f"inputs: {name}: {value.path} is a folder, and its type is uri_file: type='uri_folder'")
+    if not os.path.isdir(path) and value.type == "uri_folder":
+        raise NotADirectoryError(f"inputs: {name}: {value.path} is a file, and its type is uri_folder: type='uri_file'")
+    is_file = not os.path.isdir(path)  # a model may be either
+    found = {**where, "file": os.path.basename(path) if is_file else ""}
+    if not is_file:
+        try:
+            return {**runtime_env.directory(path, session), **found}
+        except exceptions.TooLargeError as error:
+            raise exceptions.TooLargeError(f"inputs: {name}: {str(error).splitlines()[0]}\n  {_REMEDY}") from None
+    if not session.store.get("same_host", True):
+        found["package"] = _code_folder.file(path, f"inputs: {name}", session, _REMEDY)
+    return found
+
+
+def _output(name: str, value: Any, base: str) -> dict[str, Any]:
+    """How a rank makes it."""
+    where = {"how": _rank.JOBS_OWN} if value.path is None else _where(f"outputs: {name}", value.path, base)
+    if where["how"] == _rank.ADDRESS:
+        raise ValueError(f"outputs: {name}: {value.path} is an address; a job's outputs are written to a path: of this machine, or file:///PATH on the nodes")
+    return {**where, "is_file": value.type == "uri_file"}
+
+
+def _where(what: str, path: str, base: str) -> dict[str, Any]:
+    """A path of this machine, one on the nodes, or an address."""
+    scheme, separator, _ = path.partition(":")
+    if path.startswith("file://"):
+        return {"how": _rank.NODE, "value": os.path.abspath(unquote(urlsplit(path).path))}
+    if scheme in ("http", "https") and separator:
+        return {"how": _rank.ADDRESS, "value": path}
+    if separator and (path.startswith(f"{scheme}://") or scheme == "azureml"):
+        raise ValueError(f"{what}: {path} is in a storage or workspace that is not known here\n"
+                         f"  give a path of this machine, file:///PATH on the nodes, or an https:// address of a file; mode='direct' hands it to the program")
+    return {"how": _rank.LOCAL, "value": os.path.abspath(os.path.join(base, os.path.expanduser(path))), "host": _identity.boot_id()}
+
+
+def _say_what_means_nothing(job: Command, unknown: list[str], *, quiet: bool) -> None:
+    said = list(unknown)
+    if job.environment:
+        name = job.environment.get("name") or job.environment.get("image") if isinstance(job.environment, Mapping) else job.environment
+        said.append(f"environment {str(name or 'without a name')!r} (what is installed on the nodes is what runs)")
+    said += [words for field, words in _SAID_ONLY.items() if getattr(job, field)]
+    said += [field for field in ("docker_args", "shm_size", "locations") if getattr(job.resources, field)]
+    said += ["job_tier"] if job.queue_settings.job_tier else []
+    if said:
+        status_lines.say(f"troupe: job {job.name}: without a meaning here: {'; '.join(said)}", quiet=quiet)

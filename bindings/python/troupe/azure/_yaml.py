@@ -1,0 +1,112 @@
+"""Jobs in YAML files, with the keys of `az ml`. PyYAML reads them; what is wrong is said with file and line."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from troupe.azure import _schema
+from troupe.azure._command import Command
+
+_INSTALL = "pip install 'troupe[azure]'"
+
+
+def load_job(source: Any, *, params_override: Sequence[Mapping[str, Any]] = (), relative_origin: Any = None) -> Command:
+    """The command job of a YAML file, checked; paths in it are from the file's folder.
+
+    `params_override`: values in place of the file's, as `[{"inputs.epochs": 3}]`. Raises FileNotFoundError, ValueError (no YAML, with the
+    line; an unknown key, with the nearest; a job of another type), TypeError, ImportError where PyYAML is not installed.
+
+        load_job("job.yml")
+    """
+    path = os.fspath(source)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no file {path}")
+    fields = _schema.mapping(path, read(path))
+    for each in params_override:
+        for name, value in each.items():
+            _set(fields, name, value)
+    base = os.path.dirname(os.path.abspath(os.fspath(relative_origin) if relative_origin is not None else path))
+    try:
+        return of_fields(fields, base)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def of_fields(fields: Mapping[str, Any], base: str) -> Command:
+    """The job of what a file has. Raises TypeError or ValueError."""
+    fields = _schema.mapping("a job", fields)
+    kind = fields.get("type") or _of_schema(fields.get("$schema")) or "command"
+    if kind != "command":
+        raise ValueError(f"type is {kind!r}, and only command jobs are run here" + (
+            ": each of its jobs can be one by itself" if kind == "pipeline" else ""))
+    for name in fields:
+        _schema.known("a command job", name, (*_schema.COMMAND, *_schema.OF_A_FILE))
+    return Command(base, **{name: value for name, value in fields.items() if name not in _schema.OF_A_FILE})
+
+
+def _of_schema(schema: Any) -> str:
+    """`.../commandJob.schema.json`: command."""
+    name = os.path.basename(str(schema or "")).partition(".")[0]
+    return name.removesuffix("Job").removesuffix("Component").lower()
+
+
+def _set(fields: dict[str, Any], name: str, value: Any) -> None:
+    """`inputs.data.path`; what is there as a literal gives way to a dict."""
+    *folders, last = name.split(".")
+    for each in folders:
+        inside = fields.get(each)
+        fields[each] = dict(inside) if isinstance(inside, Mapping) else {}
+        fields = fields[each]
+    fields[last] = value
+
+
+def value_of(text: str) -> Any:
+    """A value as it stands in a file: `3`, `true`, `[1, 2]`, or a text."""
+    yaml = _module()
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def read(path: str) -> Any:
+    """What a file has. Raises ValueError that names file and line."""
+    yaml = _module()
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return yaml.load(data, _loader(yaml))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}, line {mark.line + 1}" if mark is not None else path
+        line = data.splitlines()[mark.line] if mark is not None and mark.line < len(data.splitlines()) else b""
+        tab = "\n  there is a tab: YAML is indented by spaces alone" if line.lstrip(b" ").startswith(b"\t") else ""
+        raise ValueError(f"{where}: {getattr(error, 'problem', None) or error}{tab}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text: {error.reason} at byte {error.start}") from None
+
+
+def _module() -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise ImportError(f"YAML files need PyYAML, which is not installed: {_INSTALL}", name="yaml") from None
+    return yaml
+
+
+def _loader(yaml: Any) -> Any:
+    """PyYAML's safe one, which refuses a key that is there twice instead of taking the last."""
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        pass
+
+    def once(loader: Any, node: Any) -> Any:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is there twice", key.start_mark)
+            seen.add(key.value if isinstance(key.value, str) else "")
+        return yaml.SafeLoader.construct_yaml_map(loader, node)
+
+    Loader.add_constructor("tag:yaml.org,2002:map", once)
+    return Loader

@@ -1,0 +1,26 @@
+"""Words of a job's inputs and outputs."""
+from __future__ import annotations
+
+
+class AssetTypes:
+    """What an input or output is."""
+
+    URI_FILE = "uri_file"
+    URI_FOLDER = "uri_folder"
+    MLTABLE = "mltable"
+    CUSTOM_MODEL = "custom_model"
+    MLFLOW_MODEL = "mlflow_model"
+    TRITON_MODEL = "triton_model"
+
+
+class InputOutputModes:
+    """How it comes to the command. Here that is one way, but for DIRECT, which hands over the path as it is written."""
+
+    MOUNT = "mount"
+    DOWNLOAD = "download"
+    UPLOAD = "upload"
+    RO_MOUNT = "ro_mount"
+    RW_MOUNT = "rw_mount"
+    EVAL_MOUNT = "eval_mount"
+    EVAL_DOWNLOAD = "eval_download"
+    DIRECT = "direct"

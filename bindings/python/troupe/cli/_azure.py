@@ -1,0 +1,182 @@
+"""`troupe azure job`: command jobs in YAML files, with the words of `az ml job`."""
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from troupe import exceptions
+from troupe._cluster import connect, home, session as _session
+from troupe.azure._client import JobOperations
+from troupe.cli import _common
+from troupe.launch import _errors
+
+
+@click.group()
+def azure() -> None:
+    """Command jobs, as for the Azure ML service, on this cluster."""
+
+
+@azure.group()
+def job() -> None:
+    """Create, show, list, stream, cancel and download jobs."""
+
+
+def _options(command: Any) -> Any:
+    """Where the cluster is; and which workspace is meant, which is taken and means nothing."""
+    for option in (
+        click.option("--cluster", metavar="ID", help="Which of this user's clusters on this host (a prefix will do)."),
+        click.option("--token-file", metavar="FILE", help="Token for a head on another host."),
+        click.option("--address", metavar="HOST:PORT", callback=_common.an_address, help="Address of the head.  [default: TROUPE_ADDRESS, else the "
+                     "only cluster of TROUPE_HOME]"),
+        click.option("--workspace-name", "-w", "_workspace", hidden=True, expose_value=False),
+        click.option("--resource-group", "-g", "_group", hidden=True, expose_value=False),
+        click.option("--subscription", "_subscription", hidden=True, expose_value=False),
+    ):
+        command = option(command)
+    return command
+
+
+_name = click.option("--name", "-n", required=True, metavar="NAME", help="Of the job, or the beginning of its id.")
+
+
+@contextmanager
+def _jobs(address: str | None, token_file: str | None, cluster: str | None) -> Iterator[JobOperations]:
+    with _common.session(address, token_file, cluster) as session:
+        before = _session.set_current(session)
+        try:
+            yield JobOperations(session)
+        finally:
+            _session.set_current(before)
+
+
+@job.command()
+@click.option("--file", "-f", required=True, type=click.Path(exists=True, dir_okay=False), help="The job, with the keys of az ml.")
+@click.option("--name", "-n", metavar="NAME", help="Name of the job, instead of the file's.")
+@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="A value in place of the file's, any number of times: inputs.epochs=3.")
+@click.option("--stream", "-s", is_flag=True, help="Show its output and end as it does, instead of its description.")
+@_options
+def create(file: str, name: str | None, overrides: tuple[str, ...], stream: bool, address: str | None, token_file: str | None,
+           cluster: str | None) -> int:
+    """Submit the job of a file, and print it as JSON.
+
+    With --stream its output is shown, and the exit code is that of the process which failed; where no cluster is known it then runs on one of
+    this machine. Ctrl-C cancels it.
+
+        troupe azure job create -f job.yml --set inputs.epochs=3 --stream
+    """
+    from troupe.azure._yaml import load_job
+
+    described = load_job(file, params_override=[dict([_override(each)]) for each in overrides])
+    if name is not None:
+        described.name = name
+    if stream and not (address or cluster or _is_known()):
+        jobs = JobOperations(connect.embedded())
+        return _follow(jobs, jobs.create_or_update(described))
+    with _jobs(address, token_file, cluster) as jobs:
+        submitted = jobs.create_or_update(described)
+        if stream:
+            return _follow(jobs, submitted)
+        _common.echo_json(_plain(submitted.to_dict()))
+        return 0
+
+
+def _override(text: str) -> tuple[str, Any]:
+    from troupe.azure._yaml import value_of
+
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.UsageError(f"--set is KEY=VALUE, as inputs.epochs=3, not {text!r}")
+    return key, value_of(value)
+
+
+def _is_known() -> bool:
+    import os
+
+    return bool(os.environ.get("TROUPE_ADDRESS")) or bool(home.clusters(running_only=True))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no words for, as text."""
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _follow(jobs: JobOperations, submitted: Any) -> int:
+    """Its output here, and the exit code that it means; SIGTERM ends it as Ctrl-C does."""
+    def stopped(number: int, _: Any) -> None:
+        raise KeyboardInterrupt(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stopped)
+    try:
+        jobs.follow(jobs.handle(jobs.info(submitted.name)), cancels=True)
+    except KeyboardInterrupt as told:
+        return 128 + (told.args[0] if told.args else signal.SIGINT)
+    except (exceptions.LaunchError, exceptions.LaunchCancelledError, exceptions.GetTimeoutError) as error:
+        click.echo(f"{type(error).__name__}: {error}", err=True)
+        return _errors.exit_code_of(error)
+    return 0
+
+
+@job.command()
+@_name
+@_options
+def show(name: str, address: str | None, token_file: str | None, cluster: str | None) -> None:
+    """Print a job as JSON: name, id, status."""
+    with _jobs(address, token_file, cluster) as jobs:
+        _common.echo_json(jobs.get(name).to_dict())
+
+
+@job.command("list")
+@_options
+def list_(address: str | None, token_file: str | None, cluster: str | None) -> None:
+    """Print all jobs as one JSON list, the latest first."""
+    with _jobs(address, token_file, cluster) as jobs:
+        _common.echo_json([each.to_dict() for each in jobs.list()])
+
+
+@job.command()
+@_name
+@_options
+def stream(name: str, address: str | None, token_file: str | None, cluster: str | None) -> int:
+    """Show a job's output until it has ended, and end with its code. Ctrl-C leaves it running."""
+    with _jobs(address, token_file, cluster) as jobs:
+        try:
+            jobs.stream(name)
+        except (exceptions.LaunchError, exceptions.LaunchCancelledError, exceptions.GetTimeoutError) as error:
+            click.echo(f"{type(error).__name__}: {error}", err=True)
+            return _errors.exit_code_of(error)
+    return 0
+
+
+@job.command()
+@_name
+@_options
+def cancel(name: str, address: str | None, token_file: str | None, cluster: str | None) -> None:
+    """Cancel a job and wait for its end."""
+    with _jobs(address, token_file, cluster) as jobs:
+        jobs.cancel(name)
+        _common.echo_line(f"job {name}: {jobs.get(name).status}")
+
+
+@job.command()
+@_name
+@click.option("--download-path", "-p", default=".", show_default=True, type=click.Path(file_okay=False), help="Folder for it.")
+@click.option("--output-name", metavar="OUTPUT", help="Only this output, into named-outputs/OUTPUT.")
+@click.option("--all", "everything", is_flag=True, help="All outputs, outputs/, logs/ and what was printed.")
+@_options
+def download(name: str, download_path: str, output_name: str | None, everything: bool, address: str | None, token_file: str | None,
+             cluster: str | None) -> None:
+    """Bring what a job that is over has written."""
+    with _jobs(address, token_file, cluster) as jobs:
+        jobs.download(name, download_path=download_path, output_name=output_name, all=everything)
+        print(f"{download_path}", file=sys.stdout)

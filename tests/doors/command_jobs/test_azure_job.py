@@ -1,0 +1,237 @@
+"""Command jobs as they are written: from Python objects, dicts and files, one schema; what is wrong is refused with the nearest.
+
+Method: no cluster: what a job says of itself, and the errors' words.
+"""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure_jobs import a_job_file, folder_of, needs_pathspec, needs_yaml
+
+from troupe import azure
+from troupe.azure import Input, Output, _code_folder, _expressions, _instances, _plan, _tensorflow, command
+from troupe.azure._instances import Kind
+
+NODES = [{"CPU": 8.0}, {"CPU": 16.0}]
+GPU_NODES = [{"CPU": 64.0, "GPU": 8.0}, {"CPU": 64.0, "GPU": 4.0}]
+
+
+def a_job(**fields: Any) -> azure.Command:
+    return command(**{"command": "python train.py", "environment": "any", **fields})
+
+
+@needs_yaml
+def test_c1_a_file_objects_and_dicts_are_one_job(tmp_path: Path) -> None:
+    file = a_job_file(tmp_path)
+    of_file = azure.load_job(file)
+    text = of_file.command
+    of_objects = command(
+        command=text, code="src", environment="azureml:pytorch@latest", compute="azureml:cpu-cluster", instance_count=1,
+        inputs={"epochs": 3, "lr": Input(type="number", optional=True), "data": Input(type="uri_file", path="./data.txt")},
+        outputs={"model": Output(type="uri_folder", path="./model")}, distribution=azure.PyTorchDistribution(process_count_per_instance=2))
+    of_dicts = command(
+        command=text, code="src", environment="azureml:pytorch@latest", compute="azureml:cpu-cluster", instance_count=1,
+        inputs={"epochs": {"value": 3}, "lr": {"type": "number", "optional": True}, "data": {"type": "uri_file", "path": "./data.txt"}},
+        outputs={"model": {"type": "uri_folder", "path": "./model"}}, distribution={"type": "PyTorch", "process_count_per_instance": 2})
+    expected = {**of_file.to_dict(), "is_deterministic": True}
+    assert of_objects.to_dict() == of_dicts.to_dict() == expected
+    assert of_file.base_path == str(tmp_path), "paths in a file are from its folder"
+
+
+def test_expressions_stand_for_values_and_optional_parts_for_what_is_given() -> None:
+    read = _expressions.read("train $[[--lr ${{inputs.lr}} ]]${{ inputs.n }}>${{outputs.o}}", "command", {"lr", "n"}, {"o"})
+
+    def text(values: dict[str, str | None]) -> str:
+        return _expressions.put_together(read, lambda place: values[place.name])
+
+    assert text({"lr": "0.1", "n": "3", "o": "/o"}) == "train --lr 0.1 3>/o"
+    assert text({"lr": None, "n": "3", "o": "/o"}) == "train 3>/o"
+    plain = "if [[ -n $X ]]; then echo ${X} $$ {{}}; fi"
+    assert _expressions.put_together(_expressions.read(plain, "command", (), ()), lambda _: "") == plain, "a shell's own words stay"
+
+
+WRONG = [
+    ({"command": "run ${{inputs.typo}}", "inputs": {"type": 1}}, "the job has no input 'typo': did you mean 'type'?"),
+    ({"command": "run ${{input.x}}", "inputs": {"x": 1}}, "there are ${{inputs.NAME}} and ${{outputs.NAME}}"),
+    ({"command": "run ${{outputs.x}}"}, "the job has no output 'x': it has none"),
+    ({"command": "run ${{search_space.lr}}"}, "submit one job for each value"),
+    ({"command": "run ${{inputs.x"}, "has no }} after it"),
+    ({"command": "run $[[--x ${{inputs.x}}", "inputs": {"x": 1}}, "has no ]] after it"),
+    ({"command": "run $[[--x]]"}, "names no input"),
+    ({"command": "run ${{inputs.x}}", "inputs": {"x": None}}, "inputs: x has no value; one that may have none stands in $[[...]]"),
+    ({"command": ""}, "command is empty"),
+    ({"inputs": {"x": {"typ": "uri_file"}}}, "inputs: x: it has no 'typ': did you mean 'type'?"),
+    ({"inputs": {"x": {"type": "uri_fiel", "path": "."}}}, "did you mean 'uri_file'?"),
+    ({"inputs": {"../x": 1}}, "inputs: '../x' is no name"),
+    ({"outputs": {"a b": None}}, "outputs: 'a b' is no name"),
+    ({"inputs": {"x": [1]}}, "inputs: x: it must be a text, a number"),
+    ({"inputs": {"x": {"type": "integer", "default": 1.5}}}, "must be of type integer"),
+    ({"inputs": {"x": {"type": "number", "default": 3, "max": 2}}}, "not within None and 2"),
+    ({"outputs": {"x": {"path": 3}}}, "outputs: x: an output's path must be a path"),
+    ({"environment_variables": {"A": "${{inputs.b}}"}}, "environment_variables: A: ${{inputs.b}}: the job has no input 'b'"),
+    ({"environment_variables": ["A"]}, "environment_variables must be a dict"),
+    ({"distribution": {"type": "PyTroch"}}, "distribution: type is 'PyTroch', which is none: did you mean 'pytorch'?"),
+    ({"distribution": {"type": "horovod"}}, "it has mpi, pytorch, ray, tensorflow"),
+    ({"distribution": {"process_count_per_instance": 2}}, "distribution has no 'type'"),
+    ({"distribution": {"type": "pytorch", "proces_count_per_instance": 2}}, "did you mean 'process_count_per_instance'?"),
+    ({"distribution": {"type": "pytorch", "process_count_per_instance": 0}}, "must be at least 1, not 0"),
+    ({"distribution": {"type": "tensorflow", "worker_count": "2"}}, "must be a whole number, not '2'"),
+    ({"instance_count": 0}, "instance_count must be at least 1"),
+    ({"instance_count": 1.5}, "instance_count must be a whole number"),
+    ({"timeout": -1}, "timeout must be a number of seconds above 0"),
+    ({"priority": "urgent"}, "it has high, low, medium"),
+    ({"instance_cont": 2}, "command() has no instance_cont=: did you mean 'instance_count'?"),
+]
+
+
+@pytest.mark.parametrize(("fields", "words"), WRONG, ids=[words for _, words in WRONG])
+def test_what_is_wrong_is_said_when_the_job_is_made(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as refused:
+        a_job(**fields)
+    assert words in str(refused.value)
+
+
+FILES = [
+    ("command: x\nenvironment: e\ninputz: {}\n", "has no 'inputz': did you mean 'inputs'?"),
+    ("command: x\n\tcode: y\n", "line 2"),
+    ("command: x\n\tcode: y\n", "there is a tab: YAML is indented by spaces alone"),
+    ("command: x\ncommand: y\n", "line 2: 'command' is there twice"),
+    ("command: [x\n", "line 2"),
+    ("- command\n", "must be a dict"),
+    ("type: pipeline\njobs: {}\n", "type is 'pipeline', and only command jobs are run here"),
+    ("$schema: https://x/sweepJob.schema.json\n", "type is 'sweep'"),
+    ("command: x\nresources: {instance_cuont: 2}\n", "resources has no 'instance_cuont': did you mean 'instance_count'?"),
+    ("command: x\nlimits: {timeout: soon}\n", "timeout must be a number of seconds"),
+    ("code: src\n", "command must be a text"),
+]
+
+
+@needs_yaml
+@pytest.mark.parametrize(("text", "words"), FILES, ids=[words for _, words in FILES])
+def test_a_file_that_is_wrong_is_named_with_what_is(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "job.yml"
+    file.write_text(text)
+    with pytest.raises((ValueError, TypeError)) as refused:
+        azure.load_job(file)
+    assert words in str(refused.value) and str(file) in str(refused.value)
+
+
+@needs_yaml
+def test_a_file_that_is_no_text_and_one_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "job.yml").write_bytes(b"command: \xff\xfe\x00")
+    with pytest.raises(ValueError, match=r"job\.yml"):
+        azure.load_job(tmp_path / "job.yml")
+    with pytest.raises(FileNotFoundError, match=r"none\.yml"):
+        azure.load_job(tmp_path / "none.yml")
+
+
+@needs_yaml
+def test_values_in_place_of_the_files(tmp_path: Path) -> None:
+    job = azure.load_job(a_job_file(tmp_path), params_override=[{"inputs.epochs": 5}, {"resources.instance_count": 2}, {"inputs.data.path": "other"}])
+    assert (job.inputs.epochs, job.instance_count, job.inputs.data.path, job.inputs.data.type) == (5, 2, "other", "uri_file")
+
+
+def test_a_job_is_changed_and_made_again_with_other_inputs() -> None:
+    job = a_job(command="python train.py ${{inputs.lr}}", inputs={"lr": Input(type="number", default=0.1)}, distribution={"type": "PyTorch", "added": 7})
+    assert job.distribution.added == 7 and job.distribution.to_dict()["added"] == 7, "properties of others are kept"
+    job.set_resources(instance_count=2, instance_type="Standard_X")
+    job.set_limits(timeout=60)
+    job.resources.instance_count = 3
+    assert (job.instance_count, job.resources.instance_type, job.limits.timeout) == (3, "Standard_X", 60)
+    other = job(lr=0.5)
+    assert other.inputs.lr == 0.5 and job.inputs.lr.default == 0.1 and other.instance_count == 3
+    with pytest.raises(ValueError, match="has no 'lrr': did you mean 'lr'"):
+        job(lrr=1)
+    with pytest.raises(TypeError, match="must be of type number"):
+        job(lr="high")
+    with pytest.raises(NotImplementedError, match="submit one job for each set of values"):
+        job.sweep(primary_metric="loss", goal="minimize")
+
+
+SHAPES = [
+    ({}, NODES, Kind(), (1, 1, 1, 0, 8)),
+    ({"instance_count": 2}, NODES, Kind(), (2, 2, 1, 0, 8)),
+    ({"instance_count": 2, "distribution": {"type": "pytorch"}}, GPU_NODES, Kind(), (2, 2, 1, 4, 64)),
+    ({"distribution": {"type": "PyTorch", "process_count_per_instance": 4}}, GPU_NODES, Kind(), (1, 4, 4, 1, 16)),
+    ({"distribution": {"type": "PyTorch", "process_count_per_instance": 4}}, GPU_NODES, Kind(gpus=8), (1, 4, 4, 2, 16)),
+    ({"distribution": {"type": "PyTorch", "process_count_per_instance": 4}}, GPU_NODES, Kind(gpus=0, cpus=8), (1, 4, 4, 0, 2)),
+    ({"instance_count": 2, "distribution": {"type": "TensorFlow"}}, NODES, Kind(), (2, 2, 1, 0, 8)),
+    ({"instance_count": 2, "distribution": azure.TensorFlowDistribution(worker_count=2, parameter_server_count=1)}, NODES, Kind(), (2, 3, 0, 0, 4)),
+    ({"distribution": {"type": "tensorflow", "worker_count": 2, "chief_count": 1, "evaluator_count": 1}}, NODES, Kind(), (1, 4, 4, 0, 2)),
+]
+
+
+@pytest.mark.parametrize(("fields", "nodes", "kind", "expected"), SHAPES)
+def test_how_many_processes_where_and_with_what(fields: dict[str, Any], nodes: list[dict[str, float]], kind: Kind, expected: tuple) -> None:
+    plan = _plan.of(a_job(**fields), nodes, kind)
+    assert (plan.nodes, plan.ranks, plan.per_node, plan.gpus, plan.threads) == expected
+
+
+def test_what_is_not_run_says_what_to_use() -> None:
+    for distribution in (azure.RayDistribution(port=6379), {"type": "ray"}):
+        with pytest.raises(NotImplementedError, match=r"@ray_launch\(gpus=N\) of troupe\.launch"):
+            _plan.of(a_job(distribution=distribution), NODES, Kind())
+
+
+def test_c3_one_rank_of_a_node_has_what_its_processes_need() -> None:
+    plan = _plan.of(a_job(instance_count=2, distribution=azure.MpiDistribution(process_count_per_instance=4)), GPU_NODES, Kind())
+    assert (plan.ranks, plan.per_node, plan.processes, plan.gpus, plan.threads) == (2, 1, 4, 4, 16)
+
+
+def test_c4_more_instances_than_processes_are_refused() -> None:
+    with pytest.raises(ValueError, match="instance_count is 3, and the distribution has 2 processes"):
+        _plan.of(a_job(instance_count=3, distribution={"type": "tensorflow", "worker_count": 2}), NODES, Kind())
+
+
+def test_c4_tf_config_has_the_guides_shape() -> None:
+    tasks = [("chief", 0), ("worker", 2), ("ps", 0), ("evaluator", 0)]
+    assert json.loads(_tensorflow.config(tasks, ["host0:2222", "host1:2222"], 0)) == {
+        "cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}, "environment": "cloud"}
+    tasks = [("chief", 1), ("worker", 1), ("ps", 1), ("evaluator", 1)]
+    configs = [json.loads(_tensorflow.config(tasks, ["a:1", "b:2", "c:3", "d:4"], rank)) for rank in range(4)]
+    assert [each["task"] for each in configs] == [{"type": kind, "index": 0} for kind in ("chief", "worker", "ps", "evaluator")]
+    assert all(each["cluster"] == {"chief": ["a:1"], "worker": ["b:2"], "ps": ["c:3"]} for each in configs), "an evaluator is beside the cluster"
+    assert _tensorflow.training_ranks(tasks) == [0, 1]
+
+
+@needs_yaml
+def test_names_of_compute_mean_nodes_by_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "types.yml"
+    file.write_text("gpu-cluster: {labels: {pool: a}}\nStandard_ND96:\n  labels: {gpu_type: H100}\n  prefer: {fabric: infiniband}\n  gpus: 8\n")
+    monkeypatch.setenv(_instances.VARIABLE, str(file))
+    kind, unknown = _instances.meant({"compute": "azureml:gpu-cluster", "instance_type": "Standard_ND96"})
+    assert (dict(kind.labels), kind.gpus, unknown) == ({"pool": "a", "gpu_type": "H100"}, 8, [])
+    where = kind.where()
+    assert [term["key"] for term in where["labels"]] == ["pool", "gpu_type", "fabric"]
+    assert [[term["key"] for term in each["terms"]] for each in where["fallbacks"]] == [["pool", "gpu_type"]], "a wish gives way"
+    with pytest.raises(ValueError, match=r"compute 'gpu-clutser' is not in .*types\.yml: did you mean 'gpu-cluster'\?"):
+        _instances.meant({"compute": "gpu-clutser"})
+    file.write_text("x: {label: {}}\n")
+    with pytest.raises(ValueError, match=r"types\.yml: x has no 'label': did you mean 'labels'\?"):
+        _instances.meant({"compute": "x"})
+    monkeypatch.setenv(_instances.VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError, match=_instances.VARIABLE):
+        _instances.meant({"compute": "x"})
+
+
+def test_code_is_a_folder_or_a_file_of_this_machine(tmp_path: Path) -> None:
+    folder_of(tmp_path, src__a="x")
+    assert _code_folder.check("./src", str(tmp_path)) == str(tmp_path / "src")
+    for wrong, words in (("./srcs", "there is no code folder ./srcs in"), ("git+https://x/y", "clone it"), ("azureml:code:1", "clone it")):
+        with pytest.raises((ValueError, FileNotFoundError)) as refused:
+            _code_folder.check(wrong, str(tmp_path))
+        assert words in str(refused.value)
+
+
+@needs_pathspec
+def test_the_ignore_file_is_the_amlignore_else_the_gitignore(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "src", **{".gitignore": "*.bin\n/data/\n!keep.bin\n"})
+    ignored = _code_folder.rules(str(folder))
+    assert ignored is not None
+    assert [path for path in ("a.bin", "keep.bin", "data/", "sub/data/", "a.py") if ignored(path)] == ["a.bin", "data/"]
+    (folder / ".amlignore").write_text("*.py\n")
+    ignored = _code_folder.rules(str(folder))
+    assert ignored is not None and ignored("a.py") and not ignored("a.bin")

@@ -1,0 +1,93 @@
+"""Command jobs with the TensorFlow distribution: TF_CONFIG on every process, ports that are theirs, the end of parameter servers.
+
+Method: shell lines and small programs that look at TF_CONFIG, on two nodes that are as other hosts; and where tensorflow is installed, a training
+with MultiWorkerMirroredStrategy.
+"""
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+from azure_jobs import folder_of, ran, run
+
+from troupe import exceptions
+from troupe._cluster import session
+from troupe.azure import TensorFlowDistribution, _ports
+
+TYPED = 'kind=$(echo $TF_CONFIG | grep -o \'"type": "[a-z]*"\' | cut -d\\" -f4); '
+
+
+def test_c4_every_process_has_its_tf_config(hosts: dict[str, str]) -> None:
+    lines = ran(command="echo $TF_CONFIG", instance_count=2, distribution=TensorFlowDistribution(worker_count=2))
+    found = [json.loads(line) for line in lines]
+    assert [each["task"] for each in found] == [{"type": "worker", "index": 0}, {"type": "worker", "index": 1}]
+    assert all(set(each) == {"cluster", "task", "environment"} and each["environment"] == "cloud" for each in found)
+    assert found[0]["cluster"] == found[1]["cluster"] and set(found[0]["cluster"]) == {"worker"}
+    assert all(re.fullmatch(r"[\d.]+:\d+", each) for each in found[0]["cluster"]["worker"]) and len(set(found[0]["cluster"]["worker"])) == 2
+
+
+def test_c4_the_ports_are_the_processes_to_listen_at(hosts: dict[str, str], tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "src", **{"meet.py": """
+import json, os, socket
+config = json.loads(os.environ["TF_CONFIG"])
+workers, index = config["cluster"]["worker"], config["task"]["index"]
+host, port = workers[index].rsplit(":", 1)
+server = socket.create_server(("", int(port)))
+def call(address):
+    while True:
+        try:
+            return socket.create_connection((address[0], int(address[1])))
+        except ConnectionRefusedError:
+            pass
+other = call(workers[1 - index].rsplit(":", 1))
+other.sendall(b"from %d" % index)
+print(server.accept()[0].recv(9).decode())
+"""})
+    assert ran(code=str(folder), command="python meet.py", instance_count=2, distribution={"type": "TensorFlow"}) == ["from 0", "from 1"]
+
+
+def test_c4_parameter_servers_end_when_all_workers_have_and_that_is_success(hosts: dict[str, str]) -> None:
+    line = TYPED + 'echo $kind; if [ $kind = ps ]; then trap "echo told" TERM; sleep 1000 & wait; echo ended; fi'
+    lines = ran(command=line, instance_count=2, distribution={"type": "tensorflow", "worker_count": 2, "parameter_server_count": 1, "added_property": 7})
+    assert lines == ["ended", "ps", "told", "worker", "worker"]
+
+
+def test_c4_a_parameter_server_that_ends_before_has_its_own_code(hosts: dict[str, str]) -> None:
+    with pytest.raises(exceptions.LaunchError) as failed:
+        run(command=TYPED + "test $kind = ps && { echo why >&2; exit 4; }; exec sleep 1000", distribution=TensorFlowDistribution(
+            worker_count=1, parameter_server_count=1))
+    assert (failed.value.exit_code, failed.value.rank) == (4, 1)
+
+
+def test_c4_a_worker_that_is_killed_ends_all_that_wait_for_it(hosts: dict[str, str]) -> None:
+    with pytest.raises(exceptions.LaunchError) as failed:
+        run(command=TYPED + 'test "$kind $RANK" = "worker 1" && kill -KILL $$; sleep 1000', instance_count=2,
+            distribution=TensorFlowDistribution(worker_count=2, parameter_server_count=1))
+    assert (failed.value.signal, failed.value.rank) == (9, 1)
+
+
+def test_what_jobs_have_told_at_the_head_goes_when_they_are_over(hosts: dict[str, str]) -> None:
+    for _ in range(2):
+        run(command="true", instance_count=2, distribution={"type": "TensorFlow"})
+    assert len(_ports.told_by_all(session.current())) == 2, "of the last one alone"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs tensorflow")
+def test_c4_a_training_over_two_workers(hosts: dict[str, str], tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "src", **{"train.py": """
+import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    value = tf.Variable(1.0)
+@tf.function
+def step():
+    def replica():
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.ones(()))
+    return strategy.run(replica)
+print("sum", float(strategy.experimental_local_results(step())[0]), flush=True)
+"""})
+    lines = ran(code=str(folder), command="python train.py 2>/dev/null", instance_count=2, distribution={"type": "TensorFlow", "worker_count": 2})
+    assert lines == ["sum 2.0", "sum 2.0"]
