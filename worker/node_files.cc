@@ -59,8 +59,9 @@ StatusOr<NodeFiles> NodeFiles::Open(const std::string& node_dir, const std::stri
   TROUPE_TRY(os::MakePrivateDirectory(node_dir));
   UniqueFd lock = Lock(node_dir);
   if (!lock.valid()) {
-    return MakeError(ErrorCode::kAlreadyExists, "another worker uses " + node_dir +
-                                                    "\n  stop it, or give this one another --node-name");
+    return MakeError(
+        ErrorCode::kAlreadyExists,
+        "another worker uses " + node_dir + "\n  stop it, or give this one another --node-name");
   }
   TROUPE_TRY(os::MakeSocketDirectory(socket_dir));
   RemoveStale(socket_dir);
