@@ -11,7 +11,8 @@ from e2e_conftest import Home
 from submits import SAYS, printed, project, torchrun_in, troupe_in, two
 
 WHERE = "import os\nprint(os.environ['RANK'])\n"
-THREADS = "import torch\nprint(torch.get_num_threads())\n"
+# In one go: torchrun's Pythons are unbuffered, and print() would write the end of the line by itself.
+THREADS = "import sys, torch\nsys.stdout.write(f'{torch.get_num_threads()}\\n')\n"
 
 
 def test_ranks_that_share_a_node_have_one_thread_and_a_lone_one_those_of_the_node_as_under_torchrun(home: Home, tmp_path: Path) -> None:

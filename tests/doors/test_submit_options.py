@@ -18,7 +18,8 @@ import os, sys
 names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE",
          "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_USE_AGENT_STORE", "OMP_NUM_THREADS")
 assert os.environ["MASTER_ADDR"] and int(os.environ["MASTER_PORT"])
-print(" ".join([*(f"{name}={os.environ.get(name)}" for name in names), *sys.argv[1:]]))
+# In one go: torchrun's Pythons are unbuffered, and print() would write the end of the line by itself.
+sys.stdout.write(" ".join([*(f"{name}={os.environ.get(name)}" for name in names), *sys.argv[1:]]) + "\\n")
 """
 
 
