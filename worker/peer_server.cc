@@ -11,7 +11,7 @@ namespace troupe::worker {
 namespace {
 
 // Requests of one connection that may be under way; only those for logs wait.
-constexpr int kConnectionsMax = 256;
+constexpr int kQuestionsMax = 256;
 
 bool MayAsk(wire::Role role, const wire::Body& body) {
   if (role == wire::Role::kClient || role == wire::Role::kWorker || role == wire::Role::kHead ||
@@ -120,12 +120,15 @@ async::Task<void> PeerServer::Serve(std::shared_ptr<net::Connection> connection)
     StatusOr<wire::Message> request = co_await connection->Receive();
     if (!request.ok()) break;
     if (wire::Holds<wire::Goodbye>(request->body)) break;
-    if (!Service::Handles(request->body) || !MayAsk(admitted->role, request->body) ||
-        *open >= kConnectionsMax) {
-      const Status refused =
-          MakeError(ErrorCode::kInvalid, "this worker does not answer " +
-                                             std::string(wire::NameOf(request->body)) + " to a " +
-                                             wire::NameOf(admitted->role));
+    const bool may = Service::Handles(request->body) && MayAsk(admitted->role, request->body);
+    if (!may || *open >= kQuestionsMax) {
+      const Status refused = MakeError(
+          ErrorCode::kInvalid,
+          may ? std::to_string(kQuestionsMax) +
+                    " questions of this connection are open at this worker, the limit: ask again "
+                    "once one is answered"
+              : "this worker does not answer " + std::string(wire::NameOf(request->body)) +
+                    " to a " + wire::NameOf(admitted->role));
       if (!connection->Send(ErrorAnswer(request->id, refused)).ok()) break;
       continue;
     }

@@ -17,7 +17,8 @@ from e2e_conftest import TIMEOUT_S, Home, eventually, stand_still
 from gate import Gate
 
 import troupe
-from troupe.launch import attach
+from troupe._cluster import logs
+from troupe.launch import _logs, attach, distributed
 
 RANKS, LINES = 4, 20_000
 LIMIT_S = 4 * TIMEOUT_S
@@ -115,6 +116,30 @@ def test_a_reader_that_reads_nothing_slows_no_rank_and_grows_no_memory(cluster: 
         assert sum(1 for _ in attach(launch).logs(rank)) == lines, "the file has all"
     grew = int(re.search(r"grew (\d+)", errors)[1])  # type: ignore[index]
     assert grew < 45, f"{grew} MiB for {RANKS * lines * 100 >> 20} MiB of output"
+
+
+def test_more_streams_are_followed_than_a_worker_answers_at_once(cluster: Home, tmp_path: Path) -> None:
+    """Each has all of its lines, also those beyond the 256 questions that a worker takes from one connection."""
+    gate = Gate(tmp_path / "gate")
+    path = gate.path
+
+    @distributed(processes=1, cpus_per_rank=1, remote=True, name="many streams")
+    def write() -> None:
+        print("begins", flush=True)
+        open(path, "rb", buffering=0).read(1)
+        print("ends")
+
+    handle, streams = write.submit(), 300
+    info = handle.wait_state(lambda info: bool(info["rank_infos"]) and info["state"] == "running")
+    source = _logs.sources(info, info["rank_infos"])[0]
+    seen: list[tuple[int, str]] = []
+    for number, _, line in logs.Follower(handle.session, [source._replace(label=number) for number in range(streams)]):
+        seen.append((number, line))
+        if len(seen) == streams:
+            gate.open()
+    assert sorted(seen) == [(number, line) for number in range(streams) for line in ("begins", "ends")]
+    assert handle.result(timeout=LIMIT_S) == [None]
+    gate.close()
 
 
 def test_a_reader_that_leaves_ends_nothing(cluster: Home) -> None:

@@ -60,13 +60,19 @@ def news(session: Any, source: Source, *, follow: bool, until: Callable[[], floa
     `until`: the time (of `time.monotonic`) from which on only what is there is read, None: there is no such time yet. `bytes_max`: of one answer.
     """
     link = workers.link(session, source.node)
+    with link.follower():
+        yield from _chunks(link, source, follow, until, bytes_max)
+
+
+def _chunks(link: workers.Link, source: Source, follow: bool, until: Callable[[], float | None] | None,
+            bytes_max: int) -> Iterator[tuple[list[str], list[str]]]:
     offset, rows = 0, output_rows.Rows()
     while True:
         wait_ms = LONG_POLL_MS if follow else 0
         if until is not None and (end := until()) is not None:
             wait_ms = min(wait_ms, max(0, round((end - time.monotonic()) * 1000)))
         fields = {**source.target, "offset": offset, "bytes_max": bytes_max, "wait_ms": wait_ms}
-        _, chunk, data = link.request("ReadLog", fields, timeout=LONG_POLL_MS / 1000 + 30)
+        _, chunk, data = link.read_log(fields, timeout=LONG_POLL_MS / 1000 + 30)
         offset = chunk["next"]
         over = chunk["ended"] or (wait_ms == 0 and not data)
         before: list[str] = []

@@ -1,13 +1,19 @@
 """Links of a session to workers: for logs and bulk bytes, which do not pass through the head."""
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from troupe import exceptions
+from troupe._cluster import turns
 from troupe._identity import boot_id
 
 _lock = threading.Lock()
+READS_AT_ONCE = 128
+"""Questions for output that may wait at a worker; it takes 256 of any kind from one connection (worker/peer_server.cc)."""
+CROWDED_MS = 200
 
 
 class Link:
@@ -18,10 +24,31 @@ class Link:
         self.name = name
         self.host = host  # its address
         self.here = here  # on this host
+        self._turns = turns.Turns(READS_AT_ONCE)
+        self._followers = 0
 
     def request(self, kind: str, fields: dict, attachment: bytes = b"", timeout: float = 60.0) -> tuple:
         """As Session.request, to the worker."""
         return self._control.request(kind, fields, attachment, timeout)
+
+    @contextlib.contextmanager
+    def follower(self) -> Iterator[None]:
+        """Around the questions of one who follows a stream."""
+        with _lock:
+            self._followers += 1
+        try:
+            yield
+        finally:
+            with _lock:
+                self._followers -= 1
+
+    def read_log(self, fields: dict, timeout: float) -> tuple:
+        """`request` for output. Of those who follow READS_AT_ONCE are asked for at a time: the others block here, and no question waits
+        longer at the worker than CROWDED_MS while there are more."""
+        if self._followers > READS_AT_ONCE:
+            fields = {**fields, "wait_ms": min(fields["wait_ms"], CROWDED_MS)}
+        with self._turns:
+            return self.request("ReadLog", fields, timeout=timeout)
 
     def close(self) -> None:
         """Ends the connection."""
