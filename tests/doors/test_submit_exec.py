@@ -31,6 +31,8 @@ def test_a_training_in_interpreters_of_their_own_computes_the_same(idle: Home, t
     folder = training(tmp_path / "w")
     forked = printed(troupe_in(folder, *two("train.py", "--lr", "0.01")))
     assert len(forked) == 5
+    with (folder / "train.py").open("a") as script:  # on a busy machine torch's own end of an interpreter is SIGABRT now and then, also under torchrun
+        script.write("import os\nos._exit(0)\n")
     assert printed(troupe_in(folder, *two("--fresh", "train.py", "--lr", "0.01"))) == forked
     assert printed(troupe_in(folder, *two("--", sys.executable, "train.py", "--lr", "0.01"))) == forked
 
