@@ -154,9 +154,12 @@ def become(channel, kind: str) -> NoReturn:
             actor.run(channel, fields, attachment)
         else:
             raise RuntimeError(f"the worker's first message is {first}, not RankBegin or ActorBegin")
-    except BaseException:  # the process has no one to raise to; its stderr is what people read
-        import traceback
+    except BaseException as error:  # the process has no one to raise to; its stderr is what people read
+        from troupe._process import stopping
 
-        traceback.print_exc()
+        if stopping.verdict_on(error) is not None:  # what was told to stop before it ran anything of the program's has nothing to say
+            import traceback
+
+            traceback.print_exc()
         _leave.leave(70)
     _leave.leave(0)
