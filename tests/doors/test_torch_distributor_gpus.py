@@ -11,7 +11,7 @@ from pathlib import Path
 
 import cloudpickle
 import pytest
-from e2e_conftest import Home, all_returned, eventually
+from e2e_conftest import Home, eventually
 from submits import project
 
 import troupe
@@ -30,12 +30,6 @@ def gpus(shared_home: Home) -> Iterator[Home]:
     eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
     yield shared_home
     troupe.shutdown()
-
-
-@pytest.fixture
-def idle_gpus(gpus: Home) -> Iterator[Home]:
-    yield gpus
-    all_returned(timeout=60)
 
 
 def place() -> tuple[str, str, str, str]:

@@ -5,18 +5,15 @@ Method: two workers in a home of their own; that of the second node is killed wh
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 
 import pytest
-from azure_jobs import LIMIT_S
+from azure_jobs import LIMIT_S, needs_mpirun
 from e2e_conftest import Home, eventually
 
 import troupe
 from troupe import exceptions
 from troupe.azure import MLClient, command
-
-needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs Open MPI: openmpi-bin")
 
 
 @pytest.mark.parametrize("kind", ["pytorch", "tensorflow", pytest.param("mpi", marks=needs_mpirun)])

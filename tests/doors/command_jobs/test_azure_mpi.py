@@ -5,17 +5,15 @@ Method: two workers by --force-tcp, so that mpirun's daemon on the second is sta
 from __future__ import annotations
 
 import importlib.util
-import shutil
 from pathlib import Path
 
 import pytest
-from azure_jobs import LIMIT_S, folder_of, ran, run
+from azure_jobs import LIMIT_S, folder_of, needs_mpirun, ran, run
 from e2e_conftest import Home, eventually
 
 from troupe import exceptions
 from troupe.azure import Input, MLClient, MpiDistribution, _mpi, command
 
-needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs Open MPI: openmpi-bin")
 TWO = {"instance_count": 2, "distribution": MpiDistribution(process_count_per_instance=2)}
 
 

@@ -90,10 +90,10 @@ def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None]) -> Pa
     stays as long as this process, or one that it forks, lives. What `make` raises is raised, and the next one tries again.
     """
     folder = cache() / name
-    with _locked(beside(folder, "lock"), fcntl.LOCK_SH):
+    with _locked(packed.beside(folder, "lock"), fcntl.LOCK_SH):
         if not packed.difference(folder):
             return _use(folder)
-    with _locked(beside(folder, "lock"), fcntl.LOCK_EX) as lock:
+    with _locked(packed.beside(folder, "lock"), fcntl.LOCK_EX) as lock:
         different = packed.difference(folder)
         if different:
             _forget_unused()
@@ -120,7 +120,7 @@ def held(name: str, make: Callable[[Path], None]) -> Path:
     exec, and those that it forks live, and goes when none has asked for it for UNUSED_S. Others that want it wait meanwhile.
     """
     folder = cache() / name
-    with _locked(beside(folder, "lock"), fcntl.LOCK_EX):
+    with _locked(packed.beside(folder, "lock"), fcntl.LOCK_EX):
         if packed.difference(folder):
             _sweep()
             shutil.rmtree(folder, ignore_errors=True)
@@ -138,7 +138,7 @@ def find(name: str) -> Path | None:
     folder = cache() / name
     if not folder.is_dir():
         return None
-    with _locked(beside(folder, "lock"), fcntl.LOCK_SH):
+    with _locked(packed.beside(folder, "lock"), fcntl.LOCK_SH):
         return None if packed.difference(folder) else _use(folder)
 
 
@@ -147,14 +147,9 @@ def locks_of(folder: Path) -> tuple[int, ...]:
     return (_making[folder],)
 
 
-def beside(folder: Path, kind: str) -> Path:
-    """A file about a folder of the cache."""
-    return folder.with_name(f"{folder.name}.{kind}")
-
-
 def _use(folder: Path) -> Path:
     """Nobody removes the folder from now on until this process, and those forked from it, have ended."""
-    _in_use.append(_taken(beside(folder, "use"), fcntl.LOCK_SH))
+    _in_use.append(_taken(packed.beside(folder, "use"), fcntl.LOCK_SH))
     packed.used_now(folder)
     return folder
 
@@ -165,7 +160,7 @@ def _put_away(folder: Path) -> None:
     packed.forget(folder)
     folder.rename(away)
     with contextlib.suppress(FileNotFoundError):
-        beside(folder, "use").rename(beside(away, "use"))
+        packed.beside(folder, "use").rename(packed.beside(away, "use"))
 
 
 def unpack(package: bytes, folder: Path) -> None:
@@ -203,7 +198,7 @@ def _taken(path: Path, how: int) -> int:
 def _sweep() -> None:
     """As `_forget_unused`, not more often than every SWEEP_S: jobs make a folder each."""
     stamp = cache() / "swept"
-    if packed.unused_s(stamp) > SWEEP_S or not beside(stamp, "used").exists():
+    if packed.unused_s(stamp) > SWEEP_S or not packed.beside(stamp, "used").exists():
         packed.used_now(stamp)
         _forget_unused()
 
@@ -241,11 +236,11 @@ def bytes_max() -> int:
 def _removed(folder: Path) -> bool:
     """Removes it, unless a process makes or uses it."""
     at_once = fcntl.LOCK_EX | fcntl.LOCK_NB
-    with contextlib.suppress(OSError), _locked(beside(folder, "lock"), at_once), _locked(beside(folder, "use"), at_once):
+    with contextlib.suppress(OSError), _locked(packed.beside(folder, "lock"), at_once), _locked(packed.beside(folder, "use"), at_once):
         packed.forget(folder)
         shutil.rmtree(folder, ignore_errors=True)
         for kind in (*_ABOUT, "use", "lock"):
-            beside(folder, kind).unlink(missing_ok=True)
+            packed.beside(folder, kind).unlink(missing_ok=True)
         return True
     return False
 

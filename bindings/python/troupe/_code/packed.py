@@ -27,31 +27,31 @@ _BLOCK = 1 << 20
 def note(folder: Path, digests: Mapping[str, str] = MappingProxyType({})) -> None:
     """Writes down what is in the folder now, all of it by digest; `digests` are known already."""
     files = {name: [*_traits(path), digests.get(name) or _digest(path)] for name, path in _files(folder)}
-    _write(_beside(folder, "size"), {"bytes": sum(entry[0] for entry in files.values())})
-    _write(_beside(folder, "made"), files)
+    write(beside(folder, "size"), {"bytes": sum(entry[0] for entry in files.values())})
+    write(beside(folder, "made"), files)
 
 
 def note_made(folder: Path) -> None:
     """Writes down that the folder is made, and nothing of what is in it: it is no copy of anything."""
-    _write(_beside(folder, "made"), {})
+    write(beside(folder, "made"), {})
 
 
 def is_made(folder: Path) -> bool:
     """Whether it was made to its end."""
-    return _beside(folder, "made").exists()
+    return beside(folder, "made").exists()
 
 
 def size_bytes(folder: Path) -> int:
     """Of all files together when it was made; 0: it was not."""
     try:
-        return int((_read(_beside(folder, "size")) or {})["bytes"])
+        return int((read(beside(folder, "size")) or {})["bytes"])
     except (KeyError, TypeError, ValueError):
         return 0
 
 
 def difference(folder: Path) -> str:
     """What of the folder is not as it was made, for people; "" where all is. Files that were added do not count."""
-    files = _read(_beside(folder, "made"))
+    files = read(beside(folder, "made"))
     if files is None:
         return NOT_MADE
     renewed = False
@@ -68,7 +68,7 @@ def difference(folder: Path) -> str:
         except (OSError, ValueError):
             return f"{name} is no longer there, or cannot be read"
     if renewed:  # touched, or copied: the content is the same
-        _write(_beside(folder, "made"), files)
+        write(beside(folder, "made"), files)
     return ""
 
 
@@ -81,7 +81,7 @@ class Part(NamedTuple):
 
 def parts(folder: Path) -> dict[str, Part]:
     """What the folder was made of, by digest."""
-    return {digest: Part(name, traits) for name, (*traits, digest) in (_read(_beside(folder, "made")) or {}).items()}
+    return {digest: Part(name, traits) for name, (*traits, digest) in (read(beside(folder, "made")) or {}).items()}
 
 
 def copied(folder: Path, part: Part, target: Path) -> bool:
@@ -99,24 +99,24 @@ def copied(folder: Path, part: Part, target: Path) -> bool:
 def forget(folder: Path) -> None:
     """The folder counts as not made."""
     for kind in ("made", "used", "size"):
-        _beside(folder, kind).unlink(missing_ok=True)
+        beside(folder, kind).unlink(missing_ok=True)
 
 
 def used_now(folder: Path) -> None:
     """Somebody asks for it."""
-    _write(_beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": 0.0})
+    write(beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": 0.0})
 
 
 def unused_s(folder: Path) -> float:
     """For how long nobody has, as far as that was seen: what is not known begins to count now."""
-    noted = _read(_beside(folder, "used")) or {}
+    noted = read(beside(folder, "used")) or {}
     try:
         unused, at, same = float(noted["unused_s"]), float(noted["at_s"]), noted["boot"] == boot()
     except (KeyError, TypeError, ValueError):
         unused, at, same = 0.0, 0.0, False
     if same:
         return unused + max(0.0, _now() - at)
-    _write(_beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": unused})
+    write(beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": unused})
     return unused
 
 
@@ -129,7 +129,8 @@ def _now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def _beside(folder: Path, kind: str) -> Path:
+def beside(folder: Path, kind: str) -> Path:
+    """A file about a folder of the cache."""
     return folder.with_name(f"{folder.name}.{kind}")
 
 
@@ -154,7 +155,8 @@ def _digest(path: str) -> str:
     return digest.hexdigest()
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def read(path: Path) -> dict[str, Any] | None:
+    """What `write` has kept there; None where nothing is, or it is damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -162,7 +164,8 @@ def _read(path: Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _write(path: Path, value: dict[str, Any]) -> None:
+def write(path: Path, value: dict[str, Any]) -> None:
+    """Keeps it there, whole or not at all. Raises OSError."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     fresh.write_text(json.dumps(value), encoding="utf-8")
     fresh.replace(path)

@@ -46,7 +46,8 @@ def sent(directory: str, excludes: Sequence[str], *, inside: str, what: str, ses
     again = changed(looks, known)
     if again or len(known["files"]) != len(looks) or not blobs.has(link, bytes.fromhex(known["manifest"][0]), known["manifest"][1]):
         known = _send(directory, looks, known, again, inside=inside, what=what, link=link)
-        _write(file, known)
+        with contextlib.suppress(OSError):  # a full disk: it is read anew the next time
+            packed.write(file, known)
     else:
         with contextlib.suppress(OSError):
             os.utime(file)
@@ -141,18 +142,8 @@ def _nothing() -> Known:
 
 
 def _read(file: Path) -> Known:
-    try:
-        known = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return _nothing()
-    return known if isinstance(known, dict) and set(known) == set(_nothing()) else _nothing()
-
-
-def _write(file: Path, known: Known) -> None:
-    fresh = file.with_name(f"{file.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # a full disk: it is read anew the next time
-        fresh.write_text(json.dumps(known), encoding="ascii")
-        fresh.replace(file)
+    known = packed.read(file)
+    return known if known is not None and set(known) == set(_nothing()) else _nothing()
 
 
 def _compresses(data: bytes) -> bool:

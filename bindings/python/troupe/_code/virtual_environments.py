@@ -69,14 +69,14 @@ def own_packages() -> list[str]:
 def _told_again(folder: Path, asked_s: float) -> None:
     """Raises what another process was told since this one asked: the index would say it again."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        failed = json.loads(packages.beside(folder, "failed").read_text(encoding="utf-8"))
+        failed = json.loads(packed.beside(folder, "failed").read_text(encoding="utf-8"))
         if failed["at_s"] >= asked_s and failed["boot"] == packed.boot():
             raise exceptions.RuntimeEnvSetupError(failed["text"])
 
 
 def _tell_others(folder: Path, text: str) -> None:
     with contextlib.suppress(OSError):
-        packages.beside(folder, "failed").write_text(json.dumps({"at_s": time.clock_gettime(time.CLOCK_BOOTTIME), "boot": packed.boot(), "text": text}),
+        packed.beside(folder, "failed").write_text(json.dumps({"at_s": time.clock_gettime(time.CLOCK_BOOTTIME), "boot": packed.boot(), "text": text}),
                                                        encoding="utf-8")
 
 
@@ -116,8 +116,8 @@ def _make(pip: Mapping[str, Any], folder: Path, timeout_s: float) -> None:
     # Only for its own interpreter: a process that enters it has these already.
     lines = [f"import sys, site; sys.prefix == {str(folder)!r} and site.addsitedir({each!r})" for each in own]
     (Path(_sites(folder)[0]) / "_interpreter.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    wanted = packages.beside(folder, "txt")
-    constraints = packages.beside(folder, "constraints.txt")
+    wanted = packed.beside(folder, "txt")
+    constraints = packed.beside(folder, "constraints.txt")
     try:
         limits = [line for line in pip["lines"] if line.startswith(requirements.CONSTRAINT)]
         _write_private(wanted, [line for line in pip["lines"] if line not in limits])

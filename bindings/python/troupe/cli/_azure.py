@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -111,16 +111,17 @@ def _plain(value: Any) -> Any:
 
 def _follow(jobs: JobOperations, submitted: Any) -> int:
     """Its output here, and the exit code that it means; SIGTERM ends it as Ctrl-C does."""
-    def stopped(number: int, _: Any) -> None:
-        raise KeyboardInterrupt(number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, stopped)
+    _common.interrupt_at_signals()
     try:
-        jobs.follow(jobs.handle(jobs.info(submitted.name)), cancels=True)
+        return _code_of(lambda: jobs.follow(jobs.handle(jobs.info(submitted.name)), cancels=True))
     except KeyboardInterrupt as told:
         return 128 + (told.args[0] if told.args else signal.SIGINT)
+
+
+def _code_of(follow: Callable[[], None]) -> int:
+    """The exit code of a job that `follow` shows until it has ended; how it failed is said on stderr."""
+    try:
+        follow()
     except (exceptions.LaunchError, exceptions.LaunchCancelledError, exceptions.GetTimeoutError) as error:
         click.echo(f"{type(error).__name__}: {error}", err=True)
         return _errors.exit_code_of(error)
@@ -150,12 +151,7 @@ def list_(address: str | None, token_file: str | None, cluster: str | None) -> N
 def stream(name: str, address: str | None, token_file: str | None, cluster: str | None) -> int:
     """Show a job's output until it has ended, and end with its code. Ctrl-C leaves it running."""
     with _jobs(address, token_file, cluster) as jobs:
-        try:
-            jobs.stream(name)
-        except (exceptions.LaunchError, exceptions.LaunchCancelledError, exceptions.GetTimeoutError) as error:
-            click.echo(f"{type(error).__name__}: {error}", err=True)
-            return _errors.exit_code_of(error)
-    return 0
+        return _code_of(lambda: jobs.stream(name))
 
 
 @job.command()

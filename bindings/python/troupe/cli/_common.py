@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -20,6 +21,17 @@ def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str 
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     return value
+
+
+def interrupt_at_signals() -> None:
+    """From now on SIGTERM and SIGHUP raise KeyboardInterrupt in the main thread, as Ctrl-C does, with the signal's number as its argument."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _stopped)
+
+
+def _stopped(number: int, _: Any) -> NoReturn:
+    raise KeyboardInterrupt(number)
 
 
 def prefixed(prefix: str, identities: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ import os
 import signal
 import traceback
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -183,9 +183,7 @@ def _follow(line: _launch.Line, options: Any, session: _session.Session, given: 
     console = Console(given["tee"], given["redirects"], given["local_ranks_filter"], given["role"])
     show = _progress.Display(handle, quiet=given["quiet"], label_of=console.label, patience_s=_PATIENCE_S,
                              asked_by="--env", script=_program.check(line.kind, line.target, same_host=False))
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, _stopped)
+    _common.interrupt_at_signals()
     try:
         show.follow()
         handle.succeeded()
@@ -205,7 +203,3 @@ def _follow(line: _launch.Line, options: Any, session: _session.Session, given: 
 
 
 _PATIENCE_S = 600.0  # for who reads the output more slowly than it was written
-
-
-def _stopped(number: int, _: Any) -> NoReturn:
-    raise KeyboardInterrupt(number)
