@@ -23,7 +23,8 @@ from report import await_rest, keep, settle, summary  # noqa: E402
 
 
 def fill(folder: pathlib.Path, files: int, megabytes: int) -> None:
-    """Folders of 50 files each, of contents that do not compress."""
+    """Folders of 50 files each, of contents that do not compress, and a `.gitignore` that leaves none of them out."""
+    (folder / ".gitignore").write_text("*.log\n*.py[cod]\n/data/\nwandb/\n!keep.log\n*.egg-info/\nbuild/\n")
     numbers = random.Random(0)
     size = megabytes * 1_000_000 // files
     for number in range(files):

@@ -60,3 +60,11 @@ def test_a_folder_that_is_too_large_is_refused_with_its_largest_file(hosts: dict
     done = troupe_in(folder, "submit", "where.py")
     assert done.returncode == 1 and "huge.bin" in done.stderr and "--exclude" in done.stderr
     assert printed(troupe_in(folder, "submit", "--exclude", "*.bin", "where.py"))[0].startswith("0 0 0 3 text")
+
+
+def test_a6_what_gitignore_names_stays_here_unless_it_is_wanted(hosts: dict[str, str], folder: Path) -> None:
+    project(folder, **{"large/weights.bin": "w", ".gitignore": "large/\n*.log\n", "a.log": ""})
+    find = ["--", "bash", "-c", "find . -type f -not -path '*/__pycache__/*' | sort | xargs"]
+    travels = ["./.gitignore", "./beside.py", "./data.txt", "./where.py"]
+    assert printed(troupe_in(folder, "submit", *find))[0].split() == travels
+    assert printed(troupe_in(folder, "submit", "--exclude", "!large", *find))[0].split() == sorted([*travels, "./large/weights.bin"])

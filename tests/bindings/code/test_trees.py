@@ -144,7 +144,7 @@ def test_links_and_what_is_left_out(blobs: Blobs, project: Path) -> None:
 def test_what_is_left_out_is_what_fnmatch_says(pattern: str) -> None:
     from fnmatch import fnmatch
 
-    excluded = listing._excluder((pattern,))
+    excluded = listing.matcher((pattern,))
     for path in ("a.py", "data", "data/deep", "data/deep/b.bin", "data/1b.bin", "empty", "x/a.py", "xpay"):
         name = path.rpartition("/")[2]
         assert excluded(path, name) == (fnmatch(path, pattern.strip("/")) or fnmatch(name, pattern.strip("/"))), path

@@ -14,7 +14,6 @@ from troupe.azure import MLClient, command
 
 LIMIT_S = 4 * TIMEOUT_S
 needs_yaml = pytest.mark.skipif(importlib.util.find_spec("yaml") is None, reason="needs PyYAML: the extra azure")
-needs_pathspec = pytest.mark.skipif(importlib.util.find_spec("pathspec") is None, reason="needs pathspec: the extra azure")
 needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs Open MPI: openmpi-bin")
 
 JOB = """

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from azure_jobs import LIMIT_S, folder_of, needs_pathspec, ran, run
+from azure_jobs import LIMIT_S, folder_of, ran, run
 from e2e_conftest import Home, eventually
 
 from troupe import exceptions
@@ -67,7 +67,6 @@ def test_c1_the_code_is_a_copy_of_the_jobs_own_and_its_directory(idle: Home, tmp
     assert ran(command="ls") == ["logs", "outputs"]
 
 
-@needs_pathspec
 def test_what_an_ignore_file_names_stays_here(idle: Home, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "src", **{".amlignore": "*.big\n/secret/\n", "a.py": "", "sub/b.big": "", "secret/key": "", "sub/c": ""})
     with open(folder / "data.big", "wb") as file:

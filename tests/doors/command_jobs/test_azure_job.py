@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure_jobs import a_job_file, folder_of, needs_pathspec, needs_yaml
+from azure_jobs import a_job_file, folder_of, needs_yaml
 
 from troupe import azure
 from troupe.azure import Input, Output, _code_folder, _expressions, _instances, _plan, _tensorflow, command
@@ -226,7 +226,6 @@ def test_code_is_a_folder_or_a_file_of_this_machine(tmp_path: Path) -> None:
         assert words in str(refused.value)
 
 
-@needs_pathspec
 def test_the_ignore_file_is_the_amlignore_else_the_gitignore(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "src", **{".gitignore": "*.bin\n/data/\n!keep.bin\n"})
     ignored = _code_folder.rules(str(folder))

@@ -46,7 +46,7 @@ def files_of(directory: str, excludes: Sequence[str], *, what: str, ignored: Ign
     """
     found: dict[str, Look] = {}
     total = 0
-    for path, look in _walk(directory, _excluder((*ALWAYS_LEFT_OUT, *excludes)), what, ignored):
+    for path, look in _walk(directory, matcher((*ALWAYS_LEFT_OUT, *excludes)), what, ignored):
         found[path] = look
         total += look.size
         if len(found) >= _LOOKED_AT_MAX:
@@ -56,8 +56,8 @@ def files_of(directory: str, excludes: Sequence[str], *, what: str, ignored: Ign
     return found
 
 
-def _excluder(patterns: Sequence[str]) -> Callable[[str, str], bool]:
-    """Whether a path from the directory, or the name at its end, is matched. Names and ends of names, which most patterns are, are not
+def matcher(patterns: Sequence[str]) -> Callable[[str, str], bool]:
+    """Whether a path from the directory, or the name at its end, is matched by one of the patterns. Names and ends of names, which most patterns are, are not
     looked for by regular expressions: that would be a third of the time for all."""
     stripped = [each.strip("/") for each in patterns]
     names = frozenset(each for each in stripped if not _WILD.search(each) and "/" not in each)
@@ -65,10 +65,10 @@ def _excluder(patterns: Sequence[str]) -> Callable[[str, str], bool]:
     rest = [each for each in stripped if each not in names and each[1:] not in ends]
     match = re.compile("|".join(map(fnmatch.translate, rest))).match if rest else None
 
-    def excluded(path: str, name: str) -> bool:
+    def matched(path: str, name: str) -> bool:
         return name in names or name.endswith(ends) or (match is not None and (match(name) is not None or match(path) is not None))
 
-    return excluded
+    return matched
 
 
 def _walk(directory: str, excluded: Callable[[str, str], bool], what: str, ignored: Ignored | None) -> Iterator[tuple[str, Look]]:

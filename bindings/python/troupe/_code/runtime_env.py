@@ -185,7 +185,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, key: str, *, as_now: bool) -> dict[str, Any]:
     """A directory as it travels: its path, good on this host, and the package for others. A file (an archive, a module) is a package
     for all, named by what it holds now."""
-    from troupe._code import packages, trees
+    from troupe._code import ignore_files, listing, packages, trees
 
     here = {"path": path, "host": _identity.boot_id()}
     what = f"runtime_env[{key!r}]"
@@ -195,9 +195,14 @@ def _directory(path: str, excludes: tuple[str, ...], inside: str, session: Any, 
         return {"path": path, "host": "", "package": packed}
     if not _spread(session):
         return here
-    package = _once((path, excludes, inside), session, lambda: trees.sent(path, excludes, inside=inside, what=what, session=session),
-                    anew=as_now)
-    return {**here, "package": package}
+    left_out = tuple(each for each in excludes if not each.startswith("!"))
+
+    def send() -> dict[str, Any]:
+        kept = listing.matcher([each[1:] for each in excludes if each not in left_out])
+        ignored = ignore_files.Ignored(path, kept) if key == "working_dir" else None  # a module that was named is wanted as it is
+        return trees.sent(path, left_out, inside=inside, what=what, session=session, ignored=ignored)
+
+    return {**here, "package": _once((path, excludes, inside, key), session, send, anew=as_now)}
 
 
 def directory(path: str, session: Any) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def _place(directory: Mapping[str, Any]) -> str:
     if "tree" not in package:
         return f"{directory['path']} ({capture.size_text(package['size_bytes'])}, {package['sha256'][:8]})"
     many = "1 file" if package["files"] == 1 else f"{package['files']:,} files"
-    return f"{directory['path']} ({many}, {capture.size_text(package['bytes'])}, {package['tree'][:8]})"
+    left = f"; .gitignore leaves here: {package['left']}" if package.get("left") else ""
+    return f"{directory['path']} ({many}, {capture.size_text(package['bytes'])}, {package['tree'][:8]}{left})"
 
 
 def variables(travelled: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from troupe._cluster import blobs, workers
-from troupe._code import listing, packages, packed
+from troupe._code import ignore_files, listing, packages, packed
 from troupe._code.listing import Look
 
 PACKS_MAX = 8  # over which all is packed anew
@@ -32,7 +32,7 @@ Known = dict[str, Any]
 """What was sent: `packs` as [digest, size], `manifest` as one of these, `tree`, and `files`: path -> [*Look, digest, pack]."""
 
 
-def sent(directory: str, excludes: Sequence[str], *, inside: str, what: str, session: Any, ignored: listing.Ignored | None = None,
+def sent(directory: str, excludes: Sequence[str], *, inside: str, what: str, session: Any, ignored: ignore_files.Ignored | None = None,
          remedy: str = "") -> dict[str, Any]:
     """Where another host can have the directory as it is now: its files, below `inside`. A worker of this host keeps what is sent, which is
     what it does not have yet. `ignored`, `remedy`: as of `listing.files_of`. Blocks for as long as reading and sending what has changed takes. Raises as `listing.files_of`, ConnectionError.
@@ -52,7 +52,8 @@ def sent(directory: str, excludes: Sequence[str], *, inside: str, what: str, ses
         with contextlib.suppress(OSError):
             os.utime(file)
     return {"sha256": known["manifest"][0], "size_bytes": known["manifest"][1], "holder": holder, "tree": known["tree"],
-            "files": len(looks), "bytes": sum(look.size for look in looks.values())}
+            "files": len(looks), "bytes": sum(look.size for look in looks.values()),
+            "left": ignore_files.shown(ignored.left) if ignored is not None else ""}
 
 
 def changed(looks: Mapping[str, Look], known: Known) -> list[str]:

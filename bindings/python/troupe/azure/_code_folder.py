@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from troupe import exceptions
-from troupe._code import listing, packages, runtime_env, trees
+from troupe._code import ignore_files, listing, packages, runtime_env, trees
 from troupe._code.capture import size_text
 
-IGNORE_FILES = (".amlignore", ".gitignore")  # the first that is there is the one that is meant
+IGNORE_FILE = ".amlignore"
 _REMEDY = "name what is not needed in .amlignore, or give data as an input: Input(path=...)"
 
 
@@ -32,7 +31,7 @@ def check(code: Any, base: str) -> str | None:
 def package(path: str, session: Any) -> dict[str, Any]:
     """Where a worker has it, by its content. Of a folder only what was changed since the last time is read and sent.
 
-    Raises TooLargeError with the largest file, ImportError where a library is needed for its ignore file.
+    Raises TooLargeError with the largest file.
     """
     if os.path.isfile(path):
         return file(path, "code", session, _REMEDY)
@@ -47,16 +46,7 @@ def file(path: str, what: str, session: Any, remedy: str) -> dict[str, Any]:
     return runtime_env.package_of((path, about.st_mtime_ns, about.st_size), session, lambda: packages.zip_of_file(path, os.path.basename(path)))
 
 
-def rules(folder: str) -> Callable[[str], bool] | None:
-    """Whether the ignore file of the folder leaves out a path from it (a folder's ends with /); None: it has none."""
-    named = next((each for each in IGNORE_FILES if os.path.isfile(os.path.join(folder, each))), None)
-    if named is None:
-        return None
-    try:
-        import pathspec
-    except ImportError:
-        raise ImportError(f"{os.path.join(folder, named)} is read by pathspec, which is not installed: pip install 'troupe[azure]'",
-                          name="pathspec") from None
-    with open(os.path.join(folder, named), encoding="utf-8", errors="replace") as lines:
-        spec = pathspec.GitIgnoreSpec.from_lines(lines)
-    return spec.match_file
+def rules(folder: str) -> ignore_files.Ignored:
+    """What the folder's `.amlignore` leaves out of it, else its `.gitignore` files."""
+    named = os.path.isfile(os.path.join(folder, IGNORE_FILE))
+    return ignore_files.Ignored(folder, file=IGNORE_FILE if named else ignore_files.IGNORE_FILE)

@@ -88,7 +88,7 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--env", "variables", metavar="K=V", multiple=True, callback=_variables, help="A variable of the ranks, any number of times; K "
                      "alone: as it is here."),
         click.option("--exclude", "excludes", metavar="PATTERN", multiple=True, help="Files of the current directory that do not travel to other "
-                     "hosts."),
+                     "hosts, besides those that .gitignore names; '!PATTERN': those that do."),
         click.option("--pip", "requirements", metavar="REQUIREMENT", multiple=True, help="A requirement that is installed for the ranks, any number of "
                      "times."),
         click.option("--requirements", "requirements_file", metavar="FILE", help="A requirements file that is installed for the ranks; one of the "

@@ -1,0 +1,145 @@
+"""Which paths of a directory its `.gitignore` files leave out.
+
+Patterns mean what they mean to git (https://git-scm.com/docs/gitignore), by pathspec: of a file the lines of the nearest `.gitignore` count
+first, and those of folders above the directory up to the one that has `.git` count too. Most lines are a name, or `*` and the end of one:
+these are compared as texts, since pathspec takes 20 us for each path and 30 patterns.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+IGNORE_FILE = ".gitignore"
+_NAMED_MAX = 5
+_PLAIN = re.compile(r"(?:\*|[^*?\[\]\\!/#\s])[^*?\[\]\\!/\s]*/?")
+_SPECIAL = re.compile(r"([*?\[\]\\!# ])")
+
+Line = tuple[str, str]
+"""A line of an ignore file, and the folder of the file, from the outermost one that counts: "" or with a slash at its end."""
+
+
+class Rules:
+    """What holds in one folder: the lines of its ignore file and of those above, of which a later one counts more."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.lines = tuple(lines)
+        stripped = [line.rstrip() for line, _ in lines]
+        plain = {line for line in stripped if _PLAIN.fullmatch(line)}
+        self._names = {of: frozenset(each.rstrip("/") for each in plain if not each.startswith("*") and (of or not each.endswith("/")))
+                       for of in (False, True)}
+        self._ends = {of: tuple(each[1:].rstrip("/") for each in plain if each.startswith("*") and (of or not each.endswith("/")))
+                      for of in (False, True)}
+        rest = [line for line, short in zip(lines, stripped, strict=True) if short not in plain]
+        self._rest = _specs(rest) if rest else None
+        self._all = _specs(lines) if plain and any(line.startswith("!") for line, _ in rest) else None
+
+    def ignore(self, path: str, name: str, is_folder: bool) -> bool:
+        """Whether the path, from the outermost folder that counts, is left out. What is above it is not."""
+        by_name = name in self._names[is_folder] or name.endswith(self._ends[is_folder])
+        if self._rest is None or (by_name and self._all is None):
+            return by_name
+        specs = self._all if by_name else self._rest
+        return bool(specs[is_folder].match_file(path))
+
+
+class Ignored:
+    """Whether a path from the directory stays where it is: what `listing.files_of` asks for each path, folders before what is in them.
+
+    `kept`: whether a path from the directory, or the name at its end, travels nevertheless, with all that is below it. `file`: the name of the
+    ignore files; those above the directory count where it is `.gitignore`. `left`: the first few that were left out.
+    """
+
+    def __init__(self, directory: str, kept: Callable[[str, str], bool] | None = None, file: str = IGNORE_FILE) -> None:
+        self._directory, self._kept, self._file = directory, kept, file
+        self._base, above = _above(directory) if file == IGNORE_FILE else ("", [])
+        self._outside = Rules(above)
+        self._of: dict[str, Rules] = {}  # by the folder's path from the directory
+        self._brought_back: set[str] = set()
+        self.left: list[str] = []
+
+    def __call__(self, path: str) -> bool:
+        is_folder = path.endswith("/")
+        path = path.rstrip("/")
+        folder, _, name = path.rpartition("/")
+        if folder in self._brought_back or (self._kept is not None and self._kept(path, name)):
+            if is_folder:
+                self._brought_back.add(path)
+            return False
+        if not self._rules(folder).ignore(self._base + path, name, is_folder):
+            return False
+        if len(self.left) <= _NAMED_MAX:
+            self.left.append(f"{path}/" if is_folder else path)
+        return True
+
+    def _rules(self, folder: str) -> Rules:
+        found = self._of.get(folder)
+        if found is None:
+            above = self._rules(folder.rpartition("/")[0]) if folder else self._outside
+            own = _read(os.path.join(self._directory, folder, self._file), self._base + (f"{folder}/" if folder else ""))
+            found = self._of[folder] = Rules([*above.lines, *own]) if own else above
+        return found
+
+
+def shown(left: Sequence[str]) -> str:
+    """For a person: what was left out, of Ignored.left."""
+    return ", ".join([*left[:_NAMED_MAX], *(["..."] if len(left) > _NAMED_MAX else [])])
+
+
+def _above(directory: str) -> tuple[str, list[Line]]:
+    """The directory's path from the folder that has `.git`, with a slash at its end, and the lines from there down to it; ("", []) where it
+    is that folder, or of no repository."""
+    base, folder = "", directory
+    while not os.path.exists(os.path.join(folder, ".git")):
+        parent, name = os.path.split(folder)
+        if parent == folder:
+            return "", []
+        base, folder = f"{name}/{base}", parent
+    found, below = [], ""
+    for name in base.split("/")[:-1]:
+        found += _read(os.path.join(folder, below, IGNORE_FILE), below)
+        below += f"{name}/"
+    return base, found
+
+
+def _read(file: str, base: str) -> list[Line]:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as lines:
+            return [(line.rstrip("\r\n"), base) for line in lines if line.strip("!/ \t\r\n") and not line.startswith("#")]
+    except (FileNotFoundError, NotADirectoryError, PermissionError, IsADirectoryError):
+        return []
+
+
+def _from_outside(line: Line) -> str:
+    r"""The line as the ignore file of the outermost folder would have it.
+
+        >>> [_from_outside((text, "a b/")) for text in ("*.log", "!/x", "y/z", "w/")]
+        ['a\\ b/**/*.log', '!a\\ b/x', 'a\\ b/y/z', 'a\\ b/**/w/']
+    """
+    text, base = line
+    if not base:
+        return text
+    sign, pattern = ("!", text[1:]) if text.startswith("!") else ("", text)
+    anywhere = "/" not in pattern.rstrip().rstrip("/")
+    return sign + _SPECIAL.sub(r"\\\1", base) + ("**/" if anywhere else "") + pattern.removeprefix("/")
+
+
+def _specs(lines: Sequence[Line]) -> tuple[Any, Any]:
+    """For files, and for folders, of which paths are asked without a slash at their end: with one pathspec could not tell a pattern of the
+    folder itself from one of what it lies in, which counts less. Patterns of folders alone, `data/`, are then those of any path."""
+    try:
+        import pathspec
+    except ImportError:
+        raise ImportError("a .gitignore is read by pathspec, which is not installed: pip install pathspec", name="pathspec") from None
+
+    def read(texts: Sequence[str]) -> Any:
+        found = []
+        for text in texts:
+            with contextlib.suppress(ValueError):  # git passes over what is no pattern, so some are in files that work
+                found += pathspec.GitIgnoreSpec.from_lines([text]).patterns
+        return pathspec.GitIgnoreSpec(found)
+
+    texts = [_from_outside(line).rstrip(" ") if line[0].rstrip().endswith("/") else _from_outside(line) for line in lines]
+    return read(texts), read([text.removesuffix("/") for text in texts])
