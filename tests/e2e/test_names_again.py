@@ -6,6 +6,8 @@ several processes at once. AN-1 to AN-3: head/core/actors.h.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from handles import Watched
 
 import troupe
 from troupe import exceptions
+from troupe._cluster import session as session_of
 
 WITHIN_S = 60.0
 
@@ -109,3 +112,42 @@ def test_AN3_what_another_process_found_lives_on_while_its_maker_does(idle: Home
     found = made(name="found", get_if_exists=True)
     assert troupe.get([found.pid.remote(), found.add.remote()], timeout=WITHIN_S) == [pid, 2]
     troupe.kill(found)
+
+
+class Keeper:
+    """Has an actor of that name, which ends with it."""
+
+    def __init__(self, name: str) -> None:
+        self.kept = made(name=name)
+
+    def pids(self) -> tuple[int, int]:
+        return os.getpid(), troupe.get(self.kept.pid.remote())
+
+
+def test_the_end_of_what_get_if_exists_found_is_heard_although_it_came_before_there_was_a_handle(
+        idle: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper = troupe.remote(num_cpus=0)(Keeper).remote("soon over")
+    keeper_pid, _ = troupe.get(keeper.pids.remote(), timeout=WITHIN_S)
+    session = session_of.current()
+    told, request, post = threading.Event(), session.request, session.board.post
+    found: list[str] = []
+
+    def posted(noun: str, identity: str, info: dict, attachment: bytes = b"") -> None:
+        post(noun, identity, info, attachment)
+        if [identity] == found and info["state"] == "dead":
+            told.set()
+
+    def requested(kind: str, *args: Any) -> Any:
+        answer = request(kind, *args)
+        if kind == "CreateActor" and not found:
+            found.append(answer[1]["info"]["actor"])
+            os.kill(keeper_pid, signal.SIGKILL)
+            assert told.wait(WITHIN_S), "the end of its maker is the end of it"
+        return answer
+
+    monkeypatch.setattr(session.board, "post", posted)
+    monkeypatch.setattr(session, "request", requested)
+    handle = made(name="soon over", get_if_exists=True)
+    with pytest.raises(exceptions.ActorDiedError, match="ended"):
+        troupe.get(handle.add.remote(), timeout=WITHIN_S)
+    assert troupe.get(made(name="soon over", get_if_exists=True).add.remote(), timeout=WITHIN_S) == 1

@@ -111,15 +111,15 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any], *, 
     link, _ = ActorLink.of_or_new(session, spec["actor"], cls.__name__, traits.max_pending_calls, traits.ordered)
     link.keep(package.refs, restarts=spec["max_restarts"] != 0)
     if package.to_come and not spec["name"]:
-        link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link, options), link.end, link.label)
+        link.late = LateStart(package, lambda payload: _ask(session, spec, payload, link, traits, options), link.end, link.label)
         return _counted(link, traits)
     payload = package.payload()
     if not spec["name"]:
-        _ask(session, spec, payload, link, options)
+        _ask(session, spec, payload, link, traits, options)
         return ActorHandle(link, traits) if spec["detached"] else _counted(link, traits)
     with handle_counts.naming:
         try:
-            asked = _ask(session, spec, payload, link, options)
+            asked = _ask(session, spec, payload, link, traits, options)
         except BaseException:
             link.forget()
             raise
@@ -133,7 +133,7 @@ def _counted(link: ActorLink, traits: Traits) -> "ActorHandle":
     return ActorHandle(link, traits, Life.of_new(link))
 
 
-def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink, options: Mapping[str, Any]) -> ActorLink:
+def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: ActorLink, traits: Traits, options: Mapping[str, Any]) -> ActorLink:
     """Asks the head for an actor; its link, which is another one where get_if_exists found an actor."""
     if len(payload) > INLINE_BYTES_MAX:
         from troupe._cluster import blobs
@@ -148,8 +148,8 @@ def _ask(session: _session.Session, spec: dict[str, Any], payload: bytes, link: 
     except exceptions.PlacementError as error:
         raise exceptions.ActorUnschedulableError(str(error)) from None
     info = update["info"]
-    if info["actor"] != spec["actor"]:
-        link, _ = ActorLink.of_or_new(session, info["actor"], info["class_name"], link.pending_max, link.ordered)
+    if info["actor"] != spec["actor"]:  # of which this process has not heard what was told before there was a link to it
+        return watched(session, info["actor"], info["class_name"], traits)
     if not link.dead:  # a push was faster, and it is forgotten again
         session.board.post_reply("actor", info["actor"], info, data)
     return link
