@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import Home, eventually, parked
 from gangs import Gang, running
-from test_deaths_nodes import children
+from test_deaths_nodes import zygotes
 
 import troupe
 from troupe import exceptions
@@ -98,7 +98,7 @@ def test_a_rank_runs_out_of_memory_and_is_taken_itself(cluster: Home, group: Mem
     with node_in(group, cluster, "small") as worker:
         actor = troupe.remote(Where).options(num_cpus=1, resources={"small": 1}).remote()
         bystander = troupe.get(actor.pid.remote(), timeout=60)
-        [zygote] = children(worker, "troupe._process.zygote")
+        [zygote] = zygotes(worker)
         gang = Gang(tmp_path / "gang", 2, processes=None, gpus=2)
         group.leave_room_for(HEADROOM_BYTES)
         gang.tell(1, GROW)
@@ -109,7 +109,7 @@ def test_a_rank_runs_out_of_memory_and_is_taken_itself(cluster: Home, group: Mem
         assert "SIGKILL, out of memory (cgroup memory." in text and "try: less data held by each rank" in text
         assert gang.exit_codes() == [137, 137]
         assert troupe.get(actor.pid.remote(), timeout=60) == bystander
-        assert children(worker, "troupe._process.zygote") == [zygote]
+        assert zygotes(worker) == [zygote]
 
 
 @pytest.mark.parametrize(("word", "raises"), [

@@ -79,8 +79,14 @@ def test_a_descendant_that_a_parked_process_leaves_is_ended(idle: Home) -> None:
 
 def test_parked_processes_end_with_their_zygote(idle: Home) -> None:
     before = all_parked(idle)
-    [zygote] = [pid for pid, command in idle.processes().items() if "troupe._process.zygote" in command]
-    os.kill(zygote, signal.SIGKILL)
+    zygotes: list[int] = []
+
+    def one_has_its_command() -> bool:  # a process that was forked just now has it for a moment too
+        zygotes[:] = [pid for pid, command in idle.processes().items() if "troupe._process.zygote" in command]
+        return len(zygotes) == 1
+
+    eventually(one_has_its_command, what="the zygote alone")
+    os.kill(zygotes[0], signal.SIGKILL)
     eventually(lambda: not before & set(idle.processes()), what="the end of its children")
     assert not all_parked(idle) & before  # those of the next one
     assert distributed(processes=1, remote=True)(lambda: 5).distributed() == [5]

@@ -183,8 +183,8 @@ def shown(cluster: Home) -> dict[str, dict[str, object]]:
     started, found["executed"] = launch(variables)
     assert started.startswith("in fresh interpreters for ")
     launch(variables)
-    zygotes = [command for command in cluster.processes().values() if "troupe._process.zygote" in command]
-    assert len(zygotes) == 2, "the second use starts one for these variables"
+    eventually(lambda: sum("troupe._process.zygote" in command for command in cluster.processes().values()) == 2,
+               what="the second use starts one for these variables")
 
     def forked() -> bool:
         started, found["forked"] = launch(variables)
