@@ -363,6 +363,7 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
     item.node_name = turn.NodeName(rank.node);
     if (const Node* node = turn.SeeNode(rank.node)) item.host = node->info.host;
     item.local_rank = rank.local_rank;
+    if (!launch.ready.empty() && launch.ready.count(rank.node) > 0) ++info.ready_ranks;
     item.outcome = rank.done.outcome;
     item.exit_code = ExitCodeOf(rank.done.failure);
     if (item.outcome == wire::Outcome::kNone) {

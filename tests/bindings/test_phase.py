@@ -10,7 +10,7 @@ from troupe.launch import _phase
 
 def info(state: str, ranks: int = 4, outcomes: tuple[str, ...] = (), **given: Any) -> dict[str, Any]:
     rank_infos = [{"node": f"node {rank % 2}", "outcome": outcome} for rank, outcome in enumerate(outcomes)]
-    return {"state": state, "ranks": ranks, "rank_infos": rank_infos, "queue_place": 0, "waiting_for": "", **given}
+    return {"state": state, "ranks": ranks, "rank_infos": rank_infos, "queue_place": 0, "waiting_for": "", "ready_ranks": 0, **given}
 
 
 @pytest.mark.parametrize("given, expected", [
@@ -19,6 +19,7 @@ def info(state: str, ranks: int = 4, outcomes: tuple[str, ...] = (), **given: An
     (info("queued", queue_place=1, waiting_for="4 x {GPU: 1}"), "0:07 · waiting · place 1 in the queue: 4 x {GPU: 1}"),
     (info("starting"), "0:07 · starting 4 ranks"),
     (info("starting", outcomes=("none",) * 4), "0:07 · starting 4 ranks on 2 nodes"),
+    (info("starting", outcomes=("none",) * 4, ready_ranks=2), "0:07 · starting 4 ranks on 2 nodes, 2 ready"),
     (info("running", 1, ("none",)), "0:07 · 1 rank running"),
     (info("running", outcomes=("none", "succeeded", "none", "failed")), "0:07 · 4 ranks running, 2 of them ended"),
     (info("stopping"), "0:07 · stopping"),

@@ -114,6 +114,25 @@ class Endings : public HeadFixture {
   std::uint64_t asked_ = 50;
 };
 
+TEST_F(Endings, WhileItStartsItSaysHowManyRanksAreReady) {
+  a_ = Join(1, 2);
+  b_ = Join(2, 2);
+  client_ = Open(wire::Role::kClient, Id128{9, 1});
+  launch_ = Submit(client_, 4);
+  const auto ready_ranks = [this] {
+    Say(client_, wire::GetLaunch{launch_}, 5);
+    return Last<wire::LaunchUpdate>(client_).info.ready_ranks;
+  };
+  EXPECT_EQ(ready_ranks(), 0u);
+  Serve(a_);
+  Serve(b_);
+  ASSERT_EQ(LaunchOf(launch_).phase, wire::LaunchState::kStarting);
+  EXPECT_EQ(ready_ranks(), 2u) << "a is still at it";
+  Serve(a_);
+  ASSERT_EQ(LaunchOf(launch_).phase, wire::LaunchState::kRunning);
+  EXPECT_EQ(ready_ranks(), 0u) << "all are, and it runs";
+}
+
 TEST_F(Endings, E2_AFailureThatIsNoSymptomClosesTheVerdictAtOnce) {
   Run();
   Raise(1, "builtins.KeyError");

@@ -14,14 +14,25 @@ class LaunchesTest : public CoreFixture {
     roster.epoch = 1;
     Head(roster);
   }
-  void Stop(int signal, std::uint32_t grace_ms) {
+  void Stop(int signal, std::uint32_t grace_ms,
+            wire::Outcome outcome = wire::Outcome::kCancelled) {
     wire::StopRanks stop;
+    stop.outcome = outcome;
     stop.launch = launch_;
     stop.epoch = 1;
     stop.signal = signal;
     stop.grace_ms = grace_ms;
     stop.exit_code = 130;
     Head(stop);
+  }
+  std::vector<wire::ProcessStop> ToldToStop() const {
+    std::vector<wire::ProcessStop> told;
+    for (const Effect& effect : log_) {
+      const auto* to = std::get_if<ToProcess>(&effect);
+      const auto* stop = to ? wire::GetIf<wire::ProcessStop>(&to->message.body) : nullptr;
+      if (stop != nullptr) told.push_back(*stop);
+    }
+    return told;
   }
   void End(wire::Outcome outcome, int exit_code) {
     wire::EndEpoch end;
@@ -265,6 +276,7 @@ TEST_F(LaunchesTest, AStoppedRankHasItsGraceAndIsCancelledWhateverItReturns) {
   Roster();
   Stop(SIGINT, 10000);
   EXPECT_EQ(SentToProcesses<wire::ProcessStop>(), ranks_);
+  EXPECT_FALSE(ToldToStop()[0].peer_lost) << "all are there: they may meet to write a checkpoint";
   EXPECT_TRUE(All<SignalProcess>().empty())
       << "it raises the signal itself, and knows then whose word it is";
   FromProcess(ranks_[0], Value(), "v");
@@ -371,6 +383,32 @@ TEST_F(LaunchesTest, AProgramThatIsToGoNowIsNotAskedByAMessage) {
   EXPECT_TRUE(SignalsTo(ranks_[1]).empty());
   FromProcess(ranks_[1], Executes(), "v");
   EXPECT_EQ(SignalsTo(ranks_[1]), std::vector<int>{SIGTERM}) << "it was asked, and is deaf since";
+}
+
+TEST_F(LaunchesTest, AfterAnotherRanksFailureRanksHearThatAPeerIsLost) {
+  Join();
+  StartLaunch(2);
+  MakeReady();
+  Roster();
+  Stop(SIGTERM, 2000, wire::Outcome::kFailed);
+  EXPECT_EQ(SentToProcesses<wire::ProcessStop>(), ranks_);
+  for (const wire::ProcessStop& told : ToldToStop()) {
+    EXPECT_EQ(told.signal, SIGTERM);
+    EXPECT_TRUE(told.peer_lost);
+  }
+}
+
+TEST_F(LaunchesTest, WhoServesADriverHearsThatAPeerIsLostWithoutASignal) {
+  Join();
+  StartLaunch(2, 1, wire::LaunchMode::kDriver);
+  MakeReady();
+  Roster();
+  Stop(SIGTERM, 2000, wire::Outcome::kFailed);
+  EXPECT_EQ(SentToProcesses<wire::ProcessStop>(), ranks_);
+  const std::vector<wire::ProcessStop> told = ToldToStop();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[1].signal, 0);
+  EXPECT_TRUE(told[0].peer_lost && told[1].peer_lost);
 }
 
 TEST_F(LaunchesTest, AStopLeavesWhoIsDoneAndWhoServesADriverAlone) {

@@ -24,6 +24,7 @@ void Launches::Stop(const wire::StopRanks& stop, Instant now, Effects* out) {
   order.reason = stop.reason;
   order.exit_code = stop.exit_code;
   order.where = stop.where;
+  order.peer_lost = stop.outcome == wire::Outcome::kFailed;
   wire::ProcessEnd end;
   end.exit_code = stop.exit_code;
   end.outcome = wire::Outcome::kCancelled;
@@ -46,12 +47,13 @@ void Launches::Stop(const wire::StopRanks& stop, Instant now, Effects* out) {
         context_.processes.End(*process, end, now, out);
       } else if (RunsCode(run, rank, *process)) {
         context_.processes.Stop(*process, order, now, out);
-      } else if (stop.where) {  // it serves the driver, which may wait for it
-        wire::Message only_where;
-        wire::ProcessStop ask;
-        ask.where = true;
-        only_where.body = std::move(ask);
-        out->push_back(ToProcess{process->id, std::move(only_where)});
+      } else if (stop.where || order.peer_lost) {  // it serves the driver, which may wait for it
+        wire::Message message;
+        wire::ProcessStop no_signal;
+        no_signal.where = stop.where;
+        no_signal.peer_lost = order.peer_lost;
+        message.body = std::move(no_signal);
+        out->push_back(ToProcess{process->id, std::move(message)});
       }
     }
   }

@@ -73,6 +73,7 @@ struct LaunchInfo {
   preemptions @24 :UInt32;     # epochs that ended for a higher priority: not counted as attempts
   notTaken @25 :List(Text);    # as in RuntimeEnvironment
   startedFrom @26 :Text;       # what the ranks were started from, for people; empty: forked from their node's own zygote
+  readyRanks @27 :UInt32;      # while it is STARTING: of the nodes that have said so
 }
 struct LaunchUpdate { info @0 :LaunchInfo; }
 struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow

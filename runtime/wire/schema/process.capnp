@@ -65,8 +65,9 @@ struct RankProgram { command @0 :Text; }
 # `ownTime`: it is not needed any more, and leaves as a Python program does at its end.
 struct ProcessEnd { exitCode @0 :Int32; outcome @1 :Outcome; reason @2 :Text; ownTime @3 :Bool; }
 # worker -> process: it is to raise this signal in its main thread, and its code to stop; 0: it goes on. `where`: before that it
-# says where its main thread is, with ProcessWhere.
-struct ProcessStop { signal @0 :Int32; graceMs @1 :UInt32; reason @2 :Text; exitCode @3 :Int32; where @4 :Bool; }
+# says where its main thread is, with ProcessWhere. `peerLost`: another rank has failed, so collectives in which this one waits never
+# end: it ends their connections.
+struct ProcessStop { signal @0 :Int32; graceMs @1 :UInt32; reason @2 :Text; exitCode @3 :Int32; where @4 :Bool; peerLost @5 :Bool; }
 struct ProcessWhere { text @0 :Text; }
 
 struct ActorBegin {              # attachment: pickled class and arguments

@@ -18,6 +18,7 @@ from typing import Any
 
 from troupe import _rendezvous
 from troupe._after_import import after_import
+from troupe._process import gloo_sockets
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
@@ -28,7 +29,12 @@ _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many gro
 
 def prepare() -> None:
     """Changes torch's modules as said above, and where its groups meet (`_rendezvous`), now or when they are imported. Once a process."""
-    after_import({_MODULE: _wrap, _PARALLEL: _wrap_parallel, _rendezvous.MODULE: _rendezvous.wrap})
+    after_import({_MODULE: _wrap_groups, _PARALLEL: _wrap_parallel, _rendezvous.MODULE: _rendezvous.wrap})
+
+
+def _wrap_groups(module: Any) -> None:
+    gloo_sockets.note(module)
+    _wrap(module)
 
 
 def _wrap(module: Any) -> None:

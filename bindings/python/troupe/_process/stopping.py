@@ -14,6 +14,8 @@ import threading
 from typing import Any
 
 from troupe._cluster import status_lines
+from troupe._code import failures
+from troupe._process import gloo_sockets
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 _CHAIN_MAX = 32  # exceptions that an exception came from
@@ -68,6 +70,8 @@ def tell(fields: dict[str, Any]) -> None:
         os.write(2, words.encode(errors="backslashreplace"))
     if _State.runs and _State.owner == os.getpid():
         signal.pthread_kill(threading.main_thread().ident, fields["signal"])
+        if fields["peer_lost"]:  # who waits in a collective returns to Python, which raises the signal's exception
+            gloo_sockets.end_all()
 
 
 def told() -> dict[str, Any] | None:
@@ -100,11 +104,14 @@ def verdict_on(error: BaseException) -> BaseException | None:
     """What the program raised by itself; None where it only did what it was told.
 
     A KeyboardInterrupt or SystemExit after the word to stop is that word's doing, and so is what is raised while one of
-    them is handled. What was being handled when the signal came is the program's own.
+    them is handled. What was being handled when the signal came is the program's own, but for the end of a collective whose
+    connections were ended here.
     """
     if _State.told is None:
         return error
-    chain = _chain(error)
+    chain = [each for each in _chain(error) if not (gloo_sockets.ended() and failures.is_symptom(each))]
+    if not chain:
+        return None
     if _is_stop(error):
         return next((each for each in chain if not _is_stop(each)), None)
     return None if any(_is_stop(each) for each in chain) else error

@@ -184,7 +184,7 @@ def describe(info: dict) -> dict[str, Any]:
         "id": info["launch"], "name": info["name"], "mode": info["mode"], "state": info["state"],
         "outcome": info["outcome"], "exit_code": info["exit_code"], "cause": info["cause"],
         "epoch": info["epoch"], "max_attempts": info["attempts_max"], "preemptions": info["preemptions"],
-        "priority": info["priority"], "ranks": info["ranks"],
+        "priority": info["priority"], "ranks": info["ranks"], "ready_ranks": info["ready_ranks"],
         "resources_per_rank": resources.from_wire(info["per_rank"]),
         "queue_place": info["queue_place"], "waiting_for": info["waiting_for"],
         "started_from": environment.started_from(info["started_from"]), "ready_s": info["ready_ms"] / 1000, "duration_s": info["duration_ms"] / 1000,

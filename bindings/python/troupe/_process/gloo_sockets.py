@@ -1,0 +1,103 @@
+"""The connections of torch's Gloo groups in this process, and their end from another thread.
+
+When a rank dies, those that are connected to it in a collective hear of it; the others wait for the group's timeout, which is half an hour,
+for `Backend.abort()` does nothing for Gloo (gloo#388). What frees them is the end of the group's connections: shutdown(2), never of the socket
+that listens, whose thread would end the process by std::terminate.
+
+Which connections are a group's: making it opens a socket that listens. Those that were accepted there have its port. Those
+that this side has opened are known by having come while the group was made, from the address that it listens at; one that another thread
+has opened from that address in the same milliseconds would end with them. A group that connects later (TORCH_GLOO_LAZY_INIT) has those it
+accepted alone. Sockets are known by their inode, since the numbers of descriptors are used again.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+_FOLDER = "/proc/self/fd"
+_lock = threading.Lock()
+_Address = tuple[str, int]
+_listening: dict[_Address, int] = {}  # where a group listens -> inode of that socket
+_opened: set[int] = set()        # inodes of connections that groups have opened
+_ended = False
+
+
+def end_all() -> int:
+    """Ends the connections of all groups that are there, from any thread: who waits in one of their collectives gets torch's RuntimeError, and
+    so does who begins another one. How many there were. Does not block.
+    """
+    global _ended
+    count = 0
+    with _lock:
+        _ended = True
+        listening, opened = dict(_listening), set(_opened)
+    for inode, each in _sockets():
+        with contextlib.suppress(OSError):  # it listens, or has ended
+            each.getpeername()
+            if inode in opened or each.getsockname()[:2] in listening:
+                each.shutdown(socket.SHUT_RDWR)
+                count += 1
+    return count
+
+
+def ended() -> bool:
+    """Whether `end_all` was called here: that a collective lost its connection is then nothing that the program did."""
+    return _ended
+
+
+def note(module: Any) -> None:
+    """Notes the connections of all Gloo groups that are made from now on. `module`: torch.distributed.distributed_c10d, once it was imported."""
+    cls = getattr(module, "ProcessGroupGloo", None)
+    if cls is None or hasattr(cls.__init__, "_troupe_original"):  # a torch without Gloo
+        return
+    make = cls.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  (in place of the class's own: torch asks for objects of this very class)
+        before = {inode for inode, _ in _sockets()}
+        make(self, *args, **kwargs)
+        _note(before)
+
+    __init__._troupe_original = make  # type: ignore[attr-defined]
+    cls.__init__ = __init__
+
+
+def _note(before: set[int]) -> None:
+    """A group was made, since there were these sockets."""
+    listening: dict[_Address, int] = {}
+    connected: list[tuple[_Address, int]] = []
+    there = set()
+    for inode, each in _sockets():
+        there.add(inode)
+        if inode in before:
+            continue
+        if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            listening[each.getsockname()[:2]] = inode
+        else:
+            with contextlib.suppress(OSError):
+                each.getpeername()
+                connected.append((each.getsockname()[:2], inode))
+    hosts = {host for host, _ in listening}
+    with _lock:
+        for address in [address for address, inode in _listening.items() if inode not in there]:
+            del _listening[address]
+        _listening.update(listening)
+        _opened.intersection_update(there)
+        _opened.update(inode for address, inode in connected if address[0] in hosts and address not in listening)
+
+
+def _sockets() -> Iterator[tuple[int, socket.socket]]:
+    """(inode, a socket that is closed when the next one is asked for) of each TCP socket of this process."""
+    for name in os.listdir(_FOLDER):
+        try:
+            if not os.readlink(f"{_FOLDER}/{name}").startswith("socket:"):
+                continue
+            each = socket.socket(fileno=os.dup(int(name)))
+        except OSError:  # closed meanwhile
+            continue
+        with each:
+            if each.type == socket.SOCK_STREAM and each.family in (socket.AF_INET, socket.AF_INET6):
+                yield os.fstat(each.fileno()).st_ino, each
