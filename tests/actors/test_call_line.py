@@ -75,9 +75,11 @@ def test_without_an_order_a_call_overtakes_those_that_wait(start):
 def test_the_answer_of_one_actor_is_the_argument_of_another(start):
     a, b = start(Counter).connect(), start(Log).connect()
     slow = a.call("sleep", 0.2)
-    made = [b.call("note", a.call("inc"), slow) for _ in range(200)]
+    last, resolver = native.pending_ref()
+    made = [b.call("note", a.call("inc"), slow, last) for _ in range(200)]
     assert not made[0].done()
-    assert get(made, 20) == [[i + 1, 0.2] for i in range(200)]
+    resolver.set_value("last")
+    assert get(made, 60) == [[i + 1, 0.2, "last"] for i in range(200)]
 
 
 def test_an_argument_that_failed_is_the_calls_answer(start):

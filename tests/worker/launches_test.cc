@@ -14,8 +14,7 @@ class LaunchesTest : public CoreFixture {
     roster.epoch = 1;
     Head(roster);
   }
-  void Stop(int signal, std::uint32_t grace_ms,
-            wire::Outcome outcome = wire::Outcome::kCancelled) {
+  void Stop(int signal, std::uint32_t grace_ms, wire::Outcome outcome = wire::Outcome::kCancelled) {
     wire::StopRanks stop;
     stop.outcome = outcome;
     stop.launch = launch_;
