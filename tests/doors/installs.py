@@ -19,8 +19,9 @@ os.execv(python, [python, "-m", "pip", "install", "--quiet", "--no-warn-script-l
 """
 
 
-def wheel(folder: Path, name: str = "tiny_thing", version: str = "1.0", *, requires: Sequence[str] = (), command: str = "") -> str:
-    """A wheel with one module, whose VALUE is its version, and a command that prints it; its path."""
+def wheel(folder: Path, name: str = "tiny_thing", version: str = "1.0", *, requires: Sequence[str] = (), command: str = "",
+          data_bytes: int = 0) -> str:
+    """A wheel with one module, whose VALUE is its version, and a command that prints it; its path. `data_bytes`: of one more file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
@@ -29,7 +30,9 @@ def wheel(folder: Path, name: str = "tiny_thing", version: str = "1.0", *, requi
              f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
     if command:
         files[f"{info}/entry_points.txt"] = f"[console_scripts]\n{command} = {name}:main\n"
-    with zipfile.ZipFile(path, "w") as made:
+    if data_bytes:
+        files[f"{name}_data.bin"] = "x" * data_bytes
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
         for each, text in files.items():
             made.writestr(each, text)
         made.writestr(f"{info}/RECORD", "".join(f"{each},,\n" for each in (*files, f"{info}/RECORD")))

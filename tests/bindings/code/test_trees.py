@@ -184,13 +184,13 @@ def test_left_overs_and_what_is_over_the_limit_go_and_what_is_used_stays(blobs: 
     left = packages.cache() / "pip-killed"
     left.mkdir()
     (left / "half").write_text("")
-    used = packages.made_once("a-used", make)
+    used = packages.made_once("a-used", make, "it")
     assert not left.exists() and used.exists(), "one that was never finished, and that nobody makes"
-    packages.made_once("b-unused", make)
+    packages.made_once("b-unused", make, "it")
     packages._in_use.pop()  # as at the end of the process that used it
     _close_last(packages.cache() / "b-unused.use")
     monkeypatch.setenv("TROUPE_CACHE_GIB", str(1500 / 2**30))
-    latest = packages.made_once("c-latest", make)
+    latest = packages.made_once("c-latest", make, "it")
     assert used.exists() and latest.exists() and not (packages.cache() / "b-unused").exists()
 
 

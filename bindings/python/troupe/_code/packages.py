@@ -20,13 +20,14 @@ from typing import Any
 
 from troupe import exceptions
 from troupe._cluster import folders, home
-from troupe._code import packed
+from troupe._code import disk, packed
 
 UNUSED_S = 7 * 86400.0
 SWEEP_S = 3600.0
 SENT, TREE = "sent-", "tree-"
 """How names in the cache begin: of what was sent of a directory, and of directories that came from other hosts."""
 _LIMIT, _BYTES_MAX = "TROUPE_CACHE_GIB", 32 << 30
+ROOM = f"free room there, or have less kept: {_LIMIT}, of the worker's environment, is the limit of what nobody uses"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _AWAY = "away-"
 _ABOUT = ("failed", "txt", "constraints.txt")
@@ -81,15 +82,21 @@ def cache() -> Path:
     return folders.private(home.state_root() / "cache", remedy="remove it: what is in it is made anew")
 
 
-def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None]) -> Path:
+def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None], what: str) -> Path:
     """The folder `name` of the cache, filled by `make(folder)` where no process of this host has done so, and as it was then. What `make`
-    returns: SHA-256 of files, by their paths, that need not be read again for it.
+    returns: SHA-256 of files, by their paths, that need not be read again for it. `what` is how errors call it.
 
     Its files are compared with what was made: one that was changed since has the folder made anew, beside the old one where a process
     uses that; files that were added are let be, for a working directory may be written to. Others that want it wait meanwhile. It
-    stays as long as this process, or one that it forks, lives. What `make` raises is raised, and the next one tries again.
+    stays as long as this process, or one that it forks, lives. What `make` raises is raised, with nothing left of the folder, and the next
+    one tries again. Raises OutOfDiskError, an OSError, where there is no room for it.
     """
     folder = cache() / name
+    with disk.writing(what, folder, remedy=ROOM):
+        return _made_once(folder, make)
+
+
+def _made_once(folder: Path, make: Callable[[Path], Mapping[str, str] | None]) -> Path:
     with _locked(packed.beside(folder, "lock"), fcntl.LOCK_SH):
         if not packed.difference(folder):
             return _use(folder)
@@ -105,29 +112,36 @@ def made_once(name: str, make: Callable[[Path], Mapping[str, str] | None]) -> Pa
             folder.chmod(0o700)  # the umask may have taken from it
             _making[folder] = lock
             try:
-                digests = make(folder)
+                packed.note(folder, make(folder) or {})
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)  # of a full disk it would take what room there is
+                raise
             finally:
                 del _making[folder]
-            packed.note(folder, digests or {})
             _forget_unused()
         return _use(folder)
 
 
-def held(name: str, make: Callable[[Path], None]) -> Path:
+def held(name: str, make: Callable[[Path], None], what: str) -> Path:
     """The folder `name` of the cache, filled by `make(folder)` where no process of this host has done so; from then on it is written to.
 
     Unlike what `made_once` makes it is nobody's copy: nothing in it is compared. It stays as long as this process, whatever that becomes by
-    exec, and those that it forks live, and goes when none has asked for it for UNUSED_S. Others that want it wait meanwhile.
+    exec, and those that it forks live, and goes when none has asked for it for UNUSED_S. Others that want it wait meanwhile. What `make`
+    raises is raised, with nothing left of the folder; `what` is how errors call it, OutOfDiskError too.
     """
     folder = cache() / name
-    with _locked(packed.beside(folder, "lock"), fcntl.LOCK_EX):
+    with disk.writing(what, folder, remedy=ROOM), _locked(packed.beside(folder, "lock"), fcntl.LOCK_EX):
         if packed.difference(folder):
             _sweep()
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
             folder.chmod(0o700)
-            make(folder)
-            packed.note_made(folder)
+            try:
+                make(folder)
+                packed.note_made(folder)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
         _use(folder)
         os.set_inheritable(_in_use[-1], True)
         return folder
@@ -163,13 +177,15 @@ def _put_away(folder: Path) -> None:
         packed.beside(folder, "use").rename(packed.beside(away, "use"))
 
 
-def unpack(package: bytes, folder: Path) -> None:
-    """The files of a zip that `zip_of` or anything else made."""
+def unpack(package: bytes, folder: Path, what: str) -> None:
+    """The files of a zip that `zip_of` or anything else made. Raises OutOfDiskError, which calls it `what`, with nothing left of the folder."""
     with zipfile.ZipFile(io.BytesIO(package)) as opened:
-        for entry in opened.infolist():
-            path = opened.extract(entry, folder)  # zipfile keeps names inside the folder
-            if not entry.is_dir():
-                os.chmod(path, entry.external_attr >> 16 & 0o777 | 0o600)
+        entries = opened.infolist()
+        with disk.writing(what, folder, needed=sum(entry.file_size for entry in entries), remedy=ROOM, partial=folder):
+            for entry in entries:
+                path = opened.extract(entry, folder)  # zipfile keeps names inside the folder
+                if not entry.is_dir():
+                    os.chmod(path, entry.external_attr >> 16 & 0o777 | 0o600)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ starts: a wall clock that jumps makes nothing older.
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -68,7 +69,8 @@ def difference(folder: Path) -> str:
         except (OSError, ValueError):
             return f"{name} is no longer there, or cannot be read"
     if renewed:  # touched, or copied: the content is the same
-        write(beside(folder, "made"), files)
+        with contextlib.suppress(OSError):
+            write(beside(folder, "made"), files)
     return ""
 
 
@@ -103,8 +105,9 @@ def forget(folder: Path) -> None:
 
 
 def used_now(folder: Path) -> None:
-    """Somebody asks for it."""
-    write(beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": 0.0})
+    """Somebody asks for it. Where the disk is full that is not noted: what is there can be used all the same."""
+    with contextlib.suppress(OSError):
+        write(beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": 0.0})
 
 
 def unused_s(folder: Path) -> float:
@@ -116,7 +119,8 @@ def unused_s(folder: Path) -> float:
         unused, at, same = 0.0, 0.0, False
     if same:
         return unused + max(0.0, _now() - at)
-    write(beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": unused})
+    with contextlib.suppress(OSError):
+        write(beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": unused})
     return unused
 
 
@@ -167,5 +171,9 @@ def read(path: Path) -> dict[str, Any] | None:
 def write(path: Path, value: dict[str, Any]) -> None:
     """Keeps it there, whole or not at all. Raises OSError."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.write_text(json.dumps(value), encoding="utf-8")
-    fresh.replace(path)
+    try:
+        fresh.write_text(json.dumps(value), encoding="utf-8")
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise

@@ -365,7 +365,7 @@ def _script_here(script: Mapping[str, Any], session: Any) -> Mapping[str, Any]:
     if "zip" in source:
         packed = base64.b64decode(source["zip"])
         digest = hashlib.sha256(packed).hexdigest()
-        folder = str(packages.made_once(f"package-{digest[:32]}", lambda made: packages.unpack(packed, made)))
+        folder = str(packages.made_once(f"package-{digest[:32]}", lambda made: packages.unpack(packed, made, f"the script {file}"), f"the script {file}"))
     else:
         folder = package_here(source, session, f"the script {file}")
     return {**script, "file": os.path.join(folder, os.path.basename(file))}
@@ -382,9 +382,9 @@ def package_here(package: Mapping[str, Any], session: Any, what: str) -> str:
         from troupe._cluster import blobs
 
         packages.need(session, what)
-        packages.unpack(blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what), folder)
+        packages.unpack(blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what), folder, what)
 
-    return str(packages.made_once(f"package-{package['sha256'][:32]}", make))
+    return str(packages.made_once(f"package-{package['sha256'][:32]}", make, what))
 
 
 def _enter_module(directory: Mapping[str, Any], session: Any) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from troupe._cluster import blobs, workers
-from troupe._code import ignore_files, listing, packages, packed
+from troupe._code import disk, ignore_files, listing, packages, packed
 from troupe._code.listing import Look
 
 PACKS_MAX = 8  # over which all is packed anew
@@ -159,21 +159,25 @@ def made(package: Mapping[str, Any], what: str, session: Any) -> str:
         packages.need(session, what)
         manifest = json.loads(blobs.get(session, package["holder"], bytes.fromhex(package["sha256"]), package["size_bytes"], what=what))
         rows = [_Row(*row) for row in manifest["files"]]
-        missing = _from_similar(rows, folder)
-        for number, (digest, size) in enumerate(manifest["packs"]):
-            wanted = [row for row in missing if row.pack == number]
-            if wanted:
-                data = blobs.get(session, package["holder"], bytes.fromhex(digest), size, what=what)
-                with zipfile.ZipFile(io.BytesIO(data)) as pack:
-                    for row in wanted:
-                        if pack.getinfo(row.digest).file_size != row.size:
-                            raise ValueError(f"{what}: a pack and its list do not fit together")
-                        row.place(folder).write_bytes(pack.read(row.digest))
-        for row in rows:
-            os.chmod(f"{folder}/{row.path}", row.mode & 0o777 | 0o600)
+        with disk.writing(what, folder, needed=sum(row.size for row in rows), remedy=packages.ROOM, partial=folder):
+            missing = _from_similar(rows, folder)
+            for number, (digest, size) in enumerate(manifest["packs"]):
+                wanted = [row for row in missing if row.pack == number]
+                if wanted:
+                    _unpack(blobs.get(session, package["holder"], bytes.fromhex(digest), size, what=what), wanted, folder, what)
+            for row in rows:
+                os.chmod(f"{folder}/{row.path}", row.mode & 0o777 | 0o600)
         return {row.path: row.digest for row in rows}
 
-    return str(packages.made_once(f"{packages.TREE}{package['tree'][:32]}", make))
+    return str(packages.made_once(f"{packages.TREE}{package['tree'][:32]}", make, what))
+
+
+def _unpack(pack: bytes, wanted: Sequence[_Row], folder: Path, what: str) -> None:
+    with zipfile.ZipFile(io.BytesIO(pack)) as opened:
+        for row in wanted:
+            if opened.getinfo(row.digest).file_size != row.size:
+                raise ValueError(f"{what}: a pack and its list do not fit together")
+            row.place(folder).write_bytes(opened.read(row.digest))
 
 
 class _Row(NamedTuple):

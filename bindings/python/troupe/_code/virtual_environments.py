@@ -17,13 +17,14 @@ import site
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
-from troupe._code import packages, packed, requirements
+from troupe._code import disk, packages, packed, requirements
 
 _OUTPUT_LINES = 12
 _PLACEHOLDER = "troupe: of the interpreter's own packages"
@@ -50,7 +51,7 @@ def enter(pip: Mapping[str, Any], timeout_s: float, session: Any) -> list[str]:
             _tell_others(folder, str(error))
             raise
 
-    return _entered(packages.made_once(_name(pip["digest"]), make))
+    return _entered(packages.made_once(_name(pip["digest"]), make, f"the environment with {_names(pip)}"))
 
 
 def _name(digest: str) -> str:
@@ -58,6 +59,11 @@ def _name(digest: str) -> str:
     installed = sorted(name for folder in own_packages() for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info", ".egg-link")))
     about = json.dumps([digest, sys.version, sys.prefix, installed])
     return f"pip-{hashlib.sha256(about.encode()).hexdigest()[:32]}"
+
+
+def _names(pip: Mapping[str, Any]) -> str:
+    """For people; a zygote, which makes nothing, knows the digest alone."""
+    return requirements.names(pip) if "lines" in pip else "requirements"
 
 
 def own_packages() -> list[str]:
@@ -187,8 +193,11 @@ def _run(command: Sequence[str], words: str, folder: Path, timeout_s: float) -> 
             started.wait()
     if started.returncode != 0:
         lines = requirements.shown(said).rstrip().splitlines()[-_OUTPUT_LINES:]
+        shutil.rmtree(folder, ignore_errors=True)  # what is free is looked at without it
+        free = disk.free_in(said, packages.cache(), tempfile.gettempdir())
         raise exceptions.RuntimeEnvSetupError(
-            f"{words} ended with {started.returncode} on {os.uname().nodename}\n" + "\n".join("    " + line for line in lines))
+            f"{words} ended with {started.returncode} on {os.uname().nodename}\n" + "\n".join("    " + line for line in lines) +
+            (f"\n  {free}\n  {packages.ROOM}" if free else ""))
 
 
 def _place_holders(own: Sequence[str], folder: Path) -> None:

@@ -106,7 +106,8 @@ def _link_logs(program: Program, begin: dict) -> None:
                 os.unlink(link)
             os.symlink(os.readlink(f"/proc/self/fd/{descriptor}"), link)
     except OSError as error:
-        os.write(2, f"troupe: no links to the output in {folder}: {error.strerror}\n".encode(errors="backslashreplace"))
+        text = f"troupe: no links to the output in {folder} on {os.uname().nodename}: {error.strerror}; troupe logs {begin['launch'][:8]} has it\n"
+        os.write(2, text.encode(errors="backslashreplace"))
 
 
 def _as_main(program: Program, begin: dict, first: str, find: Callable[[], tuple[Any, str, Any, Any]]) -> None:

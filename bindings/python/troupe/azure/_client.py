@@ -157,7 +157,8 @@ class JobOperations:
         """Prints the output of a job's processes until it has ended, each line with its rank; then fetches outputs that are to be here.
 
         Blocks. Raises LaunchError with the process that failed, its node and last lines, LaunchCancelledError, GetTimeoutError where its
-        timeout ended it, NotFoundError. Ctrl-C ends the printing, not the job.
+        timeout ended it, NotFoundError; of a job that succeeded OutOfDiskError, or another OSError, where an output cannot be written here: nothing
+        of that output is then. Ctrl-C ends the printing, not the job.
         """
         self.follow(self.handle(self.info(name)))
 
@@ -177,7 +178,13 @@ class JobOperations:
             show.finish()
             raise
         show.finish()
-        _files.collect(handle.session, handle.wait_state(lambda info: info["state"] == "terminal"))
+        info = handle.wait_state(lambda info: info["state"] == "terminal")
+        try:
+            _files.collect(handle.session, info)
+        except (exceptions.TroupeError, OSError) as error:
+            if info["outcome"] == "succeeded":
+                raise
+            status_lines.say(f"troupe: {error}")  # what the job failed with is the error
         handle.succeeded()
 
     def cancel(self, name: str) -> None:
@@ -190,8 +197,8 @@ class JobOperations:
         """Brings what a job that is over has written: `artifacts/` (its outputs/ and logs/, and what its processes printed), with
         `output_name` `named-outputs/NAME/`, with `all` both.
 
-        Blocks. Raises NotFoundError, ValueError for a job that is not over or an output that it has not, ObjectLostError where its nodes are
-        gone, OSError.
+        Each output comes whole or not at all. Blocks. Raises NotFoundError, ValueError for a job that is not over or an output that it has
+        not, ObjectLostError where its nodes are gone, OutOfDiskError, an OSError, with the bytes that are needed and free, OSError.
         """
         from troupe.azure import _files
 
@@ -215,11 +222,14 @@ class JobOperations:
 
 
 def _write_logs(handle: LaunchHandle, info: dict, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for rank in range(info["ranks"]):
-        name = "std_log.txt" if info["ranks"] == 1 else f"std_log_process_{rank:02d}.txt"
-        with open(folder / name, "w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in handle.logs(rank))
+    from troupe.azure import _files
+    from troupe._code import disk
+
+    with disk.arriving(folder, f"what the processes of job {info['name']} printed", remedy=_files.ELSEWHERE) as made:
+        for rank in range(info["ranks"]):
+            name = "std_log.txt" if info["ranks"] == 1 else f"std_log_process_{rank:02d}.txt"
+            with open(made / name, "w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in handle.logs(rank))
 
 
 def _job_of(info: dict) -> Job:

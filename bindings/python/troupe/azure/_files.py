@@ -11,16 +11,18 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import troupe
 from troupe import _identity, _pickled, exceptions
 from troupe._cluster import session as _session, status_lines, workers
-from troupe._code import packages
+from troupe._code import disk, packages
 from troupe.azure import _rank
 
 _PIECE_BYTES = 8 << 20
 _ARTIFACTS = ("outputs", "logs")  # of the job's directory
+ELSEWHERE = "free room there or give another download_path: the job's files stay on its nodes"
+AGAIN = "free room there, and jobs.stream brings it again: the job's files stay on its nodes"
 _one_session = threading.Lock()
 
 
@@ -113,43 +115,55 @@ class Kept:
     def artifacts(self, folder: Path) -> None:
         """outputs/ and logs/ of its directory."""
         for each in _ARTIFACTS:
-            self.copy(f"code/{each}", folder / each)
+            self.copy(f"code/{each}", folder / each, f"{each}/", ELSEWHERE)
 
     def output(self, name: str, path: Path) -> None:
         """One of its outputs: its files into the folder, or the file itself there."""
-        self.copy(f"outputs/{name}", path / name if self.outputs[name]["is_file"] else path)
+        self.copy(f"outputs/{name}", path / name if self.outputs[name]["is_file"] else path, f"output {name!r}", ELSEWHERE)
 
-    def copy(self, inside: str, path: Path) -> None:
-        """What is there on its nodes."""
-        seen: dict[str, str] = {}
+    def copy(self, inside: str, path: Path, what: str, remedy: str) -> None:
+        """What is there on its nodes: all of it, or nothing. `what` it is, and what to do where it cannot be written, is for the error."""
+        files = self._files(inside)
+        what = f"{what} of job {self._info['name']}"
+        if not files:
+            return
+        folder, name = (path, "") if "" not in files else (path.parent, path.name)
+        with disk.arriving(folder, what, needed=sum(each.size for each in files.values()), remedy=remedy) as made:
+            for relative, each in files.items():
+                _write(made / (relative or name), each.size, lambda offset, each=each, relative=relative: troupe.get(
+                    each.actor.piece.remote(inside, relative, offset)))
+
+    def _files(self, inside: str) -> dict[str, _File]:
+        """Which there are, by their paths; of those that several nodes have, the first one's."""
+        found: dict[str, _File] = {}
         for node, actor in self._actors.items():
             for relative, size, digest in troupe.get(actor.listed.remote(inside, len(self._actors) > 1)):
                 if os.path.isabs(relative) or ".." in Path(relative).parts:
                     raise ValueError(f"node {self._names[node]} names a file that is outside of what was asked for: {relative!r}")
-                if relative not in seen:
-                    seen[relative] = digest
-                    _write(path / relative if relative else path, size, lambda offset, actor=actor, relative=relative: troupe.get(
-                        actor.piece.remote(inside, relative, offset)))
-                elif seen[relative] != digest:
+                if relative not in found:
+                    found[relative] = _File(actor, size, digest)
+                elif found[relative].digest != digest:
                     status_lines.say(f"troupe: job {self._info['name']}: {inside}/{relative} of node {self._names[node]} is left there: "
                                      "a node before it has written another one")
+        return found
+
+
+class _File(NamedTuple):
+    """One on a node."""
+
+    actor: Any
+    size: int
+    digest: str
 
 
 def _write(path: Path, size: int, piece: Callable[[int], bytes]) -> None:
-    """The file whole, or not there: a full disk leaves none by that name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(made, "wb") as file:
-            while (at := file.tell()) < size:
-                data = piece(at)
-                if not data:
-                    break  # it was made shorter meanwhile
-                file.write(data)
-        made.replace(path)
-    except BaseException:
-        made.unlink(missing_ok=True)
-        raise
+    with open(path, "wb") as file:
+        while (at := file.tell()) < size:
+            data = piece(at)
+            if not data:
+                break  # it was made shorter meanwhile
+            file.write(data)
 
 
 @contextlib.contextmanager
@@ -174,4 +188,4 @@ def collect(session: Any, info: dict) -> None:
     with Kept(session, info) as kept:
         for name, about in kept.outputs.items():
             if about["how"] == _rank.LOCAL and about["host"] == here:
-                kept.copy(f"outputs/{name}", Path(about["value"]))
+                kept.copy(f"outputs/{name}", Path(about["value"]), f"output {name!r}", AGAIN)

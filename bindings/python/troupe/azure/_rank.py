@@ -14,13 +14,14 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from troupe import _identity, _pickled, exceptions
-from troupe._code import packages, runtime_env
+from troupe._code import disk, packages, runtime_env
 from troupe.azure import _expressions, _ports
 from troupe.launch import _context
 
@@ -70,7 +71,8 @@ class JobStart:
 
     def enter(self, session: Any, context: Any) -> Path:
         """Makes the job's directory, where this node has none yet, and enters its code; the directory."""
-        folder = packages.held(folder_name(context.launch, context.epoch, context.node), lambda made: self._make(made, session))
+        folder = packages.held(folder_name(context.launch, context.epoch, context.node), lambda made: self._make(made, session),
+                               f"the directory of job {self.name}")
         os.chdir(folder / "code")
         # `python`, `pip` and `torchrun` of a command are those of the node's own interpreter, whatever its worker was started from.
         os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), *filter(None, [os.environ.get("PATH")])])
@@ -97,14 +99,15 @@ class JobStart:
     def _make(self, folder: Path, session: Any) -> None:
         code = folder / "code"
         if self.code is not None:
-            shutil.copytree(runtime_env.package_here(self.code, session, "the job's code"), code, symlinks=True)
+            code_here = runtime_env.package_here(self.code, session, f"the code of job {self.name}")
+            disk.copy_tree(code_here, code, f"the code of job {self.name}", symlinks=True, remedy=packages.ROOM)
         for path in (code / "outputs", code / "logs", folder / "inputs", folder / "outputs"):
             path.mkdir(parents=True, exist_ok=True)
         for name, about in self.inputs.items():
             if about["how"] != TEXT:
                 self._make_input(name, about, folder / "inputs" / name, session)
         for name, about in self.outputs.items():
-            _make_output(about, folder / "outputs" / name)
+            _make_output(f"outputs: {name}", about, folder / "outputs" / name)
         (folder / RECORD).write_text(json.dumps({"job": self.name, "outputs": {name: dict(about) for name, about in self.outputs.items()}}))
 
     def _make_input(self, name: str, about: Mapping[str, Any], path: Path, session: Any) -> None:
@@ -144,25 +147,30 @@ def folder_name(launch: str, epoch: int, node: str) -> str:
     return f"job-{launch}-{epoch}-{node}"
 
 
-def _make_output(about: Mapping[str, Any], path: Path) -> None:
+def _make_output(what: str, about: Mapping[str, Any], path: Path) -> None:
     """A folder of the job's own, or a link to where the job says it is to be, if that is on this host."""
     here = about["how"] == NODE or about["how"] == LOCAL and about["host"] == _identity.boot_id()
     if here:
         there = Path(about["value"])
-        (there.parent if about["is_file"] else there).mkdir(parents=True, exist_ok=True)
+        folder = there.parent if about["is_file"] else there
+        with disk.writing(what, folder, remedy="give the output another path"):
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()  # whether it may be written is said before the job has run for hours
         path.symlink_to(there)
     elif not about["is_file"]:
         path.mkdir()
 
 
 def _download(address: str, path: Path, name: str) -> None:
-    """Raises FileNotFoundError with what the server said, OSError where it is not written."""
+    """Raises FileNotFoundError with what the server said, OutOfDiskError, an OSError, where it is not written."""
     import urllib.error
     import urllib.request
 
     try:
-        with urllib.request.urlopen(address, timeout=_DOWNLOAD_STEP_S) as answer, open(path, "wb") as file:
-            shutil.copyfileobj(answer, file)
+        with urllib.request.urlopen(address, timeout=_DOWNLOAD_STEP_S) as answer:
+            size = answer.length if isinstance(answer.length, int) else None
+            with disk.writing(f"inputs: {name}: {address}", path, needed=size, remedy=packages.ROOM, partial=path.parent), open(path, "wb") as file:
+                shutil.copyfileobj(answer, file)
     except (urllib.error.URLError, TimeoutError) as error:
         reason = getattr(error, "reason", None) or error
         raise FileNotFoundError(f"inputs: {name}: {address} could not be fetched on {os.uname().nodename}: {reason}") from None

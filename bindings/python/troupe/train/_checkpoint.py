@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import _pickled
+from troupe._code import disk
 
 METADATA = ".metadata.json"
 """Ray's name of the file in the folder that has the metadata."""
@@ -50,11 +51,18 @@ class Checkpoint:
     def to_directory(self, path: str | os.PathLike | None = None) -> str:
         """Copies the files into `path`, made if it is not there, or into a new temporary folder, which is the caller's to remove. Its path.
 
-        Blocks. Raises FileNotFoundError where this host does not see the checkpoint.
+        All of them come, or none. Blocks. Raises FileNotFoundError where this host does not see the checkpoint, OutOfDiskError, an OSError, with the
+        bytes that are needed and free.
         """
         source = self._folder()
         target = tempfile.mkdtemp(prefix="checkpoint-") if path is None else os.path.abspath(os.path.expanduser(os.fspath(path)))
-        shutil.copytree(source, target, dirs_exist_ok=True)
+        try:
+            with disk.arriving(Path(target), repr(self), needed=disk.size_of(source), remedy="free room there, or give to_directory() another path") as made:
+                shutil.copytree(source, made, dirs_exist_ok=True)
+        except BaseException:
+            if path is None:
+                shutil.rmtree(target, ignore_errors=True)
+            raise
         return target
 
     @contextlib.contextmanager

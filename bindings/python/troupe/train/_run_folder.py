@@ -22,12 +22,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from troupe._code import disk
 from troupe._identity import new_id
 from troupe.train import _metrics
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._retention import Kept
 
 PROGRESS, OWNER, REPORTS = "progress.jsonl", ".run", ".reports"
+_ROOM = "free room there, keep fewer (CheckpointConfig(num_to_keep=...)), or give RunConfig(storage_path=...) another folder"
 _STAGING, _DROPPED, _CHECKPOINT = ".staging-", ".dropped-", "checkpoint_"
 
 
@@ -60,7 +62,7 @@ def stage(staging: Path, nonce: str, number: int, rank: int, source: Path) -> st
             name = f"{number}/rank-{rank}"
             part = staging / name
             try:
-                shutil.copytree(source, part, copy_function=_copy_to_disk)
+                disk.copy_tree(source, part, f"the checkpoint of rank {rank}", copy=_copy_to_disk, remedy=_ROOM)
                 for folder, _, _ in os.walk(part):
                     synced(Path(folder))
             except BaseException:
