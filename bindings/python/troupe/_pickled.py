@@ -19,7 +19,7 @@ from typing import Any
 _NATIVE = ("_borrowed_ref", "_ref_by_hand")  # of the extension: what refs in values, and refs pickled by a program, name
 _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tasks.host",
             "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker",
-            "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files",
+            "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files", "NodeShell": "azure._shells",
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
@@ -200,6 +200,13 @@ def azure_mpi(job: Any, processes: int) -> Any:
     from troupe.azure._mpi import MpiStart
 
     return MpiStart(job, processes)
+
+
+def azure_deepspeed(job: Any, slots: int, gpus: int) -> Any:
+    """What the driver of a command job with DeepSpeed's own launcher runs."""
+    from troupe.azure._deepspeed import DeepspeedStart
+
+    return DeepspeedStart(job, slots, gpus)
 
 
 def azure_daemon(job: Any, text: str, master: str) -> int:

@@ -12,7 +12,7 @@ from azure_jobs import LIMIT_S, folder_of, needs_mpirun, ran, run
 from e2e_conftest import Home, eventually
 
 from troupe import exceptions
-from troupe.azure import Input, MLClient, MpiDistribution, _mpi, command
+from troupe.azure import Input, MLClient, MpiDistribution, _members, _mpi, command
 
 TWO = {"instance_count": 2, "distribution": MpiDistribution(process_count_per_instance=2)}
 
@@ -22,7 +22,7 @@ def test_c3_mpiruns_words_and_the_variables_of_its_processes() -> None:
     assert words[0] == "mpirun" and words[words.index("--host") + 1] == "vm:4,b:4" and words[words.index("-np") + 1] == "8"
     assert words[words.index("oob_tcp_if_include") + 1] == words[words.index("btl_tcp_if_include") + 1] == "eth1"
     assert "oob_tcp_if_include" not in _mpi.line("a", ["vm"], 1, "")
-    assert _mpi.hosts_of("vm", ["a", "vm", "b c", "b c"]) == ["vm", "vm-1", "b-c", "b-c-3"]
+    assert _members.host_names("vm", ["a", "vm", "b c", "b c"]) == ["vm", "vm-1", "b-c", "b-c-3"]
     now = {"RANK": "0", "MASTER_PORT": "1", "SLURM_PROCID": "0", "PMIX_RANK": "0", "OMPI_MCA_btl": "tcp", "HOME": "/h"}
     assert _mpi.environment(now, root=False, master="10.0.0.1:2") == {
         "OMPI_MCA_btl": "tcp", "HOME": "/h", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "2", "AZ_BATCH_MASTER_NODE": "10.0.0.1:2",

@@ -8,6 +8,10 @@ from typing import Any, ClassVar
 from troupe.azure import _schema
 
 
+LAUNCHERS = ("deepspeed",)
+"""Programs that start a job's processes themselves, from its first node."""
+
+
 class Distribution:
     """What all of them have: a type, their own properties, and any others, which are kept as they are."""
 
@@ -41,13 +45,18 @@ class PyTorchDistribution(Distribution):
     """`process_count_per_instance` processes on each node, by default one, with RANK, LOCAL_RANK, WORLD_SIZE, NODE_RANK, MASTER_ADDR and
     MASTER_PORT.
 
+    With the property `launcher="deepspeed"` the command runs once, on the first node, and `deepspeed` in it starts the processes of all nodes.
+
         PyTorchDistribution(process_count_per_instance=4)
+        PyTorchDistribution(process_count_per_instance=4, launcher="deepspeed")
     """
 
     type = "pytorch"
     known: ClassVar = {"process_count_per_instance": 1}
 
     def __init__(self, *, process_count_per_instance: int | None = None, **properties: Any) -> None:
+        if properties.get("launcher") is not None:
+            properties["launcher"] = _schema.one_of("distribution: launcher", properties["launcher"], LAUNCHERS)
         super().__init__(process_count_per_instance=process_count_per_instance, **properties)
 
 

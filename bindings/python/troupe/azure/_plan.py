@@ -10,7 +10,7 @@ from troupe.azure._command import Command
 from troupe.azure._distributions import Distribution, TensorFlowDistribution
 from troupe.azure._instances import Kind
 
-NONE, PYTORCH, TENSORFLOW, MPI, RAY = "", "pytorch", "tensorflow", "mpi", "ray"
+NONE, PYTORCH, TENSORFLOW, MPI, RAY, DEEPSPEED = "", "pytorch", "tensorflow", "mpi", "ray", "deepspeed"
 _REFUSED = {
     RAY: "RayDistribution is not started here: a Python program that drives a cluster is a function with @ray_launch(gpus=N) of troupe.launch, "
          "in which `import ray` is Troupe",
@@ -20,7 +20,7 @@ _REFUSED = {
 @dataclass(frozen=True)
 class Plan:
     """A job's shape on this cluster. `per_node` 0: ranks wherever they fit. `gpus`, of each rank. `threads`: OMP_NUM_THREADS of each process.
-    `processes`: of each rank: 1, but with MPI all of its node."""
+    `processes`: of each rank: 1, but with MPI or DeepSpeed's launcher all of its node."""
 
     kind: str
     nodes: int
@@ -41,7 +41,9 @@ def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
     if name in _REFUSED:
         raise NotImplementedError(_REFUSED[name])
     count = job.instance_count
-    each = getattr(distribution, "process_count_per_instance", None) or 1
+    if getattr(distribution, "launcher", None):
+        name = DEEPSPEED
+    each = getattr(distribution, "process_count_per_instance", None) or (_gpus(nodes, kind, count, 1) if name == DEEPSPEED else 0) or 1
     ranks, per_node = count * each, each
     if isinstance(distribution, TensorFlowDistribution):
         ranks = sum(number for _, number in tasks(distribution, count))
@@ -50,10 +52,10 @@ def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
         per_node = ranks // count if ranks % count == 0 else 0
     on_one = -(-ranks // count)
     gpus = _gpus(nodes, kind, count, on_one)
-    if name == MPI:
+    if name in (MPI, DEEPSPEED):  # one rank of the launch on each node, whose processes a launcher starts
         ranks, per_node, gpus = count, 1, gpus * each
     return Plan(name, count, ranks, per_node, gpus, _threads(nodes, kind, on_one), kind.where(),
-                _schema.PRIORITIES[job.queue_settings.priority or "medium"], job.limits.timeout, each if name == MPI else 1)
+                _schema.PRIORITIES[job.queue_settings.priority or "medium"], job.limits.timeout, each if name in (MPI, DEEPSPEED) else 1)
 
 
 def tasks(distribution: Distribution, instances: int) -> list[tuple[str, int]]:

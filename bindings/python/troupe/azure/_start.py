@@ -13,7 +13,7 @@ from troupe import _identity, _strategies, exceptions
 from troupe._cluster import resources, status_lines, workers
 from troupe._code import environment, runtime_env
 from troupe._code.program import COMMAND
-from troupe.azure import _code_folder, _entities, _instances, _mpi, _plan, _ports, _rank
+from troupe.azure import _code_folder, _deepspeed, _entities, _instances, _mpi, _plan, _ports, _rank
 from troupe.azure._command import Command
 from troupe.launch import _function, _program, _submit
 from troupe.launch._handle import LaunchHandle
@@ -44,7 +44,9 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
     _say_what_means_nothing(job, unknown, quiet=quiet)
     options = _options(job, plan, session, detach=detach, quiet=quiet)
     if plan.kind == _plan.MPI:
-        return _start_driver(_mpi.MpiStart(start, plan.processes), plan, options, session)
+        return _start_driver("mpirun", _mpi.MpiStart(start, plan.processes), plan, options, session)
+    if plan.kind == _plan.DEEPSPEED:
+        return _start_driver("deepspeed", _deepspeed.DeepspeedStart(start, plan.processes, plan.gpus), plan, options, session)
     line = _program.Line(COMMAND, _rank.SHELL, (), plan.nodes if plan.per_node else 0, {"setup": start}, plan.gpus or 1)
     return _program.start(line, options, session)
 
@@ -61,13 +63,13 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
     return replace(options, cpus_per_rank=0) if session.embedded is not None else options  # of its own cluster nobody else has any
 
 
-def _start_driver(driver: _mpi.MpiStart, plan: _plan.Plan, options: Any, session: Any) -> LaunchHandle:
+def _start_driver(launcher: str, driver: _mpi.MpiStart | _deepspeed.DeepspeedStart, plan: _plan.Plan, options: Any, session: Any) -> LaunchHandle:
     """A launch of one rank on each node, of which the first drives the others."""
     options = replace(options, mode="driver")
     environment_variables = {**options.runtime_env["env_vars"], status_lines.QUIET: "1"}  # the marker's line is no output of the job
     inherit = ("PATH",) if session.store.get("same_host", True) else ()
-    travels = environment.build({"env_vars": environment_variables}, inherit, session=session, arguments=["mpirun"])
-    spec = _submit.spec_of(options, "mpirun", travels)
+    travels = environment.build({"env_vars": environment_variables}, inherit, session=session, arguments=[launcher])
+    spec = _submit.spec_of(options, launcher, travels)
     amounts = {"CPU": options.cpus_per_rank, "GPU": plan.gpus, "memory": 0}
     spec["per_rank"] = resources.to_wire({name: amount for name, amount in amounts.items() if amount})
     if plan.nodes == 1:

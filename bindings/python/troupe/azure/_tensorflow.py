@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import threading
@@ -10,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from troupe._cluster import logs, workers
+from troupe.azure import _processes
 
 Tasks = Sequence[tuple[str, int]]
 """(type, how many), in the order of their ranks."""
@@ -76,36 +76,13 @@ def serve(session: Any, context: Any, tasks: Tasks, line: Sequence[str]) -> int:
 
 
 def _end(child: subprocess.Popen) -> None:
-    """Its whole group but this process: SIGTERM, and SIGKILL for the line itself after its grace; the worker ends what is left of the group."""
+    """Its whole group but this process: SIGTERM, and SIGKILL for what is left after its grace."""
     before = signal.getsignal(signal.SIGTERM)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    for pid in [child.pid, *_below(child.pid)]:
-        _signal(pid, signal.SIGTERM)
-    try:
-        child.wait(_END_GRACE_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
+    _processes.end(child, signal.SIGTERM, _END_GRACE_S)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, before)
-
-
-def _below(pid: int) -> list[int]:
-    """Processes that it, or one below it, has started."""
-    found = []
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            found = [int(each) for each in file.read().split()]
-    except OSError:
-        pass
-    return [*found, *(lower for each in found for lower in _below(each))]
-
-
-def _signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def _when_all_have_ended(session: Any, context: Any, ranks: Sequence[int], action: Callable[[], None]) -> None:
