@@ -1,4 +1,5 @@
-"""What of the caller's environment came along with a launch, told to people: names of variables, never values; directories, modules, requirements.
+"""What of the caller's environment came along with a launch, told to people: names of variables, never values; directories, modules, requirements;
+and by which front door it came.
 
 The head keeps it as texts with the launch (`RuntimeEnvironment.travelled`): names of variables as they are, all else as `KIND=TEXT`, of which
 a variable's name has no `=`.
@@ -12,6 +13,7 @@ from typing import Any
 from troupe._code import capture
 
 DIRECTORY, MODULES, REQUIREMENTS, PATH = "working_dir", "py_modules", "pip", "import_path"
+_DOOR = "door="
 KINDS = (DIRECTORY, MODULES, PATH, REQUIREMENTS)
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEXTS_MAX, _TEXT_MAX = 40, 400
@@ -42,6 +44,16 @@ def _place(directory: Mapping[str, Any]) -> str:
     many = "1 file" if package["files"] == 1 else f"{package['files']:,} files"
     left = f"; .gitignore leaves here: {package['left']}" if package.get("left") else ""
     return f"{directory['path']} ({many}, {capture.size_text(package['bytes'])}, {package['tree'][:8]}{left})"
+
+
+def of_door(door: str) -> str:
+    """The text that says by which front door a launch came."""
+    return f"{_DOOR}{door}"
+
+
+def door(info: Mapping[str, Any]) -> str:
+    """Of a LaunchInfo: by which it came, as `azure`; "": its caller did not say."""
+    return next((each.removeprefix(_DOOR) for each in info["travelled"] if each.startswith(_DOOR)), "")
 
 
 def variables(travelled: Iterable[str]) -> list[str]:

@@ -52,8 +52,9 @@ class Door:
     def _one(self, asked: socket.socket) -> None:
         with asked, asked.makefile("rb") as stream:
             try:
-                self._answer(json.loads(stream.readline(_REQUEST_BYTES_MAX)), asked)
-                asked.shutdown(socket.SHUT_RDWR)  # also for a thread that reads it
+                request = stream.readline(_REQUEST_BYTES_MAX)
+                if request:  # else who asked has ended before it said what
+                    self._answer(json.loads(request), asked)
             except OSError:
                 return  # who asked has ended
             except BaseException as error:

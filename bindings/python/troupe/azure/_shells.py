@@ -8,9 +8,10 @@ import contextlib
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -117,19 +118,23 @@ class Shells:
 
 
 class Watch:
-    """Calls `action` once the connection has ended; one thread, until it is closed."""
+    """Calls `action` once who asked has ended the connection; one thread, until it is closed."""
 
-    def __init__(self, asked: Any, action: Any) -> None:
-        self._asked, self._action, self._over = asked, action, False
-        threading.Thread(target=self._wait, name="troupe-asked", daemon=True).start()
+    def __init__(self, asked: socket.socket, action: Callable[[], None]) -> None:
+        self._asked, self._action, self._over = asked, action, threading.Event()
+        self._thread = threading.Thread(target=self._wait, name="troupe-asked", daemon=True)
+        self._thread.start()
 
     def _wait(self) -> None:
         with contextlib.suppress(OSError):
             while self._asked.recv(1):
                 pass
-        if not self._over:
+        if not self._over.is_set():
             self._action()
 
     def close(self) -> None:
-        """The end of the connection means nothing any more."""
-        self._over = True
+        """The end of the connection means nothing any more. Nothing reads it from then on: its number may be that of another one soon."""
+        self._over.set()
+        with contextlib.suppress(OSError):
+            self._asked.shutdown(socket.SHUT_RD)
+        self._thread.join()

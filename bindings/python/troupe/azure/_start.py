@@ -59,7 +59,7 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
         "gpus" if plan.gpus else "processes": plan.ranks, "name": job.name, "detach": detach, "quiet": quiet, "remote": True,
         "cpus_per_rank": plan.processes, "timeout": plan.timeout, "priority": plan.priority, "runtime_env": {"env_vars": variables},
         "strategy": "PACK" if plan.per_node else "SPREAD"})
-    options = replace(options, where=dict(plan.where))
+    options = replace(options, where=dict(plan.where), door="azure")
     return replace(options, cpus_per_rank=0) if session.embedded is not None else options  # of its own cluster nobody else has any
 
 

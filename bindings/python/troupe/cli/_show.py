@@ -77,8 +77,8 @@ def _node_row(node: dict[str, Any]) -> list[str]:
 
 
 def _launch_table(launches: list[dict[str, Any]]) -> None:
-    _tables.show(["LAUNCH", "NAME", "RANKS", "STATE", "EPOCH", "TOOK", "CAUSE"],
-                 [[short(each["id"]), each["name"], str(each["ranks"]),
+    _tables.show(["LAUNCH", "NAME", "DOOR", "RANKS", "STATE", "EPOCH", "TOOK", "CAUSE"],
+                 [[short(each["id"]), each["name"], each["door"], str(each["ranks"]),
                    each["outcome"] if each["state"] == "terminal" else each["state"], str(each["epoch"]),
                    _tables.ago(each["duration_s"]), (each["cause"] or "").splitlines()[0] if each["cause"] else ""]
                   for each in launches])

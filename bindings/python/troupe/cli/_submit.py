@@ -18,7 +18,7 @@ from troupe.launch import _errors, _function, _program as _launch, _progress
 
 _RUNS_ANY = {"allow_interspersed_args": False}
 _OWN: dict[str, Any] = {"ranks": None, "cpus_per_rank": None, "no_gpus": False, "gpu_type": None, "name": None, "variables": {}, "excludes": (), "requirements": (), "requirements_file": None, "fresh": False,
-                        "local_rank_argument": False, "detach": False, "quiet": False, "address": None, "token_file": None, "cluster": None}
+                        "local_rank_argument": False, "detach": False, "quiet": False, "door": "torchrun", "address": None, "token_file": None, "cluster": None}
 _WITHOUT_GPUS = "--no-gpus: ranks without a GPU"
 
 
@@ -36,7 +36,7 @@ def submit(ctx: click.Context, line: tuple[str, ...], **given: Any) -> int:
 
         troupe submit --nproc-per-node 2 train.py --lr 1
     """
-    return _run(line, given, command=ctx.obj or given["no_python"])
+    return _run(line, {**given, "door": "submit"}, command=ctx.obj or given["no_python"])
 
 
 @click.command(cls=_options.ProgramCommand, context_settings=_RUNS_ANY)
@@ -158,7 +158,7 @@ def _options_of(ranks: int, gpus: bool, given: dict[str, Any]) -> Any:
     asked = {"gpus" if gpus else "processes": ranks, "cpus_per_rank": 1.0 if given["cpus_per_rank"] is None else given["cpus_per_rank"], "gpu_type": given["gpu_type"],
              "max_attempts": given["max_restarts"] + 1, "name": given["name"], "runtime_env": runtime_env, "detach": given["detach"],
              "quiet": given["quiet"], "remote": True}
-    return _function.options_of("troupe submit", asked)
+    return replace(_function.options_of("troupe submit", asked), door=given["door"])
 
 
 def _say_what_is_unused(given: dict[str, Any]) -> None:

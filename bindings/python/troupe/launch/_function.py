@@ -44,6 +44,7 @@ class LaunchOptions:
     preimport: tuple[str, ...] = ()
     ranks_per_node: int = 0
     tracking: bool | None = None
+    door: str = "launch"  # what it came from, for people: troupe.launch, or which front door
 
     def __reduce__(self) -> tuple:
         return _pickled.launch_options, (_pickled.fields_of(self),)

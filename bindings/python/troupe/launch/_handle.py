@@ -181,7 +181,7 @@ def describe(info: dict) -> dict[str, Any]:
     from troupe._code import environment, travelled
 
     return {
-        "id": info["launch"], "name": info["name"], "mode": info["mode"], "state": info["state"],
+        "id": info["launch"], "name": info["name"], "door": travelled.door(info), "mode": info["mode"], "state": info["state"],
         "outcome": info["outcome"], "exit_code": info["exit_code"], "cause": info["cause"],
         "epoch": info["epoch"], "max_attempts": info["attempts_max"], "preemptions": info["preemptions"],
         "priority": info["priority"], "ranks": info["ranks"], "ready_ranks": info["ready_ranks"],

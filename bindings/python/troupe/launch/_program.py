@@ -46,7 +46,7 @@ def submit_command(command: Sequence[str], *, nodes: int | None = None, fresh: b
     kind, target, arguments = _program.read(command)
     if nodes is not None and (isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1):
         raise TypeError(f"nodes must be a whole number of at least 1, not {nodes!r}")
-    chosen = _function.options_of("submit_command", options)
+    chosen = replace(_function.options_of("submit_command", options), door="submit")
     line = Line(kind, target, arguments, nodes or 0, {"fresh": fresh, "max_restarts": chosen.max_attempts - 1})
     _submit.refuse_inside_a_rank()
     return start(line, chosen, _submit.session_for(chosen.remote))

@@ -6,7 +6,7 @@ from typing import Any
 
 from troupe import _job, _strategies, exceptions
 from troupe._cluster import infeasible, resources, session as _session, status_lines
-from troupe._code import capture, environment
+from troupe._code import capture, environment, travelled
 from troupe._identity import new_id
 from troupe._tracking import begin
 from troupe.launch import _context, _hints
@@ -74,6 +74,7 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
         "stop_grace_ms": round(options.stop_grace * 1000), "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": travels,
     }
+    travels["travelled"].append(travelled.of_door(options.door))
     if options.ranks_per_node:
         spec["ranks_per_node"] = options.ranks_per_node
     if status_lines.is_quiet(options.quiet):  # rank 0's marker line too

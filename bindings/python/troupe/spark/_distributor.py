@@ -115,7 +115,7 @@ class TorchDistributor:
         asked: dict[str, Any] = {"gpus" if gpus else "processes": self.num_processes, "remote": not self.local_mode, "infeasible": "refuse"}
         if self.local_mode:
             asked.update(_training.of_this_machine(session, self.num_processes))
-        return replace(_function.options_of(type(self).__name__, asked), ranks_per_node=self._ranks_per_node())
+        return replace(_function.options_of(type(self).__name__, asked), ranks_per_node=self._ranks_per_node(), door="spark")
 
     def _ranks_per_node(self) -> int:
         """0: wherever they fit."""
