@@ -74,6 +74,12 @@ def test_c5_the_command_runs_once_and_reaches_all_nodes(hosts: dict[str, str], t
     assert "1" in said and "127.0.0.1" in said, said
 
 
+def test_c5_many_at_once_each_have_their_output(hosts: dict[str, str]) -> None:
+    """As experiments of an autotuning begin and end beside each other."""
+    line = 'for i in $(seq 24); do pdsh -S -w a,b "echo $i; test %n = 1 || sleep 0.$((i % 5))" & pdsh -w b true & test $((i % 4)) != 0 || wait; done; wait'
+    assert ran(command=line, **TWO) == sorted(f"{host}: {number}" for host in ("a", "b") for number in range(1, 25))
+
+
 DEEPSPEED = """#!/bin/bash
 echo "called $*"
 while [ "$1" != -- ]; do [ "$1" = --hostfile ] && hosts=$(cut -d' ' -f1 $2 | paste -sd,); shift; done

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
-from azure_jobs import folder_of, ran, run
+from azure_jobs import LIMIT_S, folder_of, ran, run
 
 from troupe import exceptions
 from troupe._cluster import session
-from troupe.azure import TensorFlowDistribution, _ports
+from troupe.azure import MLClient, TensorFlowDistribution, _ports, command
 
 TYPED = 'kind=$(echo $TF_CONFIG | grep -o \'"type": "[a-z]*"\' | cut -d\\" -f4); '
 
@@ -67,6 +68,36 @@ def test_c4_a_worker_that_is_killed_ends_all_that_wait_for_it(hosts: dict[str, s
         run(command=TYPED + 'test "$kind $RANK" = "worker 1" && kill -KILL $$; sleep 1000', instance_count=2,
             distribution=TensorFlowDistribution(worker_count=2, parameter_server_count=1))
     assert (failed.value.signal, failed.value.rank) == (9, 1)
+
+
+def test_c4_workers_that_serve_a_chief_end_with_it(hosts: dict[str, str]) -> None:
+    """chief_ends_job: as with ParameterServerStrategy, whose workers wait for ever."""
+    line = TYPED + 'echo $kind; test $kind = chief || { trap "echo told" TERM; sleep 1000 & wait; }'
+    lines = ran(command=line, instance_count=2, distribution={"type": "tensorflow", "worker_count": 2, "parameter_server_count": 1, "chief_count": 1,
+                                                              "chief_ends_job": True})
+    assert lines == ["chief", "ps", "told", "told", "told", "worker", "worker"]
+
+
+def test_c4_a_worker_that_outlives_its_chief_is_named_with_what_to_do(hosts: dict[str, str], tmp_path: Path) -> None:
+    """The job goes on: it may be a worker that still trains."""
+    line = TYPED + f'test $kind != worker || cat {tmp_path / "go"}; test $kind != ps || sleep 1000'
+    os.mkfifo(tmp_path / "go")
+    jobs = MLClient().jobs
+    job = jobs.create_or_update(command(command=line, distribution=TensorFlowDistribution(worker_count=1, parameter_server_count=1, chief_count=1)))
+    handle = jobs.handle(jobs.info(job.name))
+    said = next(each for each in handle.logs(2, follow=True) if "troupe: all chiefs have ended" in each)
+    assert said == "troupe: all chiefs have ended, and rank 1, a worker, runs on, and so does the job"
+    assert jobs.get(job.name).status == "Running"
+    (tmp_path / "go").write_text("")
+    handle.result(timeout=LIMIT_S)
+    assert any("chief_ends_job=True of the distribution ends workers when the chiefs have" in each for each in handle.logs(2))
+
+
+def test_c4_chief_ends_job_is_of_a_job_with_a_chief() -> None:
+    with pytest.raises(ValueError, match="chief_ends_job is of a job with a chief: chief_count is 0"):
+        TensorFlowDistribution(worker_count=1, chief_ends_job=True)
+    with pytest.raises(TypeError, match="chief_ends_job must be True or False, not 'yes'"):
+        TensorFlowDistribution(worker_count=1, chief_count=1, chief_ends_job="yes")
 
 
 def test_what_jobs_have_told_at_the_head_goes_when_they_are_over(hosts: dict[str, str]) -> None:

@@ -2,5 +2,6 @@
 import os
 import sys
 
-print("here", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "local", os.environ["LOCAL_RANK"], "devices", os.environ["CUDA_VISIBLE_DEVICES"],
-      "at", os.environ["MASTER_ADDR"], "in", os.getcwd(), "words", *sys.argv[1:], flush=True)
+words = ["here", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "local", os.environ["LOCAL_RANK"], "devices", os.environ["CUDA_VISIBLE_DEVICES"],
+         "at", os.environ["MASTER_ADDR"], "in", os.getcwd(), "words", *sys.argv[1:]]
+sys.stdout.write(" ".join(words) + "\n")  # one write: ranks share a pipe

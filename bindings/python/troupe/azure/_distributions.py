@@ -76,15 +76,21 @@ class MpiDistribution(Distribution):
 class TensorFlowDistribution(Distribution):
     """`worker_count` workers, by default as many as instances, and `parameter_server_count` parameter servers, with TF_CONFIG.
 
-    `chief_count` and `evaluator_count` are processes of these types beside them, none by default.
+    `chief_count` and `evaluator_count` are processes of these types beside them, none by default. `chief_ends_job=True`: workers serve the chief, as
+    with ParameterServerStrategy, where they wait in `server.join()`: once all chiefs have ended, they are ended as parameter servers are.
 
         TensorFlowDistribution(worker_count=2, parameter_server_count=1)
+        TensorFlowDistribution(worker_count=2, parameter_server_count=1, chief_count=1, chief_ends_job=True)
     """
 
     type = "tensorflow"
     known: ClassVar = {"worker_count": 1, "parameter_server_count": 0, "chief_count": 0, "evaluator_count": 0}
 
     def __init__(self, *, parameter_server_count: int | None = 0, worker_count: int | None = None, **properties: Any) -> None:
+        if not isinstance(properties.get("chief_ends_job", False), bool):
+            raise TypeError(f"distribution: chief_ends_job must be True or False, not {properties['chief_ends_job']!r}")
+        if properties.get("chief_ends_job") and not properties.get("chief_count"):
+            raise ValueError("distribution: chief_ends_job is of a job with a chief: chief_count is 0")
         super().__init__(parameter_server_count=parameter_server_count, worker_count=worker_count, **properties)
 
 

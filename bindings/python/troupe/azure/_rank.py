@@ -42,6 +42,7 @@ class JobStart:
     code: Mapping[str, Any] | None = None
     experiment: str = ""
     tasks: tuple[tuple[str, int], ...] = ()  # of TensorFlow: (type, how many), in the order of the ranks
+    serving: tuple[str, ...] = ("ps",)  # types of these that are ended once all that train have
 
     def __reduce__(self) -> tuple:
         return _pickled.azure_job, (_pickled.fields_of(self),)
@@ -62,9 +63,12 @@ class JobStart:
                 from troupe.azure import _tensorflow
 
                 os.environ["TF_CONFIG"] = _tensorflow.config(self.tasks, met.all(session, context), context.rank)
-                if _tensorflow.task_of(self.tasks, context.rank)[0] == _tensorflow.PS:
-                    line = ("-c", self.settle(folder, context))
-                    leave_as("the parameter server", _tensorflow.serve(session, context, self.tasks, (SHELL, *line)))
+                kind = _tensorflow.task_of(self.tasks, context.rank)[0]
+                if kind in self.serving:
+                    line = (SHELL, "-c", self.settle(folder, context))
+                    code = _tensorflow.serve(session, context, _tensorflow.training_ranks(self.tasks, self.serving), line, _tensorflow.waiting_ranks(
+                        self.tasks, self.serving, context.rank))
+                    leave_as("the parameter server" if kind == _tensorflow.PS else f"the {kind}", code)
             return "-c", self.settle(folder, context)
 
         return begin

@@ -40,7 +40,8 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
         {name: _input(name, value, job.base_path, session) for name, value in job.inputs.items()},
         {name: _output(name, value, job.base_path) for name, value in job.outputs.items()},
         code=_code_folder.package(code, session) if code else None, experiment=job.experiment_name or "",
-        tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else ())
+        tasks=tuple(_plan.tasks(job.distribution, plan.nodes)) if plan.kind == _plan.TENSORFLOW else (),
+        serving=("ps", "worker") if getattr(job.distribution, "chief_ends_job", False) else ("ps",))
     _say_what_means_nothing(job, unknown, quiet=quiet)
     options = _options(job, plan, session, detach=detach, quiet=quiet)
     if plan.kind == _plan.MPI:

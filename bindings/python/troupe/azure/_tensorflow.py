@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,10 +15,12 @@ from troupe.azure import _processes
 Tasks = Sequence[tuple[str, int]]
 """(type, how many), in the order of their ranks."""
 PS = "ps"
-_TRAINING = ("chief", "worker")  # what a job is over with, once all have ended
+_CHIEF, _WORKER = "chief", "worker"
+_TRAINING = (_CHIEF, _WORKER)  # what a job is over with, once all have ended
 _BESIDE = ("evaluator",)  # no members of the cluster that the others form
 _END_GRACE_S = 10.0
 _PAST_THE_END = 1 << 62
+_PATIENCE_POLLS = 5  # of logs.LONG_POLL_MS, once the chiefs have ended
 
 
 def task_of(tasks: Tasks, rank: int) -> tuple[str, int]:
@@ -49,13 +52,25 @@ def config(tasks: Tasks, addresses: Sequence[str], rank: int) -> str:
     return json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}, "environment": "cloud"})
 
 
-def training_ranks(tasks: Tasks) -> list[int]:
-    """Those that parameter servers are there for. Pure."""
-    return [rank for rank in range(sum(count for _, count in tasks)) if task_of(tasks, rank)[0] in _TRAINING]
+def training_ranks(tasks: Tasks, serving: Sequence[str] = (PS,)) -> list[int]:
+    """Those that the serving ones are there for. Pure."""
+    return [rank for rank in range(sum(count for _, count in tasks)) if task_of(tasks, rank)[0] in _TRAINING and task_of(tasks, rank)[0] not in serving]
 
 
-def serve(session: Any, context: Any, tasks: Tasks, line: Sequence[str]) -> int:
-    """Runs the line of a parameter server, in this rank's process group, until all that train have ended; 0 then.
+def waiting_ranks(tasks: Tasks, serving: Sequence[str], rank: int) -> list[int]:
+    """Workers that may wait for ever once the chief has ended; of one rank alone, so that it is said once. Pure.
+
+        >>> waiting_ranks([("chief", 1), ("worker", 2), ("ps", 1)], ("ps",), 3)
+        [1, 2]
+    """
+    if task_of(tasks, rank) != (PS, 0) or _WORKER in serving or not dict(tasks).get(_CHIEF):
+        return []
+    return [each for each in range(sum(count for _, count in tasks)) if task_of(tasks, each)[0] == _WORKER]
+
+
+def serve(session: Any, context: Any, training: Sequence[int], line: Sequence[str], waiting: Sequence[int] = ()) -> int:
+    """Runs the line of a task that serves, in this rank's process group, until the `training` ranks have ended; 0 then. Where only those
+    of `waiting` are left for long, that is said.
 
     Of one that ends before, its code, negative for a signal: without it the others could not go on.
     """
@@ -66,7 +81,7 @@ def serve(session: Any, context: Any, tasks: Tasks, line: Sequence[str]) -> int:
         over.set()
         _end(child)
 
-    threading.Thread(target=_when_all_have_ended, args=(session, context, training_ranks(tasks), end), name="troupe-ps", daemon=True).start()
+    threading.Thread(target=_when_all_have_ended, args=(session, context, training, waiting, end), name="troupe-ps", daemon=True).start()
     try:
         code = child.wait()
     except BaseException:  # told to stop
@@ -85,10 +100,11 @@ def _end(child: subprocess.Popen) -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def _when_all_have_ended(session: Any, context: Any, ranks: Sequence[int], action: Callable[[], None]) -> None:
+def _when_all_have_ended(session: Any, context: Any, ranks: Sequence[int], waiting: Sequence[int], action: Callable[[], None]) -> None:
     """Their workers say when these processes are over: what they printed has an end then."""
     infos = session.request("GetLaunch", {"launch": context.launch})[1]["info"]["rank_infos"]
-    for each in infos:
+    polls = 0
+    for each in sorted(infos, key=lambda info: info["rank"] in waiting):  # the chiefs first
         if each["rank"] not in ranks:
             continue
         target = {"launch": context.launch, "rank": each["rank"], "stderr": True, "epoch": context.epoch}
@@ -96,4 +112,9 @@ def _when_all_have_ended(session: Any, context: Any, ranks: Sequence[int], actio
             fields = {**target, "offset": _PAST_THE_END, "bytes_max": 1, "wait_ms": logs.LONG_POLL_MS}
             if workers.link(session, each["node"]).request("ReadLog", fields, timeout=logs.LONG_POLL_MS / 1000 + 30)[1]["ended"]:
                 break
+            polls += each["rank"] in waiting
+            if polls == _PATIENCE_POLLS:
+                print(f"troupe: all chiefs have ended, and rank {each['rank']}, a worker, runs on, and so does the job\n"
+                      "  a worker that waits in server.join() never ends by itself: chief_ends_job=True of the distribution ends workers when the chiefs have\n"
+                      f"  if this one does: troupe cancel {context.launch[:8]}", file=sys.stderr, flush=True)
     action()
