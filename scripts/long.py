@@ -28,6 +28,8 @@ NAMES = {
     "stress_actors": ("the same of what actors are made of", "scripts/stress tests/actors 5"),
     "frameworks": ("each framework's program in each way to run it, beside torchrun",
                    ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks"),
+    "tensorflow": ("trainings of TensorFlow as command jobs: MultiWorkerMirroredStrategy, a parameter server, a killed worker",
+                   ".venv-tensorflow/bin/python -m pytest -v -rs -o addopts=--strict-markers tests/frameworks/tensorflow"),
     "failure": ("how launches end, each way 40 times, beside torchrun", f"{PYTHON} benchmarks/failure.py --blame 40 --ends 200"),
 }
 

@@ -46,22 +46,36 @@ setup_python() {
   touch ".venv/.deps-$stamp"
 }
 
+# venv_beside NAME: .venv-NAME, which sees what .venv has; as `venv`. Nothing where its file `stamp` says that it has what pyproject.toml says.
+venv_beside() {
+  local packages='import sysconfig; print(sysconfig.get_path("purelib"))'
+  venv=.venv-$1
+  stamp=$venv/.deps-$( (cat pyproject.toml; .venv/bin/python -VV) | sha256sum | cut -c1-16)
+  [ ! -f "$stamp" ] || return 0
+  step "installing $1 into $venv"
+  [ -x "$venv/bin/python" ] || .venv/bin/python -m venv "$venv"
+  .venv/bin/python -c "$packages" >"$("$venv/bin/python" -c "$packages")/troupe-venv.pth"
+  .venv/bin/python scripts/requirements.py "$1" >"$venv/requirements.txt"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$venv/requirements.txt"
+}
+
 # setup_frameworks: .venv-frameworks, which sees what .venv has and adds what tests/frameworks needs. DeepSpeed is built here, with
 # its one operator for CPUs; where that fails its tests are skipped, and the log says why.
 setup_frameworks() {
-  local venv=.venv-frameworks stamp packages
-  stamp=$( (cat pyproject.toml; .venv/bin/python -VV) | sha256sum | cut -c1-16)
-  [ -f "$venv/.deps-$stamp" ] && return
-  step "installing the frameworks into $venv"
-  [ -x "$venv/bin/python" ] || .venv/bin/python -m venv "$venv"
-  packages='import sysconfig; print(sysconfig.get_path("purelib"))'
-  .venv/bin/python -c "$packages" >"$("$venv/bin/python" -c "$packages")/troupe-venv.pth"
-  .venv/bin/python scripts/requirements.py frameworks >"$venv/requirements.txt"
-  "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$venv/requirements.txt"
+  local venv stamp
+  venv_beside frameworks
+  [ ! -f "$stamp" ] || return 0
   .venv/bin/python scripts/requirements.py deepspeed >"$venv/deepspeed.txt"
   DS_ACCELERATOR=cpu DS_BUILD_SHM_COMM=1 "$venv/bin/python" -m pip install --disable-pip-version-check --no-build-isolation \
     -r "$venv/deepspeed.txt" >"$venv/deepspeed.log" 2>&1 || step "DeepSpeed could not be installed: $(tail -1 "$venv/deepspeed.log")"
-  touch "$venv/.deps-$stamp"
+  touch "$stamp"
+}
+
+# setup_tensorflow: .venv-tensorflow, for the trainings of tests/frameworks/tensorflow.
+setup_tensorflow() {
+  local venv stamp
+  venv_beside tensorflow
+  touch "$stamp"
 }
 
 # suite NAME COMMAND...: runs it. Where TROUPE_SUITES names a folder, what it printed and how it ended are kept there, in
