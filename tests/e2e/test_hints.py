@@ -116,7 +116,7 @@ def test_cuda_on_ranks_without_gpus(idle: Home, line: str, tmp_path: Path) -> No
 
 
 def test_ray_itself_in_a_driver(idle: Home, capsys: pytest.CaptureFixture) -> None:
-    @ray_launch(processes=1, remote=True)
+    @ray_launch(processes=1, remote=True, api=None)
     def drive() -> str:
         import sys
 
@@ -130,7 +130,7 @@ def test_ray_itself_in_a_driver(idle: Home, capsys: pytest.CaptureFixture) -> No
         drive.distributed()
     assert 'drive imports ray, which is Ray itself, beside this cluster: api="troupe"' in capsys.readouterr().err
 
-    @ray_launch(processes=1, remote=True, api="troupe")
+    @ray_launch(processes=1, remote=True)
     def right() -> bool:
         import ray
 

@@ -96,8 +96,8 @@ def told(key: str, value: Any) -> Any:
 
 
 def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = (), *, session: Any,
-          ray_compat: bool = False, preimport: Iterable[str] = (), arguments: Iterable[str] | None = None, as_now: bool = False) -> dict[str, Any]:
-    """The RuntimeEnvironment message. `ray_compat`: `import ray` is to mean Troupe there, as it does if it does here. `arguments`: of a
+          ray_compat: bool | str | None = None, preimport: Iterable[str] = (), arguments: Iterable[str] | None = None, as_now: bool = False) -> dict[str, Any]:
+    """The RuntimeEnvironment message. `ray_compat`: whether `import ray` is to mean Troupe there, or WHEN_IMPORTED; None: as here. `arguments`: of a
     program that is executed there, and brings its own script and import path; None: all that is this one's.
 
     `runtime_env` is over what init(), or the process that this one is, was given. Which of the caller's variables travel: `_cluster.variables`.
@@ -109,8 +109,10 @@ def build(runtime_env: Mapping[str, Any] | None, inherit_env: Iterable[str] = ()
     env = _runtime_env.merged(_runtime_env.inherited(session, as_now=as_now), _runtime_env.resolve(runtime_env, session, as_now=as_now))
     given = dict(env["env_vars"])
     choice = variables.travelling(inherit_env)
-    if ray_compat or _job.follows_ray():
-        env[_runtime_env.RAY_COMPAT] = True
+    if ray_compat is False:
+        env.pop(_runtime_env.RAY_COMPAT, None)
+    elif _job.follows_ray() or ray_compat:
+        env[_runtime_env.RAY_COMPAT] = True if _job.follows_ray() else ray_compat
     if "pip" in env and "digest" not in env["pip"]:
         from troupe._code import requirements
 

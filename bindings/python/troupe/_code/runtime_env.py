@@ -26,6 +26,7 @@ from troupe._code import user_main
 
 VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"
+WHEN_IMPORTED = "when imported"  # its value where `import ray` is what makes a program one for Ray
 """A key of the form that travels, not of the users': `import ray` means Troupe."""
 STAND_INS = "stand_ins"
 """Another one: other packages that mean Troupe here, and in every Python below, by their names (`troupe.stand_ins`)."""
@@ -264,7 +265,7 @@ def enter(session: Any) -> None:
     if env.get(RAY_COMPAT):
         from troupe import ray_compat
 
-        ray_compat.install(starts=False)
+        ray_compat.install(starts=False, when_imported=env[RAY_COMPAT] == WHEN_IMPORTED)
     if env.get(STAND_INS):
         from troupe import stand_ins
 

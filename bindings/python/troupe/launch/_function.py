@@ -14,6 +14,7 @@ from troupe._code import runtime_env as _runtime_env
 from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
+_APIS = (None, "troupe")
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
     _strategies.check(strategy)
     if tracking not in (None, True, False):
         raise TypeError(f"tracking must be True, False, or None for the rule of docs/mlflow.md, not {tracking!r}")
-    if api not in (None, "troupe"):
-        raise ValueError(f"api must be 'troupe' or None, not {api!r}")
+    if api not in _APIS:
+        raise ValueError(f"api must be 'troupe' (`import ray` is Troupe) or None, not {api!r}")
     return LaunchOptions(
         mode=mode, ranks=_count("gpus", gpus) if gpus is not None else _count("processes", processes),
         gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank,
@@ -274,13 +275,17 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
                name: str | None = None, strategy: str = "PACK", priority: int = 0,
                label_selector: Mapping[str, str] | None = None, within: str | None = None,
                near: str | None = None, stop_grace: float = STOP_GRACE_S, exit_grace: float = _checks.EXIT_GRACE_S,
-               api: str | None = None, quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None) -> Any:
+               api: str | None = "troupe", quiet: bool = False, infeasible: str | None = None, preimport: Iterable[str] = (), tracking: bool | None = None) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver; parameters as `distributed`.
 
     The driver is connected to exactly the launch's nodes and may use what the launch reserved there for
     actors and placement groups; `troupe.launch.current().run(...)` reaches all ranks. The result is a
-    list by rank in which rank 0's value is the function's and the others are None. With `api="troupe"`,
-    `import ray` in the function, and in what it starts, gives Troupe (`troupe.ray_compat`).
+    list by rank in which rank 0's value is the function's and the others are None.
+
+    `import ray` in the function, and in what it starts, gives Troupe (`troupe.ray_compat`). `api=None`: `import ray` is what is installed.
+
+        @ray_launch(gpus=16)
+        def tune(): ...
     """
     options = _options("driver", gpus=gpus, processes=processes, gpu_type=gpu_type,
                        cpus_per_rank=cpus_per_rank, memory=memory, remote=remote, max_attempts=max_attempts, timeout=timeout,

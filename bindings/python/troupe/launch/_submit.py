@@ -6,13 +6,14 @@ from typing import Any
 
 from troupe import _job, _strategies, exceptions
 from troupe._cluster import infeasible, resources, session as _session, status_lines
-from troupe._code import capture, environment, travelled
+from troupe._code import capture, environment, runtime_env, travelled
 from troupe._identity import new_id
 from troupe._tracking import begin
 from troupe.launch import _context, _hints
 from troupe.launch._handle import LaunchHandle
 
 INLINE_BYTES_MAX = 64 << 10
+_MEANS_TROUPE: dict[str | None, str | bool] = {"troupe": runtime_env.WHEN_IMPORTED}  # what `import ray` is in a launch; of no api, as it is here
 
 
 def session_for(remote: bool) -> _session.Session:
@@ -50,11 +51,11 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, as_called:
     refuse_inside_a_rank()
     session = session_for(options.remote)
     options = as_called(options, session)
-    if options.mode == "driver" and options.api != "troupe" and not _job.follows_ray() and _hints.imports_ray(function):
+    if options.mode == "driver" and options.api is None and not _job.follows_ray() and _hints.imports_ray(function):
         status_lines.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
                     quiet=options.quiet)
     payload = capture.dumps(function, args, kwargs, what="the function")
-    travels = environment.build(options.runtime_env, options.inherit_env, session=session, ray_compat=options.api == "troupe",
+    travels = environment.build(options.runtime_env, options.inherit_env, session=session, ray_compat=_MEANS_TROUPE.get(options.api),
                                 preimport=options.preimport, as_now=True)
     spec = spec_of(options, getattr(function, "__name__", "launch"), travels)
     spec["function_name"] = f"{function.__module__}.{getattr(function, '__qualname__', 'function')}"

@@ -17,18 +17,23 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "path")
 """To be on the import path of a Python whose `ray` is to be Troupe: it has a package `ray` that calls install()."""
 
 
-def install(*, starts: bool = True) -> None:
+def install(*, starts: bool = True, when_imported: bool = False) -> None:
     """From now on `import ray` gives Troupe here, and in what this process starts. Idempotent.
 
-    `starts`: a call that finds no cluster starts one, as with Ray; not in processes of a cluster, which are in it.
+    `starts`: a call that finds no cluster starts one, as with Ray; not in processes of a cluster, which are in it. `when_imported`: a process that
+    never imports ray stays as it is, with Troupe's own words in errors and what else programs for Ray look for.
     Raises RuntimeError where the real Ray was imported before: its objects are in use already.
     """
     if is_installed():
+        return
+    if when_imported:
+        sys.meta_path.insert(0, _WhenImported(starts))
         return
     from troupe import _words
     from troupe.ray_compat._finder import Finder
@@ -49,6 +54,24 @@ def install(*, starts: bool = True) -> None:
         bridge.follow_ray()
     if FOLDER not in sys.path:  # processes of multiprocessing that are no forks get this path
         sys.path.insert(0, FOLDER)
+
+
+class _WhenImported:
+    """An import hook that installs at the first import of ray, or of a module of it."""
+
+    def __init__(self, starts: bool) -> None:
+        self._starts = starts
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """What Python asks; None for all but ray."""
+        if name.partition(".")[0] != "ray":
+            return None
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        install(starts=self._starts)
+        from troupe.ray_compat._finder import Finder
+
+        return Finder().find_spec(name, path, target)
 
 
 def is_installed() -> bool:
