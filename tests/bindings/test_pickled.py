@@ -16,9 +16,11 @@ import troupe
 from troupe import _identity, _pickled, exceptions
 from troupe._actors import constructor, method_options
 from troupe._code import capture, program
+from troupe._ray_cluster.driver import RayDriver
 from troupe.azure._mpi import MpiStart
 from troupe.azure._rank import JobStart
 from troupe.launch import _function, _large_result, distributed
+from troupe.launch._over_ray import OverRay
 from troupe.spark._rank_zero import RankZero
 
 # Of 0.1.0 at 3421ef8, in journals and kept values: module, name, and what has the name today, where that is another.
@@ -104,6 +106,7 @@ def test_functions_and_classes_arrive_as_what_they_were_made() -> None:
     launched = travelled(distributed(processes=3)(len))
     assert launched([1, 2]) == 2 and launched._options.ranks == 3
     assert vars(travelled(RankZero(len, ["--deepspeed"], [("--c", "{}")])))["_function"] is len
+    assert vars(travelled(OverRay(len)))["_function"] is len and type(travelled(OverRay(len))) is RayDriver
     assert travelled(troupe.remote(len).options(num_cpus=2))._options == {"num_cpus": 2}
     assert travelled(troupe.remote(Counter).options(name="a"))._cls is Counter
 

@@ -152,7 +152,7 @@ def test_an_unknown_type_is_refused_with_what_there_is(idle_gpus: Home) -> None:
     ((), {"gpus": 1, "gpu_type": 7}, r"gpu_type must be a type of GPU \(GPUType.A10, GPUType.H100, or a text"),
     ((), {"gpus": 1, "gpu_type": ""}, "gpu_type must be a type of GPU"),
     ((), {"gpus": 1, "remote": "False"}, "remote must be True or False, not 'False'"),
-    ((), {"gpus": 1, "timeout": 5}, r"has no timeout=: it takes gpus, gpu_type, remote; .* f.options\(timeout="),
+    ((), {"gpus": 1, "timeout": 5}, r"has no timeout=: it takes gpus, gpu_type, remote(, api)?; .* f.options\(timeout="),
     ((), {}, r"needs the number of GPUs: @(distributed|ray_launch)\(gpus=8\)"),
     ((len,), {}, "needs the number of GPUs"),
 ], ids=lambda value: str(value) if isinstance(value, (tuple, dict)) and len in value else None)

@@ -21,6 +21,8 @@ _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tas
             "NodeSampler": "serverless_gpu._node_samples", "TrainWorker": "train._worker",
             "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files", "NodeShell": "azure._shells",
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node"}  # that travel by their name
+            "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files",
+            "RayNode": "_ray_cluster.node", "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
                  "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host",
@@ -214,6 +216,27 @@ def azure_daemon(job: Any, text: str, master: str) -> int:
     from troupe.azure import _mpi
 
     return _mpi.daemon(job, text, master)
+
+
+def ray_share(fields: Mapping[str, Any]) -> Any:
+    """What a Ray cluster has of one node."""
+    from troupe._ray_cluster.words import Share
+
+    return _of_fields(Share, fields)
+
+
+def ray_wishes(fields: Mapping[str, Any]) -> Any:
+    """What was said of such a cluster."""
+    from troupe._ray_cluster.words import Wishes
+
+    return _of_fields(Wishes, fields)
+
+
+def ray_driver(function: Callable[..., Any]) -> Any:
+    """What the driver of a launch runs over a real Ray cluster."""
+    from troupe._ray_cluster.driver import RayDriver
+
+    return RayDriver(function)
 
 
 def kept_value(node: str, sha256: bytes, size_bytes: int) -> Any:

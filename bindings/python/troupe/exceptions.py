@@ -126,6 +126,19 @@ class WorkerCrashedError(TroupeError):
     """The process that ran a task died."""
 
 
+class RayProcessDiedError(TroupeError):
+    """A process of a real Ray cluster (`api="ray"`) ended, and with it the launch that the cluster was of.
+
+    `process`: Ray's name of it (gcs_server, raylet); `host`; `exit_code` or `signal`, the other None; `log_tail`, what it wrote last.
+    """
+
+    process: str = ""
+    host: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    log_tail: str = ""
+
+
 class NodeDiedError(TroupeError):
     """The node that held the actor or object is gone."""
 

@@ -23,11 +23,12 @@ _YOUNG_S = 60.0  # its process may not have locked it yet, and its programs may 
 
 
 class Folder:
-    """A new folder `path`, of mode 0700. Folders left behind under the same prefix go first."""
+    """A new folder `path`, of mode 0700. Folders left behind under the same prefix go first. `within`: instead of the system's folder for
+    such, where paths have to be short."""
 
-    def __init__(self, prefix: str) -> None:
-        _sweep(prefix)
-        self.path = Path(tempfile.mkdtemp(prefix=prefix))
+    def __init__(self, prefix: str, *, within: str | None = None) -> None:
+        _sweep(prefix, within or tempfile.gettempdir())
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=within))
         try:
             self.path.chmod(0o700)  # the umask may have taken from it
             _folders.private(self.path, remedy="set TMPDIR to a folder that is yours, or that has the sticky bit")
@@ -36,6 +37,18 @@ class Folder:
             raise
         self._lock = os.open(self.path / _OWNED, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def empty(self) -> None:
+        """Removes all in it but what says whose it is. Idempotent."""
+        if self._lock < 0:
+            return
+        with os.scandir(self.path) as entries:
+            found = [entry for entry in entries if entry.name != _OWNED]
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.unlink(entry.path)
 
     def remove(self) -> None:
         """Removes it and all in it. Idempotent."""
@@ -63,8 +76,8 @@ def folders(prefix: str) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
-def _sweep(prefix: str) -> None:
-    with os.scandir(tempfile.gettempdir()) as entries:
+def _sweep(prefix: str, within: str) -> None:
+    with os.scandir(within) as entries:
         found = [entry for entry in entries if entry.name.startswith(prefix)]
     for entry in found:
         try:

@@ -63,10 +63,14 @@ class Session:
 
     @classmethod
     def over_process(cls, channel: Any, *, launch: str, epoch: int) -> "Session":
-        """A session over a process's control channel, whose own thread reads it; in the namespace of the program that made it."""
+        """A session over a process's control channel, whose own thread reads it; in the namespace of the program that made it.
+
+        What is given to `store["before_end"]` runs on that thread before the worker's word ends the process, which then has 0.4 s.
+        """
         session = cls(channel.control, namespace=_job.inherited_namespace(), in_process=True)
         session.launch, session.epoch, session.job = launch, epoch, _job.job_of(launch)
         channel.on_push(session.push)
+        session.store["before_end"] = channel.before_end
         return session
 
     def request(self, kind: str, fields: dict | None = None, attachment: bytes = b"",

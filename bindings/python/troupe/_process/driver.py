@@ -36,8 +36,8 @@ def run(channel: ProcessChannel, begin: dict, attachment: bytes) -> NoReturn:
     rank.start(channel, context)
     ttl_ms = _acquire(session, begin)
     _session.set_current(session)
-    renewals = threading.Thread(target=_renew, args=(session, begin, ttl_ms), name="troupe-lease", daemon=True)
-    renewals.start()
+    if getattr(loaded[0], "renews_lease", True):
+        threading.Thread(target=_renew, args=(session, begin, ttl_ms), name="troupe-lease", daemon=True).start()
     completion = Completion(channel, session, begin)
     context._abort = completion.abort
     finish.let_go_of(loaded[0])

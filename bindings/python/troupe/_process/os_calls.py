@@ -116,10 +116,10 @@ def adopt_orphans(whether: bool = True) -> None:
 def kill_children(keep: set[int]) -> None:
     """Kills and reaps every child of this process but `keep`, and what thereby becomes a child of it."""
     while True:
-        children = _children() - keep
-        if not children:
+        found = children() - keep
+        if not found:
             return
-        for child in children:
+        for child in found:
             try:
                 os.kill(child, _SIGKILL)
                 os.waitpid(child, 0)
@@ -127,15 +127,36 @@ def kill_children(keep: set[int]) -> None:
                 continue
 
 
-def _children() -> set[int]:
-    here, found = str(os.getpid()), set()
+def children() -> set[int]:
+    """Processes whose parent this one is."""
+    here = os.getpid()
+    return {pid for pid, parent in _parents().items() if parent == here}
+
+
+def kill_below() -> None:
+    """Kills all descendants of this process, and does not wait for their ends."""
+    parents = _parents()
+    below, found = {os.getpid()}, 1
+    while found:
+        more = {pid for pid, parent in parents.items() if parent in below} - below
+        found = len(more)
+        below |= more
+    for pid in below - {os.getpid()}:
+        try:
+            os.kill(pid, _SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _parents() -> dict[int, int]:
+    """Of each process its parent."""
+    found = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                if file.read().rpartition(")")[2].split()[1] == here:
-                    found.add(int(name))
+                found[int(name)] = int(file.read().rpartition(")")[2].split()[1])
         except (OSError, IndexError):
             continue
     return found

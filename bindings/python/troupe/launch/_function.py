@@ -14,7 +14,7 @@ from troupe._code import runtime_env as _runtime_env
 from troupe.launch import _arguments, _hints
 
 STOP_GRACE_S = 10.0
-_APIS = (None, "troupe")
+_APIS = (None, "troupe", "ray")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _options(mode: str, *, gpus: int | None, processes: int | None, gpu_type: st
     if tracking not in (None, True, False):
         raise TypeError(f"tracking must be True, False, or None for the rule of docs/mlflow.md, not {tracking!r}")
     if api not in _APIS:
-        raise ValueError(f"api must be 'troupe' (`import ray` is Troupe) or None, not {api!r}")
+        raise ValueError(f"api must be 'troupe' (`import ray` is Troupe), 'ray' (a real Ray cluster is started on the launch's nodes) or None, not {api!r}")
     return LaunchOptions(
         mode=mode, ranks=_count("gpus", gpus) if gpus is not None else _count("processes", processes),
         gpus=gpus is not None, gpu_type=gpu_type or "", cpus_per_rank=cpus_per_rank,
@@ -282,9 +282,11 @@ def ray_launch(fn: Callable[..., Any] | None = None, *, gpus: int | None = None,
     actors and placement groups; `troupe.launch.current().run(...)` reaches all ranks. The result is a
     list by rank in which rank 0's value is the function's and the others are None.
 
-    `import ray` in the function, and in what it starts, gives Troupe (`troupe.ray_compat`). `api=None`: `import ray` is what is installed.
+    `import ray` in the function, and in what it starts, gives Troupe (`troupe.ray_compat`). With `api="ray"` a real Ray cluster is started on
+    the launch's nodes, whose driver the function is: it finds it by `ray.init()`, and has to bring Ray on the nodes (docs/ray.md). A process of Ray's
+    that ends before the function does fails the launch with RayProcessDiedError. `api=None`: `import ray` is what is installed.
 
-        @ray_launch(gpus=16)
+        @ray_launch(gpus=16, api="ray")
         def tune(): ...
     """
     options = _options("driver", gpus=gpus, processes=processes, gpu_type=gpu_type,

@@ -13,7 +13,7 @@ from troupe.launch import _context, _hints
 from troupe.launch._handle import LaunchHandle
 
 INLINE_BYTES_MAX = 64 << 10
-_MEANS_TROUPE: dict[str | None, str | bool] = {"troupe": runtime_env.WHEN_IMPORTED}  # what `import ray` is in a launch; of no api, as it is here
+_MEANS_TROUPE: dict[str | None, str | bool] = {"troupe": runtime_env.WHEN_IMPORTED, "ray": False}  # what `import ray` is in a launch; of no api, as it is here
 
 
 def session_for(remote: bool) -> _session.Session:
@@ -54,7 +54,12 @@ def submit(function: Any, args: tuple, kwargs: dict, options: Any, *, as_called:
     if options.mode == "driver" and options.api is None and not _job.follows_ray() and _hints.imports_ray(function):
         status_lines.say(f"troupe: {getattr(function, '__name__', 'the driver')} imports ray, which is Ray itself, beside this cluster: {_hints.RAY}",
                     quiet=options.quiet)
-    payload = capture.dumps(function, args, kwargs, what="the function")
+    runs = function
+    if options.api == "ray":
+        from troupe.launch import _over_ray
+
+        runs = _over_ray.OverRay(function)
+    payload = capture.dumps(runs, args, kwargs, what="the function")
     travels = environment.build(options.runtime_env, options.inherit_env, session=session, ray_compat=_MEANS_TROUPE.get(options.api),
                                 preimport=options.preimport, as_now=True)
     spec = spec_of(options, getattr(function, "__name__", "launch"), travels)

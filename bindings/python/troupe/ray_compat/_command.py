@@ -42,10 +42,15 @@ def folder() -> str:
 
     made = scratch.Folder("troupe-ray-")
     atexit.register(made.remove)
-    script = made.path / "ray"
+    put_into(made.path)
+    return str(made.path)
+
+
+def put_into(place: Path) -> None:
+    """Writes the command into a folder."""
+    script = place / "ray"
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m troupe.ray_compat._command "$@"\n', encoding="utf-8")
     script.chmod(0o700)
-    return str(made.path)
 
 
 def _clusters() -> list[home.ClusterHome]:

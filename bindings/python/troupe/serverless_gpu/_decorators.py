@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +14,6 @@ from troupe.launch import _device_lines, _hints
 from troupe.serverless_gpu import _places, _variables
 from troupe.serverless_gpu.compute import GPUType
 
-_OPTIONS = ("gpus", "gpu_type", "remote")
 _told = threading.Event()
 
 
@@ -75,13 +75,14 @@ def _explained(decorator: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(decorator)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        unknown = next((each for each in kwargs if each not in _OPTIONS), None)
+        known = list(inspect.signature(decorator).parameters)
+        unknown = next((each for each in kwargs if each not in known), None)
         if unknown == "processes":
             both = " and gpus=, which both say how many ranks there are" if args or "gpus" in kwargs else ""
             raise TypeError(f"@{name} was given processes={both}: it takes gpus= alone; {_variables.CPU_RANKS}=1 makes these processes "
                             f"without GPUs, and troupe.launch.{name} takes processes=")
         if unknown is not None:
-            raise TypeError(f"@{name} has no {unknown}=: it takes {', '.join(_OPTIONS)}; other options of a launch are given by "
+            raise TypeError(f"@{name} has no {unknown}=: it takes {', '.join(known)}; other options of a launch are given by "
                             f"options() of the function that it makes, as f.options(timeout=3600).distributed(...)")
         if args and callable(args[0]) or not args and "gpus" not in kwargs:
             raise TypeError(f"@{name} needs the number of GPUs: @{name}(gpus=8)")
@@ -120,16 +121,16 @@ def distributed(gpus: int, gpu_type: str | GPUType | None = None, remote: bool =
 
 
 @_explained
-def ray_launch(gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False) -> Callable[..., ServerlessFunction]:
+def ray_launch(gpus: int, gpu_type: str | GPUType | None = None, remote: bool = False, *, api: str = "troupe") -> Callable[..., ServerlessFunction]:
     """Makes a function that rank 0 of a launch runs as the driver of a cluster of exactly the launch's nodes; parameters as `distributed`.
 
-    `import ray` in it, and in what it starts, is Troupe. The result is a list by rank in which rank 0's value is the function's and
+    `import ray` in it, and in what it starts, is Troupe; with `api="ray"` Ray itself, of which a cluster is started on the launch's nodes (docs/ray.md). The result is a list by rank in which rank 0's value is the function's and
     the others are None.
 
         @ray_launch(gpus=16, gpu_type="A10", remote=True)
         def tune(): ...
     """
-    return _made(launch.ray_launch, gpus, gpu_type, remote, api="troupe")
+    return _made(launch.ray_launch, gpus, gpu_type, remote, api=api)
 
 
 _pickled.named_in("troupe.serverless_gpu", ServerlessFunction, distributed, ray_launch)
