@@ -218,6 +218,20 @@ def azure_daemon(job: Any, text: str, master: str) -> int:
     return _mpi.daemon(job, text, master)
 
 
+def azure_ray(job: Any, cpus: int, wishes: Any, api: str) -> Any:
+    """What the driver of a command job over a Ray cluster runs."""
+    from troupe.azure._ray import RayStart
+
+    return RayStart(job, cpus, wishes, api)
+
+
+def azure_ray_node(fields: Mapping[str, Any]) -> Any:
+    """What the node of such a cluster makes first."""
+    from troupe.azure._ray import NodeStart
+
+    return _of_fields(NodeStart, fields)
+
+
 def ray_share(fields: Mapping[str, Any]) -> Any:
     """What a Ray cluster has of one node."""
     from troupe._ray_cluster.words import Share

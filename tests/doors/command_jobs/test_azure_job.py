@@ -12,6 +12,7 @@ import pytest
 from azure_jobs import a_job_file, folder_of, needs_yaml
 
 from troupe import azure
+from troupe._ray_cluster import words
 from troupe.azure import Input, Output, _code_folder, _expressions, _instances, _plan, _tensorflow, command
 from troupe.azure._instances import Kind
 
@@ -170,10 +171,23 @@ def test_how_many_processes_where_and_with_what(fields: dict[str, Any], nodes: l
     assert (plan.nodes, plan.ranks, plan.per_node, plan.gpus, plan.threads) == expected
 
 
-def test_what_is_not_run_says_what_to_use() -> None:
+def test_c7_one_rank_of_a_node_has_all_of_it_for_ray() -> None:
     for distribution in (azure.RayDistribution(port=6379), {"type": "ray"}):
-        with pytest.raises(NotImplementedError, match=r"@ray_launch\(gpus=N\) of troupe\.launch"):
-            _plan.of(a_job(distribution=distribution), NODES, Kind())
+        plan = _plan.of(a_job(instance_count=2, distribution=distribution), GPU_NODES, Kind())
+        assert (plan.kind, plan.ranks, plan.per_node, plan.processes, plan.gpus) == ("ray", 2, 1, plan.threads, 4)
+
+
+def test_c7_what_the_ray_distribution_says() -> None:
+    assert azure.RayDistribution().wishes() == words.Wishes() and azure.RayDistribution().to_dict()["api"] == "troupe"
+    said = azure.RayDistribution(port=6379, include_dashboard=True, dashboard_port=8265, head_node_additional_args="--labels 'a=b c'",
+                                 worker_node_additional_args="--resources={}", api="ray", added="x")
+    assert said.wishes() == words.Wishes(6379, True, 8265, ("--labels", "a=b c"), ("--resources={}",))
+    assert a_job(distribution=said.to_dict()).distribution == said, "as a dict, as YAML has it"
+    for wrong, text in (({"api": "rey"}, "distribution: api"), ({"include_dashboard": "yes"}, "include_dashboard must be True or False"),
+                        ({"head_node_additional_args": "--block"}, "head_node_additional_args has --block, which the launch says itself"),
+                        ({"worker_node_additional_args": "'"}, "worker_node_additional_args must be a text of arguments"), ({"port": 0}, "port")):
+        with pytest.raises((TypeError, ValueError), match=text):
+            azure.RayDistribution(**wrong)
 
 
 def test_c3_one_rank_of_a_node_has_what_its_processes_need() -> None:

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from troupe._ray_cluster import words
 from troupe.azure import _schema
 
 
@@ -95,17 +97,38 @@ class TensorFlowDistribution(Distribution):
 
 
 class RayDistribution(Distribution):
-    """A Ray cluster on the instances. The class is there, a job with it is refused: `troupe.launch.ray_launch` is what does this here."""
+    """A Ray cluster on the instances, its head on the first, where the command runs once as its driver.
+
+    `api="troupe"`: the cluster is Troupe, and so is `import ray` in every Python of the command; `api="ray"`: Ray itself, which has to be on the nodes. `port`,
+    `dashboard_port` None: any free one. The arguments are those of `ray start`, on the head and on the others. `address` is taken and means nothing.
+
+        RayDistribution(include_dashboard=True, api="ray")
+    """
 
     type = "ray"
     known: ClassVar = {"port": 1, "dashboard_port": 1}
 
     def __init__(self, *, port: int | None = None, address: str | None = None, include_dashboard: bool | None = None,
                  dashboard_port: int | None = None, head_node_additional_args: str | None = None,
-                 worker_node_additional_args: str | None = None, **properties: Any) -> None:
+                 worker_node_additional_args: str | None = None, api: str = words.TROUPE, **properties: Any) -> None:
         super().__init__(port=port, address=address, include_dashboard=include_dashboard, dashboard_port=dashboard_port,
                          head_node_additional_args=head_node_additional_args, worker_node_additional_args=worker_node_additional_args,
-                         **properties)
+                         api=_schema.one_of("distribution: api", api, words.APIS), **properties)
+        if include_dashboard not in (None, True, False):
+            raise TypeError(f"distribution: include_dashboard must be True or False, not {include_dashboard!r}")
+        self.wishes()
+
+    def wishes(self) -> words.Wishes:
+        """What it says of the cluster. Raises ValueError for arguments that are none, or say what the launch itself says."""
+        found = self.to_dict()
+        extra = {}
+        for name in ("head_node_additional_args", "worker_node_additional_args"):
+            try:
+                extra[name] = tuple(shlex.split(found[name] or ""))
+            except (ValueError, AttributeError) as error:
+                raise ValueError(f"distribution: {name} must be a text of arguments as a shell has them, not {found[name]!r}: {error}") from None
+            words.check_extra(f"distribution: {name}", extra[name])
+        return words.Wishes(found["port"] or 0, bool(found["include_dashboard"]), found["dashboard_port"] or 0, *extra.values())
 
 
 TYPES: dict[str, type[Distribution]] = {each.type: each for each in (PyTorchDistribution, MpiDistribution, TensorFlowDistribution,

@@ -45,12 +45,17 @@ def line(agent: str, hosts: Sequence[str], each: int, interface: str, *, share_a
             _rank.SHELL, "-c", _EACH]
 
 
+def without_ranks(now: Mapping[str, str]) -> dict[str, str]:
+    """An environment without what says which rank this is, or which process of another launcher. Pure."""
+    return {name: value for name, value in now.items() if name not in _OF_THE_RANK and not name.startswith(_OF_LAUNCHERS)}
+
+
 def environment(now: Mapping[str, str], *, root: bool, master: str) -> dict[str, str]:
     """That of mpirun or its daemon, from the rank's: without what says which rank that is, or which process of another launcher. Pure.
 
     `master`: host:port at which processes may meet. `root`: whether the worker is, for mpirun refuses root unless it is told.
     """
-    kept = {name: value for name, value in now.items() if name not in _OF_THE_RANK and not name.startswith(_OF_LAUNCHERS)}
+    kept = without_ranks(now)
     host, _, port = master.rpartition(":")
     kept.update(MASTER_ADDR=host.strip("[]"), MASTER_PORT=port, AZ_BATCH_MASTER_NODE=master, AZ_BATCHAI_MPI_MASTER_NODE=host.strip("[]"))
     if root:

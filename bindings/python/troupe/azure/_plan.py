@@ -11,16 +11,12 @@ from troupe.azure._distributions import Distribution, TensorFlowDistribution
 from troupe.azure._instances import Kind
 
 NONE, PYTORCH, TENSORFLOW, MPI, RAY, DEEPSPEED = "", "pytorch", "tensorflow", "mpi", "ray", "deepspeed"
-_REFUSED = {
-    RAY: "RayDistribution is not started here: a Python program that drives a cluster is a function with @ray_launch(gpus=N) of troupe.launch, "
-         "in which `import ray` is Troupe",
-}
 
 
 @dataclass(frozen=True)
 class Plan:
     """A job's shape on this cluster. `per_node` 0: ranks wherever they fit. `gpus`, of each rank. `threads`: OMP_NUM_THREADS of each process.
-    `processes`: of each rank: 1, but with MPI or DeepSpeed's launcher all of its node."""
+    `processes`: of each rank: 1, but with MPI or DeepSpeed's launcher all of its node, and with Ray as many as it has CPUs."""
 
     kind: str
     nodes: int
@@ -35,11 +31,9 @@ class Plan:
 
 
 def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
-    """The plan. `nodes`: what those that are alive have. Raises NotImplementedError for what is not run here, with what to use; ValueError."""
+    """The plan. `nodes`: what those that are alive have. Raises ValueError."""
     distribution = job.distribution
     name = distribution.type if distribution is not None else NONE
-    if name in _REFUSED:
-        raise NotImplementedError(_REFUSED[name])
     count = job.instance_count
     if getattr(distribution, "launcher", None):
         name = DEEPSPEED
@@ -54,8 +48,10 @@ def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
     gpus = _gpus(nodes, kind, count, on_one)
     if name in (MPI, DEEPSPEED):  # one rank of the launch on each node, whose processes a launcher starts
         ranks, per_node, gpus = count, 1, gpus * each
-    return Plan(name, count, ranks, per_node, gpus, _threads(nodes, kind, on_one), kind.where(),
-                _schema.PRIORITIES[job.queue_settings.priority or "medium"], job.limits.timeout, each if name in (MPI, DEEPSPEED) else 1)
+    threads = _threads(nodes, kind, on_one)
+    processes = {MPI: each, DEEPSPEED: each, RAY: threads}.get(name, 1)
+    return Plan(name, count, ranks, per_node, gpus, threads, kind.where(),
+                _schema.PRIORITIES[job.queue_settings.priority or "medium"], job.limits.timeout, processes)
 
 
 def tasks(distribution: Distribution, instances: int) -> list[tuple[str, int]]:

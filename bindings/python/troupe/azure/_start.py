@@ -13,8 +13,9 @@ from troupe import _identity, _strategies, exceptions
 from troupe._cluster import resources, status_lines, workers
 from troupe._code import environment, runtime_env
 from troupe._code.program import COMMAND
-from troupe.azure import _code_folder, _deepspeed, _entities, _instances, _mpi, _plan, _ports, _rank
+from troupe.azure import _code_folder, _deepspeed, _entities, _instances, _mpi, _plan, _ports, _rank, _ray
 from troupe.azure._command import Command
+from troupe.azure._distributions import RayDistribution
 from troupe.launch import _function, _program, _submit
 from troupe.launch._handle import LaunchHandle
 
@@ -25,7 +26,7 @@ _SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name":
 def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = True) -> LaunchHandle:
     """Submits it; sets the job's name where it has none. What is said of its parts that mean nothing here is said once, on stderr.
 
-    Raises FileNotFoundError, TypeError, ValueError, NotImplementedError with what to use instead, TooLargeError, PlacementError.
+    Raises FileNotFoundError, TypeError, ValueError, TooLargeError, PlacementError.
     """
     job.check()
     job.name = _name(job, session)
@@ -48,6 +49,9 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
         return _start_driver("mpirun", _mpi.MpiStart(start, plan.processes), plan, options, session)
     if plan.kind == _plan.DEEPSPEED:
         return _start_driver("deepspeed", _deepspeed.DeepspeedStart(start, plan.processes, plan.gpus), plan, options, session)
+    if plan.kind == _plan.RAY:
+        assert isinstance(job.distribution, RayDistribution)
+        return _start_driver("ray", _ray.RayStart(start, plan.threads, job.distribution.wishes(), job.distribution.to_dict()["api"]), plan, options, session)
     line = _program.Line(COMMAND, _rank.SHELL, (), plan.nodes if plan.per_node else 0, {"setup": start}, plan.gpus or 1)
     return _program.start(line, options, session)
 
@@ -55,7 +59,8 @@ def start(job: Command, session: Any, *, quiet: bool = False, detach: bool = Tru
 def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quiet: bool) -> Any:
     """Of the launch."""
     variables = {name: value for name, value in job.environment_variables.items() if "${{" not in value}
-    variables.setdefault("OMP_NUM_THREADS", str(plan.threads))
+    if plan.kind != _plan.RAY:  # Ray says it to each of its own
+        variables.setdefault("OMP_NUM_THREADS", str(plan.threads))
     options = _function.options_of("a command job", {
         "gpus" if plan.gpus else "processes": plan.ranks, "name": job.name, "detach": detach, "quiet": quiet, "remote": True,
         "cpus_per_rank": plan.processes, "timeout": plan.timeout, "priority": plan.priority, "runtime_env": {"env_vars": variables},
@@ -64,7 +69,8 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
     return replace(options, cpus_per_rank=0) if session.embedded is not None else options  # of its own cluster nobody else has any
 
 
-def _start_driver(launcher: str, driver: _mpi.MpiStart | _deepspeed.DeepspeedStart, plan: _plan.Plan, options: Any, session: Any) -> LaunchHandle:
+def _start_driver(
+        launcher: str, driver: _mpi.MpiStart | _deepspeed.DeepspeedStart | _ray.RayStart, plan: _plan.Plan, options: Any, session: Any) -> LaunchHandle:
     """A launch of one rank on each node, of which the first drives the others."""
     options = replace(options, mode="driver")
     environment_variables = {**options.runtime_env["env_vars"], status_lines.QUIET: "1"}  # the marker's line is no output of the job
@@ -162,6 +168,7 @@ def _say_what_means_nothing(job: Command, unknown: list[str], *, quiet: bool) ->
         said.append(f"environment {str(name or 'without a name')!r} (what is installed on the nodes is what runs)")
     said += [words for field, words in _SAID_ONLY.items() if getattr(job, field)]
     said += [field for field in ("docker_args", "shm_size", "locations") if getattr(job.resources, field)]
+    said += ["the address of its distribution (the head is on the first node)"] if getattr(job.distribution, "address", None) else []
     said += ["job_tier"] if job.queue_settings.job_tier else []
     if said:
         status_lines.say(f"troupe: job {job.name}: without a meaning here: {'; '.join(said)}", quiet=quiet)
