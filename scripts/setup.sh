@@ -46,7 +46,8 @@ setup_python() {
   touch ".venv/.deps-$stamp"
 }
 
-# venv_beside NAME: .venv-NAME, which sees what .venv has; as `venv`. Nothing where its file `stamp` says that it has what pyproject.toml says.
+# venv_beside NAME [EXTRAS]: .venv-NAME, which sees what .venv has, with these extras (NAME); as `venv`. Nothing where its file `stamp`
+# says that it has what pyproject.toml says.
 venv_beside() {
   local packages='import sysconfig; print(sysconfig.get_path("purelib"))'
   venv=.venv-$1
@@ -55,15 +56,15 @@ venv_beside() {
   step "installing $1 into $venv"
   [ -x "$venv/bin/python" ] || .venv/bin/python -m venv "$venv"
   .venv/bin/python -c "$packages" >"$("$venv/bin/python" -c "$packages")/troupe-venv.pth"
-  .venv/bin/python scripts/requirements.py "$1" >"$venv/requirements.txt"
+  .venv/bin/python scripts/requirements.py "${2:-$1}" >"$venv/requirements.txt"
   "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$venv/requirements.txt"
 }
 
-# setup_frameworks: .venv-frameworks, which sees what .venv has and adds what tests/frameworks needs. DeepSpeed is built here, with
-# its one operator for CPUs; where that fails its tests are skipped, and the log says why.
+# setup_frameworks: .venv-frameworks, which sees what .venv has and adds what tests/frameworks and tests/doors/real_ray need.
+# DeepSpeed is built here, with its one operator for CPUs; where that fails its tests are skipped, and the log says why.
 setup_frameworks() {
   local venv stamp
-  venv_beside frameworks
+  venv_beside frameworks frameworks,ray
   [ ! -f "$stamp" ] || return 0
   .venv/bin/python scripts/requirements.py deepspeed >"$venv/deepspeed.txt"
   DS_ACCELERATOR=cpu DS_BUILD_SHM_COMM=1 "$venv/bin/python" -m pip install --disable-pip-version-check --no-build-isolation \
