@@ -87,11 +87,13 @@ def test_a13_the_drivers_own_end_ends_ray(hosts: dict[str, str], shared_home: Ho
 
 
 @pytest.mark.long
-def test_a13_what_keeps_ray_on_a_node_is_killed(hosts: dict[str, str], shared_home: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("what", "words"), [("RayNode", r"what keeps Ray on [ab] has ended"), ("_ray_cluster.keeper", r"Ray's keeper on [ab] was killed by SIGKILL")],
+                         ids=["actor", "keeper"])
+def test_a13_what_keeps_ray_on_a_node_is_killed(hosts: dict[str, str], shared_home: Home, tmp_path: Path, what: str, words: str) -> None:
     cluster = up(shared_home, tmp_path)
-    keepers = [pid for pid, line in shared_home.processes().items() if "RayNode" in line]
-    os.kill(keepers[-1], signal.SIGKILL)
-    with pytest.raises(exceptions.RayProcessDiedError, match=r"what keeps Ray on [ab] has ended"):
+    kept_by = [pid for pid, line in shared_home.processes().items() if what in line]
+    os.kill(kept_by[-1], signal.SIGKILL)
+    with pytest.raises(exceptions.RayProcessDiedError, match=words):
         cluster.handle.result(timeout=LIMIT_S)
     eventually(cluster.is_gone, what="the end of all that Ray had there")
 

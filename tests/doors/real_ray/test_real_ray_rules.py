@@ -45,7 +45,8 @@ def test_c7_what_the_launch_says_itself_is_refused_of_a_person(word: str) -> Non
 def test_a13_whose_end_is_the_clusters() -> None:
     assert words.ends_the_cluster("gcs_server", 0) and words.ends_the_cluster("raylet", -15)
     assert not words.ends_the_cluster("dashboard", 0) and not words.ends_the_cluster("monitor", -15) and words.ends_the_cluster("monitor", 1)
-    assert words.missing(["raylet", "log_monitor"], head=True) == ["gcs_server"] and not words.missing(["raylet"], head=False)
+    assert words.missing(["raylet", "log_monitor"], api="ray", head=True) == ["gcs_server"] and not words.missing(["raylet"], api="ray", head=False)
+    assert words.missing(["troupe-head"], api="troupe", head=True) == ["troupe-worker"]
     assert words.differing({"a": "2.60.0", "b": "2.61.0"}).endswith("a has 2.60.0, b has 2.61.0") and not words.differing({"a": "2", "b": "2"})
 
 

@@ -38,18 +38,6 @@ class Folder:
         self._lock = os.open(self.path / _OWNED, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def empty(self) -> None:
-        """Removes all in it but what says whose it is. Idempotent."""
-        if self._lock < 0:
-            return
-        with os.scandir(self.path) as entries:
-            found = [entry for entry in entries if entry.name != _OWNED]
-        for entry in found:
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
-                os.unlink(entry.path)
-
     def remove(self) -> None:
         """Removes it and all in it. Idempotent."""
         if self._lock < 0:

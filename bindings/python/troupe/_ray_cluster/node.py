@@ -1,11 +1,11 @@
-"""Ray's part of one node: an actor whose children Ray's processes are.
+"""A cluster's part of one node: an actor, and below it the process that keeps the cluster's processes (`keeper`).
 
-`ray start` leaves its processes behind, and they become children of this one (a subreaper): it sees each end as it happens, with its code
-or signal. All that Ray writes on the node is in one folder. Both end with this process: it kills what is left below it and removes the folder when it is
-told to stop, and when its own end is near, whoever ended; the worker kills what is left where this process itself was killed.
+All that Ray writes on the node is in one folder. Processes and folder go when the actor is told to stop, and when its own end is near, whoever ended:
+the keeper ends them when the actor is gone. Where the keeper was killed, its processes are the actor's, which kills them.
 """
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class RayNode:
         self._share = share
         self._folder: scratch.Folder | None = None
         self._path: list[str] = []  # in front of the import path
+        self._keeper: subprocess.Popen[str] | None = None
         self._names: dict[int, str] = {}
         self._death: dict[str, Any] | None = None
         self._stopping = False
@@ -90,15 +91,13 @@ class RayNode:
                 out.write(token)
         line = words.start_words(self._share, str(path / _FILES), wishes, address=address, client=importlib.util.find_spec("grpc") is not None)
         now = self._environment(token)
-        with open(path / _OUTPUT, "wb") as out:
-            code = subprocess.run([sys.executable, *_COMMANDS[self._share.api], *line], env=now, stdin=subprocess.DEVNULL, stdout=out,
-                                  stderr=subprocess.STDOUT, check=False).returncode
-        self._names = {pid: words.process_name(_words_of(pid)) for pid in os_calls.children()}
+        said = self._keep([sys.executable, *_COMMANDS[self._share.api], *line], now)
+        self._names = {int(pid): words.process_name(each) for pid, each in said["processes"].items()}
         gone = words.missing(list(self._names.values()), api=self._share.api, head=head)
-        if code or gone:
-            what = f"ray start {words.exit_text(code)}" if code else f"{gone[0]} had ended when ray start returned"
-            said = "\n".join(f"    {each}" for each in last_lines(_end_of(path / _OUTPUT)))
-            raise exceptions.TroupeError(f"Ray could not be started on {self._share.name} (host {os.uname().nodename}): {what}\n  the last it said:\n{said}")
+        if said["code"] or gone:
+            what = f"ray start {words.exit_text(said['code'])}" if said["code"] else f"{gone[0]} had ended when ray start returned"
+            last = "\n".join(f"    {each}" for each in last_lines(_end_of(path / _OUTPUT)))
+            raise exceptions.TroupeError(f"Ray could not be started on {self._share.name} (host {os.uname().nodename}): {what}\n  the last it said:\n{last}")
         if not head:
             return address, token
         if self._share.api == words.RAY:
@@ -118,19 +117,39 @@ class RayNode:
         now["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*self._path, *environment.import_path(), *before]))
         return now
 
+    def _keep(self, line: list[str], now: dict[str, str]) -> dict[str, Any]:
+        """Has the keeper run `line`; what it says once that has ended. Raises TroupeError where the keeper is gone before, as when this node is told to stop."""
+        assert self._folder is not None
+        with self._changed:
+            if self._stopping:
+                raise exceptions.TroupeError(f"the cluster's node on {self._share.name} was told to stop before it was started")
+            self._keeper = subprocess.Popen([sys.executable, "-m", "troupe._ray_cluster.keeper"], env=now, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._keeper.stdin is not None
+        path = str(self._folder.path)
+        print(json.dumps({"line": line, "folder": path, "output": os.path.join(path, _OUTPUT)}), file=self._keeper.stdin, flush=True)
+        said = self._heard()
+        if said is None:
+            raise exceptions.TroupeError(f"what keeps Ray's processes on {self._share.name} ended while it started them")
+        return said
+
+    def _heard(self) -> dict[str, Any] | None:
+        """The keeper's next word; None where there will be none."""
+        assert self._keeper is not None and self._keeper.stdout is not None
+        line = self._keeper.stdout.readline()
+        return json.loads(line) if line else None
+
     def ended(self) -> dict[str, Any] | None:
         """Blocks until a process ends without which there is no cluster: which, and how. None once this node is told to stop."""
         while True:
-            try:
-                found = os.waitid(os.P_ALL, 0, os.WEXITED)
-            except ChildProcessError:
-                return self._ended(words.of_a_node(self._share.api), 0, 1) if not self._stopping and self._death is None else None
-            if self._stopping or found is None:
+            said = self._heard()
+            if self._stopping:
                 return None
-            name = self._names.get(found.si_pid, "")
-            code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
-            if name and words.ends_the_cluster(name, code):
-                return self._ended(name, found.si_pid, code)
+            if said is None:
+                assert self._keeper is not None
+                return self._ended("keeper", self._keeper.pid, self._keeper.wait())
+            name = self._names.get(said["pid"], "")
+            if name and words.ends_the_cluster(name, said["code"]):
+                return self._ended(name, said["pid"], said["code"])
 
     def _ended(self, name: str, pid: int, code: int) -> dict[str, Any]:
         death = {"process": name, "pid": pid, "code": code, "node": self._share.name, "host": os.uname().nodename, "log_tail": self._said_by(name)}
@@ -155,9 +174,11 @@ class RayNode:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        os_calls.kill_below()
-        if self._folder is not None:
-            self._folder.empty()
+            keeper = self._keeper
+        if keeper is not None and keeper.stdin is not None:
+            with contextlib.suppress(OSError):
+                keeper.stdin.close()
+            keeper.wait()
         os_calls.kill_children(set())
         if self._folder is not None:
             self._folder.remove()
@@ -186,13 +207,6 @@ def _installed(host: str) -> str:
             f"Ray {version} on {host} is not started: before {wanted} it has no token authentication, or puts files of all nodes where the head has its own\n"
             f"  pip install 'ray>={wanted}' there; api='troupe' needs none")
     return version
-
-
-def _words_of(pid: int) -> Sequence[str]:
-    try:
-        return [os.fsdecode(word) for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
-    except OSError:
-        return []
 
 
 def _lives(pid: int) -> bool:

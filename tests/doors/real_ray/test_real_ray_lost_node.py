@@ -1,0 +1,59 @@
+"""A real Ray cluster of a launch, one of whose nodes is lost: nothing of Ray is left there, and another attempt has a cluster of its own.
+
+Method: two workers of a cluster of the test's own; one is killed, a head of Ray's is killed.
+"""
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from e2e_conftest import Home, eventually
+from real_rays import LIMIT_S, folders, lives, needs_ray, up
+
+import troupe
+from troupe import exceptions
+
+pytestmark = [needs_ray, pytest.mark.long]
+
+
+def _cluster(home: Home) -> None:
+    head = home.json("start", "--head", "--no-worker", "--port", "0")
+    for name in ("a", "b"):
+        home.run("start", "--address", head["address"], "--token-file", home.token(), "--node-name", name, "--num-cpus", "4", "--force-tcp")
+    troupe.init(head["address"])
+    eventually(lambda: all(node["zygote_ready"] for node in troupe.state.list_nodes()), what="the zygotes")
+
+
+def _worker_above(pid: int) -> int:
+    while "troupe-worker" not in Path(f"/proc/{pid}/cmdline").read_text():
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        assert pid > 1, "no worker is above it"
+    return pid
+
+
+def test_a13_a_worker_that_is_killed_leaves_nothing_of_ray(home: Home, tmp_path: Path) -> None:
+    _cluster(home)
+    cluster = up(home, tmp_path)
+    os.kill(_worker_above(cluster.process("raylet/raylet --", 1)), signal.SIGKILL)
+    with pytest.raises(exceptions.NodeDiedError, match="rank 1 was lost with its node"):
+        cluster.handle.result(timeout=LIMIT_S)
+    eventually(cluster.is_gone, what="the end of all that Ray had there")
+
+
+def test_a13_another_attempt_has_a_cluster_of_its_own(home: Home, tmp_path: Path) -> None:
+    _cluster(home)
+    file = tmp_path / "up"
+    handle = lives.options(max_attempts=2).submit(str(file))
+    eventually(file.exists, timeout=LIMIT_S, what="the first cluster")
+    first = file.read_text()
+    file.unlink()
+    (head,) = [pid for pid, line in home.processes().items() if "gcs_server --" in line]
+    os.kill(head, signal.SIGKILL)
+    eventually(file.exists, timeout=LIMIT_S, what="the second cluster")
+    assert file.read_text() != first and len(folders()) == 2
+    handle.cancel()
+    with pytest.raises(exceptions.LaunchCancelledError):
+        handle.result(timeout=LIMIT_S)
+    eventually(lambda: not folders(), what="the end of all that Ray had there")
