@@ -45,6 +45,7 @@ BY_NAME = {
     "_pickled": "names of older pickles, of the module that has them today",
     "azure": "its names, of the module that has them",
     "cli": "commands, loaded when they are run",
+    "data._arrow": "other projects' libraries, which are not always installed",
     "util": "its modules, without an import of their own",
     "ray_compat._starting": "functions of `ray`, of what is Troupe's own",
     "stand_ins": "the package that stands on the import path, by the hook",

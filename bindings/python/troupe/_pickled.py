@@ -23,6 +23,9 @@ _CLASSES = {"Meeting": "_collective", "Member": "_collective", "TaskHost": "_tas
             "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node"}  # that travel by their name
             "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files",
             "RayNode": "_ray_cluster.node", "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node"}  # that travel by their name
+            "TrainAttempt": "train._worker", "TrainReport": "train._reports", "JobFiles": "azure._files",
+            "Tracker": "_tracking.tracker", "NodeTracker": "_tracking.node", "MapWorker": "data._tasks",
+            "DealingActor": "data._dealing"}  # that travel by their name
 
 OLDER_MODULES = {"_actor_handle": "_actors.handle", "_method_options": "_actors.method_options", "_constructor": "_actors.constructor",
                  "_streams": "_actors.streams", "_tensors": "_code.tensors", "_carried": "_exception_pickles", "_task_host": "_tasks.host",
@@ -337,3 +340,26 @@ def error_state(error: BaseException, state: dict[str, Any]) -> None:
     from troupe._exception_pickles import set_state
 
     set_state(error, state)
+
+
+def of_data(kind: str, fields: Mapping[str, Any]) -> Any:
+    """Something of a dataset's plan: the class `kind` of troupe.data's rooms."""
+    from troupe.data import _kinds
+
+    return _of_fields(_kinds.named(kind), fields)
+
+
+def data_iterator(share: Any, epoch: int) -> Any:
+    """A reader's share of a dataset; its next epoch has that number."""
+    from troupe.data._iterator import DataIterator
+
+    made = DataIterator(share)
+    made._epoch = epoch
+    return made
+
+
+def dataset(node: Any, kind: str = "Dataset") -> Any:
+    """A dataset, by its plan."""
+    from troupe.data import _dataset
+
+    return getattr(_dataset, kind)(node)

@@ -94,6 +94,11 @@ def enter(loop: Loop | None) -> None:
     _loop, _pid = loop, os.getpid()
 
 
+def is_entered() -> bool:
+    """Whether code of this process is a training's."""
+    return _loop is not None and _pid == os.getpid()
+
+
 def current(what: str) -> Loop:
     """The loop's. Raises RuntimeError where nothing trains; `what` is asked for."""
     if _loop is None:

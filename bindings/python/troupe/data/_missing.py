@@ -1,0 +1,41 @@
+"""What `ray.data` has and Troupe has not, and what to use for it. Pure."""
+from __future__ import annotations
+
+_QUERY = "a query engine: polars or duckdb over the same files, and read_parquet() of what it wrote"
+_ONE_PASS = "iter_batches(), adding up as they come, or polars and duckdb over the same files"
+_ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("sort",), f"{_QUERY}; random_shuffle() and the order of files are what training needs"),
+    (("groupby", "join", "zip", "aggregate", "unique"), _QUERY),
+    (("sum", "min", "max", "mean", "std", "summary"), _ONE_PASS),
+    (("random_sample",), "map_batches() that keeps a part of each batch"),
+    (("randomize_block_order",), "read_parquet(shuffle='files'), or random_shuffle()"),
+    (("split_at_indices", "split_proportionately", "train_test_split", "streaming_train_test_split"), "split(n), or files of their own for each part"),
+    (("with_column", "with_columns"), "add_column()"),
+    (("mix",), "union(), and random_shuffle() or local_shuffle_buffer_size"),
+    (("to_tf", "iter_tf_batches", "iter_jax_batches", "to_torch"), "iter_batches() or iter_torch_batches()"),
+    (("to_dask", "to_daft", "to_modin", "to_mars", "to_spark", "to_pandas_refs", "to_numpy_refs", "to_arrow_refs"), "to_pandas(), or write_parquet() and that library's reader"),
+    (("write_csv", "write_json", "write_numpy", "write_images", "write_sql", "write_tfrecords", "write_webdataset", "write_orc", "write_lance",
+      "write_datasink", "write_bigquery", "write_delta", "write_iceberg", "write_mongo", "write_clickhouse", "write_snowflake", "write_kafka",
+      "write_turbopuffer"), "write_parquet(), or iter_batches() and that format's own library"),
+    (("num_blocks", "size_bytes", "input_files", "get_internal_block_refs", "iter_internal_ref_bundles"), "materialize(), whose num_blocks() is known"),
+    (("stats", "explain", "get_stats_summary", "context", "name", "set_name", "copy", "get_dataset_id"), "troupe list tasks, which shows what runs"),
+    (("to_random_access_dataset", "serialize_lineage", "deserialize_lineage", "has_serializable_lineage"), "pickle: a Dataset travels as it is"),
+    (("read_text", "read_binary_files", "read_numpy", "read_tfrecords", "read_webdataset", "read_sql", "read_avro", "read_audio", "read_videos", "read_orc",
+      "read_lance", "read_delta", "read_iceberg", "read_hudi", "read_mongo", "read_bigquery", "read_clickhouse", "read_snowflake", "read_kafka", "read_zarr",
+      "read_mcap", "read_lerobot", "read_databricks_tables", "read_delta_sharing_tables", "read_unity_catalog", "read_datasource"),
+     "from_items() of the paths and a map() that reads one, or that library and write_parquet()"),
+    (("from_arrow_refs", "from_pandas_refs", "from_numpy_refs", "from_blocks", "from_dask", "from_daft", "from_modin", "from_mars", "from_spark", "from_tf",
+      "from_torch", "from_huggingface"), "from_arrow(), from_pandas(), from_numpy() or from_items()"),
+    (("DataContext", "DatasetContext", "ExecutionOptions", "ExecutionResources"), "concurrency= of the function: what is under way keeps to a budget by itself"),
+    (("Preprocessor", "preprocessor", "preprocessors"), "map_batches()"),
+    (("Datasource", "Datasink", "ReadTask", "BlockBasedFileDatasink", "RowBasedFileDatasink"), "from_items() of what is to be read and a map() that reads it"),
+)
+_INSTEAD = {name: instead for names, instead in _ROWS for name in names}
+
+
+def told(what: str, name: str) -> str:
+    """The text of the AttributeError for a name that is not there."""
+    instead = _INSTEAD.get(name)
+    if instead is None:
+        return f"{what!r} has no attribute {name!r}"
+    return f"{what}.{name} of ray.data is not a part of Troupe, which reads, maps and deals rows and is no query engine: use {instead}"

@@ -1,0 +1,135 @@
+"""Parquet files out of blocks."""
+from __future__ import annotations
+
+import concurrent.futures
+import posixpath
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from troupe import exceptions
+from troupe.data import _batches, _deal, _threads
+from troupe.data._errors import DataError
+
+MODES = ("append", "overwrite", "ignore", "error", "create")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What write_parquet() was asked for."""
+
+    path: str
+    filesystem: Any
+    partition_cols: tuple[str, ...]
+    make_folder: bool
+    mode: str
+    least_rows: int | None
+    most_rows: int | None
+    least_bytes: int | None
+    arguments: Mapping[str, Any]
+
+
+def refuse(**given: Any) -> None:
+    """Raises ValueError for arguments of Ray's that mean nothing that could be done."""
+    instead = {"catalog": "the folder's path", "filename_provider": "names are made here, and sort in the order of rows",
+               "arrow_parquet_args_fn": "pyarrow's arguments themselves, as **arrow_parquet_args", "arrow_open_stream_args": "a filesystem of pyarrow's"}
+    for name, value in given.items():
+        if value:
+            raise ValueError(f"write_parquet({name}=...) is not a part of Troupe: {instead[name]}")
+
+
+def mode_of(given: Any) -> str:
+    """"append" and the others, also as Ray's SaveMode."""
+    mode = str(getattr(given, "value", given)).lower()
+    if mode not in MODES:
+        raise ValueError(f"write_parquet(mode={given!r}): there are {', '.join(MODES)}")
+    return "error" if mode == "create" else mode
+
+
+def parquet(tables: Callable[[], Iterator[tuple[pa.Table, bool]]], asked: Asked) -> None:
+    """Writes all blocks, several files at a time."""
+    system, folder = _place(asked)
+    there = [one.path for one in system.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True)) if one.type == fs.FileType.File]
+    if there and asked.mode == "ignore":
+        return
+    if there and asked.mode == "error":
+        raise FileExistsError(f"write_parquet({asked.path!r}, mode='error'): the folder has {len(there)} files, {posixpath.basename(there[0])} the first")
+    if asked.make_folder:
+        system.create_dir(folder, recursive=True)
+    mark, most = uuid.uuid4().hex[:8], _threads.cpus()
+    with concurrent.futures.ThreadPoolExecutor(most, thread_name_prefix="troupe-data-write") as pool:
+        under_way: set[concurrent.futures.Future[None]] = set()
+        for number, table in enumerate(_sized((table for table, _ in _batches.alike(tables())), asked)):
+            if len(under_way) > most:
+                done, under_way = concurrent.futures.wait(under_way, return_when=concurrent.futures.FIRST_COMPLETED)
+                for each in done:
+                    each.result()
+            for where, part in _by_value(table, asked.partition_cols):
+                under_way.add(pool.submit(_file, system, posixpath.join(folder, where), f"{mark}_{number:06}.parquet", part, asked))
+        for each in under_way:
+            each.result()
+    if asked.mode == "overwrite":
+        for path in there:
+            system.delete_file(path)
+
+
+def _place(asked: Asked) -> tuple[Any, str]:
+    if asked.filesystem is not None:
+        return asked.filesystem, asked.path.split("://", 1)[-1]
+    return fs.FileSystem.from_uri(asked.path) if "://" in asked.path else (fs.LocalFileSystem(), posixpath.abspath(posixpath.expanduser(asked.path)))
+
+
+def _sized(tables: Iterable[pa.Table], asked: Asked) -> Iterator[pa.Table]:
+    """Tables as large as files are to be."""
+    for table in _gathered(tables, asked.least_rows or 0, asked.least_bytes or 0):
+        rows = asked.most_rows or table.num_rows
+        for length, start in ((min(rows, table.num_rows - start), start) for start in range(0, table.num_rows, rows)):
+            yield table.slice(start, length)
+
+
+def _gathered(tables: Iterable[pa.Table], rows: int, size: int) -> Iterator[pa.Table]:
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(each.num_rows for each in waiting) >= rows and sum(each.nbytes for each in waiting) >= size:
+            joined = pa.concat_tables(waiting)
+            waiting = []
+            if rows and joined.num_rows > rows:  # files of that many rows, and the rest begins the next one
+                (first, rest) = _deal.cut([(joined, 0, joined.num_rows)], joined.num_rows - joined.num_rows % rows)
+                waiting = [each.slice(start, stop - start) for each, start, stop in rest]
+                joined = pa.concat_tables([each.slice(start, stop - start) for each, start, stop in first])
+            yield joined
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _by_value(table: pa.Table, names: tuple[str, ...]) -> Iterator[tuple[str, pa.Table]]:
+    """(folder, rows) of each value of the first name, and of the others below it."""
+    if not names:
+        yield "", table
+        return
+    if names[0] not in table.column_names:
+        raise ValueError(f"write_parquet(partition_cols={list(names)}): there is no column {names[0]!r}; there are {', '.join(table.column_names)}")
+    column = table.column(names[0])
+    for value in column.unique():
+        text = "__HIVE_DEFAULT_PARTITION__" if not value.is_valid else str(value.as_py()).replace("/", "%2F")
+        rows = table.filter(pa.compute.is_null(column) if not value.is_valid else pa.compute.equal(column, value))
+        for below, part in _by_value(rows.drop_columns([names[0]]), names[1:]):
+            yield posixpath.join(f"{names[0]}={text}", below), part
+
+
+def _file(system: Any, folder: str, name: str, table: pa.Table, asked: Asked) -> None:
+    path, partial = posixpath.join(folder, name), posixpath.join(folder, f".{name}.partial")
+    try:
+        if asked.make_folder:
+            system.create_dir(folder, recursive=True)
+        pq.write_table(table, partial, filesystem=system, **asked.arguments)
+        system.move(partial, path)
+    except (pa.ArrowException, OSError) as error:
+        raise exceptions.with_type_of(DataError, error, f"{path} cannot be written: {type(error).__name__}: {error}", path=path) from None
