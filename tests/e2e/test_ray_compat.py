@@ -137,8 +137,8 @@ def test_without_it_ray_is_what_is_installed(home: Home, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("statement", "error", "words"), [
     ("import ray.tune", "ModuleNotFoundError", "ray.tune is not a part of Troupe, which stands in for ray here; use actors"),
-    ("from ray import data", "ModuleNotFoundError", "ray.data is not a part of Troupe"),
-    ("from ray.train import get_dataset_shard", "ModuleNotFoundError", "use ray.train.torch.prepare_data_loader, which gives each worker its share"),
+    ("from ray.data import Preprocessor", "ModuleNotFoundError", "use functions for map_batches() and collate_fn="),
+    ("from ray.train import TRAIN_DATASET_KEY", "ModuleNotFoundError", 'use "train", the name that ray.train.get_dataset_shard() takes'),
     ("from ray.train.lightning import RayDDPStrategy", "ModuleNotFoundError", "use that library itself in the loop of ray.train.torch.TorchTrainer"),
     ("import ray.util.joblib", "ModuleNotFoundError", "use ray.util.ActorPool"),
     ("from ray.util.queue import Nothing", "ModuleNotFoundError", "ray.util.queue has Empty, Full, Queue"),

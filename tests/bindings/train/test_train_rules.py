@@ -12,6 +12,7 @@ import pytest
 from troupe import exceptions
 from troupe.train import (
     CheckpointConfig,
+    DataConfig,
     FailureConfig,
     RunConfig,
     ScalingConfig,
@@ -160,7 +161,9 @@ def test_tensors_are_for_checkpoints() -> None:
     (lambda: TorchTrainer(lambda a, b: None), ValueError, "takes one argument, its config, or none"),
     (lambda: TorchTrainer(lambda: None, train_loop_config=3), TypeError, "a dict"),
     (lambda: TorchTrainer(lambda: None, scaling_config=4), TypeError, "a ScalingConfig"),
-    (lambda: TorchTrainer(lambda: None, datasets={"train": [1]}), ValueError, "prepare_data_loader has each worker's share"),
+    (lambda: TorchTrainer(lambda: None, datasets={"train": [1]}), TypeError, "a troupe.data.Dataset, as troupe.data.read_parquet"),
+    (lambda: TorchTrainer(lambda: None, dataset_config=DataConfig(["x"])), ValueError, "the trainer's datasets are none"),
+    (lambda: DataConfig("train"), TypeError, "'all', or a list of datasets' names"),
     (lambda: TorchTrainer(lambda: None, resume_from_checkpoint="/x"), TypeError, "Checkpoint.from_directory"),
 ])
 def test_what_can_never_be_right_is_refused(make: Any, kind: type[Exception], words: str) -> None:

@@ -42,4 +42,4 @@ __all__ = ["ActorPoolStrategy", "DataError", "DataIterator", "Dataset", "FileShu
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(_missing.told("troupe.data", name))
+    raise AttributeError(_missing.told_of_module(name))

@@ -4,8 +4,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_NEEDS = {"pyarrow": "pip install 'troupe[data]'", "pandas": "pip install pandas", "PIL": "pip install pillow",
-          "torch": "pip install 'troupe[torch]'", "numpy": "pip install 'troupe[data]'"}
+_EXTRA = {"torch": "torch"}  # of troupe, that brings it; all others come with "data"
 
 
 def need(name: str, what: str) -> Any:
@@ -16,5 +15,5 @@ def need(name: str, what: str) -> Any:
         root = name.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != root:
             raise
-        raise ImportError(f"{what} needs {root}, which is not installed here: {_NEEDS[root]}, on every node whose processes read or map data",
+        raise ImportError(f"{what} needs {root}, which is not installed here: pip install 'troupe[{_EXTRA.get(root, 'data')}]', on every node whose processes read or map data",
                           name=root) from None

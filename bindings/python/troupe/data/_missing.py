@@ -1,5 +1,7 @@
-"""What `ray.data` has and Troupe has not, and what to use for it. Pure."""
+"""What datasets of `ray.data` can and those of Troupe cannot, and what to use for it. Pure. Names of the module: `troupe.ray_compat._missing`."""
 from __future__ import annotations
+
+from troupe.ray_compat import _missing
 
 _QUERY = "a query engine: polars or duckdb over the same files, and read_parquet() of what it wrote"
 _ONE_PASS = "iter_batches(), adding up as they come, or polars and duckdb over the same files"
@@ -20,21 +22,17 @@ _ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("num_blocks", "size_bytes", "input_files", "get_internal_block_refs", "iter_internal_ref_bundles"), "materialize(), whose num_blocks() is known"),
     (("stats", "explain", "get_stats_summary", "context", "name", "set_name", "copy", "get_dataset_id"), "troupe list tasks, which shows what runs"),
     (("to_random_access_dataset", "serialize_lineage", "deserialize_lineage", "has_serializable_lineage"), "pickle: a Dataset travels as it is"),
-    (("read_text", "read_binary_files", "read_numpy", "read_tfrecords", "read_webdataset", "read_sql", "read_avro", "read_audio", "read_videos", "read_orc",
-      "read_lance", "read_delta", "read_iceberg", "read_hudi", "read_mongo", "read_bigquery", "read_clickhouse", "read_snowflake", "read_kafka", "read_zarr",
-      "read_mcap", "read_lerobot", "read_databricks_tables", "read_delta_sharing_tables", "read_unity_catalog", "read_datasource"),
-     "from_items() of the paths and a map() that reads one, or that library and write_parquet()"),
-    (("from_arrow_refs", "from_pandas_refs", "from_numpy_refs", "from_blocks", "from_dask", "from_daft", "from_modin", "from_mars", "from_spark", "from_tf",
-      "from_torch", "from_huggingface"), "from_arrow(), from_pandas(), from_numpy() or from_items()"),
-    (("DataContext", "DatasetContext", "ExecutionOptions", "ExecutionResources"), "concurrency= of the function: what is under way keeps to a budget by itself"),
-    (("Preprocessor", "preprocessor", "preprocessors"), "map_batches()"),
-    (("Datasource", "Datasink", "ReadTask", "BlockBasedFileDatasink", "RowBasedFileDatasink"), "from_items() of what is to be read and a map() that reads it"),
 )
 _INSTEAD = {name: instead for names, instead in _ROWS for name in names}
 
 
+def told_of_module(name: str) -> str:
+    """The text of the AttributeError for a name that the module has not."""
+    return f"module 'troupe.data' has no attribute {name!r}{_missing.without(f'ray.data.{name}')}"
+
+
 def told(what: str, name: str) -> str:
-    """The text of the AttributeError for a name that is not there."""
+    """The text of the AttributeError for a method that a dataset has not."""
     instead = _INSTEAD.get(name)
     if instead is None:
         return f"{what!r} has no attribute {name!r}"

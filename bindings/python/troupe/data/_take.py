@@ -51,8 +51,9 @@ class Takes(ABC):
             for row in ds.iter_rows(): ...
         """
         def begin() -> Iterator[dict[str, Any]]:
-            for table in _batches.batches(self._tables(), _batches.Tables("pyarrow"), _ROWS_AT_ONCE):
-                yield from _blocks.rows_of(table)
+            for table, _ in _batches.alike(self._tables()):
+                for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+                    yield from _blocks.rows_of(table.slice(start, _ROWS_AT_ONCE))
 
         return Epochs(begin)
 

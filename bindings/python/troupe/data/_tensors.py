@@ -83,9 +83,5 @@ def device_of(given: Any) -> torch.device | None:
         return torch.device(given)
     from troupe.train import _here
 
-    if not _here.is_entered():
-        return None
-    from troupe.train.torch import get_device
-
-    device = get_device()
-    return None if device.type == "cpu" else device
+    index = _here.device_index()
+    return None if index is None else torch.device("cuda", index)

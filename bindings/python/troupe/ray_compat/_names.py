@@ -59,10 +59,14 @@ _DAG = dict.fromkeys(("ClassMethodNode", "ClassNode", "DAGNode", "FunctionNode",
                       "MultiOutputNode"), "dag")
 
 _TRAIN = dict.fromkeys((
-    "Checkpoint", "CheckpointConfig", "ControllerError", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
-    "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "report"), "train")
+    "Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
+    "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "get_dataset_shard", "report"), "train")
 _TRAIN_TORCH = dict.fromkeys(("TorchConfig", "TorchTrainer", "enable_reproducibility", "get_device", "get_devices", "prepare_data_loader",
                               "prepare_model"), "train.torch")
+
+_DATA = dict.fromkeys((
+    "ActorPoolStrategy", "DataIterator", "Dataset", "FileShuffleConfig", "Schema", "TaskPoolStrategy", "from_arrow", "from_items", "from_numpy", "from_pandas",
+    "range", "range_tensor", "read_csv", "read_images", "read_json", "read_parquet"), "data")
 
 # Ray's module: its names, each with the module of Troupe that has it ("=name": another's; "module:name": by that name).
 MODULES: dict[str, dict[str, str]] = {
@@ -95,6 +99,11 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.experimental.tqdm_ray": dict.fromkeys(("safe_print", "tqdm"), "experimental.tqdm_ray"),
     "ray.experimental.util": {},
     "ray.experimental.util.types": {"ReduceOp": "util._collective_types"},
+    "ray.data": _DATA,
+    "ray.data.dataset": dict.fromkeys(("Dataset", "MaterializedDataset", "Schema"), "data"),
+    "ray.data.datasource": dict.fromkeys(("FileShuffleConfig", "Partitioning"), "data"),
+    "ray.data.datasource.partitioning": {"Partitioning": "data"},
+    "ray.data.iterator": {"DataIterator": "data"},
     "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
     "ray.remote_function": {"RemoteFunction": "_tasks"},
     "ray.runtime_context": {"RuntimeContext": "_runtime_context", "get_runtime_context": "_runtime_context"},

@@ -125,8 +125,9 @@ class TorchDistributor:
         """Refused: says how ranks read a table's shares."""
         raise _errors.refused(RuntimeError(
             f"{type(self).__name__}._train_on_dataframe trains on partitions of a Spark DataFrame, and there is no Spark here\n"
-            "  write it once, df.write.parquet(path), and let each rank read its share in the function that run() is given:\n"
-            "    parts = pyarrow.dataset.dataset(path).get_fragments(); mine = list(parts)[int(os.environ['RANK'])::int(os.environ['WORLD_SIZE'])]"))
+            "  write it once, df.write.parquet(path), and share it out to the ranks in the function that run() is given:\n"
+            "    shards = troupe.data.read_parquet(path).streaming_split(int(os.environ['WORLD_SIZE']), equal=True)\n"
+            "    for batch in shards[int(os.environ['RANK'])].iter_torch_batches(batch_size=256): ..."))
 
 
 def _positive(name: str, value: Any) -> int:

@@ -35,17 +35,17 @@ SERVERLESS_GPU = Package(
 TORCH_DISTRIBUTOR = Package(
     claims=("pyspark.ml.torch", "pyspark.ml.deepspeed"), above=("pyspark", "pyspark.ml"),
     absent="Troupe stands in for pyspark.ml.torch and pyspark.ml.deepspeed alone, whose distributors need no SparkSession here: leave that out, and what it is "
-           "given to; data that Spark prepares is read by each rank, as Parquet (pyarrow); or pip install pyspark, which is used for all else",
+           "given to; data that Spark prepares is read by each rank, as Parquet (troupe.data.read_parquet); or pip install pyspark, which is used for all else",
     modules={
         "pyspark.ml.torch": {}, "pyspark.ml.torch.distributor": {"TorchDistributor": "spark"}, "pyspark.ml.deepspeed": {},
         "pyspark.ml.deepspeed.deepspeed_distributor": dict.fromkeys(("DeepspeedTorchDistributor", "TorchDistributor"), "spark")},
     instead_of=_words({
-        "pyspark.ml.torch.distributor._get_spark_partition_data_loader": "pyarrow.dataset in the function that run() is given, each rank with its share of "
-                                                                         "the files",
+        "pyspark.ml.torch.distributor._get_spark_partition_data_loader": "troupe.data.read_parquet(path).streaming_split(n) in the function that run() is "
+                                                                         "given",
         "pyspark.ml.torch.distributor.Distributor": "pyspark.ml.torch.distributor.TorchDistributor",
         "pyspark.ml.torch.TorchDistributor": "pyspark.ml.torch.distributor.TorchDistributor",
         "pyspark.ml.torch.log_communication": "what TorchDistributor shows by itself, and troupe logs",
-        "pyspark.ml.torch.data": "pyarrow.dataset and a torch.utils.data.IterableDataset of its batches",
+        "pyspark.ml.torch.data": "troupe.data.read_parquet(path).streaming_split(n), and iter_torch_batches() of a share",
         "pyspark.ml.torch.torch_run_process_wrapper": "troupe torchrun, whose ranks end with it",
     }))
 

@@ -23,9 +23,10 @@ from troupe.train._config import (
            RunConfig,
            ScalingConfig,
 )
+from troupe.train._datasets import DataConfig
 from troupe.train._errors import ControllerError, TrainingFailedError, WorkerGroupError
-from troupe.train._here import TrainContext, get_checkpoint, get_context, report
+from troupe.train._here import TrainContext, get_checkpoint, get_context, get_dataset_shard, report
 from troupe.train._result import Result
 
-__all__ = ["Checkpoint", "CheckpointConfig", "ControllerError", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
-           "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "report"]
+__all__ = ["Checkpoint", "CheckpointConfig", "ControllerError", "DataConfig", "FailureConfig", "Result", "RunConfig", "ScalingConfig", "TrainContext",
+           "TrainingFailedError", "WorkerGroupError", "get_checkpoint", "get_context", "get_dataset_shard", "report"]

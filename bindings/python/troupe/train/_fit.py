@@ -15,6 +15,7 @@ from troupe._code import capture
 from troupe.train import _failures, _retention
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._config import RunConfig, ScalingConfig
+from troupe.train._datasets import Datasets
 from troupe.train._errors import ControllerError, WorkerGroupError
 from troupe.train._gang import Gang, WorkersFailed
 from troupe.train._reports import Barrier, Round, Uneven
@@ -36,6 +37,7 @@ class Plan:
     backend: str
     timeout_s: float
     resume_from: Checkpoint | None
+    datasets: Datasets
 
 
 class Training:
@@ -80,7 +82,8 @@ class Training:
             cpus = "\n  ScalingConfig(use_gpu=False) trains on CPUs" if plan.scaling.use_gpu else ""
             raise exceptions.with_type_of(ControllerError, error, f"run {folder.name}: {plan.scaling.num_workers} workers cannot be placed: {error}{cpus}",
                                           controller_failure=error) from error
-        gang.start(payload, backend=plan.backend, timeout_s=plan.timeout_s, start=start, staging=str(staging), nonce=folder.nonce)
+        gang.start(payload, backend=plan.backend, timeout_s=plan.timeout_s, start=start, staging=str(staging), nonce=folder.nonce,
+                   shards=plan.datasets.shards(plan.scaling.num_workers))
         if not failures:
             nodes = len(set(gang.hosts.values()))
             status_lines.say(f"troupe.train: run {folder.name}: {plan.scaling.num_workers} workers on {nodes} host{'s' if nodes > 1 else ''}, in "

@@ -89,8 +89,9 @@ class Gang:
             self._nodes.append(nodes[index])
             self.workers.append(worker.options(scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, index)).remote(context))
 
-    def start(self, payload: Any, *, backend: str, timeout_s: float, start: Checkpoint | None, staging: str, nonce: str) -> None:
-        """Has all workers form their group and run the loop. Blocks until each is there. Raises WorkersFailed for those that are not."""
+    def start(self, payload: Any, *, backend: str, timeout_s: float, start: Checkpoint | None, staging: str, nonce: str,
+              shards: list[dict[str, Any]]) -> None:
+        """Has all workers form their group and run the loop, each with its share of the datasets. Blocks until each is there. Raises WorkersFailed for those that are not."""
         about = self._all([worker.about.remote() for worker in self.workers])
         self.hosts = {rank: each["host"] for rank, each in enumerate(about)}
         one_host = len({each["boot_id"] for each in about}) == 1
@@ -100,7 +101,7 @@ class Gang:
                    for rank, node in enumerate(self._nodes)}
         attempt = TrainAttempt(address, port, one_host, backend, timeout_s, start, staging, nonce, devices)
         for rank, worker in enumerate(self.workers):
-            self._hear("returned", rank, worker.run.remote(payload, attempt, self._addresses[self._nodes[rank]]))
+            self._hear("returned", rank, worker.run.remote(payload, attempt, self._addresses[self._nodes[rank]], shards[rank]))
             self.answer(rank, None)
         self._running = len(self.workers)
 

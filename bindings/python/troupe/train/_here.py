@@ -74,6 +74,8 @@ class Loop(ABC):
     """What a training loop in this process reports to."""
 
     context: TrainContext
+    shards: Mapping[str, Any] = {}
+    device_index: int | None = None
 
     @abstractmethod
     def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
@@ -94,9 +96,9 @@ def enter(loop: Loop | None) -> None:
     _loop, _pid = loop, os.getpid()
 
 
-def is_entered() -> bool:
-    """Whether code of this process is a training's."""
-    return _loop is not None and _pid == os.getpid()
+def device_index() -> int | None:
+    """The number of this worker's GPU, as it sees them; None: it has none, or is no worker."""
+    return _loop.device_index if _loop is not None and _pid == os.getpid() else None
 
 
 def current(what: str) -> Loop:
@@ -145,4 +147,19 @@ def get_context() -> TrainContext:
     return current("get_context()").context
 
 
-_pickled.named_in("troupe.train", TrainContext, get_checkpoint, get_context, report)
+def get_dataset_shard(dataset_name: str | None = None) -> Any:
+    """This worker's share of the trainer's dataset of that name (None: "train"): a troupe.data.DataIterator, of which each `for` is an epoch.
+
+    Raises KeyError where the trainer was given none of that name, RuntimeError outside of a worker.
+
+        for batch in get_dataset_shard("train").iter_torch_batches(batch_size=256): ...
+    """
+    shards = current("get_dataset_shard()").shards
+    name = "train" if dataset_name is None else dataset_name
+    if name not in shards:
+        there = f"its datasets are {', '.join(shards)}" if shards else "it was given none: TorchTrainer(..., datasets={...})"
+        raise KeyError(f"get_dataset_shard({name!r}): the trainer has no dataset of that name; {there}")
+    return shards[name]
+
+
+_pickled.named_in("troupe.train", TrainContext, get_checkpoint, get_context, get_dataset_shard, report)

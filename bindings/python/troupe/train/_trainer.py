@@ -9,9 +9,10 @@ from typing import Any
 
 from troupe import _pickled
 from troupe._identity import new_id
-from troupe.train import _config
+from troupe.train import _config, _datasets
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._config import RunConfig, ScalingConfig
+from troupe.train._datasets import DataConfig
 from troupe.train._result import Result
 
 
@@ -36,7 +37,8 @@ class TorchTrainer:
     """Trains with torch on workers that form one process group, and go on from a checkpoint after failures.
 
     `train_loop_per_worker`: run by each worker, with `train_loop_config` if it takes an argument; it reports by `troupe.train.report`.
-    `scaling_config`, `run_config`, `torch_config`: see ScalingConfig, RunConfig, TorchConfig. `resume_from_checkpoint`: what
+    `scaling_config`, `run_config`, `torch_config`: see ScalingConfig, RunConfig, TorchConfig. `datasets`: of troupe.data, by name, of which each worker has its
+    share by `get_dataset_shard(name)`; `dataset_config`: a DataConfig, which of them are shared out. `resume_from_checkpoint`: what
     `get_checkpoint()` gives at the beginning of a run that has none of its own yet. Raises TypeError or ValueError for what can never be right; starts
     nothing. As Ray's `ray.train.torch.TorchTrainer`.
 
@@ -49,8 +51,6 @@ class TorchTrainer:
                  datasets: Mapping[str, Any] | None = None, dataset_config: Any = None, validation_config: Any = None,
                  metadata: Mapping[str, Any] | None = None, resume_from_checkpoint: Checkpoint | None = None) -> None:
         for name, given, instead in (
-                ("datasets", datasets, "a torch DataLoader made in train_loop_per_worker and given to prepare_data_loader has each worker's share"),
-                ("dataset_config", dataset_config, "prepare_data_loader gives each worker its share"),
                 ("validation_config", validation_config, "train_loop_per_worker validates before it reports"),
                 ("metadata", metadata, "Checkpoint.set_metadata keeps it with a checkpoint")):
             if given:
@@ -61,6 +61,7 @@ class TorchTrainer:
         if resume_from_checkpoint is not None and not isinstance(resume_from_checkpoint, Checkpoint):
             raise TypeError(f"TorchTrainer(resume_from_checkpoint={resume_from_checkpoint!r}): a Checkpoint, as Checkpoint.from_directory(folder) makes one")
         self._resume_from = resume_from_checkpoint
+        self._datasets = _datasets.checked(datasets, _of(DataConfig, "dataset_config", dataset_config))
         self._loop = train_loop_per_worker
         self._arguments = _arguments(train_loop_per_worker, train_loop_config)
 
@@ -80,7 +81,7 @@ class TorchTrainer:
         run = self.run_config
         name = run.name or f"train_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{new_id()[:6]}"
         backend = self._torch_config.backend or ("nccl" if self.scaling_config.use_gpu else "gloo")
-        plan = _fit.Plan(self._loop, self._arguments, self.scaling_config, run, backend, self._torch_config.timeout_s, self._resume_from)
+        plan = _fit.Plan(self._loop, self._arguments, self.scaling_config, run, backend, self._torch_config.timeout_s, self._resume_from, self._datasets)
         return _fit.train(plan, run.storage_path or _config.DEFAULT_STORAGE, name)
 
 

@@ -78,9 +78,10 @@ class TrainWorker(_here.Loop):
                                master_listen_fd=listener.detach())
         return port
 
-    def run(self, payload: bytes, attempt: TrainAttempt, own_address: str) -> Any:
-        """Forms the group and runs the loop to its end; rank 0's value. `own_address`: of this node. Raises what the loop raises."""
-        self._attempt, self._latest = attempt, attempt.start
+    def run(self, payload: bytes, attempt: TrainAttempt, own_address: str, shards: Mapping[str, Any]) -> Any:
+        """Forms the group and runs the loop to its end; rank 0's value. `own_address`: of this node. `shards`: of datasets, by name. Raises what the
+        loop raises."""
+        self._attempt, self._latest, self.shards = attempt, attempt.start, shards
         _here.enter(self)
         try:
             self._join(attempt, own_address)
@@ -117,6 +118,7 @@ class TrainWorker(_here.Loop):
         if attempt.devices.get(context.world_rank) and torch.cuda.is_available():
             _torch_loop.devices = [torch.device("cuda", attempt.devices[context.world_rank].index(each)) for each in troupe.get_gpu_ids()]
             torch.cuda.set_device(_torch_loop.devices[0])
+            self.device_index = _torch_loop.devices[0].index
         dist.init_process_group(attempt.backend, timeout=datetime.timedelta(seconds=attempt.timeout_s))
 
     def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:
