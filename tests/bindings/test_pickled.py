@@ -41,7 +41,7 @@ PUBLIC = ["troupe", "troupe.actor", "troupe.launch", "troupe.util", "troupe.util
           "troupe.util.placement_group", "troupe.util.scheduling_strategies", "troupe.util.serialization", "troupe.util.actor_pool",
           "troupe.state", "troupe.exceptions", "troupe.runtime_env", "troupe.cluster_utils", "troupe.serverless_gpu", "troupe.serverless_gpu.compute",
            "troupe.serverless_gpu.launcher", "troupe.serverless_gpu.ray", "troupe.serverless_gpu.runtime", "troupe.spark", "troupe.stand_ins",
-           "troupe.train", "troupe.train.torch"]
+           "troupe.train", "troupe.train.torch", "troupe.data"]
 
 
 class Noting(pickle.Unpickler):
@@ -109,6 +109,25 @@ def test_functions_and_classes_arrive_as_what_they_were_made() -> None:
     assert vars(travelled(OverRay(len)))["_function"] is len and type(travelled(OverRay(len))) is RayDriver
     assert travelled(troupe.remote(len).options(num_cpus=2))._options == {"num_cpus": 2}
     assert travelled(troupe.remote(Counter).options(name="a"))._cls is Counter
+
+
+def test_datasets_and_their_shares_arrive_as_they_were() -> None:
+    """Not where pyarrow is not installed."""
+    pytest.importorskip("pyarrow")
+    from troupe import data
+    from troupe.data._tasks import MapWorker
+    from troupe.train import DataConfig
+
+    ds = data.range(20, override_num_blocks=4).map(lambda row: {"y": row["id"]}, num_cpus=2).limit(7)
+    assert travelled(ds).take_all() == [{"y": each} for each in range(7)] and travelled(ds)._node.child.op.options == {"num_cpus": 2}
+    assert travelled(data.from_items([1, 2]).union(data.from_items([3]))).take_all() == [{"item": each} for each in (1, 2, 3)]
+    shard = data.range(20, override_num_blocks=4).streaming_split(2, equal=True)[1]
+    list(shard.iter_rows())
+    assert travelled(shard)._epoch == 1 and list(travelled(shard).iter_rows()) == list(shard.iter_rows())
+    for value in (data.ActorPoolStrategy(min_size=2), data.FileShuffleConfig(seed=3), data.Partitioning("hive"), data.Schema(ds.schema().base_schema),
+                  DataConfig(["a"])):
+        assert travelled(value) == value
+    assert travelled(MapWorker) is MapWorker
 
 
 def test_exceptions_arrive_as_what_they_were() -> None:
