@@ -13,8 +13,8 @@ from troupe.data._flow import Flow
 from troupe.data._plan import Node, Stage
 from troupe.data._sources.pieces import Held
 
-BUDGET_BYTES = 64 << 20
-BUDGET_BYTES_PER_CPU = 32 << 20
+BUDGET_BYTES = 32 << 20
+BUDGET_BYTES_PER_CPU = 16 << 20
 PATIENCE_S = 60.0
 """How long nothing is heard of the work under way before that is said."""
 
