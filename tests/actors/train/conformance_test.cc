@@ -37,13 +37,6 @@ class NcclConformance : public testing::TestWithParam<std::string> {
   int ranks_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Libraries, NcclConformance, testing::ValuesIn(LibrariesToTest()),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name;
-                         });
-
 /// All ranks contribute rank+1 to `count` elements; the first result.
 float SumOfRanks(Rank& rank, Gpu& gpu, NcclComm comm, int size, int mine, std::size_t count) {
   const auto buffer = gpu.ToDevice(std::vector<float>(count, static_cast<float>(mine + 1)));
@@ -432,4 +425,8 @@ TEST_P(NcclConformance, InitialisationDoesNotOutliveTheProcessOfItsId) {
 }
 
 }  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Libraries, NcclConformance, testing::ValuesIn(LibrariesToTest()),
+                         NameOfLibrary);
+
 }  // namespace troupe::train

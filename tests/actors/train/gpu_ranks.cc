@@ -1,5 +1,6 @@
 #include "tests/actors/train/gpu_ranks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -9,6 +10,12 @@ namespace troupe::train {
 std::vector<std::string> LibrariesToTest() {
   if (std::getenv("TROUPE_NCCL_LIB")) return {kReal};
   return {"2.26", "2.28", "2.30"};
+}
+
+std::string NameOfLibrary(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
 }
 
 std::string NcclFile(const std::string& library) {

@@ -5,6 +5,8 @@
 // GPUs that are there.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <memory>
 #include <string>
@@ -20,6 +22,8 @@ inline constexpr const char* kReal = "real";
 
 /// "2.26", "2.28", "2.30", or only "real".
 std::vector<std::string> LibrariesToTest();
+/// A test's name with the library in it, for INSTANTIATE_TEST_SUITE_P.
+std::string NameOfLibrary(const testing::TestParamInfo<std::string>& info);
 /// The file of one of them, for the environment of a rank.
 std::string NcclFile(const std::string& library);
 std::string CudaFile(const std::string& library);

@@ -101,7 +101,11 @@ bool IsLive(ncclComm* comm) {
 void StartJob(ncclComm* comm, std::function<NcclResult()> work) {
   JoinJob(comm);
   comm->async = NcclResult::kInProgress;
-  comm->job = std::thread([comm, work = std::move(work)] { comm->async = work(); });
+  comm->job = std::thread([comm, work = std::move(work)] {
+    const auto result = work();
+    auto state = NcclResult::kInProgress;  // an operation that the job launched may have failed
+    comm->async.compare_exchange_strong(state, result);
+  });
 }
 
 void JoinJob(ncclComm* comm) {

@@ -22,6 +22,7 @@ struct Group {
   int depth = 0;
   std::vector<Fused> fused;
   std::vector<ncclComm*> started, aborts;
+  NcclResult error = NcclResult::kSuccess;  // of a call: nothing of the group is launched then
 };
 thread_local Group group;
 
@@ -93,7 +94,8 @@ NcclResult EndGroup() {
     return Refused(NcclResult::kInvalidUsage, "ncclGroupEnd without ncclGroupStart");
   if (--group.depth > 0) return NcclResult::kSuccess;
   auto ended = std::exchange(group, {});
-  NcclResult result = NcclResult::kSuccess;
+  NcclResult result = ended.error;
+  if (result != NcclResult::kSuccess) ended.fused.clear();
   for (auto& fused : ended.fused) {
     Entry entry(fused.comm, "ncclGroupEnd", Needs::kReady);
     result = Worse(result, entry.refused()
@@ -115,7 +117,8 @@ NcclResult EndGroup() {
   return result;
 }
 
-NcclResult Begin(ncclComm* comm, const Call& call, train::CudaStream stream) {
+/// Whether the call may be launched.
+static NcclResult Check(ncclComm* comm, const Call& call) {
   Entry entry(comm, NameOf(call.kind), Needs::kReady);
   if (entry.refused()) return entry.result();
   if (comm->revoked) {
@@ -131,7 +134,19 @@ NcclResult Begin(ncclComm* comm, const Call& call, train::CudaStream stream) {
                    std::string(NameOf(call.kind)) + ": invalid root or peer " +
                        std::to_string(call.root) + " (root should be in the 0.." +
                        std::to_string(comm->size) + " range)");
-  if (!InGroup()) return LaunchNow(comm, {call}, stream);
+  return NcclResult::kSuccess;
+}
+
+NcclResult Begin(ncclComm* comm, const Call& call, train::CudaStream stream) {
+  const auto checked = Check(comm, call);
+  if (checked != NcclResult::kSuccess) {
+    if (InGroup()) group.error = checked;
+    return checked;
+  }
+  if (!InGroup()) {
+    Entry entry(comm, NameOf(call.kind), Needs::kReady);
+    return entry.refused() ? entry.result() : LaunchNow(comm, {call}, stream);
+  }
   for (auto& fused : group.fused)
     if (fused.comm == comm && fused.stream == stream) {
       fused.calls.push_back(call);
