@@ -11,14 +11,25 @@ from troupe import _pickled, _strategies
 DEFAULT_STORAGE = "~/troupe_results"
 
 
-def _refuse(config: Any, words: Mapping[str, str]) -> None:
+def refuse(config: Any, words: Mapping[str, str]) -> None:
     """Raises ValueError for a field of Ray's that is set and means nothing here, with what to do instead."""
     for name, instead in words.items():
         if getattr(config, name):
             raise ValueError(f"{type(config).__name__}({name}={getattr(config, name)!r}) is not a part of Troupe: {instead}")
 
 
-def _is_count(value: Any, least: int) -> bool:
+def check_place(name: Any, storage_path: Any) -> None:
+    """Raises ValueError or TypeError for what cannot be the name and the place of a run's folder."""
+    if name is not None and (not isinstance(name, str) or not name or "/" in name or name.startswith(".")):
+        raise ValueError(f"RunConfig(name={name!r}): the name of a folder, without '/' and a dot in front")
+    if storage_path is not None and not isinstance(storage_path, (str, os.PathLike)):
+        raise TypeError(f"RunConfig(storage_path={storage_path!r}): the path of a folder")
+    if "://" in str(storage_path or ""):
+        raise ValueError(f"RunConfig(storage_path={str(storage_path)!r}): a folder, not a URI: mount it, and give its path")
+
+
+def is_count(value: Any, least: int) -> bool:
+    """Whether it is a whole number of at least `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -45,12 +56,12 @@ class ScalingConfig:
     topology: str | None = None
 
     def __post_init__(self) -> None:
-        _refuse(self, {"trainer_resources": "nothing but the workers holds resources", "use_tpu": "Troupe knows no TPUs",
+        refuse(self, {"trainer_resources": "nothing but the workers holds resources", "use_tpu": "Troupe knows no TPUs",
                        "topology": "label_selector= says which nodes"})
         if isinstance(self.num_workers, (tuple, list)):
             raise TypeError(f"ScalingConfig(num_workers={self.num_workers!r}): a fixed number of workers, not a range")
-        if not _is_count(self.num_workers, 1):
-            kind = ValueError if _is_count(self.num_workers, -1 << 62) else TypeError
+        if not is_count(self.num_workers, 1):
+            kind = ValueError if is_count(self.num_workers, -1 << 62) else TypeError
             raise kind(f"ScalingConfig(num_workers={self.num_workers!r}): a whole number of at least 1")
         if not isinstance(self.use_gpu, bool):
             raise TypeError(f"ScalingConfig(use_gpu={self.use_gpu!r}): True or False")
@@ -100,8 +111,8 @@ class FailureConfig:
     fail_fast: Any = False
 
     def __post_init__(self) -> None:
-        _refuse(self, {"fail_fast": "max_failures=0, the default, ends the training at its first failure"})
-        if not _is_count(self.max_failures, -1):
+        refuse(self, {"fail_fast": "max_failures=0, the default, ends the training at its first failure"})
+        if not is_count(self.max_failures, -1):
             raise ValueError(f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any number of failures")
 
 
@@ -117,9 +128,9 @@ class CheckpointConfig:
     checkpoint_at_end: Any = None
 
     def __post_init__(self) -> None:
-        _refuse(self, {"checkpoint_frequency": "the training loop reports a checkpoint when it has one",
+        refuse(self, {"checkpoint_frequency": "the training loop reports a checkpoint when it has one",
                        "checkpoint_at_end": "the training loop reports its last checkpoint itself"})
-        if self.num_to_keep is not None and not _is_count(self.num_to_keep, 1):
+        if self.num_to_keep is not None and not is_count(self.num_to_keep, 1):
             raise ValueError(f"CheckpointConfig(num_to_keep={self.num_to_keep!r}): a whole number of at least 1, or None for all")
         if self.checkpoint_score_attribute is not None and not isinstance(self.checkpoint_score_attribute, str):
             raise TypeError(f"CheckpointConfig(checkpoint_score_attribute={self.checkpoint_score_attribute!r}): a key of the metrics")
@@ -151,19 +162,14 @@ class RunConfig:
     log_to_file: Any = None
 
     def __post_init__(self) -> None:
-        _refuse(self, {
+        refuse(self, {
             "storage_filesystem": "storage_path= is a folder, of a mounted file system perhaps", "callbacks": "the training loop calls what it needs",
             "logging_config": "`troupe logs` has what the workers print", "sync_config": "storage_path= is the one place of a run's files",
             "stop": "the training loop ends when it returns", "progress_reporter": "what the workers print is shown as it comes",
             "log_to_file": "`troupe logs` has what the workers print"})
         self.failure_config = self._of(FailureConfig, "failure_config")
         self.checkpoint_config = self._of(CheckpointConfig, "checkpoint_config")
-        if self.name is not None and (not isinstance(self.name, str) or not self.name or "/" in self.name or self.name.startswith(".")):
-            raise ValueError(f"RunConfig(name={self.name!r}): the name of a folder, without '/' and a dot in front")
-        if self.storage_path is not None and not isinstance(self.storage_path, (str, os.PathLike)):
-            raise TypeError(f"RunConfig(storage_path={self.storage_path!r}): the path of a folder")
-        if "://" in str(self.storage_path or ""):
-            raise ValueError(f"RunConfig(storage_path={str(self.storage_path)!r}): a folder, not a URI: mount it, and give its path")
+        check_place(self.name, self.storage_path)
 
     def _of(self, cls: type, name: str) -> Any:
         given = getattr(self, name)

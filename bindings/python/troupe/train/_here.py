@@ -104,10 +104,11 @@ def device_index() -> int | None:
 def current(what: str) -> Loop:
     """The loop's. Raises RuntimeError where nothing trains; `what` is asked for."""
     if _loop is None:
-        raise RuntimeError(f"{what} is for code that a trainer's workers run: TorchTrainer(train_loop_per_worker, ...).fit()")
+        raise RuntimeError(f"{what} is for code that a trainer's workers or a sweep's trials run: TorchTrainer(train_loop_per_worker, ...).fit(), "
+                           "troupe.tune.Tuner(train, ...).fit()")
     if _pid != os.getpid():
-        raise RuntimeError(f"{what} was called in process {os.getpid()}, which the worker (process {_pid}) has forked, a DataLoader's perhaps: "
-                           "it is for the worker itself")
+        raise RuntimeError(f"{what} was called in process {os.getpid()}, which the process that trains ({_pid}) has forked, a DataLoader's perhaps: "
+                           "it is for that one itself")
     return _loop
 
 

@@ -61,19 +61,24 @@ def stage(staging: Path, nonce: str, number: int, rank: int, source: Path) -> st
         if json.loads((run / OWNER).read_text()).get("nonce") == nonce:
             name = f"{number}/rank-{rank}"
             part = staging / name
-            try:
-                disk.copy_tree(source, part, f"the checkpoint of rank {rank}", copy=_copy_to_disk, remedy=_ROOM)
-                for folder, _, _ in os.walk(part):
-                    synced(Path(folder))
-            except BaseException:
-                shutil.rmtree(part, ignore_errors=True)
-                raise
+            copy_to_disk(source, part, f"the checkpoint of rank {rank}")
             return name
     raise FileNotFoundError(f"rank {rank} on {socket.gethostname()} does not see the run's folder {run}, where its checkpoint belongs: with workers on "
                             "several hosts RunConfig(storage_path=...) has to be a folder that all of them share")
 
 
-def _copy_to_disk(source: str, target: str) -> str:
+def copy_to_disk(source: Path, target: Path, what: str) -> None:
+    """Copies a folder, `what` in errors; when this returns, all of it is on the disk. Raises OSError, with nothing left of it."""
+    try:
+        disk.copy_tree(source, target, what, copy=_copy_file_to_disk, remedy=_ROOM)
+        for folder, _, _ in os.walk(target):
+            synced(Path(folder))
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def _copy_file_to_disk(source: str, target: str) -> str:
     shutil.copy2(source, target)
     synced(Path(target))
     return target

@@ -1,0 +1,138 @@
+"""What a sweep is asked for: which trials, how many, what failures cost, which checkpoints stay, where it is kept."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from troupe import _pickled
+from troupe.train import _config as _train
+from troupe.train._config import DEFAULT_STORAGE, is_count, refuse
+
+__all__ = ["DEFAULT_STORAGE", "CheckpointConfig", "FailureConfig", "RunConfig", "TuneConfig"]
+
+
+@dataclass(kw_only=True)
+class TuneConfig:
+    """Which trials, and how many.
+
+    `metric`, `mode` ("max" or "min"): what is compared; asked for by `get_best_result` too. `num_samples`: how many configurations, of a grid how
+    many times each; -1: until something stops the sweep. `search_alg`: who proposes them; random and grid without one. `scheduler`: who stops them
+    early; none without one. `max_concurrent_trials`: beside what there is room for. `time_budget_s`: the sweep is over then. `reuse_actors`: a
+    process takes one trial after the other, where a trial left it as it was. `trial_name_creator`, `trial_dirname_creator`: of a trial, with
+    `trial_id` and `config`, its name where people see it and that of its folder. Raises ValueError or TypeError for what can never be right.
+    """
+
+    metric: str | None = None
+    mode: str | None = None
+    search_alg: Any = None
+    scheduler: Any = None
+    num_samples: int = 1
+    max_concurrent_trials: int | None = None
+    time_budget_s: Any = None
+    reuse_actors: bool = False
+    trial_name_creator: Callable[[Any], str] | None = None
+    trial_dirname_creator: Callable[[Any], str] | None = None
+    chdir_to_trial_dir: Any = None
+
+    def __post_init__(self) -> None:
+        refuse(self, {"chdir_to_trial_dir": "the trial's function may call os.chdir(tune.get_context().get_trial_dir())"})
+        if self.metric is not None and not isinstance(self.metric, str):
+            raise TypeError(f"TuneConfig(metric={self.metric!r}): a key of what the trials report")
+        if self.mode not in (None, "max", "min"):
+            raise ValueError(f"TuneConfig(mode={self.mode!r}): 'max' or 'min'")
+        if self.metric is not None and self.mode is None:
+            self.mode = "max"
+        if not is_count(self.num_samples, 1) and self.num_samples != -1:
+            raise ValueError(f"TuneConfig(num_samples={self.num_samples!r}): a whole number of at least 1, or -1: until something stops the sweep")
+        if self.max_concurrent_trials is not None and not is_count(self.max_concurrent_trials, 0):
+            raise ValueError(f"TuneConfig(max_concurrent_trials={self.max_concurrent_trials!r}): a whole number of at least 1, or None")
+        self.max_concurrent_trials = self.max_concurrent_trials or None  # 0 is Ray's word for none
+        if self.time_budget_s is not None:
+            seconds = self.time_budget_s.total_seconds() if hasattr(self.time_budget_s, "total_seconds") else self.time_budget_s
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
+                raise ValueError(f"TuneConfig(time_budget_s={self.time_budget_s!r}): more than 0 seconds, or a timedelta")
+            self.time_budget_s = float(seconds)
+
+
+@dataclass(kw_only=True)
+class FailureConfig:
+    """How often a trial that fails is started again, from its latest checkpoint: `max_failures` times, -1 for any number. A lost node does not count.
+
+    `fail_fast`: whether the first trial that has failed for good ends the sweep; "raise": `fit()` raises its error then.
+    """
+
+    max_failures: int = 0
+    fail_fast: bool | str = False
+
+    def __post_init__(self) -> None:
+        if not is_count(self.max_failures, -1):
+            raise ValueError(f"FailureConfig(max_failures={self.max_failures!r}): a whole number, -1 for any number of failures")
+        if self.fail_fast not in (True, False, "raise"):
+            raise ValueError(f"FailureConfig(fail_fast={self.fail_fast!r}): True, False or 'raise'")
+        if self.fail_fast and self.max_failures:
+            raise ValueError(f"FailureConfig(max_failures={self.max_failures}, fail_fast={self.fail_fast!r}): what ends the sweep is not tried again")
+
+
+@dataclass(kw_only=True)
+class CheckpointConfig(_train.CheckpointConfig):
+    """Which checkpoints of each trial stay: see `troupe.train.CheckpointConfig`; and those that something goes on from stay whatever it says.
+
+    Of a Trainable class: `checkpoint_frequency`: one after so many steps, 0: none; `checkpoint_at_end`: one after the last.
+    """
+
+    checkpoint_frequency: int = 0
+    checkpoint_at_end: bool | None = None
+
+    def __post_init__(self) -> None:
+        frequency, at_end = self.checkpoint_frequency, self.checkpoint_at_end
+        self.checkpoint_frequency, self.checkpoint_at_end = 0, None
+        super().__post_init__()
+        self.checkpoint_frequency, self.checkpoint_at_end = frequency, at_end
+        if not is_count(frequency, 0):
+            raise ValueError(f"CheckpointConfig(checkpoint_frequency={frequency!r}): a whole number of steps, 0 for none")
+
+
+@dataclass(kw_only=True)
+class RunConfig:
+    """What a sweep is called and where it is kept: the folder `storage_path/name`.
+
+    `name`: of its own, else one is made. `storage_path`: ~/troupe_results unless given; of a cluster of several hosts a folder that all of them see.
+    `stop`: when a trial has done enough: a dict of metrics and the numbers from which on (`>=`), a function of (trial_id, result), or a Stopper.
+    `verbose`: 0: nothing is shown of the sweep itself. `callbacks`: told of what happens, see Callback.
+    """
+
+    name: str | None = None
+    storage_path: str | os.PathLike | None = None
+    failure_config: FailureConfig | None = None
+    checkpoint_config: CheckpointConfig | None = None
+    stop: Any = None
+    callbacks: Sequence[Any] | None = None
+    verbose: int | None = None
+    log_to_file: Any = False
+    sync_config: Any = None
+    progress_reporter: Any = None
+    storage_filesystem: Any = None
+
+    def __post_init__(self) -> None:
+        refuse(self, {"storage_filesystem": "storage_path= is a folder, of a mounted file system perhaps",
+                      "sync_config": "storage_path= is the one place of a sweep's files",
+                      "progress_reporter": "verbose=0 shows nothing, and callbacks hear of everything",
+                      "log_to_file": "`troupe logs` has what the trials print"})
+        self.failure_config = self._of(FailureConfig, "failure_config")
+        self.checkpoint_config = self._of(CheckpointConfig, "checkpoint_config")
+        _train.check_place(self.name, self.storage_path)
+        if self.stop is not None and not isinstance(self.stop, Mapping) and not callable(self.stop):
+            raise TypeError(f"RunConfig(stop={self.stop!r}): a dict of metrics, a function of (trial_id, result), or a Stopper")
+
+    def _of(self, cls: type, name: str) -> Any:
+        given = getattr(self, name)
+        if given is not None and not isinstance(given, cls):
+            if isinstance(given, getattr(_train, cls.__name__)):  # of troupe.train, for which Ray's programs import it
+                return cls(**{field: getattr(given, field) for field in given.__dataclass_fields__})
+            raise TypeError(f"RunConfig({name}={given!r}): a {cls.__name__}")
+        return cls() if given is None else given
+
+
+_pickled.named_in("troupe.tune", TuneConfig, FailureConfig, CheckpointConfig, RunConfig)

@@ -1,0 +1,30 @@
+"""Which trial this is, of what sweep."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from troupe import _pickled
+from troupe.train._here import TrainContext
+
+
+@dataclass(frozen=True)
+class TuneContext(TrainContext):
+    """Of a trial. Its methods have Ray's names; it is one rank of one."""
+
+    trial_id: str = ""
+    trial_name: str = ""
+
+    def get_trial_id(self) -> str:
+        """Of this trial in its sweep."""
+        return self.trial_id
+
+    def get_trial_name(self) -> str:
+        """What the trial is called where people see it."""
+        return self.trial_name or self.trial_id
+
+    def get_trial_dir(self) -> str:
+        """The trial's folder: made when its first checkpoint is kept, or by who wants to write there."""
+        return self.path
+
+
+_pickled.named_in("troupe.tune", TuneContext)

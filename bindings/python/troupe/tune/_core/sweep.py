@@ -1,0 +1,437 @@
+"""Pure. The engine of a sweep: what each event means for its trials.
+
+    G1 A report is (trial, attempt, sequence), counted once. After a retry, what was reported beyond the checkpoint that it goes on from counts no more.
+    G2 A trial has one end, written once; whoever hears of it does so after it is in the journal.
+    G3 Whenever the engine ends, one that goes on from the journal ends the sweep with as many trials, none lost and none twice.
+    G4 A row of the journal begins each engine's epoch; trials of an older epoch are in no table of this one.
+    G5 A report and its checkpoint are one row.
+    G6 A checkpoint from which a trial would go on stays, whoever's it is; one is dropped by a row, and deleted after that.
+    G7 A report is answered with the decision.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from troupe.train import _failures, _retention
+from troupe.tune._core import events as ev
+from troupe.tune._core.deciding import (
+    Action,
+    Choice,
+    End,
+    Exploit,
+    Pause,
+    Resume,
+    Scheduler,
+    Stop,
+)
+from troupe.tune._core.ledger import MISSING, Came, Ledger, end_row, report_row, trial_row
+from troupe.tune._core.places import Place, Places, State
+from troupe.tune._core.rules import Conditions, Rules
+from troupe.tune._core.trial import Phase, Trial, filled
+
+DURABLE = frozenset({"begin", "end", "want", "exploit", "pause", "fail", "leave"})
+"""Kinds of rows that a power loss must not take; so is a report with a checkpoint."""
+ALL_ALIKE = 3
+"""After so many trials without the sweep's metric, and none with it, all others are taken to be like them."""
+LOST_IN_A_ROW_MAX = 5
+
+
+@dataclass(slots=True)
+class Decided:
+    """Rows for the journal, all or none; then the effects, in their order. `durable`: whether the rows must survive a power loss."""
+
+    rows: list[ev.Row] = field(default_factory=list)
+    durable: bool = False
+    effects: list[ev.Effect] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """The sweep ends here. `resumable`: its trials go on when it is resumed; `error`: what `fit` raises."""
+
+    why: str
+    resumable: bool
+    error: str = ""
+
+
+class SweepCore:
+    """`name_of`: the id of the trial with that number, from 0. One call of `handle` at a time; none takes time that grows with the trials."""
+
+    def __init__(self, rules: Rules, scheduler: Scheduler, conditions: Conditions | None = None, *, name_of: Callable[[int], str],
+                 uniform_shape: str | None = "") -> None:
+        self.rules = rules
+        self.ledger = Ledger(rules, scheduler, conditions or Conditions(), self._tell_searcher)
+        self.places = Places()
+        self._decided = Decided()
+        self._name_of, self._shape = name_of, uniform_shape
+        self._asked: dict[str, None] = {}
+        self._blocked = False
+        self._halt: Halt | None = None
+        self._now = self._began = 0.0
+        self._replaying = False
+        self._lost = 0
+        self._done = False
+
+    def replay(self, rows: Iterable[ev.Row]) -> list[ev.TellSearcher]:
+        """Takes over what the journal has, before anything is handled; the calls that make the searcher know it too."""
+        self._replaying = True
+        for row in rows:
+            self.ledger.apply(row)
+        self._replaying = False
+        told = [each for each in self._take().effects if isinstance(each, ev.TellSearcher)]
+        self.ledger.unpinned.clear()
+        return told
+
+    def handle(self, event: ev.Event, now: float) -> Decided:
+        """What is to be done. `now`: of one clock that does not go back. Raises what the scheduler's or a stop condition's own code raises."""
+        self._now = now
+        if not self._done:
+            getattr(self, f"_on_{type(event).__name__.lower()}")(event)
+            self._settle()
+        return self._take()
+
+    def deadline(self) -> float | None:
+        """When a Tick is to come, if nothing else does before; None: never."""
+        times = [self.places.deadline()]
+        if self.rules.time_budget_s is not None and self._halt is None:
+            times.append(self._began + self.rules.time_budget_s - self.ledger.seconds)
+        if self.ledger.waiting and self.places.count(State.BUSY) + self.places.count(State.ASKED) < len(self.ledger.waiting):
+            times += [trial.retry_at for trial in map(self.ledger.trials.__getitem__, self.ledger.waiting) if trial.retry_at]
+        return min((each for each in times if each is not None), default=None)
+
+    # What events mean.
+
+    def _on_begun(self, event: ev.Begun) -> None:
+        self._began = self._now
+        self._record({"kind": "begin", "epoch": event.epoch, "host": event.host, "pid": event.pid, "wall": event.wall})
+        for name in list(self.ledger.running):
+            self._record({"kind": "interrupt", "trial": name})
+
+    def _on_proposed(self, event: ev.Proposed) -> None:
+        self._asked.pop(event.trial, None)
+        if event.proposal is None:
+            self._blocked = True
+        elif self._halt is None:
+            self._record(trial_row(event.trial, event.proposal, event.shape))
+            self._tell("added", event.trial)
+        if event.finished and not self.ledger.exhausted:
+            self._record({"kind": "exhausted"})
+
+    def _on_granted(self, event: ev.Granted) -> None:
+        self._lost = 0
+        place = self.places.get(event.place)
+        if place is not None and place.state is State.ASKED:
+            self.places.granted(place)
+
+    def _on_placelost(self, event: ev.PlaceLost) -> None:
+        place = self.places.get(event.place)
+        if place is None or place.state not in (State.ASKED, State.IDLE):
+            return
+        self.places.give_up(place)
+        self._lost += 1
+        if event.fatal or self._lost >= LOST_IN_A_ROW_MAX:
+            self._stop_all(Halt("no place for a trial", True, event.why))
+
+    def _on_reported(self, event: ev.Reported) -> None:
+        trial = self.ledger.trials.get(event.trial)
+        if trial is None or trial.phase is not Phase.RUNNING or trial.attempt != event.attempt:
+            why = trial.why if trial is not None and trial.why else self._halt.why if self._halt is not None else "this attempt is over"
+            self._leave(event.trial, event.attempt, why)
+            return
+        if event.sequence <= trial.sequence:  # it was counted, and what was decided holds
+            self._effect(ev.Answer(event.trial, event.attempt))
+            return
+        if missing := self.rules.missing(event.metrics):
+            self._failed(trial, ev.Failure(MISSING, missing, final=True))
+            self._leave(trial.id, event.attempt, missing)
+            return
+        came = self._record(report_row(trial, event.sequence, filled(trial, event.metrics, event.elapsed_s), event.checkpoint))
+        self._blocked = False
+        self._tell("result", trial.id)
+        if came.stops:
+            self._end(trial, End.COMPLETED, "its stop condition holds")
+        self._act(came.actions)
+        self._retain(trial)
+        if trial.phase is Phase.RUNNING:
+            self._effect(ev.Answer(trial.id, event.attempt))
+        else:
+            self._leave(trial.id, event.attempt, trial.why or trial.phase.value)
+        if came.stops_all:
+            self._stop_all(Halt("the stop condition of the sweep holds", False))
+
+    def _on_exited(self, event: ev.Exited) -> None:
+        trial, place = self.ledger.trials.get(event.trial), self.places.of(event.trial, event.attempt)
+        if place is None or trial is None:
+            return
+        if self.rules.reuse and event.clean and self._halt is None:
+            self.places.vacate(place)
+        else:
+            self._give_up(place)
+        if trial.phase is not Phase.RUNNING or trial.attempt != event.attempt:
+            return
+        if event.failure is None:
+            self._end(trial, End.COMPLETED, "its function returned")
+        else:
+            self._failed(trial, event.failure)
+
+    def _on_tick(self, event: ev.Tick) -> None:
+        budget = self.rules.time_budget_s
+        if budget is not None and self._halt is None and self._now - self._began + self.ledger.seconds >= budget:
+            self._stop_all(Halt(f"time_budget_s={budget:g} is over", False))
+
+    def _on_stopasked(self, event: ev.StopAsked) -> None:
+        self._stop_all(Halt(event.why, event.resumable))
+
+    # What becomes of trials.
+
+    def _act(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            trial = self.ledger.trials[action.trial]
+            if trial.phase is Phase.ENDED:
+                continue
+            if isinstance(action, Stop):
+                self._end(trial, End.STOPPED, action.why)
+            elif trial.phase is not Phase.RUNNING:
+                raise ValueError(f"{self.rules.scheduler_name} asks for {action!r}, but trial {trial.id} is {trial.phase.value}: only Stop is for it")
+            elif isinstance(action, Pause):
+                self._pause(trial, action.why)
+            else:
+                self._exploit(trial, action)
+
+    def _pause(self, trial: Trial, why: str) -> None:
+        if self.ledger.scheduler.needs_checkpoints and trial.base is None:
+            text = (f"{self.rules.scheduler_name} pauses trials and goes on from their checkpoints, and trial {trial.id} has reported none: "
+                    "report(..., checkpoint=Checkpoint.from_directory(folder))")
+            self._end(trial, End.FAILED, "paused without a checkpoint", ev.Failure("NoCheckpoint", text, final=True))
+            self._halt = self._halt or Halt("trials without checkpoints", True, text)
+            return
+        trial.why = why
+        self._record({"kind": "pause", "trial": trial.id, "why": why})
+        self._tell("paused", trial.id, why)
+
+    def _exploit(self, trial: Trial, action: Exploit) -> None:
+        donor = self.ledger.trials[action.donor]
+        found = [one.name for one in donor.kept if one.report == action.donor_report]
+        if not found:
+            self._tell("note", trial.id, f"goes on as it is: {donor.id} has no checkpoint of its report {action.donor_report}")
+            return
+        trial.why = action.why
+        self._record({"kind": "exploit", "trial": trial.id, "donor": donor.id, "checkpoint": found[-1], "number": action.donor_report,
+                      "config": dict(action.config), "why": action.why})
+        self._tell("exploits", trial.id, action.why)
+
+    def _failed(self, trial: Trial, failure: ev.Failure) -> None:
+        limit = self.rules.max_failures
+        again = not failure.counts or limit == -1 or trial.failures < limit
+        if again and not failure.final and self._halt is None:
+            self._record({"kind": "fail", "trial": trial.id, "attempt": trial.attempt, "counts": failure.counts,
+                          "error": {"kind": failure.kind, "text": failure.text}})
+            pause_s = _failures.pause_s(trial.fruitless)
+            trial.retry_at = self._now + pause_s if pause_s else 0.0
+            self._tell("error", trial.id, failure.text)
+            return
+        self._end(trial, End.FAILED, failure.kind, failure)
+        if failure.kind == MISSING and not self.ledger.metric_seen and self.ledger.metric_missing >= ALL_ALIKE:
+            self._stop_all(Halt("no trial reports the metric", True, failure.text))
+        elif self.rules.fail_fast:
+            self._stop_all(Halt(f"trial {trial.id} failed, and fail_fast is set", True))
+
+    def _end(self, trial: Trial, end: End, why: str, failure: ev.Failure | None = None) -> None:
+        place = self.places.of(trial.id, trial.attempt) if trial.phase is Phase.RUNNING else None
+        if place is not None and place.state is State.BUSY:
+            self.places.leave(place, self._now + self.rules.grace_s)
+        came = self._record(end_row(trial.id, end, why, failure))
+        self._blocked = False
+        self._tell("ended", trial.id, failure.text if failure is not None else why)
+        self._act(came.actions)
+
+    def _leave(self, trial: str, attempt: int, why: str) -> None:
+        """Its report raises, and its process has the grace for `finally`."""
+        self._effect(ev.Answer(trial, attempt, why))
+        place = self.places.of(trial, attempt)
+        if place is not None and place.state is State.BUSY:
+            self.places.leave(place, self._now + self.rules.grace_s)
+
+    def _retain(self, trial: Trial) -> None:
+        """Drops what `num_to_keep` says, except what somebody goes on from (G6)."""
+        rules = self.rules
+        for one in _retention.to_drop(trial.kept, rules.num_to_keep, rules.keep_attribute, rules.keep_order):
+            if not self.ledger.needed(trial, one.name):
+                self._record({"kind": "drop", "trial": trial.id, "checkpoint": one.name})
+                self._effect(ev.DropCheckpoint(trial.id, one.name))
+
+    def _stop_all(self, halt: Halt) -> None:
+        if self._halt is None:
+            self._halt = halt
+        self._wind_down()
+
+    def _wind_down(self) -> None:
+        assert self._halt is not None
+        for name in list(self.ledger.running):
+            trial = self.ledger.trials[name]
+            if self._halt.resumable:
+                place = self.places.of(name, trial.attempt)
+                self._record({"kind": "interrupt", "trial": name})
+                if place is not None and place.state is State.BUSY:
+                    self.places.leave(place, self._now + self.rules.grace_s)
+            else:
+                self._end(trial, End.STOPPED, self._halt.why)
+        if not self._halt.resumable:
+            for name in [*self.ledger.waiting, *self.ledger.paused]:
+                if self.ledger.trials[name].phase is not Phase.ENDED:
+                    self._end(self.ledger.trials[name], End.STOPPED, self._halt.why)
+
+    # What free places are for.
+
+    def _settle(self) -> None:
+        for place in self.places.overdue(self._now):
+            self._give_up(place)
+        while self.ledger.unpinned:
+            self._retain(self.ledger.trials[self.ledger.unpinned.pop()])
+        if self._halt is None:
+            self._use_places()
+        if self._halt is not None:  # a scheduler's own demand may have ended it just now
+            self._wind_down()
+            for place in [*self.places.asked(), *self.places.idle()]:
+                self._give_up(place)
+        self._finish_if_over()
+
+    def _use_places(self) -> None:
+        for place in self.places.idle():
+            trial = self._next(place)
+            if trial is not None:
+                self._start(trial, place)
+        want = self._wanted()
+        self._ask_searcher(want)
+        surplus = self.places.count(State.IDLE) + self.places.count(State.ASKED) - want
+        if surplus > 0 and not self._asked:
+            for place in [*self.places.asked(), *self.places.idle()][:surplus]:
+                self._give_up(place)
+        for shape in self._shapes()[:max(0, -surplus)]:
+            place = self.places.ask(shape)
+            self._effect(ev.AskPlace(place.number, shape))
+
+    def _wanted(self) -> int:
+        """How many places without a trial there should be."""
+        ahead = self.rules.ahead
+        if self.rules.concurrent_max is not None:
+            taken = self.places.count(State.BUSY) + self.places.count(State.LEAVING)
+            ahead = min(ahead, self.rules.concurrent_max - taken)
+        demand = len(self.ledger.waiting) + len(self._asked) + self._can_propose()
+        if self.ledger.paused and demand < ahead:
+            demand += len(self.ledger.paused)
+        return max(0, min(ahead, demand))
+
+    def _shapes(self) -> list[str]:
+        """What places are to be asked for, in the order of those that wait."""
+        if self._shape is not None:
+            return [self._shape] * self.rules.ahead
+        held: dict[str, int] = {}
+        for place in [*self.places.asked(), *self.places.idle()]:
+            held[place.shape] = held.get(place.shape, 0) + 1
+        found = []
+        candidates = [self.ledger.trials[name].shape for name in self.ledger.waiting]
+        choice = self.ledger.scheduler.choose(bool(candidates))
+        if isinstance(choice, Resume):
+            candidates.insert(0, self.ledger.trials[choice.trial].shape)
+        for shape in candidates:
+            if held.get(shape, 0):
+                held[shape] -= 1
+            else:
+                found.append(shape)
+        return found
+
+    def _can_propose(self) -> int:
+        """How many more trials the searcher may be asked for."""
+        if self.ledger.exhausted or self._blocked:
+            return 0
+        most = self.rules.trials_max
+        return self.rules.ahead if most is None else max(0, min(self.rules.ahead, most - len(self.ledger.trials) - len(self._asked)))
+
+    def _ask_searcher(self, want: int) -> None:
+        fresh = sum(self.ledger.trials[name].is_new for name in self.ledger.waiting)
+        for _ in range(min(self._can_propose(), want - fresh - len(self._asked))):
+            number = len(self.ledger.trials)
+            while (name := self._name_of(number)) in self._asked or name in self.ledger.trials:
+                number += 1
+            self._asked[name] = None
+            self._effect(ev.AskSearcher(name))
+
+    def _next(self, place: Place) -> Trial | None:
+        """The trial that is to have this idle place."""
+        fresh = None
+        for name in self.ledger.waiting:
+            trial = self.ledger.trials[name]
+            if trial.shape != place.shape:
+                continue
+            if trial.is_new:
+                fresh = fresh or trial
+            elif trial.retry_at <= self._now:
+                return trial
+        choice = self.ledger.scheduler.choose(fresh is not None or bool(self._asked) or self._can_propose() > 0)
+        if isinstance(choice, Resume):
+            trial = self.ledger.trials[choice.trial]
+            if trial.phase is not Phase.PAUSED:
+                raise ValueError(f"{self.rules.scheduler_name} wants to go on with trial {trial.id}, which is {trial.phase.value}, not paused")
+            self._record({"kind": "want", "trial": trial.id, "why": choice.why})
+            return trial if trial.shape == place.shape else None
+        return fresh if choice is Choice.NEW else None
+
+    def _start(self, trial: Trial, place: Place) -> None:
+        attempt = trial.attempt + 1
+        trial.why = ""
+        self._record({"kind": "start", "trial": trial.id, "attempt": attempt, "number": trial.number,
+                      "base": None if trial.base is None else [trial.base.trial, trial.base.checkpoint]})
+        self.places.occupy(place, trial.id, attempt)
+        self._effect(ev.Start(place.number, trial.id, attempt, trial.config, trial.base, trial.number, trial.checkpoints,
+                              tuple(one.name for one in trial.kept)))
+        self._tell("started", trial.id)
+
+    def _finish_if_over(self) -> None:
+        ledger, halt = self.ledger, self._halt
+        if halt is None:
+            if not ledger.running and not ledger.waiting and not self._asked and ledger.paused and self._stuck():
+                for name in list(ledger.paused):
+                    self._end(ledger.trials[name], End.STOPPED, "it was paused, and nothing else runs that would decide about it")
+            if ledger.running or ledger.waiting or ledger.paused or self._asked or self._can_propose():
+                return
+            complete = ledger.exhausted or (self.rules.trials_max is not None and len(ledger.trials) >= self.rules.trials_max)
+            error = "" if complete else "the searcher proposes nothing while no trial runs, and does not say that it has finished"
+            halt = self._halt = Halt("all trials are over", False, error)
+        for place in [*self.places.asked(), *self.places.idle()]:
+            self._give_up(place)
+        if self.places.count(State.BUSY) or self.places.count(State.LEAVING):
+            return
+        self._record({"kind": "leave", "seconds": self._now - self._began, "over": "" if halt.resumable else halt.why})
+        self._effect(ev.Done(halt.error, halt.resumable))
+        self._done = True
+
+    def _stuck(self) -> bool:
+        return not isinstance(self.ledger.scheduler.choose(self._can_propose() > 0), Resume) and not self._can_propose()
+
+    def _give_up(self, place: Place) -> None:
+        self.places.give_up(place)
+        self._effect(ev.GiveUpPlace(place.number))
+
+    # What comes of an event.
+
+    def _record(self, row: ev.Row) -> Came:
+        self._decided.rows.append(row)
+        self._decided.durable = self._decided.durable or row["kind"] in DURABLE or bool(row.get("checkpoint"))
+        return self.ledger.apply(row)
+
+    def _effect(self, effect: ev.Effect) -> None:
+        self._decided.effects.append(effect)
+
+    def _tell(self, what: str, trial: str, detail: str = "") -> None:
+        held = self.ledger.trials[trial]
+        self._decided.effects.append(ev.Tell(what, trial, held.last, held.end, detail))
+
+    def _tell_searcher(self, call: ev.TellSearcher) -> None:
+        if call.call != "proposed" or self._replaying:  # its own proposals it knows
+            self._decided.effects.append(call)
+
+    def _take(self) -> Decided:
+        decided, self._decided = self._decided, Decided()
+        return decided

@@ -1,0 +1,31 @@
+"""Who is at a sweep: one engine, by a lock on a file of its folder that says which process has it (G4)."""
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from pathlib import Path
+
+FILE = ".engine"
+
+
+class Owner:
+    """Holds the sweep's folder until `close`, or until this process ends. Raises BlockingIOError, with host and pid, where another one has it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._number = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = os.pread(self._number, 4096, 0).decode(errors="replace")
+            os.close(self._number)
+            owner = json.loads(who) if who.startswith("{") and who.rstrip().endswith("}") else {}
+            raise BlockingIOError(f"another process runs the sweep in {folder}: pid {owner.get('pid')} on {owner.get('host')}\n  wait for its end, "
+                                  "or stop it by Ctrl-C there; a sweep of another RunConfig(name=...) runs beside it") from None
+        os.ftruncate(self._number, 0)
+        os.pwrite(self._number, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
+
+    def close(self) -> None:
+        """Another process may have it."""
+        os.close(self._number)

@@ -1,0 +1,112 @@
+"""One call of `fit()`: from what Tuner was given to the results."""
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from troupe import exceptions
+from troupe._code import capture
+from troupe.train._checkpoint import Checkpoint
+from troupe.tune import _trainable
+from troupe.tune._config import RunConfig, TuneConfig
+from troupe.tune._core import events as ev
+from troupe.tune._core.deciding import End, Mode, Scheduler, Searcher
+from troupe.tune._core.rules import Conditions, Rules
+from troupe.tune._core.trial import Trial
+from troupe.tune._errors import TrialFailedError, TuneError
+from troupe.tune._results import Result, ResultGrid, shown
+from troupe.tune._run import conditions
+from troupe.tune._run.engine import Engine, Plan, say
+from troupe.tune._run.folder import SweepFolder
+
+_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+
+
+def rules_of(tune: TuneConfig, run: RunConfig, scheduler: Scheduler, searcher: Searcher) -> Rules:
+    """What the core is to keep to."""
+    failures, checkpoints = run.failure_config, run.checkpoint_config
+    assert failures is not None and checkpoints is not None
+    total = searcher.total()
+    return Rules(metric=tune.metric, mode=Mode(tune.mode or "max"), trials_max=None if tune.num_samples == -1 or total is not None else tune.num_samples,
+                 concurrent_max=tune.max_concurrent_trials, max_failures=failures.max_failures, fail_fast=bool(failures.fail_fast),
+                 num_to_keep=checkpoints.num_to_keep, keep_attribute=checkpoints.checkpoint_score_attribute,
+                 keep_order=checkpoints.checkpoint_score_order, time_budget_s=tune.time_budget_s, reuse=tune.reuse_actors,
+                 scheduler_name=type(scheduler).__name__)
+
+
+def plan_of(name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, scheduler: Scheduler, searcher: Searcher) -> Plan:
+    """Raises LaunchError where the function cannot travel."""
+    trial_name = _trainable.name_of(trainable.function)
+    function = capture.dumps(_trainable.as_function(trainable), (), {}, what=f"the trials' function {trial_name}")
+    shape_of: Callable[[Mapping[str, Any]], str] | None = None
+    uniform = "" if trainable.resources is None or callable(trainable.resources) else json.dumps(_trainable.amounts(trainable.resources), sort_keys=True)
+    if callable(trainable.resources):
+        by_config = trainable.resources
+
+        def shape_of(config: Mapping[str, Any]) -> str:
+            return json.dumps(_trainable.amounts(by_config(dict(config))), sort_keys=True)
+
+    def resources_of(shape: str) -> dict[str, float]:
+        return json.loads(shape or uniform) if shape or uniform else dict(_trainable.DEFAULT_RESOURCES)
+
+    def options_of(shape: str) -> dict[str, Any]:
+        held = resources_of(shape)
+        options: dict[str, Any] = {"num_cpus": 0, **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS}}
+        options["resources"] = {each: amount for each, amount in held.items() if each not in _OPTIONS}
+        return options
+
+    return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(tune, run, scheduler, searcher), scheduler=scheduler,
+                searcher=searcher, conditions=conditions.of(run.stop), options_of=options_of, resources_of=resources_of, shape_of=shape_of,
+                trial_name=trial_name, sweep_id=sweep_id)
+
+
+def run(plan: Plan, folder: SweepFolder, tune: TuneConfig, run_config: RunConfig) -> ResultGrid:
+    """Runs the sweep in its folder, which is opened and closed by who calls this. Blocks. Raises what Tuner.fit does."""
+    engine = Engine(plan, folder)
+    try:
+        done = engine.run()
+    except KeyboardInterrupt:
+        say(plan.name, f"stopped by Ctrl-C; Tuner.restore({str(folder.path)!r}, trainable).fit() goes on with it")
+        raise
+    if done.error:
+        raise _failed(done.error, plan, folder.path)
+    assert run_config.failure_config is not None
+    if run_config.failure_config.fail_fast == "raise":
+        for trial in engine.core.ledger.trials.values():
+            if trial.end is End.FAILED:
+                raise _error_of(trial, folder) or TuneError(f"trial {trial.id} failed")
+    return ResultGrid([_result(trial, engine, folder) for trial in engine.core.ledger.trials.values()], str(folder.path), tune.metric, tune.mode)
+
+
+def _failed(error: str, plan: Plan, path: Path) -> Exception:
+    kind = exceptions.PlacementError if error.startswith("a trial can never be placed") else None
+    text = f"sweep {plan.name}: {error}\n  what it has done so far is in {path}"
+    return exceptions.with_type_of(TuneError, kind(error), text) if kind is not None else TuneError(text)
+
+
+def _result(trial: Trial, engine: Engine, folder: SweepFolder) -> Result:
+    path = engine.folder_of(trial.id)
+    where = engine.where.get(trial.id, {})
+
+    def as_shown(metrics: Mapping[str, Any], done: bool) -> dict[str, Any]:
+        return shown(metrics, trial=trial.id, config=trial.config, where=where, done=done)
+
+    kept = [(Checkpoint(path / one.name), as_shown(one.metrics, False)) for one in trial.kept]
+    metrics = as_shown(trial.last.metrics, trial.end is not None) if trial.last is not None else {}
+    return Result(metrics=metrics, config=trial.config, checkpoint=kept[-1][0] if kept else None, error=_error_of(trial, folder), path=str(path),
+                  best_checkpoints=kept, trial_id=trial.id, stopped=trial.why if trial.end is End.STOPPED else "")
+
+
+def _error_of(trial: Trial, folder: SweepFolder) -> Exception | None:
+    """What a trial failed of."""
+    failure: ev.Failure | None = trial.failure
+    if failure is None:
+        return None
+    raised = failure.raised
+    if raised is None and failure.pickled:
+        with contextlib.suppress(Exception):  # of a class that cannot be loaded here: its text is all that is left
+            raised = folder.journal.load(failure.pickled)
+    return raised if isinstance(raised, Exception) else TrialFailedError(f"trial {trial.id}: {failure.kind}: {failure.text}")

@@ -1,0 +1,105 @@
+"""The folder of a sweep.
+
+    sweep.db           the journal
+    tuner.pkl          what Tuner was given: how to go on with it
+    .engine            who is at it; locked as long as that process lives
+    NAME_OF_A_TRIAL/   checkpoints, and whatever the trial writes there; made when there is something to write
+"""
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+from troupe._code import capture
+from troupe.train._run_folder import synced
+from troupe.tune._journal.journal import FILE, Journal
+from troupe.tune._journal.owner import Owner
+
+TUNER = "tuner.pkl"
+_DROPPED = ".dropped-"
+_DROPS_MAX = 10_000
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether there is a sweep that can be gone on with."""
+    return (folder / FILE).exists() and (folder / TUNER).exists()
+
+
+class SweepFolder:
+    """Opened by an engine. Raises FileExistsError for a new sweep where there is one, FileNotFoundError for an old one where there is none,
+    BlockingIOError where another process is at it, another OSError where the folder cannot be written."""
+
+    def __init__(self, path: Path, *, new: bool) -> None:
+        self.path = path
+        if new and is_sweep(path):
+            raise FileExistsError(f"there is a sweep in {path} already: Tuner.restore({str(path)!r}, trainable).fit() goes on with it, and "
+                                  "RunConfig(name=...) with another name begins a new one")
+        if not new and not is_sweep(path):
+            raise FileNotFoundError(f"there is no sweep in {path}: RunConfig's storage_path and name, joined, are the folder of one")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._owner = Owner(path)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise type(error)(error.errno, f"the sweep's folder cannot be written ({error.strerror}); give RunConfig(storage_path=...) another one",
+                              str(path)) from error
+        try:
+            self.journal = Journal(path, create=new)
+        except BaseException:
+            self._owner.close()
+            raise
+        self._drops: Queue[Path | None] = Queue(_DROPS_MAX)
+        self._dropper: threading.Thread | None = None
+
+    def keep_tuner(self, tuner: Any) -> None:
+        """Writes down what the sweep was asked for, whole or not at all. Raises LaunchError for what cannot be pickled."""
+        data = capture.dumps(None, (tuner,), {}, what="Tuner")
+        beside = self.path / f"{TUNER}.new"
+        beside.write_bytes(data)
+        synced(beside)
+        beside.replace(self.path / TUNER)
+        synced(self.path)
+
+    def drop(self, trial_folder: str, checkpoint: str) -> None:
+        """Removes a checkpoint: its name is free at once, its files go on a thread of their own."""
+        source = self.path / trial_folder / checkpoint
+        away = source.with_name(f"{_DROPPED}{checkpoint}")
+        try:
+            source.rename(away)
+        except FileNotFoundError:
+            return
+        if self._dropper is None:
+            self._dropper = threading.Thread(target=self._remove_dropped, name="troupe-sweep-drops", daemon=True)
+            self._dropper.start()
+        self._drops.put(away)
+
+    def _remove_dropped(self) -> None:
+        while (path := self._drops.get()) is not None:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def close(self) -> None:
+        """Another process may go on with the sweep."""
+        if self._dropper is not None:
+            self._drops.put(None)
+            self._dropper.join()
+        self.journal.close()
+        self._owner.close()
+
+
+def tuner_of(folder: Path) -> Any:
+    """What a sweep was asked for. Raises FileNotFoundError where there is no sweep, what unpickling raises."""
+    import cloudpickle
+
+    if not is_sweep(folder):
+        raise FileNotFoundError(f"there is no sweep in {folder}: RunConfig's storage_path and name, joined, are the folder of one")
+    return cloudpickle.loads((folder / TUNER).read_bytes())[1][0]
+
+
+def absolute(path: str | os.PathLike) -> Path:
+    """Of what a person wrote."""
+    return Path(os.path.abspath(os.path.expanduser(os.fspath(path))))

@@ -1,0 +1,147 @@
+"""The processes of trials: actors, asked for ahead of the room for them, and what is heard of them."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import troupe
+from troupe import exceptions, state
+from troupe._cluster import signals
+from troupe.tune._core import events as ev
+from troupe.tune._run.host import TrialHost
+
+FUNCTION_INLINE_BYTES_MAX = 64 << 10
+
+
+@dataclass
+class Held:
+    """One place: its actor, and, once its process is there, where that is."""
+
+    actor: Any
+    about: Mapping[str, Any] | None = None
+    trial: str = ""
+    attempt: int = 0
+
+
+class TrialPlaces:
+    """Of one engine. `options_of(shape)`: of the actors. `pickled`: the function, as it travels; `parameters`: what goes with it."""
+
+    def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any], options_of: Callable[[str], Mapping[str, Any]]) -> None:
+        self._name, self._options_of = name, options_of
+        self._pickled: Any = pickled if len(pickled) <= FUNCTION_INLINE_BYTES_MAX else troupe.put(pickled)
+        self._parameters = {name: troupe.put(value) for name, value in parameters.items()}
+        self._classes: dict[str, Any] = {}
+        self._held: dict[int, Held] = {}
+        self._waits: dict[Any, int] = {}
+        """ref -> the place that it is of; one for each place."""
+        self._refs: dict[int, Any] = {}
+        self._by_trial: dict[tuple[str, int], int] = {}
+
+    def ask(self, place: int, shape: str) -> ev.Event | None:
+        """Asks for a process; what happened at once, if it did."""
+        made = self._classes.get(shape)
+        if made is None:
+            made = self._classes[shape] = troupe.remote(TrialHost).options(**self._options_of(shape))
+        try:
+            actor = made.remote(self._name, self._pickled, self._parameters)
+        except exceptions.PlacementError as error:
+            return ev.PlaceLost(place, f"a trial can never be placed: {error}", fatal=True)
+        self._held[place] = Held(actor)
+        self._wait(place, actor.about.remote())
+        return None
+
+    def start(self, place: int, trial: str, attempt: int, *arguments: Any) -> None:
+        """Runs the attempt in an idle place. `arguments`: of TrialHost.begin."""
+        held = self._held[place]
+        held.trial, held.attempt = trial, attempt
+        self._by_trial[trial, attempt] = place
+        self._wait(place, held.actor.begin.remote(*arguments))
+
+    def answer(self, trial: str, attempt: int, words: str) -> None:
+        """Lets the attempt's report return; with words, raise. Nothing where its process is given up."""
+        place = self._by_trial.get((trial, attempt))
+        if place is not None:
+            self._wait(place, self._held[place].actor.next.remote(words))
+
+    def about(self, place: int) -> Mapping[str, Any]:
+        """Where the process is."""
+        return self._held[place].about or {}
+
+    def give_up(self, place: int) -> None:
+        """Ends the process, whatever it does."""
+        held = self._held.pop(place, None)
+        ref = self._refs.pop(place, None)
+        if ref is not None:
+            self._waits.pop(ref, None)
+        if held is not None:
+            self._by_trial.pop((held.trial, held.attempt), None)
+            with contextlib.suppress(exceptions.TroupeError):
+                troupe.kill(held.actor)
+
+    def close(self) -> None:
+        """Ends them all."""
+        for place in list(self._held):
+            self.give_up(place)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is anything to be heard of."""
+        return bool(self._waits)
+
+    def events(self, timeout: float | None) -> list[ev.Event]:
+        """What has happened, after a wait of at most `timeout` seconds for the first. A signal's handler runs meanwhile."""
+        if not self._waits:
+            return []
+        timeout = signals.at_most(timeout) if timeout is not None else None
+        ready, _ = troupe.wait(list(self._waits), num_returns=1, timeout=timeout)
+        if not ready:
+            return []
+        done = ready if len(self._waits) == 1 else [ref for ref in self._waits if ref.done()]
+        found = []
+        for ref in done:
+            place = self._waits.pop(ref)
+            del self._refs[place]
+            found.append(self._event(place, self._held[place], ref))
+        return found
+
+    def _wait(self, place: int, ref: Any) -> None:
+        self._waits[ref] = place
+        self._refs[place] = ref
+
+    def _event(self, place: int, held: Held, ref: Any) -> ev.Event:
+        try:
+            value = troupe.get(ref)
+        except exceptions.TroupeError as error:
+            return self._failed(place, held, error)
+        if held.about is None:
+            held.about = value
+            return ev.Granted(place)
+        trial, attempt = held.trial, held.attempt
+        if value is None:
+            self._left(held)
+            return ev.Exited(trial, attempt)
+        sequence, metrics, checkpoint, seconds = value
+        return ev.Reported(trial, attempt, sequence, metrics, checkpoint, seconds)
+
+    def _failed(self, place: int, held: Held, error: exceptions.TroupeError) -> ev.Event:
+        lost = not isinstance(error, exceptions.TaskError) and self._node_is_lost(held)
+        if not held.trial:
+            return ev.PlaceLost(place, str(error))
+        cause = error.cause if isinstance(error, exceptions.TaskError) else None
+        kind = type(cause).__name__ if isinstance(cause, BaseException) else type(error).__name__
+        trial, attempt = held.trial, held.attempt
+        self._left(held)
+        return ev.Exited(trial, attempt, ev.Failure("NodeLost" if lost else kind, str(error), counts=not lost, raised=error))
+
+    def _left(self, held: Held) -> None:
+        del self._by_trial[held.trial, held.attempt]
+        held.trial, held.attempt = "", 0
+
+    def _node_is_lost(self, held: Held) -> bool:
+        if held.about is None:
+            return False
+        with contextlib.suppress(exceptions.TroupeError):
+            return not any(each["alive"] for each in state.list_nodes() if each["node_id"] == held.about["node"])
+        return False

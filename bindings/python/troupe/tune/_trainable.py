@@ -1,0 +1,129 @@
+"""What a trial runs: a function of its configuration, what goes with it, and what it holds."""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from troupe import _pickled
+
+DEFAULT_RESOURCES = {"CPU": 1.0}
+_NAMES = {"cpu": "CPU", "gpu": "GPU"}
+
+
+@dataclass(frozen=True)
+class Given:
+    """A trainable with what was said of it: large values that its trials share, and what each holds. Call it to run it here.
+
+    `with_resources` and `with_parameters` make it; Tuner takes it in place of the function itself.
+    """
+
+    function: Any
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    resources: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **{**self.parameters, **kwargs})
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.function)
+
+
+def given(trainable: Any) -> Given:
+    """The same, with nothing said of it unless something was. Raises TypeError for what cannot be run."""
+    if isinstance(trainable, Given):
+        return trainable
+    if not callable(trainable) or inspect.iscoroutinefunction(trainable):
+        raise TypeError(f"a trial runs a function of its configuration, or a Trainable class, not {trainable!r}")
+    return Given(trainable)
+
+
+def with_resources(trainable: Any, resources: Any) -> Any:
+    """The trainable, each trial of which holds that much.
+
+    `resources`: amounts, `{"cpu": 2, "gpu": 0.5}`, other names as they are; or a function of the configuration that gives such a dict. Without
+    this a trial holds one CPU. Raises ValueError for what is no amount. As Ray's `tune.with_resources`.
+
+        Tuner(tune.with_resources(train, {"gpu": 0.5}), param_space=...)
+    """
+    if not callable(resources):
+        amounts(resources)
+    return replace(given(trainable), resources=resources)
+
+
+def with_parameters(trainable: Any, **parameters: Any) -> Any:
+    """The trainable, called with these arguments beside its configuration; each travels to a node once, however many trials there are.
+
+    Raises TypeError for names that the function does not take. As Ray's `tune.with_parameters`.
+
+        Tuner(tune.with_parameters(train, data=data), param_space=...)       # def train(config, data): ...
+    """
+    known = given(trainable)
+    both = {**known.parameters, **parameters}
+    if not inspect.isclass(known.function):
+        try:
+            inspect.signature(known.function).bind_partial({}, **both)
+        except TypeError as error:
+            raise TypeError(f"with_parameters({', '.join(parameters)}): {name_of(known.function)}() does not take them: {error}") from None
+        except ValueError:  # of an extension
+            pass
+    return replace(known, parameters=both)
+
+
+def amounts(resources: Any) -> dict[str, float]:
+    """What a trial holds, by the runtime's names. Raises ValueError for what is no amount."""
+    if resources is None:
+        return dict(DEFAULT_RESOURCES)
+    if not isinstance(resources, Mapping):
+        raise ValueError(f"a trial's resources are a dict of amounts, {{'cpu': 2, 'gpu': 0.5}}, not {resources!r}")
+    found = {}
+    for name, amount in resources.items():
+        if not isinstance(name, str) or isinstance(amount, bool) or not isinstance(amount, (int, float)) or not amount >= 0:
+            raise ValueError(f"a trial's resources {dict(resources)!r}: {name!r}: {amount!r} is no amount of a resource")
+        if amount:
+            found[_NAMES.get(name, name)] = float(amount)
+    return found
+
+
+def name_of(trainable: Any) -> str:
+    """What the trials are called after."""
+    while isinstance(trainable, functools.partial):
+        trainable = trainable.func
+    name = getattr(trainable, "__name__", None) or type(trainable).__name__
+    return "".join(each if each.isalnum() or each in "-_." else "_" for each in name).strip("_") or "trial"
+
+
+def as_function(known: Given) -> Callable[..., Any]:
+    """A function of (configuration, **parameters) that runs one trial. Raises TypeError for one that takes something else."""
+    function = known.function
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of an extension
+        return function
+    try:
+        signature.bind_partial({})
+    except TypeError:
+        return WithoutConfig(function)
+    missing = [each.name for each in list(signature.parameters.values())[1:] if each.default is each.empty and each.name not in known.parameters
+               and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    if missing:
+        raise TypeError(f"{name_of(function)}{signature} takes {', '.join(missing)} beside its configuration: "
+                        f"tune.with_parameters({name_of(function)}, {missing[0]}=...) gives it")
+    return function
+
+
+@dataclass(frozen=True)
+class WithoutConfig:
+    """A trial's function that takes no configuration."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, config: Mapping[str, Any], **parameters: Any) -> Any:
+        return self.function(**parameters)
+
+
+_pickled.named_in("troupe._pickled", Given, WithoutConfig)
+_pickled.named_in("troupe.tune", with_parameters, with_resources)

@@ -1,0 +1,113 @@
+"""Tuner: what a sweep is given, checked; begun, or gone on with."""
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from troupe import _pickled
+from troupe._identity import new_id
+from troupe.tune import _trainable
+from troupe.tune._config import DEFAULT_STORAGE, RunConfig, TuneConfig
+from troupe.tune._results import ResultGrid
+
+
+class Tuner:
+    """Runs a function with many configurations, as many at once as there is room for, and gives the results of all.
+
+    `trainable`: a function of its configuration that calls `troupe.tune.report`, or a Trainable class. `param_space`: a dict of what is searched
+    and of constants. `tune_config`, `run_config`: see TuneConfig, RunConfig. Raises TypeError or ValueError for what can never be right; starts
+    nothing. As Ray's `ray.tune.Tuner`.
+
+        grid = Tuner(train, param_space={"lr": tune.loguniform(1e-4, 1e-1)}, tune_config=TuneConfig(metric="acc", mode="max", num_samples=64)).fit()
+        print(grid.get_best_result().config)
+    """
+
+    def __init__(self, trainable: Any, *, param_space: Mapping[str, Any] | None = None, tune_config: TuneConfig | None = None,
+                 run_config: RunConfig | None = None) -> None:
+        self._trainable = _trainable.given(trainable)
+        _trainable.as_function(self._trainable)
+        if param_space is not None and not isinstance(param_space, Mapping):
+            raise TypeError(f"Tuner(param_space={param_space!r}): a dict of what is searched and of constants")
+        self._space = dict(param_space or {})
+        self._tune = _of(TuneConfig, "tune_config", tune_config)
+        self._run = _of(RunConfig, "run_config", run_config)
+        self._folder: Path | None = None
+        self._sweep_id = new_id()[:5]
+        self._grid: ResultGrid | None = None
+
+    def fit(self) -> ResultGrid:
+        """Runs the sweep to its end and returns its ResultGrid. Blocks.
+
+        A trial that fails is no error of this: its Result has it, unless `FailureConfig(fail_fast="raise")`. Ctrl-C ends the trials, KeyboardInterrupt
+        is raised, and the sweep can be gone on with; again: at once. Raises PlacementError (a TuneError too) where no node can ever hold a trial,
+        TuneError where all trials lack the metric, LaunchError where the function cannot travel, FileExistsError for a name that is taken,
+        BlockingIOError where another process is at the sweep, OSError where its folder cannot be written.
+        """
+        from troupe.tune._run import fit
+        from troupe.tune._run.folder import SweepFolder, absolute
+
+        new = self._folder is None
+        name = self._run.name or f"{_trainable.name_of(self._trainable.function)}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self._sweep_id}"
+        path = self._folder or absolute(self._run.storage_path or DEFAULT_STORAGE) / name
+        scheduler, searcher = self._deciders()
+        plan = fit.plan_of(path.name, self._sweep_id, self._trainable, self._tune, self._run, scheduler, searcher)
+        folder = SweepFolder(path, new=new)
+        with contextlib.closing(folder):
+            if new:
+                folder.keep_tuner({"space": self._space, "tune": self._tune, "run": self._run, "sweep_id": self._sweep_id})
+                self._folder = path
+            self._grid = fit.run(plan, folder, self._tune, self._run)
+        return self._grid
+
+    def get_results(self) -> ResultGrid:
+        """What `fit` has returned. Raises RuntimeError before that."""
+        if self._grid is None:
+            raise RuntimeError("get_results(): fit() has not returned yet")
+        return self._grid
+
+    def _deciders(self) -> tuple[Any, Any]:
+        """The scheduler and the searcher, as they are before the first call: what a former `fit` made of them does not count."""
+        from troupe.tune._run import deciders
+
+        return deciders.of(copy.deepcopy(self._tune), self._space)
+
+    @classmethod
+    def restore(cls, path: str | os.PathLike, trainable: Any, *, param_space: Mapping[str, Any] | None = None, resume_unfinished: bool = True,
+                resume_errored: bool = False, restart_errored: bool = False, storage_filesystem: Any = None) -> Tuner:
+        """The Tuner of a sweep that was begun, in its folder: `fit()` goes on with it.
+
+        `trainable`: the same function; `param_space`: the same, where it has objects that cannot be kept. Raises FileNotFoundError where there is no
+        sweep, ValueError for another space.
+        """
+        from troupe.tune._run.folder import absolute, tuner_of
+
+        if storage_filesystem is not None:
+            raise ValueError("Tuner.restore(storage_filesystem=...) is not a part of Troupe: the path is a folder, of a mounted file system perhaps")
+        kept = tuner_of(absolute(path))
+        if param_space is not None and set(param_space) != set(kept["space"]):
+            raise ValueError(f"Tuner.restore(param_space=...) has {', '.join(sorted(param_space))}, and the sweep was begun with "
+                             f"{', '.join(sorted(kept['space']))}: a sweep goes on with the space that it has")
+        found = cls(trainable, param_space=param_space or kept["space"], tune_config=kept["tune"], run_config=kept["run"])
+        found._folder, found._sweep_id = absolute(path), kept["sweep_id"]
+        return found
+
+    @classmethod
+    def can_restore(cls, path: str | os.PathLike, storage_filesystem: Any = None) -> bool:
+        """Whether there is a sweep in that folder."""
+        from troupe.tune._run.folder import absolute, is_sweep
+
+        return is_sweep(absolute(path))
+
+
+def _of(cls: type, name: str, given: Any) -> Any:
+    if given is not None and not isinstance(given, cls):
+        raise TypeError(f"Tuner({name}={given!r}): a {cls.__name__}")
+    return cls() if given is None else given
+
+
+_pickled.named_in("troupe.tune", Tuner)
