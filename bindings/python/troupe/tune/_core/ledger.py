@@ -76,7 +76,7 @@ class Ledger:
     def _on_start(self, row: Row) -> None:
         trial = self.trials[row["trial"]]
         self._move(trial, Phase.RUNNING)
-        trial.attempt, trial.sequence = row["attempt"], 0
+        trial.attempt, trial.sequence, trial.why = row["attempt"], 0, ""
         if trial.again:
             trial.again = False
             self.scheduler.resumed(trial.id)
@@ -105,6 +105,7 @@ class Ledger:
     def _on_pause(self, row: Row) -> None:
         trial = self.trials[row["trial"]]
         self._move(trial, Phase.PAUSED)
+        trial.why = row["why"]
         self._go_back(trial)
 
     def _on_want(self, row: Row) -> None:
@@ -116,7 +117,7 @@ class Ledger:
     def _on_exploit(self, row: Row) -> None:
         trial, donor = self.trials[row["trial"]], self.trials[row["donor"]]
         self._move(trial, Phase.WAITING)
-        trial.config, trial.again = row["config"], True
+        trial.config, trial.again, trial.why = row["config"], True, row["why"]
         trial.number = row["number"]
         trial.seconds = time_of(next(one.metrics for one in donor.kept if one.name == row["checkpoint"]))
         self._rest_on(trial, Base(donor.id, row["checkpoint"], row["number"]))

@@ -96,8 +96,8 @@ class SweepCore:
         times = [self.places.deadline()]
         if self.rules.time_budget_s is not None and self._halt is None:
             times.append(self._began + self.rules.time_budget_s - self.ledger.seconds)
-        if self.ledger.waiting and self.places.count(State.BUSY) + self.places.count(State.ASKED) < len(self.ledger.waiting):
-            times += [trial.retry_at for trial in map(self.ledger.trials.__getitem__, self.ledger.waiting) if trial.retry_at]
+        if self._halt is None and self.ledger.waiting:
+            times += [at for name in self.ledger.waiting if (at := self.ledger.trials[name].retry_at) > self._now]
         return min((each for each in times if each is not None), default=None)
 
     # What events mean.
@@ -206,7 +206,6 @@ class SweepCore:
             self._end(trial, End.FAILED, "paused without a checkpoint", ev.Failure("NoCheckpoint", text, final=True))
             self._halt = self._halt or Halt("trials without checkpoints", True, text)
             return
-        trial.why = why
         self._record({"kind": "pause", "trial": trial.id, "why": why})
         self._tell("paused", trial.id, why)
 
@@ -216,7 +215,6 @@ class SweepCore:
         if not found:
             self._tell("note", trial.id, f"goes on as it is: {donor.id} has no checkpoint of its report {action.donor_report}")
             return
-        trial.why = action.why
         self._record({"kind": "exploit", "trial": trial.id, "donor": donor.id, "checkpoint": found[-1], "number": action.donor_report,
                       "config": dict(action.config), "why": action.why})
         self._tell("exploits", trial.id, action.why)
@@ -380,7 +378,6 @@ class SweepCore:
 
     def _start(self, trial: Trial, place: Place) -> None:
         attempt = trial.attempt + 1
-        trial.why = ""
         self._record({"kind": "start", "trial": trial.id, "attempt": attempt, "number": trial.number,
                       "base": None if trial.base is None else [trial.base.trial, trial.base.checkpoint]})
         self.places.occupy(place, trial.id, attempt)
