@@ -17,6 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+class ReportError(ValueError):
+    """A report that nobody can decide upon, raised by a scheduler or stopper that is told of it: the trial fails with this text."""
+
+
 WORST = -math.inf
 """The score of a metric that is None, NaN or missing: no other is below it, and every comparison with it has an answer."""
 
@@ -46,6 +50,8 @@ class Report:
     """Of the sweep's metric, by Mode.score."""
     checkpoint: bool = False
     """Whether the trial can go on from this report."""
+    can_add: bool = False
+    """As `Scheduler.choose` would be asked now: whether there is a trial to be started for the first time, or to be proposed."""
 
 
 class End(enum.Enum):
@@ -77,9 +83,9 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Exploit:
-    """The trial goes on from a checkpoint of another one, with another configuration, as soon as a slot is free.
+    """The trial is paused, and has a checkpoint of another one and another configuration when `Scheduler.choose` gives it a slot again.
 
-    The engine pins the donor's checkpoint from this decision until the trial has loaded it. `donor_report`: the number of the donor's
+    It may have been paused before; the checkpoint that it kept is not needed any more. The engine pins the donor's checkpoint from this decision until the trial has loaded it. `donor_report`: the number of the donor's
     report whose checkpoint it is, which the trial's own reports follow.
     """
 
@@ -99,7 +105,7 @@ class Choice(enum.Enum):
     NEW = "new"
     """A trial that is waiting for its first start, or a new one."""
     WAIT = "wait"
-    """Nothing: what runs decides what is next."""
+    """Nothing: what runs decides what is next. Where nothing runs, `Scheduler.stalled` is told so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,16 @@ class Scheduler(ABC):
 
     needs_checkpoints = False
     """Whether its pauses or exploits go on from checkpoints: a trial paused without one is an error that names this scheduler."""
+    metric: str | None = None
+    mode: str | None = None
+    """The objective that it was made with: None is the sweep's. `objective` says what holds where several say one."""
+
+    def begin(self, metric: str, mode: Mode) -> None:
+        """The sweep's objective, before all other calls; also that of one that was made without."""
+
+    def completed(self, space: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The parameters that are searched, with those that this scheduler adds; changes nothing."""
+        return space
 
     def added(self, trial: str, config: Mapping[str, Any]) -> None:
         """The trial is part of the sweep from now on."""
@@ -126,18 +142,26 @@ class Scheduler(ABC):
     def reported(self, report: Report) -> Sequence[Action]:
         """What is to become of this trial and of others, now. None for the trial that has reported: it goes on.
 
-        Of others only paused ones may be named, by Stop alone.
+        Of others only paused ones may be named, by Stop or Exploit. Raises ReportError.
         """
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
-        """The trial is over. What is to become of paused ones: Stop alone."""
+        """The trial is over. What is to become of paused ones: Stop or Exploit."""
         return ()
 
     def went_back(self, trial: str, number: int) -> None:
         """The trial goes on from its report `number` (0: from its beginning): its later reports count no more."""
 
-    def resumed(self, trial: str) -> None:
-        """The trial that was paused, or was to exploit, has a slot again."""
+    def resumed(self, trial: str, config: Mapping[str, Any]) -> None:
+        """The trial that was paused, or was to exploit, has a slot again, with this configuration: what the journal says, which after a
+        restart may be another than what functions of the user's would draw now."""
+
+    def stalled(self) -> Sequence[Action]:
+        """Nothing runs, nothing can be added, and `choose` has answered WAIT: what is to become of paused ones, by Stop or Exploit.
+
+        Where `choose` answers WAIT still, the engine stops what is paused.
+        """
+        return ()
 
     def choose(self, can_add: bool) -> Resume | Choice:
         """What the free slot is for; changes nothing. `can_add`: whether there is a trial to be started for the first time, or to be proposed."""
@@ -152,8 +176,21 @@ class Proposal:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Where(enum.Enum):
+    """Where a searcher is asked."""
+
+    HERE = "here"
+    """By the engine's thread: its answers take microseconds."""
+    THREAD = "thread"
+    """By a thread of its own in the engine's process: it may take long, and is an object of the user's."""
+    PROCESS = "process"
+    """In a process of its own, asked ahead for as many as there are slots: it may take long, and computes."""
+
+
 class Searcher(ABC):
-    """Who proposes configurations. Calls come one at a time, and may take long: the shell gives those that do a process of their own."""
+    """Who proposes configurations. Calls come one at a time; `where` says who makes them, so that none of them holds up a decision."""
+
+    where: Where = Where.HERE
 
     def total(self) -> int | None:
         """How many it will propose; None: no bound of its own. A grid of a million points says so without making them."""
@@ -168,7 +205,10 @@ class Searcher(ABC):
         return False
 
     def proposed(self, trial: str, proposal: Proposal) -> None:
-        """The trial has that configuration, as the journal says: a proposal of before a restart, or a person's."""
+        """The trial has that configuration, as the journal says: a proposal of before a restart, or a person's.
+
+        Said of no proposal that this object has made itself. After it, the next `propose` is what it would have been without a restart.
+        """
 
     def reported(self, report: Report) -> None:
         """A report of a trial that it has proposed."""
