@@ -20,6 +20,7 @@ from troupe.tune._core.deciding import (
     Pause,
     Proposal,
     Report,
+    ReportError,
     Resume,
     Scheduler,
     Searcher,
@@ -69,7 +70,9 @@ class Moody(Scheduler):
         self._call("added", trial, dict(config))
 
     def reported(self, report: Report) -> Sequence[Action]:
-        draw = self._call("reported", report.trial, report.number, report.score, report.checkpoint) % 20
+        draw = self._call("reported", report.trial, report.number, report.score, report.checkpoint, report.can_add) % 20
+        if draw == 19 and report.number == 2:
+            raise ReportError("nobody can decide upon it")
         if report.checkpoint:
             self._checkpoints[report.trial] = report.number
         found: list[Action] = []
@@ -82,8 +85,10 @@ class Moody(Scheduler):
             found.append(Pause(report.trial, "rung"))
         elif draw == 4 and self._checkpoints:
             donor = sorted(self._checkpoints)[self._digest % len(self._checkpoints)]
-            if donor != report.trial:
-                found.append(Exploit(report.trial, donor, self._checkpoints[donor], {"x": self._digest % 100}, "better"))
+            copier = self._paused[0] if self._paused and self._digest % 2 else report.trial  # one that is paused already, perhaps
+            if copier not in self._paused:
+                self._paused.append(copier)
+            found.append(Exploit(copier, donor, self._checkpoints[donor], {"x": self._digest % 100}, "better"))
         return found
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:
@@ -96,13 +101,17 @@ class Moody(Scheduler):
     def went_back(self, trial: str, number: int) -> None:
         self._call("went_back", trial, number)
 
-    def resumed(self, trial: str) -> None:
-        self._call("resumed", trial)
+    def resumed(self, trial: str, config: Mapping[str, Any]) -> None:
+        self._call("resumed", trial, dict(config))
         if trial in self._paused:
             self._paused.remove(trial)
 
+    def stalled(self) -> Sequence[Action]:
+        self._call("stalled")
+        return [Stop(self._paused.pop(0), "stalled")] if self._paused and self._digest % 2 else []
+
     def choose(self, can_add: bool) -> Resume | Choice:
-        if self._paused and (self._digest % 3 == 0 or not can_add):
+        if self._paused and self._digest % 3 == 0:
             return Resume(self._paused[0])
         return Choice.NEW if can_add else Choice.WAIT
 

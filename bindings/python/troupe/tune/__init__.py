@@ -1,4 +1,4 @@
-"""Sweeps: trials of a training with other hyperparameters, many at once, of which the bad ones are stopped early. By Ray's names.
+"""Sweeps: trials of a training with other hyperparameters, many at once, of which the bad ones are stopped early. By the names of `ray.tune`.
 
     from troupe import tune
 
@@ -7,42 +7,67 @@
             ...
             tune.report({"acc": acc})
 
-    grid = tune.Tuner(train, param_space={"lr": 1e-3}, tune_config=tune.TuneConfig(metric="acc", mode="max", num_samples=8)).fit()
+    grid = tune.Tuner(train, param_space={"lr": tune.loguniform(1e-4, 1e-1)},
+                      tune_config=tune.TuneConfig(metric="acc", mode="max", num_samples=64)).fit()
     print(grid.get_best_result().config)
 """
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 
-_WHERE = {
-    "Tuner": "_tuner", "TuneConfig": "_config", "RunConfig": "_config", "FailureConfig": "_config", "CheckpointConfig": "_config",
-    "Result": "_results", "ResultGrid": "_results", "TrialStopped": "_errors", "TuneError": "_errors", "TrialFailedError": "_errors",
-    "TuneContext": "_context", "with_parameters": "_trainable", "with_resources": "_trainable",
-}
-_OF_TRAIN = ("Checkpoint", "get_checkpoint", "get_context", "report")
-__all__ = sorted([*_WHERE, *_OF_TRAIN])
-
 if TYPE_CHECKING:
-    from troupe.train import Checkpoint, get_checkpoint, get_context, report
+    from troupe.train import Checkpoint, get_checkpoint, report
     from troupe.tune._config import CheckpointConfig, FailureConfig, RunConfig, TuneConfig
-    from troupe.tune._context import TuneContext
+    from troupe.tune._context import TuneContext, get_context
     from troupe.tune._errors import TrialFailedError, TrialStopped, TuneError
     from troupe.tune._results import Result, ResultGrid
+    from troupe.tune._search.spaces import (
+        choice,
+        grid_search,
+        lograndint,
+        loguniform,
+        qlograndint,
+        qloguniform,
+        qrandint,
+        qrandn,
+        quniform,
+        randint,
+        randn,
+        sample_from,
+        uniform,
+    )
     from troupe.tune._trainable import with_parameters, with_resources
     from troupe.tune._tuner import Tuner
 
+_MODULES = ("schedulers", "search", "stopper")
+_SPACES = ("choice", "grid_search", "lograndint", "loguniform", "qlograndint", "qloguniform", "qrandint", "qrandn", "quniform", "randint",
+           "randn", "sample_from", "uniform")
+_WHERE = {
+    **dict.fromkeys(_SPACES, "tune._search.spaces"),
+    **dict.fromkeys(("Checkpoint", "get_checkpoint", "report"), "train"),
+    **dict.fromkeys(("CheckpointConfig", "FailureConfig", "RunConfig", "TuneConfig"), "tune._config"),
+    **dict.fromkeys(("TuneContext", "get_context"), "tune._context"),
+    **dict.fromkeys(("TrialFailedError", "TrialStopped", "TuneError"), "tune._errors"),
+    **dict.fromkeys(("Result", "ResultGrid"), "tune._results"),
+    **dict.fromkeys(("with_parameters", "with_resources"), "tune._trainable"),
+    "Tuner": "tune._tuner",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_TRAIN:
-        found = getattr(importlib.import_module("troupe.train"), name)
-    elif name in _WHERE:
-        found = getattr(importlib.import_module(f"troupe.tune.{_WHERE[name]}"), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    globals()[name] = found
+    """What is public, from the module that has it."""
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"troupe.{_WHERE[name]}"), name)
     return found
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*globals(), *_WHERE, *_MODULES})
+
+
+__all__ = ["Checkpoint", "CheckpointConfig", "FailureConfig", "Result", "ResultGrid", "RunConfig", "TrialFailedError", "TrialStopped", "TuneConfig",
+           "TuneContext", "TuneError", "Tuner", "choice", "get_checkpoint", "get_context", "grid_search", "lograndint", "loguniform", "qlograndint",
+           "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "report", "sample_from", "uniform", "with_parameters",
+           "with_resources"]

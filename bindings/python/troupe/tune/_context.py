@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from troupe import _pickled
+from troupe.train import _here
 from troupe.train._here import TrainContext
 
 
@@ -27,4 +28,12 @@ class TuneContext(TrainContext):
         return self.path
 
 
-_pickled.named_in("troupe.tune", TuneContext)
+def get_context() -> TrainContext:
+    """Which trial this is: its id, name, folder and resources. Raises RuntimeError outside of a trial.
+
+        folder = get_context().get_trial_dir()
+    """
+    return _here.get_context()
+
+
+_pickled.named_in("troupe.tune", TuneContext, get_context)

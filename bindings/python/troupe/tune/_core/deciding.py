@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+
 class ReportError(ValueError):
     """A report that nobody can decide upon, raised by a scheduler or stopper that is told of it: the trial fails with this text."""
 

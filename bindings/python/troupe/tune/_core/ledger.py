@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from troupe.train._retention import Kept
-from troupe.tune._core.deciding import Action, End, Proposal, Report, Scheduler
+from troupe.tune._core.deciding import Action, End, Proposal, Report, ReportError, Scheduler
 from troupe.tune._core.events import Base, Failure, Row, TellSearcher
 from troupe.tune._core.rules import Conditions, Rules
 from troupe.tune._core.trial import Phase, Trial, time_of
@@ -24,6 +24,8 @@ class Came:
     actions: Sequence[Action] = ()
     stops: bool = False
     stops_all: bool = False
+    refused: str = ""
+    """Why nobody can decide upon this report."""
 
 
 NOTHING = Came()
@@ -79,24 +81,26 @@ class Ledger:
         trial.attempt, trial.sequence, trial.why = row["attempt"], 0, ""
         if trial.again:
             trial.again = False
-            self.scheduler.resumed(trial.id)
+            self.scheduler.resumed(trial.id, trial.config)
 
     def _on_report(self, row: Row) -> Came:
         trial = self.trials[row["trial"]]
         metrics = row["metrics"]
         trial.sequence, trial.number = row["sequence"], row["number"]
         trial.seconds, trial.fruitless = time_of(metrics), 0
-        report = Report(trial.id, trial.number, metrics, self.rules.score(metrics), bool(row["checkpoint"]))
+        report = Report(trial.id, trial.number, metrics, self.rules.score(metrics), bool(row["checkpoint"]), row["can_add"])
         trial.last = report
         self.metric_seen = True
         if row["checkpoint"]:
             trial.checkpoints = max(trial.checkpoints, row["begun"])
             trial.kept.append(Kept(row["checkpoint"], trial.number, metrics))
             self._rest_on(trial, Base(trial.id, row["checkpoint"], trial.number))
-        stops, stops_all = self.conditions.stops(trial.id, metrics), self.conditions.stops_all()
-        actions = self.scheduler.reported(report)
         self._told(TellSearcher("reported", (report,)))
-        return Came(actions, stops, stops_all)
+        try:
+            stops, stops_all = self.conditions.stops(trial.id, metrics), self.conditions.stops_all()
+            return Came(self.scheduler.reported(report), stops, stops_all)
+        except ReportError as error:
+            return Came(refused=str(error))
 
     def _on_drop(self, row: Row) -> None:
         trial = self.trials[row["trial"]]
@@ -116,8 +120,8 @@ class Ledger:
 
     def _on_exploit(self, row: Row) -> None:
         trial, donor = self.trials[row["trial"]], self.trials[row["donor"]]
-        self._move(trial, Phase.WAITING)
-        trial.config, trial.again, trial.why = row["config"], True, row["why"]
+        self._move(trial, Phase.PAUSED)
+        trial.config, trial.why = row["config"], row["why"]
         trial.number = row["number"]
         trial.seconds = time_of(next(one.metrics for one in donor.kept if one.name == row["checkpoint"]))
         self._rest_on(trial, Base(donor.id, row["checkpoint"], row["number"]))
@@ -149,6 +153,9 @@ class Ledger:
         actions = self.scheduler.ended(trial.id, trial.end)
         self._told(TellSearcher("ended", (trial.id, trial.end, trial.last)))
         return Came(actions)
+
+    def _on_stalled(self, row: Row) -> Came:
+        return Came(self.scheduler.stalled())
 
     def _on_leave(self, row: Row) -> None:
         """The engine ends here; `over`: for good, and why."""
@@ -200,10 +207,10 @@ def trial_row(trial: str, proposal: Proposal, shape: str) -> Row:
     return {"kind": "trial", "trial": trial, "config": dict(proposal.config), "extra": dict(proposal.extra), "shape": shape}
 
 
-def report_row(trial: Trial, sequence: int, metrics: Mapping[str, Any], checkpoint: str) -> Row:
+def report_row(trial: Trial, sequence: int, metrics: Mapping[str, Any], checkpoint: str, *, can_add: bool) -> Row:
     """The next report of a trial."""
     return {"kind": "report", "trial": trial.id, "attempt": trial.attempt, "sequence": sequence, "number": trial.number + 1, "metrics": metrics,
-            "checkpoint": checkpoint, "begun": trial.checkpoints + 1 if checkpoint else trial.checkpoints}
+            "checkpoint": checkpoint, "can_add": can_add, "begun": trial.checkpoints + 1 if checkpoint else trial.checkpoints}
 
 
 def end_row(trial: str, end: End, why: str, failure: Failure | None = None) -> Row:

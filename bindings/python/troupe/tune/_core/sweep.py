@@ -146,10 +146,12 @@ class SweepCore:
             self._failed(trial, ev.Failure(MISSING, missing, final=True))
             self._leave(trial.id, event.attempt, missing)
             return
-        came = self._record(report_row(trial, event.sequence, filled(trial, event.metrics, event.elapsed_s), event.checkpoint))
+        came = self._record(report_row(trial, event.sequence, filled(trial, event.metrics, event.elapsed_s), event.checkpoint, can_add=self._can_add()))
         self._blocked = False
         self._tell("result", trial.id)
-        if came.stops:
+        if came.refused:
+            self._failed(trial, ev.Failure("ReportError", came.refused, final=True))
+        elif came.stops:
             self._end(trial, End.COMPLETED, "its stop condition holds")
         self._act(came.actions)
         self._retain(trial)
@@ -192,12 +194,12 @@ class SweepCore:
                 continue
             if isinstance(action, Stop):
                 self._end(trial, End.STOPPED, action.why)
-            elif trial.phase is not Phase.RUNNING:
-                raise ValueError(f"{self.rules.scheduler_name} asks for {action!r}, but trial {trial.id} is {trial.phase.value}: only Stop is for it")
-            elif isinstance(action, Pause):
+            elif isinstance(action, Exploit) and trial.phase in (Phase.RUNNING, Phase.PAUSED):
+                self._exploit(trial, action)
+            elif isinstance(action, Pause) and trial.phase is Phase.RUNNING:
                 self._pause(trial, action.why)
             else:
-                self._exploit(trial, action)
+                raise ValueError(f"{self.rules.scheduler_name} asks for {action!r}, but trial {trial.id} is {trial.phase.value}")
 
     def _pause(self, trial: Trial, why: str) -> None:
         if self.ledger.scheduler.needs_checkpoints and trial.base is None:
@@ -213,8 +215,8 @@ class SweepCore:
         donor = self.ledger.trials[action.donor]
         found = [one.name for one in donor.kept if one.report == action.donor_report]
         if not found:
-            self._tell("note", trial.id, f"goes on as it is: {donor.id} has no checkpoint of its report {action.donor_report}")
-            return
+            raise ValueError(f"{self.rules.scheduler_name} wants trial {trial.id} to go on from report {action.donor_report} of {donor.id}, of which "
+                             f"there is no checkpoint; there are those of {', '.join(str(one.report) for one in donor.kept) or 'none'}")
         self._record({"kind": "exploit", "trial": trial.id, "donor": donor.id, "checkpoint": found[-1], "number": action.donor_report,
                       "config": dict(action.config), "why": action.why})
         self._tell("exploits", trial.id, action.why)
@@ -356,6 +358,10 @@ class SweepCore:
             self._asked[name] = None
             self._effect(ev.AskSearcher(name))
 
+    def _can_add(self) -> bool:
+        """Whether there is a trial to be started for the first time, or to be proposed."""
+        return bool(self._asked) or self._can_propose() > 0 or any(self.ledger.trials[name].is_new for name in self.ledger.waiting)
+
     def _next(self, place: Place) -> Trial | None:
         """The trial that is to have this idle place."""
         fresh = None
@@ -367,7 +373,7 @@ class SweepCore:
                 fresh = fresh or trial
             elif trial.retry_at <= self._now:
                 return trial
-        choice = self.ledger.scheduler.choose(fresh is not None or bool(self._asked) or self._can_propose() > 0)
+        choice = self.ledger.scheduler.choose(self._can_add())
         if isinstance(choice, Resume):
             trial = self.ledger.trials[choice.trial]
             if trial.phase is not Phase.PAUSED:
@@ -388,9 +394,8 @@ class SweepCore:
     def _finish_if_over(self) -> None:
         ledger, halt = self.ledger, self._halt
         if halt is None:
-            if not ledger.running and not ledger.waiting and not self._asked and ledger.paused and self._stuck():
-                for name in list(ledger.paused):
-                    self._end(ledger.trials[name], End.STOPPED, "it was paused, and nothing else runs that would decide about it")
+            if ledger.paused and not ledger.running and not ledger.waiting and not self._can_add():
+                self._end_stall()
             if ledger.running or ledger.waiting or ledger.paused or self._asked or self._can_propose():
                 return
             complete = ledger.exhausted or (self.rules.trials_max is not None and len(ledger.trials) >= self.rules.trials_max)
@@ -404,8 +409,18 @@ class SweepCore:
         self._effect(ev.Done(halt.error, halt.resumable))
         self._done = True
 
-    def _stuck(self) -> bool:
-        return not isinstance(self.ledger.scheduler.choose(self._can_propose() > 0), Resume) and not self._can_propose()
+    def _end_stall(self) -> None:
+        """Nothing runs or can be added: its scheduler decides about paused trials, or they are over."""
+        scheduler = self.ledger.scheduler
+        if isinstance(scheduler.choose(False), Resume):
+            return
+        self._act(self._record({"kind": "stalled"}).actions)
+        if isinstance(scheduler.choose(False), Resume):
+            self._use_places()
+            return
+        for name in list(self.ledger.paused):
+            if self.ledger.trials[name].phase is Phase.PAUSED:
+                self._end(self.ledger.trials[name], End.STOPPED, "it was paused, and nothing runs that would decide about it")
 
     def _give_up(self, place: Place) -> None:
         self.places.give_up(place)

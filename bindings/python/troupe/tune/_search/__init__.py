@@ -1,0 +1,1 @@
+"""Where configurations come from: spaces, what they contain, and searchers."""
