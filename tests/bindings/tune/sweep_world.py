@@ -71,10 +71,10 @@ class Moody(Scheduler):
 
     def reported(self, report: Report) -> Sequence[Action]:
         draw = self._call("reported", report.trial, report.number, report.score, report.checkpoint, report.can_add) % 20
-        if draw == 19 and report.number == 2:
-            raise ReportError("nobody can decide upon it")
         if report.checkpoint:
             self._checkpoints[report.trial] = report.number
+        if draw == 19 and report.number == 2:
+            raise ReportError("nobody can decide upon it")
         found: list[Action] = []
         if self._paused and draw in (5, 6):
             found.append(Stop(self._paused.pop(0), "paused long enough"))

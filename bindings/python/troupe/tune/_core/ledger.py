@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from troupe.train._retention import Kept
 from troupe.tune._core.deciding import Action, End, Proposal, Report, ReportError, Scheduler
 from troupe.tune._core.events import Base, Failure, Row, TellSearcher
 from troupe.tune._core.rules import Conditions, Rules
-from troupe.tune._core.trial import Phase, Trial, time_of
+from troupe.tune._core.trial import Phase, Saved, Trial, time_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class Ledger:
         self.metric_seen = True
         if row["checkpoint"]:
             trial.checkpoints = max(trial.checkpoints, row["begun"])
-            trial.kept.append(Kept(row["checkpoint"], trial.number, metrics))
+            trial.kept.append(Saved(row["checkpoint"], row["begun"], metrics, trial.number))
             self._rest_on(trial, Base(trial.id, row["checkpoint"], trial.number))
         self._told(TellSearcher("reported", (report,)))
         try:

@@ -213,10 +213,10 @@ class SweepCore:
 
     def _exploit(self, trial: Trial, action: Exploit) -> None:
         donor = self.ledger.trials[action.donor]
-        found = [one.name for one in donor.kept if one.report == action.donor_report]
+        found = [one.name for one in donor.kept if one.number == action.donor_report]
         if not found:
             raise ValueError(f"{self.rules.scheduler_name} wants trial {trial.id} to go on from report {action.donor_report} of {donor.id}, of which "
-                             f"there is no checkpoint; there are those of {', '.join(str(one.report) for one in donor.kept) or 'none'}")
+                             f"there is no checkpoint; there are those of {', '.join(str(one.number) for one in donor.kept) or 'none'}")
         self._record({"kind": "exploit", "trial": trial.id, "donor": donor.id, "checkpoint": found[-1], "number": action.donor_report,
                       "config": dict(action.config), "why": action.why})
         self._tell("exploits", trial.id, action.why)

@@ -22,6 +22,14 @@ class Phase(enum.Enum):
     ENDED = "ended"
 
 
+@dataclass(frozen=True)
+class Saved(Kept):
+    """A checkpoint of a trial. `report`: which of its checkpoints this is, in the order in which they were made; `number`: of the report that brought
+    it, which is that of another one too where the trial has gone back."""
+
+    number: int = 0
+
+
 @dataclass(slots=True)
 class Trial:
     """`number`: of its last report that counts; `sequence`: of the last one of this attempt. `base`: what its next attempt goes on from."""
@@ -34,7 +42,7 @@ class Trial:
     sequence: int = 0
     number: int = 0
     last: Report | None = None
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[Saved] = field(default_factory=list)
     base: Base | None = None
     checkpoints: int = 0
     failures: int = 0
