@@ -42,8 +42,6 @@ class TuneConfig:
             raise TypeError(f"TuneConfig(metric={self.metric!r}): a key of what the trials report")
         if self.mode not in (None, "max", "min"):
             raise ValueError(f"TuneConfig(mode={self.mode!r}): 'max' or 'min'")
-        if self.metric is not None and self.mode is None:
-            self.mode = "max"
         if not is_count(self.num_samples, 1) and self.num_samples != -1:
             raise ValueError(f"TuneConfig(num_samples={self.num_samples!r}): a whole number of at least 1, or -1: until something stops the sweep")
         if self.max_concurrent_trials is not None and not is_count(self.max_concurrent_trials, 0):

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
 import time
 from collections.abc import Mapping
@@ -38,6 +37,7 @@ class Tuner:
         self._run = _of(RunConfig, "run_config", run_config)
         self._folder: Path | None = None
         self._sweep_id = new_id()[:5]
+        self._resume = (True, "")
         self._grid: ResultGrid | None = None
 
     def fit(self) -> ResultGrid:
@@ -48,20 +48,21 @@ class Tuner:
         TuneError where all trials lack the metric, LaunchError where the function cannot travel, FileExistsError for a name that is taken,
         BlockingIOError where another process is at the sweep, OSError where its folder cannot be written.
         """
-        from troupe.tune._run import fit
+        from troupe.tune._run import deciders, fit
         from troupe.tune._run.folder import SweepFolder, absolute
 
         new = self._folder is None
         name = self._run.name or f"{_trainable.name_of(self._trainable.function)}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self._sweep_id}"
         path = self._folder or absolute(self._run.storage_path or DEFAULT_STORAGE) / name
-        scheduler, searcher = self._deciders()
-        plan = fit.plan_of(path.name, self._sweep_id, self._trainable, self._tune, self._run, scheduler, searcher)
+        tune = deciders.complete(self._tune) if new else self._tune
+        decide = deciders.of(tune, self._space)
+        plan = fit.plan_of(path.name, self._sweep_id, self._trainable, tune, self._run, decide)
         folder = SweepFolder(path, new=new)
         with contextlib.closing(folder):
             if new:
-                folder.keep_tuner({"space": self._space, "tune": self._tune, "run": self._run, "sweep_id": self._sweep_id})
-                self._folder = path
-            self._grid = fit.run(plan, folder, self._tune, self._run)
+                folder.keep_tuner({"space": self._space, "tune": tune, "run": self._run, "sweep_id": self._sweep_id})
+                self._folder, self._tune = path, tune
+            self._grid = fit.run(plan, folder, self._run, fit.Resumption(*self._resume))
         return self._grid
 
     def get_results(self) -> ResultGrid:
@@ -70,19 +71,14 @@ class Tuner:
             raise RuntimeError("get_results(): fit() has not returned yet")
         return self._grid
 
-    def _deciders(self) -> tuple[Any, Any]:
-        """The scheduler and the searcher, as they are before the first call: what a former `fit` made of them does not count."""
-        from troupe.tune._run import deciders
-
-        return deciders.of(copy.deepcopy(self._tune), self._space)
-
     @classmethod
     def restore(cls, path: str | os.PathLike, trainable: Any, *, param_space: Mapping[str, Any] | None = None, resume_unfinished: bool = True,
                 resume_errored: bool = False, restart_errored: bool = False, storage_filesystem: Any = None) -> Tuner:
         """The Tuner of a sweep that was begun, in its folder: `fit()` goes on with it.
 
-        `trainable`: the same function; `param_space`: the same, where it has objects that cannot be kept. Raises FileNotFoundError where there is no
-        sweep, ValueError for another space.
+        `trainable`: the same function; `param_space`: the same, where it has objects that cannot be kept. `resume_unfinished`: whether trials that are
+        not over go on; `resume_errored`, `restart_errored`: whether those that failed are tried again, from their latest checkpoints or from their
+        beginnings, each as a new trial in its place. Raises FileNotFoundError where there is no sweep, ValueError for another space.
         """
         from troupe.tune._run.folder import absolute, tuner_of
 
@@ -93,6 +89,7 @@ class Tuner:
             raise ValueError(f"Tuner.restore(param_space=...) has {', '.join(sorted(param_space))}, and the sweep was begun with "
                              f"{', '.join(sorted(kept['space']))}: a sweep goes on with the space that it has")
         found = cls(trainable, param_space=param_space or kept["space"], tune_config=kept["tune"], run_config=kept["run"])
+        found._resume = (resume_unfinished, "restart" if restart_errored else "resume" if resume_errored else "")
         found._folder, found._sweep_id = absolute(path), kept["sweep_id"]
         return found
 

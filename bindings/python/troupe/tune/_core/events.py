@@ -16,12 +16,18 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An engine begins with the sweep, or goes on with it. `epoch`: higher than any before."""
+    """An engine begins with the sweep, or goes on with it. `epoch`: higher than any before.
+
+    Of one that goes on: `unfinished`: whether trials that are not over go on; `errored`: what of those that failed: "" nothing, "resume": each
+    is tried again from its latest checkpoint, "restart": from its beginning.
+    """
 
     epoch: int
     host: str
     pid: int
     wall: float
+    unfinished: bool = True
+    errored: str = ""
 
 
 @dataclass(frozen=True, slots=True)

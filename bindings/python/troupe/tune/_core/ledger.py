@@ -46,7 +46,7 @@ class Ledger:
         """Trials that wait for a place, in their order."""
         self.paused: dict[str, None] = {}
         self.running: dict[str, None] = {}
-        self.ended = 0
+        self.proposed = 0
         self.metric_seen = False
         self.metric_missing = 0
         self.exhausted = False
@@ -68,6 +68,10 @@ class Ledger:
         trial = Trial(row["trial"], row["config"], row["shape"])
         self.trials[trial.id] = trial
         self.waiting[trial.id] = None
+        if row.get("instead"):
+            self._replace(self.trials[row["instead"]], trial, row["goes_on"])
+        else:
+            self.proposed += 1
         self.scheduler.added(trial.id, trial.config)
         self._told(TellSearcher("proposed", (trial.id, Proposal(trial.config, row["extra"]))))
 
@@ -142,7 +146,6 @@ class Ledger:
     def _on_end(self, row: Row) -> Came:
         trial = self.trials[row["trial"]]
         self._move(trial, Phase.ENDED)
-        self.ended += 1
         trial.end, trial.why, trial.again = End(row["end"]), row["why"], False
         if row.get("error"):
             error = row["error"]
@@ -177,6 +180,14 @@ class Ledger:
         trial.number, trial.seconds, trial.last = number, trial.seconds_of_base, trial.last_of_base
         self.scheduler.went_back(trial.id, number)
 
+    def _replace(self, failed: Trial, trial: Trial, goes_on: bool) -> None:
+        """The trial is tried in place of one that failed; from the latest checkpoint of that, or from the beginning."""
+        failed.replaced_by = trial.id
+        if goes_on and failed.kept:
+            latest = failed.kept[-1]
+            trial.number, trial.seconds = latest.number, time_of(latest.metrics)
+            self._rest_on(trial, Base(failed.id, latest.name, latest.number))
+
     def _rest_on(self, trial: Trial, base: Base | None) -> None:
         """Where its next attempt begins; a checkpoint of another trial is pinned as long as that is it (G6)."""
         was, trial.base = trial.base, base
@@ -204,6 +215,11 @@ MISSING = "MetricMissing"
 def trial_row(trial: str, proposal: Proposal, shape: str) -> Row:
     """A new trial."""
     return {"kind": "trial", "trial": trial, "config": dict(proposal.config), "extra": dict(proposal.extra), "shape": shape}
+
+
+def instead_row(trial: str, failed: Trial, *, goes_on: bool) -> Row:
+    """A new trial, in place of one that failed."""
+    return {"kind": "trial", "trial": trial, "config": dict(failed.config), "extra": {}, "shape": failed.shape, "instead": failed.id, "goes_on": goes_on}
 
 
 def report_row(trial: Trial, sequence: int, metrics: Mapping[str, Any], checkpoint: str, *, can_add: bool) -> Row:

@@ -25,7 +25,7 @@ from troupe.tune._core.deciding import (
     Scheduler,
     Stop,
 )
-from troupe.tune._core.ledger import MISSING, Came, Ledger, end_row, report_row, trial_row
+from troupe.tune._core.ledger import MISSING, Came, Ledger, end_row, instead_row, report_row, trial_row
 from troupe.tune._core.places import Place, Places, State
 from troupe.tune._core.rules import Conditions, Rules
 from troupe.tune._core.trial import Phase, Trial, filled
@@ -104,9 +104,17 @@ class SweepCore:
 
     def _on_begun(self, event: ev.Begun) -> None:
         self._began = self._now
+        over = self.ledger.over
         self._record({"kind": "begin", "epoch": event.epoch, "host": event.host, "pid": event.pid, "wall": event.wall})
         for name in list(self.ledger.running):
             self._record({"kind": "interrupt", "trial": name})
+        if not event.unfinished:
+            self._end_unstarted("its sweep was resumed without its unfinished trials")
+        if event.errored:
+            for trial in [each for each in self.ledger.trials.values() if each.end is End.FAILED and not each.replaced_by]:
+                self._record(instead_row(self._free_name(), trial, goes_on=event.errored == "resume"))
+        if over and not self.ledger.waiting:
+            self._halt = Halt(over, False)
 
     def _on_proposed(self, event: ev.Proposed) -> None:
         self._asked.pop(event.trial, None)
@@ -278,9 +286,12 @@ class SweepCore:
             else:
                 self._end(trial, End.STOPPED, self._halt.why)
         if not self._halt.resumable:
-            for name in [*self.ledger.waiting, *self.ledger.paused]:
-                if self.ledger.trials[name].phase is not Phase.ENDED:
-                    self._end(self.ledger.trials[name], End.STOPPED, self._halt.why)
+            self._end_unstarted(self._halt.why)
+
+    def _end_unstarted(self, why: str) -> None:
+        for name in [*self.ledger.waiting, *self.ledger.paused]:
+            if self.ledger.trials[name].phase is not Phase.ENDED:
+                self._end(self.ledger.trials[name], End.STOPPED, why)
 
     # What free places are for.
 
@@ -347,20 +358,24 @@ class SweepCore:
         if self.ledger.exhausted or self._blocked:
             return 0
         most = self.rules.trials_max
-        return self.rules.ahead if most is None else max(0, min(self.rules.ahead, most - len(self.ledger.trials) - len(self._asked)))
+        return self.rules.ahead if most is None else max(0, min(self.rules.ahead, most - self.ledger.proposed - len(self._asked)))
 
     def _ask_searcher(self, want: int) -> None:
         fresh = sum(self.ledger.trials[name].is_new for name in self.ledger.waiting)
         for _ in range(min(self._can_propose(), want - fresh - len(self._asked))):
-            number = len(self.ledger.trials)
-            while (name := self._name_of(number)) in self._asked or name in self.ledger.trials:
-                number += 1
+            name = self._free_name()
             self._asked[name] = None
             self._effect(ev.AskSearcher(name))
 
     def _can_add(self) -> bool:
         """Whether there is a trial to be started for the first time, or to be proposed."""
         return bool(self._asked) or self._can_propose() > 0 or any(self.ledger.trials[name].is_new for name in self.ledger.waiting)
+
+    def _free_name(self) -> str:
+        number = len(self.ledger.trials)
+        while (name := self._name_of(number)) in self._asked or name in self.ledger.trials:
+            number += 1
+        return name
 
     def _next(self, place: Place) -> Trial | None:
         """The trial that is to have this idle place."""
@@ -398,7 +413,7 @@ class SweepCore:
                 self._end_stall()
             if ledger.running or ledger.waiting or ledger.paused or self._asked or self._can_propose():
                 return
-            complete = ledger.exhausted or (self.rules.trials_max is not None and len(ledger.trials) >= self.rules.trials_max)
+            complete = ledger.exhausted or (self.rules.trials_max is not None and ledger.proposed >= self.rules.trials_max)
             error = "" if complete else "the searcher proposes nothing while no trial runs, and does not say that it has finished"
             halt = self._halt = Halt("all trials are over", False, error)
         for place in [*self.places.asked(), *self.places.idle()]:

@@ -53,6 +53,8 @@ class Trial:
     why: str = ""
     again: bool = False
     """Whether it goes on because its scheduler said so: it exploits, or has been wanted again after a pause."""
+    replaced_by: str = ""
+    """The trial that is tried in its place, since a person said so after it had failed."""
     seconds: float = 0.0
     """`time_total_s` of its last report that counts."""
     seconds_of_base: float = 0.0

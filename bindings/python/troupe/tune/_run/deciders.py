@@ -1,48 +1,54 @@
-"""Who decides: the scheduler and the searcher that a sweep was asked for."""
+"""Who decides in a sweep: its scheduler, its searcher, and what these and the sweep's configuration say is optimized."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from troupe.tune._config import TuneConfig
-from troupe.tune._core.deciding import Action, Proposal, Report, Scheduler, Searcher
+from troupe.tune._core.deciding import Mode, Scheduler, Searcher
+from troupe.tune._core.objective import objective
 
 
-class FIFO(Scheduler):
-    """Stops nothing."""
+@dataclasses.dataclass(frozen=True)
+class Deciders:
+    """Made anew for each `fit`, from what was asked for: what a former one has come to know is in the journal."""
 
-    def reported(self, report: Report) -> Sequence[Action]:
-        return ()
-
-
-class Same(Searcher):
-    """One configuration, so many times."""
-
-    def __init__(self, config: Mapping[str, Any], times: int | None) -> None:
-        self._config, self._times, self._made = dict(config), times, 0
-
-    def total(self) -> int | None:
-        return self._times
-
-    def propose(self, trial: str) -> Proposal | None:
-        if self.finished():
-            return None
-        self._made += 1
-        return Proposal(dict(self._config))
-
-    def proposed(self, trial: str, proposal: Proposal) -> None:
-        self._made += 1
-
-    def finished(self) -> bool:
-        return self._times is not None and self._made >= self._times
+    scheduler: Scheduler
+    searcher: Searcher
+    metric: str | None
+    mode: Mode
+    samples: int | None
 
 
-def of(tune: TuneConfig, space: Mapping[str, Any]) -> tuple[Scheduler, Searcher]:
-    """Raises TypeError for what is neither."""
-    scheduler = tune.scheduler or FIFO()
+def complete(tune: TuneConfig) -> TuneConfig:
+    """The configuration with what it leaves to be drawn, so that whoever goes on with the sweep finds the same."""
+    from troupe.tune.search.basic_variant import BasicVariantGenerator
+
+    found = copy.copy(tune)
+    found.search_alg = tune.search_alg if tune.search_alg is not None else BasicVariantGenerator()
+    return found
+
+
+def of(tune: TuneConfig, space: Mapping[str, Any]) -> Deciders:
+    """Raises TypeError for what cannot decide, ValueError for a space, a metric or a mode that are none, or that do not agree."""
+    from troupe.tune.schedulers.trial_scheduler import FIFOScheduler
+
+    tune = copy.deepcopy(tune)
+    scheduler = tune.scheduler if tune.scheduler is not None else FIFOScheduler()
     if not isinstance(scheduler, Scheduler):
-        raise TypeError(f"TuneConfig(scheduler={scheduler!r}): one of troupe.tune.schedulers")
-    searcher = tune.search_alg or Same(space, None if tune.num_samples == -1 else tune.num_samples)
+        raise TypeError(f"TuneConfig(scheduler={scheduler!r}): one of troupe.tune.schedulers, tune.schedulers.ASHAScheduler() for one")
+    search = tune.search_alg
+    metric, mode = objective([("TuneConfig", tune.metric, tune.mode), (type(scheduler).__name__, scheduler.metric, scheduler.mode),
+                              (type(search).__name__, getattr(search, "metric", None), getattr(search, "mode", None))])
+    if metric is None and not isinstance(scheduler, FIFOScheduler):
+        raise ValueError(f"{type(scheduler).__name__} compares trials: TuneConfig(metric=..., mode=...) says by what")
+    if metric is not None:
+        scheduler.begin(metric, mode or Mode.MAX)
+    make = getattr(search, "searcher", None)
+    searcher = search if isinstance(search, Searcher) else make(scheduler.completed(space), tune.num_samples) if callable(make) else None
     if not isinstance(searcher, Searcher):
-        raise TypeError(f"TuneConfig(search_alg={searcher!r}): one of troupe.tune.search")
-    return scheduler, searcher
+        raise TypeError(f"TuneConfig(search_alg={search!r}): one of troupe.tune.search")
+    samples = None if tune.num_samples == -1 or searcher.total() is not None else tune.num_samples
+    return Deciders(scheduler, searcher, metric, mode or Mode.MAX, samples)

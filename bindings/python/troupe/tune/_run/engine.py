@@ -1,26 +1,30 @@
 """The engine of a sweep: takes what happens to the core, commits its rows, carries out its effects. One thread, that of `fit()`."""
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
+import signal
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from troupe._cluster import signals, status_lines
+from troupe._cluster import status_lines
 from troupe._code import capture
 from troupe.tune._context import TuneContext
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import Scheduler, Searcher
 from troupe.tune._core.rules import Conditions, Rules
 from troupe.tune._core.sweep import SweepCore
-from troupe.tune._journal import values
+from troupe.tune._run import asking
 from troupe.tune._run.folder import SweepFolder
 from troupe.tune._run.places import TrialPlaces
+from troupe.tune._run.waits import Interrupted, Waits
 
 LATE_S = 60.0
 """How long nothing is heard, while no trial runs, before that is said."""
@@ -52,28 +56,58 @@ class Engine:
         self._plan, self._folder = plan, folder
         self.core = SweepCore(plan.rules, plan.scheduler, plan.conditions, name_of=lambda number: f"{plan.sweep_id}_{number:05d}",
                               uniform_shape="" if plan.shape_of is None else None)
-        self._places = TrialPlaces(plan.trial_name, plan.function, plan.parameters, plan.options_of)
+        self._waits = Waits()
+        self._places = TrialPlaces(plan.trial_name, plan.function, plan.parameters, plan.options_of, self._waits)
+        self._searcher = asking.asked(plan.searcher, self._waits)
         self._news: deque[ev.Event] = deque()
         self.where: dict[str, Mapping[str, Any]] = {}
         """trial -> where it ran last."""
         self.done: ev.Done | None = None
+        self.interrupted = False
 
-    def run(self) -> ev.Done:
+    def run(self, *, unfinished: bool = True, errored: str = "") -> ev.Done:
         """Runs the sweep to its end. Blocks. Raises what the scheduler's, the searcher's or a stop condition's own code raises, OSError and
-        sqlite3.Error where the journal cannot be written; no trial is left then."""
+        sqlite3.Error where the journal cannot be written; KeyboardInterrupt at once where Ctrl-C comes a second time. No trial is left then."""
+        with self._interrupts():
+            return self._run(unfinished, errored)
+
+    def _run(self, unfinished: bool, errored: str) -> ev.Done:
         try:
             for told in self.core.replay(self._folder.journal.read()):
-                self._tell_searcher(told)
-            self._take([ev.Begun(self.core.ledger.epoch + 1, socket.gethostname(), os.getpid(), time.time())])
+                self._searcher.tell(told)
+            self._take([ev.Begun(self.core.ledger.epoch + 1, socket.gethostname(), os.getpid(), time.time(), unfinished, errored)])
             while self.done is None:
                 self._take(self._wait())
             return self.done
         finally:
             self._places.close()
+            self._searcher.close()
 
     def stop(self, why: str, *, resumable: bool = True) -> None:
         """Asks the sweep to end; from the thread of `run`, or a signal's handler on it."""
         self._news.append(ev.StopAsked(why, resumable))
+
+    @contextlib.contextmanager
+    def _interrupts(self) -> Iterator[None]:
+        """Ctrl-C asks the sweep to end, so that it can be gone on with; again, it ends at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def asked(number: int, frame: Any) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+            say(self._plan.name, f"stopping, {self._plan.rules.grace_s:g} s; Ctrl-C again ends it now")
+            self.stop("Ctrl-C")
+            if self._waits.interruptible:
+                raise Interrupted
+
+        before = signal.signal(signal.SIGINT, asked)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def folder_of(self, trial: str) -> Path:
         """Where a trial's checkpoints are."""
@@ -86,9 +120,7 @@ class Engine:
     def _wait(self) -> list[ev.Event]:
         deadline = self.core.deadline()
         timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if not self._places.waits:
-            threading.Event().wait(signals.at_most(timeout if timeout is not None else LATE_S))
-        found = self._places.events(timeout)
+        found = [self._shaped(each) if isinstance(each, ev.Proposed) else each for each in self._waits.events(timeout)]
         if deadline is not None and time.monotonic() >= deadline:
             found.append(ev.Tick())
         return found
@@ -118,7 +150,7 @@ class Engine:
             case ev.Tell():
                 self._plan.hears(effect, self)
             case ev.TellSearcher():
-                self._tell_searcher(effect)
+                self._searcher.tell(effect)
             case ev.AskPlace(place, shape):
                 if (event := self._places.ask(place, shape)) is not None:
                     self._news.append(event)
@@ -127,7 +159,8 @@ class Engine:
             case ev.Start():
                 self._start(effect)
             case ev.AskSearcher(trial):
-                self._news.append(self._propose(trial))
+                if (answer := self._searcher.ask(trial)) is not None:
+                    self._news.append(self._shaped(answer))
             case ev.DropCheckpoint(trial, checkpoint):
                 self._folder.drop(self.name_of(trial), checkpoint)
             case ev.Done():
@@ -142,17 +175,11 @@ class Engine:
         base = str(self.folder_of(start.base.trial) / start.base.checkpoint) if start.base is not None else ""
         self._places.start(start.place, trial, start.attempt, config, context, base, start.checkpoints, start.kept)
 
-    def _propose(self, trial: str) -> ev.Proposed:
-        searcher = self._plan.searcher
-        proposal = searcher.propose(trial)
-        if proposal is None:
-            return ev.Proposed(trial, None, searcher.finished())
-        proposal = type(proposal)(values.plain_scalars(proposal.config), proposal.extra)
-        shape = "" if self._plan.shape_of is None else self._plan.shape_of(proposal.config)
-        return ev.Proposed(trial, proposal, searcher.finished(), shape)
-
-    def _tell_searcher(self, call: ev.TellSearcher) -> None:
-        getattr(self._plan.searcher, call.call)(*call.arguments)
+    def _shaped(self, answer: ev.Proposed) -> ev.Proposed:
+        """With what its trial is to hold."""
+        if answer.proposal is None or self._plan.shape_of is None:
+            return answer
+        return dataclasses.replace(answer, shape=self._plan.shape_of(answer.proposal.config))
 
 
 def say(name: str, text: str) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,31 +14,39 @@ from troupe.train._checkpoint import Checkpoint
 from troupe.tune import _trainable
 from troupe.tune._config import RunConfig, TuneConfig
 from troupe.tune._core import events as ev
-from troupe.tune._core.deciding import End, Mode, Scheduler, Searcher
+from troupe.tune._core.deciding import End
 from troupe.tune._core.rules import Conditions, Rules
 from troupe.tune._core.trial import Trial
 from troupe.tune._errors import TrialFailedError, TuneError
 from troupe.tune._results import Result, ResultGrid, shown
 from troupe.tune._run import conditions
+from troupe.tune._run.deciders import Deciders
 from troupe.tune._run.engine import Engine, Plan, say
 from troupe.tune._run.folder import SweepFolder
 
 _OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 
 
-def rules_of(tune: TuneConfig, run: RunConfig, scheduler: Scheduler, searcher: Searcher) -> Rules:
+@dataclasses.dataclass(frozen=True)
+class Resumption:
+    """What of a sweep that was begun goes on; see Begun."""
+
+    unfinished: bool = True
+    errored: str = ""
+
+
+def rules_of(tune: TuneConfig, run: RunConfig, decide: Deciders) -> Rules:
     """What the core is to keep to."""
     failures, checkpoints = run.failure_config, run.checkpoint_config
     assert failures is not None and checkpoints is not None
-    total = searcher.total()
-    return Rules(metric=tune.metric, mode=Mode(tune.mode or "max"), trials_max=None if tune.num_samples == -1 or total is not None else tune.num_samples,
+    return Rules(metric=decide.metric, mode=decide.mode, trials_max=decide.samples,
                  concurrent_max=tune.max_concurrent_trials, max_failures=failures.max_failures, fail_fast=bool(failures.fail_fast),
                  num_to_keep=checkpoints.num_to_keep, keep_attribute=checkpoints.checkpoint_score_attribute,
                  keep_order=checkpoints.checkpoint_score_order, time_budget_s=tune.time_budget_s, reuse=tune.reuse_actors,
-                 scheduler_name=type(scheduler).__name__)
+                 scheduler_name=type(decide.scheduler).__name__)
 
 
-def plan_of(name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, scheduler: Scheduler, searcher: Searcher) -> Plan:
+def plan_of(name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders) -> Plan:
     """Raises LaunchError where the function cannot travel."""
     trial_name = _trainable.name_of(trainable.function)
     function = capture.dumps(_trainable.as_function(trainable), (), {}, what=f"the trials' function {trial_name}")
@@ -58,16 +67,18 @@ def plan_of(name: str, sweep_id: str, trainable: _trainable.Given, tune: TuneCon
         options["resources"] = {each: amount for each, amount in held.items() if each not in _OPTIONS}
         return options
 
-    return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(tune, run, scheduler, searcher), scheduler=scheduler,
-                searcher=searcher, conditions=conditions.of(run.stop), options_of=options_of, resources_of=resources_of, shape_of=shape_of,
+    return Plan(name=name, function=function, parameters=trainable.parameters, rules=rules_of(tune, run, decide),
+                scheduler=decide.scheduler, searcher=decide.searcher, conditions=conditions.of(run.stop), options_of=options_of, resources_of=resources_of, shape_of=shape_of,
                 trial_name=trial_name, sweep_id=sweep_id)
 
 
-def run(plan: Plan, folder: SweepFolder, tune: TuneConfig, run_config: RunConfig) -> ResultGrid:
+def run(plan: Plan, folder: SweepFolder, run_config: RunConfig, resume: Resumption) -> ResultGrid:
     """Runs the sweep in its folder, which is opened and closed by who calls this. Blocks. Raises what Tuner.fit does."""
     engine = Engine(plan, folder)
     try:
-        done = engine.run()
+        done = engine.run(unfinished=resume.unfinished, errored=resume.errored)
+        if engine.interrupted and done.resumable:
+            raise KeyboardInterrupt
     except KeyboardInterrupt:
         say(plan.name, f"stopped by Ctrl-C; Tuner.restore({str(folder.path)!r}, trainable).fit() goes on with it")
         raise
@@ -78,7 +89,8 @@ def run(plan: Plan, folder: SweepFolder, tune: TuneConfig, run_config: RunConfig
         for trial in engine.core.ledger.trials.values():
             if trial.end is End.FAILED:
                 raise _error_of(trial, folder) or TuneError(f"trial {trial.id} failed")
-    return ResultGrid([_result(trial, engine, folder) for trial in engine.core.ledger.trials.values()], str(folder.path), tune.metric, tune.mode)
+    return ResultGrid([_result(trial, engine, folder) for trial in engine.core.ledger.trials.values() if not trial.replaced_by], str(folder.path),
+                      plan.rules.metric, plan.rules.mode.value)
 
 
 def _failed(error: str, plan: Plan, path: Path) -> Exception:

@@ -8,9 +8,9 @@ from typing import Any
 
 import troupe
 from troupe import exceptions, state
-from troupe._cluster import signals
 from troupe.tune._core import events as ev
 from troupe.tune._run.host import TrialHost
+from troupe.tune._run.waits import Waits
 
 FUNCTION_INLINE_BYTES_MAX = 64 << 10
 
@@ -28,14 +28,14 @@ class Held:
 class TrialPlaces:
     """Of one engine. `options_of(shape)`: of the actors. `pickled`: the function, as it travels; `parameters`: what goes with it."""
 
-    def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any], options_of: Callable[[str], Mapping[str, Any]]) -> None:
+    def __init__(self, name: str, pickled: bytes, parameters: Mapping[str, Any], options_of: Callable[[str], Mapping[str, Any]],
+                 waits: Waits) -> None:
         self._name, self._options_of = name, options_of
         self._pickled: Any = pickled if len(pickled) <= FUNCTION_INLINE_BYTES_MAX else troupe.put(pickled)
         self._parameters = {name: troupe.put(value) for name, value in parameters.items()}
         self._classes: dict[str, Any] = {}
         self._held: dict[int, Held] = {}
-        self._waits: dict[Any, int] = {}
-        """ref -> the place that it is of; one for each place."""
+        self._waits = waits
         self._refs: dict[int, Any] = {}
         self._by_trial: dict[tuple[str, int], int] = {}
 
@@ -74,7 +74,7 @@ class TrialPlaces:
         held = self._held.pop(place, None)
         ref = self._refs.pop(place, None)
         if ref is not None:
-            self._waits.pop(ref, None)
+            self._waits.drop(ref)
         if held is not None:
             self._by_trial.pop((held.trial, held.attempt), None)
             with contextlib.suppress(exceptions.TroupeError):
@@ -85,32 +85,13 @@ class TrialPlaces:
         for place in list(self._held):
             self.give_up(place)
 
-    @property
-    def waits(self) -> bool:
-        """Whether there is anything to be heard of."""
-        return bool(self._waits)
-
-    def events(self, timeout: float | None) -> list[ev.Event]:
-        """What has happened, after a wait of at most `timeout` seconds for the first. A signal's handler runs meanwhile."""
-        if not self._waits:
-            return []
-        timeout = signals.at_most(timeout) if timeout is not None else None
-        ready, _ = troupe.wait(list(self._waits), num_returns=1, timeout=timeout)
-        if not ready:
-            return []
-        done = ready if len(self._waits) == 1 else [ref for ref in self._waits if ref.done()]
-        found = []
-        for ref in done:
-            place = self._waits.pop(ref)
-            del self._refs[place]
-            found.append(self._event(place, self._held[place], ref))
-        return found
-
     def _wait(self, place: int, ref: Any) -> None:
-        self._waits[ref] = place
         self._refs[place] = ref
+        self._waits.add(ref, lambda ref: self._event(place, ref))
 
-    def _event(self, place: int, held: Held, ref: Any) -> ev.Event:
+    def _event(self, place: int, ref: Any) -> ev.Event:
+        held = self._held[place]
+        del self._refs[place]
         try:
             value = troupe.get(ref)
         except exceptions.TroupeError as error:
