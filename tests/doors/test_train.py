@@ -338,7 +338,7 @@ def test_what_cannot_travel_is_named(idle: Home, tmp_path: Path) -> None:
 @pytest.mark.parametrize("call", [lambda: train.report({}), train.get_checkpoint, train.get_context,
                                   lambda: __import__("troupe.train.torch", fromlist=["x"]).get_device()])
 def test_outside_of_a_worker(call: Callable[[], Any]) -> None:
-    with pytest.raises(RuntimeError, match=r"is for code that a trainer's workers run: TorchTrainer\(train_loop_per_worker, ...\)\.fit\(\)"):
+    with pytest.raises(RuntimeError, match=r"is for code that a trainer's workers or a sweep's trials run: TorchTrainer\(train_loop_per_worker, ...\)\.fit\(\)"):
         call()
 
 

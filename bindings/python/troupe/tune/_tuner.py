@@ -43,7 +43,7 @@ class Tuner:
     def fit(self) -> ResultGrid:
         """Runs the sweep to its end and returns its ResultGrid. Blocks.
 
-        A trial that fails is no error of this: its Result has it, unless `FailureConfig(fail_fast="raise")`. Ctrl-C ends the trials, KeyboardInterrupt
+        A program that is connected to no cluster is from then on, as by `troupe.init()`. A trial that fails is no error of this: its Result has it, unless `FailureConfig(fail_fast="raise")`. Ctrl-C ends the trials, KeyboardInterrupt
         is raised, and the sweep can be gone on with; again: at once. Raises PlacementError (a TuneError too) where no node can ever hold a trial,
         TuneError where all trials lack the metric, LaunchError where the function cannot travel, FileExistsError for a name that is taken,
         BlockingIOError where another process is at the sweep, OSError where its folder cannot be written.
@@ -51,6 +51,7 @@ class Tuner:
         from troupe.tune._run import deciders, fit
         from troupe.tune._run.folder import SweepFolder, absolute
 
+        _connect()
         new = self._folder is None
         name = self._run.name or f"{_trainable.name_of(self._trainable.function)}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self._sweep_id}"
         path = self._folder or absolute(self._run.storage_path or DEFAULT_STORAGE) / name
@@ -99,6 +100,18 @@ class Tuner:
         from troupe.tune._run.folder import absolute, is_sweep
 
         return is_sweep(absolute(path))
+
+
+def _connect() -> None:
+    """A program that is connected to no cluster yet is from now on: as `troupe.init()` does it."""
+    import troupe
+    from troupe._cluster import session, status_lines
+
+    session.ensure()
+    if not troupe.is_initialized():
+        context = troupe.init()
+        held = ", ".join(f"{amount:g} {name}" for name, amount in troupe.cluster_resources().items() if name in ("CPU", "GPU"))
+        status_lines.say(f"troupe.tune: on {context.address or 'this machine'}: {held}")
 
 
 def _of(cls: type, name: str, given: Any) -> Any:
