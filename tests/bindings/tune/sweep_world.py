@@ -123,11 +123,12 @@ class Broken(AssertionError):
 class World:
     """`crash_at`: the step, counted over commits and effects, at which the engine ends; -1: never."""
 
-    def __init__(self, seed: int, *, trials: int = 8, slots: int = 3, steps: int = 6, crashes: Sequence[int] = (), rules: Rules | None = None) -> None:
+    def __init__(self, seed: int, *, trials: int = 8, slots: int = 3, steps: int = 6, crashes: Sequence[int] = (), rules: Rules | None = None,
+                 shapes: Sequence[str] = ("",)) -> None:
         self.draw = random.Random(seed)
         self.seed, self.trials, self.slots, self.steps = seed, trials, slots, steps
         self.rules = rules or Rules(metric="m", max_failures=3, num_to_keep=1, scheduler_name="Moody")
-        self.crashes = set(crashes)
+        self.crashes, self.shapes = set(crashes), list(shapes)
         self.count = 0
         self.journal: list[ev.Row] = []
         self.disk: set[tuple[str, str]] = set()
@@ -140,10 +141,12 @@ class World:
     def _begin(self) -> None:
         self.engines += 1
         self.searcher, self.scheduler = Listed(self.trials), Moody(self.seed)
-        self.core = SweepCore(self.rules, self.scheduler, name_of=lambda number: f"t{number:03d}")
+        self.core = SweepCore(self.rules, self.scheduler, name_of=lambda number: f"t{number:03d}",
+                              uniform_shape="" if len(self.shapes) == 1 else None)
         for told in self.core.replay(copy.deepcopy(self.journal)):
             getattr(self.searcher, told.call)(*told.arguments)
         self.asked: list[int] = []
+        self.shape_of: dict[int, str] = {}
         self.processes: dict[int, dict[str, Any] | None] = {}  # place -> what runs in it
         self.news: list[ev.Event] = [ev.Begun(self.core.ledger.epoch + 1, "here", self.engines, self.now)]
 
@@ -224,8 +227,9 @@ class World:
 
     def _carry_out(self, effect: ev.Effect) -> None:
         match effect:
-            case ev.AskPlace(place, _):
+            case ev.AskPlace(place, shape):
                 self.asked.append(place)
+                self.shape_of[place] = shape
             case ev.GiveUpPlace(place):
                 self.processes.pop(place, None)
                 if place in self.asked:
@@ -233,6 +237,8 @@ class World:
             case ev.Start(place, trial):
                 if place not in self.processes or (self.processes[place] or {"gone": True})["gone"] is False:
                     raise Broken(f"seed {self.seed}: {trial} starts in place {place}, which is {self.processes.get(place)}")
+                if self.shape_of[place] != self.core.ledger.trials[trial].shape:
+                    raise Broken(f"seed {self.seed}: {trial} starts in a place of the shape {self.shape_of[place]!r}")
                 if effect.base is not None and (effect.base.trial, effect.base.checkpoint) not in self.disk:
                     raise Broken(f"G6, seed {self.seed}: {trial} is to go on from {effect.base}, which is not there")
                 self.disk -= {each for each in self.disk if each[0] == trial and each[1] not in effect.kept}  # as a trial's process cleans up
@@ -248,7 +254,7 @@ class World:
                 self.disk.discard((trial, name))
             case ev.AskSearcher(trial):
                 proposal = self.searcher.propose(trial)
-                self.news.append(ev.Proposed(trial, proposal, self.searcher.finished()))
+                self.news.append(ev.Proposed(trial, proposal, self.searcher.finished(), self.shapes[int(trial[1:]) % len(self.shapes)]))
             case ev.TellSearcher(call, arguments):
                 getattr(self.searcher, call)(*arguments)
             case ev.Tell("ended", trial):

@@ -40,6 +40,14 @@ def test_g1_to_g6_hold_in_random_sweeps(block: int) -> None:
         assert lives(replayed) == lives(world.core.ledger), seed
 
 
+@pytest.mark.property
+def test_trials_of_several_shapes_get_places_of_their_own() -> None:
+    for seed in range(60):
+        world = World(seed, trials=9, slots=1 + seed % 4, shapes=["a", "b", "c"], crashes=range(50, 500, 61) if seed % 2 else ())
+        world.run()
+        whole(world)
+
+
 def lives(ledger: Ledger) -> list[dict]:
     """All trials, but for when their engine would have tried again."""
     return [{**asdict(each), "retry_at": 0.0} for each in ledger.trials.values()]

@@ -17,7 +17,6 @@ from troupe.train import _failures, _retention
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import (
     Action,
-    Choice,
     End,
     Exploit,
     Pause,
@@ -25,6 +24,7 @@ from troupe.tune._core.deciding import (
     Scheduler,
     Stop,
 )
+from troupe.tune._core.demand import Demand
 from troupe.tune._core.ledger import MISSING, Came, Ledger, end_row, instead_row, report_row, trial_row
 from troupe.tune._core.places import Place, Places, State
 from troupe.tune._core.rules import Conditions, Rules
@@ -64,9 +64,7 @@ class SweepCore:
         self.ledger = Ledger(rules, scheduler, conditions or Conditions(), self._tell_searcher)
         self.places = Places()
         self._decided = Decided()
-        self._name_of, self._shape = name_of, uniform_shape
-        self._asked: dict[str, None] = {}
-        self._blocked = False
+        self.demand = Demand(rules, self.ledger, self.places, name_of, uniform_shape)
         self._halt: Halt | None = None
         self._now = self._began = 0.0
         self._replaying = False
@@ -112,14 +110,14 @@ class SweepCore:
             self._end_unstarted("its sweep was resumed without its unfinished trials")
         if event.errored:
             for trial in [each for each in self.ledger.trials.values() if each.end is End.FAILED and not each.replaced_by]:
-                self._record(instead_row(self._free_name(), trial, goes_on=event.errored == "resume"))
+                self._record(instead_row(self.demand.free_name(), trial, goes_on=event.errored == "resume"))
         if over and not self.ledger.waiting:
             self._halt = Halt(over, False)
 
     def _on_proposed(self, event: ev.Proposed) -> None:
-        self._asked.pop(event.trial, None)
+        self.demand.asked.pop(event.trial, None)
         if event.proposal is None:
-            self._blocked = True
+            self.demand.blocked = True
         elif self._halt is None:
             self._record(trial_row(event.trial, event.proposal, event.shape))
             self._tell("added", event.trial)
@@ -154,8 +152,8 @@ class SweepCore:
             self._failed(trial, ev.Failure(MISSING, missing, final=True))
             self._leave(trial.id, event.attempt, missing)
             return
-        came = self._record(report_row(trial, event.sequence, filled(trial, event.metrics, event.elapsed_s), event.checkpoint, can_add=self._can_add()))
-        self._blocked = False
+        came = self._record(report_row(trial, event.sequence, filled(trial, event.metrics, event.elapsed_s), event.checkpoint, can_add=self.demand.can_add()))
+        self.demand.blocked = False
         self._tell("result", trial.id)
         if came.refused:
             self._failed(trial, ev.Failure("ReportError", came.refused, final=True))
@@ -250,7 +248,7 @@ class SweepCore:
         if place is not None and place.state is State.BUSY:
             self.places.leave(place, self._now + self.rules.grace_s)
         came = self._record(end_row(trial.id, end, why, failure))
-        self._blocked = False
+        self.demand.blocked = False
         self._tell("ended", trial.id, failure.text if failure is not None else why)
         self._act(came.actions)
 
@@ -310,92 +308,19 @@ class SweepCore:
 
     def _use_places(self) -> None:
         for place in self.places.idle():
-            trial = self._next(place)
-            if trial is not None:
-                self._start(trial, place)
-        want = self._wanted()
-        self._ask_searcher(want)
-        surplus = self.places.count(State.IDLE) + self.places.count(State.ASKED) - want
-        if surplus > 0 and not self._asked:
-            for place in [*self.places.asked(), *self.places.idle()][:surplus]:
-                self._give_up(place)
-        for shape in self._shapes()[:max(0, -surplus)]:
-            place = self.places.ask(shape)
-            self._effect(ev.AskPlace(place.number, shape))
-
-    def _wanted(self) -> int:
-        """How many places without a trial there should be."""
-        ahead = self.rules.ahead
-        if self.rules.concurrent_max is not None:
-            taken = self.places.count(State.BUSY) + self.places.count(State.LEAVING)
-            ahead = min(ahead, self.rules.concurrent_max - taken)
-        demand = len(self.ledger.waiting) + len(self._asked) + self._can_propose()
-        if self.ledger.paused and demand < ahead:
-            demand += len(self.ledger.paused)
-        return max(0, min(ahead, demand))
-
-    def _shapes(self) -> list[str]:
-        """What places are to be asked for, in the order of those that wait."""
-        if self._shape is not None:
-            return [self._shape] * self.rules.ahead
-        held: dict[str, int] = {}
-        for place in [*self.places.asked(), *self.places.idle()]:
-            held[place.shape] = held.get(place.shape, 0) + 1
-        found = []
-        candidates = [self.ledger.trials[name].shape for name in self.ledger.waiting]
-        choice = self.ledger.scheduler.choose(bool(candidates))
-        if isinstance(choice, Resume):
-            candidates.insert(0, self.ledger.trials[choice.trial].shape)
-        for shape in candidates:
-            if held.get(shape, 0):
-                held[shape] -= 1
-            else:
-                found.append(shape)
-        return found
-
-    def _can_propose(self) -> int:
-        """How many more trials the searcher may be asked for."""
-        if self.ledger.exhausted or self._blocked:
-            return 0
-        most = self.rules.trials_max
-        return self.rules.ahead if most is None else max(0, min(self.rules.ahead, most - self.ledger.proposed - len(self._asked)))
-
-    def _ask_searcher(self, want: int) -> None:
-        fresh = sum(self.ledger.trials[name].is_new for name in self.ledger.waiting)
-        for _ in range(min(self._can_propose(), want - fresh - len(self._asked))):
-            name = self._free_name()
-            self._asked[name] = None
-            self._effect(ev.AskSearcher(name))
-
-    def _can_add(self) -> bool:
-        """Whether there is a trial to be started for the first time, or to be proposed."""
-        return bool(self._asked) or self._can_propose() > 0 or any(self.ledger.trials[name].is_new for name in self.ledger.waiting)
-
-    def _free_name(self) -> str:
-        number = len(self.ledger.trials)
-        while (name := self._name_of(number)) in self._asked or name in self.ledger.trials:
-            number += 1
-        return name
-
-    def _next(self, place: Place) -> Trial | None:
-        """The trial that is to have this idle place."""
-        fresh = None
-        for name in self.ledger.waiting:
-            trial = self.ledger.trials[name]
-            if trial.shape != place.shape:
+            trial, why = self.demand.trial_for(place, self._now)
+            if trial is None:
                 continue
-            if trial.is_new:
-                fresh = fresh or trial
-            elif trial.retry_at <= self._now:
-                return trial
-        choice = self.ledger.scheduler.choose(self._can_add())
-        if isinstance(choice, Resume):
-            trial = self.ledger.trials[choice.trial]
-            if trial.phase is not Phase.PAUSED:
-                raise ValueError(f"{self.rules.scheduler_name} wants to go on with trial {trial.id}, which is {trial.phase.value}, not paused")
-            self._record({"kind": "want", "trial": trial.id, "why": choice.why})
-            return trial if trial.shape == place.shape else None
-        return fresh if choice is Choice.NEW else None
+            if trial.phase is Phase.PAUSED:
+                self._record({"kind": "want", "trial": trial.id, "why": why})
+            self._start(trial, place)
+        for name in self.demand.names_to_ask():
+            self._effect(ev.AskSearcher(name))
+        shapes, unused = self.demand.changes()
+        for place in unused:
+            self._give_up(place)
+        for shape in shapes:
+            self._effect(ev.AskPlace(self.places.ask(shape).number, shape))
 
     def _start(self, trial: Trial, place: Place) -> None:
         attempt = trial.attempt + 1
@@ -409,12 +334,11 @@ class SweepCore:
     def _finish_if_over(self) -> None:
         ledger, halt = self.ledger, self._halt
         if halt is None:
-            if ledger.paused and not ledger.running and not ledger.waiting and not self._can_add():
+            if ledger.paused and not ledger.running and not ledger.waiting and not self.demand.can_add():
                 self._end_stall()
-            if ledger.running or ledger.waiting or ledger.paused or self._asked or self._can_propose():
+            if ledger.running or ledger.waiting or ledger.paused or self.demand.asked or self.demand.can_propose():
                 return
-            complete = ledger.exhausted or (self.rules.trials_max is not None and ledger.proposed >= self.rules.trials_max)
-            error = "" if complete else "the searcher proposes nothing while no trial runs, and does not say that it has finished"
+            error = "" if self.demand.is_complete() else "the searcher proposes nothing while no trial runs, and does not say that it has finished"
             halt = self._halt = Halt("all trials are over", False, error)
         for place in [*self.places.asked(), *self.places.idle()]:
             self._give_up(place)
