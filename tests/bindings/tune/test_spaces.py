@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from troupe import tune
 from troupe.tune._core.deciding import End
 from troupe.tune._search import space_tree

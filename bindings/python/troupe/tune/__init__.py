@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from troupe.tune._trainable import with_parameters, with_resources
     from troupe.tune._tuner import Tuner
+    from troupe.tune.schedulers import create_scheduler
 
 _MODULES = ("schedulers", "search", "stopper")
 _SPACES = ("choice", "grid_search", "lograndint", "loguniform", "qlograndint", "qloguniform", "qrandint", "qrandn", "quniform", "randint",
@@ -49,7 +50,7 @@ _WHERE = {
     **dict.fromkeys(("TrialFailedError", "TrialStopped", "TuneError"), "tune._errors"),
     **dict.fromkeys(("Result", "ResultGrid"), "tune._results"),
     **dict.fromkeys(("with_parameters", "with_resources"), "tune._trainable"),
-    "Tuner": "tune._tuner",
+    "Tuner": "tune._tuner", "create_scheduler": "tune.schedulers",
 }
 
 
@@ -68,6 +69,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = ["Checkpoint", "CheckpointConfig", "FailureConfig", "Result", "ResultGrid", "RunConfig", "TrialFailedError", "TrialStopped", "TuneConfig",
-           "TuneContext", "TuneError", "Tuner", "choice", "get_checkpoint", "get_context", "grid_search", "lograndint", "loguniform", "qlograndint",
+           "TuneContext", "TuneError", "Tuner", "choice", "create_scheduler", "get_checkpoint", "get_context", "grid_search", "lograndint",
+           "loguniform", "qlograndint",
            "qloguniform", "qrandint", "qrandn", "quniform", "randint", "randn", "report", "sample_from", "uniform", "with_parameters",
            "with_resources"]

@@ -86,7 +86,7 @@ class Pause:
 class Exploit:
     """The trial is paused, and has a checkpoint of another one and another configuration when `Scheduler.choose` gives it a slot again.
 
-    It may have been paused before; the checkpoint that it kept is not needed any more. The engine pins the donor's checkpoint from this decision until the trial has loaded it. `donor_report`: the number of the donor's
+    It may have been paused before; the checkpoint that it kept is not needed any more. Its donor may be itself. The engine pins the donor's checkpoint from this decision until the trial has loaded it. `donor_report`: the number of the donor's
     report whose checkpoint it is, which the trial's own reports follow.
     """
 
@@ -143,7 +143,7 @@ class Scheduler(ABC):
     def reported(self, report: Report) -> Sequence[Action]:
         """What is to become of this trial and of others, now. None for the trial that has reported: it goes on.
 
-        Of others only paused ones may be named, by Stop or Exploit. Raises ReportError.
+        Of others only paused ones may be named, by Stop or Exploit. Raises ReportError; whatever else it raises ends the sweep.
         """
 
     def ended(self, trial: str, end: End) -> Sequence[Action]:

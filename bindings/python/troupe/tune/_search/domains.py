@@ -224,7 +224,7 @@ class Categorical(Domain):
 def _same(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
-    except Exception:  # of arrays, and of what has an == of its own
+    except (TypeError, ValueError):  # of arrays
         return False
 
 
