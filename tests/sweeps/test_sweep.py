@@ -243,6 +243,29 @@ def test_failed_trials_are_tried_again_when_a_sweep_is_restored(idle: Home, tmp_
     assert [(each.error, each.metrics["x"], each.metrics["training_iteration"]) for each in resumed] == [(None, 2, 2), (None, 2, 2)]
 
 
+def test_g8_processes_are_used_again_if_they_are_asked_for_and_clean(idle: Home, tmp_path: Path) -> None:
+    """A trial that leaves a thread, a child, another directory or variable behind: where it ran nothing else does, or all is set back."""
+    def train(config: dict) -> None:
+        import subprocess
+        import threading
+
+        left = {"directory": os.getcwd(), "variable": os.environ.get("LEFT")}
+        os.chdir("/")
+        os.environ["LEFT"] = "1"
+        if config["a"] == "thread":
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+        if config["a"] == "child":
+            subprocess.Popen(["sleep", "1000"])
+        tune.report({"x": 1, "left": left})
+
+    space = {"a": tune.grid_search(["clean", "clean", "thread", "clean", "child", "clean"])}
+    grid = sweep(train, tmp_path, space, reuse_actors=True, max_concurrent_trials=1)
+    assert not grid.errors and [each.metrics["left"]["variable"] for each in grid] == [None] * 6
+    assert len({each.metrics["left"]["directory"] for each in grid}) == 1
+    pids = [each.metrics["pid"] for each in grid]
+    assert pids[0] == pids[1] == pids[2] and pids[3] == pids[4] and len(set(pids)) == 3
+
+
 def test_outside_of_a_trial(idle: Home) -> None:
     for call in (lambda: tune.report({"x": 1}), tune.get_checkpoint, tune.get_context):
         with pytest.raises(RuntimeError, match="a sweep's trials run"):

@@ -89,8 +89,9 @@ class ActorClass(Remote):
 
 
 def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any], *, session: _session.Session | None = None,
-           shown: bool = True) -> "ActorHandle":
-    """See ActorClass.remote. `session`: None: the process's own; unless `shown`, what it prints is in its logs alone."""
+           shown: bool = True, environment: Mapping[str, Any] | None = None) -> "ActorHandle":
+    """See ActorClass.remote. `session`: None: the process's own; unless `shown`, what it prints is in its logs alone. `environment`: built before, for
+    many actors of the same options."""
     from troupe._actors.constructor import LateStart, Package
 
     session = session or _session.current()
@@ -103,8 +104,9 @@ def create(cls: type, args: tuple, kwargs: dict, options: Mapping[str, Any], *, 
     elif (args or kwargs) and cls.__init__ is object.__init__ and cls.__new__ is object.__new__:
         raise TypeError(f"{cls.__name__}() takes no arguments: the class has no __init__")
     package = Package(cls, args, kwargs, traits, _actor_options.running_of(options))
-    environment = _environment.build(options.get("runtime_env"), session=session, preimport=options.get("preimport") or ())
-    spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), environment)
+    if environment is None:
+        environment = _environment.build(options.get("runtime_env"), session=session, preimport=options.get("preimport") or ())
+    spec = _actor_options.spec_of(options, session, cls.__name__, new_id(), dict(environment))
     if spec["name"]:
         spec["methods"] = traits.to_json()
     spec["shown"] = spec["shown"] and shown

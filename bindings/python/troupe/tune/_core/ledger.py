@@ -46,6 +46,7 @@ class Ledger:
         """Trials that wait for a place, in their order."""
         self.paused: dict[str, None] = {}
         self.running: dict[str, None] = {}
+        self._in_phase = {Phase.WAITING: self.waiting, Phase.PAUSED: self.paused, Phase.RUNNING: self.running}
         self.proposed = 0
         self.metric_seen = False
         self.metric_missing = 0
@@ -165,12 +166,11 @@ class Ledger:
         self.over = row["over"]
 
     def _move(self, trial: Trial, phase: Phase) -> None:
-        order = {Phase.WAITING: self.waiting, Phase.PAUSED: self.paused, Phase.RUNNING: self.running}
-        if trial.phase in order:
-            del order[trial.phase][trial.id]
+        if trial.phase in self._in_phase:
+            del self._in_phase[trial.phase][trial.id]
         trial.phase = phase
-        if phase in order:
-            order[phase][trial.id] = None
+        if phase in self._in_phase:
+            self._in_phase[phase][trial.id] = None
 
     def _go_back(self, trial: Trial) -> None:
         """Its reports after its base count no more."""

@@ -14,6 +14,8 @@ class State(enum.Enum):
     LEAVING = "leaving"
     """Its trial was told to end and has until the deadline for its clean-up."""
 
+    __hash__ = object.__hash__  # one of each, and Enum's own is Python code
+
 
 @dataclass(slots=True)
 class Place:

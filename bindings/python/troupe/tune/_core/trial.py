@@ -21,6 +21,8 @@ class Phase(enum.Enum):
     """Until its scheduler wants it again."""
     ENDED = "ended"
 
+    __hash__ = object.__hash__  # one of each, and Enum's own is Python code
+
 
 @dataclass(frozen=True)
 class Saved(Kept):

@@ -22,6 +22,7 @@ from troupe.train import _here, _metrics, _run_folder
 from troupe.train._checkpoint import Checkpoint
 from troupe.tune._context import TuneContext
 from troupe.tune._errors import TrialStopped
+from troupe.tune._run.cleanliness import Before
 
 CHECKPOINT, STAGING = "checkpoint_", ".staging-"
 
@@ -50,7 +51,7 @@ class TrialHost(_here.Loop):
         here = troupe.get_runtime_context()
         return {"hostname": socket.gethostname(), "node_ip": troupe.util.get_node_ip_address(), "pid": os.getpid(), "node": here.get_node_id()}
 
-    def begin(self, config: bytes, context: TuneContext, base: str, checkpoints: int, kept: tuple[str, ...]) -> tuple | None:
+    def begin(self, config: bytes, context: TuneContext, base: str, checkpoints: int, kept: tuple[str, ...]) -> tuple | bool:
         """Starts the trial's function, and returns as `next` does. `base`: the folder of the checkpoint to go on from, "": none; `checkpoints`: how
         many the trial has begun."""
         self.context, self._folder = context, Path(context.path)
@@ -63,9 +64,9 @@ class TrialHost(_here.Loop):
         threading.Thread(target=self._run, args=(config,), name="trial", daemon=True).start()
         return self.next(None)
 
-    def next(self, answer: str | None) -> tuple | None:
+    def next(self, answer: str | None) -> tuple | bool:
         """Lets the waiting report return, or raise TrialStopped with these words, and waits for the next: (sequence, metrics, checkpoint, seconds).
-        None: the function has returned. Raises what it raised."""
+        Where the function has returned: whether the process is as it was before. Raises what it raised."""
         if answer is not None:
             self._answers.put(answer)
         kind, value = self._said.get()
@@ -81,6 +82,7 @@ class TrialHost(_here.Loop):
                     shutil.rmtree(entry, ignore_errors=True)
 
     def _run(self, config: bytes) -> None:
+        before = Before.now()
         _here.enter(self)
         try:
             if self._function is None:
@@ -91,16 +93,19 @@ class TrialHost(_here.Loop):
             given = self._function(value, **self._parameters)
             if isinstance(given, Mapping):
                 self.report(_metrics.check(given), None, None)
-            said: tuple = ("returned", None)
+            said: tuple = ("returned", False)
         except TrialStopped:
-            said = ("returned", None)
+            said = ("returned", False)
         except SystemExit as left:
             failed = left.code not in (None, 0)
-            said = ("raised", RuntimeError(f"the trial's function called sys.exit({left.code!r})")) if failed else ("returned", None)
+            said = ("raised", RuntimeError(f"the trial's function called sys.exit({left.code!r})")) if failed else ("returned", False)
         except BaseException as error:
-            said = ("raised", error) if not self._told_to_stop else ("returned", None)
+            said = ("raised", error) if not self._told_to_stop else ("returned", False)
         finally:
             _here.enter(None)
+        self._latest = None
+        if said[0] == "returned":
+            said = ("returned", before.restored())
         self._said.put(said)
 
     def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None, dir_name: str | None) -> None:

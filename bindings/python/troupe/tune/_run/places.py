@@ -8,6 +8,9 @@ from typing import Any
 
 import troupe
 from troupe import exceptions, state
+from troupe._actors import classes
+from troupe._cluster import session
+from troupe._code import environment
 from troupe.tune._core import events as ev
 from troupe.tune._run.host import TrialHost
 from troupe.tune._run.waits import Waits
@@ -33,7 +36,8 @@ class TrialPlaces:
         self._name, self._options_of = name, options_of
         self._pickled: Any = pickled if len(pickled) <= FUNCTION_INLINE_BYTES_MAX else troupe.put(pickled)
         self._parameters = {name: troupe.put(value) for name, value in parameters.items()}
-        self._classes: dict[str, Any] = {}
+        self._options: dict[str, Mapping[str, Any]] = {}
+        self._environment = environment.build(None, session=session.current())
         self._held: dict[int, Held] = {}
         self._waits = waits
         self._refs: dict[int, Any] = {}
@@ -41,11 +45,11 @@ class TrialPlaces:
 
     def ask(self, place: int, shape: str) -> ev.Event | None:
         """Asks for a process; what happened at once, if it did."""
-        made = self._classes.get(shape)
-        if made is None:
-            made = self._classes[shape] = troupe.remote(TrialHost).options(**self._options_of(shape))
+        options = self._options.get(shape)
+        if options is None:
+            options = self._options[shape] = troupe.remote(TrialHost).options(**self._options_of(shape))._options
         try:
-            actor = made.remote(self._name, self._pickled, self._parameters)
+            actor = classes.create(TrialHost, (self._name, self._pickled, self._parameters), {}, options, environment=self._environment)
         except exceptions.PlacementError as error:
             return ev.PlaceLost(place, f"a trial can never be placed: {error}", fatal=True)
         self._held[place] = Held(actor)
@@ -100,9 +104,9 @@ class TrialPlaces:
             held.about = value
             return ev.Granted(place)
         trial, attempt = held.trial, held.attempt
-        if value is None:
+        if isinstance(value, bool):
             self._left(held)
-            return ev.Exited(trial, attempt)
+            return ev.Exited(trial, attempt, clean=value)
         sequence, metrics, checkpoint, seconds = value
         return ev.Reported(trial, attempt, sequence, metrics, checkpoint, seconds)
 
